@@ -17,7 +17,10 @@ interface Import {
   readonly to: string
 }
 
-/** What each folder may import beside itself, in the order of docs/architecture.md: each may import what is listed above it. */
+/**
+ * What each folder may import besides itself, in the order of docs/architecture.md: only folders that are listed above
+ * it.
+ */
 const rules: Readonly<Record<string, readonly string[]>> = {
   'src/contract': [],
   'src/net': ['src/contract'],
@@ -77,17 +80,17 @@ function importsOf(folder: string): Import[] {
     })
 }
 
-/** `drivers/s3/s3.ts` belongs to `drivers/s3`; a file beside the folders is a folder of its own. */
+/** `drivers/s3/s3.ts` belongs to `drivers/s3`; a file beside the folders counts as a folder. */
 function folderOf(file: string): string {
   return file.split('/').slice(0, 2).join('/')
 }
 
-/** The key of `rules` for a folder: its own, or that of all folders beside it. */
+/** The key of `rules` for a folder: its own, or the one with `*` that matches it. */
 function ruleOf(folder: string): string {
   return folder in rules ? folder : `${folder.split('/', 1).join('')}/*`
 }
 
-/** Why a file must not import the other; undefined where it may. */
+/** Why a file must not import the other; undefined if it may. */
 function fault({ from, to }: Import): string | undefined {
   const [own, other] = [folderOf(from), folderOf(to)]
   // The lists of all drivers and protocols import every one: that is what they are.
@@ -109,7 +112,7 @@ void t.test('every import follows the rule of its folder', async (t) => {
   }
 })
 
-void t.test('every rule is needed, and none makes a circle', async (t) => {
+void t.test('every rule is used, and the rules have no cycle', async (t) => {
   const imports = ['src', 'protocols', 'drivers'].flatMap(importsOf)
   const folders = Object.keys(rules)
   for (const [index, [folder, allowed]] of Object.entries(rules).entries()) {
@@ -131,25 +134,25 @@ function sourceFiles(): readonly string[] {
     .sort()
 }
 
-/** Source files with a line like this. */
+/** Source files with a line that matches. */
 function filesWith(line: RegExp): readonly string[] {
   return sourceFiles().filter((name) => line.test(readFileSync(name, 'utf8')))
 }
 
-/** What changes storages or the database without asking the rules. */
+/** Types that change storages or the database without authorization. */
 type Unguarded = Mounts | MountSupervisor | Store | Spool | Storage | Driver
 type KeysOf<T, Type> = T extends readonly unknown[]
   ? never
   : { [Key in keyof T]-?: [T[Key]] extends [Type] ? Key : never }[keyof T]
-/** The properties of `ProtocolGateway` by which a protocol would pass by the rules. */
+/** The properties of `ProtocolGateway` that bypass authorization. */
 type DirectWays = KeysOf<ProtocolGateway, Unguarded>
 /** The properties of those properties. */
 type IndirectWays = { [Key in keyof ProtocolGateway]: KeysOf<ProtocolGateway[Key], Unguarded> }[keyof ProtocolGateway]
-// These do not compile if there is one; the error names the property.
+// These do not compile if there is such a property; the error names it.
 const directWay: [DirectWays] extends [never] ? 'none' : DirectWays = 'none'
 const indirectWay: [IndirectWays] extends [never] ? 'none' : IndirectWays = 'none'
 
-void t.test('protocols have no way into the tree but as a principal', async (t) => {
+void t.test('protocols can access the tree only as a principal', async (t) => {
   t.same([directWay, indirectWay], ['none', 'none'])
   const whole = filesWith(/import (?:type )?\{[^}]*\bGateway\b[^}]*\} from '[./]+\/gateway\/gateway\.js'/)
   t.ok(whole.length > 0, 'the imports were found')
@@ -159,7 +162,7 @@ void t.test('protocols have no way into the tree but as a principal', async (t) 
   )
 })
 
-void t.test('a way round the rules is found by its type', async (t) => {
+void t.test('a property that bypasses authorization is found by its type', async (t) => {
   const found: KeysOf<Gateway, Unguarded> = 'mounts'
   const all: readonly KeysOf<Gateway, Unguarded>[] = [found, 'supervisor', 'store', 'spool']
   t.equal(all.length, 4)

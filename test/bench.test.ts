@@ -1,4 +1,7 @@
-/** The bench runs: every row against Tidegate with next to no work, and two builds by turns. Its figures are not judged. */
+/**
+ * The bench runs: every row against Tidegate with minimal work, and a comparison of two builds. Its figures are not
+ * checked.
+ */
 import { execFile } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { cpus, tmpdir } from 'node:os'
@@ -23,12 +26,12 @@ interface Printed {
   readonly stderr: string
 }
 
-/** Runs the bench with next to no work to its end with this status; afterwards its folders are gone. */
+/** Runs the bench with minimal work. Checks its exit status, and that it has removed its folders. */
 async function runBench(t: Test, expected: number, ...words: readonly string[]): Promise<Printed> {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-bench-test-'))
   const stop = new AbortController()
   t.teardown(async () => {
-    stop.abort() // The bench ends its daemons itself, also where this test took too long.
+    stop.abort() // The bench stops its daemons itself, also if this test times out.
     await rm(folder, { recursive: true, force: true })
   })
   const options = { cwd: checkout, env: { ...process.env, TMPDIR: folder }, maxBuffer: 1 << 24, signal: stop.signal }
@@ -53,7 +56,7 @@ interface Shown {
   readonly medians: Readonly<Record<string, number>>
 }
 
-/** All but the storages on servers, which have suites of their own; of the six ways whose memory is measured, one. */
+/** All rows except those of storages on servers, which have their own suites, and five of the six memory rows. */
 const rows = [
   ...['get', 'put', 'move', 'ping', 'fs', 'propfind', 'list', 'wrk', 'search', 'sftp', 'start', 'copy'],
   ...['memory-sftp-get', 'memory-connections'],
@@ -73,7 +76,7 @@ void t.test('every kind of row measures Tidegate', { skip }, async (t) => {
   }
 })
 
-void t.test('the bare Node server does the work of the file rows', { skip }, async (t) => {
+void t.test('the bare Node server supports the file rows', { skip }, async (t) => {
   const { stdout } = await runBench(t, 0, '--peers', 'node', '--only', 'get-http', 'put', 'move', 'ping')
   const figures = JSON.parse(stdout) as readonly Shown[]
   t.ok(figures.length > 8)
@@ -83,7 +86,7 @@ void t.test('the bare Node server does the work of the file rows', { skip }, asy
   )
 })
 
-void t.test('a build is compared with another one, here with itself', { skip }, async (t) => {
+void t.test('--compare measures two builds, here the same one twice', { skip }, async (t) => {
   const words = ['--compare', '.', '--only', 'move', '--scale', '0.05', '--limit', '0.001']
   const { stdout, stderr } = await runBench(t, 1, ...words)
   t.match(stderr, /over the limit of 0.001, measured again: move\n/)
@@ -101,17 +104,17 @@ void t.test('a build is compared with another one, here with itself', { skip }, 
   }
   const [move] = comparisons
   t.ok(Number(move?.samples.new[0]?.processor) > 0, 'the daemon used processor time')
-  t.equal(Number(move?.samples.new[0]?.requests) % 5, 0, 'it is reported for each request')
+  t.equal(Number(move?.samples.new[0]?.requests) % 5, 0, 'processor time is reported for each request')
 })
 
-void t.test('a commit that is none, and a row that is none, end the bench with a sentence', async (t) => {
+void t.test('an unknown commit and an unknown row end the bench with an error message', async (t) => {
   const commit = await runBench(t, 1, '--compare', 'no-such-commit', '--only', 'ping')
   t.match(commit.stderr, /no-such-commit/)
   const row = await runBench(t, 1, '--only', 'no-such-row')
   t.match(row.stderr, /--only no-such-row: there is get-http/)
 })
 
-void t.test('processor time is that of the program, its children, and children that have ended', async (t) => {
+void t.test('processor time includes that of running and of ended child processes', async (t) => {
   const burn = 'const end = performance.now() + 300; while (performance.now() < end);'
   const spawned = `require('node:child_process').spawnSync(process.execPath, ['-e', ${JSON.stringify(burn)}]);`
   const running = await startProcess(
@@ -123,19 +126,19 @@ void t.test('processor time is that of the program, its children, and children t
     const used = await running.processorTime()
     t.ok(used > 0.1, `${used} s`)
     const rest = await running.processorTime()
-    t.ok(rest - used < 0.2, 'at rest it uses none')
+    t.ok(rest - used < 0.2, 'an idle process uses none')
     t.ok((await running.lifetimePeak()) > 2 ** 20)
   } finally {
     await running.stop()
   }
 })
 
-void t.test('a program that ends before it accepts is reported, and is not waited for', async (t) => {
+void t.test('a program that ends before it accepts connections is reported at once', async (t) => {
   const words = ['-e', 'console.log("no such module"); process.exit(3)']
   await t.rejects(startProcess(process.execPath, words, { isReady: () => false }), /it ended with 3: no such module/)
 })
 
-void t.test('not slower is at most 5 % more processor time and 15 % more wall clock', async (t) => {
+void t.test('a row passes with at most 5 % more processor time and 15 % more wall-clock time', async (t) => {
   t.equal(verdict(1.05, 1.15), 'not slower')
   t.equal(verdict(1.06, 1.1), '**slower**: processor time')
   t.equal(verdict(1, 1.16), '**slower**: wall clock')
@@ -157,10 +160,10 @@ function comparison(processor: number | undefined, value: number, { row = 'row',
   } satisfies Comparison
 }
 
-void t.test('a limit is passed by ratios of processor time that were measured, and by nothing else', async (t) => {
-  t.same(overLimit([comparison(1.05, 9)], 1.05), [], 'wall clock is not judged')
+void t.test('the limit applies to measured ratios of processor time only', async (t) => {
+  t.same(overLimit([comparison(1.05, 9)], 1.05), [], 'wall-clock time is not compared')
   t.same(overLimit([comparison(1.06, 1)], 1.05), ['row: work: 1.060 times the processor time'])
-  t.same(overLimit([comparison(1, 1), comparison(undefined, 1)], 1.05), [], 'a short figure is not judged')
+  t.same(overLimit([comparison(1, 1), comparison(undefined, 1)], 1.05), [], 'a short measurement is not compared')
   t.same(overLimit([comparison(undefined, 1)], 1.05), ['no figure took enough processor time to be judged'])
   t.same(overLimit([comparison(1, 1), comparison(1, 1, { samples: 0 })], 1.05), ['row: work: not measured'])
 })

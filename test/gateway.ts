@@ -46,7 +46,7 @@ export interface RunOptions {
 
 const password = 'a password for tests'
 
-/** A data folder with host keys only: generating them would take longer than most tests. */
+/** A data folder that contains host keys only, because generating them takes longer than most tests. */
 async function temporaryFolder(t: Test): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-test-'))
   t.teardown(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }))
@@ -61,7 +61,7 @@ function addresses(http: string, sftp: string): Addresses {
   return { url, davUrl: `${url}/dav/`, sftpPort: Number(sftp.slice(sftp.lastIndexOf(':') + 1)) }
 }
 
-/** Starts all protocols on free ports of this process. They stop at the end of the test. */
+/** Starts all protocols in this process on free ports. They stop at the end of the test. */
 export async function startGateway(t: Test, options: RunOptions = {}): Promise<RunningGateway> {
   const dataFolder = options.dataFolder ?? (await temporaryFolder(t))
   const adminPassword = options.adminPassword ?? password
@@ -104,7 +104,10 @@ export interface Daemon extends Addresses {
 
 const main = fileURLToPath(new URL('../src/main.js', import.meta.url))
 
-/** The built program, or another one that takes a data folder, as a child process. It is killed at the end of the test. */
+/**
+ * Runs the built program, or another one that takes a data folder, as a child process. It is killed at the end of the
+ * test.
+ */
 export async function startDaemon(
   t: Test,
   options: Pick<RunOptions, 'dataFolder' | 'adminPassword'> & { readonly program?: string } = {},
@@ -156,7 +159,10 @@ export async function startDaemon(
   }
 }
 
-/** Resolves when the storage at `/` has started, by which what killed runs left is removed. On a busy machine the daemon is ready before. */
+/**
+ * Resolves when the storage at `/` has started and has removed the leftovers of killed runs, which may be after the
+ * daemon is ready.
+ */
 export async function storageStarted({ davUrl, adminPassword }: Daemon): Promise<void> {
   const authorization = `Basic ${Buffer.from(`admin:${adminPassword}`).toString('base64')}`
   while (!(await fetch(davUrl, { method: 'HEAD', headers: { authorization } })).ok) await wait(100)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { runSuite, type TestFile, type Totals } from './suite.js'
 
-/** Test files of these texts, which have `t` and a `folder` of their own. */
+/** Test files with these texts. Each has `t` and its own `folder`. */
 function filesOf(t: Test, texts: Readonly<Record<string, string>>): { folder: string; files: TestFile[] } {
   const folder = t.testdir()
   const files = Object.entries(texts).map(([name, text]) => {
@@ -34,10 +34,10 @@ void t.test('a file that fails and then passes has failed, and is named', async 
   t.same(totals, { passed: 1, failed: 1, skipped: 0 } satisfies Totals)
   t.match(text, /^not ok {2}failsOnce {2}0 passed/m)
   t.match(text, 'failsOnce failed; run again by itself, it passed')
-  t.match((await ran(files)).totals, { passed: 2, failed: 0 }, 'the next run knows nothing of it')
+  t.match((await ran(files)).totals, { passed: 2, failed: 0 }, 'the next run is independent')
 })
 
-void t.test('a file that fails twice, hangs up or has no test counts once', async (t) => {
+void t.test('a file that fails twice and one that exits without a test each count as one failure', async (t) => {
   const { files } = filesOf(t, { passes, fails: 't.test("fails", async (t) => t.fail())', ends: 'process.exit(3)' })
   const { totals, text } = await ran(files)
   t.same(totals, { passed: 1, failed: 2, skipped: 0 } satisfies Totals)
@@ -45,7 +45,7 @@ void t.test('a file that fails twice, hangs up or has no test counts once', asyn
   t.match(text, 'ends failed; run again by itself, it failed')
 })
 
-void t.test('what took longest runs first the next time, and what needs quiet runs last', async (t) => {
+void t.test('the slowest files of the previous run start first, and quiet ones run last', async (t) => {
   const note = (name: string, wait = 0) =>
     `t.test('notes', async (t) => {
       fs.appendFileSync(folder + '/order', '${name} ')

@@ -32,7 +32,7 @@ export interface Totals {
   skipped: number
 }
 
-/** Maximum number of failed files that are run again. If more fail, the machine is not the cause. */
+/** Maximum number of failed files that are run again. If more fail, a busy machine is not the cause. */
 const maxSecondRuns = 3
 
 const running = new Set<ChildProcess>()

@@ -1,4 +1,4 @@
-/** A process that has ended and that its parent does not wait for, as of a killed daemon in a container without an init. */
+/** A zombie process: it has ended, and its parent does not wait for it, as in a container without an init process. */
 import { spawn } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
@@ -11,9 +11,9 @@ interface Zombie {
   readonly started: string
 }
 
-/** Linux only. Gone at the test's end. */
+/** Linux only. The process is removed at the end of the test. */
 export async function zombie(t: Test): Promise<Zombie> {
-  // The shell becomes a program that waits for nobody.
+  // The shell is replaced by a program that does not wait for child processes.
   const parent = spawn('sh', ['-c', 'sleep 0.1 & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] })
   t.teardown(() => parent.kill())
   const pid = await new Promise<number>((resolve) => {

@@ -1,4 +1,4 @@
-/** What comes back: no header, page or link of ours is written by a name, a text of an admin, or a header of somebody untrusted. */
+/** Injection into responses: names, texts of admins and untrusted headers are escaped in headers, pages and URLs. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
@@ -8,7 +8,7 @@ import { addRule, addUser, basic, everyPermission, post, send, sendRaw, signIn, 
 
 const markup = `<img src=x onerror=alert(1)>"'&.html`
 
-void t.test('a name writes no header, whatever the disk holds', async (t) => {
+void t.test('names on the disk cannot inject response headers', async (t) => {
   const running = await startGateway(t)
   const { url, gateway } = running
   const disk = join(running.dataFolder, 'files')
@@ -38,7 +38,7 @@ void t.test('a name writes no header, whatever the disk holds', async (t) => {
     ] as const) {
       const answer = await send(url, method, path, headers)
       t.ok(answer.status < 500, `${method} ${JSON.stringify(name)}: ${answer.status}`)
-      t.notOk(answer.headers['x-evil'], 'no header of its own')
+      t.notOk(answer.headers['x-evil'], 'no injected header')
       for (const value of Object.values(answer.headers)) t.match(String(value), /^[\u0020-\u007e]*$/)
       const disposition = answer.headers['content-disposition']
       if (disposition !== undefined) t.match(disposition, /^attachment; filename="[^"]*"; filename\*=utf-8''[^"' ]*$/i)
@@ -49,7 +49,7 @@ void t.test('a name writes no header, whatever the disk holds', async (t) => {
   t.notOk(folder.headers.location?.includes('\n'))
 })
 
-void t.test('a header of a request writes no header of the answer', async (t) => {
+void t.test('request headers cannot inject response headers', async (t) => {
   const running = await startGateway(t)
   const { url, gateway } = running
   const authorization = basic('admin', running.adminPassword)
@@ -88,7 +88,7 @@ void t.test('a header of a request writes no header of the answer', async (t) =>
   t.notOk(icon?.headers['x-evil'])
 })
 
-void t.test('what users stored is never a page of ours', async (t) => {
+void t.test('stored files are sent sandboxed and as attachments', async (t) => {
   const running = await startGateway(t)
   const { url, gateway } = running
   const all = gateway.as(unbound())
@@ -110,7 +110,7 @@ void t.test('what users stored is never a page of ours', async (t) => {
   }
 })
 
-void t.test('markup in names, rules and settings stays text in every page of ours', async (t) => {
+void t.test('markup in names, rules and settings is escaped in every page', async (t) => {
   const running = await startGateway(t)
   const { url, gateway } = running
   const all = gateway.as(unbound())
@@ -147,7 +147,7 @@ void t.test('markup in names, rules and settings stays text in every page of our
   t.notMatch(dav.text, '<img', 'XML is escaped, too')
 })
 
-void t.test('links and addresses are made of no header that somebody untrusted sent', async (t) => {
+void t.test('URLs in responses do not use untrusted headers', async (t) => {
   const running = await startGateway(t)
   const { url, gateway } = running
   await store(gateway.as(unbound()), '/file', 'content')
@@ -193,6 +193,6 @@ void t.test('links and addresses are made of no header that somebody untrusted s
   t.match(
     (data as { raw_url: string }).raw_url,
     /^https:\/\/files\.example\/sub\/p\/file/,
-    'where the site has an address, that',
+    'the configured site URL, if there is one',
   )
 })

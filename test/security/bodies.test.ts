@@ -1,21 +1,21 @@
-/** Bodies of odd shapes: refused or read in the one way that is documented, at every endpoint that has fields. */
+/** Unusual bodies: rejected, or read as documented, at every endpoint that has fields. */
 import t from 'tap'
 import { endpoints } from '../../protocols/http/endpoints.js'
 import { startGateway } from '../gateway.js'
 import { addUser, everyPermission, post, send, signIn, type Envelope } from './world.js'
 
-/** All that take fields in a body; of a path for each kind of task, that of copies. */
+/** All endpoints with fields in a body; of those for each kind of task, the one for copies. */
 const withFields = endpoints
   .filter(({ method, fields }) => method !== 'get' && fields !== undefined)
   .map(({ path }) => path.replace('{kind}', 'copy'))
 
 const deep = (depth: number): string => '{"path":'.repeat(depth) + '1' + '}'.repeat(depth)
 
-void t.test('a body of an odd shape is an error of its sender, at every endpoint', async (t) => {
+void t.test('every endpoint rejects an unusual body with a client error', async (t) => {
   const running = await startGateway(t)
   const { url } = running
   const id = await addUser(running, 'ada', everyPermission)
-  // Whatever becomes of the account's name, this one is the admin's.
+  // This is the account of the admin, even if a request renames it.
   const token = running.gateway.settings.get('token')
   const everyField = [
     'path',
@@ -85,15 +85,15 @@ void t.test('a body of an odd shape is an error of its sender, at every endpoint
       t.equal(answer.status, 200, `${endpoint}, ${shape}`)
       const { code, message } = JSON.parse(answer.text) as Envelope
       t.ok(message !== 'internal error' && message.length < 500, `${endpoint}, ${shape}: ${code} ${message}`)
-      t.notMatch(message, /\bat .*:\d+:\d+|node_modules|Cannot read/, 'no stack, nothing of the program')
+      t.notMatch(message, /\bat .*:\d+:\d+|node_modules|Cannot read/, 'no stack trace or internals')
     }
   }
-  t.notOk('polluted' in {}, 'nothing reached the prototype of all objects')
+  t.notOk('polluted' in {}, 'Object.prototype is unchanged')
   t.equal((await post(url, '/api/me', {}, token)).code, 404)
   t.match(running.gateway.accounts.users.get(id), { username: 'ada', role: 0 })
 })
 
-void t.test('of doubled fields the last counts, and the check sees what the use sees', async (t) => {
+void t.test('of duplicate fields the last one is both checked and used', async (t) => {
   const running = await startGateway(t)
   const { url } = running
   const token = await signIn(running, 'admin', running.adminPassword)
@@ -103,9 +103,9 @@ void t.test('of doubled fields the last counts, and the check sees what the use 
   }
   t.match(await raw('/api/fs/mkdir', '{"path":"/../a","path":"/b"}'), { code: 200 })
   t.match(await raw('/api/fs/mkdir', '{"path":"/c","path":"/../d"}'), { code: 403 })
-  t.match(await raw('/api/fs/mkdir', '{"path":"/e","Path":"/../f"}'), { code: 200 }, 'another case is another field')
+  t.match(await raw('/api/fs/mkdir', '{"path":"/e","Path":"/../f"}'), { code: 200 }, 'field names are case-sensitive')
   const form = 'application/x-www-form-urlencoded'
-  t.match(await raw('/api/fs/mkdir', 'path=%2Fg&path=%2Fh', form), { code: 400 }, 'a list is no text')
+  t.match(await raw('/api/fs/mkdir', 'path=%2Fg&path=%2Fh', form), { code: 400 }, 'a list is not accepted as text')
   t.match(await raw('/api/fs/mkdir?path=/i', 'path=%2Fj', form), { code: 200 })
   t.match(await raw('/api/fs/mkdir', '__proto__=x&constructor=y&path=%2Fk', form), { code: 200 })
   const multipart = (fields: readonly string[]) =>

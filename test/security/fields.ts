@@ -1,4 +1,7 @@
-/** Every place of the three protocols where a client says a path or a name, each as one function from it to all that comes back. */
+/**
+ * Every field of the three protocols that takes a path or a name, each as a function from the value to the whole
+ * response.
+ */
 import type { Test } from 'tap'
 import {
   flags,
@@ -17,13 +20,13 @@ export interface Field {
   /** `POST /api/fs/move names`. */
   readonly title: string
   readonly protocol: ProtocolName
-  /** 'path': it may name anything; 'name': one member of the folder /open; 'new': the name of something that is made there. */
+  /** 'path': any path; 'name': the name of a member of the folder /open; 'new': the name of a new member of it. */
   readonly kind: 'path' | 'name' | 'new'
-  /** Says it, and resolves to the whole answer as text. */
+  /** Sends the value. Resolves to the whole response as text. */
   readonly say: (text: string) => Promise<string>
 }
 
-/** A file of one's own that changes are made of. */
+/** A file of the user, on which changes are made. */
 export const bait = '/open/bait'
 
 export async function everyField(t: Test, world: World, username = 'mallory'): Promise<readonly Field[]> {
@@ -174,9 +177,9 @@ async function httpFields(world: World, username: string): Promise<readonly Fiel
   ]
 }
 
-/** What a header cannot hold at all goes out escaped. */
+/** Escapes characters that a header cannot contain. */
 function headerSafe(text: string): string {
-  // eslint-disable-next-line no-control-regex -- these are what a header cannot hold
+  // eslint-disable-next-line no-control-regex -- these are characters that a header cannot contain
   return text.replace(/[\u0000-\u001f\u007f]/g, (character) => encodeURIComponent(character))
 }
 
@@ -251,7 +254,7 @@ async function sftpFields(t: Test, world: World, username: string): Promise<read
     say: async (text) => {
       const answer = await ask(string(text))
       if (answer.type !== 102) return say(answer)
-      // What was opened is looked into.
+      // Reads what was opened.
       const handle = answer.body.subarray(4)
       const [read, members] = [
         await session.ask(types.read, string(handle), Buffer.alloc(8), uint32(100)),
@@ -288,7 +291,7 @@ async function sftpFields(t: Test, world: World, username: string): Promise<read
     field('READLINK', (path) => session.ask(links.readlink, path)),
     field('SYMLINK at', (path) => session.ask(links.symlink, string('bait'), path)),
     field('statvfs', async (path) => {
-      // How full the disk is changes by itself.
+      // The usage of the disk changes independently.
       const { type, id, body } = await session.extended('statvfs@openssh.com', path)
       return type === 101 ? { type, id, body } : { type, id, body: Buffer.alloc(0) }
     }),

@@ -1,4 +1,4 @@
-/** Links on disk are other ways to a path, not other paths: whoever makes them, and whatever is reached through them. */
+/** Symlinks on disk: rules, locks and base folders apply to the target of a symlink. */
 import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
@@ -10,10 +10,10 @@ import { addRule, addUser, busy, closedFolders, giveaways, mark, packets, send, 
 const link = (session: PacketClient, target: string, at: string) =>
   session.status(links.symlink, string(target), string(at))
 
-void t.test('what a rule closes stays closed behind a link to a folder above it', async (t) => {
+void t.test('a rule applies to a path that is reached through a symlink to an ancestor', async (t) => {
   const world = await startWorld(t)
   const session = await packets(t, world, 'mallory')
-  t.equal(await link(session, '/', '/open/self'), status.ok, 'a link to what one may read is no crime')
+  t.equal(await link(session, '/', '/open/self'), status.ok, 'a symlink to a readable folder is allowed')
   const before = await world.untouched()
   for (const field of (await everyField(t, world)).filter(({ kind }) => kind === 'path')) {
     for (const target of [
@@ -33,15 +33,15 @@ void t.test('what a rule closes stays closed behind a link to a folder above it'
     t.same(await world.untouched(), before, field.title)
     t.same(await world.loot('/team/open/sub'), [], field.title)
   }
-  t.equal(await session.get('/open/self/open/sub/file'), 'mine', 'what is open is reached')
+  t.equal(await session.get('/open/self/open/sub/file'), 'mine', 'a readable file is reached')
   const through = await session.list('/open/self')
   t.notOk(
     [...through.keys()].some((name) => name.startsWith('veiled') || name === 'theirs'),
-    'what is hidden is hidden here, too',
+    'hidden entries are hidden here, too',
   )
 })
 
-void t.test('no links lead above the own root, whatever they are made of', async (t) => {
+void t.test('no chain of symlinks leads out of the base folder', async (t) => {
   const world = await startWorld(t)
   const session = await packets(t, world, 'mallory')
   for (const folder of ['/open/a', '/open/a/b', '/open/a/b/c']) await world.all.mkdir(asPath(`/team${folder}`))
@@ -63,7 +63,7 @@ void t.test('no links lead above the own root, whatever they are made of', async
     await link(session, target, at)
     t.notMatch(await session.get(read), mark, `${at} -> ${target}`)
   }
-  // One that leads down where it is made, and up where it is moved to through another link.
+  // A symlink whose target is within the base folder, until it is moved through another symlink.
   await store(world.all, '/team/open/a/b/there.txt', 'mine')
   t.equal(await link(session, '../there.txt', '/open/a/b/c/moving'), status.ok)
   t.equal(await session.get('/open/a/b/c/moving'), 'mine')
@@ -72,7 +72,7 @@ void t.test('no links lead above the own root, whatever they are made of', async
   t.notMatch(await session.get('/open/self/moving'), mark)
 })
 
-void t.test('a link that somebody put on the disk leads a confined user nowhere outside of their root', async (t) => {
+void t.test('symlinks that exist on the disk do not lead a user out of their base folder', async (t) => {
   const world = await startWorld(t)
   const disk = join(world.dataFolder, 'files')
   await symlink('../../team-secret', join(disk, 'team/open/sibling'))
@@ -100,10 +100,10 @@ void t.test('a link that somebody put on the disk leads a confined user nowhere 
   await store(world.all, '/team/open/sub/file', 'mine')
   const session = await packets(t, world, 'mallory')
   if ((await session.stat('/open/inside', 7)) === status.noSuchFile) await link(session, 'sub', '/open/inside')
-  t.equal(await session.get('/open/inside/file'), 'mine', 'inside of it links are followed')
+  t.equal(await session.get('/open/inside/file'), 'mine', 'symlinks within the base folder are followed')
 })
 
-void t.test('a lock and a right to write hold behind a link', async (t) => {
+void t.test('locks and write rules apply to files that are reached through a symlink', async (t) => {
   const world = await startWorld(t)
   await addRule(world, '/shown', { writeUsers: [1], writeUsersSub: true })
   await store(world.all, '/shown/file', 'as it was')
@@ -122,16 +122,16 @@ void t.test('a lock and a right to write hold behind a link', async (t) => {
   t.not(await write('/free/folder/file'), status.ok)
   t.not(await session.put('/free/folder/new', 'x').catch(() => status.denied), status.ok)
   const hardLink = await session.extended('hardlink@openssh.com', string('/shown/file'), string('/free/hard'))
-  t.not(hardLink.body.readUInt32BE(0), status.ok, 'a second name would be a way to write it')
+  t.not(hardLink.body.readUInt32BE(0), status.ok, 'a hard link would permit writing to it')
   t.equal(await session.get('/shown/file'), 'as it was')
 
   t.equal(await link(session, 'file', '/free/other'), status.ok)
   await world.all.lock(asPath('/free/file'), { scope: 'exclusive', deep: false, owner: '', seconds: 60 })
-  t.not(await write('/free/other'), status.ok, 'locked by its other name')
+  t.not(await write('/free/other'), status.ok, 'locked by its other path')
   t.equal(await session.get('/free/file'), 'as it was')
 })
 
-void t.test('a link to a file by HTTP opens nothing that a rule closes under another name', async (t) => {
+void t.test('a signed URL through a symlink does not bypass the rules of the target', async (t) => {
   const world = await startWorld(t)
   const session = await packets(t, world, 'mallory')
   await store(world.all, '/team/open/own', 'mine')
@@ -148,6 +148,6 @@ void t.test('a link to a file by HTTP opens nothing that a rule closes under ano
       }
     }
     const sign = world.gateway.signedUrls.sign(asPath('/team/open/first'))
-    t.equal((await send(world.url, 'GET', `/d/team/open/first?sign=${sign}`)).text, 'mine', 'what is open is served')
+    t.equal((await send(world.url, 'GET', `/d/team/open/first?sign=${sign}`)).text, 'mine', 'a readable file is served')
   }
 })

@@ -1,6 +1,6 @@
 /**
- * The daemon as a process of its own that measures its main thread: `fork(program, [data folder])`. It says where it serves, then
- * answers one order after the other. Processor time counts, not the clock: no turn is longer because the machine is busy.
+ * The daemon as a separate process that measures its main thread: `fork(program, [data folder])`. It reports its URL,
+ * then executes orders one by one. It measures processor time, because elapsed time depends on the load of the machine.
  */
 import { openSync, readSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
@@ -13,8 +13,9 @@ import { settingsTable } from '../../src/settings/settings-table.js'
 import { protocols } from '../../protocols/index.js'
 
 /**
- * `longest`: milliseconds of processor time of the longest turn since it was asked last. `tokens`: new ones of the admin, and of a
- * reader who sees nothing hidden. `restore`: rules, storages, accounts and settings become what they were at the start.
+ * `longest`: milliseconds of processor time of the longest turn since the last order. `tokens`: new tokens of the
+ * admin, and of a reader who sees no hidden entries. `restore`: restores the initial rules, storages, accounts and
+ * settings.
  */
 export type Order = 'longest' | 'tokens' | 'restore'
 
@@ -32,13 +33,13 @@ class TurnClock {
   #longest = 0
 
   constructor() {
-    // The event loop runs a timer that is due once in each of its turns.
+    // The event loop runs a due timer once in each turn.
     setInterval(() => {
       this.#tick()
     }, 1)
   }
 
-  /** Milliseconds that this thread has spent on a processor. */
+  /** Processor time of this thread in milliseconds. */
   #now(): number {
     const length = readSync(this.#file, this.#buffer, 0, this.#buffer.length, 0)
     return Number(this.#buffer.toString('latin1', 0, length).split(' ')[0]) / 1e6
@@ -60,7 +61,7 @@ class TurnClock {
 
 const password = 'a password for tests'
 const [data = ''] = process.argv.slice(2)
-// Requests come from addresses of their own, so that no limit of sign-ins stops them.
+// Requests come from different addresses, so that the limit of sign-ins does not reject them.
 const file = { http: '127.0.0.1:0', sftp: 'off', drain_seconds: 1, trusted_proxies: ['127.0.0.1'] }
 const daemon = await startDaemon({ ...configSchema(protocols).parse(file), data }, createLog('fatal'), password)
 const { accounts, rules, search, settings, storages } = daemon.gateway
@@ -76,7 +77,7 @@ const { id: readerId } = await accounts.users.create({
   ...{ username: 'reader', password, basePath: root, role: 0, disabled: false, ssoId: '' },
   permission,
 })
-/** For whoever changes an account. */
+/** The account that requests change. */
 const { id: lastUser } = await accounts.users.create({
   ...{ username: 'changed', password, basePath: root, role: 0, disabled: false, ssoId: '' },
   permission,

@@ -1,4 +1,4 @@
-/** Names of new things, at every field of every protocol that says one. */
+/** Names of new entries, in every field of every protocol that takes one. */
 import t from 'tap'
 import { asPath } from '../../src/contract/path.js'
 import { bait, everyField } from './fields.js'
@@ -7,7 +7,7 @@ import { startWorld, store, type World } from './world.js'
 const making =
   /mkdir path|File-Path|^PUT|^MKCOL|Destination|^LOCK|OPEN to (replace|create)|MKDIR|(RENAME|posix-rename|hardlink) to|SYMLINK at/
 
-/** Fields in which a client has to escape what is no character of an address or a header. */
+/** Fields in which a client must escape characters that are not allowed in a URL or a header. */
 const needsEscapes = /^(PUT|MKCOL|LOCK) target|Destination|unescaped/
 
 async function makers(t: Tap, world: World) {
@@ -34,8 +34,8 @@ async function ready(world: World): Promise<void> {
 }
 
 const refused: Readonly<Record<string, readonly string[]>> = {
-  'a new name holds no separator, of whichever system': ['a\\b', '\\a', 'a\\', '..\\a'],
-  'a new name holds no control character: no line of a header, a log or a listing is written by it': [
+  'a new name contains no separator of any system': ['a\\b', '\\a', 'a\\', '..\\a'],
+  'a new name contains no control character, so that it cannot inject lines into headers, logs or listings': [
     'a\0b',
     'a\r\nX-Evil: 1',
     'a\nb',
@@ -46,11 +46,11 @@ const refused: Readonly<Record<string, readonly string[]>> = {
     'a\u0085b',
     'a\u009b31mb',
   ],
-  'a new name fits into a name': ['x'.repeat(256), '\u4e16'.repeat(86)],
+  'a new name has at most 255 bytes': ['x'.repeat(256), '\u4e16'.repeat(86)],
   'a new name must not be reserved': ['.tidegate-staging', '.TIDEGATE-backup-x'],
 }
 
-void t.test('what may not be a name is refused at every field of every protocol', async (t) => {
+void t.test('every field of every protocol rejects invalid names', async (t) => {
   const world = await startWorld(t)
   for (const field of await makers(t, world)) {
     for (const [cause, names] of Object.entries(refused)) {
@@ -65,9 +65,9 @@ void t.test('what may not be a name is refused at every field of every protocol'
   }
 })
 
-void t.test('what may be a name is kept to the byte at every field of every protocol', async (t) => {
+void t.test('every field of every protocol stores valid names unchanged', async (t) => {
   const world = await startWorld(t)
-  // The two forms of one letter are two names, as on the disk; what steers the direction of text is part of real names.
+  // Composed and decomposed forms are two names, as on the disk. Real names contain directional characters.
   const allowed = [
     'caf\u00e9',
     'cafe\u0301',

@@ -1,13 +1,13 @@
-/** Names and paths, by what goes wrong with them elsewhere, at every field of every protocol. */
+/** Hostile names and paths, by known kinds of defects, in every field of every protocol. */
 import t from 'tap'
 import { endpoints } from '../../protocols/http/endpoints.js'
 import { asPath } from '../../src/contract/path.js'
 import { bait, everyField, type Field } from './fields.js'
 import { addUser, closedFolders, everyPermission, giveaways, restore, startWorld, store, type World } from './world.js'
 
-/** Ways to say `../team-secret/there.txt`, or to hope that somebody downstream reads it so. */
+/** Spellings of `../team-secret/there.txt`, also ones that only a faulty parser understands so. */
 const climbs = (target: string): Readonly<Record<string, readonly string[]>> => ({
-  'a name is checked by itself, never joined first': [
+  'a name is validated before it is joined to a path': [
     `../${target}`,
     `/../${target}`,
     `/open/../../${target}`,
@@ -16,14 +16,14 @@ const climbs = (target: string): Readonly<Record<string, readonly string[]>> => 
     `/..`,
     `..`,
   ],
-  'a prefix ends with a separator': [
+  'a path prefix is compared by whole names': [
     `-secret/there.txt`,
     `/-secret/there.txt`,
     `/team-secret/there.txt`,
     `/team/../${target}`,
   ],
   'a leading double slash is one slash': [`//${target}`, `///${target}`, `//../${target}`, `//127.0.0.1/${target}`],
-  'a backslash is no way around the check for ..': [
+  'a backslash does not circumvent the check for ..': [
     `..\\${target.replaceAll('/', '\\')}`,
     `\\..\\${target}`,
     `/open\\..\\..\\${target}`,
@@ -40,14 +40,14 @@ const climbs = (target: string): Readonly<Record<string, readonly string[]>> => 
     `%2e./${target}`,
     `/open%2f..%2f..%2f${target}`,
   ],
-  'what is no UTF-8, or an overlong form of it, is no dot and no slash': [
+  'invalid and overlong UTF-8 is not decoded to dots and slashes': [
     `%c0%ae%c0%ae/${target}`,
     `%c0%ae%c0%ae%c0%af${target}`,
     `..%c0%af${target}`,
     `%e0%80%ae%e0%80%ae/${target}`,
     `%ff/../${target}`,
   ],
-  'characters that look like dots and slashes are none': [
+  'characters that look like dots and slashes are ordinary ones': [
     `\uff0e\uff0e/${target}`,
     `\u2024\u2024/${target}`,
     `\u2025/${target}`,
@@ -56,7 +56,7 @@ const climbs = (target: string): Readonly<Record<string, readonly string[]>> => 
     `..\u29f5${target}`,
     `.\u0307.\u0307/${target}`,
   ],
-  'nothing ends a path early': [
+  'no character truncates a path': [
     `/open\0/../../${target}`,
     `../${target}\0.txt`,
     `..;/${target}`,
@@ -73,7 +73,7 @@ const climbs = (target: string): Readonly<Record<string, readonly string[]>> => 
     `../${target} `,
     `../${target}.`,
   ],
-  'no other scheme of names leads into the host': [
+  'other path syntaxes do not reach the host': [
     `/proc/self/root/${target}`,
     `/proc/self/cwd/${target}`,
     `file:///${target}`,
@@ -96,7 +96,7 @@ function assertQuiet(t: Tap, field: Field, said: string, answer: string): void {
 }
 type Tap = Pick<typeof t, 'fail'>
 
-/** Own things to work on are there again for each try. */
+/** Restores the user's own files for each request. */
 async function ready(world: World): Promise<void> {
   const { all } = world
   await unlock(world)
@@ -108,7 +108,7 @@ async function unlock({ gateway: { locks } }: World): Promise<void> {
   for (const { token } of locks.list()) await locks.break(token)
 }
 
-void t.test('no endpoint for files is left out of these tables', async (t) => {
+void t.test('the tables contain every endpoint of files', async (t) => {
   const titles = (await everyField(t, await startWorld(t))).map(({ title }) => title)
   for (const { path } of endpoints) {
     if (path.startsWith('/api/fs/'))
@@ -119,7 +119,7 @@ void t.test('no endpoint for files is left out of these tables', async (t) => {
   }
 })
 
-void t.test('whatever a client says for a path, it stays in its own part of the tree', async (t) => {
+void t.test('no path of a request reaches outside of the base folder', async (t) => {
   const world = await startWorld(t)
   const fields = await everyField(t, world)
   const before = await world.untouched()
@@ -130,14 +130,14 @@ void t.test('whatever a client says for a path, it stays in its own part of the 
           await ready(world)
           assertQuiet(t, field, text, await field.say(text))
         }
-        t.same(await world.untouched(), before, `${field.title} leaves the rest of the tree alone`)
-        t.same(await world.loot('/team/open'), [], `${field.title} brings nothing of it here`)
+        t.same(await world.untouched(), before, `${field.title} does not change the rest of the tree`)
+        t.same(await world.loot('/team/open'), [], `${field.title} copies nothing of it`)
       }
     })
   }
 })
 
-void t.test('what is closed is refused under its own name, too, and nothing tells whether it is there', async (t) => {
+void t.test('a response for a protected path does not reveal whether the entry exists', async (t) => {
   const world = await startWorld(t)
   const fields = (await everyField(t, world)).filter(({ kind }) => kind === 'path')
   const before = await world.untouched()
@@ -166,11 +166,11 @@ void t.test('what is closed is refused under its own name, too, and nothing tell
   }
 })
 
-void t.test('these tries have teeth: whoever is not confined gets at the same things by them', async (t) => {
+void t.test('the requests are effective: a user without a base folder reaches the same files by them', async (t) => {
   const world = await startWorld(t)
   await addUser(world, 'insider', everyPermission)
   const fields = (await everyField(t, world, 'insider')).filter(({ kind }) => kind === 'path')
-  // They tell nothing and change nothing: REALPATH is about names alone, and so on.
+  // Fields that reveal and change nothing: REALPATH, for example, is about names only.
   const harmless =
     /search|fs\/link|^SFTP (REALPATH|READLINK|SYMLINK at|statvfs|MKDIR|RMDIR)|^MKCOL|tag of an If|mkdir|dirs|remove_empty/
   for (const field of fields.filter(({ title }) => !harmless.test(title))) {

@@ -1,4 +1,4 @@
-/** Nobody takes away what they cannot see or enter, whichever request would do it. */
+/** No request removes entries that its user cannot see or access. */
 import t from 'tap'
 import { asPath } from '../../src/contract/path.js'
 import { names, status, string } from '../protocols/sftp/packet-client.js'
@@ -17,7 +17,7 @@ import {
   type World,
 } from './world.js'
 
-/** Folders that hold, deep inside, something that is not theirs. */
+/** Folders that contain, at some depth, an entry that the user may not remove. */
 const holders = {
   '/hides/d/e/veiled': 'a hidden file',
   '/closed/d/e/locked/x': 'a folder with a password',
@@ -37,7 +37,7 @@ async function world(t: Parameters<typeof startWorld>[0]): Promise<World> {
   return running
 }
 
-void t.test('a folder stays that holds what its remover cannot see or enter, whole', async (t) => {
+void t.test('removing a folder fails as a whole if it contains entries that the user cannot access', async (t) => {
   const running = await world(t)
   const { url, all } = running
   const token = await signIn(running, 'oscar')
@@ -65,17 +65,17 @@ void t.test('a folder stays that holds what its remover cannot see or enter, who
     await store(all, '/mine/d/x', 'mine')
     for (const [title, refused] of Object.entries(refusals)) {
       t.ok(await refused(), `${title}: ${what}`)
-      t.equal((await all.stat(asPath(path))).size, mark.length, 'nothing of it is gone')
-      t.ok(await all.stat(asPath('/mine/d/x')), 'nor is what was to take its place')
+      t.equal((await all.stat(asPath(path))).size, mark.length, 'nothing of it is removed')
+      t.ok(await all.stat(asPath('/mine/d/x')), 'the source of the replacement remains')
     }
     const cleared = await post(url, '/api/fs/remove_empty_directory', { src_dir: '/' }, token)
     t.match(cleared, { code: 200 })
-    t.equal((await all.stat(asPath(path))).size, mark.length, 'a folder is not empty by what is hidden in it')
+    t.equal((await all.stat(asPath(path))).size, mark.length, 'a folder with hidden entries is not empty')
   }
   await all.stat(asPath('/mine/x'))
 })
 
-void t.test('whoever sees everything removes it, and a folder without secrets goes for everybody', async (t) => {
+void t.test('a user who sees hidden entries may remove them, and every user a folder without any', async (t) => {
   const running = await world(t)
   await addUser(running, 'seer', [...busy, 'seeHidden'])
   await store(running.all, '/hides/open/d/x', 'mine')
@@ -86,15 +86,15 @@ void t.test('whoever sees everything removes it, and a folder without secrets go
   await t.rejects(running.all.stat(asPath('/hides')), { code: 'not_found' })
 })
 
-void t.test('a copy holds what its maker sees, and what they know to be closed is refused', async (t) => {
+void t.test('a copy contains the entries that the user sees, and fails for a folder with a password', async (t) => {
   const running = await world(t)
   const token = await signIn(running, 'oscar')
   const copy = async (name: string) =>
     (await post(running.url, '/api/fs/copy', { src_dir: '/', dst_dir: '/mine', names: [name] }, token)).code
   t.equal(await copy('hides'), 200)
-  t.same((await running.all.list(asPath('/mine/hides/d/e'))).entries, [], 'what is hidden is left out')
+  t.same((await running.all.list(asPath('/mine/hides/d/e'))).entries, [], 'hidden entries are left out')
   t.equal(await copy('others'), 200)
-  t.same((await running.all.list(asPath('/mine/others/d/e'))).entries, [], 'what is for other readers is left out')
-  t.equal(await copy('closed'), 403, 'half a copy of what is shown would look whole')
-  t.equal(await copy('kept'), 200, 'what may be read may be copied')
+  t.same((await running.all.list(asPath('/mine/others/d/e'))).entries, [], 'entries for other users are left out')
+  t.equal(await copy('closed'), 403, 'a partial copy of a visible folder would look complete')
+  t.equal(await copy('kept'), 200, 'a readable folder may be copied')
 })

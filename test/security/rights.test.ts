@@ -1,4 +1,7 @@
-/** Each right holds at every request that does the same thing: a matrix of requests and missing rights, at all three protocols. */
+/**
+ * Each permission applies to every request that needs it: a matrix of requests and permissions, for all three
+ * protocols.
+ */
 import t from 'tap'
 import { endpoints } from '../../protocols/http/endpoints.js'
 import type { Permission } from '../../src/accounts/principal.js'
@@ -17,7 +20,7 @@ import {
 import { addUser, basic, busy, packets, post, send, signIn, store, unbound } from './world.js'
 
 interface Hands {
-  /** Whether the API did it. */
+  /** Whether the request succeeded. */
   readonly api: (endpoint: string, body: object) => Promise<boolean>
   readonly upload: (endpoint: 'put' | 'form', path: string) => Promise<boolean>
   readonly dav: (
@@ -26,7 +29,7 @@ interface Hands {
     headers?: Readonly<Record<string, string>>,
     body?: string,
   ) => Promise<boolean>
-  /** Undefined where the protocol did not open. */
+  /** Undefined if the sign-in failed. */
   readonly sftp: PacketClient | undefined
   readonly url: string
 }
@@ -96,7 +99,7 @@ const http: readonly Operation[] = [
   { title: 'PUT /api/fs/form', needs: ['write'], act: ({ upload }) => upload('form', '/team/new/deep') },
 ]
 
-/** Endpoints of files that the matrix leaves out. Those that touch no file are in test/protocols/http/roles.test.ts. */
+/** Endpoints of files that the matrix omits. Endpoints without files are in test/protocols/http/roles.test.ts. */
 const elsewhere: Readonly<Record<string, string>> = {
   '/api/fs/search': 'needs no right; test/search/search.test.ts tests who finds what',
   '/api/fs/link': 'is for admins, as test/protocols/http/roles.test.ts tests',
@@ -220,7 +223,7 @@ async function handsOf(
   }
 }
 
-void t.test('a right that is missing stops every request that needs it, and none that does not', async (t) => {
+void t.test('each request requires exactly its permissions', async (t) => {
   const running = await startGateway(t)
   const { locks } = running.gateway
   const all = running.gateway.as(unbound())
@@ -244,9 +247,9 @@ void t.test('a right that is missing stops every request that needs it, and none
       for (const { title, needs, act } of [...http, ...webdav, ...sftp]) {
         await ready()
         const may = missing === undefined || !needs.includes(missing)
-        t.equal(await act(hands), may, `${title} ${may ? 'is done' : 'is refused'}`)
+        t.equal(await act(hands), may, `${title} ${may ? 'succeeds' : 'is rejected'}`)
         if (!may) {
-          t.equal((await all.stat(asPath('/team/file'))).size, 'as it was'.length, 'nothing is touched')
+          t.equal((await all.stat(asPath('/team/file'))).size, 'as it was'.length, 'nothing is changed')
           t.equal((await all.stat(asPath('/team/b/other'))).size, 'as it was'.length)
           t.same((await all.list(asPath('/team'))).entries.map(({ name }) => name).sort(), [
             'a',

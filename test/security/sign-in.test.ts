@@ -1,4 +1,4 @@
-/** Guessing passwords, and hiding who guesses. */
+/** Password guessing, and disguised addresses. */
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
@@ -18,7 +18,7 @@ async function login({ url }: Pick<RunningGateway, 'url'>, username: string, pas
   return JSON.parse(text) as Envelope
 }
 
-/** Every header that some proxy tells its client in. */
+/** Every header in which proxies send the address of their client. */
 const disguises = (address: string): Headers => ({
   'x-forwarded-for': address,
   'x-real-ip': address,
@@ -30,7 +30,7 @@ const disguises = (address: string): Headers => ({
   'x-cluster-client-ip': address,
 })
 
-void t.test('an address is what the socket says, whatever the headers of somebody untrusted say', async (t) => {
+void t.test('the address of a client is that of its socket, regardless of untrusted headers', async (t) => {
   const running = await startGateway(t)
   for (let tried = 0; tried < 5; tried++) {
     t.match(await login(running, 'admin', 'wrong', disguises(`203.0.113.${tried}`)), { code: 400 })
@@ -39,12 +39,12 @@ void t.test('an address is what the socket says, whatever the headers of somebod
   t.match(await login(running, 'admin', running.adminPassword), { code: 429 })
   const authorization = basic('admin', running.adminPassword)
   const dav = await send(running.url, 'PROPFIND', '/dav/', { authorization, ...disguises('203.0.113.100') })
-  t.equal(dav.status, 429, 'one lock for all protocols')
+  t.equal(dav.status, 429, 'all protocols share one lockout')
   t.ok(Number(dav.headers['retry-after']) > 0)
   await t.rejects(packets(t, running, 'admin', running.adminPassword))
 })
 
-void t.test('of what a trusted proxy tells, its last word counts, not the client’s', async (t) => {
+void t.test('of the addresses from a trusted proxy, the last untrusted one applies', async (t) => {
   const running = await startGateway(t, { config: { trusted_proxies: ['127.0.0.0/8', '10.0.0.0/8'] } })
   for (let tried = 0; tried < 5; tried++) {
     const headers = { 'x-forwarded-for': `203.0.113.${tried}, 198.51.100.7, 10.0.0.1` }
@@ -59,7 +59,7 @@ void t.test('of what a trusted proxy tells, its last word counts, not the client
   }
 })
 
-/** Signs in by keyboard-interactive, with these answers in turn; rejects where it is refused. */
+/** Signs in by keyboard-interactive with these answers in order. Rejects if the sign-in fails. */
 function byQuestions(t: Test, { sftpPort }: RunningGateway, answers: readonly string[]): Promise<void> {
   const left = [...answers]
   const client = new Client()
@@ -75,7 +75,7 @@ function byQuestions(t: Test, { sftpPort }: RunningGateway, answers: readonly st
   })
 }
 
-void t.test('ten wrong codes from anywhere close the code sign-in of every protocol to new addresses', async (t) => {
+void t.test('after ten wrong codes for an account, all protocols reject codes from new addresses', async (t) => {
   const running = await startGateway(t, { config: { trusted_proxies: ['127.0.0.0/8'] } })
   await addUser(running, 'ann', everyPermission)
   const password = userPassword
@@ -109,11 +109,11 @@ void t.test('ten wrong codes from anywhere close the code sign-in of every proto
   t.match(await call('/api/auth/login', fields, from('192.0.2.1')), { code: 429 })
   const other = { ...session, ...from('192.0.2.2') }
   t.match(await call('/api/auth/2fa/verify', { code: codeAt(30), secret }, other), { code: 429 })
-  await t.rejects(byQuestions(t, running, [password, codeAt(30)]), 'SFTP, from an address of its own')
-  t.match(await call('/api/auth/login', fields, home), { code: 200 }, 'where a right code came from before')
+  await t.rejects(byQuestions(t, running, [password, codeAt(30)]), 'SFTP, from another address')
+  t.match(await call('/api/auth/login', fields, home), { code: 200 }, 'an address that has sent a right code before')
 })
 
-void t.test('an unknown name takes as long as a wrong password, and is told in the same words', async (t) => {
+void t.test('an unknown name takes as long as a wrong password, and gets the same message', async (t) => {
   const running = await startGateway(t, { config: { trusted_proxies: ['127.0.0.1'] } })
   await addUser(running, 'known', everyPermission)
   await addUser(running, 'barred', everyPermission)
@@ -125,7 +125,7 @@ void t.test('an unknown name takes as long as a wrong password, and is told in t
   for (let round = 0; round < 9; round++) {
     for (const [name, spans] of Object.entries(times)) {
       const headers = { 'x-forwarded-for': `198.51.100.${++address}` }
-      // Few enough for each account that none is slowed.
+      // Few enough per account that none is delayed.
       const username = name === 'unknown' ? `unknown ${round}` : name
       const span = await processorTime(async () => {
         const { code, message } = await login(running, username, 'wrong', headers)
@@ -143,7 +143,7 @@ void t.test('an unknown name takes as long as a wrong password, and is told in t
   }
 })
 
-void t.test('names and passwords of any shape are wrong, and nothing worse', async (t) => {
+void t.test('names and passwords of any form are rejected without other effects', async (t) => {
   const running = await startGateway(t, { config: { trusted_proxies: ['127.0.0.1'] } })
   const odd = [
     '',
@@ -165,7 +165,7 @@ void t.test('names and passwords of any shape are wrong, and nothing worse', asy
     '.',
     '..',
   ]
-  // Each from an address, and for an account, of its own: nobody is slowed by the failures of another.
+  // Each has its own address and account, so that none is delayed by the failures of another.
   const wrong = async (text: string, index: number): Promise<void> => {
     const headers = { 'x-forwarded-for': `198.51.100.${index}` }
     const owner = `owner ${index}`
@@ -198,7 +198,9 @@ async function resident(daemon: Daemon): Promise<number> {
   return Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024
 }
 
-/** Sends a head that announces 100 MB and then as much as the other side takes; what came back, and how much went out. */
+/**
+ * Sends headers that declare 100 MB, then as much as the server accepts. Resolves to the response and the bytes sent.
+ */
 function flood(
   daemon: Daemon,
   target: string,
@@ -234,7 +236,7 @@ function flood(
 }
 
 void t.test(
-  'a sign-in of 100 MB is refused before it has arrived, and is not kept',
+  'a sign-in of 100 MB is rejected before it has arrived, and is not held in memory',
   { skip: process.platform !== 'linux' },
   async (t) => {
     const daemon = await startDaemon(t)
@@ -251,8 +253,8 @@ void t.test(
       t.match(reply, /"code":4\d\d/, `${target} answers`)
       t.ok(closed && sent <= 100, `${target} ends the connection`)
       const chunks = await flood(daemon, target, { 'transfer-encoding': 'chunked' })
-      // The end of the connection may overtake the answer.
-      t.ok(chunks.closed, `${target} with chunks that are none`)
+      // The connection may end before the response arrives.
+      t.ok(chunks.closed, `${target} with invalid chunks`)
       t.match(chunks.reply, /^$|^HTTP\/1\.1 (400|200)/)
     }
     const all = await Promise.all(
@@ -267,7 +269,7 @@ void t.test(
   },
 )
 
-void t.test('what was refused is one line of the log, without what was typed', async (t) => {
+void t.test('a rejected sign-in is logged in one line, without the entered name and password', async (t) => {
   const daemon = await startDaemon(t)
   const typed = 'a password typed as a name'
   await login(daemon, typed, 'wrong-secret-1')

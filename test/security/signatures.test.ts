@@ -1,4 +1,4 @@
-/** Signatures of links: what is forged, cut, late or of another path opens nothing, at either address. */
+/** Signed URLs: forged, truncated, expired and foreign signatures are rejected, below /d and /p. */
 import { createHmac } from 'node:crypto'
 import t from 'tap'
 import { asPath } from '../../src/contract/path.js'
@@ -9,13 +9,13 @@ const sign = (key: string, path: string, expiry: string): string => {
   return `${digest.replaceAll('+', '-').replaceAll('/', '_')}:${expiry}`
 }
 
-void t.test('a link is good for the one path that was signed, until its time', async (t) => {
+void t.test('a signature is valid for its path until it expires', async (t) => {
   const world = await startWorld(t)
   const { signedUrls: links, settings } = world.gateway
   const path = '/team-secret/there.txt'
   const key = settings.get('token')
   const good = links.sign(asPath(path))
-  t.equal(good, sign(key, path, '0'), 'clients compute the same')
+  t.equal(good, sign(key, path, '0'), 'clients compute the same signature')
   const now = Math.floor(Date.now() / 1000)
   const late = String(now + 3600)
   const [digest = ''] = good.split(':')
@@ -53,7 +53,11 @@ void t.test('a link is good for the one path that was signed, until its time', a
     'a session': await signIn(world, 'admin', world.adminPassword),
   }
   for (const protocol of ['/d', '/p']) {
-    t.match((await send(world.url, 'GET', `${protocol}${path}?sign=${good}`)).text, mark, 'the good one opens')
+    t.match(
+      (await send(world.url, 'GET', `${protocol}${path}?sign=${good}`)).text,
+      mark,
+      'the valid signature is accepted',
+    )
     for (const [title, signature] of Object.entries(forged)) {
       for (const query of [`?sign=${encodeURIComponent(signature)}`, `?sign=${signature.replaceAll('+', '%2B')}`]) {
         const answer = await send(world.url, 'GET', `${protocol}${path}${query}`)
@@ -62,7 +66,7 @@ void t.test('a link is good for the one path that was signed, until its time', a
       }
     }
     const twice = await send(world.url, 'GET', `${protocol}${path}?sign=x:0&sign=${good}`)
-    t.equal(twice.status, 401, 'of two signatures the first counts')
+    t.equal(twice.status, 401, 'of two signatures the first one is used')
     const listed = await send(world.url, 'GET', `${protocol}${path}?sign[]=${good}`)
     t.equal(listed.status, 401)
     const byHeader = await send(world.url, 'GET', `${protocol}${path}`, {
@@ -70,11 +74,11 @@ void t.test('a link is good for the one path that was signed, until its time', a
       sign: good,
       cookie: `sign=${good}`,
     })
-    t.equal(byHeader.status, 401, 'nothing but the query speaks for a link')
+    t.equal(byHeader.status, 401, 'a signature is read from the query only')
   }
 })
 
-void t.test('however a path is written in a link, the path it means is the one that must be signed', async (t) => {
+void t.test('the signature must be of the normalized path, for every spelling of the path', async (t) => {
   const world = await startWorld(t)
   await store(world.all, '/team/open/own', 'mine')
   const own = world.gateway.signedUrls.sign(asPath('/team/open/own'))
@@ -109,11 +113,11 @@ void t.test('however a path is written in a link, the path it means is the one t
   t.equal(
     (await send(world.url, 'GET', `/d${encodeURI(composed)}?sign=${other}`)).status,
     401,
-    'another form of a letter',
+    'another Unicode form of a letter',
   )
 })
 
-void t.test('with a new key, and with none, old signatures are worth nothing', async (t) => {
+void t.test('old signatures are invalid after a change of the key, and an empty key signs nothing', async (t) => {
   const world = await startWorld(t)
   const { settings, signedUrls: links } = world.gateway
   const path = '/team-secret/there.txt'
@@ -131,7 +135,7 @@ void t.test('with a new key, and with none, old signatures are worth nothing', a
   }
 })
 
-void t.test('a signature opens one file, no folder, and nothing but reading', async (t) => {
+void t.test('a signature permits reading one file, and nothing else', async (t) => {
   const world = await startWorld(t)
   const { signedUrls: links } = world.gateway
   const query = `?sign=${links.sign(asPath('/team-secret/there.txt'))}`
@@ -144,7 +148,7 @@ void t.test('a signature opens one file, no folder, and nothing but reading', as
   t.ok(status >= 400)
   t.notMatch(text, 'untold')
   t.equal((await send(world.url, 'GET', `/d/team-secret/there.txt${folder}`)).status, 401)
-  // What is signed is told by the API to those alone who may see the file.
+  // The API returns signatures only to users who may see the file.
   const token = await signIn(world, 'mallory')
   for (const path of ['/locked/there.txt', '/theirs/there.txt', '/veiled.txt', '/veiled/there.txt']) {
     t.match(await post(world.url, '/api/fs/get', { path }, token), { code: 403, data: null }, path)

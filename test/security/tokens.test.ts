@@ -1,4 +1,4 @@
-/** Session tokens, app passwords, keys and cookies: what is no proof opens nothing, and what was one ends when it should. */
+/** Session tokens, app passwords, keys and cookies: invalid ones are rejected, and valid ones end when they should. */
 import { createHmac } from 'node:crypto'
 import jwt from 'jsonwebtoken'
 import t from 'tap'
@@ -24,7 +24,7 @@ async function ask({ url }: RunningGateway, headers: Readonly<Record<string, str
   return JSON.parse((await send(url, 'GET', '/api/me', headers)).text) as Envelope
 }
 
-/** That it opens neither the API nor WebDAV, as a token with or without its word in front. */
+/** Checks that the API and WebDAV reject the token, with and without `Bearer`. */
 async function opensNothing(t: Test, running: RunningGateway, token: string, title: string): Promise<void> {
   for (const authorization of [token, `Bearer ${token}`, `bearer ${token}`]) {
     const { code, data } = await ask(running, { authorization })
@@ -37,7 +37,7 @@ async function opensNothing(t: Test, running: RunningGateway, token: string, tit
 const encoded = (value: object | string): string =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
 
-void t.test('a token names no algorithm but ours, and is signed by our key', async (t) => {
+void t.test('a token must have the algorithm and the key of the server', async (t) => {
   const running = await startGateway(t)
   const { accounts, store } = running.gateway
   const good = await signIn(running, 'admin', running.adminPassword)
@@ -89,7 +89,7 @@ void t.test('a token names no algorithm but ours, and is signed by our key', asy
   t.equal((await send(running.url, 'GET', '/api/me', { authorization: 'x'.repeat(40_000) })).status, 431, 'a huge one')
 })
 
-void t.test('an empty permanent token is nobody’s', async (t) => {
+void t.test('an empty permanent token authenticates nobody', async (t) => {
   const running = await startGateway(t)
   const { settings } = running.gateway
   const stored = settings.get('token')
@@ -108,7 +108,7 @@ void t.test('an empty permanent token is nobody’s', async (t) => {
   }
 })
 
-void t.test('a session is what signing in gave, never what a client brought', async (t) => {
+void t.test('a sign-in issues a new token, independently of tokens in the request', async (t) => {
   const running = await startGateway(t)
   const first = await signIn(running, 'admin', running.adminPassword)
   const { url } = running
@@ -121,53 +121,50 @@ void t.test('a session is what signing in gave, never what a client brought', as
   const answer = await send(url, 'POST', '/api/auth/login', headers, body)
   const { token } = (JSON.parse(answer.text) as { data: { token: string } }).data
   t.not(token, first)
-  t.notOk(answer.headers['set-cookie'], 'nothing is left in a browser')
+  t.notOk(answer.headers['set-cookie'], 'no cookie is set')
   await send(url, 'GET', '/api/auth/logout', { authorization: first })
   t.equal((await ask(running, { authorization: first })).code, 401)
-  t.equal((await ask(running, { authorization: token })).code, 200, 'one ends without the other')
+  t.equal((await ask(running, { authorization: token })).code, 200, 'the other session continues')
 })
 
-void t.test(
-  'cookies and queries never sign anybody in, so that no other site’s page acts as its visitor',
-  async (t) => {
-    const running = await startGateway(t)
-    const { url, gateway } = running
-    const token = await signIn(running, 'admin', running.adminPassword)
-    const everywhere = ['token', 'Authorization', 'authorization', 'access_token', 'session', 'jwt']
-    const cookie = everywhere.map((name) => `${name}=${token}`).join('; ')
-    const query = everywhere.map((name) => `${name}=${token}`).join('&')
-    t.equal((await ask(running, { cookie })).code, 401)
-    for (const [method, target] of [
-      ['GET', `/api/me?${query}`],
-      ['POST', `/api/fs/list?${query}`],
-      ['POST', `/api/fs/remove?${query}`],
-      ['GET', `/api/admin/setting/list?${query}`],
-      ['POST', `/api/admin/setting/reset_token?${query}`],
-    ] as const) {
-      const { text } = await send(url, method, target, { cookie, origin: 'https://evil.example' })
-      t.equal((JSON.parse(text) as Envelope).code, 401, `${method} ${target.slice(0, 30)}`)
-    }
-    // A form of another site can send this much.
-    const form = { 'content-type': 'text/plain', origin: 'https://evil.example', cookie }
-    const sent = await send(url, 'POST', '/api/fs/mkdir', form, '{"path":"/by another site"}')
-    t.equal((JSON.parse(sent.text) as Envelope).code, 401)
-    const dav = await send(url, 'PROPFIND', `/dav/?${query}`, { cookie })
-    t.equal(dav.status, 401)
+void t.test('cookies and queries do not authenticate, which prevents cross-site request forgery', async (t) => {
+  const running = await startGateway(t)
+  const { url, gateway } = running
+  const token = await signIn(running, 'admin', running.adminPassword)
+  const everywhere = ['token', 'Authorization', 'authorization', 'access_token', 'session', 'jwt']
+  const cookie = everywhere.map((name) => `${name}=${token}`).join('; ')
+  const query = everywhere.map((name) => `${name}=${token}`).join('&')
+  t.equal((await ask(running, { cookie })).code, 401)
+  for (const [method, target] of [
+    ['GET', `/api/me?${query}`],
+    ['POST', `/api/fs/list?${query}`],
+    ['POST', `/api/fs/remove?${query}`],
+    ['GET', `/api/admin/setting/list?${query}`],
+    ['POST', `/api/admin/setting/reset_token?${query}`],
+  ] as const) {
+    const { text } = await send(url, method, target, { cookie, origin: 'https://evil.example' })
+    t.equal((JSON.parse(text) as Envelope).code, 401, `${method} ${target.slice(0, 30)}`)
+  }
+  // A form of another site can send these headers.
+  const form = { 'content-type': 'text/plain', origin: 'https://evil.example', cookie }
+  const sent = await send(url, 'POST', '/api/fs/mkdir', form, '{"path":"/by another site"}')
+  t.equal((JSON.parse(sent.text) as Envelope).code, 401)
+  const dav = await send(url, 'PROPFIND', `/dav/?${query}`, { cookie })
+  t.equal(dav.status, 401)
 
-    // The one cookie that is read holds a folder's password, which opens that folder to whoever is signed in, and signs nobody in.
-    await addRule(running, '/', { password: 'sesame', passwordSub: true })
-    await addUser(running, 'ada', busy)
-    const list = async (headers: Record<string, string>) =>
-      (JSON.parse((await send(url, 'POST', '/api/fs/list', headers, '{}')).text) as Envelope).code
-    const authorization = await signIn(running, 'ada')
-    t.equal(await list({ cookie: 'browser-password=sesame' }), 401)
-    t.equal(await list({ authorization }), 403)
-    t.equal(await list({ authorization, cookie: 'x=1; browser-password=sesame' }), 200)
-    t.equal(gateway.accounts.users.byName('guest')?.disabled, true)
-  },
-)
+  // The only cookie that is read contains a folder password, which requires a signed-in user.
+  await addRule(running, '/', { password: 'sesame', passwordSub: true })
+  await addUser(running, 'ada', busy)
+  const list = async (headers: Record<string, string>) =>
+    (JSON.parse((await send(url, 'POST', '/api/fs/list', headers, '{}')).text) as Envelope).code
+  const authorization = await signIn(running, 'ada')
+  t.equal(await list({ cookie: 'browser-password=sesame' }), 401)
+  t.equal(await list({ authorization }), 403)
+  t.equal(await list({ authorization, cookie: 'x=1; browser-password=sesame' }), 200)
+  t.equal(gateway.accounts.users.byName('guest')?.disabled, true)
+})
 
-void t.test('what ends a session ends it at every protocol at once, and for good', async (t) => {
+void t.test('a session ends for every protocol at once, and permanently', async (t) => {
   const running = await startGateway(t)
   const { users } = running.gateway.accounts
   const ends: Readonly<Record<string, (id: number) => Promise<unknown>>> = {
@@ -188,17 +185,17 @@ void t.test('what ends a session ends it at every protocol at once, and for good
     await opensNothing(t, running, token, title)
     if (title !== 'the same password, set again') {
       const { status } = await send(running.url, 'PROPFIND', '/dav/', { authorization: basic(username), depth: '0' })
-      t.not(status, 207, `${title}: a password that was remembered`)
+      t.not(status, 207, `${title}: a cached password`)
     }
     await session.closed
-    // Whoever takes the name later is somebody else.
+    // A later account of the same name is another account.
     if (users.byName(username) === undefined) await addUser(running, username, everyPermission)
     else await users.update(id, { disabled: false, password: userPassword })
     await opensNothing(t, running, token, `${title}, undone`)
   }
 })
 
-void t.test('a token that was ended stays so after a restart', async (t) => {
+void t.test('a signed-out token remains invalid after a restart', async (t) => {
   const running = await startGateway(t)
   const ended = await signIn(running, 'admin', running.adminPassword)
   const kept = await signIn(running, 'admin', running.adminPassword)
@@ -209,7 +206,7 @@ void t.test('a token that was ended stays so after a restart', async (t) => {
   t.equal((await ask(again, { authorization: kept })).code, 200)
 })
 
-void t.test('an app password opens the protocols it was made for, and never the API', async (t) => {
+void t.test('an app password signs in to its protocols only, and never to the API', async (t) => {
   const running = await startGateway(t)
   const { accounts } = running.gateway
   const id = await addUser(running, 'ada', everyPermission)
@@ -219,7 +216,7 @@ void t.test('an app password opens the protocols it was made for, and never the 
   for (const password of [dav, sftp, reading]) {
     const login = await post(running.url, '/api/auth/login', { username: 'ada', password })
     t.match(login, { code: 400, data: null }, 'no session')
-    await opensNothing(t, running, password, 'nor is it a token')
+    await opensNothing(t, running, password, 'it is not a token')
     t.equal((await ask(running, { authorization: basic('ada', password) })).code, 401)
   }
   const propfind = async (password: string, username = 'ada') =>
@@ -240,12 +237,12 @@ void t.test('an app password opens the protocols it was made for, and never the 
     ['MOVE', { destination: `${running.url}/dav/y` }],
   ] as const) {
     const { status } = await send(running.url, method, '/dav/x', { authorization, ...headers })
-    t.ok(status === 403 || status === 400, `${method} with one that only reads: ${status}`)
+    t.ok(status === 403 || status === 400, `${method} with a read-only one: ${status}`)
   }
   t.equal(await propfind(reading), 207)
 })
 
-void t.test('keys, app passwords and two-step verification of others are out of reach', async (t) => {
+void t.test('users cannot change keys, app passwords and two-step verification of others', async (t) => {
   const running = await startGateway(t)
   const { accounts } = running.gateway
   const { url } = running
@@ -257,7 +254,11 @@ void t.test('keys, app passwords and two-step verification of others are out of 
   const { row } = await accounts.appPasswords.add(ada, { name: 'mine', protocols: ['webdav'], readOnly: false })
   const token = await signIn(running, 'eve')
   t.match(await post(url, `/api/me/sshkey/delete?id=${key?.id ?? 0}`, {}, token), { code: 404 })
-  t.match(await post(url, `/api/me/sshkey/delete?id=999999`, {}, token), { code: 404 }, 'as one that is not there')
+  t.match(
+    await post(url, `/api/me/sshkey/delete?id=999999`, {}, token),
+    { code: 404 },
+    'the same error as for a missing one',
+  )
   t.match(await post(url, `/api/me/app_password/delete?id=${row.id}`, {}, token), { code: 404 })
   for (const target of [
     `/api/admin/user/sshkey/list?uid=${ada}`,
@@ -294,7 +295,7 @@ void t.test('keys, app passwords and two-step verification of others are out of 
   t.equal(accounts.keys.list(ada).length, 1)
   t.equal(accounts.appPasswords.list(ada).length, 1)
 
-  // What a user may change of themselves is named, field by field.
+  // Users may change only certain fields of their own account.
   const lifted = {
     id: ada,
     username: 'eve',

@@ -1,5 +1,5 @@
 /**
- * No value of any field of any endpoint keeps the event loop from other requests: hostile values are sent to each field, and the
+ * No value of any field blocks the event loop: hostile values are sent in each field of each endpoint, and the
  * processor time of the longest turn is measured. Endpoints and fields are those of the document of the API.
  */
 import { fork } from 'node:child_process'
@@ -30,15 +30,15 @@ interface Request {
   readonly body: string
 }
 
-/** One place of a request that takes a value. */
+/** A field of a request. */
 interface Field {
   /** `POST /api/fs/move names`. */
   readonly title: string
-  /** Characters that there is room for. */
+  /** Maximum number of characters. */
   readonly room: number
-  /** Whether what it changes is looked at by others. */
+  /** Whether it changes something that affects requests of other users. */
   readonly isAdministration: boolean
-  /** It gets every so many of the texts alone: where each costs a hash of a password, or a look at everything by others. */
+  /** Only every n-th text is sent, if each costs a password hash, or requests of other users after it. */
   readonly stride: number
   readonly takesPatterns: boolean
   request(value: unknown): Request
@@ -134,11 +134,11 @@ function resolved(schema: JsonSchema): JsonSchema {
   return name === undefined ? schema : (document.components.schemas[name] ?? {})
 }
 
-/** Values that lead far into the work of an endpoint, by the names of fields, or of an endpoint and a field. */
+/** Valid values, by the name of a field, or of an endpoint and a field. */
 const usual: Readonly<Record<string, unknown>> = {
   '/api/auth/login/hash username': 'bob',
   '/api/admin/meta/create path': '/',
-  // The one that `measured-daemon.ts` has for that.
+  // The account that `measured-daemon.ts` creates for this.
   '/api/admin/user/update id': 4,
   '/api/admin/storage/update addition': '{"root_folder_path":"files"}',
   '/api/admin/storage/update mount_path': '/',
@@ -172,7 +172,7 @@ function example(path: string, name: string, given: JsonSchema): unknown {
   return ''
 }
 
-/** A request of an operation with one value that is not the usual one. */
+/** Fields of an operation; all others have their usual values. */
 function* fieldsOf(path: string, method: string, operation: Operation): Generator<Field> {
   const { parameters = [], requestBody, tags } = operation
   const title = `${method.toUpperCase()} ${path}`
@@ -245,16 +245,16 @@ function* fieldsOf(path: string, method: string, operation: Operation): Generato
   yield field('(form)', room, form)
 }
 
-/** All values take minutes: `npm test` sends every twelfth of them, each field others. */
+/** All values take minutes: `npm test` sends every twelfth, different ones for each field. */
 const sampling = process.env.TIDEGATE_VARIANTS === 'all' ? 1 : 12
 
-/** Where a request may cost a hash of a password, or the start of a storage. */
+/** Tags of operations that may cost a password hash or the start of a storage. */
 const slowTags = ['Own account', 'Signing in', 'Storages', 'Users']
 
-/** Of the line and the headers of a request. */
+/** Maximum number of characters in the request line and the headers. */
 const smallRoom = 3000
 
-/** By what the document says of a field. */
+/** Whether a field takes patterns, according to its description. */
 function hasPatterns(description: string): boolean {
   return /\b(regular expressions?|RE2|patterns?|words)\b/i.test(description)
 }
@@ -277,12 +277,12 @@ function escaped(text: string): string {
   return encodeURIComponent(text.toWellFormed())
 }
 
-/** What a header cannot hold is left out. */
+/** Removes characters that a header cannot contain. */
 function headerText(text: string): string {
   return text.replace(/[^\x20-\x7e]/g, '')
 }
 
-/** Texts of about so many characters. */
+/** Texts of about `length` characters. */
 const texts: Readonly<Record<string, (length: number) => string>> = {
   letters: (length) => 'a'.repeat(length),
   stars: (length) => 'a*'.repeat(length / 2),
@@ -329,7 +329,7 @@ const texts: Readonly<Record<string, (length: number) => string>> = {
 
 const others: readonly unknown[] = [0, -1, 1e15, -1e308, 0.5, Number.MAX_SAFE_INTEGER, true, null, {}]
 
-/** Values that are no texts, of about so many characters as JSON. */
+/** Values other than texts, of about `length` characters as JSON. */
 const structures: Readonly<Record<string, (length: number) => unknown>> = {
   'a list of texts': (length) => Array.from({ length: length / 12 }, (_, number) => `name ${number}`),
   'a list of one text': (length) => Array.from({ length: length / 4 }, () => 'a'),
@@ -355,7 +355,7 @@ interface Hold {
 
 const distinct = Array.from({ length: 1000 }, (_, number) => `/${number}`).join('')
 
-/** What others do while a setting, a rule or a storage is what it was made. */
+/** Requests of other users after a change of a setting, a rule or a storage. */
 const everyday: readonly Request[] = [
   { path: '/api/fs/list', body: JSON.stringify({ path: '/many', per_page: 0 }) },
   { path: '/api/fs/get', body: JSON.stringify({ path: distinct }) },
@@ -363,12 +363,12 @@ const everyday: readonly Request[] = [
   { path: '/api/fs/search', body: JSON.stringify({ parent: '/', keywords: 'a', page: 1, per_page: 10 }) },
 ].map((request) => ({ method: 'POST', headers: { 'content-type': 'application/json' }, ...request }))
 
-/** Characters of the texts: what a pattern may have, what a path may have, more than either, and all that there is room for. */
+/** Lengths of texts: the limit of a pattern, the limit of a path, a larger one, and the maximum of the field. */
 const lengths = [990, 4000, 20_000, 990, 4000, 20_000, Infinity]
 
 /**
- * A field that takes patterns gets all texts, in all lengths or in one of them by turns (see `sampling`). The others get some of them,
- * by turns: all fields together get each text in each length.
+ * A field that takes patterns gets all texts, in all lengths or in one of them in rotation (see `sampling`). The others
+ * get some of them in rotation: all fields together get each text in each length.
  */
 function* valuesFor(field: Field, index: number): Generator<readonly [string, unknown]> {
   for (const [number, [name, make]] of Object.entries(texts).entries()) {
@@ -391,7 +391,7 @@ function* valuesFor(field: Field, index: number): Generator<readonly [string, un
   }
 }
 
-void t.test('no value of any field keeps the event loop for more than 100 ms', async (t) => {
+void t.test('no value of any field blocks the event loop for more than 100 ms', async (t) => {
   const measured = await Measured.start(t)
   const fields = [
     ...Object.entries(document.paths).flatMap(([path, item]) =>
@@ -401,7 +401,7 @@ void t.test('no value of any field keeps the event loop for more than 100 ms', a
   ]
   const holds: Hold[] = []
   let requests = 0
-  /** What takes long only once is no matter of the value: compiling, collecting garbage, or the machine. */
+  /** Repeats a slow request: a single slow turn may be due to compilation, garbage collection or the machine. */
   const send = async (request: Request, token: string, where: string): Promise<Reply> => {
     let reply = await measured.send(request, token)
     let milliseconds = await measured.longest()
@@ -436,5 +436,5 @@ void t.test('no value of any field keeps the event loop for more than 100 ms', a
     holds.filter(({ milliseconds }) => milliseconds > limit),
     [],
   )
-  t.ok(holds.length > fields.length, 'each field was asked for')
+  t.ok(holds.length > fields.length, 'each field was sent')
 })

@@ -1,6 +1,6 @@
 /**
- * A tree with one user who is confined to a part of it, and things in and around that part which are none of theirs. What they
- * must never learn is marked: no answer may hold a mark.
+ * A tree with one user who has a base folder, and with files in and around it that the user may not access. The content
+ * of these files is marked: no response may contain a mark.
  */
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 import { connect } from 'node:net'
@@ -17,17 +17,17 @@ import { PacketClient } from '../protocols/sftp/packet-client.js'
 import { ruleRow } from '../store/store-rows.js'
 import { http } from '../../protocols/http/index.js'
 
-/** Content of everything that is not theirs. */
+/** Content of all files that the user may not access. */
 export const mark = 'MARKED-AS-NOT-YOURS'
-/** A size that nothing else has, for whoever would learn of sizes. */
+/** The unique size of these files, to detect responses that reveal sizes. */
 const markedSize = 48_611
 const marked = Buffer.alloc(markedSize, mark)
 
-/** What would give the marked things away: content, size, and names that only a listing could tell. */
+/** Texts that reveal the marked files: their content, their size, and names that only a listing contains. */
 export const giveaways = [mark, String(markedSize), 'untold']
 
 export const everyPermission = Object.keys(permissionBits) as Permission[]
-/** All that changes files, at all protocols, and nothing that opens what a rule closes. */
+/** All permissions to change files by all protocols, and none that bypasses folder rules. */
 export const busy: readonly Permission[] = [
   'write',
   'rename',
@@ -40,15 +40,15 @@ export const busy: readonly Permission[] = [
   'sftpManage',
 ]
 
-/** Folders and files that are not theirs, as they would name them: each holds `there.txt`, and no `gone!.txt`. */
+/** Folders that the user may not access, by their paths for the user: each contains `there.txt`, and no `gone!.txt`. */
 export const closedFolders = ['/locked', '/theirs', '/veiled'] as const
 
 export interface World extends RunningGateway {
-  /** The tree without any bounds. */
+  /** The tree without restrictions. */
   readonly all: VirtualFs
-  /** Everything that is not theirs, with its content: equal before and after whatever they do. */
+  /** All files that the user may not access, with their content. It must be equal before and after all requests. */
   untouched(): Promise<Readonly<Record<string, string>>>
-  /** What below a folder is a copy of something that is not theirs. */
+  /** Files below a folder that are copies of marked files. */
   loot(folder: string): Promise<readonly string[]>
 }
 
@@ -87,8 +87,8 @@ export async function store(fs: VirtualFs, path: string, content: string | Buffe
 }
 
 /**
- * `mallory` sees `/team` as the root. Around it: a sibling whose name begins alike, and a file above. In it: a folder with a
- * password, one for other readers, and what a rule hides.
+ * `/team` is the base folder of `mallory`. Outside: a sibling with the same prefix, and a file above. Inside: a folder
+ * with a password, one for other users, and hidden entries.
  */
 export async function startWorld(t: Test, options: RunOptions = {}): Promise<World> {
   const running = await startGateway(t, options)
@@ -131,7 +131,7 @@ export async function startWorld(t: Test, options: RunOptions = {}): Promise<Wor
   return { ...running, all, untouched, loot }
 }
 
-/** Puts everything that is not theirs back where it was. */
+/** Restores all files that the user may not access. */
 export async function restore({ all }: Pick<World, 'all'>): Promise<void> {
   const closed = [
     '/team-secret/there.txt',
@@ -143,7 +143,7 @@ export async function restore({ all }: Pick<World, 'all'>): Promise<void> {
   for (const path of closed) await store(all, path, marked)
 }
 
-/** Whoever is bound by nothing. */
+/** A principal without restrictions. */
 export function unbound(): Principal {
   return new Principal({
     userId: 1,
@@ -162,7 +162,7 @@ export interface Reply {
   readonly text: string
 }
 
-/** Sends a request target as it stands, but for characters that no request can hold: those go out as escapes of their bytes. */
+/** Sends a request target unchanged, except for characters that no request can contain, which are percent-encoded. */
 export function send(
   url: string,
   method: string,
@@ -186,7 +186,7 @@ export function send(
       )
     })
     sent.on('error', reject)
-    // Beside a text, Node would send the bytes of the headers as something else.
+    // With a text as body, Node would encode the bytes of the headers differently.
     sent.end(body === undefined ? undefined : Buffer.from(body as string))
   })
 }
@@ -195,7 +195,7 @@ function escaped(character: string): string {
   return [...Buffer.from(character)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')
 }
 
-/** Bytes as they stand, and all that comes back until the connection ends or nothing came for a while. */
+/** Sends raw bytes. Resolves to everything received until the connection ends or is silent for a while. */
 export function sendRaw(url: string, bytes: string | Buffer, patience = 1000): Promise<string> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve) => {

@@ -13,16 +13,16 @@ const run = promisify(execFile)
 const modules = '/usr/lib/apache2/modules'
 const realm = 'files'
 
-/** Another name of an account, with the same password. */
+/** The user name of a second account, with the same password. */
 const plainName = 'plain'
 
 export const apacheAccount = { username: 'ünser "user"', password: 'päss:word' } as const
 
 interface ApacheDav {
   readonly port: number
-  /** Of the same folders behind TLS, with a certificate that nobody has signed. */
+  /** Serves the same folders with TLS and a self-signed certificate. */
   readonly tlsPort: number
-  /** What is served below `/basic` and `/digest`. */
+  /** The folder that is served below `/basic` and `/digest`. */
   readonly files: string
   stop(): Promise<void>
 }
@@ -113,7 +113,7 @@ export const apachePrograms = ['apache2', 'openssl'] as const
 export async function startApacheDav(): Promise<ApacheDav> {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-apache-'))
   const files = join(folder, 'files')
-  // Where it is started by root, its children are somebody else.
+  // If it is started by root, its child processes run as another user.
   for (const [path, mode] of [
     [folder, 0o755],
     [files, 0o777],

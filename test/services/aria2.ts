@@ -1,4 +1,4 @@
-/** aria2 on a port of its own, with nothing of the user's configuration. */
+/** aria2 on a free port, without the user's configuration. */
 import { randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -10,11 +10,11 @@ export interface Aria2Server extends LastingProgram {
   readonly uri: string
   readonly secret: string
   call(method: string, params: readonly unknown[]): Promise<unknown>
-  /** Gives a torrent to others: of one folder, these files in it by their paths. */
+  /** Seeds a torrent of these files, given by their paths in one folder. */
   share(torrent: Buffer, name: string, files: ReadonlyMap<string, Buffer>): Promise<void>
 }
 
-/** `options`: more for its command line. */
+/** `options`: further command line options. */
 export async function startAria2(...options: readonly string[]): Promise<Aria2Server> {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-aria2-'))
   const [port = 0, listens = 0] = await freePorts(2)

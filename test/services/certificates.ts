@@ -1,4 +1,4 @@
-/** A certificate of its own for a server on loopback, which is its own authority. */
+/** A self-signed certificate for a server on loopback. */
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -11,7 +11,7 @@ interface CertificateFiles {
   readonly key: string
 }
 
-/** Good for `localhost` and 127.0.0.1, for a day. Leaves two files in the folder. */
+/** Valid for `localhost` and 127.0.0.1, for one day. Writes two files to the folder. */
 export async function makeCertificate(folder: string): Promise<CertificateFiles> {
   const [certificate, key] = [join(folder, 'certificate.pem'), join(folder, 'key.pem')]
   await run('openssl', [

@@ -1,4 +1,4 @@
-/** A TCP proxy on loopback between a client and a real server, which can break or hold the connections through it. */
+/** A TCP proxy on loopback between a client and a real server, which can reset or stall the connections through it. */
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { pipeline, Transform } from 'node:stream'
@@ -7,27 +7,27 @@ type Direction = 'up' | 'down'
 
 export interface CuttingProxy {
   readonly port: number
-  /** Connections that are open now, and that were cut so far. */
+  /** Numbers of connections that are open now, and that were reset so far. */
   readonly open: number
   readonly cuts: number
-  /** Bytes that came through the connections so far. */
+  /** Bytes that were forwarded so far. */
   readonly passed: Readonly<Record<Direction, number>>
-  /** Cuts each connection, or so many of them, once so many bytes came through it in a direction; from now on. */
+  /** From now on, resets each connection after `bytes` bytes in this direction; at most `times` connections. */
   cut(direction: Direction, bytes: number, times?: number): void
-  /** Cuts the connections that stand now at the next bytes that go up; later ones are left alone. */
+  /** Resets each connection that is open now at its next bytes to the server; does not affect later connections. */
   cutStanding(): void
-  /** Changes one bit of whatever comes down. */
+  /** Flips one bit of the bytes from the server. */
   garble(): void
-  /** Ends all connections now, as a server does with those that idled for too long. */
+  /** Ends all connections now, as a server does with idle ones. */
   drop(): void
-  /** Lets nothing more through, and keeps the connections open. */
+  /** Forwards nothing more, and keeps the connections open. */
   stall(): void
-  /** As at the start: everything goes through. */
+  /** Restores the initial state: everything is forwarded. */
   heal(): void
   stop(): Promise<void>
 }
 
-/** `at`: where it listens; a free port of 127.0.0.1 by default. */
+/** `at`: the port to listen on; a free port of 127.0.0.1 by default. */
 export async function startCuttingProxy(
   target: number,
   at: { readonly host?: string; readonly port?: number } = {},
@@ -63,7 +63,7 @@ export async function startCuttingProxy(
       },
     })
   }
-  // Without a delay of its own: through SFTP's many small packets it would be what takes the time.
+  // Nagle's algorithm would delay SFTP's many small packets.
   const server = createServer({ noDelay: true }, (client) => {
     const upstream = connect({ port: target, host: '127.0.0.1', noDelay: true })
     const end = () => {

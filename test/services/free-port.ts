@@ -1,8 +1,8 @@
-/** Ports for servers that cannot find one by themselves. */
+/** Ports for servers that cannot choose a free one. */
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 
-/** So many ports of this machine that nobody listens on at the moment, all different. */
+/** `count` different ports of this machine that no process listens on at the moment. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'))
   await Promise.all(servers.map((server) => once(server, 'listening')))

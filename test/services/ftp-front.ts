@@ -1,21 +1,27 @@
-/** A front before an FTP server, on loopback: it sees each command, and decides what becomes of it. */
+/** A proxy for an FTP server, on loopback: the test decides for each command what the proxy does with it. */
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 
-/** The server gets it; it, or the answer to it, is lost with the connection; or something is said here: as its answer, or before it. */
+/**
+ * The command is forwarded; the connection is closed before the command, or before its reply, arrives; or the proxy
+ * sends a text, instead of the reply or before it.
+ */
 export type Fate = 'pass' | 'lost' | 'answer lost' | { readonly answer: string } | { readonly before: string }
 
 interface FtpFront {
   readonly port: number
-  /** Connections that were made so far. */
+  /** Number of connections so far. */
   readonly made: number
-  /** Says something to all who are connected. */
+  /** Sends a text to all connected clients. */
   say(text: string): void
   stop(): Promise<void>
 }
 
-/** `fate`: of one command, and which of the connections it came over, the first being 1. `tls`: the front speaks TLS from the start, the server need not. */
+/**
+ * `fate` decides on one command, and gets the number of its connection, from 1. With `tls` the proxy uses implicit TLS
+ * to its clients, independently of the server.
+ */
 export async function startFtpFront(
   target: number,
   fate: (command: string, connection: number) => Fate,

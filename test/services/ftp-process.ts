@@ -1,4 +1,4 @@
-/** What the FTP servers of the tests have in common: a process that answers on a port of loopback, and an account. */
+/** The common part of the FTP servers of the tests: a process that listens on a port of loopback, and an account. */
 import { execFile, spawn } from 'node:child_process'
 import { connect } from 'node:net'
 import { promisify } from 'node:util'
@@ -9,12 +9,12 @@ export interface FtpServer {
   readonly port: number
   readonly username: string
   readonly password: string
-  /** In PEM form; it vouches for itself. */
+  /** In PEM form; self-signed. */
   readonly certificate: string
   /** A folder of this machine that the account may write to, and the server's path of it. */
   readonly files: string
   readonly path: string
-  /** User who owns what is written. */
+  /** The user who owns written files. */
   readonly owner: number
   stop(): Promise<void>
 }
@@ -30,7 +30,7 @@ export async function accountIds(name: string): Promise<{ readonly uid: number; 
   return { uid: Number(uid?.stdout), gid: Number(gid?.stdout) }
 }
 
-/** Resolves to what stops it, once it accepts connections (`speaksFirst`: and has greeted). */
+/** Resolves, when it accepts connections (with `speaksFirst`: and has sent a greeting), to a function that stops it. */
 export async function startFtpProcess(
   program: string,
   args: readonly string[],

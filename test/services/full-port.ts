@@ -1,4 +1,4 @@
-/** A port of loopback that nobody gets through to: its queue is full, and the thread that should empty it stands still. */
+/** A port of loopback that accepts no connection: its backlog is full, and the listening thread is blocked. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'

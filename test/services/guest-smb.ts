@@ -1,6 +1,6 @@
 /**
- * A server of SMB 2.1 that lets everybody in as a guest, and then answers as a test says: for what no real server can be made to do.
- * It has one share, and nothing in it.
+ * An SMB 2.1 server that signs in every client as a guest, and whose responses a test can replace by ones that no real
+ * server sends. It has one empty share.
  */
 import { once } from 'node:events'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
@@ -10,40 +10,40 @@ import { framePrefix } from '../../drivers/smb/client/frames.js'
 import { commands, headerLength } from '../../drivers/smb/client/header.js'
 import { status } from '../../drivers/smb/client/statuses.js'
 
-/** A request, and the ways to answer it. */
+/** A request, with methods to respond to it. */
 export interface Asked {
   readonly command: number
-  /** The request behind its header. */
+  /** The request without its header. */
   readonly body: Buffer
-  /** Of this connection, from 0. */
+  /** Counts the requests of this connection, from 0. */
   readonly messageId: number
   answer(options?: AnswerOptions): void
   disconnect(): void
-  /** What comes behind it on this connection stays unread until the call of what is returned. */
+  /** Stops reading from this connection until the returned function is called. */
   readNoMore(): () => void
 }
 
 export interface AnswerOptions {
   readonly status?: number
-  /** What comes behind the header. */
+  /** The response without its header. */
   readonly body?: Buffer
-  /** As many as were asked for, where they are left out. */
+  /** By default, as many as were requested. */
   readonly credits?: number
-  /** Of another request of the same kind, where it is given. */
+  /** That of another request of the same kind; by default, of this request. */
   readonly messageId?: number
-  /** The answer says that the true one comes later. */
+  /** The response announces that the final one follows later. */
   readonly isInterim?: boolean
 }
 
 export interface GuestSmb {
   readonly port: number
-  /** Connections that are open now. */
+  /** Number of connections that are open now. */
   readonly open: number
-  /** Resolves when there are so many. */
+  /** Resolves when `count` connections are open. */
   opened(count: number): Promise<void>
 }
 
-/** `rule` says how to answer a request otherwise than usual; where it is to be later or never, not at all. */
+/** `rule` may replace the response to a request; with `later`, nothing is sent until the test calls `answer()`. */
 export async function startGuestSmb(
   t: Test,
   rule: (asked: Asked) => AnswerOptions | 'later' | undefined = () => undefined,
@@ -138,7 +138,7 @@ function askedBy(message: Buffer, socket: Socket): Asked {
   }
 }
 
-/** What lets a guest in. */
+/** The default response, which signs in a guest. */
 function usual(message: Buffer): AnswerOptions {
   const command = message.readUInt16LE(12)
   const body = Buffer.alloc(64)
@@ -148,7 +148,7 @@ function usual(message: Buffer): AnswerOptions {
     return { body }
   }
   if (command !== commands.sessionSetup) return { body }
-  // Where the token of the answer is; the first answer to a client has a challenge in it.
+  // The offset of the security token. The first response to a client contains a challenge.
   body.writeUInt16LE(headerLength + 8, 4)
   const isFirst = message.readBigUInt64LE(40) === 0n
   if (!isFirst) {

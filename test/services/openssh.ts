@@ -1,4 +1,4 @@
-/** OpenSSH's server on a port of its own, with a configuration and keys of its own; it serves the user who runs it. */
+/** OpenSSH's server on a free port, with its own configuration and keys. It serves the user who runs it. */
 import { execFile, spawn } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
@@ -14,7 +14,7 @@ export interface OpenSshServer {
   readonly address: string
   readonly username: string
   readonly privateKey: string
-  /** The file of keys that may sign in. */
+  /** The file of authorized keys. */
   readonly authorizedKeys: string
   /** Fingerprint of its host key, SHA256:… */
   readonly hostKey: string
@@ -33,8 +33,8 @@ async function answers(port: number): Promise<boolean> {
 }
 
 /**
- * sshd that runs as root does not start without `/run/sshd`. Debian's unit makes that when the service starts; installing the package
- * does not everywhere.
+ * As root, sshd does not start without `/run/sshd`. Debian's unit creates the folder when the service starts;
+ * installing the package does not always.
  */
 export async function makePrivilegeSeparationFolder(): Promise<void> {
   if (userInfo().uid === 0) await mkdir('/run/sshd', { recursive: true, mode: 0o755 })

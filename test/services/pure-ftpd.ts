@@ -1,4 +1,4 @@
-/** Pure-FTPd on a port of its own, with one virtual user: lists for machines (MLSD), and takes TLS where it is asked for. */
+/** Pure-FTPd on a free port, with one virtual user. It supports MLSD and explicit TLS. */
 import { execFile } from 'node:child_process'
 import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,9 +12,9 @@ import { accountIds, startFtpProcess, type FtpServer, type PassivePorts } from '
 const run = promisify(execFile)
 
 export interface PureFtpdOptions {
-  /** Connections that one address may have. */
+  /** Maximum number of connections of one address. */
   readonly connections?: number
-  /** Refuses to sign in without TLS. */
+  /** Rejects sign-ins without TLS. */
   readonly tlsOnly?: boolean
   readonly passivePorts?: PassivePorts
 }
@@ -37,7 +37,7 @@ export async function startPureFtpd({
   await writeFile(both, (await readFile(key, 'utf8')) + (await readFile(certificate, 'utf8')), { mode: 0o600 })
   const [username, password] = ['tide', 'tide-and-time']
   const [list, database] = [join(folder, 'passwords'), join(folder, 'passwords.pdb')]
-  // Its own tool makes hashes that take seconds at each sign-in.
+  // The hashes of its own tool take seconds at each sign-in.
   const { stdout: hash } = await run('openssl', ['passwd', '-1', password])
   await writeFile(list, `${username}:${hash.trim()}:${uid}:${gid}::${files}/./::::::::::::\n`, { mode: 0o600 })
   await run(passwords, ['mkdb', database, '-f', list])

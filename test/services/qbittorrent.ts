@@ -1,4 +1,4 @@
-/** qBittorrent on ports of its own, with a profile of its own: no DHT, no local discovery, no encryption. */
+/** qBittorrent on free ports with its own profile: no DHT, no local discovery, no encryption. */
 import { pbkdf2Sync, randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -7,15 +7,15 @@ import { freePorts } from './free-port.js'
 import { startLasting, type LastingProgram } from './started-program.js'
 
 export interface QBittorrentServer extends LastingProgram {
-  /** With user name and password. */
+  /** The URL, with user name and password. */
   readonly url: string
-  /** Of the torrents that it has. */
+  /** The names of its torrents. */
   names(): Promise<readonly string[]>
 }
 
 const password = 'p@ss word'
 
-/** As its configuration has it: salt and key of PBKDF2, both in Base64. */
+/** In the form of its configuration: salt and key of PBKDF2, both in Base64. */
 function hashed(text: string): string {
   const salt = randomBytes(16)
   const key = pbkdf2Sync(text, salt, 100_000, 64, 'sha512')

@@ -1,4 +1,4 @@
-/** Storages that stand on real servers, a row for each way of it: what stories and litmus are run over. */
+/** Storages on real servers, one row for each configuration. Stories and litmus run over them. */
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
@@ -11,7 +11,7 @@ import { sambaPrograms, startSamba } from './samba.js'
 import { swiftPrograms } from './swift.js'
 import { startVsftpd } from './vsftpd.js'
 
-/** What the API is asked to make. */
+/** A storage to create by the API. */
 export interface StorageAsk {
   readonly mountPath: string
   readonly driver: string
@@ -19,16 +19,19 @@ export interface StorageAsk {
 }
 
 export interface RemoteServer {
-  /** Storages over a new, empty folder of the server; the one at `mountPath` shows it, others may be what it stands on. */
+  /**
+   * Storages over a new, empty folder of the server. The one at `mountPath` shows the folder, and may be based on the
+   * others.
+   */
   storages(mountPath: string): Promise<readonly StorageAsk[]>
   stop(): Promise<void>
 }
 
 export interface Remote {
   readonly name: string
-  /** What has to be installed. */
+  /** Programs that must be installed. */
   readonly programs: readonly string[]
-  /** Every call of it takes several processes some milliseconds: a smaller tree has to do. */
+  /** Every call takes several processes some milliseconds, so tests use a smaller tree. */
   readonly isSlow?: boolean
   start(): Promise<RemoteServer>
 }
@@ -62,7 +65,7 @@ async function startWebDav(): Promise<RemoteServer> {
   return {
     storages: async (mountPath) => {
       const folder = await mkdtemp(join(server.files, 'storage-'))
-      // Apache's children are another user.
+      // Apache's child processes run as another user.
       await chmod(folder, 0o777)
       const address = `http://127.0.0.1:${server.port}/basic`
       return [
@@ -104,7 +107,7 @@ async function startFtp(): Promise<RemoteServer> {
   }
 }
 
-/** Everything encrypted, above any of the others. */
+/** An encrypted storage over any of the others. */
 function encrypted(remote: Remote): Remote {
   const addition = {
     filename_encryption: 'standard',
@@ -143,7 +146,7 @@ export function remoteNamed(name: string): Remote {
   return remote
 }
 
-/** Makes the storages over the API, as an admin does; rejects with what was answered where one does not start. */
+/** Creates the storages by the API, as an admin. Rejects with the message of the response if one does not start. */
 export async function mount(
   { url }: Pick<Addresses, 'url'>,
   adminPassword: string,
@@ -158,7 +161,7 @@ export async function mount(
   }
   const { token } = (await call('/api/auth/login', { username: 'admin', password: adminPassword })) as { token: string }
   for (const { mountPath, driver, addition } of storages) {
-    // Clients of WebDAV that follow no redirects, litmus among them, get what they ask for from the gateway.
+    // Downloads go through the gateway, because some WebDAV clients, such as litmus, do not follow redirects.
     const common = { webdav_policy: 'native_proxy', cache_expiration: 30 }
     const storage = { mount_path: mountPath, driver, addition: JSON.stringify(addition), ...common }
     await call('/api/admin/storage/create', storage, token)

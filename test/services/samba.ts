@@ -1,4 +1,4 @@
-/** Samba on a port of its own, with a configuration, accounts and folders of its own; it serves the user who runs it. */
+/** Samba on a free port, with its own configuration, accounts and folders. It serves the user who runs it. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -13,15 +13,15 @@ export interface SambaServer {
   readonly address: string
   readonly username: string
   readonly password: string
-  /** What the share `files` shows. */
+  /** The folder of the share `files`. */
   readonly folder: string
-  /** Runs `smbcontrol` on it. */
+  /** Runs `smbcontrol` for it. */
   control(...words: readonly string[]): Promise<void>
   stop(): Promise<void>
 }
 
 export interface SambaSettings {
-  /** More lines for `[global]`, and for the share. */
+  /** Further lines for `[global]`, and for the share. */
   readonly global?: readonly string[]
   readonly share?: readonly string[]
 }
@@ -58,7 +58,7 @@ export async function startSamba({ global = [], share = [] }: SambaSettings = {}
   await writeFile(file, `${config.join('\n')}\n`)
   await ran('smbpasswd', ['-c', file, '-L', '-a', '-s', username], `${password}\n${password}\n`)
   const child = spawn(programAt('smbd'), ['--daemon', '--foreground', '-s', file], {
-    // It ends with its standard input: a test that is killed leaves nothing behind.
+    // It ends when its standard input is closed, so that a killed test leaves no process behind.
     stdio: ['pipe', 'ignore', 'ignore'],
   })
   const exit = once(child, 'exit')

@@ -1,6 +1,6 @@
 /**
- * The daemon with one more kind of storage: a local folder that is slow to read and to write, and puts down in `bytes.log` of
- * the data folder which bytes went which way: by lines of way, offset and length.
+ * The daemon with an additional driver: a local folder with slow reads and writes, which logs each transferred range in
+ * `bytes.log` of the data folder, in lines of direction, offset and length.
  */
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -42,7 +42,7 @@ function wrapped(driver: Driver): Driver {
   })
 }
 
-/** Some 50 MB a second. */
+/** About 50 MB per second. */
 function slowly(what: string, stream: Readable, start: number): Readable {
   let at = start
   const slowed = new Transform({

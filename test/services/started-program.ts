@@ -1,15 +1,15 @@
-/** A server program of somebody else, started for a test and waited for until it answers. */
+/** Starts an external server program for a test, and waits until it responds. */
 import { spawn } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { findProgram } from '../programs.js'
 
 interface StartedProgram {
-  /** Resolves once it has ended. */
+  /** Resolves when it has ended. */
   end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void>
 }
 
-/** `answers` is asked until it resolves to true; rejects with what the program said where that never happens. */
+/** Calls `answers` until it resolves to true. If it never does, rejects with the output of the program. */
 async function startProgram(
   name: string,
   options: readonly string[],
@@ -41,16 +41,16 @@ async function startProgram(
   return { end }
 }
 
-/** One that keeps what it knows in a folder, and can be killed and started again there. */
+/** A program that stores its state in a folder, and can be killed and restarted with it. */
 export interface LastingProgram {
-  /** SIGKILL; the same place, after it, is served by `restart`. */
+  /** Sends SIGKILL. `restart` starts the program again in the same folder. */
   kill(): Promise<void>
   restart(): Promise<void>
-  /** The folder goes too. */
+  /** Kills the program and removes the folder. */
   stop(): Promise<void>
 }
 
-/** As `startProgram`, in a folder that is its home. */
+/** Like `startProgram`, with the folder as working directory and home. */
 export async function startLasting(
   name: string,
   options: readonly string[],
@@ -66,7 +66,7 @@ export async function startLasting(
       running = await start()
     },
     stop: async () => {
-      // Asked to, it would first tell trackers and wait for peers; nobody needs what it knows any more.
+      // On SIGTERM it would first notify trackers and wait for peers. Its state is no longer needed.
       await running.end('SIGKILL')
       await rm(folder, { recursive: true, force: true, maxRetries: 3 })
     },

@@ -1,6 +1,6 @@
 /**
- * The daemon with one more kind of storage, with one file in it, that never answers one kind of
- * call, whatever the signal of the call says.
+ * The daemon with an additional driver: it has one file, and never responds to one kind of
+ * call, even if the signal of the call aborts.
  */
 import { Readable } from 'node:stream'
 import { driverTypes } from '../../drivers/index.js'
@@ -16,12 +16,12 @@ import { protocols } from '../../protocols/index.js'
 const { TIDEGATE_ADMIN_PASSWORD: adminPassword = 'a password for tests' } = process.env
 const [data = ''] = process.argv.slice(2)
 
-/** Like the open connection of a driver, it keeps the process alive. */
+/** Keeps the process alive, like an open connection of a driver. */
 function never(): Promise<never> {
   return new Promise(() => setInterval(() => undefined, 1000))
 }
 
-/** What a listing is in the contract: pages. */
+/** A listing as the contract defines it: pages. */
 async function* noPage(): AsyncGenerator<never> {
   yield await never()
 }

@@ -1,6 +1,7 @@
 /**
  * OpenStack Swift with its S3 API: proxy, account, container and object server over one folder, and the memcached that the
- * proxy keeps what it knows of containers in. All of it listens on loopback alone and keeps its files in a folder of its own.
+ * proxy caches facts of containers in. All of them listen on loopback only and store their files in one temporary
+ * folder.
  */
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -36,7 +37,7 @@ const run = promisify(execFile)
 const parts = ['account', 'container', 'object'] as const
 const account = { user: 'test:tester', secret: 'secret-for-tests' }
 
-/** `page`: keys of one answer to a listing. */
+/** `page`: the number of keys in one page of a listing. */
 export async function startSwift(page = 1000): Promise<SwiftServer> {
   const folder = await mkdtemp(join(tmpdir(), 'swift-'))
   const ports = await freePorts(5)
@@ -47,7 +48,7 @@ export async function startSwift(page = 1000): Promise<SwiftServer> {
     'bind_ip = 127.0.0.1',
     `swift_dir = ${folder}`,
     `user = ${userInfo().username}`,
-    // 0: the process that is started is the one that serves, so stopping it stops all of it.
+    // 0: the started process serves requests itself, so stopping it stops the server.
     'workers = 0',
     `log_address = ${join(folder, 'no-log-socket')}`,
     'log_level = ERROR',
@@ -130,7 +131,7 @@ export async function startSwift(page = 1000): Promise<SwiftServer> {
   }
 }
 
-/** Lines of each section, by its name. */
+/** The lines of each section, by its name. */
 function ini(sections: Readonly<Record<string, readonly string[]>>): string {
   return Object.entries(sections)
     .map(([name, lines]) => [`[${name}]`, ...lines, ''].join('\n'))
@@ -143,7 +144,7 @@ function program(name: string): string {
   return found
 }
 
-/** Waits, 30 seconds at most, until there is an answer, of this status where one is given. */
+/** Waits at most 30 seconds for a response, with this status if one is given. */
 async function answers(url: string, status: number | undefined): Promise<void> {
   for (let tries = 0; tries < 300; tries++) {
     const answer = await fetch(url).catch(() => undefined)
@@ -154,7 +155,7 @@ async function answers(url: string, status: number | undefined): Promise<void> {
   throw new Error(`no answer from ${url}`)
 }
 
-/** At once: what it keeps goes too, and asked to stop it would wait for connections that are kept. */
+/** Sends SIGKILL: on SIGTERM it would wait for idle connections, and its files are not needed any more. */
 async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return
   const gone = once(child, 'exit')

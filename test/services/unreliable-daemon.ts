@@ -1,4 +1,4 @@
-/** The daemon with one more kind of storage: a local folder that now and then does not answer, or breaks off in the middle. */
+/** The daemon with an additional driver: a local folder whose calls and streams fail at random. */
 import { Readable } from 'node:stream'
 import { driverTypes } from '../../drivers/index.js'
 import { localType } from '../../drivers/local/index.js'
@@ -10,7 +10,7 @@ import { startDaemon } from '../../src/process/daemon.js'
 import { createLog } from '../../src/process/log.js'
 import { protocols } from '../../protocols/index.js'
 
-/** Of all calls, and of all streams. */
+/** The fraction of calls, and of streams, that fail. */
 const share = 0.02
 const fails = () => Math.random() < share
 const failure = () => new GatewayError('unavailable', { reason: 'it does not answer' })
@@ -32,7 +32,7 @@ function wrapped(driver: Driver): Driver {
       return async (...args: unknown[]) => {
         if (fails()) throw failure()
         const answer = await method.apply(target, args)
-        // What an upload has begun would be left to nobody.
+        // The caller could not close an upload that has been opened.
         if (name !== 'upload' && fails()) throw failure()
         return answer instanceof Readable && fails() ? brokenOff(answer) : answer
       }

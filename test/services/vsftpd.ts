@@ -1,4 +1,4 @@
-/** vsftpd on a port of its own: lists in the old way (LIST), and signs in whoever knows the password as `anonymous`. */
+/** vsftpd on a free port. It supports LIST only, and signs in as `anonymous` with a password. */
 import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ export async function startVsftpd(tls: VsftpdTls = 'none'): Promise<FtpServer> {
   if (program === undefined) throw new Error('vsftpd is not installed')
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-vsftpd-'))
   await chmod(folder, 0o755)
-  // The root of somebody anonymous must not be writable.
+  // vsftpd requires that the root folder of the anonymous user is not writable.
   const [root, empty] = [join(folder, 'root'), join(folder, 'empty')]
   const files = join(root, 'files')
   await mkdir(files, { recursive: true })

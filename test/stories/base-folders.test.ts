@@ -1,4 +1,4 @@
-/** Folders that are users' roots, and what operating systems leave behind: the same at all three protocols. */
+/** Base folders of users, and system files of operating systems: all three protocols behave the same. */
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
@@ -26,7 +26,7 @@ async function addUser(running: RunningGateway, username: string, base: string, 
 
 const connects = { http: connectHttp, webdav: connectWebDav, sftp: connectSftp }
 
-/** What each protocol does first for a user who has just come in. */
+/** The first request of a signed-in user, for each protocol. */
 const firsts: readonly { readonly title: string; readonly act: (protocol: ProtocolClient) => Promise<unknown> }[] = [
   { title: 'a listing', act: (protocol) => protocol.names('/') },
   { title: 'an upload', act: (protocol) => protocol.put('/file', Buffer.from('x')) },
@@ -41,11 +41,15 @@ void t.test('the base folder of a user who may write is created at the first acc
       const base = `/homes/${name}/${number}`
       const protocol = await connect(running, await addUser(running, `${name}${number}`, base, every))
       t.same(await act(protocol), number === 0 ? [] : 'done', `${title} over ${name}`)
-      t.same(await protocol.names('/'), [[], ['file'], ['folder']][number], `${title} over ${name} is seen`)
+      t.same(
+        await protocol.names('/'),
+        [[], ['file'], ['folder']][number],
+        `${title} over ${name} has a visible effect`,
+      )
       await rm(join(files, base), { recursive: true })
-      // What another program took away is noticed by the request that misses it.
+      // If another program removes the folder, the next request that misses it creates it again.
       if (number === 0) t.equal(await protocol.names('/'), 'missing', name)
-      t.same(await protocol.names('/').then(() => protocol.names('/')), [], `${name}: made anew`)
+      t.same(await protocol.names('/').then(() => protocol.names('/')), [], `${name}: created again`)
       await protocol.close()
     }
   }
@@ -88,18 +92,14 @@ void t.test('with the setting, every protocol rejects the names of system files'
     t.equal(
       await protocol.rename(`/a/${protocol.protocol}`, '/a/Thumbs.db'),
       'refused',
-      `${protocol.protocol} by another name first`,
+      `${protocol.protocol} with a rename from another name`,
     )
-    t.equal(
-      await protocol.put('/a/thumbs.db.txt', Buffer.from('x')),
-      'done',
-      `${protocol.protocol} a name that is like one`,
-    )
+    t.equal(await protocol.put('/a/thumbs.db.txt', Buffer.from('x')), 'done', `${protocol.protocol} a similar name`)
   }
   const [http] = all
-  t.same(await http?.get('/a/.DS_Store'), Buffer.from('old'), 'what is there can be read')
+  t.same(await http?.get('/a/.DS_Store'), Buffer.from('old'), 'existing files can be read')
   t.equal(await http?.makeFolder('/b'), 'done')
-  t.equal(await http?.rename('/a/.DS_Store', '/b/.DS_Store'), 'done', 'and moved')
-  t.equal(await http?.remove('/b/.DS_Store'), 'done', 'and removed')
+  t.equal(await http?.rename('/a/.DS_Store', '/b/.DS_Store'), 'done', 'existing files can be moved')
+  t.equal(await http?.remove('/b/.DS_Store'), 'done', 'existing files can be removed')
   for (const protocol of all) await protocol.close()
 })

@@ -1,4 +1,4 @@
-/** Programs that nobody here wrote: a real tree goes in by one protocol and comes out, byte for byte, by the others. */
+/** External programs: a real tree is uploaded by one protocol and downloaded unchanged by the others. */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -11,7 +11,7 @@ import { connectHttp } from './protocols.js'
 
 const run = promisify(execFile)
 const tree = '/usr/share/doc'
-/** A few hundred real files of every size. */
+/** A few hundred real files of different sizes. */
 const sample = ['--include', '/[a-f]*/**', '--max-size', '4M', '--skip-links']
 
 interface Bench {
@@ -21,7 +21,7 @@ interface Bench {
   readonly sshOptions: readonly string[]
 }
 
-/** A user with a key that was added over the API, and rclone remotes for two protocols. */
+/** A user with a key that was added by the API, and rclone remotes for two protocols. */
 async function prepare(t: Test): Promise<Bench> {
   const running = await startGateway(t)
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-clients-'))
@@ -121,11 +121,11 @@ void t.test('OpenSSH sftp in batch mode', async (t) => {
 void t.test('OpenSSH scp', async (t) => {
   const { folder, sshOptions } = await prepare(t)
   const content = join(folder, 'content')
-  // Large enough for many reads in flight: this client cuts a file off where answers come out of order.
+  // Large enough for many pipelined READs: this client truncates a file if responses arrive out of order.
   await writeFile(content, randomBytes(40_000_000))
   await run('scp', [...sshOptions, '-p', content, 'admin@127.0.0.1:/copied'], { timeout: 180_000 })
   await run('scp', [...sshOptions, 'admin@127.0.0.1:/copied', join(folder, 'back')], { timeout: 180_000 })
-  t.ok((await readFile(join(folder, 'back'))).equals(await readFile(content)), 'byte for byte')
+  t.ok((await readFile(join(folder, 'back'))).equals(await readFile(content)), 'the content is unchanged')
 })
 
 void t.test('curl', async (t) => {

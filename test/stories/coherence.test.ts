@@ -1,4 +1,4 @@
-/** What is done through one protocol is seen by the next request through every other. */
+/** A change by one protocol is visible to the next request by every other. */
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { startGateway } from '../gateway.js'
@@ -21,17 +21,17 @@ async function changesAreSeen(t: Test, one: ProtocolClient, other: ProtocolClien
   const folder = `/${one.protocol} to ${other.protocol} é世界 %41#`
   const [first, second, third] = [randomBytes(100_000), randomBytes(70_000), Buffer.alloc(0)]
 
-  // A listing that is cached now must not hide what follows.
+  // Caches the listing, which must not hide the following changes.
   await other.names('/')
   t.equal(await one.makeFolder(folder), 'done')
   t.same(await other.names(folder), [])
 
   t.equal(await one.put(`${folder}/a`, first), 'done')
-  t.same(await other.get(`${folder}/a`), first, 'what was written is read byte for byte')
+  t.same(await other.get(`${folder}/a`), first, 'a written file is read unchanged')
   t.same(await other.names(folder), ['a'])
 
   t.equal(await one.put(`${folder}/a`, second), 'done')
-  t.same(await other.get(`${folder}/a`), second, 'what was overwritten is read byte for byte')
+  t.same(await other.get(`${folder}/a`), second, 'an overwritten file is read with its new content')
 
   t.equal(await one.put(`${folder}/empty`, third), 'done')
   t.same(await other.get(`${folder}/empty`), third)

@@ -1,4 +1,4 @@
-/** Desktops that live on WebDAV: the file system of GNOME's programs, and LibreOffice, which locks what it has open. */
+/** Desktop programs over WebDAV: the file system of GNOME's programs, and LibreOffice, which locks open documents. */
 import { execFile, spawn, spawnSync, type ChildProcessWithoutNullStreams } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -15,7 +15,7 @@ import { propfind, sender, texts } from '../protocols/webdav/dav-client.js'
 const run = promisify(execFile)
 const drivers = ['Local', 'Memory']
 
-/** A home of its own for programs that keep settings and sockets there. */
+/** A separate home folder for programs that store settings and sockets there. */
 async function home(t: Test): Promise<{ folder: string; environment: NodeJS.ProcessEnv }> {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-desktop-'))
   t.teardown(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }))
@@ -28,7 +28,7 @@ function gateway(t: Test, driver: string): Promise<RunningGateway> {
   return startGateway(t, driver === 'Local' ? {} : { driver: { name: driver } })
 }
 
-/** A day with GNOME's files: every line has to succeed. */
+/** Operations of GNOME's programs. Every line must succeed. */
 const filesDay = `
 set -e
 printf '%s\\n%s\\n' admin "$PASSWORD" | gio mount "$DAV"
@@ -71,7 +71,7 @@ void t.test('GNOME’s programs', { skip: lacks('gio', 'gvfsd-dav', 'dbus-run-se
   }
 })
 
-/** The Python that Debian's packages extend. */
+/** The Python interpreter that Debian's packages extend. */
 const python = '/usr/bin/python3'
 const script = fileURLToPath(new URL('../../../test/stories/libreoffice.py', import.meta.url))
 
@@ -80,19 +80,19 @@ function lacksOffice(): string | false {
   return 'not installed: python3-uno'
 }
 
-/** The smallest text document, flat XML: no program is needed to make it. */
+/** A minimal text document as flat XML. */
 const letter =
   '<?xml version="1.0" encoding="UTF-8"?><office:document office:version="1.2" ' +
   'office:mimetype="application/vnd.oasis.opendocument.text" xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" ' +
   'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"><office:body><office:text><text:p>low water</text:p>' +
   '</office:text></office:body></office:document>'
 
-/** A LibreOffice without windows; resolves to the name of its pipe. */
+/** Starts LibreOffice without windows. Resolves to the name of its pipe. */
 function startOffice(t: Test, folder: string, env: NodeJS.ProcessEnv): string {
   const pipe = `tidegate-${randomUUID()}`
   const profile = `-env:UserInstallation=file://${folder}/profile`
   const words = ['--headless', '--norestore', '--nologo', '--nodefault', profile, `--accept=pipe,name=${pipe};urp;`]
-  // Its launcher starts the program proper: a group of their own ends both.
+  // The launcher starts the actual program, so both are ended as a process group.
   const child = spawn('soffice', words, { cwd: folder, env, stdio: 'ignore', detached: true })
   const gone = new Promise((resolve) => child.once('exit', resolve))
   t.teardown(async () => {
@@ -102,7 +102,7 @@ function startOffice(t: Test, folder: string, env: NodeJS.ProcessEnv): string {
   return pipe
 }
 
-/** The script's sentences one by one; `go` lets it take the next step. */
+/** The output lines of the script one by one; `go` starts its next step. */
 function conversation(child: ChildProcessWithoutNullStreams): { next(): Promise<string>; go(): void } {
   let complaints = ''
   child.stderr.on('data', (chunk: Buffer) => (complaints += chunk.toString()))

@@ -1,4 +1,4 @@
-/** The daemon is killed in the middle of offline downloads. Started again, it goes on with them by itself. */
+/** The daemon is killed during offline downloads. After a restart it resumes them. */
 import { randomBytes } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -90,7 +90,7 @@ void t.test('downloads of every tool survive kill -9', { skip: lacks('aria2c', '
   const starts = server.asked
     .filter(({ url }) => url === '/b.bin')
     .map(({ range }) => Number(range?.match(/\d+/)?.[0] ?? 0))
-  t.ok(Math.max(...starts) > 50_000, 'aria2 went on where it was')
+  t.ok(Math.max(...starts) > 50_000, 'aria2 resumed its download')
   for (const tool of ['aria2', 'qBittorrent']) {
     const temporary = join(first.dataFolder, 'temp', tool)
     while ((await readdir(temporary)).length > 0) await delay(50)

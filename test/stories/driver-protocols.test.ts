@@ -1,6 +1,6 @@
 /**
- * Storages on real servers through the protocols: rclone brings a real tree there and back, moves and removes it, over WebDAV and
- * over SFTP. Large uploads are in driver-streams.test.ts.
+ * Storages on real servers through the protocols: rclone uploads a real tree, downloads, moves and removes it, over
+ * WebDAV and over SFTP. Large uploads are in driver-streams.test.ts.
  */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -22,11 +22,11 @@ async function temporaryFolder(t: Test): Promise<string> {
   return folder
 }
 
-/** Folders of documentation that every Debian has, up to so many files. */
+/** Folders of documentation that every Debian system has, up to a number of files. */
 async function documentation(target: string, atMost: number): Promise<void> {
   const from = '/usr/share/doc'
   let files = 0
-  // Not every storage tells names apart by their case.
+  // Some storages are case-insensitive.
   const taken = new Set<string>()
   for (const name of (await readdir(from)).sort()) {
     const found = await readdir(join(from, name), { recursive: true, withFileTypes: true }).catch(() => [])
@@ -93,14 +93,14 @@ async function treeGoesThrough(t: Test, server: RemoteServer, tree: string): Pro
       const at = (path: string) => `${protocol}:/remote/${path}`
       await rclone('copy', tree, at('docs'))
       await rclone('check', '--download', tree, at('docs'))
-      t.match(JSON.parse(await rclone('size', '--json', at('docs'))), { count }, `${count} files are there`)
+      t.match(JSON.parse(await rclone('size', '--json', at('docs'))), { count }, `${count} files were copied`)
       await rclone('moveto', at('docs'), at('moved to/ another place'))
-      t.same((await rclone('lsf', at(''))).trim().split('\n'), ['moved to/'], 'nothing is left where it was')
+      t.same((await rclone('lsf', at(''))).trim().split('\n'), ['moved to/'], 'nothing is left at the source')
       const back = join(await temporaryFolder(t), 'back')
       await rclone('copy', at('moved to/ another place'), back)
-      t.equal((await run('diff', ['--recursive', '--brief', tree, back])).stdout, '', 'and back, the same')
+      t.equal((await run('diff', ['--recursive', '--brief', tree, back])).stdout, '', 'the downloaded tree is the same')
       await rclone('purge', at('moved to'))
-      t.equal(await rclone('lsf', at('')), '', 'all of it can be removed')
+      t.equal(await rclone('lsf', at('')), '', 'the whole tree can be removed')
     })
   }
 }
@@ -109,12 +109,12 @@ async function treeGoesThrough(t: Test, server: RemoteServer, tree: string): Pro
 const documents = process.env.TIDEGATE_VARIANTS === 'all' ? 100 : 30
 const [large, small] = [await realTree(t, documents), await realTree(t, 20)]
 
-// Servers and clients wait for each other much of the time.
+// Servers and clients mostly wait for each other.
 t.jobs = 2
 
 for (const remote of remotes) {
   void t.test(remote.name, { skip: lacks('rclone', ...remote.programs) }, async (t) => {
-    // Some take longer to start than all of this to go through.
+    // Some servers take longer to start than the whole test.
     const server = await remote.start()
     t.teardown(() => server.stop())
     await t.test('a source tree is unchanged after a copy there and back', (t) =>

@@ -1,7 +1,7 @@
 /**
- * A large body through the daemon into a storage on a real server, and back: memory stays flat, its own disk is not touched, and
- * every byte is the same. TIDEGATE_STREAM_MIB sets another size, for a body of
- * unknown length alone; `npm run soak` sends 10 GiB.
+ * A large body through the daemon to a storage on a real server, and back: memory is bounded, nothing is written to the
+ * local disk, and the content is unchanged. TIDEGATE_STREAM_MIB sets another size, for a body of unknown length only;
+ * `npm run soak` sends 10 GiB.
  */
 import { execFile, spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
@@ -23,7 +23,7 @@ const count = Number(process.env.TIDEGATE_STREAM_MIB ?? Math.min(256, Number(pro
 const hours = 4 * 3_600_000
 const pattern = randomBytes(mebibyte)
 
-/** So many MiB, each unlike the others. */
+/** `mebibytes` MiB, each different from the others. */
 function body(): Readable {
   const pieces = function* (): Generator<Buffer> {
     for (let index = 0; index < count; index++) {
@@ -41,12 +41,12 @@ async function digest(bytes: Readable): Promise<string> {
   return hash.digest('hex')
 }
 
-/** What the process has written to disks so far, in bytes. */
+/** Bytes that the process has written to disks so far. */
 async function writtenBy({ pid }: Daemon): Promise<number> {
   return Number(/^write_bytes: (\d+)/m.exec(await readFile(`/proc/${pid}/io`, 'utf8'))?.[1])
 }
 
-/** Sends a request, and `from` as its body. */
+/** Sends a request with `from` as its body. */
 function ask(url: string, method: string, headers: Record<string, string>, from?: Readable): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const asked = request(url, { method, headers }, resolve).on('error', reject)
@@ -92,7 +92,7 @@ async function streamed(t: Test, remote: Remote, expected: string): Promise<void
     const up = await risen(daemon, idle, upload)
     const url = `${daemon.davUrl}remote/large`
     const down = await risen(daemon, idle, async () => {
-      t.equal(await digest(await ask(url, 'GET', headers)), expected, `${way}: byte for byte`)
+      t.equal(await digest(await ask(url, 'GET', headers)), expected, `${way}: the content is unchanged`)
     })
     t.ok(up < 200, `${way}, up: ${up} MiB above idle (${Math.round(idle / mebibyte)} MiB)`)
     t.ok(down < 200, `${way}, down: ${down} MiB above idle`)
@@ -101,7 +101,7 @@ async function streamed(t: Test, remote: Remote, expected: string): Promise<void
   }
   const disk = ((await writtenBy(daemon)) - before) / (2 * Object.keys(ways).length * count * mebibyte)
   t.ok(disk < 0.01, `${(disk * 100).toFixed(2)} % of it went to the disk of the daemon`)
-  t.same(await readdir(join(daemon.dataFolder, 'spool')).catch(() => []), [], 'nothing is in the spool')
+  t.same(await readdir(join(daemon.dataFolder, 'spool')).catch(() => []), [], 'the spool is empty')
   t.equal(await daemon.stop(), 0)
 }
 

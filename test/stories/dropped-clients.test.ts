@@ -1,7 +1,7 @@
 /**
- * A client whose connection breaks in the middle of a transfer: within a second the work of the driver has ended, its signal
- * aborted, and of an upload nothing is left. The client is cut off both while the driver waits for it and while the driver waits
- * for its backend.
+ * A client whose connection breaks during a transfer: within a second the work of the driver has ended, its signal
+ * has aborted, and nothing of an upload is left. The connection breaks while the driver waits for the client, or while
+ * it waits for its backend.
  */
 import { once } from 'node:events'
 import { readdir, readFile, truncate, writeFile } from 'node:fs/promises'
@@ -24,13 +24,13 @@ import { flags, PacketClient, string, types, uint32, uint64 } from '../protocols
 import { openChannel } from '../protocols/sftp/server-fixture.js'
 import { basic } from '../protocols/webdav/dav-client.js'
 
-/** Milliseconds in which the work has to end. */
+/** Milliseconds in which the work must end. */
 const limit = 1000
-/** Of each file so many bytes pass at once; a backend that stalls passes no more. */
+/** Bytes of each file that a stalling backend transfers before it stalls. */
 const passing = 128 * 1024
 const large = 64 * 1024 * 1024
 
-/** A call of the driver; that of a stream or a handle ends when these are closed. */
+/** A call of the driver. A call that opens a stream or a handle ends when that is closed. */
 interface Call {
   readonly method: string
   readonly signal: AbortSignal | undefined
@@ -39,14 +39,14 @@ interface Call {
 
 interface Recorder {
   readonly calls: Call[]
-  /** The backend takes and gives no more than `passing` bytes. */
+  /** The backend transfers no more than `passing` bytes. */
   stalls: boolean
 }
 
-/** Local, with or without handles, which notes its calls. */
+/** The local driver, with or without handles, which records its calls. */
 function recorded(inner: WritableDriver, recorder: Recorder, handles: boolean): Driver {
   const { calls } = recorder
-  /** For a call that ends with what it opens: where it opens nothing, it has ended. */
+  /** For a call that opens something: it ends now if it opens nothing. */
   const opening = async <Opened>(call: Call, work: Promise<Opened> | undefined): Promise<Opened> => {
     try {
       const opened = await work
@@ -68,7 +68,7 @@ function recorded(inner: WritableDriver, recorder: Recorder, handles: boolean): 
       if (signal?.aborted) stop()
       else signal?.addEventListener('abort', stop, { once: true })
     })
-  /** The first bytes of a stream, and its end with the signal. */
+  /** The first bytes of a stream, which then stalls until the signal aborts. */
   const stalled = (stream: Readable, signal: AbortSignal | undefined): Readable => {
     const bytes = async function* () {
       let left = passing
@@ -157,7 +157,7 @@ function recorded(inner: WritableDriver, recorder: Recorder, handles: boolean): 
 interface Ground {
   readonly running: RunningGateway
   readonly recorder: Recorder
-  /** Where the storage keeps its files: `old` and `large`. */
+  /** The folder of the storage, which contains `old` and `large`. */
   readonly folder: string
   readonly token: string
 }
@@ -188,11 +188,11 @@ async function post<Data>({ url }: RunningGateway, path: string, body: object, a
   return ((await response.json()) as { data: Data }).data
 }
 
-/** A transfer that has begun; `cut` breaks the connection. */
+/** A started transfer; `cut` breaks the connection. */
 type Cut = () => void
 type Begin = (ground: Ground, path: string) => Promise<Cut>
 
-/** Sends the beginning of a request, and reads nothing of the answer. */
+/** Sends the beginning of a request, and does not read the response. */
 async function request({ running }: Ground, lines: readonly string[], body: string | Buffer = ''): Promise<Cut> {
   const socket = connect(Number(new URL(running.url).port), '127.0.0.1')
   socket.on('error', () => undefined)
@@ -204,8 +204,8 @@ async function request({ running }: Ground, lines: readonly string[], body: stri
 }
 
 /**
- * The beginning of a file, with a little more than a backend that stalls takes: of a connection from which nothing more is read,
- * because much more waits, nobody learns that it has broken.
+ * The beginning of a file, a little more than a stalling backend accepts. With much more, the connection would not be
+ * read any more, and its end would not be noticed.
  */
 const half = Buffer.alloc(passing + 32_768, 'new ')
 
@@ -263,7 +263,7 @@ const uploads: Readonly<Record<string, Begin>> = {
   },
 }
 
-/** The client waits for the answer to CLOSE when it is cut off. */
+/** The connection breaks while the client waits for the response to CLOSE. */
 const closing: Begin = async (ground, path) => {
   const { client, cut } = await sftp(ground)
   const handle = await client.mustOpen(path, openToWrite)
@@ -293,7 +293,7 @@ const downloads: Readonly<Record<string, Begin>> = {
   },
 }
 
-/** Files of the storage, its staged ones too, and files of the spool. */
+/** Files of the storage, including staged ones, and files of the spool. */
 async function filesOf({ folder, running }: Ground): Promise<readonly string[]> {
   const all = await Promise.all([folder, join(running.dataFolder, 'spool')].map(listed))
   return all.flat().sort()
@@ -304,7 +304,7 @@ async function listed(folder: string): Promise<readonly string[]> {
   return entries.filter((entry) => entry.isFile()).map(({ name }) => name)
 }
 
-/** Waits at most so many milliseconds for it, and says whether it came. */
+/** Waits at most `milliseconds` for the condition. Resolves to whether it was met. */
 async function soon(what: () => boolean | Promise<boolean>, milliseconds = limit): Promise<boolean> {
   const end = Date.now() + milliseconds
   while (!(await what())) {
@@ -326,7 +326,7 @@ async function cutsOff(t: Test, ground: Ground, begin: Begin, path: string): Pro
     await wait(200)
     return cutOff.length > 0 && cutOff.every(({ ended }) => !ended) && running().length === cutOff.length
   }
-  t.ok(await soon(isWaiting, 30_000), 'calls of the driver are waiting')
+  t.ok(await soon(isWaiting, 30_000), 'calls of the driver are pending')
   cut()
   for (const { method, signal } of cutOff) {
     t.ok(await soon(() => signal?.aborted === true), `the signal of ${method} aborts`)

@@ -1,4 +1,7 @@
-/** Clients that go away at every stage of a request, or never come to its end: nothing is left of them, and nobody waits for them. */
+/**
+ * Clients that disconnect at every stage of a request, or never complete it: they leave nothing, and do not delay
+ * others.
+ */
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
@@ -35,15 +38,15 @@ const requests: readonly Request[] = [
   { method: 'GET', path: '/kept' },
 ]
 
-/** Where a request is cut: a part of its bytes, and how long the rest is waited for. */
+/** Stages at which a request is cut off, as a number of sent bytes. */
 const stages = [
-  { title: 'before a byte', part: () => 0 },
+  { title: 'before the first byte', part: () => 0 },
   { title: 'in the request line', part: () => 8 },
   { title: 'in the headers', part: (head: number) => head - 20 },
   { title: 'after the headers', part: (head: number) => head },
   { title: 'in the body', part: (head: number, all: number) => head + Math.floor((all - head) / 2) },
-  { title: 'a byte before the end', part: (_head: number, all: number) => all - 1 },
-  { title: 'before the answer', part: (_head: number, all: number) => all },
+  { title: 'one byte before the end', part: (_head: number, all: number) => all - 1 },
+  { title: 'before the response', part: (_head: number, all: number) => all },
 ] as const
 
 function bytesOf({ method, path, headers = {}, body }: Request, daemon: Daemon): { head: Buffer; all: Buffer } {
@@ -65,7 +68,7 @@ function dial(daemon: Daemon): Promise<Socket> {
   })
 }
 
-/** Sends so many bytes, then is gone; by FIN or by RST, as clients are. */
+/** Sends the bytes and disconnects, by FIN or by RST. */
 async function cutOff(daemon: Daemon, bytes: Buffer, reset: boolean): Promise<void> {
   const socket = await dial(daemon)
   socket.on('error', () => undefined)
@@ -78,7 +81,7 @@ async function handles({ pid }: Daemon): Promise<number> {
   return (await readdir(`/proc/${pid}/fd`)).length
 }
 
-/** Files that no client asked for. */
+/** Temporary and partial files. */
 async function litter({ dataFolder }: Daemon): Promise<readonly string[]> {
   const names = await readdir(dataFolder, { recursive: true, withFileTypes: true })
   return names
@@ -108,28 +111,28 @@ void t.test('requests that are cut off', async (t) => {
         const bytes = all.subarray(0, part(head.length, all.length))
         await Promise.all([1, 2, 3].flatMap(() => [cutOff(daemon, bytes, true), cutOff(daemon, bytes, false)]))
       }
-      // Connections of the sender's own stay open for its next request.
-      t.ok(await becomes(async () => (await handles(daemon)) <= atFirst + 2), 'no handle is left')
+      // Connections of the test's HTTP client remain open for its next request.
+      t.ok(await becomes(async () => (await handles(daemon)) <= atFirst + 2), 'no file descriptor is left open')
       t.same(await litter(daemon), [])
       for (const file of ['/put', '/put-new', '/kept', '/copied', '/moving', '/moved']) {
         const { status, body } = await send('GET', file)
-        t.ok(status === 404 || body === old || body === fresh, `${file} is whole or not there`)
+        t.ok(status === 404 || body === old || body === fresh, `${file} is complete or missing`)
       }
-      // Requests that arrived whole may still be under way.
-      const soon = (what: () => Promise<boolean>) => (title === 'before the answer' ? becomes(what) : what())
+      // Requests that were received completely may still be running.
+      const soon = (what: () => Promise<boolean>) => (title === 'before the response' ? becomes(what) : what())
       const isMovedOnce = async () => {
         const [from, to] = await Promise.all(
           ['/moving', '/moved'].map(async (path) => (await send('GET', path)).status),
         )
         return (from === 200 && to === 404) || (from === 404 && to === 200)
       }
-      t.ok(await soon(isMovedOnce), 'what was moved is in one place')
+      t.ok(await soon(isMovedOnce), 'the moved file has exactly one path')
       const locks = async () => {
         const { body } = await send('PROPFIND', '/', { depth: '1' }, propfind('<D:lockdiscovery/>'))
         return texts(body, 'activelock').length
       }
-      // Of an answer that was under way nobody can know whether it arrived: such a lock has the time it asked for.
-      t.ok(await soon(async () => (await locks()) === 0), 'no lock is left that nobody knows of')
+      // A response may have arrived before the disconnect: such a lock remains until its timeout.
+      t.ok(await soon(async () => (await locks()) === 0), 'no lock is left whose token was not sent')
       for (const file of ['/put', '/kept', '/moving', '/moved', '/copied', '/put-new']) {
         t.ok(await soon(async () => (await send('PUT', file, {}, old)).status < 300), `${file} is free`)
       }
@@ -195,7 +198,7 @@ void t.test('requests that are cut off', async (t) => {
     t.ok(await becomes(async () => (await handles(daemon)) <= atFirst + 2))
   })
 
-  await t.test('bodies that are small on the wire and large in memory are refused', async (t) => {
+  await t.test('bodies that are small on the wire and large in memory are rejected', async (t) => {
     const question = (content: string) => `<D:propfind xmlns:D="DAV:"><D:prop>${content}</D:prop></D:propfind>`
     const bodies: readonly [string, string, number][] = [
       ['elements', question('<a/>'.repeat(200_000)), 413],
@@ -216,7 +219,7 @@ void t.test('requests that are cut off', async (t) => {
     }
   })
 
-  await t.test('unknown methods and floods of headers are refused', async (t) => {
+  await t.test('unknown methods and too many headers are rejected', async (t) => {
     for (const method of ['REPORT', 'SEARCH', 'BIND', 'ACL', 'MKCALENDAR', 'CHECKOUT']) {
       t.match(await send(method, '/kept'), { status: 501, headers: { allow: /PROPFIND/ } }, method)
     }

@@ -1,4 +1,6 @@
-/** The first minutes of a new user: start, sign in with the printed password, put by HTTP, get by WebDAV and by a key. */
+/**
+ * The first run: start, sign in with the printed password, upload by HTTP, download by WebDAV and by SFTP with a key.
+ */
 import { execFile, spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -15,11 +17,11 @@ const main = fileURLToPath(new URL('../../src/main.js', import.meta.url))
 interface FirstRun {
   readonly folder: string
   readonly lines: string
-  /** Of processor time, until it was ready. */
+  /** Seconds of processor time until it was ready. */
   readonly milliseconds: number
 }
 
-/** A daemon over an empty data folder, started as a stranger would, and how much it computed to be ready. */
+/** Starts a daemon with an empty data folder and no options, and measures its processor time until it is ready. */
 async function startAnew(t: Test): Promise<FirstRun> {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-first-run-'))
   t.teardown(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }))
@@ -40,7 +42,7 @@ async function startAnew(t: Test): Promise<FirstRun> {
 
 void t.test('a clean data folder is served after less than four seconds of work', async (t) => {
   const times: number[] = []
-  // The least of three is what the program needs.
+  // The minimum of three runs.
   for (let start = 0; start < 3; start++) times.push((await startAnew(t)).milliseconds)
   t.comment(`ready after ${times.map((time) => Math.round(time)).join(', ')} ms`)
   t.ok(Math.min(...times) < 4000)

@@ -1,4 +1,4 @@
-/** What a rule hides does not exist for users who may not see it: the same response as for a name that is not there. */
+/** A request for a hidden entry gets the same response as one for a missing entry. */
 import t from 'tap'
 import { allPermissions, permissionBits } from '../../src/accounts/principal.js'
 import { asPath, root } from '../../src/contract/path.js'
@@ -11,13 +11,13 @@ import { http } from '../../protocols/http/index.js'
 const permission = allPermissions & ~(permissionBits.seeHidden | permissionBits.skipPasswords)
 const user = { username: 'ada', password: 'a good password' }
 
-/** A hidden name, and one of the same length that nothing has. */
+/** A hidden name, and a missing name of the same length. */
 const pairs = [
   ['/ruled/secret.txt', '/ruled/absent.txt'],
   ['/ruled/secret dir', '/ruled/absent dir'],
   ['/ruled/secret dir/in', '/ruled/absent dir/in'],
 ] as const
-/** The folders of the second pair: nothing can be created in either. */
+/** The folders of the second pair; nothing can be created in either. */
 const [, [hiddenFolder, missingFolder]] = pairs
 
 async function hiding(t: Parameters<typeof startGateway>[0]): Promise<RunningGateway> {
@@ -121,36 +121,33 @@ void t.test('SFTP', async (t) => {
   }
 })
 
-void t.test(
-  'the HTTP API neither lists, finds nor counts a hidden entry, and rejects every use with 403',
-  async (t) => {
-    const { url, gateway } = await hiding(t)
-    await gateway.settings.set(new Map([['search_index', 'database']]))
-    await gateway.search.build()
-    await gateway.search.idle()
-    let token = ''
-    const call = async (path: string, body: object): Promise<{ code: number; message: string; data: never }> => {
-      const headers = { 'Content-Type': 'application/json', Authorization: token }
-      const response = await fetch(`${url}/api/${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
-      return (await response.json()) as never
-    }
-    token = ((await call('auth/login', user)).data as { token: string }).token
-    t.match(await call('fs/list', { path: '/ruled' }), { data: { total: 1, content: [{ name: 'seen' }] } })
-    t.match(await call('fs/dirs', { path: '/ruled' }), { data: [] })
-    const search = { parent: '/', keywords: 'se', scope: 0, page: 1, per_page: 10 }
-    t.match(await call('fs/search', search), { data: { total: 1, content: [{ name: 'seen' }] } })
-    const denied = 'password is incorrect or you have no permission'
-    for (const [path, fields] of [
-      ['fs/get', { path: '/ruled/secret.txt' }],
-      ['fs/list', { path: '/ruled/secret dir' }],
-      ['fs/rename', { path: '/ruled/secret.txt', name: 'found' }],
-      ['fs/mkdir', { path: '/ruled/secret dir/new' }],
-      ['fs/move', { src_dir: '/ruled', dst_dir: '/open', names: ['secret.txt'] }],
-      ['fs/move', { src_dir: '/open', dst_dir: '/ruled/secret dir', names: ['file'] }],
-      ['fs/copy', { src_dir: '/ruled', dst_dir: '/open', names: ['secret.txt'] }],
-      ['fs/remove', { dir: '/ruled', names: ['secret.txt'] }],
-    ] as const) {
-      t.match(await call(path, fields), { code: 403, message: denied }, `${path} ${JSON.stringify(fields)}`)
-    }
-  },
-)
+void t.test('the HTTP API does not list, find or count a hidden entry, and rejects every use with 403', async (t) => {
+  const { url, gateway } = await hiding(t)
+  await gateway.settings.set(new Map([['search_index', 'database']]))
+  await gateway.search.build()
+  await gateway.search.idle()
+  let token = ''
+  const call = async (path: string, body: object): Promise<{ code: number; message: string; data: never }> => {
+    const headers = { 'Content-Type': 'application/json', Authorization: token }
+    const response = await fetch(`${url}/api/${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
+    return (await response.json()) as never
+  }
+  token = ((await call('auth/login', user)).data as { token: string }).token
+  t.match(await call('fs/list', { path: '/ruled' }), { data: { total: 1, content: [{ name: 'seen' }] } })
+  t.match(await call('fs/dirs', { path: '/ruled' }), { data: [] })
+  const search = { parent: '/', keywords: 'se', scope: 0, page: 1, per_page: 10 }
+  t.match(await call('fs/search', search), { data: { total: 1, content: [{ name: 'seen' }] } })
+  const denied = 'password is incorrect or you have no permission'
+  for (const [path, fields] of [
+    ['fs/get', { path: '/ruled/secret.txt' }],
+    ['fs/list', { path: '/ruled/secret dir' }],
+    ['fs/rename', { path: '/ruled/secret.txt', name: 'found' }],
+    ['fs/mkdir', { path: '/ruled/secret dir/new' }],
+    ['fs/move', { src_dir: '/ruled', dst_dir: '/open', names: ['secret.txt'] }],
+    ['fs/move', { src_dir: '/open', dst_dir: '/ruled/secret dir', names: ['file'] }],
+    ['fs/copy', { src_dir: '/ruled', dst_dir: '/open', names: ['secret.txt'] }],
+    ['fs/remove', { dir: '/ruled', names: ['secret.txt'] }],
+  ] as const) {
+    t.match(await call(path, fields), { code: 403, message: denied }, `${path} ${JSON.stringify(fields)}`)
+  }
+})

@@ -1,4 +1,4 @@
-/** Bad input at every protocol: each gets a clear error, and the daemon lives on. */
+/** Malformed input for every protocol: each is rejected with an error, and the daemon continues. */
 import { randomBytes, randomInt } from 'node:crypto'
 import { request } from 'node:http'
 import { connect } from 'node:net'
@@ -15,7 +15,7 @@ interface Reply {
   readonly text: string
 }
 
-/** A request that no well-behaved library would send. */
+/** Sends a raw request that no HTTP library would send. */
 function raw(port: number, bytes: Buffer, patience = 3000): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => socket.write(bytes))
@@ -129,7 +129,10 @@ void t.test('hostile input', async (t) => {
       status: 0,
       text: '',
     }))
-    t.ok(large.status === 0 || (JSON.parse(large.text) as { code: number }).code !== 200, 'an oversize body is refused')
+    t.ok(
+      large.status === 0 || (JSON.parse(large.text) as { code: number }).code !== 200,
+      'an oversized body is rejected',
+    )
     t.ok(await alive())
   })
 
@@ -276,7 +279,7 @@ void t.test('hostile input', async (t) => {
       await raw(daemon.sftpPort, Buffer.concat([head, randomBytes(randomInt(1, 4000))]), 300)
     }
     t.ok(await alive())
-    t.same(await protocols[2]?.get('/kept'), Buffer.from('kept'), 'a session that was open goes on')
+    t.same(await protocols[2]?.get('/kept'), Buffer.from('kept'), 'an open session continues')
   })
 
   await t.test('truncated and garbled SFTP packets', async (t) => {
@@ -296,7 +299,7 @@ void t.test('hostile input', async (t) => {
       length.writeUInt32BE(body.length)
       return Buffer.concat([length, body])
     }
-    // A garbled request may well be a good one that removes or empties this file; no other may suffer.
+    // A garbled request may be a valid one that removes or truncates this file, but must not affect other files.
     await protocols[0]?.put('/fuzzed', Buffer.from('fuzzed'))
     const good = [
       packet(1, 3),
@@ -333,16 +336,16 @@ void t.test('hostile input', async (t) => {
       )
     }
     await wait(300)
-    t.same(await protocols[1]?.get('/kept'), Buffer.from('kept'), 'the old file stands')
+    t.same(await protocols[1]?.get('/kept'), Buffer.from('kept'), 'the old file is unchanged')
     const http = await connectHttp(daemon, { username: 'admin', password: daemon.adminPassword })
     t.ok((await http.names('/')).includes('kept'))
     t.ok(await alive())
   })
 
-  t.equal(daemon.exited, false, 'the daemon never stopped')
+  t.equal(daemon.exited, false, 'the daemon is still running')
 })
 
-/** Sends these bytes as the client side of an SFTP session, and hangs up. */
+/** Sends these bytes on an SFTP channel, and disconnects. */
 function subsystem(daemon: Daemon, bytes: Buffer): Promise<void> {
   return new Promise((resolve) => {
     const client = new Client()

@@ -1,6 +1,7 @@
 /**
- * The daemon is killed in the middle of uploads and in the moment of their success, again and again: an upload whose success was answered
- * is stored, of any other the old file or the new one is there, whole, and nothing is left beside them.
+ * The daemon is killed during uploads and at the time of their success responses, repeatedly: an upload whose success
+ * was reported is stored, any other has left either the complete old file or the complete new file, and nothing else is
+ * left.
  */
 import { randomBytes, randomInt } from 'node:crypto'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
@@ -18,10 +19,10 @@ const rounds = Number(process.env.TIDEGATE_KILL_ROUNDS ?? 4)
 const size = 8 * 1024 * 1024
 const pieceSize = 64 * 1024
 
-/** Ways to upload, which are also the names of the files. The success of `as-task` means that the task is kept. */
+/** Ways to upload, which are also the names of the files. Success of `as-task` means that the task is stored. */
 const names = ['http', 'as-task', 'webdav', 'sftp'] as const
 
-/** Resolves to true when success is answered, and to false if the connection breaks before. */
+/** Resolves to true when success is reported, and to false if the connection breaks before. */
 type Upload = (name: string, body: Buffer, sent: (bytes: number) => void) => Promise<boolean>
 
 function* pieces(body: Buffer, sent: (bytes: number) => void) {
@@ -50,7 +51,7 @@ function sendByHttp(
   })
 }
 
-/** By clients that are signed in: `authorization` is the token of the API. */
+/** Uploads by signed-in clients. `authorization` is the token of the API. */
 async function uploadsTo(
   daemon: Daemon,
   authorization: string,
@@ -94,14 +95,14 @@ async function uploadsTo(
   }
 }
 
-/** Every file below the storage's folder, the staging folder's included. */
+/** Every file below the folder of the storage, including the staging folder. */
 async function filesBelow(folder: string): Promise<string[]> {
   const found = await readdir(folder, { recursive: true, withFileTypes: true })
   return found.filter((entry) => !entry.isDirectory()).map((entry) => entry.name)
 }
 
 void t.test(
-  'after a kill, an upload that was answered is stored, and any other left the old file or the new one',
+  'after a kill, an acknowledged upload is stored, and any other left the old or the new file',
   { timeout: 4 * 3_600_000 },
   async (t) => {
     let daemon = await startDaemon(t)
@@ -114,7 +115,8 @@ void t.test(
     for (let turn = 0; turn < 2 * rounds; turn++) {
       const uploads = await uploadsTo(daemon, client.authorization)
       const bodies = names.map((name) => ({ name, body: randomBytes(size) }))
-      // All uploads are sent at once. One of them leads: the daemon is killed in the middle of it, or by the handler of its answer.
+      // All uploads are sent concurrently. The daemon is killed during one of them, the leader, or by the handler of
+      // its response.
       const leader = names[Math.floor(turn / 2) % names.length] ?? ''
       const killAt = turn % 2 === 0 ? randomInt(size) : Infinity
       const answered = await Promise.all(
@@ -140,12 +142,12 @@ void t.test(
       for (const [index, { name, body }] of bodies.entries()) {
         const now = await readFile(join(files, name))
         const isNew = now.equals(body)
-        if (answered[index]) t.ok(isNew, `${at}: ${name} was answered and is stored`)
-        else t.ok(isNew || stored.get(name)?.equals(now), `${at}: ${name} was not answered and is one whole file`)
+        if (answered[index]) t.ok(isNew, `${at}: ${name} had a success response and is stored`)
+        else t.ok(isNew || stored.get(name)?.equals(now), `${at}: ${name} had no response and is one complete file`)
         if (isNew) stored.set(name, body)
       }
       t.same((await filesBelow(files)).sort(), [...names].sort(), `${at}: no temporary file is left`)
-      t.same(await readdir(join(daemon.dataFolder, 'spool')), [], `${at}: nor any in the spool`)
+      t.same(await readdir(join(daemon.dataFolder, 'spool')), [], `${at}: the spool is empty`)
     }
     await daemon.stop()
   },

@@ -1,4 +1,6 @@
-/** What a task did not copy because of its name is reported by the task itself, in the fields that clients show. */
+/**
+ * Entries that a task did not copy because of their names are reported by the task, in the fields that clients show.
+ */
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
@@ -10,7 +12,7 @@ import { startGateway } from '../gateway.js'
 import { altered } from '../tree/tree-fixture.js'
 import { connect, ended } from './task-client.js'
 
-/** Takes no name with a colon. */
+/** A driver that rejects names with a colon. */
 const strictType: AnyDriverType = {
   name: 'Strict',
   fields: {},
@@ -27,7 +29,7 @@ const strictType: AnyDriverType = {
 
 const badName = (text: string) => Buffer.concat([Buffer.from(text), Buffer.from([0xff])])
 
-/** Writes files with such names into a folder of this machine. */
+/** Writes files with such names to a folder of this machine. */
 async function writeBad(folder: string, ...names: readonly string[]): Promise<void> {
   for (const name of names) await writeFile(Buffer.concat([Buffer.from(`${folder}/`), badName(name)]), 'x')
 }

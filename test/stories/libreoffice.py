@@ -1,7 +1,7 @@
-"""Opens a document in a LibreOffice that listens, changes it and stores it, then opens it again.
+"""Opens a document in a running LibreOffice, changes and saves it, then opens it again.
 
 Arguments: the name of the pipe that LibreOffice listens on, the address of the document, the new text. The environment:
-DAV_USER, DAV_PASSWORD. Tells each step on stdout, and goes on with each line from stdin.
+DAV_USER, DAV_PASSWORD. Prints each step to stdout, and continues after each line from stdin.
 """
 import os
 import sys

@@ -1,4 +1,4 @@
-/** Locks belong to the tree: every protocol honours them, they outlive the daemon, and an admin can break them. */
+/** Locks belong to the tree: every protocol respects them, they survive a restart, and an admin can break them. */
 import { randomUUID } from 'node:crypto'
 import { request } from 'node:http'
 import { join } from 'node:path'
@@ -22,7 +22,7 @@ async function closeAll(protocols: readonly ProtocolClient[]): Promise<void> {
   await Promise.all(protocols.map((protocol) => protocol.close()))
 }
 
-/** Says whether an API call of the admin went well. */
+/** Whether an API call of the admin succeeded. */
 async function adminCall({ url, adminPassword }: Pick<RunningGateway, 'url' | 'adminPassword'>) {
   const post = async (path: string, token: string, body?: object) => {
     const response = await fetch(`${url}/api${path}`, {
@@ -83,7 +83,7 @@ void t.test('locks by WebDAV', async (t) => {
     t.equal(await protocols[0]?.remove('/top'), 'locked')
     t.equal((await send('GET', '/top/in/file')).body, 'kept')
     t.equal((await send('MOVE', '/top', { destination: '/dav/gone', if: `</dav/top/in/file> (${token})` })).status, 201)
-    t.equal((await send('PUT', '/gone/in/file', {}, 'free')).status, 204, 'and the lock did not go along')
+    t.equal((await send('PUT', '/gone/in/file', {}, 'free')).status, 204, 'the lock was not moved')
     t.same(running.gateway.locks.list(), [])
   })
 
@@ -151,7 +151,11 @@ void t.test('locks by WebDAV', async (t) => {
     t.equal((await send('GET', '/new')).status, 404)
     const token = tokenOf(await writer('LOCK', '/file', {}, wish))
     t.equal((await reader('UNLOCK', '/file', { 'lock-token': token })).status, 403)
-    t.equal((await send('UNLOCK', '/file', { 'lock-token': token })).status, 403, 'an admin breaks it elsewhere')
+    t.equal(
+      (await send('UNLOCK', '/file', { 'lock-token': token })).status,
+      403,
+      'an admin breaks a lock of another path',
+    )
     t.equal((await writer('UNLOCK', '/file', { 'lock-token': token })).status, 204)
   })
 
@@ -187,11 +191,11 @@ void t.test('locks by WebDAV', async (t) => {
     t.equal((await send('LOCK', '/many', {}, lockinfo('shared'))).status, 207)
     for (let index = 0; index < 9; index++) await send('LOCK', `/more-${index}`, {}, lockinfo('shared'))
     const refused = await send('LOCK', '/one-more', {}, lockinfo('exclusive'))
-    t.ok(refused.status >= 400, 'and there is an end to it')
+    t.ok(refused.status >= 400, 'the number of locks is limited')
   })
 })
 
-/** As so many LOCK requests would, without waiting for the disk after each. */
+/** Creates locks as LOCK requests would, without a disk sync for each. */
 async function fillLocks(file: string, { userId, username }: Principal, count: number): Promise<void> {
   const database = knex({ client: 'sqlite3', connection: { filename: file }, useNullAsDefault: true })
   const rows = Array.from({ length: count }, (_, index) => ({
@@ -209,13 +213,13 @@ async function fillLocks(file: string, { userId, username }: Principal, count: n
 }
 
 interface SlowPut {
-  /** The protocol has begun to read. */
+  /** Resolves when the protocol has begun to read. */
   readonly begun: Promise<void>
-  /** Sends the rest; resolves to the status. */
+  /** Sends the rest of the body. Resolves to the status. */
   finish(): Promise<number>
 }
 
-/** Sends half of a body, and the rest when told to. */
+/** Sends half of a body, and the rest on demand. */
 function slowPut(running: RunningGateway, path: string, headers: Readonly<Record<string, string>>): SlowPut {
   const { hostname, port } = new URL(running.url)
   const half = 'x'.repeat(300_000)

@@ -1,4 +1,4 @@
-/** Many SFTP connections at once: the daemon's memory is bounded for all of them together. */
+/** Many concurrent SFTP connections: the daemon's memory is bounded for all of them together. */
 import { execFile } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -28,7 +28,7 @@ async function addKey(daemon: Daemon, key: string): Promise<void> {
   if (added.code !== 200) throw new Error('the key was refused')
 }
 
-/** A connection with a session that asks for nothing. */
+/** A connection with an idle session. */
 async function idle(daemon: Daemon): Promise<Client> {
   const client = await connected(daemon)
   await promisify(client.sftp.bind(client))()
@@ -84,7 +84,7 @@ void t.test('50 idle and 10 busy connections stay within the memory limit', { sk
   clearInterval(timer)
   const told = [start, quiet, peak].map((bytes) => Math.round(bytes / mebibyte)).join(', ')
   t.comment(`MiB at start, with 50 idle connections, at most: ${told}`)
-  // What is held is much less: buffers that are done with are collected only once there are some 64 MiB of them.
+  // The memory in use is much less: unused buffers are collected only when they reach about 64 MiB.
   t.ok(peak - start < 176 * mebibyte, told)
 })
 

@@ -1,4 +1,4 @@
-/** A large file through each protocol, both ways: the daemon's resident memory stays near that of idling. */
+/** A large upload and download by each protocol: the daemon's resident memory remains near that of an idle one. */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
@@ -64,7 +64,7 @@ void t.test(
           pipeline(response, createWriteStream(target)).then(resolve, reject)
         }).end()
       })
-      t.equal(await digest(target), expected, 'byte for byte')
+      t.equal(await digest(target), expected, 'the content is unchanged')
     }
     const sftp = async (command: string) => {
       const batch = join(folder, 'batch')
@@ -107,7 +107,7 @@ void t.test(
         async () => {
           const target = join(folder, 'back')
           await sftp(`get /sftp ${target}`)
-          t.equal(await digest(target), expected, 'byte for byte')
+          t.equal(await digest(target), expected, 'the content is unchanged')
         },
       ],
     ]

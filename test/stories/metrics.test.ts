@@ -1,4 +1,4 @@
-/** What /metrics reports of real clients: the bytes are those that were sent, and each transfer is counted once. */
+/** /metrics with real clients: it reports the bytes that were sent, and counts each transfer once. */
 import { randomBytes } from 'node:crypto'
 import { request, type ClientRequest } from 'node:http'
 import { mkdir } from 'node:fs/promises'
@@ -17,16 +17,16 @@ import { connect, ended } from './task-client.js'
 import { http } from '../../protocols/http/index.js'
 
 interface Gauged extends RunningGateway {
-  /** The samples about transfers that are not 0, without the histogram. */
+  /** The non-zero samples of transfers, without the histogram. */
   transfers(): Promise<Readonly<Record<string, number>>>
-  /** Waits until they are these. */
+  /** Waits until the samples have these values. */
   become(t: Test, expected: Readonly<Record<string, number>>, title: string): Promise<void>
   /** Mounts a storage. */
   mount(path: string, driver: string, addition?: object): Promise<void>
   readonly who: { readonly username: string; readonly password: string }
 }
 
-/** With driver types whose storages have streams alone: `Streams`, and `Linked` with direct URLs. `plan`: their faults. */
+/** With driver types that have streams only: `Streams`, and `Linked` with direct URLs. `plan`: their faults. */
 async function start(t: Test, plan: readonly Planned[] = []): Promise<Gauged> {
   const type = (name: string, over: Over = {}): AnyDriverType => ({
     name,
@@ -62,7 +62,7 @@ async function start(t: Test, plan: readonly Planned[] = []): Promise<Gauged> {
 
 type Direction = 'read' | 'write'
 
-/** The samples of so many transfers with so many bytes. */
+/** The samples of this number of transfers with this number of bytes. */
 function samples(
   protocol: string,
   storage: string,
@@ -104,9 +104,9 @@ void t.test(
         await client.remove(`${folder}/empty`)
       }
     }
-    await running.become(t, expected, 'what has no content, and what is missing, is no transfer')
+    await running.become(t, expected, 'empty files, folders and missing files are not counted')
     for (const client of clients) await client.close()
-    await running.become(t, expected, 'nor is the end of a connection')
+    await running.become(t, expected, 'the end of a connection is not counted')
   },
 )
 
@@ -145,7 +145,7 @@ void t.test('a handle that reads and writes is a transfer in each direction', as
   const handle = await call<Buffer>((done) => sftp.open('/file', 'r+', done))
   await call<number>((done) => sftp.read(handle, Buffer.alloc(30), 0, 30, 500, done))
   await call<unknown>((done) => sftp.write(handle, Buffer.alloc(7), 0, 7, 100, (error) => done(error, undefined)))
-  await running.become(t, samples('sftp', '/', 'write', 1000), 'not before it is closed')
+  await running.become(t, samples('sftp', '/', 'write', 1000), 'it is not counted before CLOSE')
   await call<unknown>((done) => sftp.close(handle, (error) => done(error, undefined)))
   const expected = { ...samples('sftp', '/', 'write', 1007, { count: 2 }), ...samples('sftp', '/', 'read', 30) }
   await running.become(t, expected, 'both directions')
@@ -153,7 +153,7 @@ void t.test('a handle that reads and writes is a transfer in each direction', as
   await call<unknown>((done) => sftp.write(staged, Buffer.alloc(9), 0, 9, 0, (error) => done(error, undefined)))
   client.end()
   const aborted = samples('sftp', '/', 'write', 9, { outcome: 'aborted' })
-  await running.become(t, { ...expected, ...aborted }, 'a connection that is lost aborts')
+  await running.become(t, { ...expected, ...aborted }, 'a lost connection counts as aborted')
   t.equal((await gateway.as(await admin(running)).stat(asPath('/file'))).size, 1000)
 })
 
@@ -189,7 +189,7 @@ void t.test('a copy by a task reads from one storage and writes to the other', a
   }
   await running.become(t, moved, 'a move')
   await client.post('/api/fs/copy', { src_dir: '/', dst_dir: '/back/from', names: ['from'] })
-  await running.become(t, moved, 'a copy that the backend makes')
+  await running.become(t, moved, 'a copy by the backend')
 })
 
 void t.test('a bundle of small files is one transfer of all their bytes', async (t) => {
@@ -238,7 +238,7 @@ void t.test('a client that disconnects aborts its download or upload', async (t)
   const running = await start(t)
   await running.mount('/streams', 'Streams')
   const dav = connectWebDav(running, running.who)
-  // More than the buffers of the connection hold.
+  // More than the buffers of the connection can contain.
   const content = Buffer.alloc(48 * 1024 * 1024)
   for (const [path, storage] of [
     ['/large', '/'],
@@ -263,7 +263,7 @@ void t.test('a client that disconnects aborts its download or upload', async (t)
     t.equal(after[key('transfers', 'read')], 1, `${path} is aborted`)
     const sent = after[key('transfer_bytes', 'read')] ?? 0
     t.ok(sent > 0 && sent < content.length, `after ${sent} bytes`)
-    t.equal(Object.keys(after).length, Object.keys(before).length + 2, 'and nothing else')
+    t.equal(Object.keys(after).length, Object.keys(before).length + 2, 'no other sample changes')
 
     const asked = ask(running, `${path} up`, 'PUT', { 'Content-Length': '100000' }).on('error', () => undefined)
     await new Promise((resolve) => asked.write(Buffer.alloc(60_000), resolve))
@@ -271,7 +271,7 @@ void t.test('a client that disconnects aborts its download or upload', async (t)
     asked.destroy()
     const later = await until(running, key('transfers', 'write'))
     t.equal(later[key('transfers', 'write')], 1)
-    t.equal(later[key('transfer_bytes', 'write')], 60_000, 'what had arrived')
+    t.equal(later[key('transfer_bytes', 'write')], 60_000, 'the received bytes')
   }
 })
 
@@ -304,13 +304,13 @@ function authorization({ who: { username, password } }: Gauged): string {
   return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
 }
 
-/** A request over a connection of its own. */
+/** A request on its own connection. */
 function ask(running: Gauged, path: string, method: string, headers: Record<string, string> = {}): ClientRequest {
   const target = `${running.davUrl.slice(0, -1)}${encodeURI(path)}`
   return request(target, { method, agent: false, headers: { Authorization: authorization(running), ...headers } })
 }
 
-/** The samples once this one is there. */
+/** The samples, when they contain this one. */
 async function until(running: Gauged, key: string): Promise<Readonly<Record<string, number>>> {
   for (let tries = 0; tries < 100 && !(key in (await running.transfers())); tries++) await delay(20)
   return running.transfers()

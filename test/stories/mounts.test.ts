@@ -1,6 +1,6 @@
 /**
  * The tree mounted as a file system, by davfs2 over WebDAV and by sshfs over SFTP: a real source tree is copied in, searched,
- * built, compared, committed with git, and removed again. What the mount shows is what the other protocols show.
+ * built, compared, committed with git, and removed again. The mount shows the same files as the other protocols.
  */
 import { execFile, spawn } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises'
@@ -14,7 +14,7 @@ import { lacks } from '../programs.js'
 
 const run = promisify(execFile)
 
-/** A hundred files of C with a program in them, that a dependency of ours brings along. */
+/** About a hundred files of C, including a program, from a dependency of the project. */
 const sources = fileURLToPath(new URL('../../../node_modules/cpu-features/deps/cpu_features', import.meta.url))
 const repository = fileURLToPath(new URL('../../..', import.meta.url))
 
@@ -26,11 +26,11 @@ const compile = [
 
 interface Mounted {
   readonly folder: string
-  /** Everything is written to the server once this has resolved. */
+  /** Unmounts. Resolves when everything is written to the server. */
   readonly unmount: () => Promise<void>
 }
 
-/** A folder that the mounting program, which may run as a user of its own, can enter. */
+/** A folder that the mounting program, which may run as another user, can access. */
 async function openFolder(t: Test): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-mounts-'))
   await chmod(folder, 0o755)
@@ -51,7 +51,7 @@ async function mounted(t: Test, folder: string, unmount: readonly [string, ...st
   return { folder, unmount: end }
 }
 
-/** A daemon of its own process: starting a program in a mount that this process serves would wait for itself. */
+/** A daemon in a separate process: starting a program from a mount that this process serves would deadlock. */
 async function daemonWith(t: Test, driver: string): Promise<{ daemon: Daemon; base: string }> {
   const daemon = await startDaemon(t)
   if (driver === 'Local') return { daemon, base: '' }
@@ -103,7 +103,7 @@ async function mountSshfs(t: Test, daemon: Daemon, base: string): Promise<Mounte
   return mounted(t, folder, ['fusermount3', '-u'])
 }
 
-/** Copied in, searched, built, run and compared. */
+/** Copies the tree to the mount, searches, builds, runs and compares it. */
 async function workWithSources(t: Test, folder: string): Promise<void> {
   const tree = join(folder, 'cpu features')
   await run('cp', ['-r', sources, tree])
@@ -112,7 +112,7 @@ async function workWithSources(t: Test, folder: string): Promise<void> {
   const { stdout: expected } = await run('grep', ['-rl', 'GetX86Info', '.'], { cwd: sources })
   t.same(stdout.split('\n').sort(), expected.split('\n').sort(), 'a search finds the same files')
   await run('gcc', ['-o', 'list_cpu_features', ...compile], { cwd: tree })
-  t.match((await run(join(tree, 'list_cpu_features'))).stdout, /arch/, 'what was built there runs')
+  t.match((await run(join(tree, 'list_cpu_features'))).stdout, /arch/, 'the program that was built there runs')
   await run('mv', ['list_cpu_features', 'renamed'], { cwd: tree })
   await t.resolves(run('test', ['-x', 'renamed'], { cwd: tree }))
 }
@@ -138,7 +138,7 @@ void t.test(
         const again = await mountDavfs(t, daemon, base)
         await t.resolves(run('diff', ['-r', '--exclude=renamed', sources, join(again.folder, 'cpu features')]))
         await run('rm', ['-r', join(again.folder, 'cpu features'), join(again.folder, 'note.txt')])
-        const left = (await readdir(again.folder)).filter((name) => name !== 'lost+found') // davfs2's own
+        const left = (await readdir(again.folder)).filter((name) => name !== 'lost+found') // created by davfs2
         t.same(left, [])
         await again.unmount()
         t.equal((await get('cpu%20features/')).status, 404, 'nothing is left on the server')
@@ -160,7 +160,7 @@ void t.test(
         await run('tar', ['-C', sources, '-czf', archive, '.'])
         await mkdir(join(folder, 'unpacked'))
         await run('tar', ['-C', join(folder, 'unpacked'), '-xzf', archive])
-        await t.resolves(run('diff', ['-r', sources, join(folder, 'unpacked')]), 'unpacked whole')
+        await t.resolves(run('diff', ['-r', sources, join(folder, 'unpacked')]), 'the archive is unpacked completely')
 
         const clone = join(folder, 'clone')
         const git = (...words: readonly string[]) =>
@@ -170,7 +170,7 @@ void t.test(
         await writeFile(join(clone, 'tide.txt'), 'neap\n')
         await git('-C', clone, 'add', 'tide.txt')
         await git('-C', clone, 'commit', '--quiet', '-m', 'tide')
-        await t.resolves(git('-C', clone, 'fsck', '--no-dangling'), 'every object is whole')
+        await t.resolves(git('-C', clone, 'fsck', '--no-dangling'), 'git fsck finds no corrupt object')
         t.match((await git('-C', clone, 'log', '--oneline', '-1')).stdout, /tide/)
         await run('rm', [
           '-r',

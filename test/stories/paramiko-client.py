@@ -1,4 +1,4 @@
-"""What Python programs do with paramiko: port, password and a large file come as arguments."""
+"""Transfers files with paramiko. Arguments: port, password and a large file."""
 
 import hashlib
 import io

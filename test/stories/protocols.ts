@@ -1,7 +1,7 @@
-/** The three protocols as one user's clients see them: the same few operations, and how each says no. */
+/** Clients of one user for the three protocols: the same few operations and errors for each. */
 import { Client, type SFTPWrapper } from 'ssh2'
 
-/** What a protocol answered, in words that are the same for all three. */
+/** The result of a request, equal for all three protocols. */
 export type Answer = 'done' | 'missing' | 'refused' | 'exists' | 'locked' | 'failed'
 
 /** The protocols that the stories compare. */

@@ -1,6 +1,7 @@
 /**
- * The daemon is killed in the middle of renames over every protocol and in the moment of an answer, again and again, of files and folders
- * with and without properties: each is at one of its names, whole, and its properties are with it; what was answered is done.
+ * The daemon is killed during renames by every protocol and at the time of a response, repeatedly, of files and folders
+ * with and without properties: each has one of its names, complete content and its properties; a rename with a success
+ * response is done.
  */
 import { randomBytes, randomInt } from 'node:crypto'
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
@@ -13,7 +14,7 @@ import { connectAll, type ProtocolClient, type ProtocolName } from './protocols.
 
 const rounds = Number(process.env.TIDEGATE_KILL_ROUNDS ?? 10)
 
-/** A thing with two names, and what carries its property: itself, or a file in it. */
+/** A file or folder with two names. Its property is set on itself, or on a file in it. */
 interface Renamed {
   readonly names: readonly [string, string]
   /** The protocol that renames it. */
@@ -72,12 +73,15 @@ function davOf(daemon: Daemon) {
 interface Renaming {
   readonly daemon: Daemon
   readonly clients: ReadonlyMap<ProtocolName, ProtocolClient>
-  /** Aborts when the daemon is killed. */
+  /** A signal that aborts when the daemon is killed. */
   readonly killing: AbortSignal
   readonly answered: () => void
 }
 
-/** Renames it there and back until the daemon is killed. Resolves to the names that it may have then: one if the last rename was answered. */
+/**
+ * Renames it to and fro until the daemon is killed. Resolves to its possible names: one if the last rename had a
+ * response.
+ */
 async function renameUntilKilled(
   { names, by, inner, replaces }: Renamed,
   at: number,
@@ -99,14 +103,14 @@ async function renameUntilKilled(
       answered()
     }
   } catch (error) {
-    // A killed daemon breaks the connection; a running one has no reason to reject a rename.
+    // A killed daemon breaks the connection. A running one must not reject a rename.
     if (!killing.aborted) throw error
   }
   return possible
 }
 
 void t.test(
-  'after a kill during renames, each entry has one name and its properties, and an answered rename is done',
+  'after a kill, each entry has one name and its properties, and acknowledged renames are done',
   { timeout: 4 * 3_600_000 },
   async (t) => {
     let daemon = await startDaemon(t)
@@ -145,7 +149,7 @@ void t.test(
       )
       const killAt = randomInt(600)
       await Promise.race([wait(killAt), renaming])
-      // Every second time by the handler of the next answer.
+      // In every second round by the handler of the next response.
       killAtAnswer = round % 2 === 1
       if (!killAtAnswer) await kill()
       const possible = await renaming
@@ -160,13 +164,13 @@ void t.test(
           const content = await readFile(join(files, name + one.inner), 'utf8').catch(() => undefined)
           if (content === contents.get(one)) found.push(name)
           else if (content !== undefined) {
-            t.ok(one.replaces && content === 'what gives its place', `${where}: nothing else is there`)
+            t.ok(one.replaces && content === 'what gives its place', `${where}: no other entry exists`)
           }
         }
-        t.equal(found.length, 1, `${where}: it is at one of its names, whole`)
+        t.equal(found.length, 1, `${where}: it has one of its names and its whole content`)
         for (const name of found) {
-          t.ok(possible[index]?.includes(name), `${where}: an answered rename is done`)
-          t.equal(await dav.property(name + one.inner), one.property, `${where}: its properties are with it`)
+          t.ok(possible[index]?.includes(name), `${where}: an acknowledged rename is done`)
+          t.equal(await dav.property(name + one.inner), one.property, `${where}: it has its properties`)
         }
         // The next round begins with one file.
         for (const name of one.names) if (!found.includes(name) && one.replaces) await dav.send('DELETE', name)
@@ -174,21 +178,21 @@ void t.test(
       t.same(
         (await readdir(files)).filter((name) => name.includes('replaced') || name.includes('backup')),
         [],
-        'nothing is left beside them',
+        'no other files are left',
       )
     }
     await daemon.stop()
     const connection = { filename: join(daemon.dataFolder, 'data.db') }
     const database = knex({ client: 'sqlite3', connection, useNullAsDefault: true })
-    t.same(await database('intents').select(), [], 'no rename waits to be followed')
+    t.same(await database('intents').select(), [], 'no intent is left')
     const recorded: readonly { path: string }[] = await database('properties').select('path')
     const expected = things.filter(({ property }) => property !== undefined).length
-    t.equal(recorded.length, expected, 'and nothing else has properties')
+    t.equal(recorded.length, expected, 'no other path has properties')
     await database.destroy()
   },
 )
 
-void t.test('an answered MKCOL or PROPPATCH is done, even if the daemon is killed in that moment', async (t) => {
+void t.test('an acknowledged MKCOL or PROPPATCH is done, even if the daemon is killed at that time', async (t) => {
   let daemon = await startDaemon(t)
   await storageStarted(daemon)
   const killedAtAnswer = async <Answer>(answer: Promise<Answer>) => {
@@ -199,9 +203,9 @@ void t.test('an answered MKCOL or PROPPATCH is done, even if the daemon is kille
     return answered
   }
   t.match(await killedAtAnswer(davOf(daemon).send('MKCOL', 'folder')), { status: 201 })
-  t.ok((await stat(join(daemon.dataFolder, 'files', 'folder'))).isDirectory(), 'the folder is there')
+  t.ok((await stat(join(daemon.dataFolder, 'files', 'folder'))).isDirectory(), 'the folder exists')
   const set = await killedAtAnswer(davOf(daemon).setProperty('folder', 'a value'))
   t.match(set, { status: 207, text: 'HTTP/1.1 200' })
-  t.equal(await davOf(daemon).property('folder'), 'a value', 'the property is there')
+  t.equal(await davOf(daemon).property('folder'), 'a value', 'the property is set')
   await daemon.stop()
 })

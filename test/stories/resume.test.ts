@@ -1,4 +1,4 @@
-/** Transfers over SFTP that are cut in the middle: real clients go on where they were, and nothing is torn. */
+/** Interrupted transfers over SFTP: real clients resume them, and no file is corrupted. */
 import { createHash, randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { open, rm, stat, truncate, writeFile } from 'node:fs/promises'
@@ -12,7 +12,7 @@ import { startCuttingProxy } from '../services/cutting-proxy.js'
 import { sftpClients } from './sftp-clients.js'
 
 const mebibyte = 1024 * 1024
-/** Mebibytes of the file that is sent. */
+/** Size of the file in MiB. */
 const size = Math.min(1024, Number(process.env.TIDEGATE_LARGE_MIB ?? 64)) * mebibyte
 
 async function hashOf(file: string): Promise<string> {
@@ -40,14 +40,14 @@ async function prepare(t: Test, { bytes = size, keep = false, ...options }: RunO
   const clients = await sftpClients(t, running, proxy.port)
   const file = join(clients.folder, 'file')
   await writeRandom(file, bytes)
-  /** Of a file of the gateway, as a client fetches it whole; undefined where there is none. */
+  /** The hash of a file of the gateway, downloaded by a client; undefined if it is missing. */
   const stored = async (name: string) => {
     const fetched = join(clients.folder, '.fetched')
     await rm(fetched, { force: true })
     const { status } = await clients.sftp([`get ${name} .fetched`])
     return status === 0 ? { size: (await stat(fetched)).size, hash: await hashOf(fetched) } : undefined
   }
-  /** The gateway may hear of the cut a little later than the client. */
+  /** The gateway may notice the interruption a little later than the client. */
   const settled = async (name: string) => {
     const names = async () => (await clients.sftp(['ls -1'])).out.split('\n').map((line) => line.trim())
     for (let tries = 0; tries < 50 && !(await names()).includes(name); tries++) await wait(100)
@@ -71,12 +71,12 @@ void t.test('downloads', { skip: lacks('sftp', 'lftp', 'rclone') }, async (t) =>
     proxy.cut('down', half, 1)
     t.not((await sftp(['get file back'])).status, 0)
     const part = (await stat(back)).size
-    t.ok(part > 0 && part <= half, `${part} of it had come`)
+    t.ok(part > 0 && part <= half, `${part} bytes were received`)
     t.equal((await sftp(['reget file back'])).status, 0)
     t.equal(await hashOf(back), hash)
   })
 
-  await t.test('lftp resumes by itself, and with get -c', async (t) => {
+  await t.test('lftp resumes automatically, and with get -c', async (t) => {
     await rm(back)
     proxy.cut('down', half, 1)
     const before = proxy.cuts
@@ -89,11 +89,11 @@ void t.test('downloads', { skip: lacks('sftp', 'lftp', 'rclone') }, async (t) =>
     t.equal(await hashOf(back), hash)
   })
 
-  await t.test('rclone resumes by itself', async (t) => {
+  await t.test('rclone resumes automatically', async (t) => {
     await rm(back)
     proxy.cut('down', half, 1)
     const before = proxy.cuts
-    // Tries as many as rclone makes by default: where it goes on over the connection that is just lost, that try ends.
+    // The default number of retries: one fails if rclone continues on the lost connection.
     const outcome = await rclone('copyto', 'sftp:file', back, '--multi-thread-streams', '0', '--retries', '3')
     t.equal(outcome.status, 0, outcome.complaints)
     t.equal(proxy.cuts, before + 1)
@@ -113,12 +113,12 @@ for (const [driver, bytes] of [
       proxy.cut('up', half, 1)
       t.not((await sftp(['put file'])).status, 0)
       const part = (await settled('file'))?.size ?? 0
-      t.ok(part > 0 && part <= half, `${part} bytes were kept`)
+      t.ok(part > 0 && part <= half, `${part} bytes were stored`)
       t.equal((await sftp(['reput file'])).status, 0)
       t.equal((await stored('file'))?.hash, hash)
     })
 
-    await t.test('lftp resumes by itself, and with put -c', async (t) => {
+    await t.test('lftp resumes automatically, and with put -c', async (t) => {
       proxy.cut('up', half, 1)
       const before = proxy.cuts
       const whole = await lftp(['put file -o by-lftp'])
@@ -142,7 +142,7 @@ for (const [driver, bytes] of [
       t.equal((await stored('by-rclone'))?.hash, hash)
     })
 
-    await t.test('an old file is never partially overwritten, whatever the setting is', async (t) => {
+    await t.test('an old file is never partially overwritten, with either value of the setting', async (t) => {
       await writeFile(join(prepared.folder, 'other'), 'something else')
       t.equal((await sftp(['put other old'])).status, 0)
       const old = await stored('old')

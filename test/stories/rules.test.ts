@@ -1,4 +1,4 @@
-/** One table of stories, run over three protocols: what one refuses, all refuse. */
+/** One table of stories, run over three protocols: all of them permit and reject the same. */
 import t from 'tap'
 import { permissionBits, type Permission } from '../../src/accounts/principal.js'
 import { asPath, root } from '../../src/contract/path.js'
@@ -32,7 +32,7 @@ const stories: readonly Story[] = [
     expect: 'refused',
   },
   {
-    title: 'a user without the write bit cannot make a folder',
+    title: 'a user without the write bit cannot create a folder',
     holds: without('write'),
     act: (d) => d.makeFolder('/open/folder'),
     expect: 'refused',
@@ -56,12 +56,17 @@ const stories: readonly Story[] = [
     expect: 'refused',
   },
   {
-    title: 'a folder that a rule lets everybody write takes uploads',
+    title: 'a folder whose rule has write accepts uploads',
     holds: [],
     act: (d) => d.put(`/drop/${d.protocol}`, Buffer.from('x')),
     expect: 'done',
   },
-  { title: 'but no removal', holds: [], act: (d) => d.remove('/drop/kept'), expect: 'refused' },
+  {
+    title: 'a folder whose rule has write does not permit removals',
+    holds: [],
+    act: (d) => d.remove('/drop/kept'),
+    expect: 'refused',
+  },
   { title: 'a hidden file is not listed', holds: every, act: (d) => d.names('/ruled'), expect: ['seen', 'sub'] },
   {
     title: 'a hidden file cannot be read',
@@ -70,7 +75,7 @@ const stories: readonly Story[] = [
     expect: { http: 'refused', webdav: 'missing', sftp: 'missing' },
   },
   {
-    title: 'nor can what lies below a hidden folder',
+    title: 'a file below a hidden folder cannot be read',
     holds: every,
     act: (d) => d.get('/ruled/secret folder/inside'),
     expect: { http: 'refused', webdav: 'missing', sftp: 'missing' },
@@ -82,7 +87,7 @@ const stories: readonly Story[] = [
     expect: { http: 'refused', webdav: 'missing', sftp: 'missing' },
   },
   {
-    title: 'a hidden name cannot be made',
+    title: 'a hidden name cannot be created',
     holds: every,
     act: (d) => d.makeFolder('/ruled/secret new'),
     expect: { http: 'refused', webdav: 'missing', sftp: 'missing' },
@@ -94,21 +99,31 @@ const stories: readonly Story[] = [
     expect: { http: 'refused', webdav: 'missing', sftp: 'missing' },
   },
   {
-    title: 'a user who sees hidden things reads them',
+    title: 'a user who sees hidden entries can read them',
     holds: ['seeHidden'],
     act: (d) => d.get('/ruled/secret.txt'),
     expect: 'done',
   },
   {
-    title: 'a folder with a password cannot be entered',
+    title: 'a folder with a password cannot be listed',
     holds: every,
     act: (d) => d.names('/locked'),
     expect: 'refused',
   },
-  { title: 'nor its files be read', holds: every, act: (d) => d.get('/locked/file'), expect: 'refused' },
-  { title: 'nor be written', holds: every, act: (d) => d.put('/locked/new', Buffer.from('x')), expect: 'refused' },
   {
-    title: 'a user who needs no folder passwords enters',
+    title: 'a file in a folder with a password cannot be read',
+    holds: every,
+    act: (d) => d.get('/locked/file'),
+    expect: 'refused',
+  },
+  {
+    title: 'a folder with a password cannot be written to',
+    holds: every,
+    act: (d) => d.put('/locked/new', Buffer.from('x')),
+    expect: 'refused',
+  },
+  {
+    title: 'a user who needs no folder passwords can list it',
     holds: ['skipPasswords'],
     act: (d) => d.names('/locked'),
     expect: ['file'],

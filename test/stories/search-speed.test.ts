@@ -1,4 +1,4 @@
-/** How fast search is while the index is brought up to date and users sign in, over a tree of any size. */
+/** The speed of search while the index is updated and users sign in, over trees of different sizes. */
 import { BlockList } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
@@ -17,10 +17,13 @@ import { protocols } from '../../protocols/index.js'
 const names = Number(process.env.TIDEGATE_SEARCH_NAMES ?? 20_000)
 const inFolder = 100
 
-/** Half of the words are in some hundreds of a million names, the other half in one. */
+/**
+ * Of a million names, some hundreds contain each of the first half of the words, and one contains each of the other
+ * half.
+ */
 const word = (number: number): string => `${((number * 7919) % 4000).toString(26).padStart(3, 'q')}zap`
 
-/** Folders of a hundred files each that nobody has to keep. */
+/** Generated folders of a hundred files each, which are not stored. */
 const generated: Driver = {
   stat: async (path) => {
     if (segmentsOf(path).length > 2) throw new GatewayError('not_found')
@@ -125,6 +128,6 @@ void t.test(`a search over ${names} names does not delay other requests`, async 
   const median = taken[taken.length >> 1] ?? NaN
   t.comment(`median ${median.toFixed(1)} ms, slowest ${taken.at(-1)?.toFixed(1)} ms, ${signIns} sign-ins`)
   t.ok(updates > 0 && signIns > 0 && most > 0 && most <= 1000, `${updates} updates, ${signIns} sign-ins, ${most} hits`)
-  // A bound for a fault, also on a machine that is busy with other work; the aim, 50 ms, is in the bench.
+  // This limit detects defects, also on a busy machine. The target of 50 ms is in the bench.
   t.ok(median < 500, `${median.toFixed(1)} ms`)
 })

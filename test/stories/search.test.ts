@@ -1,4 +1,4 @@
-/** What is done through any protocol is found by a search, under the name that it has now. */
+/** Changes by every protocol are found by a search, under the current names. */
 import t from 'tap'
 import { startGateway } from '../gateway.js'
 import { connectAll } from './protocols.js'

@@ -1,4 +1,4 @@
-/** SFTP clients that people use, each with what it does differently from the others, on two kinds of storage. */
+/** Common SFTP clients, each with its particular requests, on two kinds of storage. */
 import { createHash, randomBytes } from 'node:crypto'
 import { copyFile, mkdir, readFile, readdir, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ const digest = async (file: string) =>
   createHash('sha256')
     .update(await readFile(file))
     .digest('hex')
-/** Where sources lie; the tests run compiled. */
+/** The folder of the sources; the tests run compiled. */
 const script = (name: string) => fileURLToPath(new URL(`../../../test/stories/${name}`, import.meta.url))
 
 async function prepare(t: Test, driver: string) {
@@ -26,7 +26,7 @@ async function prepare(t: Test, driver: string) {
     await writeFile(name, randomBytes(file * 1000))
     await utimes(name, 1_600_000_000 + file, 1_600_000_000 + file)
   }
-  /** That both folders of the clients' side hold the same. */
+  /** Checks that two local folders have the same content. */
   const same = async (t: Test, one: string, other: string, { times = true } = {}) => {
     const files = (await readdir(join(folder, one), { recursive: true })).sort()
     t.same((await readdir(join(folder, other), { recursive: true })).sort(), files)
@@ -113,7 +113,7 @@ for (const driver of ['Local', 'Memory']) {
     const { run, running, folder, large } = await prepare(t, driver)
     const version = await run('curl', ['--version'])
     if (!version.out.includes(' sftp ')) {
-      t.pass('this curl speaks no SFTP')
+      t.pass('this curl does not support SFTP')
       return
     }
     const address = `sftp://127.0.0.1:${running.sftpPort}`

@@ -1,4 +1,4 @@
-/** Programs that speak SFTP, each set up for one account of a running gateway. */
+/** SFTP client programs, each configured for one account of a running gateway. */
 import { execFile, type ExecFileException } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -8,14 +8,14 @@ import { generateKeyPair } from '../../protocols/sftp/host-keys.js'
 import type { RunningGateway } from '../gateway.js'
 
 interface Outcome {
-  /** -1: ended by a signal. */
+  /** The exit status; -1: ended by a signal. */
   readonly status: number
   readonly out: string
   readonly complaints: string
 }
 
 interface SftpClients {
-  /** A folder of the clients' side; they run in it. */
+  /** The local working folder of the clients. */
   readonly folder: string
   /** Options of OpenSSH's programs. */
   readonly options: readonly string[]
@@ -27,7 +27,7 @@ interface SftpClients {
 
 const patience = 240_000
 
-/** `port`: where they connect to; a key of the admin is theirs. */
+/** The clients connect to `port` with a key of the admin. */
 export async function sftpClients(t: Test, { gateway }: RunningGateway, port: number): Promise<SftpClients> {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-sftp-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
@@ -45,7 +45,7 @@ export async function sftpClients(t: Test, { gateway }: RunningGateway, port: nu
     new Promise<Outcome>((resolve) => {
       const done = (error: ExecFileException | null, out: string, complaints: string) =>
         resolve({ status: error ? Number(error.code ?? -1) : 0, out, complaints })
-      // Their own settings and histories are none of the test's.
+      // The user's settings and histories of the clients are not used.
       const env = { ...process.env, HOME: folder, LFTP_HOME: folder }
       const child = execFile(program, [...words], { cwd: folder, timeout: patience, maxBuffer: 1 << 26, env }, done)
       child.stdin?.on('error', () => undefined)

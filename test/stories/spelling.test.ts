@@ -1,4 +1,7 @@
-/** Over a storage that folds case: no protocol lets anybody past a rule by another spelling, and each can change a spelling. */
+/**
+ * On a case-insensitive storage: another spelling does not bypass a rule by any protocol, and each can change a
+ * spelling.
+ */
 import t from 'tap'
 import { permissionBits } from '../../src/accounts/principal.js'
 import { asPath, root } from '../../src/contract/path.js'
@@ -56,6 +59,6 @@ void t.test('names that differ only in case are one name by all three protocols'
       t.equal(await protocol.remove('/open/name'), 'done')
     })
   }
-  t.same(await admin.get('/locked/file'), Buffer.from('/Locked/File'), 'what the rules protect is whole')
+  t.same(await admin.get('/locked/file'), Buffer.from('/Locked/File'), 'the protected files are unchanged')
   for (const protocol of [...admins, ...users]) await protocol.close()
 })

@@ -1,4 +1,4 @@
-/** A stop comes to its end although a backend never answers. */
+/** The daemon stops even if a backend never responds. */
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -23,7 +23,7 @@ async function start(t: Test, driver: string): Promise<Stuck> {
   return { daemon, token }
 }
 
-/** Whether the last connection to a database was closed: its log is part of the file then, and gone. */
+/** Whether the last connection to a database was closed: its write-ahead log is then merged and removed. */
 async function isClosed(folder: string, file = 'data.db'): Promise<boolean> {
   return access(join(folder, `${file}-wal`)).then(
     () => false,
@@ -37,7 +37,7 @@ void t.test('the daemon stops although a driver never closes', async (t) => {
   t.equal(await daemon.stop(), 0)
   t.match(daemon.log, /"storages":\["\/stuck"\],"msg":"storages did not close in time"/)
   t.equal(await isClosed(daemon.dataFolder), true)
-  await t.rejects(access(join(daemon.dataFolder, 'daemon.pid')), 'the data folder is free')
+  await t.rejects(access(join(daemon.dataFolder, 'daemon.pid')), 'the data folder is released')
 })
 
 void t.test('the daemon stops although the driver call of a task never ends', async (t) => {
@@ -50,7 +50,7 @@ void t.test('the daemon stops although the driver call of a task never ends', as
   t.equal(await isClosed(daemon.dataFolder), true)
   const store = await openStore(join(daemon.dataFolder, 'data.db'))
   t.teardown(() => store.close())
-  t.match(await store.tasks.all(), [{ kind: 'copy', state: 'running' }], 'the next start goes on with it')
+  t.match(await store.tasks.all(), [{ kind: 'copy', state: 'running' }], 'the next start resumes it')
 })
 
 void t.test('the daemon stops although a walk of the search index never ends', async (t) => {

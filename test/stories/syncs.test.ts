@@ -1,4 +1,4 @@
-/** What is done once for every file does not wait for the medium, but for storages that promise it; accounts and locks do. */
+/** Work per file does not wait for stable storage, except on storages with `sync`. Accounts and locks do. */
 import { execFile } from 'node:child_process'
 import { stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import { connect } from './task-client.js'
 
 const run = promisify(execFile)
 
-/** Loaded before the C library: adds a byte to a file for every call that syncs. */
+/** A preloaded library that adds a byte to a file for every call that syncs. */
 const counter = `
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -30,9 +30,9 @@ int fdatasync(int fd) { count(); return ((int (*)(int))dlsym(RTLD_NEXT, "fdatasy
 
 interface Counted {
   readonly daemon: Daemon
-  /** Calls that synced while the work was done. */
+  /** Number of sync calls during the work. */
   readonly syncs: (work: () => Promise<unknown>) => Promise<number>
-  /** Whether anything was committed to the database meanwhile. */
+  /** Whether anything was committed to the database during the work. */
   readonly commits: (work: () => Promise<unknown>) => Promise<boolean>
 }
 
@@ -103,7 +103,7 @@ void t.test('work that is done once per file does not wait for stable storage', 
       committed = await commits(work)
     })
     t.equal(count, 0, `${client.protocol}: nothing is synced`)
-    t.notOk(committed, `${client.protocol}: nothing is committed where nothing is recorded`)
+    t.notOk(committed, `${client.protocol}: nothing is committed without rows`)
     await client.close()
   }
   const replacing = async () => {
@@ -111,7 +111,7 @@ void t.test('work that is done once per file does not wait for stable storage', 
     await dav('PUT', '/other', {}, 'other')
     await dav('MOVE', '/one', destination('/other'))
   }
-  t.notOk(await commits(replacing), 'nor where a file takes the place of another')
+  t.notOk(await commits(replacing), 'nothing is committed if a file replaces another one')
   t.equal(
     await syncs(async () => {
       await setProperty('/other')
@@ -120,7 +120,7 @@ void t.test('work that is done once per file does not wait for stable storage', 
       await dav('DELETE', '/named')
     }),
     0,
-    'properties and what follows a rename are committed, and not synced',
+    'properties and rows that follow a rename are committed, and not synced',
   )
 
   const lock = '<lockinfo xmlns="DAV:"><lockscope><exclusive/></lockscope><locktype><write/></locktype></lockinfo>'
@@ -129,11 +129,11 @@ void t.test('work that is done once per file does not wait for stable storage', 
   const addition = JSON.stringify({ root_folder_path: t.testdir({ disk: {} }) + '/disk', sync: true })
   await admin.post('/api/admin/storage/create', { mount_path: '/durable', driver: 'Local', addition })
   await dav('PUT', '/durable/file', {}, 'content')
-  t.ok(await syncs(() => setProperty('/durable/file')), 'a storage that syncs has its properties synced')
-  // Two for the folder, one each for the intent and for what follows.
+  t.ok(await syncs(() => setProperty('/durable/file')), 'properties on a storage with sync are synced')
+  // Two for the folder, one for the intent, and one for the rows that follow.
   const folders = await syncs(() => dav('MOVE', '/durable/file', destination('/durable/named')))
   await dav('PUT', '/durable/plain', {}, 'content')
   const plain = await syncs(() => dav('MOVE', '/durable/plain', destination('/durable/other')))
-  t.equal(folders - plain, 2, 'and the intent and the rows of a rename, where it has any')
+  t.equal(folders - plain, 2, 'the intent and the rows of a rename are synced, if there are any')
   t.equal(await daemon.stop(), 0)
 })

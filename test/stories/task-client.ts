@@ -1,4 +1,4 @@
-/** A client of the HTTP API that asks for tasks, and waits for them. */
+/** A client of the HTTP API that starts tasks and waits for them. */
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Daemon } from '../gateway.js'
 
@@ -13,7 +13,7 @@ export interface TaskShown {
   readonly status: string
 }
 
-/** Signed in as admin; what is asked of a daemon that is just being killed is answered with undefined. */
+/** Signs in as admin. A request to a daemon that is being killed resolves to undefined. */
 export async function connect(daemon: Pick<Daemon, 'url' | 'adminPassword'>) {
   const send = async (path: string, init: RequestInit): Promise<unknown> => {
     try {
@@ -35,7 +35,7 @@ export async function connect(daemon: Pick<Daemon, 'url' | 'adminPassword'>) {
     post: (path: string, body: unknown) =>
       send(path, { method: 'POST', headers: { ...json, Authorization }, body: JSON.stringify(body) }),
     get: (path: string) => send(path, { headers: { Authorization } }),
-    /** All of a file, by WebDAV. */
+    /** The content of a file, by WebDAV. */
     read: async (path: string) => {
       const basic = Buffer.from(`admin:${daemon.adminPassword}`).toString('base64')
       const response = await fetch(`${daemon.url}/dav${path}`, { headers: { Authorization: `Basic ${basic}` } })
@@ -56,7 +56,7 @@ export async function ended(client: Client, kind: Kind): Promise<readonly TaskSh
   for (;;) {
     const undone = (await client.get(`/api/task/${kind}/undone`)) as TaskShown[]
     if (undone.length === 0) return (await client.get(`/api/task/${kind}/done`)) as TaskShown[]
-    // What waits for its next try is not waited for.
+    // Tasks that wait for a retry are retried at once.
     const waiting = undone.filter(({ state }) => state === 8).map(({ id }) => id)
     if (waiting.length > 0) await client.post(`/api/task/${kind}/retry_some`, waiting)
     await wait(20)

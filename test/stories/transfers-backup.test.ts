@@ -1,6 +1,6 @@
 /**
  * The daemon is killed while a folder is renamed to a backup because a file is copied over it, and the disk is missing
- * when the daemon starts restart. Whatever happens until the disk is back, the folder is restored with its content.
+ * when the daemon restarts. When the disk is back, the folder is restored with its content.
  */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, truncate, writeFile } from 'node:fs/promises'
@@ -21,7 +21,7 @@ async function connect(daemon: Daemon) {
 }
 type Ask = Awaited<ReturnType<typeof connect>>
 
-/** Resolves once the storage shows its files. */
+/** Resolves when the storage lists its files. */
 async function names(ask: Ask): Promise<readonly string[]> {
   for (;;) {
     const { code, data } = await ask('/api/fs/list', { path: '/disk', refresh: true })
@@ -30,7 +30,7 @@ async function names(ask: Ask): Promise<readonly string[]> {
   }
 }
 
-/** Kills a daemon that has renamed a folder to a backup, and takes its disk away. */
+/** Kills a daemon that has renamed a folder to a backup, and removes its disk. */
 async function cutOff(t: Test) {
   const folder = t.testdir({ source: { x: '' }, disk: { x: { precious: 'precious' } } })
   const [source, disk] = [join(folder, 'source'), join(folder, 'disk')]

@@ -1,4 +1,4 @@
-/** A tree is moved between two storages that fail, at every call and every byte: whatever happens, no file is lost. */
+/** A tree is moved between two storages with faults at every call and every byte: no file is lost. */
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Driver } from '../../src/contract/driver.js'
@@ -35,7 +35,10 @@ interface Stage {
   readonly calls: (side: 'near' | 'far', method: keyof Driver) => number
 }
 
-/** Resolves to what starts both storages anew, with the tree in the first of them and what was there before in the second. */
+/**
+ * Resolves to a function that restarts both storages, with the tree in the first one and the old files in the second
+ * one.
+ */
 async function stages(t: Test, old: Readonly<Record<string, string>>): Promise<() => Promise<Stage>> {
   const planned = () => ({ near: [], far: [] })
   const flakyOnes = ({ near, far }: Stage['plan']) => ({
@@ -70,7 +73,7 @@ async function contentOf(fs: VirtualFs, path: string): Promise<string | undefine
   }
 }
 
-/** Names of everything below, also of what is hidden from users. */
+/** Names of all entries below a folder. */
 async function leftovers(fs: VirtualFs, folder: string): Promise<readonly string[]> {
   const found: string[] = []
   for await (const page of fs.pages(asPath(folder))) {
@@ -82,14 +85,14 @@ async function leftovers(fs: VirtualFs, folder: string): Promise<readonly string
   return found
 }
 
-/** What is wrong after a move that may have failed; empty where no file is lost or half there. */
+/** Defects after a move that may have failed; empty if no file is lost or incomplete. */
 async function losses(fs: VirtualFs, old: Readonly<Record<string, string>> = {}): Promise<string[]> {
   const wrong: string[] = []
   for (const [path, content] of Object.entries(files)) {
     const [near, far] = [await contentOf(fs, `/near${path}`), await contentOf(fs, `/far${path}`)]
     if (near !== content && far !== content) wrong.push(`${path} is lost`)
-    if (near !== undefined && near !== content) wrong.push(`${path} is torn at the source`)
-    if (far !== undefined && far !== content && far !== old[path]) wrong.push(`${path} is torn at the target`)
+    if (near !== undefined && near !== content) wrong.push(`${path} is corrupt at the source`)
+    if (far !== undefined && far !== content && far !== old[path]) wrong.push(`${path} is corrupt at the target`)
   }
   return wrong
 }
@@ -104,11 +107,11 @@ async function isMoved(fs: VirtualFs): Promise<boolean> {
 
 interface Attempt {
   readonly overwrite: boolean
-  /** What stands at the target before. */
+  /** The files at the target before the move. */
   readonly old: Readonly<Record<string, string>>
 }
 
-/** Strikes every call of both storages with every fault, each in a tree of its own. Resolves to their number. */
+/** Injects every fault into every call of both storages, each with a new tree. Resolves to the number of faults. */
 async function everyFault(t: Test & { fail(text: string): unknown }, { overwrite, old }: Attempt): Promise<number> {
   const begin = await stages(t, old)
   const { fs, calls } = await begin()
@@ -144,7 +147,7 @@ async function everyFault(t: Test & { fail(text: string): unknown }, { overwrite
         stage.plan[side].length = 0
         const wrong = await losses(stage.fs, old)
         if (wrong.length > 0) t.fail(`${what}: ${wrong.join(', ')}`)
-        if (failed === undefined && !(await isDone(stage.fs))) t.fail(`${what}: it was said to be moved`)
+        if (failed === undefined && !(await isDone(stage.fs))) t.fail(`${what}: the move succeeded, but is incomplete`)
         if (failed !== undefined) {
           journal.resumes = true
           const again = await move()

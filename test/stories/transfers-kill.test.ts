@@ -1,7 +1,7 @@
 /**
- * The daemon is killed in the middle of copies, moves, uploads and downloads as tasks, again and again, between local folders of which one
- * does not always answer, and into memory, which forgets everything then. Started again it goes on by itself: nothing is lost or torn,
- * nothing is left over, every task ends.
+ * The daemon is killed during copies, moves, uploads and downloads as tasks, repeatedly, between local folders, one of
+ * which fails at random, and to a memory driver, which loses its content. After a restart it resumes: no file is lost
+ * or corrupt, no temporary file is left, and every task ends.
  */
 import { createHash, randomBytes, randomInt } from 'node:crypto'
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -34,17 +34,17 @@ async function digestsBelow(folder: string): Promise<Digests> {
   return found
 }
 
-/** The same of these files, read from the daemon. */
+/** Digests of these files, read from the daemon. */
 async function digestsThrough(client: Client, folder: string, files: Iterable<string>): Promise<Digests> {
   const found = new Map<string, string>()
   for (const file of files) found.set(file, digest(await client.read(`${folder}/${file}`)))
   return found
 }
 
-/** Small files in a folder, which are copied many at once. */
+/** Number of small files in a folder, which are copied as bundles. */
 const smallFiles = 70
 
-/** Some files of all sizes, in folders; the last is one of those that go on where they were cut off. */
+/** Creates files of different sizes, in folders. The last one is large enough for resumable uploads. */
 async function makeTree(folder: string): Promise<Digests> {
   await mkdir(join(folder, 'small'), { recursive: true })
   for (let index = 0; index < smallFiles; index++) {
@@ -59,7 +59,7 @@ async function makeTree(folder: string): Promise<Digests> {
   return digestsBelow(folder)
 }
 
-/** As web servers do: all of it, or from where a download goes on. */
+/** Responds as web servers do: with the whole content, or with the range of a resumed download. */
 function sendPart(request: IncomingMessage, answer: ServerResponse, content: Buffer = Buffer.alloc(0)): void {
   const start = rangeStart(request)
   const part = content.subarray(start)
@@ -99,7 +99,7 @@ void t.test(
       const moved = await makeTree(join(disks, 'left', names.moved))
       const shifted = await makeTree(join(disks, 'left', names.shifted))
       const shaken = await makeTree(join(disks, 'shaky', names.shaken))
-      // What these two replace.
+      // The files that these two replace.
       const older = { [names.copied]: 'file-0', [names.shaken]: 'old-file' }
       for (const [name, file] of Object.entries(older)) {
         await mkdir(join(disks, 'right', name, 'old-folder'), { recursive: true })
@@ -142,18 +142,18 @@ void t.test(
       for (const kind of kinds) cutOff.push(...((await client.get(`/api/task/${kind}/undone`)) as TaskShown[]))
       const tasks = new Map<Kind, readonly TaskShown[]>()
       for (const kind of kinds) tasks.set(kind, await ended(client, kind))
-      const at = `round ${round}, killed after ${killAt} ms with ${cutOff.length} tasks in hand`
+      const at = `round ${round}, killed after ${killAt} ms with ${cutOff.length} unfinished tasks`
       const stateOf = (kind: Kind, ...words: readonly string[]) =>
         tasks.get(kind)?.find((task) => words.every((word) => task.name.includes(word)))
 
-      t.same(await digestsBelow(join(disks, 'left', names.copied)), copied, `${at}: the source of a copy is untouched`)
+      t.same(await digestsBelow(join(disks, 'left', names.copied)), copied, `${at}: the source of a copy is unchanged`)
       if (copying !== undefined) {
         t.match(stateOf('copy', names.copied, '/right'), { state: 2 }, `${at}: the copy was finished`)
-        t.same(await digestsBelow(join(disks, 'right', names.copied)), copied, `${at}: the copy is whole`)
+        t.same(await digestsBelow(join(disks, 'right', names.copied)), copied, `${at}: the copy is complete`)
       }
       if (remembering !== undefined) {
         t.match(stateOf('copy', names.copied, '/memory'), { state: 2 }, `${at}: the copy in memory was finished`)
-        t.same(await digestsThrough(client, `/memory/${names.copied}`, copied.keys()), copied, `${at}: it is whole`)
+        t.same(await digestsThrough(client, `/memory/${names.copied}`, copied.keys()), copied, `${at}: it is complete`)
         await client.post('/api/fs/remove', { dir: '/memory', names: [names.copied] })
       }
       for (const [tree, from, to, name] of [
@@ -164,13 +164,13 @@ void t.test(
         const [near, far] = [await digestsBelow(join(disks, from, name)), await digestsBelow(join(disks, to, name))]
         for (const [file, hash] of tree) {
           const found = [near.get(file), far.get(file)].filter((each) => each !== undefined)
-          t.ok(found.length > 0 && found.every((each) => each === hash), `${at}: ${name}/${file} is whole`)
+          t.ok(found.length > 0 && found.every((each) => each === hash), `${at}: ${name}/${file} is complete`)
         }
         const task = stateOf('move', name)
         for (const [file, hash] of [...near, ...far]) {
-          t.ok(tree.has(file) || (hash === old && task?.state !== 2), `${at}: ${name}/${file} belongs there`)
+          t.ok(tree.has(file) || (hash === old && task?.state !== 2), `${at}: ${name}/${file} is an expected file`)
         }
-        if (task?.state === 2) t.equal(near.size, 0, `${at}: ${name} is moved as it was said`)
+        if (task?.state === 2) t.equal(near.size, 0, `${at}: ${name} is moved as reported`)
       }
       for (const [index, body] of bodies.entries()) {
         const name = `upload-${round}-${index}`
@@ -178,7 +178,7 @@ void t.test(
         const told = uploads[index] !== undefined
         t.ok(
           told ? stored?.equals(body) : (stored?.equals(body) ?? true),
-          `${at}: ${name} is whole${told ? '' : ' or not there'}`,
+          `${at}: ${name} is complete${told ? '' : ' or missing'}`,
         )
       }
       const [kept, content] = [join(disks, 'right/downloads', download), fetched.get(`/${download}`)]
@@ -186,7 +186,8 @@ void t.test(
       if (downloading !== undefined) {
         t.match(stateOf('offline_download', download), { state: 2 }, `${at}: the download was finished`)
       }
-      if (downloading !== undefined || stored) t.ok(content && stored?.equals(content), `${at}: ${download} is whole`)
+      if (downloading !== undefined || stored)
+        t.ok(content && stored?.equals(content), `${at}: ${download} is complete`)
       fetched.clear()
       for (const disk of ['left', 'right', 'shaky']) {
         const names = await readdir(join(disks, disk), { recursive: true })
@@ -198,7 +199,7 @@ void t.test(
       }
       t.same(await readdir(join(daemon.dataFolder, 'spool')), [], `${at}: the spool is empty`)
       for (const kind of kinds) await client.post(`/api/task/${kind}/clear_done`, {})
-      // The next round takes as long as the first.
+      // So that the next round takes as long as the first.
       for (const disk of ['left', 'right', 'shaky']) {
         for (const name of await readdir(join(disks, disk))) {
           if (name.includes(`-${round}`) || name === 'downloads') await rm(join(disks, disk, name), { recursive: true })

@@ -1,4 +1,6 @@
-/** A large file from one storage to another by a task: memory stays near that of idling, and every byte arrives. */
+/**
+ * A large file is copied between storages by a task: memory remains near that of an idle daemon, and the copy is exact.
+ */
 import { execFile } from 'node:child_process'
 import { mkdir, open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -19,7 +21,7 @@ void t.test(
   async (t) => {
     const disks = t.testdir({ left: {}, right: {} })
     const file = await open(join(disks, 'left', 'large'), 'w')
-    // A hole, with something at both ends that has to arrive.
+    // A sparse file with data at both ends.
     await file.write('begin', 0)
     await file.write('end', size - 3)
     await file.close()

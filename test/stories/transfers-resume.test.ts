@@ -1,6 +1,7 @@
 /**
- * The daemon is killed in the middle of a large file, of a copy and of an upload as a task. Started again it goes on where the target
- * holds it: the file is whole, hardly a byte of it is read or written twice, and nothing is left over.
+ * The daemon is killed during the transfer of a large file, by a copy and by an upload as a task. After a restart it
+ * resumes at the offset of the target: the file is complete, few bytes are read or written twice, and no temporary file
+ * is left.
  */
 import { randomBytes } from 'node:crypto'
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
@@ -14,10 +15,10 @@ import { connect, ended } from './task-client.js'
 const program = fileURLToPath(new URL('../services/slow-daemon.js', import.meta.url))
 const mebibyte = 1024 * 1024
 const size = 40 * mebibyte
-/** What may be on its way from the source to the disk when the daemon is killed. */
+/** Maximum number of bytes between the source and the disk when the daemon is killed. */
 const underway = 4 * mebibyte
 
-/** Bytes of the one file that is staged in a folder, and what else is there. */
+/** Size of the single staged file in a folder, and the other files. */
 async function stagedIn(folder: string): Promise<number> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   const [file] = entries.filter((entry) => entry.isFile() && entry.parentPath.includes('.tidegate-staging'))
@@ -29,7 +30,7 @@ interface Passed {
   readonly length: number
 }
 
-/** What went this way, by the log of the daemon. */
+/** The ranges that were transferred in this direction, by the log of the daemon. */
 async function passed(dataFolder: string, way: 'read' | 'written'): Promise<Passed[]> {
   const lines = (await readFile(join(dataFolder, 'bytes.log'), 'utf8')).trim().split('\n')
   const words = lines.map((line) => line.split(' ')).filter(([word]) => word === way)
@@ -67,7 +68,7 @@ for (const [kind, way, target] of [
     daemon = await startDaemon(t, { program, dataFolder: daemon.dataFolder })
     client = await connect(daemon)
     t.match(await ended(client, kind), [{ state: 2 }])
-    t.ok((await readFile(join(folder, 'file'))).equals(content), 'the file is whole')
+    t.ok((await readFile(join(folder, 'file'))).equals(content), 'the file is complete')
     const left = await readdir(folder, { recursive: true, withFileTypes: true })
     t.same(
       left.filter((entry) => entry.isFile()).map(({ name }) => name),
@@ -75,9 +76,9 @@ for (const [kind, way, target] of [
       'no backup or staged file is left',
     )
     const all = await passed(daemon.dataFolder, way)
-    t.equal(all[before]?.offset, held, 'it went on right there')
+    t.equal(all[before]?.offset, held, 'it resumed at this offset')
     const total = all.reduce((sum, { length }) => sum + length, 0)
-    t.ok(total <= size + underway, `${total} bytes of ${size} went this way`)
+    t.ok(total <= size + underway, `${total} bytes of ${size} were transferred`)
     await daemon.stop()
   })
 }

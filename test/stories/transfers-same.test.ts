@@ -1,4 +1,6 @@
-/** The source and the target of a move are one thing, found by two ways: whatever the storages know of it, nothing is lost. */
+/**
+ * Transfers whose source and target are the same file by different paths: nothing is lost, with any kind of storage.
+ */
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
@@ -33,7 +35,7 @@ async function locals(t: Test, mounted: Readonly<Record<string, string>>): Promi
   return { ...(await newTree(t, asks)), folder }
 }
 
-/** What lies below a folder of the disk. */
+/** The files below a folder of the disk. */
 async function filesIn(folder: string): Promise<Record<string, string>> {
   const found: Record<string, string> = {}
   for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
@@ -59,7 +61,7 @@ void t.test('copies and moves between two mounts of one folder lose nothing', as
   }
   const other = { '/one/tree/a': 'aa' }
   await fs.move(p('/one/tree/a'), p('/two/b'), overwrite)
-  t.equal(await text(fs.read(p('/one/b'))), other['/one/tree/a'], 'another name is another thing')
+  t.equal(await text(fs.read(p('/one/b'))), other['/one/tree/a'], 'another name is another file')
   t.equal((await filesIn(folder))['disk/tree/a'], undefined)
 })
 
@@ -75,7 +77,7 @@ void t.test('copies and moves between a mount and a mount of its subfolder lose 
     t.same(await filesIn(folder), before)
   }
   for (const kind of ['move', 'copy'] as const) {
-    await t.rejects(fs[kind](p('/whole/a'), p('/part/a'), overwrite), { code: 'invalid' }, 'there is no end to it')
+    await t.rejects(fs[kind](p('/whole/a'), p('/part/a'), overwrite), { code: 'invalid' }, 'the copy would not end')
     const { 'disk/a/b/file': file, 'disk/a/other': stayed, 'disk/a/b/a/other': gone } = await filesIn(folder)
     t.match({ file, other: stayed ?? gone }, { file: 'content', other: 'other' })
   }
@@ -105,7 +107,7 @@ void t.test('copies and moves between an alias and its storages lose nothing', a
     ['/single/tree', '/one/tree'],
     ['/named/a/tree', '/named/b/tree'],
     ['/named/a/file', '/one/file'],
-    // What is removed of a merged view is removed of both.
+    // A removal from a merged view removes from both storages.
     ['/merged/both', '/two/both'],
     ['/merged/file', '/two/file'],
     ['/one/both', '/merged/both'],
@@ -138,7 +140,7 @@ void t.test('copies and moves between an encrypted storage and its underlying on
   t.equal(await text(fs.read(p('/crypt/file'))), 'content')
 })
 
-/** A backend that tells nothing but names, kinds, sizes and times of its things. */
+/** A backend that reports only names, kinds, sizes and times of its entries. */
 function silent(over: Partial<Record<keyof Driver, undefined>>): Driver {
   const inner = new MemoryDriver(0)
   const told = ({ revision: _revision, ...entry }: Entry): Entry => entry
@@ -172,12 +174,20 @@ for (const [what, over] of [
     t.same(await contents(fs, p('/one')), before)
     await fs.write(p('/far/again/again/x'), sourceOf('x'), { parents: true })
     await fs.move(p('/far/again'), p('/one/again'), { overwrite: false })
-    t.same(await contents(fs, p('/one/again')), { '/one/again/again': null, '/one/again/again/x': 'x' }, 'no litter')
-    await t.rejects(fs.copy(p('/one/again'), p('/two/again/again/again'), { overwrite: false }), sameWithin, 'no end')
+    t.same(
+      await contents(fs, p('/one/again')),
+      { '/one/again/again': null, '/one/again/again/x': 'x' },
+      'no other files are left',
+    )
+    await t.rejects(
+      fs.copy(p('/one/again'), p('/two/again/again/again'), { overwrite: false }),
+      sameWithin,
+      'the copy would not end',
+    )
     t.equal(await text(fs.read(p('/one/again/again/x'))), 'x')
     await fs.write(p('/far/file'), sourceOf('CONTENT'))
     await fs.move(p('/one/file'), p('/far/file'), overwrite)
-    t.equal(await text(fs.read(p('/far/file'))), 'content', 'what is another thing is moved')
+    t.equal(await text(fs.read(p('/far/file'))), 'content', 'another file is moved')
     await t.rejects(fs.stat(p('/one/file')), { code: 'not_found' })
     t.same(await store.intents.all(), [])
   })
@@ -196,11 +206,15 @@ void t.test('a backend that hides dot files is recognized as the target', async 
   const { as } = await newTree(t, ways)
   const fs = as()
   await fs.write(p('/two/tree/tree/x'), sourceOf('x'), { parents: true })
-  await t.rejects(fs.copy(p('/one/tree'), p('/two/tree/tree/tree'), { overwrite: false }), sameWithin, 'no end')
+  await t.rejects(
+    fs.copy(p('/one/tree'), p('/two/tree/tree/tree'), { overwrite: false }),
+    sameWithin,
+    'the copy would not end',
+  )
   const left = Object.keys(await contents(fs, p('/two/tree')))
   t.notOk(
     left.some((path) => path.includes('witness')),
-    'no litter',
+    'no other files are left',
   )
 })
 

@@ -1,4 +1,4 @@
-/** How full a storage is, as clients of SFTP and WebDAV are told. */
+/** The usage of a storage, as reported to SFTP and WebDAV clients. */
 import { statfs } from 'node:fs/promises'
 import ssh2 from 'ssh2'
 import t, { type Test } from 'tap'
@@ -12,7 +12,7 @@ import { propfind, sender, texts } from '../protocols/webdav/dav-client.js'
 
 interface Told {
   readonly total: number
-  /** Root's share with it. */
+  /** Including the space reserved for root. */
   readonly unused: number
   readonly available: number
 }
@@ -62,7 +62,7 @@ void t.test('the usage of a local disk is that of statfs', async (t) => {
   const { bsize, blocks, bfree, bavail } = await statfs(running.dataFolder)
   const { total, unused, available } = await toldBySftp(t, running)
   const { used, free } = await toldByWebDav(running)
-  // Others write to the same disk meanwhile.
+  // Other processes write to the same disk.
   const isNear = (one: number, other: number) => Math.abs(one - other) < 0.01 * total
   t.ok(isNear(total, blocks * bsize), 'total')
   t.ok(isNear(unused, bfree * bsize), 'not used, by SFTP')

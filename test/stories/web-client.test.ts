@@ -1,6 +1,6 @@
 /**
- * A day of an existing web client of this API, request by request as its screens send them: with their headers, the fields that
- * they fill, and what they rely on in the answers.
+ * The requests of an existing web client of this API, as its pages send them: with their headers and fields, and
+ * with what they expect of the responses.
  */
 import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -75,7 +75,7 @@ interface StorageRow extends Readonly<Record<string, unknown>> {
   readonly status: string
 }
 
-/** A browser with the client in it: its stored token, its cookies, and the header that says which page asks. */
+/** A browser with the client: its stored token, its cookies, and the headers that it sends. */
 class Browser {
   token = ''
   cookie = ''
@@ -98,7 +98,7 @@ class Browser {
     return this.#send(path, {})
   }
 
-  /** The client sends no body where it has nothing to say. */
+  /** The client sends no body without fields. */
   post<Data>(path: string, body?: unknown): Promise<Envelope<Data>> {
     const json = { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }
     return this.#send(path, { method: 'POST', ...(body !== undefined && json) })
@@ -135,14 +135,14 @@ class Browser {
     return (await this.list(path)).data.content.map(({ name }) => name)
   }
 
-  /** As its links are made: the signature stands in the query as it is, the text previews add the time. */
+  /** URLs as the client builds them: the signature is in the query unescaped, and text previews add the time. */
   link(kind: 'd' | 'p', user: User, path: string, sign: string): string {
     const encoded = (user.base_path + path).replace('//', '/').split('/').map(encodeURIComponent).join('/')
     return `${this.url}/${kind}${encoded}?${kind === 'p' ? `openlist_ts=${Date.now()}&` : ''}sign=${sign}`
   }
 }
 
-/** Pages of the client fail on null where they expect a list. */
+/** Pages of the client fail if a list is null. */
 function assertNoNullLists(path: string, data: unknown): void {
   const lists = ['content', 'common', 'additional', 'tasks', 'read_users', 'write_users']
   if (typeof data !== 'object' || data === null) return
@@ -269,76 +269,69 @@ void t.test('the web client browses, and stores a folder password in a cookie', 
   t.match(await browser.list('/', { refresh: true }), { code: 403, message: 'Refresh without permission' })
 })
 
-void t.test(
-  'the toolbar creates, uploads, renames, copies, moves, deletes, and reloads changes of others',
-  async (t) => {
-    const { url, addUser } = await start(t)
-    await addUser('ann', 0b11111000, '/home')
-    const browser = new Browser(url)
-    await browser.signIn('ann', 'password')
-    t.match(
-      await browser.list('/'),
-      { ...done, data: { content: [], total: 0, write: true } },
-      'the base folder is there',
-    )
+void t.test('the toolbar creates, uploads, renames, copies, moves, deletes, and refreshes', async (t) => {
+  const { url, addUser } = await start(t)
+  await addUser('ann', 0b11111000, '/home')
+  const browser = new Browser(url)
+  await browser.signIn('ann', 'password')
+  t.match(await browser.list('/'), { ...done, data: { content: [], total: 0, write: true } }, 'the base folder exists')
 
-    t.match(await browser.post('/api/fs/mkdir', { path: '/new folder' }), { ...done, data: null })
-    const named = (path: string, more: Record<string, string> = {}) => ({
-      'File-Path': encodeURIComponent(path),
-      ...more,
-    })
-    const empty = named('/new folder/notes.md', { Password: '', Overwrite: 'false' })
-    t.match(await browser.put('/api/fs/put', '', empty), { ...done, data: null }, 'a new file is an empty upload')
-    t.match(await browser.put('/api/fs/put', '', empty), { code: 403, message: 'file exists' })
-    const saved = named('/new folder/notes.md', { Password: '', 'Content-Type': 'text/markdown', Overwrite: 'true' })
-    t.match(await browser.put('/api/fs/put', '# Notes', saved), { ...done, data: null }, 'the editor saves')
-    const upload = named('/new folder/photo ä+1.jpg', {
-      'Content-Type': 'image/jpeg',
-      'Last-Modified': '1715961936465',
-      Password: '',
-      Overwrite: 'true',
-      'X-File-Md5': createHash('md5').update('photo').digest('hex'),
-      'X-File-Sha1': createHash('sha1').update('photo').digest('hex'),
-      'X-File-Sha256': createHash('sha256').update('photo').digest('hex'),
-    })
-    t.match(await browser.put('/api/fs/put', 'photo', upload), { ...done, data: null })
-    t.match((await browser.detail('/new folder/photo ä+1.jpg')).data, { size: 5, modified: '2024-05-17T16:05:36.465Z' })
-    const task = named('/new folder/later.bin', { 'As-Task': 'true', Password: '', Overwrite: 'true' })
-    t.match(await browser.put('/api/fs/put', 'later', task), {
-      ...done,
-      data: {
-        task: { name: 'upload later.bin to [/](/home/new folder)', creator: 'ann', state: Number, progress: Number },
-      },
-    })
-    while (!(await browser.names('/new folder')).includes('later.bin')) await delay(20)
+  t.match(await browser.post('/api/fs/mkdir', { path: '/new folder' }), { ...done, data: null })
+  const named = (path: string, more: Record<string, string> = {}) => ({
+    'File-Path': encodeURIComponent(path),
+    ...more,
+  })
+  const empty = named('/new folder/notes.md', { Password: '', Overwrite: 'false' })
+  t.match(await browser.put('/api/fs/put', '', empty), { ...done, data: null }, 'a new file is an empty upload')
+  t.match(await browser.put('/api/fs/put', '', empty), { code: 403, message: 'file exists' })
+  const saved = named('/new folder/notes.md', { Password: '', 'Content-Type': 'text/markdown', Overwrite: 'true' })
+  t.match(await browser.put('/api/fs/put', '# Notes', saved), { ...done, data: null }, 'the editor saves')
+  const upload = named('/new folder/photo ä+1.jpg', {
+    'Content-Type': 'image/jpeg',
+    'Last-Modified': '1715961936465',
+    Password: '',
+    Overwrite: 'true',
+    'X-File-Md5': createHash('md5').update('photo').digest('hex'),
+    'X-File-Sha1': createHash('sha1').update('photo').digest('hex'),
+    'X-File-Sha256': createHash('sha256').update('photo').digest('hex'),
+  })
+  t.match(await browser.put('/api/fs/put', 'photo', upload), { ...done, data: null })
+  t.match((await browser.detail('/new folder/photo ä+1.jpg')).data, { size: 5, modified: '2024-05-17T16:05:36.465Z' })
+  const task = named('/new folder/later.bin', { 'As-Task': 'true', Password: '', Overwrite: 'true' })
+  t.match(await browser.put('/api/fs/put', 'later', task), {
+    ...done,
+    data: {
+      task: { name: 'upload later.bin to [/](/home/new folder)', creator: 'ann', state: Number, progress: Number },
+    },
+  })
+  while (!(await browser.names('/new folder')).includes('later.bin')) await delay(20)
 
-    t.match(await browser.post('/api/fs/rename', { path: '/new folder', name: 'team', overwrite: false }), done)
-    const renames = [{ src_name: 'notes.md', new_name: 'notes 1.md' }]
-    t.match(await browser.post('/api/fs/batch_rename', { src_dir: '/team', rename_objects: renames }), done)
-    t.match(await browser.post('/api/fs/mkdir', { path: '/team/sub/deep' }), done)
-    t.match(await browser.post('/api/fs/dirs', { path: '/', password: '', force_root: false }), {
-      data: [{ name: 'team', modified: /^20/ }],
-    })
-    const transfer = { src_dir: '/team', dst_dir: '/team/sub', overwrite: false, skip_existing: false, merge: false }
-    t.match(await browser.post('/api/fs/copy', { ...transfer, names: ['notes 1.md'] }), { ...done, data: null })
-    t.match(await browser.post('/api/fs/copy', { ...transfer, names: ['notes 1.md'] }), {
-      code: 403,
-      message: 'file [notes 1.md] exists',
-    })
-    const photo = { ...transfer, dst_dir: '/team/sub/deep', names: ['photo ä+1.jpg'] }
-    t.match(await browser.post('/api/fs/move', photo), { ...done, data: null })
-    t.match(
-      await browser.post('/api/fs/recursive_move', { src_dir: '/team/sub', dst_dir: '/', conflict_policy: 'cancel' }),
-      { code: 200, message: 'Successfully moved 2 files' },
-    )
-    t.same(await browser.names('/'), ['team', 'notes 1.md', 'photo ä+1.jpg'])
-    t.match(await browser.post('/api/fs/remove_empty_directory', { src_dir: '/team' }), done)
-    t.notOk((await browser.names('/team')).includes('sub'))
-    t.match(await browser.post('/api/fs/remove', { dir: '/', names: ['notes 1.md', 'photo ä+1.jpg'] }), done)
-    t.same(await browser.names('/'), ['team'])
-    t.match(await browser.list('/team', { refresh: true }), { ...done, data: { content: [{ name: 'later.bin' }, {}] } })
-  },
-)
+  t.match(await browser.post('/api/fs/rename', { path: '/new folder', name: 'team', overwrite: false }), done)
+  const renames = [{ src_name: 'notes.md', new_name: 'notes 1.md' }]
+  t.match(await browser.post('/api/fs/batch_rename', { src_dir: '/team', rename_objects: renames }), done)
+  t.match(await browser.post('/api/fs/mkdir', { path: '/team/sub/deep' }), done)
+  t.match(await browser.post('/api/fs/dirs', { path: '/', password: '', force_root: false }), {
+    data: [{ name: 'team', modified: /^20/ }],
+  })
+  const transfer = { src_dir: '/team', dst_dir: '/team/sub', overwrite: false, skip_existing: false, merge: false }
+  t.match(await browser.post('/api/fs/copy', { ...transfer, names: ['notes 1.md'] }), { ...done, data: null })
+  t.match(await browser.post('/api/fs/copy', { ...transfer, names: ['notes 1.md'] }), {
+    code: 403,
+    message: 'file [notes 1.md] exists',
+  })
+  const photo = { ...transfer, dst_dir: '/team/sub/deep', names: ['photo ä+1.jpg'] }
+  t.match(await browser.post('/api/fs/move', photo), { ...done, data: null })
+  t.match(
+    await browser.post('/api/fs/recursive_move', { src_dir: '/team/sub', dst_dir: '/', conflict_policy: 'cancel' }),
+    { code: 200, message: 'Successfully moved 2 files' },
+  )
+  t.same(await browser.names('/'), ['team', 'notes 1.md', 'photo ä+1.jpg'])
+  t.match(await browser.post('/api/fs/remove_empty_directory', { src_dir: '/team' }), done)
+  t.notOk((await browser.names('/team')).includes('sub'))
+  t.match(await browser.post('/api/fs/remove', { dir: '/', names: ['notes 1.md', 'photo ä+1.jpg'] }), done)
+  t.same(await browser.names('/'), ['team'])
+  t.match(await browser.list('/team', { refresh: true }), { ...done, data: { content: [{ name: 'later.bin' }, {}] } })
+})
 
 void t.test('the profile page changes keys, two-step verification and the password, and signs out', async (t) => {
   const { url, addUser } = await start(t)
@@ -360,7 +353,7 @@ void t.test('the profile page changes keys, two-step verification and the passwo
   t.match(await browser.post('/api/me/update', update), { ...done, data: null })
   t.match(await browser.get('/api/me'), { code: 401, message: 'Password has been changed, login please' })
   browser.token = ''
-  t.match(await browser.signIn('ann', 'new'), { code: 402, message: 'Invalid 2FA code' }, 'asks for the code')
+  t.match(await browser.signIn('ann', 'new'), { code: 402, message: 'Invalid 2FA code' }, 'a code is required')
   t.match(await browser.signIn('ann', 'new', '000000'), { code: 402 })
   const next = generateSync({ secret: data.secret, epoch: Date.now() / 1000 + 30 })
   t.match(await browser.signIn('ann', 'new', next), { ...done, data: { token: /./ } })
@@ -368,7 +361,7 @@ void t.test('the profile page changes keys, two-step verification and the passwo
   t.match(await browser.get('/api/me'), { code: 401, message: 'token is invalidated' })
 })
 
-void t.test('of the rows that the settings page saves, only the values are changed', async (t) => {
+void t.test('saving rows of the settings page changes only their values', async (t) => {
   const { admin } = await start(t)
   for (const group of [1, 2, 3, 4, 6, 7, 8, 9, 10, 11]) {
     const { data: rows } = await admin.get<readonly Setting[]>(`/api/admin/setting/list?group=${group}`)
@@ -398,7 +391,7 @@ void t.test('storages are added with the fields that the driver lists, and nothi
   const { data: drivers } = await admin.get<Readonly<Record<string, Template>>>('/api/admin/driver/list')
   const { data: local } = await admin.get<Template>('/api/admin/driver/info?driver=Local')
   t.strictSame(drivers.Local, local)
-  /** What the form holds at first: the defaults, by their types. */
+  /** The initial values of the form: the defaults, by type. */
   const initial = (fields: Template['common']) =>
     Object.fromEntries(
       fields.map(({ name, type, default: text }) => [
@@ -447,9 +440,9 @@ void t.test('storages are added with the fields that the driver lists, and nothi
   const addition = JSON.stringify({ ...initial(local.additional), root_folder_path: '/no/such/<folder>' })
   const failed = await admin.post<{ id: number }>('/api/admin/storage/create', { ...lost, addition })
   t.match(failed, { code: 500, message: /^failed init storage but storage is already created: / })
-  t.ok(failed.data.id > 0, 'the page goes on to edit it')
+  t.ok(failed.data.id > 0, 'the page continues with the storage id')
   const { data: faulty } = await admin.get<StorageRow>(`/api/admin/storage/get?id=${failed.data.id}`)
-  t.notMatch(faulty.status, '<', 'what the page inserts as HTML holds none')
+  t.notMatch(faulty.status, '<', 'the text that the page inserts as HTML has no markup')
   t.match(await admin.post('/api/admin/storage/create', form('/memory')), { code: 500, data: { id: 0 } })
   t.match(await admin.post(`/api/admin/storage/delete?id=${failed.data.id}`), { ...done, data: null })
   t.match(await admin.post(`/api/admin/storage/delete?id=${id}`), { ...done, data: null })
@@ -485,7 +478,7 @@ void t.test('users and metas are listed, edited with all their fields, and delet
   t.match(await admin.post(`/api/admin/user/delete?id=${id}`), { ...done, data: null })
 })
 
-void t.test('restoring a backup of the current state changes nothing, and everybody stays signed in', async (t) => {
+void t.test('restoring a backup of the current state changes nothing, and sessions remain valid', async (t) => {
   const { url, admin, addUser, adminPassword } = await start(t)
   await addUser('ann', 8, '/ann')
   const ann = new Browser(url)
@@ -512,9 +505,13 @@ void t.test('restoring a backup of the current state changes nothing, and everyb
     { ...after, storages: withoutTimes(after.storages) },
     { ...before, storages: withoutTimes(before.storages) },
   )
-  t.match(await ann.get('/api/me'), { ...done, data: { username: 'ann', base_path: '/ann' } }, 'the session lives on')
+  t.match(
+    await ann.get('/api/me'),
+    { ...done, data: { username: 'ann', base_path: '/ann' } },
+    'the session remains valid',
+  )
   t.match(await admin.get('/api/me'), done)
   t.same(await ann.names('/'), ['file'])
-  t.match(await new Browser(url).signIn('ann', 'password'), done, 'the old password holds')
+  t.match(await new Browser(url).signIn('ann', 'password'), done, 'the password is unchanged')
   t.match(await new Browser(url).signIn('admin', adminPassword), done)
 })

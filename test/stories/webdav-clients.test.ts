@@ -1,4 +1,4 @@
-/** Programs that live on WebDAV: what they do all day works, and what they look for is there. */
+/** WebDAV client programs: their usual operations succeed. */
 import { execFile, spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -16,7 +16,7 @@ async function temporaryFolder(t: Test): Promise<string> {
   return folder
 }
 
-/** Lines typed into cadaver; resolves to what it said. */
+/** Runs cadaver with these input lines. Resolves to its output. */
 function cadaver(home: string, running: RunningGateway, lines: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     const child = spawn('cadaver', [running.davUrl], { cwd: home, env: { ...process.env, HOME: home } })
@@ -71,10 +71,10 @@ void t.test('rclone syncs both ways and preserves times, and a second sync trans
         return (await run('rclone', [...options, 'sync', from, to, ...words], { maxBuffer: 1 << 26 })).stderr
       }
       t.notMatch(await sync(tree, 'dav:/docs', ...sample), /nothing to transfer/)
-      t.match(await sync(tree, 'dav:/docs', ...sample), /nothing to transfer/, 'up a second time')
+      t.match(await sync(tree, 'dav:/docs', ...sample), /nothing to transfer/, 'a second upload')
       const back = join(folder, 'back')
       await sync('dav:/docs', back)
-      t.match(await sync('dav:/docs', back), /nothing to transfer/, 'down a second time')
+      t.match(await sync('dav:/docs', back), /nothing to transfer/, 'a second download')
       if (vendor !== 'other')
         t.match(await sync(back, tree, ...sample, '--dry-run'), /nothing to transfer/, 'the same times')
       await writeFile(join(back, 'added'), 'one more\n')

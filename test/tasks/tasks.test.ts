@@ -1,4 +1,4 @@
-/** Tasks by themselves: queues, retries, restarts, and what is kept of them. */
+/** Tasks without a gateway: queues, retries, restarts, and the rows that are stored of them. */
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -28,9 +28,9 @@ interface Begun {
   readonly tasks: Tasks
   readonly store: Store
   readonly settings: Map<string, number>
-  /** Tasks of which what was kept of their files was dropped. */
+  /** Ids of tasks whose resumable uploads were discarded. */
   readonly dropped: readonly string[]
-  /** As if the settings had changed. */
+  /** Notifies the tasks of changed settings. */
   readonly change: () => void
   readonly close: () => Promise<void>
 }
@@ -82,7 +82,7 @@ async function ended(tasks: Tasks, { id }: Task): Promise<Task> {
   }
 }
 
-void t.test('a task is a row before anything is done, and tells how far it is', async (t) => {
+void t.test('a task is stored before it runs, and reports its progress', async (t) => {
   const seen: (readonly Task[])[] = []
   let checked: () => void = () => undefined
   const looking = new Promise<void>((resolve) => (checked = resolve))
@@ -107,7 +107,7 @@ void t.test('a task is a row before anything is done, and tells how far it is', 
   t.match(await ended(tasks, task), { state: 'succeeded', doneBytes: 100, phase: undefined, status: '', ended: Date })
 })
 
-void t.test('after a stop or a kill, what had not ended goes on; what is waiting is not waited for', async (t) => {
+void t.test('after a stop or a kill, unfinished tasks resume, and waiting ones run without delay', async (t) => {
   const runs: TaskRun[] = []
   const stuck: TaskType = {
     run: (run) =>
@@ -127,7 +127,7 @@ void t.test('after a stop or a kill, what had not ended goes on; what is waiting
   const over = { ...task, id: 'over', state: 'failed', ended: new Date() }
   const other = { ...task, id: 'other', kind: 'offline_download' }
   const store = await openStore(join(folder, 'tasks.db'))
-  t.match(await store.tasks.all(), [{ state: 'running' }], 'its row says what the next start goes on with')
+  t.match(await store.tasks.all(), [{ state: 'running' }], 'the row of an interrupted task remains in state running')
   for (const row of [waits, cancels, over, other]) await store.tasks.put(row)
   await store.close()
 
@@ -159,7 +159,7 @@ void t.test('after a stop or a kill, what had not ended goes on; what is waiting
   })
 })
 
-void t.test('an account that is gone does nothing any more; one that has changed is judged anew', async (t) => {
+void t.test('a task of a deleted account fails, one of a changed account runs again with its new rights', async (t) => {
   const controller = new AbortController()
   const principals = [principal({ signal: controller.signal }), eve]
   const runs: string[] = []
@@ -187,7 +187,7 @@ void t.test('an account that is gone does nothing any more; one that has changed
   t.equal(runs.length, 2)
 })
 
-void t.test('what is kept for a task is let go of when it ends, and again when it is forgotten', async (t) => {
+void t.test('a task is disposed when it ends and again when it is deleted', async (t) => {
   const disposed: string[] = []
   const { tasks, store } = await begin(t, {
     run: async ({ items }) => {
@@ -201,14 +201,14 @@ void t.test('what is kept for a task is let go of when it ends, and again when i
   while (disposed.length === 0) await delay(5)
   t.same(disposed, ['failed'])
   t.match(await tasks.failures(task), [{ path: '/b', error: 'no' }])
-  t.ok(await store.tasks.item(task.id, asPath('/a')), 'a retry would go on there')
+  t.ok(await store.tasks.item(task.id, asPath('/a')), 'a retry can resume there')
   await tasks.delete(ada, 'copy', task.id)
   t.same(disposed, ['failed', 'failed'])
   t.equal(await store.tasks.item(task.id, asPath('/a')), undefined)
   t.throws(() => tasks.get(ada, 'copy', task.id), { code: 'not_found' })
 })
 
-void t.test('what is kept of large files goes with their task, unless it may be tried again', async (t) => {
+void t.test('resumable uploads are discarded when their task ends, unless it can be retried', async (t) => {
   for (const retries of [true, false]) {
     const begun = await begin(
       t,
@@ -229,7 +229,7 @@ void t.test('what is kept of large files goes with their task, unless it may be 
   t.same(dropped, [done.id])
 })
 
-void t.test('finished tasks do not stay for ever', async (t) => {
+void t.test('finished tasks are deleted after finished_tasks_days', async (t) => {
   const { tasks, store, settings, change } = await begin(t, { run: () => Promise.resolve() })
   const old = await ended(tasks, await tasks.add(ada, request))
   settings.set('finished_tasks_days', -1)
@@ -244,7 +244,7 @@ void t.test('finished tasks do not stay for ever', async (t) => {
   t.same(await store.tasks.all(), [], old.id)
 })
 
-void t.test('which failures are tried again, and what is told of them', (t) => {
+void t.test('retryDelay() is defined for temporary errors only, and failureText() lists failures', (t) => {
   const fail = (code: GatewayError['code'], reason?: string, retryAfter?: number) =>
     new GatewayError(code, { reason, retryAfter })
   const tree = (...errors: GatewayError[]) => {
@@ -260,8 +260,8 @@ void t.test('which failures are tried again, and what is told of them', (t) => {
   t.equal(retryDelay(fail('timeout'), 4), 300)
   t.equal(retryDelay(fail('busy'), 5), undefined)
   t.equal(retryDelay(fail('throttled', '', 30), 1), 30)
-  t.equal(retryDelay(fail('throttled', '', 999_999_999), 1), 3600, 'however long a backend asks to wait')
-  t.equal(retryDelay(tree(fail('denied'), fail('unavailable')), 1), 2, 'one of them may pass')
+  t.equal(retryDelay(fail('throttled', '', 999_999_999), 1), 3600, 'the delay that a backend asks for is limited')
+  t.equal(retryDelay(tree(fail('denied'), fail('unavailable')), 1), 2, 'one of the failures is temporary')
   for (const code of ['denied', 'no_space', 'exists', 'not_found', 'internal', 'locked'] as const) {
     t.equal(retryDelay(fail(code), 1), undefined, code)
   }
@@ -274,7 +274,7 @@ void t.test('which failures are tried again, and what is told of them', (t) => {
   t.end()
 })
 
-void t.test('ten thousand items take a few commits', async (t) => {
+void t.test('ten thousand journal items take at most 20 commits', async (t) => {
   const commits: number[] = []
   const journal = new ItemJournal({
     putItems: async (rows) => {
@@ -300,7 +300,7 @@ void t.test('ten thousand items take a few commits', async (t) => {
   t.ok(commits.filter((rows) => rows > 0).length <= 20, `${commits.length} commits`)
 })
 
-void t.test('what a run has told of its items it finds at once', async (t) => {
+void t.test('a run reads items that it has recorded before they are committed', async (t) => {
   const copied = { source: 'r', size: 1, distinct: true, copy: 'c' }
   const found: unknown[] = []
   const { tasks } = await begin(t, {
@@ -318,7 +318,7 @@ void t.test('what a run has told of its items it finds at once', async (t) => {
   t.same(found, [true, false, [['x', copied]], [], { ...copied, distinct: false, copy: undefined }])
 })
 
-void t.test('rows that could not be committed are committed with the next ones', async (t) => {
+void t.test('journal rows whose commit failed are committed with the next rows', async (t) => {
   const kept: string[] = []
   let broken = true
   const journal = new ItemJournal({
@@ -337,7 +337,7 @@ void t.test('rows that could not be committed are committed with the next ones',
   t.same(kept, ['/a', '/b'])
 })
 
-void t.test('what was kept for a task that ended goes at the next start, unless it may be tried again', async (t) => {
+void t.test('at start, resumable uploads of ended tasks are discarded, except those of failed tasks', async (t) => {
   const folder = t.testdir()
   const store = await openStore(join(folder, 'tasks.db'))
   const storage = await store.storages.insert(storageRow({ mountPath: asPath('/far') }))

@@ -1,4 +1,4 @@
-/** Copies and moves as tasks, over a tree that answers as the test says. */
+/** Copies and moves as tasks, over a tree whose responses the test determines. */
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { asPath } from '../../src/contract/path.js'
@@ -7,7 +7,7 @@ import { transferRequest, transferTasks } from '../../src/tasks/transfer-tasks.j
 import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 import { principal } from '../accounts/principals.js'
 
-void t.test('a size that cannot be determined does not disturb the transfer', async (t) => {
+void t.test('a transfer continues if the size of its source cannot be determined', async (t) => {
   const unhandled: unknown[] = []
   const note = (error: unknown) => void unhandled.push(error)
   process.on('unhandledRejection', note)

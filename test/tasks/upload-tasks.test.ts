@@ -1,4 +1,4 @@
-/** Uploads that a task stores: the spool they wait in, and what becomes of them after a restart. */
+/** Upload tasks: the spool that holds the received files, and the state after a restart. */
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
@@ -43,7 +43,7 @@ async function stage(t: Test) {
   return { ...tree, spool, folder, type, run, content: (path: string) => text(tree.as().read(asPath(path))) }
 }
 
-void t.test('what was received is stored, and its bytes are counted', async (t) => {
+void t.test('an upload task stores the received file, counts its bytes and disposes the spooled file', async (t) => {
   const { spool, run, content, type, folder } = await stage(t)
   const received = await spool.receive(sourceOf('content'), undefined, true)
   const task = taskOf(received, '/new/folder/file', { modified: new Date(5000) })
@@ -57,24 +57,24 @@ void t.test('what was received is stored, and its bytes are counted', async (t) 
   await t.rejects(run(task), { code: 'unsupported', reason: /bytes are gone/ })
 })
 
-void t.test('one that was stored before the program was killed is stored', async (t) => {
+void t.test('a resumed upload task succeeds if an earlier run has already stored the file', async (t) => {
   const { as, spool, run } = await stage(t)
   await as().write(asPath('/file'), sourceOf('content'))
   const same = taskOf(await spool.receive(sourceOf('content')), '/file', { createOnly: true })
-  await t.rejects(run(same), { code: 'exists' }, 'that of another')
+  await t.rejects(run(same), { code: 'exists' }, 'the file of another request')
   t.equal(await run(same, true), 0)
   const other = taskOf(await spool.receive(sourceOf('CONTENT')), '/file', { createOnly: true })
   await t.rejects(run(other, true), { code: 'exists' })
 })
 
-void t.test('a user whose folder was moved elsewhere stores nothing outside of it', async (t) => {
+void t.test('an upload task is denied if its path is outside of the current base folder of the user', async (t) => {
   const { spool, run } = await stage(t)
   const task = taskOf(await spool.receive(sourceOf('x')), '/file', {}, { base: '/home' })
   t.equal(task.name, 'upload file to [/](/home)')
   await t.rejects(run(task, false, { base: '/elsewhere' }), { code: 'denied' })
 })
 
-void t.test('the spool keeps what is still needed, and sweeps the rest', async (t) => {
+void t.test('opening the spool deletes all files except those of pending upload tasks', async (t) => {
   const folder = t.testdir()
   const first = await Spool.open(folder)
   const needed = await first.receive(sourceOf('needed'))
@@ -89,15 +89,15 @@ void t.test('the spool keeps what is still needed, and sweeps the rest', async (
   t.equal(second.find('other'), undefined)
 })
 
-void t.test('the spool takes no more than its limit, and has room again for what went', async (t) => {
+void t.test('the spool rejects files above its limit, and disposed files free their space', async (t) => {
   const folder = t.testdir()
   let limit = 10
   const spool = await Spool.open(folder, { limit: () => limit })
   const full = { code: 'no_space', reason: 'too many uploads wait on the local disk (spool_size_limit)' }
   const first = await spool.receive(sourceOf('123456'))
-  await t.rejects(spool.receive(sourceOf('12345')), full, 'announced')
-  await t.rejects(spool.receive(sourceOf('12345', { size: undefined })), full, 'while it comes')
-  t.same(await readdir(folder), [basename(first.file)], 'nothing is left of what was refused')
+  await t.rejects(spool.receive(sourceOf('12345')), full, 'with a declared size')
+  await t.rejects(spool.receive(sourceOf('12345', { size: undefined })), full, 'without a declared size')
+  t.same(await readdir(folder), [basename(first.file)], 'no part of a rejected file is left')
   await spool.receive(sourceOf('1234', { size: undefined }))
   await first.dispose()
   await spool.receive(sourceOf('12345'))
@@ -108,5 +108,5 @@ void t.test('the spool takes no more than its limit, and has room again for what
   await t.rejects(spool.receive(broken), { code: 'aborted' })
   await spool.receive(sourceOf('1'))
   const again = await Spool.open(folder, { limit: () => 3, keep: new Set(await readdir(folder)) })
-  await t.rejects(again.receive(sourceOf('1')), full, 'what an earlier run left counts')
+  await t.rejects(again.receive(sourceOf('1')), full, 'files of an earlier run count')
 })

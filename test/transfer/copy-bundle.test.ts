@@ -1,4 +1,7 @@
-/** Small files that are copied many at once: what that leaves undone is done one by one, and whoever may not is told of each. */
+/**
+ * Bundles of small files that a driver copies in one call: files that it leaves are copied one by one, and failures are
+ * reported.
+ */
 import {
   mkdirSync,
   mkdtempSync,
@@ -31,7 +34,10 @@ interface Counted {
   written: number
 }
 
-/** A tree of one storage, with small files in `/tree`, whose driver copies those at once that it is not told to leave. */
+/**
+ * A tree of one storage, with small files in `/tree`. Its driver copies bundles, except the files for which `leaves`
+ * returns true.
+ */
 async function newBundlingTree(t: Test, leaves: (name: string) => boolean): Promise<{ tree: Tree; done: Counted }> {
   const done = { bundles: 0, written: 0 }
   const inner = new MemoryDriver(0)
@@ -67,17 +73,17 @@ async function found({ as }: Tree, folder: string): Promise<Record<string, strin
   return { [folder]: null, ...(await contents(as(), p(folder))) }
 }
 
-void t.test('small files go at once, and one by one what is left of them', async (t) => {
+void t.test('small files are copied in bundles, and files that the driver leaves are copied one by one', async (t) => {
   const { tree, done } = await newBundlingTree(t, (name) => name.endsWith('3'))
   await tree.as().copy(p('/tree'), p('/copy'), keep)
   t.same(await found(tree, '/copy'), expected('/copy'))
   t.same(done, { bundles: 2, written: 10 })
   await tree.as().move(p('/copy'), p('/tree/in'), { ...keep, merge: true })
-  t.equal(done.bundles, 2, 'where folders are merged, each name is looked at')
+  t.equal(done.bundles, 2, 'a merge makes no bundles')
   t.same(await found(tree, '/tree/in'), expected('/tree/in'))
 })
 
-void t.test('a lock on one of the names keeps that one away, and says so', async (t) => {
+void t.test('a locked target path is reported, and the other files are copied', async (t) => {
   const { tree } = await newBundlingTree(t, () => false)
   await tree.dependencies.locks.grant(p('/copy/file-7'), lockAsk, principal({ userId: 2 }))
   const failed = { code: 'locked', failures: [{ from: '/tree/file-7', path: '/copy/file-7' }] }
@@ -86,7 +92,7 @@ void t.test('a lock on one of the names keeps that one away, and says so', async
   t.same(await found(tree, '/copy'), others)
 })
 
-void t.test('where they cannot go at once, all of them go one by one', async (t) => {
+void t.test('all files are copied one by one if the bundle fails', async (t) => {
   for (const code of ['unsupported', 'internal'] as const) {
     const { tree, done } = await newBundlingTree(t, () => {
       throw new GatewayError(code)
@@ -97,7 +103,7 @@ void t.test('where they cannot go at once, all of them go one by one', async (t)
   }
 })
 
-void t.test('who gives up meanwhile ends the copy, and its names are free again', async (t) => {
+void t.test('an abort during a bundle ends the copy and releases its path locks', async (t) => {
   const controller = new AbortController()
   const { tree } = await newBundlingTree(t, () => {
     controller.abort()
@@ -109,7 +115,7 @@ void t.test('who gives up meanwhile ends the copy, and its names are free again'
   release()
 })
 
-void t.test('a link that took the place of a folder meanwhile gets no files, few or many', async (t) => {
+void t.test('a copy does not write through a symlink that replaces its target folder meanwhile', async (t) => {
   for (const files of [3, 40]) {
     const host = mkdtempSync(join(tmpdir(), 'tidegate-bundle-'))
     t.teardown(() => rmSync(host, { recursive: true, force: true }))
@@ -128,7 +134,7 @@ void t.test('a link that took the place of a folder meanwhile gets no files, few
   }
 })
 
-void t.test('a link to what a rule closes is not written through by a copy over it', async (t) => {
+void t.test('a copy over a symlink to a write-protected file is denied', async (t) => {
   const host = mkdtempSync(join(tmpdir(), 'tidegate-bundle-'))
   t.teardown(() => rmSync(host, { recursive: true, force: true }))
   for (const folder of ['from/tree', 'to/tree', 'to/closed']) mkdirSync(join(host, folder), { recursive: true })

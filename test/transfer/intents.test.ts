@@ -1,4 +1,4 @@
-/** What was cut off on a storage is settled when the storage starts, and later where that fails. */
+/** Intents: interrupted operations on a storage are completed or undone when it starts, or later if that fails. */
 import { EventEmitter, once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
@@ -12,7 +12,7 @@ import { altered, bare, contents, newTree, sourceOf, type Over, type Test, type 
 const backup = p('/.tidegate-backup-1')
 const overwrite = { overwrite: true } as const
 
-/** A storage at `/disk` whose files outlive it, and a way to start it again. */
+/** A storage at `/disk` that can be started again with the same files. */
 async function newDisk(t: Test, over: Over = {}) {
   const driver = altered(new MemoryDriver(0), over)
   const tree: Tree = await newTree(t, { '/': {}, '/disk': { driverOf: async () => driver } })
@@ -35,13 +35,13 @@ void t.test('a backup is restored when its storage starts, also at another mount
   await driver.write?.(backup, sourceOf('old'))
   await cutOff()
   await supervisor.apply({ ...row, disabled: true })
-  t.equal((await store.intents.all()).length, 1, 'it waits')
+  t.equal((await store.intents.all()).length, 1, 'the intent remains')
   await supervisor.apply({ ...row, mountPath: p('/elsewhere') })
   t.same(await contents(as(), p('/elsewhere')), { '/elsewhere/x': 'old' })
   t.same(await store.intents.all(), [])
 })
 
-void t.test('it waits while neither it nor its name is found, as on a disk that is not there yet', async (t) => {
+void t.test('the intent of a backup remains while neither the backup nor its original path exists', async (t) => {
   const { driver, cutOff, start, store, as } = await newDisk(t)
   await cutOff()
   await start()
@@ -52,7 +52,7 @@ void t.test('it waits while neither it nor its name is found, as on a disk that 
   t.same(await store.intents.all(), [])
 })
 
-void t.test('it waits while the storage below a composite storage is not mounted', async (t) => {
+void t.test('the intent of a backup remains while the storage below a composite storage is not mounted', async (t) => {
   const over: { stat?: Driver['stat'] } = {
     stat: async (path) => {
       throw new GatewayError('not_found', { detail: 'no_storage', path })
@@ -69,7 +69,7 @@ void t.test('it waits while the storage below a composite storage is not mounted
   t.same(await store.intents.all(), [])
 })
 
-void t.test('it goes where its place is known to be taken by the transfer, and nowhere else', async (t) => {
+void t.test('a backup is deleted if the transfer has published, otherwise renamed beside the new file', async (t) => {
   const { driver, cutOff, start, store, as } = await newDisk(t)
   await driver.write?.(backup, sourceOf('old'))
   await driver.write?.(p('/x'), sourceOf('new'))
@@ -88,7 +88,7 @@ void t.test('it goes where its place is known to be taken by the transfer, and n
   t.same(await store.intents.all(), [])
 })
 
-void t.test('a move that was cut off says that its target is its own, and is followed', async (t) => {
+void t.test('after an interrupted move, the backup is deleted and attributes follow', async (t) => {
   const { driver, cutOff, start, store, as } = await newDisk(t)
   await driver.write?.(backup, sourceOf('old'))
   await driver.write?.(p('/x'), sourceOf('moved'))
@@ -101,7 +101,7 @@ void t.test('a move that was cut off says that its target is its own, and is fol
   t.same(await store.intents.all(), [])
 })
 
-void t.test('a move that was not done is forgotten, and one of which nothing is found waits', async (t) => {
+void t.test('the intent of a move that did not happen is deleted; it remains if neither path exists', async (t) => {
   const { driver, cutOff, start, store } = await newDisk(t)
   await driver.write?.(p('/from'), sourceOf('here'))
   await cutOff({ kind: 'move', from: p('/from'), to: p('/x') })
@@ -110,7 +110,7 @@ void t.test('a move that was not done is forgotten, and one of which nothing is 
   t.match(await store.intents.all(), [{ id: waiting }])
 })
 
-void t.test('what could not be settled is settled later by itself', async (t) => {
+void t.test('an intent that could not be completed is retried without a restart', async (t) => {
   const inner = new MemoryDriver(0)
   let broken = false
   const down = () => {
@@ -141,7 +141,7 @@ void t.test('what could not be settled is settled later by itself', async (t) =>
   t.equal((await inner.stat(p('/x'))).size, 3)
 })
 
-void t.test('what a copy left in its place before it failed does not take the old content away', async (t) => {
+void t.test('a failed copy that left something at its target does not delete the replaced content', async (t) => {
   const inner = new MemoryDriver(0)
   const driver = altered(inner, {
     ...bare,
@@ -159,7 +159,7 @@ void t.test('what a copy left in its place before it failed does not take the ol
   t.ok(Object.values(await contents(as(), p('/disk'))).includes('old'))
 })
 
-void t.test('a rename is written down first only where rows follow it', async (t) => {
+void t.test('a rename records an intent only if rows of the database follow it', async (t) => {
   const inner = new MemoryDriver(0)
   let journaled = 0
   const driver = altered(inner, {
@@ -173,7 +173,7 @@ void t.test('a rename is written down first only where rows follow it', async (t
   const ada = as()
   const property = { namespace: 'urn:x', name: 'x', value: '1', language: '' }
   const set = (path: string) => ada.setProperties(p(path), [{ set: property }])
-  /** Intents that there were while the backend moved it. */
+  /** Number of intents while the backend moves the entry. */
   const intentsOf = async (from: string, to: string) => {
     journaled = -1
     await ada.move(p(from), p(to), overwrite)
@@ -184,15 +184,15 @@ void t.test('a rename is written down first only where rows follow it', async (t
   await ada.mkdir(p('/folder'))
   await ada.write(p('/folder/file'), sourceOf('in it'))
 
-  t.equal(await intentsOf('/a', '/plain'), 0, 'nothing is recorded anywhere')
+  t.equal(await intentsOf('/a', '/plain'), 0, 'no path has rows')
   await set('/b')
-  t.equal(await intentsOf('/plain', '/again'), 0, 'nothing is recorded about either name')
+  t.equal(await intentsOf('/plain', '/again'), 0, 'neither path has rows')
   t.equal(await intentsOf('/b', '/carrying'), 1, 'the source has properties')
   t.match(await ada.properties(p('/carrying')), [property])
-  t.equal(await intentsOf('/again', '/carrying'), 1, 'what gives its place has properties')
-  t.same(await ada.properties(p('/carrying')), [], 'they go with it')
+  t.equal(await intentsOf('/again', '/carrying'), 1, 'the replaced file has properties')
+  t.same(await ada.properties(p('/carrying')), [], 'the properties of the replaced file are deleted')
   await set('/folder/file')
-  t.equal(await intentsOf('/folder', '/other'), 1, 'something in the folder has properties')
+  t.equal(await intentsOf('/folder', '/other'), 1, 'a file in the folder has properties')
   t.match(await ada.properties(p('/other/file')), [property])
   await ada.setAttributes(p('/c'), { modified: new Date(5000) })
   t.equal(await intentsOf('/c', '/timed'), 1, 'the source has times that the backend cannot store')
@@ -203,7 +203,7 @@ void t.test('a rename is written down first only where rows follow it', async (t
   t.equal(await intentsOf('/timed', '/other'), 2, 'a folder is renamed to a backup')
 })
 
-void t.test('a rule that is made while the backend renames follows, with and without other records', async (t) => {
+void t.test('a rule that is created during a rename follows, with and without an intent', async (t) => {
   const inner = new MemoryDriver(0)
   let during: (() => Promise<unknown>) | undefined
   const driver = altered(inner, {
@@ -230,7 +230,7 @@ void t.test('a rule that is made while the backend renames follows, with and wit
   }
 })
 
-void t.test('attributes that are set during a rename are not recorded under the old name', async (t) => {
+void t.test('attributes that are set during a rename are not stored for the old name', async (t) => {
   const inner = new MemoryDriver(0)
   const steps = new EventEmitter()
   const driver = altered(inner, {

@@ -1,8 +1,8 @@
-/** The journal of a task, kept in memory. */
+/** The journal of a task, in memory. */
 import { nameOf, parentOf, type Path } from '../../src/contract/path.js'
 import type { CopiedState, CopyJournal, RecordedMembers } from '../../src/transfer/copy-job.js'
 
-/** What the rows of the store do, without a store. */
+/** Does what the rows of the store do, without a store. */
 export class Journal implements CopyJournal {
   readonly kept = new Map<Path, CopiedState>()
 

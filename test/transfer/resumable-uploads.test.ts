@@ -1,4 +1,4 @@
-/** Large files that a task had in hand when it was cut off: what is kept of them, who goes on with it, and when it goes. */
+/** Resumable uploads of large files: when one is stored, resumed and discarded. */
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -23,23 +23,23 @@ const data = randomBytes(20 * mebibyte + 5)
 const taskId = 'a task'
 
 interface Stage extends Tree {
-  /** Of the target storage. */
+  /** The local folder of the target storage. */
   readonly folder: string
-  /** Ranges that were read of the source. */
+  /** Ranges of the source that were read. */
   readonly reads: (ByteRange | undefined)[]
-  /** What goes wrong at the source. */
+  /** Planned faults of the source. */
   readonly plan: Planned[]
   /** Copies the file in another run of the task. Resolves to the bytes that were counted. */
   readonly copy: (to?: Path) => Promise<number>
-  /** Sizes of what is staged at the target. */
+  /** Sizes of the staged files at the target. */
   readonly staged: () => number[]
 }
 
 interface Ask {
   readonly content?: Buffer
-  /** What the source tells of itself. */
+  /** Changes the entry that the source returns. */
   readonly told?: (entry: Entry) => Entry
-  /** Over the driver of the target. */
+  /** Replaced methods of the target's driver. */
   readonly over?: Over
 }
 
@@ -92,28 +92,28 @@ async function stage(t: Test, { content = data, told = (entry) => entry, over = 
   return { ...tree, folder, reads, plan, copy, staged }
 }
 
-/** The source fails once, after so many bytes. */
+/** A fault of the source: its first read fails after `after` bytes. */
 function cut(after: number, code: ErrorCode = 'unavailable'): Planned {
   return { method: 'read', call: 1, fault: { kind: 'cut', after, error: new GatewayError(code) } }
 }
 
-void t.test('a large file goes on where its target holds it', async (t) => {
+void t.test('the copy of a large file resumes at the offset that its target holds', async (t) => {
   const { plan, copy, reads, staged, folder, uploads } = await stage(t)
   plan.push(cut(18 * mebibyte))
   await t.rejects(copy(), { code: 'unavailable' })
   plan.length = 0
   const [held = 0, ...others] = staged()
-  t.ok(held >= 16 * mebibyte && held <= 18 * mebibyte, `${held} bytes are held`)
+  t.ok(held >= 16 * mebibyte && held <= 18 * mebibyte, `${held} bytes are staged`)
   t.same(others, [])
   t.equal((await uploads.tokens()).length, 1)
-  t.equal(await copy(), data.length, 'what was there already counts as done')
-  t.same(reads, [undefined, { offset: held }], 'only the rest is read')
+  t.equal(await copy(), data.length, 'the staged bytes count as done')
+  t.same(reads, [undefined, { offset: held }], 'only the remaining range is read')
   t.ok(readFileSync(join(folder, 'file')).equals(data))
   t.same(staged(), [])
   t.same(await uploads.tokens(), [])
 })
 
-void t.test('it begins anew where its source has changed', async (t) => {
+void t.test('a copy starts again from the beginning if its source has changed', async (t) => {
   const { plan, copy, reads, staged, folder, as } = await stage(t)
   plan.push(cut(18 * mebibyte))
   await t.rejects(copy(), { code: 'unavailable' })
@@ -122,16 +122,16 @@ void t.test('it begins anew where its source has changed', async (t) => {
   await as().write(p('/near/file'), sourceOf(other))
   t.equal(await copy(), other.length)
   t.same(reads, [undefined, undefined])
-  t.ok(readFileSync(join(folder, 'file')).equals(other), 'nothing of the old one is in it')
+  t.ok(readFileSync(join(folder, 'file')).equals(other), 'it has no bytes of the old source')
   t.same(staged(), [])
 })
 
-void t.test('it begins anew where its target is on another storage now', async (t) => {
+void t.test('a copy starts again from the beginning if its target is now on another storage', async (t) => {
   const { plan, copy, reads, staged, uploads } = await stage(t)
   plan.push(cut(18 * mebibyte))
   await t.rejects(copy(), { code: 'unavailable' })
   plan.length = 0
-  // Of a storage that keeps nothing the row stands until the task has ended.
+  // The new storage has no resumable uploads, so the row remains until the task has ended.
   t.equal(await copy(p('/farther/file')), data.length)
   t.same(reads, [undefined, undefined])
   await uploads.discardAll(taskId)
@@ -139,7 +139,7 @@ void t.test('it begins anew where its target is on another storage now', async (
   t.same(await uploads.tokens(), [])
 })
 
-void t.test('of small files nothing is kept', async (t) => {
+void t.test('no resumable upload is stored for small files', async (t) => {
   const { plan, copy, staged, uploads } = await stage(t, { content: data.subarray(0, 15 * mebibyte) })
   plan.push(cut(14 * mebibyte))
   await t.rejects(copy(), { code: 'unavailable' })
@@ -147,7 +147,7 @@ void t.test('of small files nothing is kept', async (t) => {
   t.same(await uploads.tokens(), [])
 })
 
-void t.test('nothing is kept where it would fail again', async (t) => {
+void t.test('no resumable upload is stored if the error is permanent', async (t) => {
   const { plan, copy, staged, uploads } = await stage(t)
   plan.push(cut(18 * mebibyte, 'denied'))
   await t.rejects(copy(), { code: 'denied' })
@@ -155,7 +155,7 @@ void t.test('nothing is kept where it would fail again', async (t) => {
   t.same(await uploads.tokens(), [])
 })
 
-void t.test('what somebody else has put there meanwhile stays, and nothing is kept', async (t) => {
+void t.test('a resumed copy does not replace a file of another request', async (t) => {
   const { plan, copy, staged, uploads, as, folder } = await stage(t)
   plan.push(cut(18 * mebibyte))
   await t.rejects(copy(), { code: 'unavailable' })
@@ -167,7 +167,7 @@ void t.test('what somebody else has put there meanwhile stays, and nothing is ke
   t.same(staged(), [])
 })
 
-void t.test('what is kept for a task goes with it, or when its storage starts again', async (t) => {
+void t.test('uploads of a deleted task on a disabled storage are discarded when it starts again', async (t) => {
   const { plan, copy, staged, uploads, store, mounts, supervisor } = await stage(t)
   plan.push(cut(18 * mebibyte))
   await t.rejects(copy(), { code: 'unavailable' })
@@ -176,15 +176,15 @@ void t.test('what is kept for a task goes with it, or when its storage starts ag
   await supervisor.apply({ ...row, disabled: true })
   await store.tasks.delete([taskId])
   await uploads.discardAll(taskId)
-  t.equal(staged().length, 1, 'a storage that does not run lets go of nothing')
+  t.equal(staged().length, 1, 'nothing is discarded on a disabled storage')
   t.equal((await store.uploads.orphaned()).length, 1)
-  t.same(await uploads.tokens(), [], 'nobody goes on with it')
+  t.same(await uploads.tokens(), [], 'the upload cannot be resumed')
   await supervisor.apply(row)
   while ((await store.uploads.orphaned()).length > 0) await new Promise(setImmediate)
   t.same(staged(), [])
 })
 
-void t.test('an earlier run may have stored it, and not said so', async (t) => {
+void t.test('a resumed copy succeeds if an earlier run has already stored an equal file', async (t) => {
   const { plan, copy, reads, folder, uploads, store } = await stage(t)
   plan.push(cut(18 * mebibyte))
   await t.rejects(copy(), { code: 'unavailable' })
@@ -193,12 +193,12 @@ void t.test('an earlier run may have stored it, and not said so', async (t) => {
   await copy()
   const row = { taskId, path: p('/near/file'), source: 'an old state', storageId: 2, token }
   await store.uploads.insert(row)
-  t.equal(await copy(), data.length, 'it is found to be the same')
-  t.equal(reads.length, 3, 'by a look at all of it')
+  t.equal(await copy(), data.length, 'the file is found to be equal')
+  t.equal(reads.length, 3, 'the whole source is read for the comparison')
   t.ok(readFileSync(join(folder, 'file')).equals(data))
 })
 
-void t.test('a token that stands for more takes the place of the one before', async (t) => {
+void t.test('a new resume token replaces the previous one', async (t) => {
   const tree = await stage(t)
   const resumes: (string | undefined)[] = []
   const memory = new MemoryDriver(0)
@@ -248,10 +248,10 @@ void t.test('an upload whose token cannot be stored is closed once, then discard
 })
 
 for (const [title, modified] of [
-  ['of which no time is told', new Date(0)],
-  ['that changed a moment ago', new Date()],
+  ['without a modification time', new Date(0)],
+  ['with a modification time of now', new Date()],
 ] as const) {
-  void t.test(`of a source without revisions ${title} nothing is kept`, async (t) => {
+  void t.test(`no resumable upload is stored for a source without revisions and ${title}`, async (t) => {
     const told = ({ revision: _none, ...entry }: Entry) => ({ ...entry, modified })
     const { plan, copy, staged, uploads, reads, folder, as } = await stage(t, { told })
     plan.push(cut(18 * mebibyte))
@@ -263,11 +263,11 @@ for (const [title, modified] of [
     await as().write(p('/near/file'), sourceOf(other))
     await copy()
     t.same(reads, [undefined, undefined])
-    t.ok(readFileSync(join(folder, 'file')).equals(other), 'nothing of the old one is in it')
+    t.ok(readFileSync(join(folder, 'file')).equals(other), 'it has no bytes of the old source')
   })
 }
 
-void t.test('of a source without revisions that has settled it is kept', async (t) => {
+void t.test('a resumable upload is stored for a source without revisions that changed an hour ago', async (t) => {
   const modified = new Date(Date.now() - 3_600_000)
   const told = ({ revision: _none, ...entry }: Entry) => ({ ...entry, modified })
   const { plan, copy, reads, staged } = await stage(t, { told })
@@ -279,7 +279,7 @@ void t.test('of a source without revisions that has settled it is kept', async (
   t.same(reads, [undefined, { offset: held }])
 })
 
-void t.test('it begins anew where the storage of its source was configured anew', async (t) => {
+void t.test('a copy starts again from the beginning if the storage of its source was reconfigured', async (t) => {
   const { plan, copy, reads, mounts, supervisor } = await stage(t)
   plan.push(cut(18 * mebibyte))
   await t.rejects(copy(), { code: 'unavailable' })
@@ -291,7 +291,7 @@ void t.test('it begins anew where the storage of its source was configured anew'
   t.same(reads, [undefined, undefined])
 })
 
-void t.test('what is known to be of a source that changed meanwhile is not kept', async (t) => {
+void t.test('no resumable upload is stored if the source changes during the copy', async (t) => {
   const changed: { state?: string } = {}
   const told = (entry: Entry) => ({ ...entry, ...(changed.state !== undefined && { revision: changed.state }) })
   const { copy, staged, uploads, reads } = await stage(t, { told })
@@ -301,46 +301,40 @@ void t.test('what is known to be of a source that changed meanwhile is not kept'
     changed.state = 'second'
   }
   await Promise.all([t.rejects(copy(), { code: 'busy' }), change()])
-  // As it was at first, but for the content of which half was read.
+  // The revision is the first one again, but half of what was read may be of the second.
   changed.state = 'first'
   t.same(staged(), [])
   t.same(await uploads.tokens(), [])
 })
 
-void t.test(
-  'a storage that does not let go keeps nobody else waiting, and is asked again when it starts',
-  async (t) => {
-    const asked: (() => void)[] = []
-    let hangs = true
-    const dropUpload = () =>
-      new Promise<void>((resolve, reject) => {
-        asked.push(() => (hangs ? reject(new GatewayError('unavailable')) : resolve()))
-      })
-    const { plan, copy, uploads, store, mounts, supervisor } = await stage(t, { over: { dropUpload } })
-    plan.push(cut(18 * mebibyte))
-    await t.rejects(copy(), { code: 'unavailable' })
-    const first = uploads.discardAll(taskId)
-    while (asked.length === 0) await new Promise(setImmediate)
-    const order = await Promise.race([
-      first.then(() => 'first'),
-      uploads.discardAll('another task').then(() => 'second'),
-    ])
-    t.equal(order, 'second')
-    asked[0]?.()
-    await first
-    await uploads.discardAll('another task')
-    t.equal(asked.length, 1)
-    hangs = false
-    const row = mounts.rowOf(p('/far'))
-    if (!row) throw new Error('the storage has a row')
-    await supervisor.apply(row)
-    while (asked.length < 2) await new Promise(setImmediate)
-    asked[1]?.()
-    while ((await store.uploads.orphaned()).length > 0) await new Promise(setImmediate)
-  },
-)
+void t.test('a discard that hangs does not delay other tasks, and is retried when the storage starts', async (t) => {
+  const asked: (() => void)[] = []
+  let hangs = true
+  const dropUpload = () =>
+    new Promise<void>((resolve, reject) => {
+      asked.push(() => (hangs ? reject(new GatewayError('unavailable')) : resolve()))
+    })
+  const { plan, copy, uploads, store, mounts, supervisor } = await stage(t, { over: { dropUpload } })
+  plan.push(cut(18 * mebibyte))
+  await t.rejects(copy(), { code: 'unavailable' })
+  const first = uploads.discardAll(taskId)
+  while (asked.length === 0) await new Promise(setImmediate)
+  const order = await Promise.race([first.then(() => 'first'), uploads.discardAll('another task').then(() => 'second')])
+  t.equal(order, 'second')
+  asked[0]?.()
+  await first
+  await uploads.discardAll('another task')
+  t.equal(asked.length, 1)
+  hangs = false
+  const row = mounts.rowOf(p('/far'))
+  if (!row) throw new Error('the storage has a row')
+  await supervisor.apply(row)
+  while (asked.length < 2) await new Promise(setImmediate)
+  asked[1]?.()
+  while ((await store.uploads.orphaned()).length > 0) await new Promise(setImmediate)
+})
 
-void t.test('a storage that could not let go is asked again in a while, and until it can', async (t) => {
+void t.test('a failed discard is retried at intervals until it succeeds', async (t) => {
   let asked = 0
   const dropUpload = async () => {
     if (++asked < 3) throw new GatewayError('unavailable')
@@ -353,8 +347,8 @@ void t.test('a storage that could not let go is asked again in a while, and unti
   t.teardown(() => uploads.close())
   await uploads.discardAll(taskId)
   await uploads.discardAll('another task')
-  t.equal(asked, 1, 'not by each task that ends')
-  // What it waits for keeps nothing alive by itself.
+  t.equal(asked, 1, 'the end of another task does not retry')
+  // The timer of the retry does not keep the process alive; these do.
   while ((await store.uploads.orphaned()).length > 0) await new Promise((resolve) => setTimeout(resolve, 5))
   t.equal(asked, 3)
 })

@@ -23,9 +23,9 @@ const etag: IfCondition = { not: false, kind: 'etag', value: '"r1"' }
 const not = (condition: IfCondition): IfCondition => ({ ...condition, not: true })
 const lists = (...all: IfList[]): Preconditions => ({ if: [{ lists: all }] })
 
-/** [conditions, holds where the file is there, holds where nothing is] */
+/** [preconditions, whether they hold if the file exists, whether they hold if it is missing] */
 const rows: readonly (readonly [string, Preconditions, boolean, boolean])[] = [
-  ['nothing asked', {}, true, true],
+  ['no precondition', {}, true, true],
   ['If-Match of the tag', { ifMatch: ['"other"', '"r1"'] }, true, false],
   ['If-Match of another tag', { ifMatch: ['"r2"'] }, false, false],
   ['If-Match compares strongly', { ifMatch: ['W/"r1"'] }, false, false],
@@ -34,9 +34,19 @@ const rows: readonly (readonly [string, Preconditions, boolean, boolean])[] = [
   ['If-None-Match compares weakly', { ifNoneMatch: ['W/"r1"'] }, false, true],
   ['If-None-Match of another tag', { ifNoneMatch: ['"r2"'] }, true, true],
   ['If-None-Match: *', { ifNoneMatch: '*' }, false, true],
-  ['unmodified since its own second', { ifUnmodifiedSince: new Date('2026-01-01T00:00:00Z') }, true, true],
-  ['unmodified since the second before', { ifUnmodifiedSince: new Date('2025-12-31T23:59:59Z') }, false, true],
-  ['If-Match makes the date count for nothing', { ifMatch: ['"r1"'], ifUnmodifiedSince: new Date(0) }, true, false],
+  [
+    'If-Unmodified-Since the second of the modification',
+    { ifUnmodifiedSince: new Date('2026-01-01T00:00:00Z') },
+    true,
+    true,
+  ],
+  [
+    'If-Unmodified-Since the second before the modification',
+    { ifUnmodifiedSince: new Date('2025-12-31T23:59:59Z') },
+    false,
+    true,
+  ],
+  ['If-Match overrides If-Unmodified-Since', { ifMatch: ['"r1"'], ifUnmodifiedSince: new Date(0) }, true, false],
   ['If: a held token', lists([token]), true, true],
   ['If: another token', lists([other]), false, false],
   ['If: not another token', lists([not(other)]), true, true],
@@ -46,10 +56,10 @@ const rows: readonly (readonly [string, Preconditions, boolean, boolean])[] = [
   ['If: all of one list', lists([token, other]), false, false],
   ['If: one of several lists', lists([other], [token]), true, true],
   ['If: a token and the tag', lists([token, etag]), true, false],
-  ['If: nothing of nothing', { if: [] }, false, false],
+  ['If: an empty header', { if: [] }, false, false],
 ]
 
-void t.test('conditions hold as RFC 9110 §13.1 and RFC 4918 §10.4 say', async (t) => {
+void t.test('preconditions are evaluated as RFC 9110 §13.1 and RFC 4918 §10.4 specify', async (t) => {
   const held = async (conditions: Preconditions, there: Entry | undefined) => {
     try {
       await assertPreconditions(conditions, there, async () => ({ entry: there, tokens: ['urn:uuid:held'] }))
@@ -61,13 +71,13 @@ void t.test('conditions hold as RFC 9110 §13.1 and RFC 4918 §10.4 say', async 
   }
   for (const [title, conditions, there, missing] of rows) {
     t.equal(await held(conditions, entry), there, `${title}, of a file`)
-    t.equal(await held(conditions, undefined), missing, `${title}, of nothing`)
+    t.equal(await held(conditions, undefined), missing, `${title}, of a missing file`)
     const asked = Object.keys(conditions).length > 0
     t.equal(hasPreconditions(conditions), asked, title)
   }
 })
 
-void t.test('an If header may speak of other resources, of which one is enough', async (t) => {
+void t.test('an If header with lists of several resources holds if one of the lists holds', async (t) => {
   const asked: unknown[] = []
   const stateOf = async (path: unknown) => {
     asked.push(path)
@@ -82,7 +92,7 @@ void t.test('an If header may speak of other resources, of which one is enough',
   })
 })
 
-void t.test('an entity tag changes with the revision, or with size and time where there is none', async (t) => {
+void t.test('an entity tag is the revision, or depends on size and time if the entry has no revision', async (t) => {
   const plain: Entry = { name: 'x', kind: 'file', size: 16, modified: entry.modified }
   t.equal(etagOf(entry), '"r1"')
   t.equal(etagOf(plain), etagOf({ ...plain }))
@@ -90,7 +100,7 @@ void t.test('an entity tag changes with the revision, or with size and time wher
   t.not(etagOf(plain), etagOf({ ...plain, modified: new Date(plain.modified.getTime() + 1) }))
 })
 
-void t.test('an entity tag holds nothing that none may hold, whatever a backend calls a revision', async (t) => {
+void t.test('characters of a revision that are not allowed in an entity tag are escaped', async (t) => {
   const entry = { name: 'a', kind: 'file', size: 1, modified: new Date(0) } as const
   t.equal(etagOf({ ...entry, revision: '1f-"2" 3\r\nx:y ä' }), '"1f-%222%22%203%d%ax:y%20%e4"')
   t.equal(etagOf({ ...entry, revision: '67pcx.35s' }), '"67pcx.35s"')

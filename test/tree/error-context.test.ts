@@ -74,7 +74,7 @@ const struckMethods = ['stat', 'list', 'read', 'write', 'mkdir', 'remove', 'remo
 const moreMethods = ['open', 'setAttributes', 'revision', 'usage'] as const
 
 for (const { op, path, act } of [...reads, ...changes]) {
-  void t.test(`an error of ${op} names it, and ${path}: ${act.toString()}`, async (t) => {
+  void t.test(`an error of ${op} names the operation and ${path}: ${act.toString()}`, async (t) => {
     let failed = 0
     for (const method of [...struckMethods, ...moreMethods]) {
       const { fs, strike } = await ground(t)
@@ -93,7 +93,7 @@ for (const { op, path, act } of [...reads, ...changes]) {
   })
 }
 
-void t.test('errors of a whole tree and of locks name them too', async (t) => {
+void t.test('an error of a tree or of a lock names the operation and the path', async (t) => {
   const { fs, strike } = await ground(t)
   strike('copy')
   const ofTree = await fs.copy(p('/d'), p('/new'), keep).catch((error: unknown) => error)

@@ -8,7 +8,7 @@ import { compilePattern } from '../contract/compile-pattern.js'
 import { processorTime } from '../processor-time.js'
 import { ruleRow } from '../store/store-rows.js'
 
-void t.test('patterns match anywhere in a name, case by case, as people write them', async (t) => {
+void t.test('a hide pattern matches anywhere in a name and is case-sensitive', async (t) => {
   const rows: readonly (readonly [string, string, boolean])[] = [
     ['secret', 'my secret file', true],
     ['secret', 'Secret', false],
@@ -32,14 +32,14 @@ void t.test('patterns match anywhere in a name, case by case, as people write th
   }
 })
 
-void t.test('a text that is no regular expression is refused by name', async (t) => {
+void t.test('an invalid regular expression is rejected with an error that names it', async (t) => {
   for (const pattern of ['(', '[a', '*', 'a{2,1}', '(?<n']) {
     t.throws(() => compilePattern(pattern), { code: 'invalid' }, pattern)
     t.throws(() => compilePattern(pattern), { message: new RegExp(pattern.replace(/\W/g, '\\$&')) }, pattern)
   }
 })
 
-void t.test('no pattern holds the server up, however many names it is asked of', async (t) => {
+void t.test('a thousand matches of a pattern with exponential backtracking take less than a second', async (t) => {
   const patterns = ['^(a+)+$', '^(?=.)(a+)+$', '^(?!x)(a|a)*$', '^(?=a*a*a*a*a*a*a*b)', `^(?!x)${'(a|a)'.repeat(28)}b`]
   for (const pattern of patterns) {
     const compiled = compilePattern(pattern)
@@ -50,20 +50,20 @@ void t.test('no pattern holds the server up, however many names it is asked of',
   }
 })
 
-void t.test('a match that runs out of time counts as one, then and later', async (t) => {
+void t.test('a name whose match times out counts as matching, also later', async (t) => {
   const pattern = compilePattern('^(?=.)(a+)+$')
   const evil = `${'a'.repeat(60)}!`
   t.equal(pattern.test('b'), false)
   t.equal(pattern.test(evil), true)
-  t.equal(pattern.test('b'), true, 'nothing is tried for a second')
+  t.equal(pattern.test('b'), true, 'after a timeout, every name counts as matching for a second')
   await new Promise((resolve) => setTimeout(resolve, 1050))
   t.equal(pattern.test('b'), false)
   const again = await processorTime(() => t.equal(pattern.test(evil), true))
-  t.ok(again < 50, 'a name that took too long is not tried again')
-  t.equal(pattern.test('b'), false, 'nor does it hide others')
+  t.ok(again < 50, 'a name that timed out is not matched again')
+  t.equal(pattern.test('b'), false, 'other names are not affected')
 })
 
-void t.test('blank lines hide nothing, and lines may end as on Windows', async (t) => {
+void t.test('blank lines of hide patterns are ignored, and lines may end with CRLF', async (t) => {
   const hidden = (hide: string, name: string) => hidePatterns(hide).some((pattern) => pattern.test(name))
   t.equal(hidePatterns('').length, 0)
   t.equal(hidePatterns('\n\r\n  \n\t').length, 0)
@@ -73,7 +73,7 @@ void t.test('blank lines hide nothing, and lines may end as on Windows', async (
   t.notOk(hidden('^a$\r\n^b$\r\n', 'c'))
 })
 
-void t.test('a part of a rule reaches its own folder, and below only with its switch', async (t) => {
+void t.test('a part of a rule covers its own folder, and the folders below only if its switch is set', async (t) => {
   const rule = { ...ruleRow({ path: asPath('/a') }), id: 1 }
   t.ok(covers(rule, false, asPath('/a')))
   t.notOk(covers(rule, false, asPath('/a/b')))
@@ -116,7 +116,7 @@ const rule = (id: number, path: string, fields: Partial<FolderRule> = {}): Folde
 })
 const pathOf = (found: FolderRule | undefined): Path | undefined => found?.path
 
-void t.test('the nearest rule decides, the folder itself before those above it', async (t) => {
+void t.test('the nearest rule applies: that of the folder itself before those of its ancestors', async (t) => {
   const rules = await Rules.load(rulesInMemory([rule(2, '/a/b'), rule(1, '/a')]))
   t.equal(pathOf(rules.nearest(asPath('/a/b/c'))), '/a/b')
   t.equal(pathOf(rules.nearest(asPath('/a/b'))), '/a/b')
@@ -127,7 +127,7 @@ void t.test('the nearest rule decides, the folder itself before those above it',
   t.same(rules.list().map(pathOf), ['/a', '/a/b'])
 })
 
-void t.test('of a path with two thousand names only those that may have a rule are looked at', async (t) => {
+void t.test('the cost of finding the nearest rule does not depend on the length of the path', async (t) => {
   let asked = 0
   const rules = await Rules.load(rulesInMemory([rule(1, '/a'), rule(2, '/b/c/d')]), () => {
     asked++
@@ -137,12 +137,12 @@ void t.test('of a path with two thousand names only those that may have a rule a
   t.equal(rules.nearest(asPath('/x'.repeat(2000))), undefined)
   t.ok(asked < 10, `${asked}`)
   await rules.create(ruleRow({ path: asPath('/x/x/x/x') }))
-  t.equal(pathOf(rules.nearest(asPath('/x'.repeat(2000)))), '/x/x/x/x', 'a deeper one that came later')
+  t.equal(pathOf(rules.nearest(asPath('/x'.repeat(2000)))), '/x/x/x/x', 'a deeper rule that was added later')
   await rules.create(ruleRow({ path: asPath('/') }))
   t.equal(pathOf(rules.nearest(asPath('/y'.repeat(2000)))), '/')
 })
 
-void t.test('rules are checked when they are made, and gone when they are deleted', async (t) => {
+void t.test('rules are validated on create and update, and no longer apply after delete', async (t) => {
   const rules = await Rules.load(rulesInMemory())
   await t.rejects(rules.create(ruleRow({ hide: 'fine\n(' })), { code: 'invalid' })
   const made = await rules.create(ruleRow({ path: '/a//b/' as Path, hide: '^x$' }))
@@ -155,12 +155,12 @@ void t.test('rules are checked when they are made, and gone when they are delete
   await t.rejects(rules.delete(made.id), { code: 'not_found' })
 })
 
-void t.test('a stored pattern that no longer compiles hides everything rather than nothing', async (t) => {
+void t.test('a stored rule with an invalid pattern hides every name', async (t) => {
   const rules = await Rules.load(rulesInMemory([rule(1, '/', { hide: '(' })]))
   t.equal(rules.nearest(asPath('/'))?.hides('anything'), true)
 })
 
-void t.test('a stored rule whose patterns cost too much opens, hides everything, and is logged', async (t) => {
+void t.test('a stored rule whose patterns are too large hides every name and is logged', async (t) => {
   const logged: object[] = []
   const log = { error: (what: object) => void logged.push(what) } as unknown as Log
   const before = process.cpuUsage()
@@ -174,7 +174,7 @@ void t.test('a stored rule whose patterns cost too much opens, hides everything,
   await t.rejects(rules.create(ruleRow({ path: asPath('/c'), hide: 'a*'.repeat(10_000) })), { code: 'invalid' })
 })
 
-void t.test('rules that stay as they are are not compiled again', async (t) => {
+void t.test('unchanged rules are not compiled again', async (t) => {
   const rules = await Rules.load(rulesInMemory([rule(1, '/a', { hide: '^x$' })]))
   const before = rules.nearest(asPath('/a'))
   await rules.create(ruleRow({ path: asPath('/b'), hide: '^y$' }))
@@ -184,7 +184,7 @@ void t.test('rules that stay as they are are not compiled again', async (t) => {
   t.equal(after?.hides, before?.hides)
 })
 
-void t.test('a slow reading of the rules does not undo a later one', async (t) => {
+void t.test('a slow reload of the rules does not replace the result of a later one', async (t) => {
   const rows: FolderRule[] = []
   const waiting: (() => void)[] = []
   const store = rulesInMemory(rows, () => new Promise((resolve) => waiting.push(resolve)))

@@ -1,4 +1,4 @@
-/** A store's locks in memory. */
+/** The locks of a store, in memory. */
 import type { Lock } from '../../src/store/rows.js'
 import type { Store } from '../../src/store/tables.js'
 

@@ -24,7 +24,7 @@ async function fresh() {
   const locks = await Locks.load(store)
   const lock = (path: string, fields: Partial<LockRequest> = {}, who = ada) =>
     locks.grant(asPath(path), request(fields), who)
-  /** Whether the change would be stopped, and by which lock. */
+  /** Token of the lock that blocks the change; undefined if none does. */
   const stops = (
     touch: Omit<LockedPath, 'path'> & { readonly path: string },
     tokens: readonly string[] = [],
@@ -33,7 +33,7 @@ async function fresh() {
   return { store, locks, lock, stops }
 }
 
-void t.test('an exclusive lock refuses every other, shared locks go together', async (t) => {
+void t.test('an exclusive lock conflicts with every lock of its path, shared locks do not conflict', async (t) => {
   const { lock, locks } = await fresh()
   const first = await lock('/a', { owner: '<href>ada</href>' })
   t.match(first, { token: /^urn:uuid:[0-9a-f-]{36}$/, username: 'ada', userId: 1, owner: '<href>ada</href>' })
@@ -45,7 +45,7 @@ void t.test('an exclusive lock refuses every other, shared locks go together', a
   t.equal(locks.list().length, 3)
 })
 
-void t.test('a deep lock goes together with nothing exclusive below it, whichever came first', async (t) => {
+void t.test('a deep lock conflicts with locks below it unless both are shared, in either order', async (t) => {
   const { lock } = await fresh()
   await lock('/a/b/c')
   await t.rejects(lock('/a', deep), { code: 'locked' })
@@ -58,7 +58,7 @@ void t.test('a deep lock goes together with nothing exclusive below it, whicheve
   await t.rejects(lock('/s/y'), { code: 'locked' })
 })
 
-void t.test('a lock stops whoever does not present its token, its owner too, and strangers who do', async (t) => {
+void t.test('a lock blocks a change unless its own user presents its token', async (t) => {
   const { lock, stops } = await fresh()
   const { token } = await lock('/a')
   t.equal(stops({ path: '/a' }), token)
@@ -69,13 +69,13 @@ void t.test('a lock stops whoever does not present its token, its owner too, and
   t.equal(stops({ path: '/ab' }), undefined)
 })
 
-void t.test('the program itself presents nothing', async (t) => {
+void t.test('a lock blocks a change of the gateway itself, even with its token', async (t) => {
   const { lock, locks } = await fresh()
   const { token } = await lock('/a')
   t.equal(locks.blocking({ path: asPath('/a') }, undefined, [token])?.token, token)
 })
 
-void t.test('any token of shared locks opens the way', async (t) => {
+void t.test('the token of one shared lock suffices for a change by its user', async (t) => {
   const { lock, stops } = await fresh()
   const one = await lock('/a', shared)
   const other = await lock('/a', shared, bob)
@@ -84,10 +84,10 @@ void t.test('any token of shared locks opens the way', async (t) => {
   t.equal(stops({ path: '/a' }, [other.token]), one.token)
 })
 
-void t.test('a name that comes or goes is a change of its folder', async (t) => {
+void t.test('the lock of a folder blocks the creation and removal of its direct members', async (t) => {
   const { lock, stops } = await fresh()
   const { token } = await lock('/a')
-  t.equal(stops({ path: '/a/x' }), undefined, 'a shallow lock leaves its members alone')
+  t.equal(stops({ path: '/a/x' }), undefined, 'a shallow lock does not block changes within its members')
   t.equal(stops({ path: '/a/x', membership: true }), token)
   t.equal(stops({ path: '/a/x', membership: true }, [token]), undefined)
   t.equal(stops({ path: '/a/x/y', membership: true }), undefined)
@@ -96,14 +96,14 @@ void t.test('a name that comes or goes is a change of its folder', async (t) => 
   t.equal(root.stops({ path: '/a', membership: true }), top.token)
 })
 
-void t.test('a deep lock stops changes anywhere below it', async (t) => {
+void t.test('a deep lock blocks changes anywhere below it', async (t) => {
   const { lock, stops } = await fresh()
   const { token } = await lock('/a', deep)
   t.equal(stops({ path: '/a/b/c' }), token)
   t.equal(stops({ path: '/a/b/c', membership: true }, [token]), undefined)
 })
 
-void t.test('a change of a tree is stopped by each lock in it whose token is missing', async (t) => {
+void t.test('a change of a tree is blocked by every lock in it whose token is missing', async (t) => {
   const { lock, stops } = await fresh()
   const one = await lock('/a/b')
   const two = await lock('/a/c/d')
@@ -115,7 +115,7 @@ void t.test('a change of a tree is stopped by each lock in it whose token is mis
   t.equal(stops({ path: '/', tree: true }, [one.token]), two.token)
 })
 
-void t.test('a lock ends when its time is over, and is forgotten', async (t) => {
+void t.test('an expired lock no longer blocks, and its row is deleted when the next lock is granted', async (t) => {
   const { lock, locks, stops, store } = await fresh()
   const { token } = await lock('/a', { seconds: 1 })
   t.equal(stops({ path: '/a' }), token)
@@ -125,25 +125,25 @@ void t.test('a lock ends when its time is over, and is forgotten', async (t) => 
   t.same(locks.list(), [])
   await t.rejects(locks.refresh(asPath('/a'), token, 60, ada), { code: 'precondition_failed' })
   const next = await lock('/a', {}, bob)
-  t.same([...store.rows.keys()], [next.token], 'the store forgot it, too')
+  t.same([...store.rows.keys()], [next.token], 'the row of the expired lock is deleted')
 })
 
-void t.test('a lock does not run out while its holder is at work under it', async (t) => {
+void t.test('a lock does not expire during an operation that presents its token', async (t) => {
   const { lock, locks, stops } = await fresh()
   const { token } = await lock('/a', { seconds: 1 })
   const others = await lock('/b', { seconds: 1 })
   const letGo = locks.extendDuring(asPath('/a'), [token, others.token], ada)
   const strange = locks.extendDuring(asPath('/b'), [others.token], bob)
   await sleep(1500)
-  t.equal(stops({ path: '/a' }), token, 'it stands')
-  t.equal(stops({ path: '/b' }), undefined, 'one elsewhere, and one that somebody else presents, does not')
+  t.equal(stops({ path: '/a' }), token, 'the lock is still held')
+  t.equal(stops({ path: '/b' }), undefined, 'a lock of another path, and one presented by another user, expires')
   letGo()
   strange()
   await sleep(1100)
-  t.equal(stops({ path: '/a' }), undefined, 'it ends when the work has ended')
+  t.equal(stops({ path: '/a' }), undefined, 'the lock expires after the operation')
 })
 
-void t.test('a lock that is about to expire is extended at once, and not again and again', async (t) => {
+void t.test('a lock that is about to expire is extended at once, in at most three writes', async (t) => {
   const { lock, locks, stops, store } = await fresh()
   const { token } = await lock('/a', { seconds: 1 })
   await sleep(900)
@@ -160,7 +160,7 @@ void t.test('a lock that is about to expire is extended at once, and not again a
   t.ok(refreshes >= 1 && refreshes <= 3, `${refreshes} writes`)
 })
 
-void t.test('no lock is asked for longer than a week, nor shorter than a second', async (t) => {
+void t.test('the duration of a lock is limited to between a second and a week', async (t) => {
   const { lock } = await fresh()
   const left = (granted: Lock) => (granted.expires.getTime() - Date.now()) / 1000
   t.ok(left(await lock('/a', { seconds: 1e12 })) <= maxLockSeconds)
@@ -168,7 +168,7 @@ void t.test('no lock is asked for longer than a week, nor shorter than a second'
   t.ok(left(await lock('/c', { seconds: -5 })) > 0)
 })
 
-void t.test('only its owner refreshes or releases a lock, and only where it covers', async (t) => {
+void t.test('only the user of a lock refreshes or releases it, and only by a path that it covers', async (t) => {
   const { lock, locks, stops } = await fresh()
   const { token, expires } = await lock('/a', deep)
   await t.rejects(locks.refresh(asPath('/b'), token, 60, ada), { code: 'precondition_failed' })
@@ -182,7 +182,7 @@ void t.test('only its owner refreshes or releases a lock, and only where it cove
   t.equal(stops({ path: '/a' }), undefined)
 })
 
-void t.test('what is gone is no longer locked', async (t) => {
+void t.test('dropWithin() deletes the locks below a path, and that of the path itself if asked to', async (t) => {
   const { lock, locks, store } = await fresh()
   const own = await lock('/a')
   await lock('/a/b')
@@ -197,7 +197,7 @@ void t.test('what is gone is no longer locked', async (t) => {
   t.same([...store.rows.keys()], [other.token])
 })
 
-void t.test('locks survive a restart, and another process sees them', async (t) => {
+void t.test('locks survive a restart, and reload() applies changes of another process', async (t) => {
   const { lock, store, locks } = await fresh()
   const { token } = await lock('/a')
   const again = await Locks.load(store)
@@ -207,7 +207,7 @@ void t.test('locks survive a restart, and another process sees them', async (t) 
   t.same(locks.list(), [])
 })
 
-void t.test('a lock granted while the store is read is not lost, one released does not come back', async (t) => {
+void t.test('reload() keeps locks granted meanwhile and does not restore locks released meanwhile', async (t) => {
   const { lock, locks, store } = await fresh()
   const old = await lock('/old')
   const all = store.all.bind(store)
@@ -230,7 +230,7 @@ void t.test('a lock granted while the store is read is not lost, one released do
   )
 })
 
-void t.test('thousands of locks elsewhere cost a change nothing', async (t) => {
+void t.test('the cost of checking a change does not depend on the number of locks of other paths', async (t) => {
   const { lock, stops } = await fresh()
   const change = () =>
     processorTime(() => {

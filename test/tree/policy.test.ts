@@ -1,4 +1,4 @@
-/** The rows are the specification: who may do what, where. */
+/** The authorization policy: each row states the verdict for a principal, an action and a path. */
 import t from 'tap'
 import { protocols } from '../../protocols/index.js'
 import { permissionBits, type Permission } from '../../src/accounts/principal.js'
@@ -26,7 +26,7 @@ import { ruleRow } from '../store/store-rows.js'
 import { webdav } from '../../protocols/webdav/index.js'
 import { sftp } from '../../protocols/sftp/index.js'
 
-/** The rules of a tree, by folder; the nearest one decides. */
+/** The rules of a tree, by folder; the nearest one applies. */
 type RuleTable = Readonly<Record<string, Partial<FolderRule>>>
 
 /** Compiled rules, by their fields: a rule is one object, as in `Rules`. */
@@ -121,7 +121,7 @@ void t.test('each action needs its own permission bit and no other', async (t) =
   }
 })
 
-void t.test('an admin holds no more than the bits say', async (t) => {
+void t.test('an admin without the write bit may not write', async (t) => {
   t.equal(verdictOf({ who: { role: 'admin', may: [] }, action: 'write', path: '/a', verdict: 'denied' }), 'denied')
 })
 
@@ -142,12 +142,16 @@ for (const protocol of protocols) {
       t.equal(ask([...content, manage]), 'denied', `${action} with manage alone`)
       t.equal(ask([...content, read]), reads ? 'allow' : 'denied', `${action} with read alone`)
       t.equal(ask([...content, read, manage]), 'allow', `${action} with both`)
-      t.equal(ask([read, manage]), reads || action === 'receive' ? 'allow' : 'denied', `${action} without its own bit`)
+      t.equal(
+        ask([read, manage]),
+        reads || action === 'receive' ? 'allow' : 'denied',
+        `${action} without the bit of the action`,
+      )
     }
   })
 }
 
-void t.test('an app password that only reads lists, reads and copies from, and changes nothing', async (t) => {
+void t.test('a read-only app password may list, read, refresh and copy from, but not change anything', async (t) => {
   for (const action of allActions) {
     const allowed = ['list', 'read', 'refresh', 'copy'].includes(action)
     for (const protocol of protocols) {
@@ -162,7 +166,7 @@ void t.test('an app password that only reads lists, reads and copies from, and c
   }
 })
 
-void t.test('a signed link reads its one path, whatever the folder rules say, and nothing else', async (t) => {
+void t.test('a signed URL may read its own path regardless of folder rules, and may do nothing else', async (t) => {
   const who: Asker = { onlyPath: asPath('/a/b'), may: [] }
   const rules: RuleTable = { '/': { password: 'x', passwordSub: true, hide: '.', hideSub: true, readUsers: [7] } }
   for (const action of allActions) {
@@ -173,7 +177,7 @@ void t.test('a signed link reads its one path, whatever the folder rules say, an
   }
 })
 
-void t.test('whoever lost authority is told so before anything else', async (t) => {
+void t.test('an operation of a principal whose authority has ended is rejected before any other check', async (t) => {
   const signal = AbortSignal.abort()
   for (const action of allActions) {
     t.equal(verdictOf({ who: { signal, may: [] }, action, path: '/a', verdict: 'unauthenticated' }), 'unauthenticated')
@@ -186,7 +190,7 @@ const plain: Asker = { may: ['write', 'rename', 'move', 'copy', 'remove'] }
 const closed: RuleTable = { '/a/closed': { password: 'sesame' } }
 const closedDeep: RuleTable = { '/a/closed': { password: 'sesame', passwordSub: true } }
 
-table('a folder password is asked for inside the folder, and below only where the rule says so', [
+table('a folder password is required in its folder, and below only if password_sub is set', [
   { who: plain, action: 'list', path: '/a', rules: closed, verdict: 'allow' },
   { who: plain, action: 'list', path: '/a/closed', rules: closed, verdict: 'password_required' },
   { who: plain, action: 'list', path: '/a/closed', rules: closed, password: 'wrong', verdict: 'password_required' },
@@ -201,7 +205,7 @@ table('a folder password is asked for inside the folder, and below only where th
   { who: plain, action: 'list', path: '/a/closed/sub', rules: closedDeep, verdict: 'password_required' },
   { who: plain, action: 'read', path: '/a/closed/sub/x', rules: closedDeep, verdict: 'password_required' },
   { who: plain, action: 'read', path: '/a/closed/sub/x', rules: closedDeep, password: 'sesame', verdict: 'allow' },
-  // The nearest rule decides alone: one without a password opens what one above closed.
+  // Only the nearest rule applies: one without a password overrides the password of an ancestor.
   {
     who: plain,
     action: 'list',
@@ -211,7 +215,7 @@ table('a folder password is asked for inside the folder, and below only where th
   },
 ])
 
-table('changes inside a closed folder need its password, changes of other places do not', [
+table('a change in a folder with a password requires the password, and a change elsewhere does not', [
   ...changes.map((action): Row => ({
     who: plain,
     action,
@@ -237,7 +241,7 @@ table('changes inside a closed folder need its password, changes of other places
 const hides: RuleTable = { '/a': { hide: '^secret$\n\\.tmp$' } }
 const hidesDeep: RuleTable = { '/a': { hide: '^secret$', hideSub: true } }
 
-table('what a rule hides is hidden by its own name and by that of a folder it lies in', [
+table('a path is hidden if its own name or the name of one of its folders matches a hide pattern', [
   { who: plain, action: 'read', path: '/a/secret', rules: hides, verdict: 'hidden' },
   { who: plain, action: 'read', path: '/a/x.tmp', rules: hides, verdict: 'hidden' },
   { who: plain, action: 'read', path: '/a/Secret', rules: hides, verdict: 'allow' },
@@ -249,10 +253,10 @@ table('what a rule hides is hidden by its own name and by that of a folder it li
   { who: plain, action: 'read', path: '/a/b/secret', rules: hidesDeep, verdict: 'hidden' },
   { who: plain, action: 'read', path: '/a/b/secret/x', rules: hidesDeep, verdict: 'hidden' },
   { who: plain, action: 'read', path: '/secret', rules: hidesDeep, verdict: 'allow' },
-  { who: {}, action: 'read', path: '/a/secret', rules: hides, verdict: 'allow' }, // may see hidden things
+  { who: {}, action: 'read', path: '/a/secret', rules: hides, verdict: 'allow' }, // may see hidden entries
   ...changes.map((action): Row => ({ who: plain, action, path: '/a/secret', rules: hides, verdict: 'hidden' })),
   { who: plain, action: 'write', path: '/a/secret/x', rules: hides, verdict: 'hidden' },
-  // Hidden comes before closed: nobody learns that a password would help.
+  // Hiding is checked before the password, so that the error does not reveal that the folder exists.
   {
     who: plain,
     action: 'list',
@@ -260,12 +264,12 @@ table('what a rule hides is hidden by its own name and by that of a folder it li
     rules: { '/a': { hide: 'secret', password: 'x' } },
     verdict: 'hidden',
   },
-  // The rule of the folder that holds it decides, so that a listing and a direct request agree.
+  // The rule of the parent folder applies, so that a listing and a direct request agree.
   { who: plain, action: 'read', path: '/a/b', rules: { '/a/b': { hide: '.*' } }, verdict: 'allow' },
   { who: plain, action: 'read', path: '/a/b/x', rules: { '/a/b': { hide: '.*' } }, verdict: 'hidden' },
 ])
 
-table("nothing at or above a user's own root is hidden from them", [
+table("patterns do not hide a user's base folder or the folders above it", [
   { who: { ...plain, base: '/a/secret' }, action: 'list', path: '/a/secret', rules: hidesDeep, verdict: 'allow' },
   { who: { ...plain, base: '/a/secret' }, action: 'read', path: '/a/secret/x', rules: hidesDeep, verdict: 'allow' },
   {
@@ -281,7 +285,7 @@ const readers: RuleTable = { '/a': { readUsers: [2, 3] } }
 const readersDeep: RuleTable = { '/a': { readUsers: [2, 3], readUsersSub: true } }
 const named: Asker = { ...plain, userId: 2 }
 
-table('read_users shuts everybody else out, admins too', [
+table('read_users hides the folder from all other users, including admins', [
   { who: {}, action: 'list', path: '/a', rules: readers, verdict: 'hidden' },
   { who: { role: 'admin' }, action: 'list', path: '/a', rules: readers, verdict: 'hidden' },
   { who: {}, action: 'read', path: '/a', rules: readers, verdict: 'hidden' },
@@ -298,7 +302,7 @@ table('read_users shuts everybody else out, admins too', [
 const writers: RuleTable = { '/a': { writeUsers: [2] } }
 const writersDeep: RuleTable = { '/a': { writeUsers: [2], writeUsersSub: true } }
 
-table('write_users leaves reading to everybody and changes to those named', [
+table('write_users allows every user to read, and only the named users to change', [
   { who: {}, action: 'list', path: '/a', rules: writers, verdict: 'allow' },
   { who: {}, action: 'read', path: '/a/x', rules: writers, verdict: 'allow' },
   { who: {}, action: 'copy', path: '/a/x', rules: writers, verdict: 'allow' },
@@ -314,9 +318,9 @@ table('write_users leaves reading to everybody and changes to those named', [
   ...changes.map((action): Row => ({ who: named, action, path: '/a/x', rules: writers, verdict: 'allow' })),
   { who: {}, action: 'write', path: '/a/b/x', rules: writers, verdict: 'allow' },
   { who: {}, action: 'write', path: '/a/b/x', rules: writersDeep, verdict: 'denied' },
-  // The rule on the folder says nothing of the folder's own name.
+  // The rule of a folder does not restrict renaming the folder itself.
   { who: {}, action: 'rename', path: '/a', rules: writers, verdict: 'allow' },
-  // Being named gives no bit.
+  // A named user still needs the permission bit.
   { who: { userId: 2, may: [] }, action: 'write', path: '/a/x', rules: writers, verdict: 'denied' },
 ])
 
@@ -324,7 +328,7 @@ const dropBox: RuleTable = { '/a': { write: true } }
 const dropBoxDeep: RuleTable = { '/a': { write: true, writeSub: true } }
 const guest: Asker = { role: 'guest', may: ['webdavRead', 'webdavManage', 'sftpRead', 'sftpManage'] }
 
-table('a rule that lets everybody write gives content alone', [
+table('a rule with write grants creating and writing, but not renaming, moving, copying or removing', [
   { who: guest, action: 'write', path: '/a/x', rules: dropBox, verdict: 'allow' },
   { who: guest, action: 'mkdir', path: '/a/x', rules: dropBox, verdict: 'allow' },
   { who: guest, action: 'refresh', path: '/a', rules: dropBox, verdict: 'allow' },
@@ -340,11 +344,11 @@ table('a rule that lets everybody write gives content alone', [
   { who: guest, action: 'write', path: '/a/b/x', rules: dropBoxDeep, verdict: 'allow' },
   { who: guest, action: 'write', path: '/x', rules: dropBoxDeep, verdict: 'denied' },
   { who: guest, action: 'write', path: '/a', rules: dropBoxDeep, verdict: 'denied' },
-  // write_users beats it.
+  // write_users overrides it.
   { who: guest, action: 'write', path: '/a/x', rules: { '/a': { write: true, writeUsers: [9] } }, verdict: 'denied' },
 ])
 
-void t.test('what a folder says of writing agrees with what a write there is answered', async (t) => {
+void t.test('mayWriteContent() of a folder agrees with the verdict on a write in it', async (t) => {
   for (const rules of [{}, writers, writersDeep, dropBox, dropBoxDeep]) {
     for (const who of [plain, guest, named]) {
       for (const folder of ['/', '/a', '/a/b']) {
@@ -377,7 +381,7 @@ void t.test('a folder may be changed with any permission for a change, unless th
   t.same(rights(guest, '/a', { '/a': { write: true, writeUsers: [9] } }), { write: false, writeByRule: true })
 })
 
-void t.test('without a rule, or without patterns, nothing is hidden', async (t) => {
+void t.test('isHidden() is false without a rule and with a rule without patterns', async (t) => {
   for (const rules of [{}, { '/': { hide: '' } }, { '/': { hide: '\n  \r\n' } }]) {
     t.equal(verdictOf({ who: plain, action: 'read', path: '/a', rules, verdict: 'allow' }), 'allow')
     t.notOk(isOmitted(principal(plain), asPath('/a'), nearest(rules, '/'), undefined))

@@ -1,4 +1,4 @@
-/** A driver that is based on other storages: its changes take the steps of every other change. */
+/** A driver that is based on other storages: its changes take the same locks and checks as all others. */
 import t from 'tap'
 import { asPath } from '../../src/contract/path.js'
 import { SubtreeDriver } from '../../src/tree/subtree-driver.js'
@@ -13,7 +13,7 @@ async function based(t: Test) {
   return { tree, fs: tree.as(), subtree }
 }
 
-void t.test('of two writers of one new file, one through each path, the second fails', async (t) => {
+void t.test('of two createOnly writes of a file through different paths, the later one fails', async (t) => {
   const { tree, fs } = await based(t)
   const { source, body } = openBody()
   const first = fs.write(p('/over/file'), source, { createOnly: true })
@@ -24,7 +24,7 @@ void t.test('of two writers of one new file, one through each path, the second f
   t.equal(await text(tree.as().read(p('/base/file'))), 'second')
 })
 
-void t.test('a change below waits until the change of the same entry through the storage above is done', async (t) => {
+void t.test('a change through the driver waits for the path lock of the entry below', async (t) => {
   const { tree, subtree } = await based(t)
   await subtree.mkdir(p('/folder'))
   const release = await tree.dependencies.pathLocks.acquire([{ path: p('/base/folder'), tree: true }])
@@ -36,7 +36,7 @@ void t.test('a change below waits until the change of the same entry through the
   await t.rejects(subtree.stat(p('/folder')), { code: 'not_found' })
 })
 
-void t.test('every lock of a user blocks what the gateway changes below', async (t) => {
+void t.test("a user's lock blocks changes of the same file through the driver", async (t) => {
   const { fs, subtree } = await based(t)
   await fs.write(p('/base/file'), sourceOf('old'))
   const request = { scope: 'exclusive', deep: false, owner: '', seconds: 60 } as const
@@ -55,7 +55,7 @@ void t.test('every lock of a user blocks what the gateway changes below', async 
   t.same(await contents(fs, p('/base')), { '/base/file': 'old' })
 })
 
-void t.test('properties and folder rules follow a move, and are deleted with what they belong to', async (t) => {
+void t.test('properties and folder rules follow a move, and properties are deleted with their file', async (t) => {
   const { tree, fs, subtree } = await based(t)
   await fs.mkdir(p('/base/folder'))
   await fs.write(p('/base/folder/file'), sourceOf('x'))
@@ -72,7 +72,7 @@ void t.test('properties and folder rules follow a move, and are deleted with wha
   t.same(await tree.store.properties.of(p('/base/moved/file')), [])
 })
 
-void t.test('a folder that contains a mount point is neither moved nor removed', async (t) => {
+void t.test('moving or removing a folder that contains a mount point is denied', async (t) => {
   const { tree, subtree } = await based(t)
   await subtree.mkdir(p('/folder'))
   await tree.mount('/base/folder/mounted')
@@ -80,7 +80,7 @@ void t.test('a folder that contains a mount point is neither moved nor removed',
   await t.rejects(subtree.move(p('/folder'), p('/moved')), { code: 'denied' })
 })
 
-void t.test('mount points below are listed as they can be opened, except those that show themselves', async (t) => {
+void t.test('mount points below are listed and readable, except a mount of the driver itself', async (t) => {
   const tree = await newTree(t, { '/base': {}, '/base/near': {}, '/far/deep/mounted': {} })
   await tree.as().write(p('/base/near/x'), sourceOf('near'))
   await tree.as().write(p('/far/deep/mounted/x'), sourceOf('far'))
@@ -100,7 +100,7 @@ void t.test('mount points below are listed as they can be opened, except those t
   await t.rejects(tree.as().stat(p('/base/self/self')), { code: 'not_found' })
 })
 
-void t.test('of storages that take turns, it uses one for as long as that runs', async (t) => {
+void t.test('the driver uses the same one of several load-balanced storages for all calls', async (t) => {
   const tree = await newTree(t, { '/base.balance1': {}, '/base.balance2': {} })
   const subtree = new SubtreeDriver(tree.dependencies, p('/base'))
   await subtree.write(p('/x'), sourceOf('abc'))
@@ -113,7 +113,7 @@ void t.test('of storages that take turns, it uses one for as long as that runs',
   }
 })
 
-void t.test('storages that are based on one another in a circle report it', async (t) => {
+void t.test('storages that are based on each other in a circle are unavailable', async (t) => {
   const tree = await newTree(t)
   await tree.mount('/one', { driverOf: async () => new SubtreeDriver(tree.dependencies, p('/two')) })
   await tree.mount('/two', { driverOf: async () => new SubtreeDriver(tree.dependencies, p('/one')) })

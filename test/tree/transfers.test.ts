@@ -1,4 +1,4 @@
-/** Copies and moves of trees, item by item: what is asked again when something goes, and what follows where only a part was done. */
+/** Copies and moves of trees, item by item: repeated checks before a removal, resumption, and partial failures. */
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Driver } from '../../src/contract/driver.js'
@@ -18,7 +18,7 @@ async function fill({ as }: Tree, files: Readonly<Record<string, string>>): Prom
   }
 }
 
-/** A driver that does something of the test's once it has stored a file of this path. */
+/** A driver that calls `work` after it has stored the file of this path. */
 function after(path: string, work: () => Promise<unknown>): Driver {
   const inner = new MemoryDriver(0)
   return altered(inner, {
@@ -30,7 +30,7 @@ function after(path: string, work: () => Promise<unknown>): Driver {
   })
 }
 
-void t.test('a source is locked after it was copied: it stays, as the lock says', async (t) => {
+void t.test('a move does not remove a source that is locked after it was copied', async (t) => {
   const far = after('/tree/b', async () =>
     tree.dependencies.locks.grant(p('/near/tree/a'), lockAsk, principal({ userId: 2 })),
   )
@@ -42,7 +42,7 @@ void t.test('a source is locked after it was copied: it stays, as the lock says'
   t.same(await contents(tree.as(), p('/far')), { '/far/tree': null, '/far/tree/a': 'a', '/far/tree/b': 'b' })
 })
 
-void t.test('a rule is made over a source after it was copied: it stays, as the rule says', async (t) => {
+void t.test('a move does not remove a source that a new rule protects after it was copied', async (t) => {
   const rule = () => tree.rule('/near/tree', { writeUsers: [2], writeUsersSub: true })
   const far = after('/tree/a', rule)
   const tree: Tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => far } })
@@ -51,7 +51,7 @@ void t.test('a rule is made over a source after it was copied: it stays, as the 
   t.same(await contents(tree.as(), p('/near')), { '/near/tree': null, '/near/tree/a': 'a' })
 })
 
-void t.test('what an old target held beyond the copy is locked meanwhile: it stays', async (t) => {
+void t.test('a replacing copy does not remove an extraneous file of the target that is locked meanwhile', async (t) => {
   const far = after('/tree/a', async () =>
     tree.dependencies.locks.grant(p('/far/tree/old/x'), lockAsk, principal({ userId: 2 })),
   )
@@ -61,7 +61,7 @@ void t.test('what an old target held beyond the copy is locked meanwhile: it sta
   t.equal(await text(tree.as().read(p('/far/tree/old/x'))), 'x')
 })
 
-void t.test('whoever changes a source while it is to go is waited for, and not overruled', async (t) => {
+void t.test('a move waits for the path lock of its source before it removes the source', async (t) => {
   const tree = await newTree(t, { '/near': {}, '/far': {} })
   await fill(tree, { '/near/a': 'a' })
   const removed: string[] = []
@@ -83,7 +83,7 @@ void t.test('whoever changes a source while it is to go is waited for, and not o
   t.same(removed, ['/near/a'])
 })
 
-void t.test('a copy that is tried again enters no folder that somebody else has made meanwhile', async (t) => {
+void t.test('a resumed copy fails with exists if the target folder was created by another request', async (t) => {
   let broken = true
   const inner = new MemoryDriver(0)
   const mkdir: MemoryDriver['mkdir'] = async (...args) => {
@@ -95,7 +95,7 @@ void t.test('a copy that is tried again enters no folder that somebody else has 
   const journal = new Journal()
   const copy = () => tree.as().copy(p('/near/tree'), p('/far/tree'), { ...keep, journal })
   const move = () => tree.as().move(p('/near/tree'), p('/far/tree'), { ...keep, journal })
-  await t.rejects(tree.as().copy(p('/near/tree'), p('/none/tree'), { ...keep, journal }), 'it did not come to begin')
+  await t.rejects(tree.as().copy(p('/near/tree'), p('/none/tree'), { ...keep, journal }), 'the target has no storage')
   broken = false
   journal.resumes = true
   await fill(tree, { '/far/tree/a': 'theirs' })
@@ -113,10 +113,10 @@ void t.test('a copy that is tried again enters no folder that somebody else has 
   await copy()
   await tree.as().remove(p('/far/tree/sub/b'))
   await copy()
-  t.equal(await text(tree.as().read(p('/far/tree/sub/b'))), 'b', 'what it has made itself it goes on with')
+  t.equal(await text(tree.as().read(p('/far/tree/sub/b'))), 'b', 'it resumes in a folder that it has created itself')
 })
 
-await t.test('a copy that goes on waits for a storage that was disabled, whatever lies below it', async (t) => {
+await t.test('a resumed copy to a disabled storage is unavailable until the storage is enabled', async (t) => {
   const tree = await newTree(t, { '/': {}, '/near': {}, '/far': {} })
   await fill(tree, { '/near/tree/a': 'a' })
   const journal = new Journal()
@@ -133,7 +133,7 @@ await t.test('a copy that goes on waits for a storage that was disabled, whateve
   t.equal(await text(tree.as().read(p('/far/tree/a'))), 'a')
 })
 
-/** A move of `/near/x` that was canceled while `big` was written, when everything else was copied and nothing removed. */
+/** A move of `/near/x` that was canceled while it wrote `big`: all other files are copied, and no source is removed. */
 async function cutOff(t: Test, ask: { readonly overwrite: boolean }, files: Readonly<Record<string, string>>) {
   const [inner, journal, cancel] = [new MemoryDriver(0), new Journal(), new AbortController()]
   const others = Object.keys(files).filter((path) => path.startsWith('/near/') && !path.endsWith('/big'))
@@ -153,16 +153,20 @@ async function cutOff(t: Test, ask: { readonly overwrite: boolean }, files: Read
   return { tree, fs: tree.as(), journal, move }
 }
 
-void t.test('a move that goes on takes no file of somebody else for its own copy', async (t) => {
+void t.test('a resumed move does not mistake a different file at the target for its own copy', async (t) => {
   const { tree, fs, move } = await cutOff(t, keep, { '/near/x/a': 'mine', '/near/x/b': 'mine', '/near/x/big': 'big' })
   await fs.remove(p('/far/x'))
   await fill(tree, { '/far/x/a': 'else', '/far/x/b': 'mine' })
   await t.rejects(move(), { code: 'exists', failures: [{ from: '/near/x/a' }] })
-  t.same(await contents(fs, p('/near')), { '/near/x': null, '/near/x/a': 'mine' }, 'what is equal is moved')
+  t.same(
+    await contents(fs, p('/near')),
+    { '/near/x': null, '/near/x/a': 'mine' },
+    'the source of an equal file is removed',
+  )
   t.same(await contents(fs, p('/far')), { '/far/x': null, '/far/x/a': 'else', '/far/x/b': 'mine', '/far/x/big': 'big' })
 })
 
-void t.test('nor does one of which the state of the copies was not noted', async (t) => {
+void t.test('a resumed move whose journal has no copy states keeps a different file at the target', async (t) => {
   const files = { '/near/x/a': 'mine', '/near/x/b': 'mine', '/near/x/big': 'big' }
   const { tree, fs, journal, move } = await cutOff(t, keep, files)
   for (const [path, { copy: _copy, ...kept }] of journal.kept) journal.kept.set(path, kept)
@@ -172,7 +176,7 @@ void t.test('nor does one of which the state of the copies was not noted', async
   t.equal(await text(fs.read(p('/far/x/a'))), 'else')
 })
 
-void t.test('a replacing move that goes on copies again what was replaced since', async (t) => {
+void t.test('a resumed replacing move copies a file again if its copy was replaced', async (t) => {
   const { tree, fs, move } = await cutOff(t, overwrite, { '/near/x/a': 'mine', '/near/x/big': 'big' })
   await fill(tree, { '/far/x/a': 'else' })
   await move()
@@ -180,7 +184,7 @@ void t.test('a replacing move that goes on copies again what was replaced since'
   t.same(await contents(fs, p('/far')), { '/far/x': null, '/far/x/a': 'mine', '/far/x/big': 'big' })
 })
 
-void t.test('a source stays whose copy is replaced before it goes', async (t) => {
+void t.test('a move does not remove a source whose copy is replaced before the removal', async (t) => {
   const far = new MemoryDriver(0)
   const tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => far } })
   await fill(tree, { '/near/x/a': 'mine', '/near/x/b': 'mine' })
@@ -196,27 +200,24 @@ void t.test('a source stays whose copy is replaced before it goes', async (t) =>
   t.same(await contents(tree.as(), p('/near')), { '/near/x': null, '/near/x/a': 'mine' })
 })
 
-void t.test(
-  'what comes into the target between two runs of a replacing move is nothing that the old one had',
-  async (t) => {
-    const { tree, fs, move } = await cutOff(t, overwrite, {
-      '/near/x/made/big': 'big',
-      '/near/x/empty/big': 'big',
-      '/near/x/done/a': 'a',
-      '/far/x/old': 'old',
-      '/far/x/empty/big': 'old',
-    })
-    const uploads = { '/far/x/made/mine': '1', '/far/x/empty/mine': '2', '/far/x/done/mine': '3', '/far/x/mine': '4' }
-    await fill(tree, uploads)
-    await move()
-    const files = { '/far/x/made/big': 'big', '/far/x/empty/big': 'big', '/far/x/done/a': 'a' }
-    const folders = { '/far/x': null, '/far/x/made': null, '/far/x/empty': null, '/far/x/done': null }
-    t.same(await contents(fs, p('/far')), { ...folders, ...files, ...uploads })
-    t.same(await contents(fs, p('/near')), {})
-  },
-)
+void t.test('a resumed replacing move keeps files that were added to the target after the first run', async (t) => {
+  const { tree, fs, move } = await cutOff(t, overwrite, {
+    '/near/x/made/big': 'big',
+    '/near/x/empty/big': 'big',
+    '/near/x/done/a': 'a',
+    '/far/x/old': 'old',
+    '/far/x/empty/big': 'old',
+  })
+  const uploads = { '/far/x/made/mine': '1', '/far/x/empty/mine': '2', '/far/x/done/mine': '3', '/far/x/mine': '4' }
+  await fill(tree, uploads)
+  await move()
+  const files = { '/far/x/made/big': 'big', '/far/x/empty/big': 'big', '/far/x/done/a': 'a' }
+  const folders = { '/far/x': null, '/far/x/made': null, '/far/x/empty': null, '/far/x/done': null }
+  t.same(await contents(fs, p('/far')), { ...folders, ...files, ...uploads })
+  t.same(await contents(fs, p('/near')), {})
+})
 
-void t.test('nor is what comes when the old one is gone', async (t) => {
+void t.test('a resumed replacing move keeps a new file with the name of a removed extraneous file', async (t) => {
   const { tree, fs, journal, move } = await cutOff(t, overwrite, { '/near/x/big': 'big', '/far/x/old': 'old' })
   t.same(journal.extraneous.get(p('/near/x')), ['old'])
   await fs.remove(p('/far/x'))
@@ -231,10 +232,10 @@ void t.test('nor is what comes when the old one is gone', async (t) => {
 })
 
 for (const [what, copies] of [
-  ['copies by itself', true],
+  ['copies server-side', true],
   ['only reads and writes', false],
 ] as const) {
-  void t.test(`on a storage that cannot rename and ${what}, an old folder goes last`, async (t) => {
+  void t.test(`on a storage that cannot rename and ${what}, a replaced folder is removed last`, async (t) => {
     const inner = new MemoryDriver(0)
     const there: boolean[] = []
     let broken = true
@@ -256,47 +257,44 @@ for (const [what, copies] of [
     broken = false
     await tree.as().copy(p('/near/x'), p('/far/x'), overwrite)
     t.same(await contents(tree.as(), p('/far')), { '/far/x': 'new' })
-    t.same(there.slice(0, 2), [true, true], 'it stood while the new one was written')
+    t.same(there.slice(0, 2), [true, true], 'it still existed while the new file was written')
     t.same(await tree.store.intents.all(), [])
   })
 }
 
-void t.test(
-  'on a storage that is a gateway itself and rejects reserved names, the backup of a folder has a visible name',
-  async (t) => {
-    const inner = new MemoryDriver(0)
-    const names: string[] = []
-    const driver = altered(inner, {
-      move: async (from, to, options) => {
-        names.push(to)
-        if (to.includes('/.tidegate-')) throw new GatewayError('not_found')
-        await inner.move(from, to, options)
-      },
-      stat: async (path, options) => {
-        if (path.includes('/.tidegate-')) throw new GatewayError('not_found')
-        return inner.stat(path, options)
-      },
-    })
-    const tree = await newTree(t, { '/': { driverOf: async () => driver } })
-    await fill(tree, {
-      '/new/file': 'new',
-      '/old/file': 'old',
-      '/old/more': 'more',
-      '/file': 'file',
-      '/folder/file': 'old',
-    })
-    const fs = tree.as()
-    await fs.move(p('/new'), p('/old'), overwrite)
-    await fs.move(p('/file'), p('/folder'), overwrite)
-    t.same(await contents(fs, p('/')), { '/old': null, '/old/file': 'new', '/folder': 'file' })
-    t.same(await tree.store.intents.all(), [])
-    names.length = 0
-    await t.rejects(fs.move(p('/none'), p('/old'), overwrite), { code: 'not_found' })
-    t.same(names, [], 'no backup is made where nothing exists')
-  },
-)
+void t.test('on a storage that rejects reserved names, the backup of a folder has a visible name', async (t) => {
+  const inner = new MemoryDriver(0)
+  const names: string[] = []
+  const driver = altered(inner, {
+    move: async (from, to, options) => {
+      names.push(to)
+      if (to.includes('/.tidegate-')) throw new GatewayError('not_found')
+      await inner.move(from, to, options)
+    },
+    stat: async (path, options) => {
+      if (path.includes('/.tidegate-')) throw new GatewayError('not_found')
+      return inner.stat(path, options)
+    },
+  })
+  const tree = await newTree(t, { '/': { driverOf: async () => driver } })
+  await fill(tree, {
+    '/new/file': 'new',
+    '/old/file': 'old',
+    '/old/more': 'more',
+    '/file': 'file',
+    '/folder/file': 'old',
+  })
+  const fs = tree.as()
+  await fs.move(p('/new'), p('/old'), overwrite)
+  await fs.move(p('/file'), p('/folder'), overwrite)
+  t.same(await contents(fs, p('/')), { '/old': null, '/old/file': 'new', '/folder': 'file' })
+  t.same(await tree.store.intents.all(), [])
+  names.length = 0
+  await t.rejects(fs.move(p('/none'), p('/old'), overwrite), { code: 'not_found' })
+  t.same(names, [], 'no backup is made for a missing source')
+})
 
-void t.test('properties follow what of a tree was done, many of them in one step', async (t) => {
+void t.test('after a partial failure, properties of the transferred files follow in few steps', async (t) => {
   const bad = new Set(['/tree/7', '/tree/70'])
   const inner = new MemoryDriver(0)
   const write: MemoryDriver['write'] = async (path, ...rest) => {
@@ -323,9 +321,9 @@ void t.test('properties follow what of a tree was done, many of them in one step
     await t.rejects(tree.as()[kind](p('/near/tree'), p('/far/tree'), overwrite), { code: 'denied' })
     t.equal(await valueOf('/far/tree/8'), '/tree/8', kind)
     t.equal(await valueOf('/near/tree/8'), kind === 'copy' ? '/tree/8' : undefined)
-    t.equal(await valueOf('/far/tree/5'), undefined, 'those of what was replaced are gone')
+    t.equal(await valueOf('/far/tree/5'), undefined, 'the properties of the replaced file are deleted')
     t.equal(await valueOf('/far/tree/7'), undefined)
-    t.equal(await valueOf('/near/tree/7'), '/tree/7', 'what stayed keeps its own')
+    t.equal(await valueOf('/near/tree/7'), '/tree/7', 'a file that failed keeps its properties')
     t.ok(steps <= 3, `${steps} steps`)
     steps = 0
   }

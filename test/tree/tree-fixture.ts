@@ -42,10 +42,10 @@ import { principal, type Asker } from '../accounts/principals.js'
 import { ruleRow, storageRow } from '../store/store-rows.js'
 
 export type Test = Pick<TAP, 'testdir' | 'teardown'>
-/** Methods of a driver that a test puts over those of another; undefined for one that is to be missing. */
+/** Methods that replace those of a driver; undefined removes a method. */
 export type Over = { readonly [Key in keyof Driver]?: Driver[Key] | undefined }
 
-/** `driver` with other methods, and without those that are said to be undefined. */
+/** `driver` with the methods of `over` instead of its own, and without those that are undefined there. */
 export function altered(driver: Driver, over: Over): Driver {
   return new Proxy(driver, {
     get: (target, key) => {
@@ -56,7 +56,7 @@ export function altered(driver: Driver, over: Over): Driver {
   })
 }
 
-/** A driver that can do what every driver can, and nothing quicker. */
+/** Removes all optional methods of a driver that make operations faster. */
 export const bare: Over = {
   move: undefined,
   copy: undefined,
@@ -80,7 +80,7 @@ export function sourceOf(content: string | Buffer, fields: Partial<Source> = {})
   }
 }
 
-/** A body whose end comes when it is told. */
+/** A body that the test pushes to and ends. */
 export function openBody(): { readonly source: Source; readonly body: Readable } {
   const body = new Readable({ read: () => undefined })
   body.on('error', () => undefined)
@@ -117,7 +117,7 @@ export async function newStorage(
   log: DriverLog = createLog('silent'),
 ): Promise<StorageFixture> {
   const store = await newStore(t)
-  // Most tests are of backends that cannot tell whether a folder still stands.
+  // Most tests are of backends that have no revisions of folders.
   const driver = altered(new MemoryDriver(0), { revision: undefined, ...over })
   const events = new Events()
   const heard: TreeEvent[] = []
@@ -142,7 +142,7 @@ export async function newStorage(
 export interface MountAsk extends Partial<StorageRow> {
   readonly over?: Over
   readonly traits?: Partial<Traits>
-  /** How to open it; absent: a new memory driver altered by `over`. */
+  /** Opens the driver; by default, a new memory driver altered by `over`. */
   readonly driverOf?: (env: DriverEnv) => Promise<Driver>
 }
 
@@ -218,7 +218,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     events,
     bandwidth,
     search,
-    // No setting is on, and a signature is the path itself.
+    // All settings are off, and a signature is the path itself.
     downloadRouting: new DownloadRouting({ get: () => '' }, { sign: (path) => path }),
     log,
   }

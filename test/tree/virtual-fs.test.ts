@@ -22,7 +22,7 @@ const property = { namespace: 'urn:x', name: 'note', value: 'hello', language: '
 const overwrite = { overwrite: true } as const
 const keep = { overwrite: false } as const
 
-/** Makes a tree: text is a file, null a folder. */
+/** Creates a tree: a string is the content of a file, null a folder. */
 async function fill(tree: VirtualFs, files: Readonly<Record<string, string | null>>): Promise<void> {
   for (const [path, content] of Object.entries(files)) {
     if (content === null) await tree.mkdir(p(path), { parents: true })
@@ -43,7 +43,7 @@ async function pagesOf(tree: VirtualFs, path: string): Promise<string[]> {
   return found.sort()
 }
 
-void t.test('a user sees their own folder as the root, and nothing above it', async (t) => {
+void t.test("a user's base folder is their root, and paths outside of it do not exist", async (t) => {
   const { as } = await newTree(t)
   await fill(as(), { '/home/ada/x': 'ada', '/home/bob/x': 'bob' })
   const ada = as({ base: '/home/ada' })
@@ -54,7 +54,7 @@ void t.test('a user sees their own folder as the root, and nothing above it', as
   await t.rejects(ada.move(p('/'), p('/y'), keep), { code: 'denied' })
 })
 
-void t.test('no error names the base of a user, the mount or the host', async (t) => {
+void t.test("errors do not reveal a user's base folder, the mount or paths of the host", async (t) => {
   const broken = async () => {
     throw Object.assign(new Error("EIO: i/o error, open '/srv/disk/home/ada/x'"), { code: 'EIO' })
   }
@@ -100,7 +100,7 @@ void t.test('no error names the base of a user, the mount or the host', async (t
   }
 })
 
-void t.test('what a rule hides is nowhere to be seen, and cannot be made', async (t) => {
+void t.test('a hidden name is not listed, read, created or copied', async (t) => {
   const { as, rule } = await newTree(t)
   await fill(as(), { '/a/secret': 'x', '/a/open': 'x', '/a/d/secret': 'x' })
   await rule('/a', { hide: '^secret$', hideSub: true })
@@ -116,10 +116,10 @@ void t.test('what a rule hides is nowhere to be seen, and cannot be made', async
   await t.rejects(ada.move(p('/a/open'), p('/a/secret'), overwrite), ask)
   await t.rejects(ada.copy(p('/a/open'), p('/a/d/secret'), overwrite), ask)
   await ada.copy(p('/a'), p('/b'), keep)
-  t.same(await contents(as(), p('/b')), { '/b/d': null, '/b/open': 'x' }, 'nor is it copied along')
+  t.same(await contents(as(), p('/b')), { '/b/d': null, '/b/open': 'x' }, 'a copy of the folder leaves it out')
 })
 
-void t.test('a move brings nothing to light that a rule hides from the mover', async (t) => {
+void t.test('a move that would make hidden entries visible to the user is denied', async (t) => {
   const { as, rule } = await newTree(t)
   await fill(as(), { '/a/d/secret': 'x', '/a/e': null, '/open': null, '/dots': null })
   await rule('/a', { hide: '^secret$', hideSub: true })
@@ -128,14 +128,14 @@ void t.test('a move brings nothing to light that a rule hides from the mover', a
   await t.rejects(ada.move(p('/a/d'), p('/open/d'), keep), { code: 'denied' })
   await t.rejects(ada.move(p('/a/d'), p('/dots/d'), keep), { code: 'denied' })
   await ada.move(p('/a/d'), p('/a/e/d'), keep)
-  t.same(await names(ada, '/a/e/d'), [], 'within the reach of the rule it stays hidden')
+  t.same(await names(ada, '/a/e/d'), [], 'it stays hidden below the folder of the rule')
   await ada.move(p('/a'), p('/open/a'), keep)
-  t.same(await names(ada, '/open/a/e/d'), [], 'the rule of the folder itself goes along')
+  t.same(await names(ada, '/open/a/e/d'), [], 'the rule of the moved folder follows')
   await as().move(p('/open/a/e/d'), p('/open/d'), keep)
   t.same(await names(ada, '/open/d'), ['secret'])
 })
 
-void t.test('whoever may not write overwrites nothing by renaming, moving or copying onto it', async (t) => {
+void t.test('a user without the write permission may not overwrite a file by a rename, move or copy', async (t) => {
   const { as } = await newTree(t, { '/': {} })
   await fill(as(), { '/x': 'new', '/y': 'old', '/d/z': 'old' })
   const ann = as({ may: ['rename', 'move', 'copy'] })
@@ -146,7 +146,7 @@ void t.test('whoever may not write overwrites nothing by renaming, moving or cop
   await ann.copy(asPath('/x'), asPath('/fresh'), { overwrite: false })
 })
 
-void t.test('a folder with a password is shown, and entered with it alone', async (t) => {
+void t.test('a folder with a password is listed, and operations in it require the password', async (t) => {
   const { as, rule } = await newTree(t)
   await fill(as(), { '/a/closed/x': 'abc', '/a/closed/d/y': 'abc' })
   await rule('/a/closed', { password: 'sesame', passwordSub: true })
@@ -182,7 +182,7 @@ void t.test('a folder with a password is shown, and entered with it alone', asyn
   await ada.remove(p('/a'), key)
 })
 
-void t.test('a folder for named users is not shown to others, nor taken away by them', async (t) => {
+void t.test('a folder with read_users is hidden from other users, who cannot remove, move or replace it', async (t) => {
   const { as, rule } = await newTree(t)
   await fill(as(), { '/a/theirs/x': 'abc' })
   await rule('/a/theirs', { readUsers: [2], readUsersSub: true })
@@ -192,10 +192,10 @@ void t.test('a folder for named users is not shown to others, nor taken away by 
   await t.rejects(as().remove(p('/a')), { code: 'hidden' })
   await t.rejects(as().move(p('/a'), p('/b'), keep), { code: 'hidden' })
   await fill(as(), { '/c/x': 'new' })
-  await t.rejects(as().move(p('/c'), p('/a'), overwrite), { code: 'hidden' }, 'nor by putting something in its place')
+  await t.rejects(as().move(p('/c'), p('/a'), overwrite), { code: 'hidden' }, 'replacing a folder that contains it')
 })
 
-void t.test('missing folders are made only where their maker may', async (t) => {
+void t.test('a write creates missing parent folders only if the user may write to each', async (t) => {
   const { as, rule } = await newTree(t)
   await fill(as(), { '/a': null })
   await rule('/a', { writeUsers: [2] })
@@ -205,7 +205,7 @@ void t.test('missing folders are made only where their maker may', async (t) => 
   t.same(await names(as(), '/a'), [])
 })
 
-void t.test('names of new things are checked, names that are there are not', async (t) => {
+void t.test('names of new entries are validated, and existing entries with invalid names remain usable', async (t) => {
   const { as, drivers } = await newTree(t)
   await drivers.get('/')?.write?.('/odd\tname' as Path, sourceOf('abc'))
   const ada = as()
@@ -229,7 +229,7 @@ void t.test('names of new things are checked, names that are there are not', asy
   }
 })
 
-void t.test('of two who create only if new, one wins', async (t) => {
+void t.test('of several concurrent createOnly writes, one succeeds', async (t) => {
   const { as } = await newTree(t, { '/': { over: bare } })
   const writers = Array.from({ length: 5 }, (_, index) => {
     const { source, body } = openBody()
@@ -244,7 +244,7 @@ void t.test('of two who create only if new, one wins', async (t) => {
   await as().write(p('/x'), sourceOf('free again'))
 })
 
-void t.test('conditions are asked before the body and again when it has arrived', async (t) => {
+void t.test('preconditions are checked before the body is read and again before publishing', async (t) => {
   const { as } = await newTree(t)
   const ada = as()
   const { entry } = await ada.write(p('/x'), sourceOf('one'))
@@ -277,7 +277,7 @@ void t.test('conditions are asked before the body and again when it has arrived'
   }
 })
 
-void t.test('a removal asks its conditions of what stands there when its turn comes', async (t) => {
+void t.test('a removal checks its preconditions after it has acquired the path lock', async (t) => {
   const { as, dependencies } = await newTree(t)
   const ada = as()
   const { entry } = await ada.write(p('/x'), sourceOf('one'))
@@ -290,7 +290,7 @@ void t.test('a removal asks its conditions of what stands there when its turn co
   await t.rejects(removing, { code: 'precondition_failed' })
 })
 
-void t.test('every change is stopped by a lock whose token is missing', async (t) => {
+void t.test('every change is rejected if the token of a lock is missing', async (t) => {
   const { as } = await newTree(t)
   const ada = as()
   await fill(ada, { '/d/x': 'abc', '/y': 'abc' })
@@ -318,10 +318,10 @@ void t.test('every change is stopped by a lock whose token is missing', async (t
     )
     await call({ lockTokens })
   }
-  t.same(await ada.locks(p('/')), [], 'the locks went with the folder')
+  t.same(await ada.locks(p('/')), [], 'the locks are deleted with the folder')
 })
 
-void t.test('a file that is locked gets no second name, by which the lock would keep nobody out', async (t) => {
+void t.test('a hard link to a locked file requires the lock token', async (t) => {
   const inner = new MemoryDriver(0)
   const hardLink: Driver['hardLink'] = async (from, to) => {
     await inner.copy(from, to)
@@ -336,7 +336,7 @@ void t.test('a file that is locked gets no second name, by which the lock would 
   t.same(await names(as(), '/'), ['x', 'y'])
 })
 
-void t.test('a lock on a name that is free makes an empty file, and never empties one', async (t) => {
+void t.test('a lock on a missing path creates an empty file, without truncating a concurrent one', async (t) => {
   const { as, drivers } = await newTree(t)
   const ada = as()
   t.match(await ada.lock(p('/x'), lockAsk), { created: true, lock: { path: '/x' } })
@@ -352,7 +352,7 @@ void t.test('a lock on a name that is free makes an empty file, and never emptie
   t.equal(await text(ada.read(p('/y'))), 'came first')
 })
 
-void t.test('a lock whose file cannot be made does not stay, though the backend fails meanwhile', async (t) => {
+void t.test('a lock whose file cannot be created is released, even if the backend fails meanwhile', async (t) => {
   const memory = new MemoryDriver(0, false)
   let fails = false
   const failing = altered(memory, {
@@ -370,7 +370,7 @@ void t.test('a lock whose file cannot be made does not stay, though the backend 
   t.same(dependencies.locks.list(), [])
 })
 
-void t.test('a lock is seen without what lies above the own root', async (t) => {
+void t.test("the path of a lock is relative to the user's base folder", async (t) => {
   const { as } = await newTree(t)
   await fill(as(), { '/home/ada/x': 'abc' })
   const ada = as({ base: '/home/ada', userId: 2 })
@@ -409,14 +409,14 @@ for (const [how, mounted, from, to] of kinds) {
     await ada.write(at(to, '/extraneous'), sourceOf('old'))
     await ada.setProperties(at(to, '/extraneous'), [{ set: property }])
     t.match(await ada.copy(at(from), at(to), overwrite), { created: false })
-    t.same(await names(ada, to), ['d', 'x'], 'what was in the way is gone')
+    t.same(await names(ada, to), ['d', 'x'], 'extraneous files of the target are removed')
     t.same(await ada.properties(at(to, '/extraneous')), [])
 
     await ada.write(at(to, '/x'), sourceOf('theirs'))
     await ada.write(at(to, '/more'), sourceOf('more'))
     await ada.remove(at(to, '/d'))
     await ada.copy(at(from), at(to), { overwrite: false, merge: true })
-    t.equal(await text(ada.read(at(to, '/x'))), 'theirs', 'a merge leaves files alone')
+    t.equal(await text(ada.read(at(to, '/x'))), 'theirs', 'a merge without overwrite keeps existing files')
     t.same(await names(ada, to), ['d', 'more', 'x'])
 
     const ruled = await rule(from, { readme: 'read me' })
@@ -429,14 +429,14 @@ for (const [how, mounted, from, to] of kinds) {
     t.match(await ada.properties(at(to, '/x')), [property], 'properties are moved')
     t.same(await ada.properties(at(from, '/x')), [])
     await t.rejects(ada.stat(at(from)), { code: 'not_found' })
-    t.equal(dependencies.rules.list().find(({ id }) => id === ruled.id)?.path, to, 'rules follow')
+    t.equal(dependencies.rules.list().find(({ id }) => id === ruled.id)?.path, to, 'rules follow a move')
     t.same(await store.intents.all(), [])
 
     await ada.remove(at(to, '/x'))
-    t.same(await ada.properties(at(to, '/x')), [], 'and go with it')
+    t.same(await ada.properties(at(to, '/x')), [], 'properties are deleted with their file')
   })
 
-  void t.test(`a file takes the place of a folder and a folder that of a file, ${how}`, async (t) => {
+  void t.test(`a file replaces a folder and a folder replaces a file, ${how}`, async (t) => {
     const { as, store, drivers } = await newTree(t, mounted)
     const ada = as()
     for (const move of [true, false]) {
@@ -456,13 +456,13 @@ for (const [how, mounted, from, to] of kinds) {
         t.same(
           page.map(({ name }) => name),
           [],
-          'no litter',
+          'no temporary files are left',
         )
     }
   })
 }
 
-void t.test('a folder never goes into itself, nor what is in it into its place', async (t) => {
+void t.test('a folder cannot be moved or copied into itself, nor replaced by one of its members', async (t) => {
   const { as } = await newTree(t)
   const ada = as()
   await fill(ada, { '/a/b/x': 'abc' })
@@ -477,7 +477,7 @@ void t.test('a folder never goes into itself, nor what is in it into its place',
   t.same(await contents(ada), { '/a': null, '/a/b': null, '/a/b/x': 'abc' })
 })
 
-void t.test('mount points stay where they are', async (t) => {
+void t.test('mount points cannot be removed, moved or replaced', async (t) => {
   const { as } = await newTree(t, { '/': {}, '/m/one': {} })
   const ada = as()
   await fill(ada, { '/x': 'abc', '/d/y': 'abc' })
@@ -495,7 +495,7 @@ void t.test('mount points stay where they are', async (t) => {
   t.same(await names(ada, '/m'), ['one'])
 })
 
-void t.test('a folder that is there because something is mounted below it takes other things, too', async (t) => {
+void t.test('entries can be created in a folder that exists only because a storage is mounted below it', async (t) => {
   const changes: Record<string, (ada: VirtualFs) => Promise<unknown>> = {
     mkdir: (ada) => ada.mkdir(p('/m/n/new')),
     'mkdir with parents': (ada) => ada.mkdir(p('/m/n/new/below'), { parents: true }),
@@ -526,7 +526,7 @@ void t.test('a folder that is there because something is mounted below it takes 
   }
 })
 
-void t.test('below a file is nothing, and a file is no folder', async (t) => {
+void t.test('listing a file fails with not_dir, and paths below a file are not_found', async (t) => {
   const { as } = await newTree(t, { '/': {}, '/disk': { driverOf: () => openLocal(t.testdir()) } })
   for (const file of ['/x', '/disk/x']) {
     await fill(as(), { [file]: 'abc' })
@@ -540,7 +540,7 @@ void t.test('below a file is nothing, and a file is no folder', async (t) => {
   }
 })
 
-void t.test('a broken storage hides none of the others', async (t) => {
+void t.test('a broken storage does not affect the other storages', async (t) => {
   const down = async () => {
     throw new GatewayError('unavailable')
   }
@@ -557,7 +557,7 @@ void t.test('a broken storage hides none of the others', async (t) => {
   }
 })
 
-void t.test('a listing that breaks off is an error, whatever is mounted below', async (t) => {
+void t.test('a listing that fails halfway rejects, even if a storage is mounted below the folder', async (t) => {
   const inner = new MemoryDriver(0)
   const list: Driver['list'] = async function* (path) {
     yield* inner.list(path)
@@ -568,7 +568,7 @@ void t.test('a listing that breaks off is an error, whatever is mounted below', 
   await t.rejects(pagesOf(as(), '/'), { code: 'unavailable' })
 })
 
-void t.test('a rename among mounts that take turns stays in its storage', async (t) => {
+void t.test('a rename on a load-balanced mount changes only one of its storages', async (t) => {
   const { as, mounts, drivers } = await newTree(t, { '/a.balance1': {}, '/a.balance2': {} })
   for (const driver of drivers.values()) await driver.write?.(p('/x'), sourceOf('abc'))
   await as().move(p('/a/x'), p('/a/y'), keep)
@@ -656,7 +656,7 @@ void t.test('no driver receives what only the tree evaluates: passwords, lock to
   t.ok(seen.size > 12, [...seen.keys()].join(' '))
 })
 
-void t.test('of mounts that take turns, every operation uses one from its first step to its last', async (t) => {
+void t.test('an operation on a load-balanced mount uses one storage for all of its steps', async (t) => {
   const used: string[] = []
   const noting = (name: string): MountAsk => {
     const inner = new MemoryDriver(0)
@@ -704,7 +704,7 @@ void t.test('of mounts that take turns, every operation uses one from its first 
   }
 })
 
-void t.test('whoever loses authority loses it in the middle of what they do', async (t) => {
+void t.test('operations that are running when the authority of their principal ends are aborted', async (t) => {
   const { as } = await newTree(t)
   await fill(as(), { '/x': 'x'.repeat(3_000_000) })
   const authority = new AbortController()
@@ -728,7 +728,7 @@ void t.test('whoever loses authority loses it in the middle of what they do', as
   t.same(await names(as(), '/'), ['x'])
 })
 
-void t.test('a long-lived signal is let go by everything that ended', async (t) => {
+void t.test('operations that have ended leave no listeners on long-lived signals', async (t) => {
   const { as } = await newTree(t, { '/': { over: { open: undefined } } })
   const authority = new AbortController()
   const session = new AbortController()
@@ -755,7 +755,7 @@ void t.test('a long-lived signal is let go by everything that ended', async (t) 
   t.equal(getEventListeners(session.signal, 'abort').length, 0)
 })
 
-void t.test('an upload that failed at its last step leaves its name free for the next', async (t) => {
+void t.test('an upload that fails while publishing releases its path lock', async (t) => {
   const inner = new MemoryDriver(0)
   let fails = true
   const write: MemoryDriver['write'] = async (path, source, options) => {
@@ -770,10 +770,10 @@ void t.test('an upload that failed at its last step leaves its name free for the
   await t.rejects(async () => file.commit?.(), { code: 'no_space' })
   await file.close()
   fails = false
-  t.match(await as().write(p('/x'), sourceOf('abc')), {}, 'a name that is still reserved is `busy`')
+  t.match(await as().write(p('/x'), sourceOf('abc')), {}, 'a path that is still locked would be `busy`')
 })
 
-void t.test('a backend that gave up while its upload waited for the name does not keep the name', async (t) => {
+void t.test('an upload whose backend times out while it waits for the path lock does not hold the lock', async (t) => {
   const inner = new MemoryDriver(0)
   const write = async (path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> => {
     if (options.createOnly !== true) return inner.write(path, source, options)
@@ -786,7 +786,7 @@ void t.test('a backend that gave up while its upload waited for the name does no
   await t.rejects(as().write(p('/x'), sourceOf('abc'), { createOnly: true }), { code: 'timeout' })
   release()
   await turn()
-  t.match(await as().write(p('/x'), sourceOf('abc')), {}, 'a name that is still reserved is `busy`')
+  t.match(await as().write(p('/x'), sourceOf('abc')), {}, 'a path that is still locked would be `busy`')
 })
 
 /** A storage over memory whose method fails for some paths. */
@@ -808,7 +808,7 @@ function flaky(
   }
 }
 
-void t.test('what of a tree could not be copied, moved or removed is told, and the rest is done', async (t) => {
+void t.test('a failed member of a tree is reported, and the other members are moved or removed', async (t) => {
   let broken = true
   const fails = (path: string) => broken && path.endsWith('bad')
   const { as } = await newTree(t, { '/a': flaky('remove', fails), '/b': flaky('write', fails) })
@@ -823,16 +823,16 @@ void t.test('what of a tree could not be copied, moved or removed is told, and t
   t.match(await ada.properties(p('/b/d/good')), [property])
   t.match(await ada.properties(p('/b/d/e/x')), [property])
   t.same(await ada.properties(p('/a/d/good')), [])
-  t.match(await ada.properties(p('/a/d/bad')), [property], 'what stayed keeps its properties')
+  t.match(await ada.properties(p('/a/d/bad')), [property], 'the member that failed keeps its properties')
   await t.rejects(ada.remove(p('/a/f')), failed('/a/f/bad'))
   t.same(await contents(ada, p('/a/f')), { '/a/f/bad': 'bad' })
-  t.same(await ada.properties(p('/a/f/good')), [], 'what went took them along')
+  t.same(await ada.properties(p('/a/f/good')), [], 'the properties of the removed member are deleted')
   broken = false
   await ada.remove(p('/a/f'))
   t.same(await names(ada, '/a'), ['d'])
 })
 
-void t.test('what was in the place of a copy that failed comes back', async (t) => {
+void t.test('a failed copy restores the folder that it would have replaced', async (t) => {
   const inner = new MemoryDriver(0)
   let fails = false
   const write: MemoryDriver['write'] = async (...args) => {
@@ -849,7 +849,7 @@ void t.test('what was in the place of a copy that failed comes back', async (t) 
   t.same(await store.intents.all(), [])
 })
 
-void t.test('a source that changed while it was copied is not published, and not removed', async (t) => {
+void t.test('a move whose source changes meanwhile is busy, and neither publishes nor removes', async (t) => {
   const inner = new MemoryDriver(0)
   const read: MemoryDriver['read'] = async (path, ...rest) => {
     const stream = await inner.read(path, ...rest)
@@ -864,7 +864,7 @@ void t.test('a source that changed while it was copied is not published, and not
 })
 
 void t.test(
-  'a source that somebody else changed at the backend is not removed, whatever a kept listing says',
+  'a move does not remove a source that changed at the backend, even if a cached listing shows the old state',
   async (t) => {
     const inner = new MemoryDriver(0)
     const read: MemoryDriver['read'] = async (path, ...rest) => {
@@ -872,7 +872,7 @@ void t.test(
       await inner.write(path, sourceOf('changed meanwhile'))
       return stream
     }
-    // As most backends, it cannot tell whether a folder still stands: listings are kept for their time.
+    // Like most backends, it has no revisions of folders: listings are cached until they expire.
     const driver = altered(inner, { ...bare, read, revision: undefined })
     const { as } = await newTree(t, { '/a': { driverOf: async () => driver, cacheExpiration: 30 }, '/b': {} })
     await fill(as(), { '/a/d/x': 'abc' })
@@ -882,7 +882,7 @@ void t.test(
   },
 )
 
-void t.test('a copy that is not what was read is refused, and the source stays', async (t) => {
+void t.test('a move whose copy has another size than its source fails, and the source remains', async (t) => {
   const inner = new MemoryDriver(0)
   const write: MemoryDriver['write'] = async (...args) => ({ ...(await inner.write(...args)), size: 1 })
   const { as } = await newTree(t, { '/a': {}, '/b': { driverOf: async () => altered(inner, { ...bare, write }) } })
@@ -891,7 +891,7 @@ void t.test('a copy that is not what was read is refused, and the source stays',
   t.equal(await text(as().read(p('/a/x'))), 'abc')
 })
 
-void t.test('a move that the backend did though it said it failed is followed', async (t) => {
+void t.test('properties follow a move that the backend completed although it reported an error', async (t) => {
   const inner = new MemoryDriver(0)
   const move: MemoryDriver['move'] = async (...args) => {
     await inner.move(...args)
@@ -906,7 +906,7 @@ void t.test('a move that the backend did though it said it failed is followed', 
   t.same(await store.intents.all(), [])
 })
 
-void t.test('times that the target remembers survive a move from another storage', async (t) => {
+void t.test('a move to a storage that cannot store times keeps the modification time', async (t) => {
   const modified = new Date(1_600_000_000_000)
   const inner = new MemoryDriver(0)
   const write = (path: Path, source: Source, { modified: _modified, ...options }: WriteOptions = {}): Promise<Entry> =>
@@ -918,7 +918,7 @@ void t.test('times that the target remembers survive a move from another storage
   t.same((await as().stat(p('/b/x'))).modified, modified)
 })
 
-void t.test('a link leads to nothing that its maker could not read', async (t) => {
+void t.test('a symlink to a target that its creator may not read is rejected', async (t) => {
   const links: string[] = []
   const inner = altered(new MemoryDriver(0), {
     symlink: async (_path, target) => {
@@ -935,14 +935,18 @@ void t.test('a link leads to nothing that its maker could not read', async (t) =
     if (target.startsWith('/')) await link
     else await t.rejects(link, { code: target.includes('closed') ? 'password_required' : 'denied' }, target)
   }
-  t.same(links, ['/home/ada/bob/x', '/home/ada/x'], 'an absolute one starts at the own root, and stays below it')
+  t.same(
+    links,
+    ['/home/ada/bob/x', '/home/ada/x'],
+    "an absolute target is relative to the user's base folder, and cannot leave it",
+  )
   await ada.symlink(p('/d/link'), '../d/x')
   t.equal(links.at(-1), '../d/x')
-  t.equal(await ada.readSymlink(p('/d/link')), '/x', 'and is told as it was said')
+  t.equal(await ada.readSymlink(p('/d/link')), '/x', "it is read relative to the user's base folder")
   await t.rejects(as({ base: '/m/home/bob' }).readSymlink(p('/link')), { code: 'denied' })
 })
 
-void t.test('nor does a link in a folder that is moved or copied elsewhere', async (t) => {
+void t.test('moving or copying a folder is denied if a symlink in it would leave the base folder', async (t) => {
   const folder = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-links-'))
   t.teardown(() => rm(folder, { recursive: true }))
   const { as } = await newTree(t, { '/': { driverOf: () => openLocal(folder) } })
@@ -953,12 +957,12 @@ void t.test('nor does a link in a folder that is moved or copied elsewhere', asy
   await t.rejects(ada.move(p('/d/e'), p('/e'), keep), { code: 'denied' })
   await t.rejects(ada.copy(p('/d/e'), p('/copied'), keep), { code: 'denied' })
   t.notOk('/copied/f/link' in (await contents(ada, p('/copied'))))
-  t.equal(await text(ada.read(p('/d/e/f/link'))), 'mine', 'it stays where it was')
+  t.equal(await text(ada.read(p('/d/e/f/link'))), 'mine', 'the symlink is not moved')
   await ada.move(p('/d'), p('/renamed'), keep)
-  t.equal(await text(ada.read(p('/renamed/e/f/link'))), 'mine', 'in a folder with another name it leads where it led')
+  t.equal(await text(ada.read(p('/renamed/e/f/link'))), 'mine', 'its target is unchanged after a rename of its folder')
 })
 
-void t.test('the attributes of a link itself are judged and locked by its own path', async (t) => {
+void t.test('changing the attributes of a symlink itself is authorized and locked by its own path', async (t) => {
   const folder = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-links-'))
   t.teardown(() => rm(folder, { recursive: true }))
   const { as, rule } = await newTree(t, { '/': { driverOf: () => openLocal(folder) } })
@@ -981,7 +985,7 @@ void t.test('the attributes of a link itself are judged and locked by its own pa
   await t.rejects(set('/open/link'), { code: 'locked' })
 })
 
-void t.test('a backend that cannot set the time of a link says so', async (t) => {
+void t.test('setting the time of a symlink on a backend that cannot do so is unsupported', async (t) => {
   const folder = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-links-'))
   t.teardown(() => rm(folder, { recursive: true }))
   const driverOf = async () => altered(await openLocal(folder), { setSymlinkTime: undefined })
@@ -989,10 +993,10 @@ void t.test('a backend that cannot set the time of a link says so', async (t) =>
   await fill(as(), { '/x': 'abc' })
   await as().symlink(p('/link'), 'x')
   await t.rejects(as().setOwnAttributes(p('/link'), { modified: new Date(0) }), { code: 'unsupported' })
-  t.not((await as().stat(p('/x'))).modified.getTime(), 0, 'its target is as it was')
+  t.not((await as().stat(p('/x'))).modified.getTime(), 0, 'its target is unchanged')
 })
 
-void t.test('a backend that tells both at once is asked once where a path leads and what stands there', async (t) => {
+void t.test('a driver with look() is called once for the real path and the entry of a path', async (t) => {
   const folder = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-looks-'))
   t.teardown(() => rm(folder, { recursive: true }))
   const asked: string[] = []
@@ -1024,19 +1028,23 @@ void t.test('a backend that tells both at once is asked once where a path leads 
     return file.old
   }
   t.equal(await written('/d/x', 1), undefined)
-  t.same(asked, ['look /d/x', 'look /d/x'], 'when it is opened, and before it takes its name')
-  t.match(await written('/d/x', 20), { kind: 'file', size: 1 }, 'what stood there is told')
+  t.same(asked, ['look /d/x', 'look /d/x'], 'at the opening and before publishing')
+  t.match(await written('/d/x', 20), { kind: 'file', size: 1 }, 'the replaced entry is returned')
   asked.length = 0
   await as().write(p('/d/x'), sourceOf('300'))
   t.same(asked, ['look /d/x', 'look /d/x'])
   await as().symlink(p('/d/link'), 'x')
-  t.match(await written('/d/link', 4), { size: 3 }, 'through a link, what it leads to')
+  t.match(await written('/d/link', 4), { size: 3 }, 'through a symlink, the entry of its target')
   t.equal(await text(as().read(p('/d/x'))), '4')
   await as().symlink(p('/d/nowhere'), 'missing')
-  await t.rejects(as().open(p('/d/nowhere'), 'replace'), { code: 'denied' }, 'nothing is made behind a link')
+  await t.rejects(
+    as().open(p('/d/nowhere'), 'replace'),
+    { code: 'denied' },
+    'a missing target of a symlink is not created',
+  )
 })
 
-void t.test('a listing asks once for the spelling of its path, whole or in pages', async (t) => {
+void t.test('a listing resolves the spelling of its path once, whole or in pages', async (t) => {
   const asked: string[] = []
   const memory = new MemoryDriver(0, false)
   const counted = altered(memory, {
@@ -1055,7 +1063,7 @@ void t.test('a listing asks once for the spelling of its path, whole or in pages
   t.equal(asked.filter((path) => path === '/Folder/sub').length, 1, 'whole')
 })
 
-void t.test('what was kept of a removed file does not come back with its name', async (t) => {
+void t.test('properties and locks of a removed file do not reappear with a new file of that name', async (t) => {
   const { as, dependencies } = await newTree(t)
   const ada = as()
   await fill(ada, { '/d/x': 'abc' })

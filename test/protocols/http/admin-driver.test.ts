@@ -12,7 +12,7 @@ const type = (details: Partial<AnyDriverType>): AnyDriverType => ({
 })
 const commonNames = (details: Partial<AnyDriverType>) => driverTemplate(type(details)).common.map(({ name }) => name)
 
-void t.test('the common fields depend on what the driver can', async (t) => {
+void t.test('the common fields depend on the capabilities of the driver', async (t) => {
   t.strictSame(commonNames({ facts: { directUrls: 'preferred' } }), [
     'mount_path',
     'order',
@@ -65,7 +65,7 @@ void t.test('the common fields depend on what the driver can', async (t) => {
   t.match(field('cache_expiration'), { type: 'number', default: '30', required: true })
 })
 
-void t.test("a driver's own fields come from its table; the default of its root is the default root", async (t) => {
+void t.test("a driver's own fields are those of its options; default_root is that of root_folder_path", async (t) => {
   const fields: AnyDriverType['fields'] = {
     root_folder_path: { type: 'string', default: '/', required: true },
     version: { type: 'select', options: ['v1', 'v2'], default: 'v1', help: 'which one' },
@@ -101,7 +101,7 @@ void t.test("a driver's own fields come from its table; the default of its root 
   t.equal(config.default_root, '')
 })
 
-void t.test('the drivers have the flags that clients know them by', async (t) => {
+void t.test('each driver has the flags that existing clients expect', async (t) => {
   const common = { only_local: false, no_upload: false, only_indices: false, local_sort: true }
   const flags = { ...common, only_proxy: false, no_cache: false, need_ms: false, alert: '', prefer_proxy: false }
   const expected: Readonly<Record<string, object>> = {
@@ -128,7 +128,7 @@ void t.test('the drivers have the flags that clients know them by', async (t) =>
   }
 })
 
-void t.test('drivers are told by name, alone or all at once', async (t) => {
+void t.test('drivers are listed by name, and shown one by one or all together', async (t) => {
   const admin = await serve(t)
   t.strictSame((await admin.get('/api/admin/driver/names')).data, ['Broken', 'Local'])
   const { data } = await admin.get('/api/admin/driver/list')

@@ -3,7 +3,7 @@ import { asPath } from '../../../src/contract/path.js'
 import { principal } from '../../accounts/principals.js'
 import { serve } from './served.js'
 
-void t.test('an admin lists the locks that stand and breaks one, which opens the way', async (t) => {
+void t.test('an admin lists the locks and breaks one, after which the file can be changed', async (t) => {
   const served = await serve(t)
   const ada = await served.as('ada', ['write'])
   await served.put('/a.txt', 'old')

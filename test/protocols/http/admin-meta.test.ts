@@ -8,7 +8,7 @@ void t.test('folder rules', async (t) => {
   const create = (meta: object) => admin.post('/api/admin/meta/create', meta)
   t.strictSame((await admin.get('/api/admin/meta/list')).data, { content: [], total: 0 })
 
-  await t.test('are made with a clean path, one for each folder', async (t) => {
+  await t.test('are created with a normalized path, at most one per folder', async (t) => {
     t.strictSame(await create({ id: 0, path: 'a//b/', password: 'secret', p_sub: true, read_users: null }), done)
     t.strictSame(await create({ path: '/c', read_users: [2, '3'], header: 'hello', header_sub: true }), done)
     const { data } = await admin.get('/api/admin/meta/list')
@@ -42,7 +42,7 @@ void t.test('folder rules', async (t) => {
     t.match(await create({ path: '/d', read_users: ['ann'] }), { code: 400 })
   })
 
-  await t.test('hide what their lines match; a faulty line is refused by its name', async (t) => {
+  await t.test('hide names that a line matches; an error names the invalid line', async (t) => {
     const hide = '^secret$\r\n\r\n   \n(?=look).*around\r'
     t.strictSame(await create({ path: '/hide', hide, h_sub: true }), done)
     const ann = await admin.as('ann', ['write'])
@@ -53,7 +53,7 @@ void t.test('folder rules', async (t) => {
     t.match(await admin.get('/api/admin/meta/list'), { data: { total: 3 } })
   })
 
-  await t.test('are replaced as a whole, and go', async (t) => {
+  await t.test('are replaced as a whole and deleted', async (t) => {
     const { data } = await admin.get('/api/admin/meta/list')
     const id = (data as { content: { id: number }[] }).content[0]?.id
     t.strictSame(await admin.post('/api/admin/meta/update', { id, path: '/a', write: true }), done)
@@ -72,7 +72,7 @@ void t.test('folder rules', async (t) => {
   })
 })
 
-void t.test('patterns that cost too much are refused, and the refusal says why', async (t) => {
+void t.test('patterns that are too expensive are rejected with the reason', async (t) => {
   const admin = await serve(t)
   const refused = async (hide: string, message: RegExp) => {
     const before = process.cpuUsage()

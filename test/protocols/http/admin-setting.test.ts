@@ -19,7 +19,7 @@ void t.test('settings', async (t) => {
   const list = async (query = '') => (await admin.get(`/api/admin/setting/list${query}`)).data as Row[]
   const save = (rows: unknown) => admin.post('/api/admin/setting/save', rows)
 
-  await t.test('are listed whole or by group, with private ones, in the order of display', async (t) => {
+  await t.test('are listed all or by group, including private ones, in the order of display', async (t) => {
     const all = await list()
     t.ok(all.length > 100)
     t.match(all[0], { key: 'version', type: 'string', group: 1, flag: 2, index: 0 })
@@ -35,7 +35,7 @@ void t.test('settings', async (t) => {
     t.match(await admin.get('/api/admin/setting/list?groups=1,x'), { code: 400 })
   })
 
-  await t.test('are asked for one by one', async (t) => {
+  await t.test('are returned by key', async (t) => {
     t.match(await admin.get('/api/admin/setting/get?key=site_title&keys=x'), { data: { key: 'site_title' } })
     t.match(await admin.get('/api/admin/setting/get?keys=sign_all,site_title'), {
       data: [{ key: 'sign_all' }, { key: 'site_title' }],
@@ -49,7 +49,7 @@ void t.test('settings', async (t) => {
     }
   })
 
-  await t.test('take a new value and nothing else, all of them or none', async (t) => {
+  await t.test('are saved all or none, and only their values change', async (t) => {
     const before = (await list()).find(({ key }) => key === 'link_expiration')
     t.strictSame(await save([{ ...before, value: '12', flag: 0, group: 3, type: 'string', options: 'x' }]), done)
     t.strictSame(
@@ -81,7 +81,7 @@ void t.test('settings', async (t) => {
     t.match(await save([{ value: 'x' }]), { code: 400 })
   })
 
-  await t.test('of an unknown key are kept as deprecated, and only those can be deleted', async (t) => {
+  await t.test('of an unknown key are stored as deprecated, and only those can be deleted', async (t) => {
     t.match(await save([{ key: 'gone', value: '1', flag: 0 }]), done)
     t.match(await admin.get('/api/admin/setting/get?key=gone'), { data: { flag: 3, value: '1' } })
     t.notOk('gone' in ((await admin.get('/api/public/settings')).data as object))
@@ -97,7 +97,7 @@ void t.test('settings', async (t) => {
     })
   })
 
-  await t.test('show what they were at first, changing nothing', async (t) => {
+  await t.test('show their defaults without changing', async (t) => {
     const { data } = await admin.post('/api/admin/setting/default?group=1')
     const rows = data as Row[]
     t.ok(rows.every(({ group }) => group === 1))
@@ -108,7 +108,7 @@ void t.test('settings', async (t) => {
     t.match(await admin.get('/api/admin/setting/get?key=default_page_size'), { data: { value: '50' } })
   })
 
-  await t.test('a new token ends the old one', async (t) => {
+  await t.test('a new permanent token invalidates the old one', async (t) => {
     const { data: first } = await admin.post('/api/admin/setting/reset_token')
     const machine = new Served(admin.url, admin.gateway, first as string)
     t.match(await machine.get('/api/me'), { data: { username: 'admin' } })
@@ -118,10 +118,14 @@ void t.test('settings', async (t) => {
       t.match(await save([{ key: 'token', value }]), { code: 400, message: /^setting \[token\] must be at least 32 / })
     }
     t.match(await save([{ key: 'token', value: '' }]), done)
-    t.match(await new Served(admin.url, admin.gateway).get('/api/me'), { code: 401 }, 'an empty token is nobody')
+    t.match(
+      await new Served(admin.url, admin.gateway).get('/api/me'),
+      { code: 401 },
+      'an empty token authenticates nobody',
+    )
   })
 
-  await t.test('are nobody else’s', async (t) => {
+  await t.test('are for admins only', async (t) => {
     const ann = await admin.as('ann', ['write'])
     for (const path of ['list', 'get?key=site_title']) {
       t.match(await ann.get(`/api/admin/setting/${path}`), { code: 403, data: null })
@@ -132,7 +136,7 @@ void t.test('settings', async (t) => {
   })
 })
 
-void t.test('patterns and texts that would cost other requests much are refused', async (t) => {
+void t.test('patterns and texts that would slow other requests are rejected', async (t) => {
   const admin = await serve(t)
   const save = (key: string, value: string) => admin.post('/api/admin/setting/save', [{ key, value }])
   const costly = { code: 500, message: /failed to execute hook on privacy_regs: .* is illegal: / }
@@ -146,10 +150,10 @@ void t.test('patterns and texts that would cost other requests much are refused'
   const copy = { src_dir: '/', dst_dir: '/', names: [name] }
   t.match(await admin.post('/api/fs/copy', copy), { code: 403, message: `file [${name}] exists` })
   const { user, system } = process.cpuUsage(before)
-  t.ok(user + system < 500_000, 'a pattern that backtracks takes no time')
+  t.ok(user + system < 500_000, 'a backtracking pattern is fast')
 })
 
-void t.test('stored patterns that cost too much mask everything, and are logged', async (t) => {
+void t.test('stored privacy patterns that are too expensive mask every text and are logged', async (t) => {
   const settings = { get: () => 'a*'.repeat(10_000), guard: () => () => undefined } as unknown as Settings
   const logged: object[] = []
   const masks = new PrivacyMasks(settings, { error: (what: object) => void logged.push(what) } as unknown as Log)

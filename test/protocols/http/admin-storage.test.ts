@@ -22,7 +22,7 @@ async function storageAt(admin: Served, path: string): Promise<StorageObject> {
 
 const done = { code: 200, message: 'success', data: null }
 
-void t.test('storages are made, listed and shown', async (t) => {
+void t.test('storages are created, listed and shown', async (t) => {
   const admin = await serve(t)
   const create = (storage: object) => admin.post('/api/admin/storage/create', storage)
 
@@ -98,7 +98,7 @@ void t.test('storages are made, listed and shown', async (t) => {
   })
 })
 
-void t.test('a storage that does not start is kept, says why, and hinders nobody', async (t) => {
+void t.test('a storage that fails to start is stored with the reason as its status', async (t) => {
   const admin = await serve(t)
   const answer = await admin.post('/api/admin/storage/create', {
     mount_path: '/broken',
@@ -135,13 +135,13 @@ void t.test('a storage that does not start is kept, says why, and hinders nobody
   t.match(
     cut,
     { message: /JSON text of an object: Bad control character .* 14\b/ },
-    'where the text is no JSON is told',
+    'the error has the position of the JSON error',
   )
   t.strictSame(await admin.post(`/api/admin/storage/delete?id=${id}`), done)
   t.strictSame(await admin.names('/'), [])
 })
 
-void t.test('an update replaces the configuration and starts the storage anew', async (t) => {
+void t.test('an update replaces the configuration and restarts the storage', async (t) => {
   const admin = await serve(t)
   await admin.post('/api/admin/storage/create', { mount_path: '/a', driver: 'Local', remark: 'first', order: 3 })
   const { id } = await storageAt(admin, '/a')
@@ -150,7 +150,7 @@ void t.test('an update replaces the configuration and starts the storage anew', 
   t.strictSame(await update({ mount_path: '/b' }), done)
   t.match(await storageAt(admin, '/b'), { id, remark: '', order: 0, status: 'work' })
   t.strictSame(await admin.names('/'), ['b'])
-  t.strictSame(await admin.names('/b'), [], 'memory is new after a start')
+  t.strictSame(await admin.names('/b'), [], 'the memory driver is empty after a restart')
   t.match(await update({ mount_path: '/' }), { code: 500, message: 'a storage with this mount_path exists already' })
   t.match(await update({ mount_path: '/b', driver: 'Broken' }), { code: 500, message: 'driver cannot be changed' })
   t.match(await admin.post('/api/admin/storage/update', { id: 999, mount_path: '/c', driver: 'Local' }), {
@@ -160,10 +160,10 @@ void t.test('an update replaces the configuration and starts the storage anew', 
 
   t.strictSame(await update({ mount_path: '/b', disabled: true }), done)
   t.match(await storageAt(admin, '/b'), { status: 'disabled', disabled: true })
-  t.strictSame(await admin.names('/'), [], 'it is not served any longer')
+  t.strictSame(await admin.names('/'), [], 'a disabled storage is not listed')
 })
 
-void t.test('storages are switched off and on', async (t) => {
+void t.test('storages are disabled and enabled', async (t) => {
   const admin = await serve(t)
   const { data } = await admin.post('/api/admin/storage/create', {
     mount_path: '/off',
@@ -193,7 +193,7 @@ void t.test('storages are switched off and on', async (t) => {
   t.match(await post('enable', (brokenOne as { id: number }).id), { code: 500, message: /^failed init storage: / })
 })
 
-void t.test('deleting a storage takes what was kept beside its files along', async (t) => {
+void t.test('deleting a storage deletes its properties and driver state', async (t) => {
   const admin = await serve(t)
   await admin.post('/api/admin/storage/create', { mount_path: '/a', driver: 'Local' })
   await admin.put('/a/file', 'x')
@@ -210,7 +210,7 @@ void t.test('deleting a storage takes what was kept beside its files along', asy
   t.match(await admin.put('/a/file', 'at the root now'), { code: 200 })
 })
 
-void t.test('several storages at .balance paths take turns at one visible path', async (t) => {
+void t.test('storages with .balance paths share one visible path', async (t) => {
   const admin = await serve(t)
   for (const path of ['/pair', '/pair.balance', '/pair.balance2']) {
     t.match(await admin.post('/api/admin/storage/create', { mount_path: path, driver: 'Local' }), { code: 200 }, path)
@@ -223,15 +223,15 @@ void t.test('all storages are restarted in the background', async (t) => {
   await admin.put('/file', 'x')
   for (let time = 0; time < 5; time++) {
     t.strictSame(await admin.post('/api/admin/storage/load_all'), done)
-    t.match(await admin.post('/api/fs/list', { path: '/' }), { code: 200 }, 'nobody is refused meanwhile')
+    t.match(await admin.post('/api/fs/list', { path: '/' }), { code: 200 }, 'requests are served meanwhile')
   }
   for (let tries = 0; tries < 100 && (await storageAt(admin, '/')).status !== 'work'; tries++) {
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
-  t.strictSame(await admin.names('/'), [], 'memory is new after a start')
+  t.strictSame(await admin.names('/'), [], 'the memory driver is empty after a restart')
 })
 
-void t.test('a list tells how full storages are, where the admin wants that', async (t) => {
+void t.test('the list of storages contains their usage if the setting allows it', async (t) => {
   const admin = await serve(t)
   const { settings } = admin.gateway
   t.notOk('mount_details' in (await storageAt(admin, '/')))
@@ -241,7 +241,7 @@ void t.test('a list tells how full storages are, where the admin wants that', as
   })
 })
 
-void t.test('cache policies that cost too much are refused', async (t) => {
+void t.test('cache policies that are too expensive are rejected', async (t) => {
   const admin = await serve(t)
   const mount = (policies: string) => admin.mount('/x', 'Local', { custom_cache_policies: policies })
   t.match(await mount(`/${'*a'.repeat(150)}:5\n`.repeat(2)), {

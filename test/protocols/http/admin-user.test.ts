@@ -21,7 +21,7 @@ async function signIn(served: Served, username: string, password: string): Promi
   return new Served(served.url, served.gateway, (data as { token: string } | null)?.token ?? '')
 }
 
-void t.test('administration is for admins alone', async (t) => {
+void t.test('administration endpoints are for admins only', async (t) => {
   const admin = await serve(t)
   const ann = await admin.as('ann', ['seeHidden', 'write'])
   const nobody = new Served(admin.url, admin.gateway)
@@ -53,11 +53,11 @@ void t.test('accounts', async (t) => {
     t.strictSame((await admin.get('/api/admin/user/list?page=9&per_page=1')).data, { content: [], total: 2 })
   })
 
-  await t.test('are made with a password, and of role 0', async (t) => {
+  await t.test('are created with a password, and with role 0', async (t) => {
     const create = (user: object) => admin.post('/api/admin/user/create', user)
     t.strictSame(await create({ id: 77, username: 'ann', password: 'first', base_path: 'a//b/', permission: 8 }), done)
     const ann = await userNamed(admin, 'ann')
-    t.not(ann.id, 77, 'a sent id is passed over')
+    t.not(ann.id, 77, 'an id in the request is ignored')
     t.match(ann, { base_path: '/a/b', role: 0, permission: 8, disabled: false, sso_id: '' })
     t.match(await create({ username: 'ann', password: 'x' }), {
       code: 500,
@@ -77,7 +77,7 @@ void t.test('accounts', async (t) => {
     t.match((await admin.get('/api/admin/user/list')).data, { total: 3 })
   })
 
-  await t.test('keep what an update leaves out, and their sessions', async (t) => {
+  await t.test('keep fields that an update omits, and their sessions', async (t) => {
     const { id } = await userNamed(admin, 'ann')
     const ann = await signIn(admin, 'ann', 'first')
     const update = (changes: object) => admin.post('/api/admin/user/update', { id, username: 'ann', ...changes })
@@ -90,7 +90,7 @@ void t.test('accounts', async (t) => {
     t.match(await update({ password: 'second' }), done)
     t.match(await ann.get('/api/me'), { code: 401, message: 'Password has been changed, login please' })
     t.match(await update({ sso_id: '' }), done)
-    t.match(await ann.get('/api/me'), { code: 401 }, 'an ended session never comes back')
+    t.match(await ann.get('/api/me'), { code: 401 }, 'an ended session remains invalid')
     t.match(await update({ role: 2 }), { code: 400, message: 'role can not be changed' })
     const { id: adminId } = await userNamed(admin, 'admin')
     t.match(await admin.post('/api/admin/user/update', { id: adminId, username: 'admin', disabled: true }), {
@@ -113,7 +113,7 @@ void t.test('accounts', async (t) => {
     t.match(await admin.post('/api/admin/user/del_cache?username=ann'), done)
   })
 
-  await t.test('lose their two-step verification to an admin', async (t) => {
+  await t.test('have their two-step verification reset by an admin', async (t) => {
     const { id } = await userNamed(admin, 'ann')
     await admin.gateway.accounts.users.update(id, { otpSecret: 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567' })
     t.match(await signIn(admin, 'ann', 'second'), { token: '' })
@@ -121,7 +121,7 @@ void t.test('accounts', async (t) => {
     t.match(await signIn(admin, 'ann', 'second'), { token: /./ })
   })
 
-  await t.test('go with their keys and sessions', async (t) => {
+  await t.test('are deleted with their keys and sessions', async (t) => {
     const { id } = await userNamed(admin, 'ann')
     const ann = await signIn(admin, 'ann', 'second')
     t.match(await ann.post('/api/me/sshkey/add', { title: 'laptop', key: keyLine() }), { code: 200 })
@@ -133,7 +133,11 @@ void t.test('accounts', async (t) => {
     const [key] = (keys.data as { content: { id: number }[] }).content
     t.match(await admin.post('/api/admin/user/sshkey/delete?id=x'), { code: 400, message: 'id format invalid' })
     t.match(await admin.post(`/api/admin/user/sshkey/delete?uid=${id}&id=${key?.id}`), done)
-    t.match(await admin.post(`/api/admin/user/sshkey/delete?uid=${id}&id=${key?.id}`), done, 'twice is no error')
+    t.match(
+      await admin.post(`/api/admin/user/sshkey/delete?uid=${id}&id=${key?.id}`),
+      done,
+      'a repeated delete succeeds',
+    )
     t.strictSame((await admin.get(`/api/admin/user/sshkey/list?uid=${id}`)).data, { content: [], total: 0 })
 
     t.match(await admin.post(`/api/admin/user/delete?id=${id}`), done)

@@ -11,7 +11,7 @@ interface AppPassword {
 
 const done = { code: 200, message: 'success', data: null }
 
-void t.test('app passwords are made, shown once, listed and deleted', async (t) => {
+void t.test('app passwords are created, shown once, listed and deleted', async (t) => {
   const admin = await serve(t)
   const ann = await admin.as('ann', ['webdavRead'])
   const add = (fields: object) => ann.post('/api/me/app_password/add', fields)
@@ -58,11 +58,11 @@ void t.test('app passwords are made, shown once, listed and deleted', async (t) 
   t.match(await admin.get(`${path}/list?uid=999`), { code: 404, message: 'user invalid' })
   t.match(await ann.get(`${path}/list?uid=${userId}`), { code: 403 })
   t.strictSame(await admin.post(`${path}/delete?id=${laptop?.id}`), done)
-  t.strictSame(await admin.post(`${path}/delete?id=${laptop?.id}`), done, 'twice is no error')
+  t.strictSame(await admin.post(`${path}/delete?id=${laptop?.id}`), done, 'a repeated delete succeeds')
   t.strictSame(await list(), { content: [], total: 0 })
 })
 
-void t.test('an app password opens WebDAV for an account with two-step verification', async (t) => {
+void t.test('an app password signs in to WebDAV for an account with two-step verification', async (t) => {
   const running = await startGateway(t, { driver: { name: 'Memory' } })
   const { gateway, url, davUrl, adminPassword } = running
   const admin = new Served(url, gateway)

@@ -10,14 +10,14 @@ void t.test('signing in and out', async (t) => {
   const admin = await serve(t)
   const nobody = new Served(admin.url, admin.gateway)
 
-  await t.test('gives a token for the password or its static hash', async (t) => {
+  await t.test('returns a token for the password or its static hash', async (t) => {
     const plain = await nobody.post('/api/auth/login', { username: 'admin', password: adminPassword })
     t.match(plain, { code: 200, message: 'success', data: { token: /^ey/ } })
     const hashed = await nobody.post('/api/auth/login/hash', { username: 'admin', password: staticHash(adminPassword) })
     t.match(hashed, { code: 200, data: { token: /^ey/ } })
   })
 
-  await t.test('refuses with 400, in one wording, what does not fit', async (t) => {
+  await t.test('rejects every kind of wrong credentials with 400 and the same message', async (t) => {
     for (const [path, body] of [
       ['login', { username: 'admin', password: 'wrong' }],
       ['login', { username: 'admin' }],
@@ -34,7 +34,7 @@ void t.test('signing in and out', async (t) => {
     t.match(large, { code: 400, message: 'the body is larger than 65536 bytes' })
   })
 
-  await t.test('the token works raw and as Bearer, until it is signed out', async (t) => {
+  await t.test('accepts the token raw and as Bearer until sign-out', async (t) => {
     const { data } = await nobody.post('/api/auth/login', { username: 'admin', password: adminPassword })
     const { token } = data as { token: string }
     t.match(await nobody.get('/api/me', { authorization: token }), { code: 200, data: { username: 'admin' } })
@@ -45,11 +45,15 @@ void t.test('signing in and out', async (t) => {
       data: null,
     })
     t.match(await nobody.get('/api/me', { authorization: token }), { code: 401, message: 'token is invalidated' })
-    t.match(await nobody.get('/api/auth/logout', { authorization: token }), { code: 200 }, 'twice is no error')
+    t.match(
+      await nobody.get('/api/auth/logout', { authorization: token }),
+      { code: 200 },
+      'a repeated sign-out succeeds',
+    )
     t.match(await nobody.get('/api/auth/logout'), { code: 200 })
   })
 
-  await t.test('without a token the guest asks, who is disabled at first', async (t) => {
+  await t.test('treats a request without a token as the guest, who is disabled at first', async (t) => {
     const refusal = { code: 401, message: 'Guest user is disabled, login please', data: null }
     t.strictSame(await nobody.get('/api/me'), refusal)
     t.strictSame(await nobody.post('/api/fs/list', { path: '/' }), refusal)
@@ -57,7 +61,7 @@ void t.test('signing in and out', async (t) => {
   })
 })
 
-void t.test('the account shows itself without its secrets', async (t) => {
+void t.test('/api/me returns the account without its secrets', async (t) => {
   const admin = await serve(t)
   const { data } = await admin.get('/api/me')
   t.match(data, { username: 'admin', password: '', base_path: '/', role: 2, disabled: false, sso_id: '', otp: false })

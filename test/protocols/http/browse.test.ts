@@ -59,10 +59,10 @@ void t.test('list shows a folder', async (t) => {
     t.equal(part.content.length, count, `${page} ${size}`)
   }
   const query = await served.get('/api/fs/list?path=%2Fdocs&per_page=1')
-  t.equal((query.data as Listed).content.length, 1, 'the query of a GET')
+  t.equal((query.data as Listed).content.length, 1, 'fields in the query of a GET')
 })
 
-void t.test('a long list is written in pieces, and whole', async (t) => {
+void t.test('a long listing, which is written in chunks, is complete', async (t) => {
   const served = await serve(t)
   const made: string[] = []
   const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, http))
@@ -95,10 +95,10 @@ void t.test('a long list is written in pieces, and whole', async (t) => {
   )
   t.same(new Set(content.map(({ name }) => name)), new Set(made))
   const [first] = ((await served.post('/api/fs/list', { path: '/long', per_page: 1 })).data as Listed).content
-  t.strictSame(content[0], first, 'each as in a short list')
+  t.strictSame(content[0], first, 'each object is the same as in a short listing')
 })
 
-void t.test('fifty clients that list one cold folder at once cost the backend one call', async (t) => {
+void t.test('fifty concurrent listings of an uncached folder make one call of the driver', async (t) => {
   const clients = 50
   const served = await serve(t)
   await served.put('/cold/file', 'content')
@@ -112,7 +112,7 @@ void t.test('fifty clients that list one cold folder at once cost the backend on
   })
   const listings = t.capture(MemoryDriver.prototype, 'list', async function* (this: MemoryDriver, ...words) {
     while (asked < clients) await delay(5)
-    // The last of them has been let in, and is a few steps from here.
+    // The last client has been authenticated, and its listing is about to begin.
     await delay(100)
     yield* list.apply(this, words as Parameters<typeof list>)
   })
@@ -152,7 +152,7 @@ void t.test('get shows one object', async (t) => {
   t.equal(await served.content('/films/a b.mp4'), 'film')
 })
 
-void t.test('dirs shows folders alone', async (t) => {
+void t.test('dirs lists folders only', async (t) => {
   const served = await serve(t)
   await served.put('/a/file', 'x')
   await served.post('/api/fs/mkdir', { path: '/a/sub' })
@@ -167,7 +167,7 @@ void t.test('dirs shows folders alone', async (t) => {
   t.match((await served.post('/api/fs/dirs', { force_root: true })).data, [{ name: 'a' }])
 })
 
-void t.test('what is not there, is something else, or climbs', async (t) => {
+void t.test('missing paths, paths of the wrong kind and paths with .. have their own errors', async (t) => {
   const served = await serve(t)
   await served.put('/file', 'x')
   for (const call of ['list', 'get', 'dirs']) {
@@ -187,7 +187,7 @@ void t.test('what is not there, is something else, or climbs', async (t) => {
   t.match(await served.post('/api/fs/get', { path: '/file/below' }), { code: 500, message: /object not found$/ })
 })
 
-void t.test('who is kept out is told the text that asks for a folder password', async (t) => {
+void t.test('access without the folder password is rejected with the message that clients expect', async (t) => {
   const closed = { code: 403, message: 'password is incorrect or you have no permission', data: null }
   const served = await serve(t)
   await served.put('/closed/file.txt', 'secret')
@@ -216,7 +216,7 @@ void t.test('who is kept out is told the text that asks for a folder password', 
   })
 })
 
-void t.test('a long list that was written before follows every change', async (t) => {
+void t.test('a cached long listing reflects every change', async (t) => {
   const served = await serve(t)
   const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, http))
   const empty = { size: 0, rereadable: true, read: async () => Readable.from([]) }
@@ -250,7 +250,7 @@ void t.test('a long list that was written before follows every change', async (t
   t.match((await served.post('/api/fs/list', { path: '/many' })).data, { content: [{ sign: /:\d{10}$/ }] })
 })
 
-void t.test('a page of a large folder is a small part of the work of all', async (t) => {
+void t.test('a page of a large folder takes less than half of the work of the whole listing', async (t) => {
   const served = await serve(t)
   const ann = await served.as('ann', [])
   const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, http))
@@ -269,6 +269,6 @@ void t.test('a page of a large folder is a small part of the work of all', async
   const all = await time({})
   const page = await time({ page: 3, per_page: 100 })
   t.comment(`10,000 entries: ${all.toFixed(1)} ms, a page of 100: ${page.toFixed(1)} ms`)
-  // Machines differ; these are bounds for a fault, not the aim.
+  // Machines differ: these limits detect defects, and are not the targets.
   t.ok(all < 2000 && page < all / 2)
 })

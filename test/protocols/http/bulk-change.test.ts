@@ -3,7 +3,7 @@ import { serve, type Served } from './served.js'
 
 const done = { code: 200, message: 'success', data: null }
 
-/** Files by path; their content is their path. A path with a slash at its end is an empty folder. */
+/** Creates files whose content is their path. A path that ends with a slash is an empty folder. */
 async function plant(served: Served, ...paths: readonly string[]): Promise<void> {
   for (const path of paths) {
     if (path.endsWith('/')) await served.post('/api/fs/mkdir', { path })
@@ -63,7 +63,7 @@ void t.test('regex_rename computes every name before it renames one', async (t) 
   t.strictSame((await admin.names('/dir')).sort(), ['notes.txt', 'photo 1.jpg', 'photo 2.jpg', 'photo 3'])
 })
 
-void t.test('a new name that is taken by something hidden is refused', async (t) => {
+void t.test('a rename to the name of a hidden file is rejected', async (t) => {
   const admin = await serve(t)
   await plant(admin, '/dir/a', '/dir/secret')
   await admin.rule('/dir', { hide: '^secret$' })
@@ -81,16 +81,16 @@ void t.test('recursive_move', async (t) => {
   const gather = (conflict_policy?: string, served = admin) =>
     served.post('/api/fs/recursive_move', { src_dir: '/from', dst_dir: '/to', conflict_policy })
 
-  await t.test('brings files from every depth into one folder', async (t) => {
+  await t.test('moves files from every depth into one folder', async (t) => {
     await plant(admin, '/to/', '/from/a', '/from/x/b', '/from/x/y/c')
     t.strictSame(await gather('cancel'), { code: 200, message: 'Successfully moved 3 files', data: null })
     t.strictSame((await admin.names('/to')).sort(), ['a', 'b', 'c'])
     t.equal(await admin.content('/to/c'), '/from/x/y/c')
-    t.strictSame(await admin.names('/from/x'), ['y'], 'folders stay')
+    t.strictSame(await admin.names('/from/x'), ['y'], 'folders are not moved')
     t.match(await gather(), { message: 'Successfully moved 0 files' })
   })
 
-  await t.test('cancels everything at the first name that is taken', async (t) => {
+  await t.test('moves nothing if a name exists at the target', async (t) => {
     await plant(admin, '/from/d', '/from/x/a')
     for (const policy of ['cancel', undefined, '', 'whatever']) {
       t.strictSame(await gather(policy), { code: 403, message: 'file [a] exists', data: null })
@@ -98,10 +98,10 @@ void t.test('recursive_move', async (t) => {
     t.strictSame((await admin.names('/to')).sort(), ['a', 'b', 'c'])
     await plant(admin, '/from/x/d')
     await admin.post('/api/fs/remove', { dir: '/from/x', names: ['a'] })
-    t.match(await gather(), { code: 403, message: 'file [d] exists' }, 'also between those that are moved')
+    t.match(await gather(), { code: 403, message: 'file [d] exists' }, 'also if two of the moved files have one name')
   })
 
-  await t.test('skips or replaces what is taken, as it is told', async (t) => {
+  await t.test('skips or replaces existing files as the policy says', async (t) => {
     await plant(admin, '/from/x/a')
     await admin.post('/api/fs/remove', { dir: '/from/x', names: ['d'] })
     t.match(await gather('skip'), { message: 'Successfully moved 1 file' })
@@ -114,7 +114,7 @@ void t.test('recursive_move', async (t) => {
     t.equal(await admin.content('/to/folder/inside'), '/to/folder/inside')
   })
 
-  await t.test('leaves alone what lies in the target already, and refuses who may not move', async (t) => {
+  await t.test('ignores files that are already in the target, and requires the move permission', async (t) => {
     const within = { src_dir: '/to', dst_dir: '/to' }
     t.match(await admin.post('/api/fs/recursive_move', within), { message: 'Successfully moved 1 file' })
     t.ok((await admin.names('/to')).includes('inside'))
@@ -141,7 +141,7 @@ void t.test('remove_empty_directory', async (t) => {
   t.strictSame(await clear(ann), done)
   t.strictSame((await admin.names('/dir')).sort(), ['e', 'g', 'mounts', 'secrets'])
   t.strictSame(await admin.names('/dir/e'), ['file'])
-  t.strictSame(await admin.names('/dir/secrets'), ['hidden'], 'a folder of hidden files is not empty')
+  t.strictSame(await admin.names('/dir/secrets'), ['hidden'], 'a folder with hidden files is not empty')
   t.strictSame(await admin.names('/dir/g'), ['secrets'])
   t.strictSame(await clear(), done)
   t.strictSame((await admin.names('/dir')).sort(), ['e', 'mounts', 'secrets'])
@@ -149,7 +149,7 @@ void t.test('remove_empty_directory', async (t) => {
     code: 500,
     message: /object not found$/,
   })
-  t.match(await admin.post('/api/fs/remove_empty_directory', {}), { code: 400 }, 'nothing starts at the root unasked')
+  t.match(await admin.post('/api/fs/remove_empty_directory', {}), { code: 400 }, 'src_dir is required')
   t.match(await admin.post('/api/fs/recursive_move', { dst_dir: '/dir' }), { code: 400 })
   const bob = await admin.as('bob', ['write'])
   t.match(await clear(bob), { code: 403, message: 'permission denied' })

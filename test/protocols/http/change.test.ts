@@ -6,7 +6,7 @@ import { http } from '../../../protocols/http/index.js'
 const done = { code: 200, message: 'success', data: null }
 const climbing = { code: 403, message: 'using relative path is not allowed', data: null }
 
-void t.test('mkdir makes a folder and those above it', async (t) => {
+void t.test('mkdir creates a folder and its missing parents', async (t) => {
   const served = await serve(t)
   t.strictSame(await served.post('/api/fs/mkdir', { path: '/a/b/c' }), done)
   t.strictSame(await served.post('/api/fs/mkdir', { path: '/a/b/c' }), done, 'again')
@@ -21,7 +21,7 @@ void t.test('mkdir makes a folder and those above it', async (t) => {
   t.match(await ann.post('/api/fs/mkdir', { path: '/x' }), { code: 403, message: 'permission denied' })
 })
 
-void t.test('rename gives another name in the same folder', async (t) => {
+void t.test('rename changes a name within its folder', async (t) => {
   const served = await serve(t)
   await served.put('/a/one', '1')
   await served.put('/a/two', '2')
@@ -46,7 +46,7 @@ void t.test('rename gives another name in the same folder', async (t) => {
   t.match(
     await served.post('/api/fs/rename', { path: '/a/none', name: 'two' }),
     { code: 403, message: 'file [two] exists' },
-    'that the name is taken comes first',
+    'an existing name is reported first',
   )
   t.match(await served.post('/api/fs/rename', { path: '/a/none', name: 'two', overwrite: true }), { code: 500 })
   t.match(await served.post('/api/fs/rename', { path: '/', name: 'x' }), {
@@ -58,7 +58,7 @@ void t.test('rename gives another name in the same folder', async (t) => {
 })
 
 for (const kind of ['move', 'copy'] as const) {
-  void t.test(`${kind} takes members of one folder to another`, async (t) => {
+  void t.test(`${kind} transfers members of one folder to another`, async (t) => {
     const served = await serve(t)
     const call = (body: object) => served.post(`/api/fs/${kind}`, { src_dir: '/from', dst_dir: '/to', ...body })
     await served.put('/from/one', '1')
@@ -67,7 +67,7 @@ for (const kind of ['move', 'copy'] as const) {
     await served.put('/to/two', 'old')
     const left = (names: string[]) => (kind === 'move' ? [] : names)
 
-    await t.test('checks every name before anything is done', async (t) => {
+    await t.test('checks every name before it begins', async (t) => {
       t.strictSame(await call({ names: ['one', 'two'] }), { code: 403, message: 'file [two] exists', data: null })
       for (const bad of ['', '.', '..', 'a/b', '..\\x', '/']) {
         t.strictSame(await call({ names: ['one', bad] }), climbing, bad)
@@ -84,7 +84,7 @@ for (const kind of ['move', 'copy'] as const) {
       t.match(await call({ names: ['one'], dst_dir: '/to/two' }), { code: 500, message: /not a folder$/ })
     })
 
-    await t.test('skips or replaces what is there when told to', async (t) => {
+    await t.test('skips or replaces existing entries if requested', async (t) => {
       t.strictSame(await call({ names: ['one', 'two'], skip_existing: true }), done)
       t.same(await served.names('/to'), ['one', 'two'])
       t.equal(await served.content('/to/two'), 'old')
@@ -93,13 +93,13 @@ for (const kind of ['move', 'copy'] as const) {
       t.same(await served.names('/from'), ['folder', ...left(['one', 'two'])])
     })
 
-    await t.test('takes whole folders', async (t) => {
+    await t.test('transfers whole folders', async (t) => {
       t.strictSame(await call({ names: ['folder'] }), done)
       t.equal(await served.content('/to/folder/deep/three'), '3')
       t.same(await served.names('/from'), left(['folder', 'one', 'two']))
     })
 
-    await t.test('refuses what makes no sense', async (t) => {
+    await t.test('rejects impossible requests', async (t) => {
       await served.put('/from/again/file', 'x')
       t.match(await call({ names: ['again'], dst_dir: '/from/again' }), {
         code: 500,
@@ -113,7 +113,7 @@ for (const kind of ['move', 'copy'] as const) {
       t.match(await call({ names: ['none'] }), { code: 500, message: /object not found$/ })
     })
 
-    await t.test('needs the right to it', async (t) => {
+    await t.test('requires its permission', async (t) => {
       await served.put('/from/four', '4')
       const without = await served.as('ann', ['write', 'rename', kind === 'move' ? 'copy' : 'move'])
       const body = { src_dir: '/from', dst_dir: '/to', names: ['four'] }
@@ -123,7 +123,7 @@ for (const kind of ['move', 'copy'] as const) {
   })
 }
 
-void t.test('copy with merge enters folders that are there and leaves files alone', async (t) => {
+void t.test('copy with merge merges existing folders and keeps existing files', async (t) => {
   const served = await serve(t)
   for (const [path, content] of [
     ['/from/f/a', 'new'],
@@ -141,7 +141,7 @@ void t.test('copy with merge enters folders that are there and leaves files alon
   t.equal(await served.content('/to/g'), 'old')
 })
 
-void t.test('remove takes members of a folder away', async (t) => {
+void t.test('remove deletes members of a folder', async (t) => {
   const served = await serve(t)
   await served.put('/a/one', '1')
   await served.put('/a/folder/deep/two', '2')
@@ -158,11 +158,11 @@ void t.test('remove takes members of a folder away', async (t) => {
   t.strictSame(
     await served.post('/api/fs/remove', { dir: '/none', names: ['x'] }),
     done,
-    'what is missing counts as removed',
+    'a missing entry counts as removed',
   )
 })
 
-void t.test('a locked file is locked for this api too', async (t) => {
+void t.test('changes of a locked file are rejected with 423', async (t) => {
   const served = await serve(t)
   await served.put('/a/file', '1')
   const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, http))
@@ -174,7 +174,7 @@ void t.test('a locked file is locked for this api too', async (t) => {
   t.equal(await served.content('/a/file'), '1')
 })
 
-void t.test('a mount point is neither moved, renamed nor removed', async (t) => {
+void t.test('a mount point cannot be moved, renamed or removed', async (t) => {
   const served = await serve(t)
   const { store, supervisor } = served.gateway
   const [mounted] = await store.storages.all()

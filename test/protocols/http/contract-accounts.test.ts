@@ -1,4 +1,4 @@
-/** Who a request comes from: every way in which a session ends or never was one, in the words that clients know. */
+/** Authentication of requests: the messages that existing clients expect for ended and invalid sessions. */
 import { createHash } from 'node:crypto'
 import jsonwebtoken from 'jsonwebtoken'
 import t from 'tap'
@@ -11,7 +11,7 @@ async function userId(admin: Served, username: string): Promise<number> {
   return admin.gateway.accounts.users.byName(username)?.id ?? 0
 }
 
-void t.test('each way to end a session has its words', async (t) => {
+void t.test('each way to end a session has its own message', async (t) => {
   const admin = await serve(t)
   const { users } = admin.gateway.accounts
   const told = (served: Served) => served.post('/api/fs/list', { path: '/' })
@@ -28,13 +28,13 @@ void t.test('each way to end a session has its words', async (t) => {
     data: null,
   })
   await users.update(await userId(admin, 'disabled'), { disabled: false })
-  t.match(await told(disabled), { code: 401 }, 'an ended session does not come back')
+  t.match(await told(disabled), { code: 401 }, 'an ended session remains invalid')
 
   const deleted = await admin.as('deleted', [])
   await admin.post(`/api/admin/user/delete?id=${await userId(admin, 'deleted')}`)
   t.strictSame(await told(deleted), ended('failed find user: record not found'))
   await admin.as('deleted', [])
-  t.match(await told(deleted), { code: 401 }, 'nor for somebody else of that name')
+  t.match(await told(deleted), { code: 401 }, 'also for a new account of that name')
 
   const renamed = await admin.as('renamed', [])
   await admin.post('/api/admin/user/update', { id: await userId(admin, 'renamed'), username: 'other' })
@@ -47,13 +47,13 @@ void t.test('each way to end a session has its words', async (t) => {
   const one = await admin.as('twice', [])
   const { data } = await admin.post('/api/auth/login', { username: 'twice', password: 'password' })
   const other = new Served(admin.url, admin.gateway, (data as { token: string }).token)
-  t.not(one.token, other.token, 'two sign-ins within a second are two sessions')
+  t.not(one.token, other.token, 'two sign-ins within a second create two sessions')
   t.match(await one.get('/api/auth/logout'), done)
   t.strictSame(await told(one), ended('token is invalidated'))
   t.match(await told(other), { code: 200 })
 })
 
-void t.test('a token that this server never gave out opens nothing', async (t) => {
+void t.test('a token that this server did not issue is rejected', async (t) => {
   const admin = await serve(t)
   const claims = jsonwebtoken.decode(admin.token) as Record<string, unknown>
   t.match(claims, { username: 'admin', pwd_ts: 0, exp: Number, nbf: Number, iat: Number, jti: String })
@@ -81,7 +81,7 @@ void t.test('a token that this server never gave out opens nothing', async (t) =
   })
 })
 
-void t.test('the permanent token is the admin, and signing out does not end it', async (t) => {
+void t.test('the permanent token authenticates the admin, and remains valid after sign-out', async (t) => {
   const admin = await serve(t)
   const machine = new Served(admin.url, admin.gateway, admin.gateway.settings.get('token'))
   t.match(await machine.get('/api/me'), { data: { username: 'admin', role: 2 } })
@@ -91,7 +91,7 @@ void t.test('the permanent token is the admin, and signing out does not end it',
   t.match(await machine.get('/api/me', { authorization: machine.token.slice(0, -1) }), { code: 401 })
 })
 
-void t.test('login/hash takes the lower-case digest of the password and its suffix, and nothing else', async (t) => {
+void t.test('login/hash accepts only the lower-case digest of the password with its suffix', async (t) => {
   const admin = await serve(t)
   const hash = createHash('sha256').update(`${adminPassword}-https://github.com/alist-org/alist`).digest('hex')
   const signIn = (password: string) => admin.post('/api/auth/login/hash', { username: 'admin', password })
@@ -102,7 +102,7 @@ void t.test('login/hash takes the lower-case digest of the password and its suff
   t.match(await admin.post('/api/auth/login', { username: 'admin', password: hash }), { code: 400 })
 })
 
-void t.test('after five failures the address is locked, also for whoever knows the password', async (t) => {
+void t.test('after five failures the address is locked, even for the right password', async (t) => {
   const admin = await serve(t)
   const signIn = (username: string, password: string) => admin.post('/api/auth/login', { username, password })
   for (const name of ['admin', 'nobody', 'admin', 'nobody', 'admin']) {
@@ -114,10 +114,10 @@ void t.test('after five failures the address is locked, also for whoever knows t
       'Too many unsuccessful sign-in attempts have been made using an incorrect username or password, Try again later.',
     data: null,
   })
-  t.match(await admin.get('/api/me'), { code: 200 }, 'who is signed in goes on')
+  t.match(await admin.get('/api/me'), { code: 200 }, 'existing sessions continue')
 })
 
-void t.test('accounts show the same fields everywhere, and those of keys are all there', async (t) => {
+void t.test('accounts have the same fields in every response, and keys have all of theirs', async (t) => {
   const admin = await serve(t)
   const fields = ['allow_ldap', 'base_path', 'disabled', 'id', 'password', 'permission', 'role', 'sso_id', 'username']
   const { content } = (await admin.get('/api/admin/user/list')).data as { content: { id: number }[] }

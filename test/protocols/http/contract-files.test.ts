@@ -1,4 +1,4 @@
-/** The endpoints of files: the shape of what they answer, and the words in which they refuse. */
+/** The endpoints of files: the fields of their responses, and the messages of their errors. */
 import t from 'tap'
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
 import type { AnyDriverType } from '../../../src/contract/driver-type.js'
@@ -9,7 +9,7 @@ import { Served, serve } from './served.js'
 const done = { code: 200, message: 'success', data: null }
 const moment = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/
 
-/** It can be looked at, and takes nothing. */
+/** A read-only driver. */
 const readOnly: AnyDriverType = {
   name: 'ReadOnly',
   fields: {},
@@ -25,7 +25,7 @@ const readOnly: AnyDriverType = {
     }),
 }
 
-/** The type of each field, by its name; of lists that of their first member. */
+/** The type of each field, by its name; for lists, the type of the first member. */
 function shapeOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.length === 0 ? [] : [shapeOf(value[0])]
   if (value === null || typeof value !== 'object') return value === null ? 'null' : typeof value
@@ -45,7 +45,7 @@ const fileShape = {
   hash_info: 'null',
 }
 
-void t.test('every field of a listing and of a detail is there, with its type', async (t) => {
+void t.test('list and get return every field with its type', async (t) => {
   const admin = await serve(t)
   await admin.put('/films/film.mp4', 'film')
   await admin.put('/films/film.srt', 'text')
@@ -90,7 +90,7 @@ void t.test('every field of a listing and of a detail is there, with its type', 
   ])
 })
 
-void t.test('an empty folder is an empty list, and never null', async (t) => {
+void t.test('the content of an empty folder is an empty list, never null', async (t) => {
   const admin = await serve(t)
   await admin.post('/api/fs/mkdir', { path: '/empty' })
   t.match((await admin.post('/api/fs/list', { path: '/empty' })).data, { content: [], total: 0 })
@@ -99,7 +99,7 @@ void t.test('an empty folder is an empty list, and never null', async (t) => {
   t.equal(((await admin.post('/api/fs/get', { path: '/empty' })).data as { related: unknown }).related, null)
 })
 
-void t.test('the number of a file’s type follows its extension, by lists that an admin may change', async (t) => {
+void t.test('the type number of a file depends on its extension and on settings', async (t) => {
   const admin = await serve(t)
   for (const [name, type] of [
     ['a.MP4', 2],
@@ -115,10 +115,10 @@ void t.test('the number of a file’s type follows its extension, by lists that 
   }
   await admin.post('/api/admin/setting/save', [{ key: 'audio_types', value: 'unknown, mp4' }])
   t.match((await admin.post('/api/fs/get', { path: '/a.unknown' })).data, { type: 3 })
-  t.match((await admin.post('/api/fs/get', { path: '/a.MP4' })).data, { type: 3 }, 'audio is asked before video')
+  t.match((await admin.post('/api/fs/get', { path: '/a.MP4' })).data, { type: 3 }, 'audio has precedence over video')
 })
 
-void t.test('listings are sorted by the options of their storage, folders where they are wanted', async (t) => {
+void t.test('listings are sorted by the options of their storage', async (t) => {
   const admin = await serve(t, '', [sorted])
   const { data } = await admin.post('/api/admin/storage/create', { mount_path: '/s', driver: 'Sorted' })
   const { id } = data as { id: number }
@@ -143,10 +143,10 @@ void t.test('listings are sorted by the options of their storage, folders where 
   await admin.post('/api/admin/storage/create', { mount_path: '/s/a-mount', driver: 'Local', order: 2 })
   await admin.post('/api/admin/storage/create', { mount_path: '/s/z-mount', driver: 'Local', order: 1 })
   await admin.post('/api/admin/storage/create', { mount_path: '/s/b', driver: 'Local' })
-  t.same(await admin.names('/s'), ['C2', 'c9', 'c10', 'b', 'z-mount', 'a-mount'], 'mounts behind, each name once')
+  t.same(await admin.names('/s'), ['C2', 'c9', 'c10', 'b', 'z-mount', 'a-mount'], 'mount points last, each name once')
 })
 
-/** It keeps its files over a restart, so that options can be changed. */
+/** A driver whose files survive a restart, so that options can be changed. */
 const kept = new MemoryDriver(0)
 const sorted: AnyDriverType = {
   name: 'Sorted',
@@ -154,7 +154,7 @@ const sorted: AnyDriverType = {
   open: async () => altered(kept, { close: undefined }),
 }
 
-void t.test('a storage that takes no uploads says so in the words of each endpoint', async (t) => {
+void t.test('each endpoint has its own message for a storage without uploads', async (t) => {
   const admin = await serve(t, '', [readOnly])
   await admin.post('/api/admin/storage/create', { mount_path: '/ro', driver: 'ReadOnly' })
   t.strictSame(await admin.put('/ro/file', 'x'), { code: 500, message: 'upload not supported', data: null })
@@ -175,7 +175,7 @@ void t.test('a storage that takes no uploads says so in the words of each endpoi
   t.match(await admin.post('/api/fs/list', { path: '/ro' }), { code: 200, data: { content: [], provider: 'ReadOnly' } })
 })
 
-void t.test('where no storage is, the text says so, with the path as the user knows it', async (t) => {
+void t.test('a path without a storage is reported, with the path as the user sees it', async (t) => {
   const admin = await serve(t)
   const [first] = ((await admin.get('/api/admin/storage/list')).data as { content: { id: number }[] }).content
   await admin.post(`/api/admin/storage/delete?id=${first?.id}`)
@@ -190,7 +190,7 @@ void t.test('where no storage is, the text says so, with the path as the user kn
   await admin.post('/api/admin/storage/create', { mount_path: '/only/here', driver: 'Local' })
   const page = await fetch(`${admin.url}/d/10.0.0.1?sign=${admin.gateway.signedUrls.sign(asPath('/10.0.0.1'))}`)
   t.equal(page.status, 404)
-  t.match(await page.text(), 'rawPath: /********<', 'pages are masked as envelopes are')
+  t.match(await page.text(), 'rawPath: /********<', 'privacy masks apply to pages as to envelopes')
   const ann = await admin.as('ann', ['write'], '/other')
   const missing = { code: 500, message: 'failed get storage: storage not found; rawPath: /x', data: null }
   for (const call of ['list', 'get', 'dirs', 'mkdir']) {
@@ -201,10 +201,10 @@ void t.test('where no storage is, the text says so, with the path as the user kn
     data: { content: [{ name: 'only', is_dir: true }], provider: 'unknown', total: 1 },
   })
   t.match(await admin.post('/api/fs/mkdir', { path: '/elsewhere' }), { code: 500 })
-  t.match(await admin.put('/only/file', 'x'), { code: 500 }, 'a folder between mounts holds no files')
+  t.match(await admin.put('/only/file', 'x'), { code: 500 }, 'a folder above mount points stores no files')
 })
 
-void t.test('a storage that does not start hides neither its siblings nor what is mounted in it', async (t) => {
+void t.test('a storage that fails to start hides neither its siblings nor mounts below it', async (t) => {
   const admin = await serve(t)
   await admin.post('/api/admin/storage/create', { mount_path: '/broken', driver: 'Broken' })
   await admin.post('/api/admin/storage/create', { mount_path: '/broken/inside', driver: 'Local' })
@@ -217,7 +217,7 @@ void t.test('a storage that does not start hides neither its siblings nor what i
   t.match(message, /^storage status: .*: storage not init$/)
 })
 
-void t.test('names that look strange and are not are kept as they are', async (t) => {
+void t.test('unusual but valid names are stored unchanged', async (t) => {
   const admin = await serve(t)
   const names = [
     'a..b',
@@ -246,7 +246,7 @@ void t.test('names that look strange and are not are kept as they are', async (t
   t.same(await admin.names('/names'), ['c..d'])
 })
 
-void t.test('what a request says is understood as JSON, as a form, and in the query of GET', async (t) => {
+void t.test('fields are read from JSON, from forms, and from the query of GET', async (t) => {
   const admin = await serve(t)
   const { url, token: authorization } = admin
   const ask = async (path: string, init: RequestInit = {}) =>
@@ -282,10 +282,10 @@ void t.test('what a request says is understood as JSON, as a form, and in the qu
   const long = 'x'.repeat(1024 * 1024)
   const { code, message } = await ask('/api/fs/list', { method: 'POST', headers: json, body: `{"path":"${long}"}` })
   t.equal(code, 400)
-  t.ok(message.length < 400, 'no part of it comes back')
+  t.ok(message.length < 400, 'the error does not repeat the body')
 })
 
-void t.test('a refusal never tells more than a line, and masks what an admin wants masked', async (t) => {
+void t.test('an error message is one line, with the privacy masks applied', async (t) => {
   const admin = await serve(t)
   const missing = async (path: string) =>
     (await new Served(admin.url, admin.gateway, admin.token).post('/api/fs/mkdir', { path })).message

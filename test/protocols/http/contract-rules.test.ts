@@ -1,4 +1,4 @@
-/** What folder rules do to requests: how far each part of a rule reaches, and what a user without rights then sees. */
+/** Folder rules in requests: which folders each part of a rule covers, and what a user without permissions sees. */
 import t from 'tap'
 import { serve, type Served } from './served.js'
 
@@ -11,7 +11,7 @@ async function notes(served: Served, path: string): Promise<readonly string[]> {
   return [header, readme]
 }
 
-void t.test('readme and header are shown in their folder, and below it where they reach', async (t) => {
+void t.test('readme and header are shown in their folder, and below it if the rule says so', async (t) => {
   const admin = await serve(t)
   await admin.put('/a/b/file', 'x')
   await admin.rule('/a', { readme: '# readme', header: 'header', headerSub: true })
@@ -20,10 +20,10 @@ void t.test('readme and header are shown in their folder, and below it where the
   t.same(await notes(admin, '/a/b'), ['header', ''])
   t.match((await admin.post('/api/fs/get', { path: '/a/b/file' })).data, { header: 'header', readme: '' })
   await admin.rule('/a/b', { readme: 'nearer' })
-  t.same(await notes(admin, '/a/b'), ['', 'nearer'], 'the nearest rule decides alone')
+  t.same(await notes(admin, '/a/b'), ['', 'nearer'], 'only the nearest rule applies')
 })
 
-void t.test('a folder password closes what lies in the folder, and everything below it where it reaches', async (t) => {
+void t.test('a folder password protects its folder, and everything below if p_sub is set', async (t) => {
   const admin = await serve(t)
   await admin.put('/one/file', 'x')
   await admin.put('/one/sub/file', 'x')
@@ -33,22 +33,22 @@ void t.test('a folder password closes what lies in the folder, and everything be
   const ann = await admin.as('ann', [])
   const ask = (call: string, path: string, password = '') => ann.post(`/api/fs/${call}`, { path, password })
   t.strictSame(await ask('list', '/one'), closed)
-  t.strictSame(await ask('get', '/one/file'), closed, 'what lies in it is covered')
-  t.match(await ask('list', '/one/sub'), { code: 200 }, 'what lies deeper is not')
+  t.strictSame(await ask('get', '/one/file'), closed, 'direct members are covered')
+  t.match(await ask('list', '/one/sub'), { code: 200 }, 'deeper entries are not')
   t.strictSame(await ask('list', '/all/sub'), closed)
   t.strictSame(await ask('get', '/all/sub/file', 'P'), closed)
   t.strictSame(await ask('dirs', '/all', 'wrong'), closed)
   t.match(await ask('get', '/all/sub/file', 'p'), { code: 200 })
   t.match(await ask('dirs', '/all', 'p'), { data: [{ name: 'sub' }] })
   t.match(await ann.get('/api/fs/list?path=/all&password=p'), { code: 200 })
-  t.match((await ask('list', '/')).data, { content: [{ name: 'all' }, { name: 'one' }] }, 'the parent shows it')
+  t.match((await ask('list', '/')).data, { content: [{ name: 'all' }, { name: 'one' }] }, 'the parent lists it')
   await admin.rule('/all/sub', {})
-  t.match(await ask('list', '/all/sub'), { code: 200 }, 'a nearer rule without a password lifts it')
+  t.match(await ask('list', '/all/sub'), { code: 200 }, 'a nearer rule without a password overrides it')
   const bob = await admin.as('bob', ['skipPasswords'])
   t.match(await bob.post('/api/fs/list', { path: '/one' }), { code: 200 })
 })
 
-void t.test('changes ask for the folder password too, in a header or the cookie of the web client', async (t) => {
+void t.test('changes require the folder password, in a header or the cookie of the web client', async (t) => {
   const admin = await serve(t)
   for (const name of ['a', 'b', 'c', 'd', 'e']) await admin.put(`/closed/${name}`, name)
   await admin.post('/api/fs/mkdir', { path: '/open' })
@@ -77,7 +77,7 @@ void t.test('changes ask for the folder password too, in a header or the cookie 
   t.same((await admin.names('/open')).sort(), ['c', 'd'])
 })
 
-void t.test('a rule that lets everybody write lets them upload and refresh, and nothing more', async (t) => {
+void t.test('a rule with write permits uploads and refreshes only', async (t) => {
   const admin = await serve(t)
   await admin.put('/drop/file', 'x')
   await admin.rule('/drop', { write: true })
@@ -89,15 +89,15 @@ void t.test('a rule that lets everybody write lets them upload and refresh, and 
   t.match((await ann.post('/api/fs/list', { path: '/' })).data, { write: false, write_content_bypass: false })
   t.match(await ann.put('/drop/file', 'replaced'), { code: 200 })
   t.match(await ann.post('/api/fs/mkdir', { path: '/drop/folder' }), { code: 200 })
-  t.strictSame(await ann.post('/api/fs/mkdir', { path: '/drop/folder/deeper' }), denied, 'it does not reach below')
-  t.strictSame(await ann.put('/drop/new/file', 'x'), denied, 'nor into folders that would be made')
+  t.strictSame(await ann.post('/api/fs/mkdir', { path: '/drop/folder/deeper' }), denied, 'it does not apply below')
+  t.strictSame(await ann.put('/drop/new/file', 'x'), denied, 'nor to new folders')
   t.strictSame(await ann.post('/api/fs/rename', { path: '/drop/file', name: 'x' }), denied)
   t.strictSame(await ann.post('/api/fs/remove', { dir: '/drop', names: ['file'] }), denied)
   t.strictSame(await ann.post('/api/fs/move', { src_dir: '/drop', dst_dir: '/drop/folder', names: ['file'] }), denied)
   t.strictSame(await ann.post('/api/fs/copy', { src_dir: '/drop', dst_dir: '/drop/folder', names: ['file'] }), denied)
 })
 
-void t.test('`write` in a listing is true for whoever may change something there', async (t) => {
+void t.test('`write` in a listing is true if the user may change something in the folder', async (t) => {
   const admin = await serve(t)
   await admin.put('/closed/file', 'x')
   const who = admin.gateway.accounts.users
@@ -121,7 +121,7 @@ void t.test('`write` in a listing is true for whoever may change something there
   t.strictSame(await admin.put('/closed/new', 'x'), denied)
 })
 
-void t.test('who is not among the readers of a folder sees it nowhere', async (t) => {
+void t.test('a folder with read_users is hidden from all other users', async (t) => {
   const admin = await serve(t)
   await admin.put('/team/private/file', 'x')
   await admin.put('/team/common', 'x')
@@ -141,7 +141,7 @@ void t.test('who is not among the readers of a folder sees it nowhere', async (t
   t.match(await bob.post('/api/fs/get', { path: '/team/private/file' }), { code: 200 })
 })
 
-void t.test('what is hidden leaves listings, totals, siblings and folders to choose from', async (t) => {
+void t.test('hidden names do not appear in list, total, related or dirs', async (t) => {
   const admin = await serve(t)
   for (const path of ['/a/film.mp4', '/a/film.srt', '/a/film.secret.srt', '/a/sub/x.secret']) await admin.put(path, 'x')
   await admin.post('/api/fs/mkdir', { path: '/a/folder.secret' })
@@ -158,6 +158,6 @@ void t.test('what is hidden leaves listings, totals, siblings and folders to cho
   )
   t.strictSame(await ann.post('/api/fs/get', { path: '/a/film.secret.srt' }), closed)
   t.strictSame(await ann.post('/api/fs/list', { path: '/a/folder.secret' }), closed)
-  t.same(await ann.names('/a/sub'), ['x.secret'], 'without h_sub it does not reach below')
+  t.same(await ann.names('/a/sub'), ['x.secret'], 'without h_sub it does not apply below')
   t.match(await seer.post('/api/fs/get', { path: '/a/film.secret.srt' }), { code: 200 })
 })

@@ -1,4 +1,4 @@
-/** Every setting as clients know it, and that those which claim an effect have it. */
+/** Every setting with its group, type and default, and the effects of settings. */
 import t from 'tap'
 import { settingFlags, settingGroups } from '../../../src/settings/settings-table.js'
 import { Served, serve } from './served.js'
@@ -164,7 +164,7 @@ const expected: readonly Expected[] = Object.entries(table).flatMap(([group, lin
 
 const withoutBlanks = (text: string): string => text.replaceAll(' ', '')
 
-void t.test('every setting is there, with group, flag, type, options and default', async (t) => {
+void t.test('every setting has its group, flag, type, options and default', async (t) => {
   const admin = await serve(t)
   const rows = (await admin.get('/api/admin/setting/list')).data as Row[]
   t.strictSame(rows.map(({ key }) => key).sort(), expected.map(({ key }) => key).sort())
@@ -191,7 +191,7 @@ void t.test('every setting is there, with group, flag, type, options and default
   t.equal(rows.find(({ key }) => key === 'privacy_regs')?.value.split('\n').length, 3)
 })
 
-void t.test('everybody may read what is public, and nothing else', async (t) => {
+void t.test('public settings are readable without a token, and no others', async (t) => {
   const admin = await serve(t)
   const { data } = await new Served(admin.url, admin.gateway).get('/api/public/settings')
   const shown = expected.filter(({ flag }) => flag === settingFlags.public || flag === settingFlags.readonly)
@@ -209,7 +209,7 @@ void t.test('a value must fit the type of its setting, and every type may be emp
       t.match(await save(key, wrong), { code: 400, message: new RegExp(`^setting \\[${key}\\] must be `) }, key)
     }
     for (const option of options === '' ? [] : options.split(',')) {
-      // Clients know these names of search engines, and there are none here.
+      // Clients offer these names of search engines, which this server does not have.
       const isAbsent = option === 'bleve' || option === 'meilisearch'
       t.match(await save(key, option), { code: isAbsent ? 500 : 200 }, `${key} ${option}`)
     }
@@ -220,7 +220,7 @@ void t.test('a value must fit the type of its setting, and every type may be emp
   t.match(await admin.get('/api/admin/setting/get?key=sign_all'), { data: { value: 'false' } })
 })
 
-void t.test('link_expiration ends new links after so many hours', async (t) => {
+void t.test('new links expire after link_expiration hours', async (t) => {
   const admin = await serve(t)
   await admin.put('/file', 'x')
   const sign = async () => ((await admin.post('/api/fs/get', { path: '/file' })).data as { sign: string }).sign
@@ -232,7 +232,7 @@ void t.test('link_expiration ends new links after so many hours', async (t) => {
   t.equal((await fetch(`${admin.url}/d/file?sign=${await sign()}`)).status, 200)
 })
 
-void t.test('robots_txt and favicon are what crawlers and browsers get', async (t) => {
+void t.test('robots_txt and favicon are served to crawlers and browsers', async (t) => {
   const admin = await serve(t)
   const { gateway } = admin
   await gateway.settings.set(new Map([['robots_txt', 'User-agent: nobody']]))

@@ -1,4 +1,6 @@
-/** Holds the answers that tests receive against what the endpoints declare, so that the document of the API tells the truth. */
+/**
+ * Compares the responses in tests with the declarations of their endpoints, from which the document of the API is made.
+ */
 import { isDeepStrictEqual } from 'node:util'
 import type { z } from 'zod'
 import type { EndpointDescription } from '../../../protocols/http/endpoint.js'
@@ -6,7 +8,7 @@ import { endpoints } from '../../../protocols/http/endpoints.js'
 import { matchesRefusal, refusalsOf } from '../../../protocols/http/refusals.js'
 import type { Envelope } from './served.js'
 
-/** Throws a sentence where the answer is not one that its endpoint declares. `target`: path and query. */
+/** Throws if the response is not one that its endpoint declares. `target`: path and query. */
 export function assertDeclared(method: string, target: string, answer: Envelope): void {
   const [path] = target.split('?')
   const endpoint = endpoints.find((each) => isAt(each, path ?? '') && isBy(each, method))

@@ -6,7 +6,7 @@ import { serve } from './served.js'
 
 const document = { ...openApiDocument(documentedEndpoints), servers: [{ url: 'http://host' }] }
 
-void t.test('the page tells of every operation and every shape, at an anchor of its own', async (t) => {
+void t.test('the page describes every operation and schema, each with its own anchor', async (t) => {
   const page = docsPage(document)
   const anchors = [...page.matchAll(/ id="([^"]*)"/g)].map(([, name = '']) => name)
   t.equal(new Set(anchors).size, anchors.length)
@@ -20,13 +20,13 @@ void t.test('the page tells of every operation and every shape, at an anchor of 
   for (const [, target = ''] of page.matchAll(/href="#([^"]*)"/g)) t.ok(anchors.includes(target), target)
 })
 
-void t.test('nothing on it is fetched from elsewhere, and nothing runs', async (t) => {
+void t.test('the page loads no other resources and has no scripts', async (t) => {
   const page = docsPage(document)
   t.notMatch(page, /<(script|link|img|iframe|form)|src=|@import|url\(/)
   t.same([...new Set([...page.matchAll(/href="([^#][^"]*)"/g)].map(([, target]) => target))], ['openapi.json'])
 })
 
-void t.test('whatever the document holds is shown as text', async (t) => {
+void t.test('texts of the document are escaped as HTML', async (t) => {
   const nasty = `<i>"&'`
   const page = docsPage({
     ...document,
@@ -55,7 +55,7 @@ void t.test('whatever the document holds is shown as text', async (t) => {
   t.match(page, '&#60;i&#62;')
 })
 
-void t.test('it is served to anybody, with the address that the client knows in its examples', async (t) => {
+void t.test("the page is served without a token, with the client's address in its examples", async (t) => {
   const { url } = await serve(t)
   const response = await fetch(`${url}/api/docs`)
   t.equal(response.headers.get('content-type'), 'text/html; charset=utf-8')
@@ -63,14 +63,14 @@ void t.test('it is served to anybody, with the address that the client knows in 
   t.match(await response.text(), `${url}/api/fs/list`)
 })
 
-void t.test('no proxy keeps it for others: its address is the one that this client came by', async (t) => {
+void t.test("the page is not cached by proxies, because it contains the client's address", async (t) => {
   const { url } = await serve(t)
   for (const path of ['/api/docs', '/api/openapi.json']) {
     t.equal((await fetch(url + path)).headers.get('cache-control'), 'private, no-cache', path)
   }
 })
 
-void t.test('an example is a call that works', async (t) => {
+void t.test('examples are complete curl commands', async (t) => {
   const page = docsPage(document)
   const example = (id: string) => /<pre>([^<]*)<\/pre>/.exec(page.slice(page.indexOf(`id="${id}"`)))?.[1]
   const shown = (id: string) => example(id)?.replace(/&#(\d+);/g, (_match, code) => String.fromCharCode(Number(code)))

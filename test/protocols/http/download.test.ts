@@ -1,7 +1,7 @@
 import t from 'tap'
 import { serve } from './served.js'
 
-void t.test('a link gives the file to whoever holds it', async (t) => {
+void t.test('a signed URL serves the file without authentication', async (t) => {
   const served = await serve(t)
   const content = 'x'.repeat(100_000)
   await served.put('/a b/ä #?.txt', content)
@@ -35,11 +35,15 @@ void t.test('a link gives the file to whoever holds it', async (t) => {
   t.equal((await fetch(url, { headers: { 'if-none-match': etag } })).status, 304)
   t.equal((await fetch(url, { headers: { 'if-match': '"other"' } })).status, 412)
   await served.put('/a b/ä #?.txt', content)
-  t.not((await fetch(url, { method: 'HEAD' })).headers.get('etag'), etag, 'a second write of one size shows')
+  t.not(
+    (await fetch(url, { method: 'HEAD' })).headers.get('etag'),
+    etag,
+    'a second write with the same size changes the ETag',
+  )
   t.equal((await fetch(url, { method: 'POST' })).status, 405)
 })
 
-void t.test('a link that does not hold is a page with the reason', async (t) => {
+void t.test('an invalid signed URL is answered with a page that states the reason', async (t) => {
   const served = await serve(t)
   await served.put('/a/file.txt', 'x')
   await served.put('/a/other.txt', 'x')
@@ -67,7 +71,7 @@ void t.test('a link that does not hold is a page with the reason', async (t) => 
   }
 })
 
-void t.test('without sign_all only what is ruled needs a signature', async (t) => {
+void t.test('without sign_all only files with a folder password require a signature', async (t) => {
   const served = await serve(t)
   await served.gateway.settings.set(new Map([['sign_all', 'false']]))
   await served.put('/open/file', 'x')
@@ -82,7 +86,7 @@ void t.test('without sign_all only what is ruled needs a signature', async (t) =
   t.equal((await fetch(closed.raw_url)).status, 200)
 })
 
-void t.test('what lies anywhere below a hidden folder needs a signature', async (t) => {
+void t.test('every file below a hidden folder requires a signature', async (t) => {
   const served = await serve(t)
   await served.gateway.settings.set(new Map([['sign_all', 'false']]))
   const hidden = ['/shelf/secret', '/shelf/secret/file', '/shelf/secret/deep/file', '/shelf/secret/deep/down/file']
@@ -94,13 +98,21 @@ void t.test('what lies anywhere below a hidden folder needs a signature', async 
     t.match(await bob.post('/api/fs/get', { path }), { code: 403 }, path)
     for (const route of ['/d', '/p']) t.equal((await fetch(served.url + route + path)).status, 401, route + path)
   }
-  t.equal((await fetch(`${served.url}/d/shelf/open/secret/file`)).status, 200, 'the rule reaches no further')
+  t.equal(
+    (await fetch(`${served.url}/d/shelf/open/secret/file`)).status,
+    200,
+    'the rule does not apply to deeper folders',
+  )
   const { data } = await served.post('/api/fs/list', { path: '/shelf/secret/deep' })
   const [, file] = (data as { content: { name: string; sign: string }[] }).content
-  t.equal((await fetch(`${served.url}/d/shelf/secret/deep/file?sign=${file?.sign}`)).status, 200, 'listed with one')
+  t.equal(
+    (await fetch(`${served.url}/d/shelf/secret/deep/file?sign=${file?.sign}`)).status,
+    200,
+    'the listing has a valid signature',
+  )
 })
 
-void t.test('links of a user with a base folder are links of the whole tree', async (t) => {
+void t.test('signed URLs of a user with a base folder contain the path of the whole tree', async (t) => {
   const served = await serve(t)
   await served.put('/home/ann/file.txt', 'mine')
   const ann = await served.as('ann', [], '/home/ann')
@@ -112,7 +124,7 @@ void t.test('links of a user with a base folder are links of the whole tree', as
   t.equal(content[0]?.sign, sign)
 })
 
-void t.test('the headers of a file are those that clients know, and no browser runs it as ours', async (t) => {
+void t.test('a file has the headers that clients expect, and browsers do not render it as a page', async (t) => {
   const served = await serve(t)
   const page = '<script>alert(1)</script>'
   await served.put("/ä 'x';.html", page)

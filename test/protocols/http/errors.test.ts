@@ -9,7 +9,7 @@ const told = (error: unknown) => {
   return `${code} ${message}`
 }
 
-void t.test('clients find the codes and texts that they parse', async (t) => {
+void t.test('errors have the codes and messages that existing clients parse', async (t) => {
   const at = { op: 'list', path: '/secret/path' }
   for (const [error, expected] of [
     [new GatewayError('not_found', at), '500 object not found'],
@@ -60,14 +60,14 @@ void t.test('clients find the codes and texts that they parse', async (t) => {
   t.match(toApiErrorBody(new GatewayError('throttled', { retryAfter: 7 })), { code: 429, retryAfter: 7 })
 })
 
-void t.test('the reason decides nothing', async (t) => {
+void t.test('the code of an error does not depend on its reason', async (t) => {
   const reason = 'move root folder is not allowed'
   t.match(toApiErrorBody(new GatewayError('denied', { reason })), { code: 403, status: 403, message: reason })
   t.equal(told(new GatewayError('exists', { reason: 'file [a] exists' })), '403 file exists')
   t.equal(told(new GatewayError('not_found', { reason: 'storage not found' })), '500 object not found')
 })
 
-void t.test('every code has an answer, and a real status for links', async (t) => {
+void t.test('every error code has an envelope code, a message and an HTTP status', async (t) => {
   for (const code of errorCodes) {
     const { code: wire, status, message } = toApiErrorBody(new GatewayError(code))
     t.ok(wire >= 400 && wire < 600 && status >= 400 && status < 600 && message !== '', code)

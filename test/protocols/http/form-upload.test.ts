@@ -16,7 +16,7 @@ interface Outcome {
   code?: string | number
 }
 
-/** A server that reads the file of each form, and what became of it. */
+/** A server that reads the file of each form, and the results. */
 async function receiver(test: Test): Promise<{ url: string; outcomes: Outcome[] }> {
   const outcomes: Outcome[] = []
   const url = await listen(test, (request, response) => {
@@ -35,7 +35,7 @@ async function receiver(test: Test): Promise<{ url: string; outcomes: Outcome[] 
   return { url, outcomes }
 }
 
-void t.test('the part `file` arrives whole, whatever stands around it', async (t) => {
+void t.test('the part `file` is read completely, with any parts around it', async (t) => {
   const { url, outcomes } = await receiver(t)
   const content = randomBytes(3_000_000)
   const form = new FormData()
@@ -52,7 +52,7 @@ void t.test('the part `file` arrives whole, whatever stands around it', async (t
   t.equal(outcomes[1]?.bytes?.length, 0)
 })
 
-void t.test('a form without that part says so', async (t) => {
+void t.test('a form without the part `file` is rejected', async (t) => {
   const { url, outcomes } = await receiver(t)
   const form = new FormData()
   form.append('attachment', new Blob(['x']), 'x')
@@ -60,7 +60,7 @@ void t.test('a form without that part says so', async (t) => {
   t.same(outcomes, [{ code: 500 }])
 })
 
-void t.test('half a form is never a whole file', async (t) => {
+void t.test('a truncated form is rejected', async (t) => {
   const { url, outcomes } = await receiver(t)
   const head = '--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\n'
   const headers = { 'content-type': 'multipart/form-data; boundary=b' }
@@ -86,7 +86,7 @@ void t.test('half a form is never a whole file', async (t) => {
   t.same(outcomes, [{ code: 'aborted' }])
 })
 
-void t.test('a form that nobody reads on is still answered', async (t) => {
+void t.test('a request whose form is not read to its end is still answered', async (t) => {
   const { url } = await receiver(t)
   const form = new FormData()
   form.append('file', new Blob([randomBytes(20_000_000)]), 'f')
@@ -94,7 +94,7 @@ void t.test('a form that nobody reads on is still answered', async (t) => {
   t.equal(await response.text(), 'done')
 })
 
-void t.test('content with another digest than announced fails at its end', async (t) => {
+void t.test('content with another digest than declared fails at its end', async (t) => {
   const source = (hashes: Record<string, string>) =>
     verifiedSource({ rereadable: false, hashes, read: async () => Readable.from([Buffer.from('a'), Buffer.from('b')]) })
   const md5 = '187ef4436122d1cc2f40dc2b92f0eba0'

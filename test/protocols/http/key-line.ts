@@ -1,7 +1,7 @@
-/** New public keys as users paste them. */
+/** New public keys in the form that users paste. */
 import { generateKeyPairSync } from 'node:crypto'
 
-/** One line of an authorized_keys file, the key as RFC 8709 §4 writes it. */
+/** One line of an authorized_keys file, with the key in the format of RFC 8709 §4. */
 export function keyLine(): string {
   const { publicKey } = generateKeyPairSync('ed25519')
   const bytes = publicKey.export({ format: 'der', type: 'spki' }).subarray(-32)

@@ -10,12 +10,12 @@ const proxied = 'https://worker.example/base'
 interface Fixture {
   readonly served: Served
   readonly linking: Linking
-  /** What GET of this link answers with, not followed. */
+  /** The response to a GET of this URL; redirects are not followed. */
   readonly get: (link: string) => Promise<Response>
   readonly sign: (path: string) => string
 }
 
-/** A storage with direct addresses at `/s`, with files in it. */
+/** A storage with direct URLs at `/s`, with files in it. */
 async function linked(t: Test, fields: Readonly<Record<string, unknown>> = {}, siteUrl = ''): Promise<Fixture> {
   const linking: Linking = { link: (path) => ({ url: `${store}${path}?key=1` }), asked: 0 }
   const served = await serve(t, siteUrl, [linkedType(linking)])
@@ -32,7 +32,7 @@ async function rawUrl({ served }: Fixture, path: string): Promise<string> {
   return (data as { raw_url: string }).raw_url
 }
 
-void t.test('a link leads to the backend, unseen by it and by caches', async (t) => {
+void t.test('a signed URL redirects to the direct URL, without a referrer and uncached', async (t) => {
   const fixture = await linked(t)
   const { get, sign } = fixture
   for (const method of ['GET', 'HEAD']) {
@@ -49,7 +49,7 @@ void t.test('a link leads to the backend, unseen by it and by caches', async (t)
   t.equal((await get(`/d/s?sign=${sign('/s')}`)).status, 400)
 })
 
-void t.test('only some files of such a storage go through us', async (t) => {
+void t.test('only proxied file types of a storage with direct URLs are served by the gateway', async (t) => {
   const fixture = await linked(t)
   const { served, get, sign } = fixture
   const refused = await get(`/p/s/a%20b.bin?sign=${sign('/s/a b.bin')}`)
@@ -60,7 +60,7 @@ void t.test('only some files of such a storage go through us', async (t) => {
     t.equal(await (await get(`/${route}/s/a.m3u8?sign=${sign('/s/a.m3u8')}`)).text(), 'content of a.m3u8', route)
   }
   t.equal((await get(`/d/s/a.txt?sign=${sign('/s/a.txt')}`)).status, 302)
-  t.equal(await rawUrl(fixture, '/s/a.m3u8'), `${store}/a.m3u8?key=1`, 'raw_url does not look at extensions')
+  t.equal(await rawUrl(fixture, '/s/a.m3u8'), `${store}/a.m3u8?key=1`, 'raw_url does not depend on the extension')
   await served.gateway.settings.set(
     new Map([
       ['proxy_types', 'BIN'],
@@ -71,7 +71,7 @@ void t.test('only some files of such a storage go through us', async (t) => {
   t.equal((await get(`/p/s/a.txt?sign=${sign('/s/a.txt')}`)).status, 403)
 })
 
-void t.test('a storage whose files are proxied on the web has no other links', async (t) => {
+void t.test('a storage with web_proxy has no direct URLs', async (t) => {
   const fixture = await linked(t, { web_proxy: true })
   const { get, sign, served } = fixture
   const signature = sign('/s/a b.bin')
@@ -80,7 +80,7 @@ void t.test('a storage whose files are proxied on the web has no other links', a
   t.equal(fixture.linking.asked, 0)
 })
 
-void t.test('a proxy of the storage’s own gets the requests, and passes itself by', async (t) => {
+void t.test('requests are redirected to down_proxy_url, except those of the proxy itself', async (t) => {
   const fixture = await linked(t, { web_proxy: true, down_proxy_url: `${proxied}/ \nhttps://second.example` })
   const { get, sign } = fixture
   const signature = sign('/s/a b.bin')
@@ -94,11 +94,11 @@ void t.test('a proxy of the storage’s own gets the requests, and passes itself
     }
   }
   t.equal(await rawUrl(fixture, '/s/a b.bin'), `${proxied}/s/a%20b.bin?sign=${signature}`)
-  t.equal((await get(`/p/s/none?sign=${sign('/s/none')}`)).status, 404, 'nothing is looked for there that is not here')
+  t.equal((await get(`/p/s/none?sign=${sign('/s/none')}`)).status, 404, 'a missing file is not redirected')
   t.equal((await get(`/p/s?sign=${sign('/s')}`)).status, 400)
 })
 
-void t.test('its links carry no signature where the storage says so', async (t) => {
+void t.test('URLs of down_proxy_url have no signature with disable_proxy_sign', async (t) => {
   const fields = { web_proxy: true, down_proxy_url: proxied, disable_proxy_sign: true }
   const fixture = await linked(t, fields)
   const sent = await fixture.get(`/p/s/a.txt?sign=${fixture.sign('/s/a.txt')}`)
@@ -106,7 +106,7 @@ void t.test('its links carry no signature where the storage says so', async (t) 
   t.equal(await rawUrl(fixture, '/s/a.txt'), `${proxied}/s/a.txt`)
 })
 
-void t.test('an address that nobody can open as it is is not handed out', async (t) => {
+void t.test('a direct URL that a client cannot open is not used', async (t) => {
   const fixture = await linked(t)
   const { linking, get, sign, served } = fixture
   const signature = sign('/s/a b.bin')
@@ -128,7 +128,7 @@ void t.test('an address that nobody can open as it is is not handed out', async 
   }
 })
 
-void t.test('an address is written as a header can hold it', async (t) => {
+void t.test('a direct URL is escaped for the Location header', async (t) => {
   const { linking, get, sign } = await linked(t)
   linking.link = () => ({ url: `${store}/ä\r\nSet-Cookie: x=1?a=%2F&b=\ud800` })
   const response = await get(`/d/s/a.txt?sign=${sign('/s/a.txt')}`)
@@ -137,7 +137,7 @@ void t.test('an address is written as a header can hold it', async (t) => {
   t.equal(response.headers.get('set-cookie'), null)
 })
 
-void t.test('an address without a host is one of this gateway', async (t) => {
+void t.test('a direct URL without a host is relative to the gateway', async (t) => {
   const fixture = await linked(t, {}, '/sub')
   fixture.linking.link = () => ({ url: '/assets/x' })
   const response = await fixture.get(`/d/s/a.txt?sign=${fixture.sign('/s/a.txt')}`)
@@ -145,17 +145,17 @@ void t.test('an address without a host is one of this gateway', async (t) => {
   t.equal(await rawUrl(fixture, '/s/a.txt'), `${fixture.served.url}/assets/x`)
 })
 
-void t.test('an address that is good for a while is asked for once', async (t) => {
+void t.test('a direct URL is cached until it expires', async (t) => {
   const fixture = await linked(t)
   const { linking, get, sign, served } = fixture
   linking.link = () => ({ url: `${store}/${linking.asked}`, until: new Date(Date.now() + 3_600_000) })
   const link = `/d/s/a.txt?sign=${sign('/s/a.txt')}`
   for (let count = 0; count < 3; count++) t.equal((await get(link)).headers.get('location'), `${store}/1`)
   await served.put('/s/a.txt', 'another')
-  t.equal((await get(link)).headers.get('location'), `${store}/2`, 'a file that changed has another')
+  t.equal((await get(link)).headers.get('location'), `${store}/2`, 'a changed file gets a new one')
 })
 
-void t.test('what the query of a link holds goes along where a setting says so', async (t) => {
+void t.test('query parameters are forwarded to the direct URL if a setting says so', async (t) => {
   const { get, sign, served } = await linked(t)
   const link = `/d/s/a.txt?z=1&response-type=text%2Fx&a=x+y&a=%26&sign=${sign('/s/a.txt')}&openlist_ts=5&raw`
   t.equal((await get(link)).headers.get('location'), `${store}/a.txt?key=1`)
@@ -166,7 +166,7 @@ void t.test('what the query of a link holds goes along where a setting says so',
   t.equal(sent, `${store}/a.txt?key=1&openlist_ts=5&raw=&response-type=text%2Fx`)
 })
 
-void t.test('an admin’s programs are told the address of any file', async (t) => {
+void t.test('/api/fs/link returns the direct URL of any file to an admin', async (t) => {
   const { served, linking, sign } = await linked(t)
   const none = { header: null, concurrency: 0, part_size: 0, content_length: 0, Expiration: null }
   const ask = (path: string) => served.post('/api/fs/link', { path })
@@ -180,7 +180,7 @@ void t.test('an admin’s programs are told the address of any file', async (t) 
   t.match(data, { url: `${store}/x`, header: { Cookie: ['a=1'] } })
   const { Expiration: left } = data as { Expiration: number }
   t.ok(left > 50e9 && left <= 60e9, `${left} ns`)
-  // Where there is no such address, one of ours, whatever is there.
+  // Without a direct URL it is a URL of the gateway, even of a missing path.
   for (const path of ['/a b/ä', '/', '/none']) {
     const url = `${served.url}/p${path === '/a b/ä' ? '/a%20b/%C3%A4' : path}?d&sign=${sign(path)}`
     t.strictSame((await ask(path)).data, { url, ...none })
@@ -189,7 +189,7 @@ void t.test('an admin’s programs are told the address of any file', async (t) 
   t.match(await ask('/a/../b'), { code: 403 })
 })
 
-void t.test('nobody else is, and their own folder does not count', async (t) => {
+void t.test('/api/fs/link is for admins only, and ignores their base folder', async (t) => {
   const { served } = await linked(t)
   const ann = await served.as('ann', ['write', 'seeHidden'], '/s')
   t.match(await ann.post('/api/fs/link', { path: '/a.txt' }), { code: 403, message: 'You are not an admin' })

@@ -1,17 +1,17 @@
-/** A driver whose files have direct addresses, as those of an object store have. */
+/** A driver whose files have direct URLs, like those of an object store. */
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
 import type { DirectUrl } from '../../../src/contract/capabilities.js'
 import type { AnyDriverType } from '../../../src/contract/driver-type.js'
 import { GatewayError } from '../../../src/contract/errors.js'
 import type { Path } from '../../../src/contract/path.js'
 
-/** How the address of a file looks, and how often one was asked for. */
+/** The direct URL of a file, and the number of calls. */
 export interface Linking {
   link: (path: Path) => DirectUrl
   asked: number
 }
 
-/** A driver type `Linked`, in memory. Missing files and folders have no address. */
+/** A driver type `Linked`, in memory. Missing files and folders have no direct URL. */
 export function linkedType(linking: Linking): AnyDriverType {
   return {
     name: 'Linked',

@@ -1,10 +1,10 @@
-/** A server on a free port of this machine, closed with its test. */
+/** A server on a free port of this machine, closed at the end of its test. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 
-/** Resolves to its address without a trailing slash. */
+/** Resolves to its URL without a trailing slash. */
 export async function listen(
   test: Test,
   handler: (request: IncomingMessage, response: ServerResponse) => void,

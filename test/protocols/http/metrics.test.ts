@@ -1,4 +1,4 @@
-/** Who may read /metrics, and that it is what Prometheus reads. */
+/** Access to /metrics, and its format, which is that of Prometheus. */
 import t from 'tap'
 import { version } from '../../../src/contract/version.js'
 import { samplesOf } from '../../gateway/exposition.js'
@@ -11,7 +11,7 @@ const get = ({ url }: Served, headers: Record<string, string> = {}, method = 'GE
 const setNetworks = ({ gateway }: Served, networks: string) =>
   gateway.settings.set(new Map([['metrics_networks', networks]]))
 
-void t.test('the permanent token opens it, by itself and as a bearer token, and no other token does', async (t) => {
+void t.test('/metrics accepts the permanent token, raw or as Bearer, and no other token', async (t) => {
   const admin = await serve(t)
   const { settings } = admin.gateway
   const token = settings.get('token')
@@ -40,10 +40,10 @@ void t.test('the permanent token opens it, by itself and as a bearer token, and 
     401,
   )
   await settings.resetToken()
-  t.equal((await get(admin, { authorization: token })).status, 401, 'a token that was replaced')
+  t.equal((await get(admin, { authorization: token })).status, 401, 'a replaced token')
 })
 
-void t.test('HEAD has the header section of GET and no body', async (t) => {
+void t.test('HEAD has the headers of GET and no body', async (t) => {
   const admin = await serve(t)
   const authorization = admin.gateway.settings.get('token')
   const { status, headers, text } = await get(admin, { authorization }, 'HEAD')
@@ -58,7 +58,7 @@ void t.test('an address in metrics_networks needs no token', async (t) => {
   for (const networks of ['127.0.0.1', '10.0.0.0/8\n127.0.0.0/8', '::1, 0.0.0.0/0']) {
     await setNetworks(admin, networks)
     t.equal((await get(admin)).status, 200, networks)
-    t.equal((await get(admin, { authorization: 'wrong' })).status, 200, 'whatever the token')
+    t.equal((await get(admin, { authorization: 'wrong' })).status, 200, 'with a wrong token')
   }
   for (const networks of ['', '10.0.0.0/8', '127.0.0.2', '::1']) {
     await setNetworks(admin, networks)
@@ -67,7 +67,7 @@ void t.test('an address in metrics_networks needs no token', async (t) => {
   await t.rejects(setNetworks(admin, '10.0.0.0/33'), { code: 'invalid', message: /10\.0\.0\.0\/33/ })
 })
 
-void t.test('a page of another site reads nothing through a browser at a permitted address', async (t) => {
+void t.test('a cross-origin page cannot read /metrics through a browser at a permitted address', async (t) => {
   const admin = await serve(t)
   await setNetworks(admin, '127.0.0.1')
   t.equal((await get(admin, { origin: 'https://example.org' })).status, 401)
@@ -87,13 +87,13 @@ void t.test('a forwarded address counts only if a trusted proxy forwards it', as
   for (const [name, value] of Object.entries(forwarded))
     t.equal((await get(proxied, { [name]: value })).status, 200, name)
   const chain = (addresses: string) => get(proxied, { 'x-forwarded-for': addresses })
-  t.equal((await chain('203.0.113.7, 198.51.100.1')).status, 401, 'what the client says of itself is not believed')
+  t.equal((await chain('203.0.113.7, 198.51.100.1')).status, 401, 'the header of an untrusted client is ignored')
   t.equal((await chain('198.51.100.1, 203.0.113.7')).status, 200)
   await setNetworks(proxied, '127.0.0.1')
   t.equal((await chain('198.51.100.1')).status, 401, 'the proxy is permitted, its client is not')
 })
 
-void t.test('the text holds storages, tasks, the build and the process', async (t) => {
+void t.test('the response contains metrics of storages, tasks, the build and the process', async (t) => {
   const admin = await serve(t, '/sub')
   await admin.mount('/broken', 'Broken')
   await admin.mount('/off', 'Local', { disabled: true })
@@ -110,5 +110,5 @@ void t.test('the text holds storages, tasks, the build and the process', async (
   for (const name of ['process_resident_memory_bytes', 'process_open_fds', 'nodejs_eventloop_lag_seconds']) {
     t.ok(samples.has(name), name)
   }
-  t.equal((await get(admin, { authorization })).status, 404, 'outside of the path of the site there is none')
+  t.equal((await get(admin, { authorization })).status, 404, 'it is missing outside of the path of the site')
 })

@@ -1,4 +1,4 @@
-/** How full storages are, in listings. */
+/** The usage of storages, in listings. */
 import t from 'tap'
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
 import type { Usage } from '../../../src/contract/capabilities.js'
@@ -23,7 +23,7 @@ interface Item {
   readonly mount_details?: object
 }
 
-void t.test('mount points tell how full they are, where an admin wants that', async (t) => {
+void t.test('mount points in listings have the usage of their storage if the setting is on', async (t) => {
   const served = await serve(t, '', types)
   for (const type of types) await served.mount(`/a/${type.name}`, type.name)
   await served.put('/a/Full/file', 'x')
@@ -33,7 +33,7 @@ void t.test('mount points tell how full they are, where an admin wants that', as
     return Object.fromEntries(content.map(({ name, mount_details: each }) => [name, each]))
   }
   const none = { Full: undefined, Dead: undefined, Refusing: undefined }
-  t.strictSame(await details(), none, 'hidden unless said otherwise')
+  t.strictSame(await details(), none, 'the setting is off by default')
   await served.gateway.settings.set(new Map([['hide_storage_details', 'false']]))
 
   const timed = async () => {
@@ -42,7 +42,7 @@ void t.test('mount points tell how full they are, where an admin wants that', as
     return performance.now() - begin
   }
   const first = await timed()
-  t.ok((await timed()) < first, 'nobody waits again for one that is dead')
+  t.ok((await timed()) < first, 'later requests do not wait for an unresponsive one')
 
   t.match(await served.post('/api/fs/get', { path: '/a/Full' }), { data: { mount_details: wire } })
   for (const path of ['/a', '/a/Dead', '/a/Full/file']) {
@@ -55,10 +55,10 @@ void t.test('mount points tell how full they are, where an admin wants that', as
   const guest = served.gateway.accounts.users.list().find(({ role }) => role === 1)
   await served.gateway.accounts.users.update(guest?.id ?? 0, { disabled: false })
   served.token = ''
-  t.strictSame(await details(), none, 'guests are not told')
+  t.strictSame(await details(), none, 'guests do not see the usage')
 })
 
-void t.test('a storage that still starts keeps no listing of what it stands in waiting', async (t) => {
+void t.test('the listing of a folder does not wait for a mounted storage that is starting', async (t) => {
   const begun = { count: 0 }
   const late: AnyDriverType = {
     name: 'Late',
@@ -75,7 +75,7 @@ void t.test('a storage that still starts keeps no listing of what it stands in w
   t.same(await served.names('/a'), ['late'])
 })
 
-void t.test('the list of storages waits for none that is dead', async (t) => {
+void t.test('the list of storages does not wait for unresponsive ones', async (t) => {
   const served = await serve(t, '', types)
   for (const type of types) await served.mount(`/${type.name}`, type.name)
   await served.gateway.settings.set(new Map([['hide_storage_details_in_manage_page', 'false']]))

@@ -46,7 +46,7 @@ void t.test('an entry becomes an object of the API', async (t) => {
   t.match(object({ ...entry, name: 'a.mp3', kind: 'folder' }), { is_dir: true, type: 1, sign: '' })
 })
 
-void t.test('a signature is for the path of the whole tree, where one is asked for', async (t) => {
+void t.test('a signature is of the path of the whole tree, if one is required', async (t) => {
   const signed = fileObjectConverter(api, fs, asPath('/docs'), { ...view, signed: true }, site)
   t.equal(signed(entry).sign, 'signed:/home/ann/docs/a.txt')
   t.equal(signed({ ...entry, kind: 'folder' }).sign, '')
@@ -65,18 +65,18 @@ void t.test('the type follows the extension and the settings', async (t) => {
   t.same(types(), [3, 2, 3, 5, 0, 0, 0, 0, 0])
 })
 
-void t.test('times that no year of four digits holds are the zero of the wire', async (t) => {
+void t.test('times outside of the years 1 to 9999 are sent as the zero time', async (t) => {
   t.equal(wireTime(new Date(0)), '1970-01-01T00:00:00.000Z')
   for (const date of [undefined, new Date(NaN), new Date(8.64e15), new Date(-8.64e15)]) {
     t.equal(wireTime(date), '0001-01-01T00:00:00Z')
   }
 })
 
-void t.test('a thumbnail is the backend’s own, or a signed link to ours where the storage makes them', async (t) => {
+void t.test('a thumbnail is that of the backend, or a signed URL if the storage makes thumbnails', async (t) => {
   const object = fileObjectConverter(api, fs, asPath('/a b'), view, site)
   const link = `${site}/d/home/ann/a%20b/%C3%A4%23.PNG?type=thumb&sign=signed:/home/ann/a b/ä#.PNG`
   t.equal(object({ ...entry, name: 'ä#.PNG' }).thumb, link)
-  t.equal(object({ ...entry, name: 'a.mkv' }).thumb, '', 'none of videos here')
+  t.equal(object({ ...entry, name: 'a.mkv' }).thumb, '', 'not for videos')
   t.equal(object({ ...entry, name: 'a.png', kind: 'folder' }).thumb, '')
   t.equal(object({ ...entry, name: 'a.png', thumb: 'https://cdn.example/a' }).thumb, 'https://cdn.example/a')
   t.equal(object({ ...entry, thumb: '/p/a.webp' }).thumb, `${site}/p/a.webp`)
@@ -84,7 +84,7 @@ void t.test('a thumbnail is the backend’s own, or a signed link to ours where 
   t.equal(none({ ...entry, name: 'a.png' }).thumb, '')
 })
 
-void t.test('times are those of toISOString, however they follow one another', async (t) => {
+void t.test('times are those of toISOString in any order', async (t) => {
   const times = [0, -1, 1, 951782399999, 951782400000, -62135596799999, 253402300799999, 1790000000123]
   for (let step = 0; step < 500; step++) times.push(1.6e12 + step * 86_399_999, 1.6e12 + step * 59_001)
   const wrong = times.filter((time) => wireTime(new Date(time)) !== new Date(time).toISOString())

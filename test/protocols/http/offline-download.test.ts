@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { rangeStart, startScripted } from '../../downloads/scripted-server.js'
 import { serve, type Envelope, type Served, type TaskShown } from './served.js'
 
-// They wait most of the time, each for a gateway of its own.
+// The tests mostly wait, each for its own gateway.
 t.jobs = 3
 
 const content = randomBytes(300_000).toString('hex')
@@ -23,7 +23,7 @@ function add(served: Served, urls: readonly string[], fields: object = {}): Prom
 
 const tasksOf = ({ data }: Envelope) => (data as { tasks: TaskShown[] }).tasks
 
-void t.test('a file is fetched into a folder that is made for it', async (t) => {
+void t.test('a file is downloaded into a folder that is created for it', async (t) => {
   const served = await onLoopback(t)
   const server = await startScripted(t, (_request, answer) => {
     answer.writeHead(200, { 'content-disposition': 'attachment; filename="../../film.mp4"' }).end(content)
@@ -41,7 +41,7 @@ void t.test('a file is fetched into a folder that is made for it', async (t) => 
   t.strictSame(tasksOf(await add(served, [])), [])
 })
 
-void t.test('progress is true to the byte, also where a connection breaks', async (t) => {
+void t.test('progress is exact, also after a connection breaks', async (t) => {
   const served = await onLoopback(t)
   let release: () => void = () => undefined
   const released = new Promise<void>((resolve) => (release = resolve))
@@ -67,7 +67,7 @@ void t.test('progress is true to the byte, also where a connection breaks', asyn
   t.equal(await served.content('/in/half'), content)
 })
 
-void t.test('nothing is replaced', async (t) => {
+void t.test('a download does not replace an existing file', async (t) => {
   const served = await onLoopback(t)
   const server = await startScripted(t, (_request, answer) => answer.end(content))
   await served.put('/in/file', 'mine')
@@ -76,7 +76,7 @@ void t.test('nothing is replaced', async (t) => {
   t.equal(await served.content('/in/file'), 'mine')
 })
 
-void t.test('what cannot be done is told at once', async (t) => {
+void t.test('invalid downloads are rejected before a task is created', async (t) => {
   const served = await onLoopback(t)
   const refused = (answer: Envelope, code: number, message: RegExp | string, title: string) =>
     t.match(answer, { code, message, data: null }, title)
@@ -104,7 +104,7 @@ void t.test('what cannot be done is told at once', async (t) => {
   t.strictSame((await served.get('/api/public/offline_download_tools')).data, ['SimpleHttp'])
 })
 
-void t.test('it takes the permission, and a folder where rules let one write', async (t) => {
+void t.test('a download requires its permission and write access to the folder', async (t) => {
   const served = await onLoopback(t)
   const server = await startScripted(t, (_request, answer) => answer.end('x'))
   const ann = await served.as('ann', ['offlineDownload'])
@@ -115,7 +115,7 @@ void t.test('it takes the permission, and a folder where rules let one write', a
   t.match(await add(ann, [`${server.url}/a`]), { code: 200 })
   t.match(await ann.ended('offline_download'), [{ state: 2, creator: 'ann' }])
   t.equal(await ann.content('/in/a'), 'x')
-  t.match(await add(ann, [' ']), { code: 200, data: { tasks: [] } }, 'no address, no task')
+  t.match(await add(ann, [' ']), { code: 200, data: { tasks: [] } }, 'no task without an address')
   const { users } = served.gateway.accounts
   await served.rule('/in', { writeUsers: [users.byName('bob')!.id] })
   for (const urls of [[`${server.url}/b`], []]) {
@@ -132,7 +132,7 @@ void t.test('it takes the permission, and a folder where rules let one write', a
   t.equal(await served.content('/home/in/c'), 'x')
 })
 
-void t.test('who lost the permission meanwhile gets nothing', async (t) => {
+void t.test('a download fails if its user loses the permission meanwhile', async (t) => {
   const served = await onLoopback(t)
   const ann = await served.as('ann', ['offlineDownload'])
   const server = await startScripted(t, (_request, answer) => {
@@ -145,7 +145,7 @@ void t.test('who lost the permission meanwhile gets nothing', async (t) => {
   t.match(await served.ended('offline_download'), [{ state: 7, error: 'permission denied' }])
 })
 
-void t.test('a tool of a service whose storages are not here is accepted, and fails', async (t) => {
+void t.test('a tool of an unsupported service is accepted, and its task fails', async (t) => {
   const served = await onLoopback(t)
   t.match(await add(served, ['ed2k://anything'], { tool: '115 Cloud' }), { code: 200, data: { tasks: [{ state: 0 }] } })
   t.match(await served.ended('offline_download'), [
@@ -153,7 +153,7 @@ void t.test('a tool of a service whose storages are not here is accepted, and fa
   ])
 })
 
-void t.test('where the guard refuses, the task says so', async (t) => {
+void t.test('a download from a network that is not allowed fails', async (t) => {
   const served = await onLoopback(t)
   const refusal = 'the address leads into a network that is not allowed'
   const inside = await startScripted(t, (_request, answer) => answer.end('secret'))
@@ -178,7 +178,7 @@ void t.test('where the guard refuses, the task says so', async (t) => {
   t.strictSame((await served.names('/')).includes('in'), false)
 })
 
-void t.test('it comes no faster than the limit for servers', async (t) => {
+void t.test('downloads do not exceed max_server_download_speed', async (t) => {
   const served = await onLoopback(t)
   await served.gateway.settings.set(new Map([['max_server_download_speed', '400']]))
   const server = await startScripted(t, (_request, answer) => answer.end(content))
@@ -201,7 +201,7 @@ void t.test('a file larger than the limit is not stored', async (t) => {
   t.notOk((await served.names('/in')).includes('endless'))
 })
 
-void t.test('a server that sends next to nothing holds no other download up', async (t) => {
+void t.test('a slow server does not delay other downloads', async (t) => {
   const served = await onLoopback(t)
   const slow = await startScripted(t, (_request, answer) => {
     const timer = setInterval(() => answer.write('x'), 20)
@@ -216,7 +216,7 @@ void t.test('a server that sends next to nothing holds no other download up', as
   t.same((await served.ended('offline_download')).map(({ state }) => state).sort(), [2, 2, 2, 4])
 })
 
-void t.test('a cancel stops it, and leaves nothing', async (t) => {
+void t.test('a canceled download stores nothing', async (t) => {
   const served = await onLoopback(t)
   const server = await startScripted(t, (_request, answer) => {
     answer.writeHead(200, { 'content-length': 1_000_000 }).write(content)
@@ -229,7 +229,7 @@ void t.test('a cancel stops it, and leaves nothing', async (t) => {
   t.notOk((await served.names('/in')).includes('a'))
 })
 
-void t.test('what may pass is tried again', async (t) => {
+void t.test('a download that fails temporarily is retried', async (t) => {
   const served = await onLoopback(t)
   const server = await startScripted(t, (_request, answer, turn) => {
     if (turn === 1) answer.writeHead(503).end()
@@ -240,7 +240,7 @@ void t.test('what may pass is tried again', async (t) => {
   t.equal(await served.content('/in/a'), content)
 })
 
-void t.test('an address where nothing answers is not kept for a program', async (t) => {
+void t.test('the address of a tool is not stored if the tool does not answer there', async (t) => {
   const served = await onLoopback(t)
   const dead = 'http://127.0.0.1:1/'
   const web = await startScripted(t, (_request, answer) => answer.end('hello'))
@@ -264,7 +264,7 @@ void t.test('an address where nothing answers is not kept for a program', async 
   t.match(served.gateway.settings.get('qbittorrent_url'), /localhost:8080/)
 })
 
-void t.test('the way out of programs must be an address', async (t) => {
+void t.test('egress_proxy must be an address, off or empty', async (t) => {
   const served = await onLoopback(t)
   const save = (value: string) => served.post('/api/admin/setting/save', [{ key: 'egress_proxy', value }])
   t.match(await save('nowhere'), { code: 500, message: /must be HOST:PORT, off, or empty/ })
@@ -273,7 +273,7 @@ void t.test('the way out of programs must be an address', async (t) => {
   }
 })
 
-void t.test('the folder of programs must be an absolute path', async (t) => {
+void t.test('offline_download_temp_dir must be an absolute path or empty', async (t) => {
   const served = await onLoopback(t)
   const save = (value: string) => served.post('/api/admin/setting/save', [{ key: 'offline_download_temp_dir', value }])
   t.match(await save('relative/path'), { code: 500, message: /must be an absolute path/ })

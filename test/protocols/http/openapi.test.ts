@@ -20,7 +20,7 @@ void t.test('the document is valid OpenAPI 3.1', async (t) => {
   t.equal(`v${String(document.info.version)}`, version)
 })
 
-void t.test('it tells of every route of the router, and of no other', async (t) => {
+void t.test('the document has exactly the routes of the router', async (t) => {
   const { gateway } = await serve(t)
   const { stack } = apiRoutes(new HttpApi(gateway, { trustedProxies: new BlockList(), siteUrl: '' }))
   const pathOf = (layer: Layer) => String(layer.path).replace(/:(\w+)/g, '{$1}')
@@ -30,20 +30,20 @@ void t.test('it tells of every route of the router, and of no other', async (t) 
     Object.keys(item).map((method) => `${method.toUpperCase()} ${path}`),
   )
   for (const operation of told.filter((each) => !links.includes(each))) {
-    t.ok(routed.includes(operation), `${operation} is in the document, and nothing answers it`)
+    t.ok(routed.includes(operation), `${operation} has a route`)
   }
   for (const layer of stack as Layer[]) {
-    // HEAD comes with GET (RFC 9110 §9.3.2). Those that take any method are told of by the two that clients use.
+    // GET includes HEAD (RFC 9110 §9.3.2). Routes of any method are documented by the two methods that clients use.
     const methods = layer.methods.includes('DELETE') ? ['GET', 'POST'] : layer.methods.filter((name) => name !== 'HEAD')
     for (const method of methods) {
       const operation = `${method} ${pathOf(layer)}`
-      t.ok(told.includes(operation), `${operation} is answered, and the document does not tell of it`)
+      t.ok(told.includes(operation), `${operation} is in the document`)
     }
   }
   for (const link of links) t.ok(told.includes(link), link)
 })
 
-void t.test('every operation is there once, with a tag that is explained', async (t) => {
+void t.test('every operation is listed once, with a tag that has a description', async (t) => {
   const operations = Object.values(document.paths).flatMap((item) => Object.values(item))
   const ids = operations.map(({ operationId }) => operationId)
   t.equal(new Set(ids).size, ids.length)
@@ -53,7 +53,7 @@ void t.test('every operation is there once, with a tag that is explained', async
   for (const operation of operations) t.ok(tags.includes(operation.tags[0] ?? ''), operation.operationId)
 })
 
-void t.test('references lead somewhere, and nothing of our own metadata is left', async (t) => {
+void t.test('references have targets, and internal metadata is removed', async (t) => {
   const text = JSON.stringify(document)
   for (const [, name = ''] of text.matchAll(/"\$ref":"#\/components\/schemas\/([^"]*)"/g)) {
     t.ok(document.components.schemas[name], name)
@@ -62,7 +62,7 @@ void t.test('references lead somewhere, and nothing of our own metadata is left'
   t.notMatch(text, '#/$defs')
 })
 
-void t.test('fields come out in their plainest spelling', async (t) => {
+void t.test('schemas of fields are in their simplest form', async (t) => {
   const { schemas } = document.components
   t.strictSame(schemas.FsListFields?.properties?.page, { type: 'integer', default: 1, description: 'Counted from 1.' })
   t.match(schemas.FsMoveFields?.properties, {
@@ -73,7 +73,7 @@ void t.test('fields come out in their plainest spelling', async (t) => {
   t.strictSame(schemas.AdminUserUpdateFields?.properties?.disabled, { type: 'boolean' })
 })
 
-void t.test('headers of uploads are parameters, by the names that are written', async (t) => {
+void t.test('headers of uploads are parameters with their canonical names', async (t) => {
   const parameters = document.paths['/api/fs/put']?.put?.parameters ?? []
   t.same(parameters.map(({ in: place, name }) => `${place} ${name}`).sort(), [
     'cookie browser-password',
@@ -93,7 +93,7 @@ void t.test('headers of uploads are parameters, by the names that are written', 
   )
 })
 
-void t.test('anybody may have it, with the address that the client knows', async (t) => {
+void t.test("the document is served without a token, with the client's address", async (t) => {
   const { url } = await serve(t, '/sub')
   const response = await fetch(`${url}/api/openapi.json`)
   t.equal(response.headers.get('content-type'), 'application/json; charset=utf-8')
@@ -101,7 +101,7 @@ void t.test('anybody may have it, with the address that the client knows', async
   t.strictSame(served, { ...document, servers: [{ url }] })
 })
 
-void t.test('an answer that is not declared is noticed by the tests', async (t) => {
+void t.test('assertDeclared() throws for an undeclared response', async (t) => {
   const told = (code: number, message: string, data: unknown = null) => ({ code, message, data })
   const get = (answer: ReturnType<typeof told>) => () => {
     assertDeclared('GET', '/api/admin/driver/info?driver=x', answer)
@@ -119,7 +119,7 @@ void t.test('an answer that is not declared is noticed by the tests', async (t) 
   t.throws(names({ content: [], total: 0, more: 1 }), /fields of its own/)
 })
 
-void t.test('the dots in the text of a refusal stand for anything', async (t) => {
+void t.test('an ellipsis in the declared text of an error matches any text', async (t) => {
   const fits = (text: string, message: string) => matchesRefusal(message, { code: 400, text })
   t.ok(fits('file […] exists', 'file [a [b] c] exists'))
   t.notOk(fits('file […] exists', 'file [a] exists already'))

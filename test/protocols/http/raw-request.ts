@@ -1,4 +1,4 @@
-/** A request whose target and headers go out exactly as written; `fetch` would tidy them first. */
+/** A request whose target and headers are sent unchanged; `fetch` would normalize them. */
 import { once } from 'node:events'
 import { request, type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http'
 import { text } from 'node:stream/consumers'

@@ -3,7 +3,7 @@ import { RenderedJsonCache } from '../../../protocols/http/rendered-json-cache.j
 
 const [one, other, third] = [{ name: 'one' }, { name: 'other' }, { name: 'third' }]
 
-void t.test('a text holds for the very items that it was written of, and under the same circumstances', (t) => {
+void t.test('a cached text is returned only for the same items and the same variant', (t) => {
   const lists = new RenderedJsonCache()
   const text = Buffer.from('text')
   const parts = lists.chunks('/a', 'now', [one, other])
@@ -24,7 +24,7 @@ void t.test('a text holds for the very items that it was written of, and under t
   t.end()
 })
 
-void t.test('the room is bounded, and the list that was used longest ago goes first', (t) => {
+void t.test('the size of the cache is bounded, and the least recently used list is evicted', (t) => {
   const lists = new RenderedJsonCache(10_000)
   const text = Buffer.alloc(4000)
   const items = [one]
@@ -33,7 +33,7 @@ void t.test('the room is bounded, and the list that was used longest ago goes fi
   b?.set(0, 1, text)
   const both = lists.bytes
   b?.set(0, 1, text)
-  t.equal(lists.bytes, both, 'what is kept again takes no more')
+  t.equal(lists.bytes, both, 'storing a text again does not add its size')
   t.equal(a?.get(0, 1), text)
   c?.set(0, 1, text)
   t.equal(lists.bytes, both)
@@ -41,7 +41,7 @@ void t.test('the room is bounded, and the list that was used longest ago goes fi
   t.equal(a?.get(0, 1), text)
   t.equal(c?.get(0, 1), text)
   c?.set(0, 1, Buffer.alloc(20_000))
-  t.equal(c?.get(0, 1), undefined, 'what is larger than all the room is not kept')
+  t.equal(c?.get(0, 1), undefined, 'a text larger than the cache is not stored')
   t.ok(lists.bytes <= 10_000)
   t.end()
 })

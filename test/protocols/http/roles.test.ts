@@ -1,6 +1,6 @@
 /**
- * Who may call what, as a table: each endpoint has a row, and each row says what everybody is told who calls it with a request
- * that is in order. The rows are written by hand: they are the second opinion on what the declarations say of themselves.
+ * Who may call what, as a table: each endpoint has a row with the response code for each kind of caller and a valid
+ * request. The rows are written by hand, independently of the declarations.
  */
 import jwt from 'jsonwebtoken'
 import t from 'tap'
@@ -11,26 +11,26 @@ import type { Gateway } from '../../../src/gateway/gateway.js'
 import { keyLine } from './key-line.js'
 import { Served, serve } from './served.js'
 
-/** In the order of the codes in a row. */
+/** Callers, in the order of the codes in a row. */
 const callers = ['nobody', 'guest', 'plain', 'able', 'admin'] as const
 type Caller = (typeof callers)[number]
 
-/** Codes of envelopes; where an endpoint has none, HTTP statuses. */
+/** Codes of envelopes, or HTTP statuses for endpoints without an envelope. */
 type Codes = readonly [nobody: number, guest: number, plain: number, able: number, admin: number]
 
 const everybody: Codes = [200, 200, 200, 200, 200]
-/** The guest too, once that account is enabled. */
+/** Also the guest, if that account is enabled. */
 const everyAccount: Codes = [401, 200, 200, 200, 200]
 const ownAccount: Codes = [401, 401, 200, 200, 200]
 const ownProfile: Codes = [401, 403, 200, 200, 200]
-/** It takes a permission. */
+/** It requires a permission. */
 const permitted: Codes = [401, 403, 403, 200, 200]
 const adminOnly: Codes = [401, 403, 403, 403, 200]
-/** There is no index here, and the admin is told so. */
+/** There is no index: an admin gets the error about that. */
 const noIndex: Codes = [401, 403, 403, 403, 404]
 
 interface Call {
-  /** Path and query; the path of the row unless said otherwise. */
+  /** Path and query; by default the path of the row. */
   readonly target?: string
   readonly body?: unknown
   readonly headers?: Record<string, string>
@@ -38,11 +38,11 @@ interface Call {
 
 interface Row {
   readonly codes: Codes
-  /** Makes what the call needs, and the call itself. */
+  /** Creates what the call needs, and returns the call. */
   readonly call?: (stage: Stage) => Call | Promise<Call>
 }
 
-/** The server with everything that calls need. */
+/** The server, with functions that create what calls need. */
 class Stage {
   #number = 0
 
@@ -52,7 +52,7 @@ class Stage {
     readonly path: string,
   ) {}
 
-  /** A name that nothing has yet. */
+  /** An unused name. */
   fresh(): string {
     this.#number += 1
     return `${this.username}-${this.path.replace(/[^a-z]+/g, '-')}-${this.#number}`
@@ -62,7 +62,7 @@ class Stage {
     return { target: `${this.path}?${name}=${id}` }
   }
 
-  /** Of the user who is only there to be administered. */
+  /** The id of the user whom the admin endpoints change. */
   get somebody(): number {
     return this.gateway.accounts.users.byName('somebody')?.id ?? 0
   }
@@ -123,7 +123,7 @@ const upload = { body: 'content', headers: { 'file-path': '/folder/upload.txt' }
 const form = '--x\r\nContent-Disposition: form-data; name="file"\r\n\r\ncontent\r\n--x--\r\n'
 const signature = ({ gateway }: Stage) => encodeURIComponent(gateway.signedUrls.sign(asPath('/folder/file.txt')))
 
-/** Nobody has a task: what names one is told so. */
+/** There are no tasks: requests with a task id get that error. */
 const taskRows: Record<string, Row> = {}
 for (const [base, all, one] of [
   ['/api/task', ownProfile, [401, 403, 404, 404, 404]],
@@ -153,7 +153,7 @@ const table: Readonly<Record<string, Row>> = {
   'get /api/docs': { codes: everybody },
   'any /ping': { codes: everybody },
   'get /robots.txt': { codes: everybody },
-  // Only the permanent token opens it, and nobody here has that.
+  // It requires the permanent token, which no caller has.
   'get /metrics': { codes: [401, 401, 401, 401, 401] },
   'get /manifest.json': { codes: everybody },
   'get /static/manifest.json': { codes: everybody },
@@ -176,7 +176,7 @@ const table: Readonly<Record<string, Row>> = {
   },
   'get /api/auth/logout': { codes: everybody },
   'post /api/auth/2fa/generate': { codes: ownProfile },
-  // The code is wrong: nobody is to be locked out of the rest of this test.
+  // The code is wrong, so that two-step verification is not enabled for the rest of this test.
   'post /api/auth/2fa/verify': {
     codes: [401, 403, 400, 400, 400],
     call: () => ({ body: { code: '000000', secret: 'JBSWY3DPEHPK3PXP' } }),
@@ -203,7 +203,7 @@ const table: Readonly<Record<string, Row>> = {
   'any /api/fs/list': { codes: everyAccount, call: () => ({ body: { path: '/folder' } }) },
   'any /api/fs/get': { codes: everyAccount, call: () => ({ body: { path: '/folder/file.txt' } }) },
   'any /api/fs/dirs': { codes: everyAccount, call: () => ({ body: { path: '/' } }) },
-  // There is no index here: whoever gets that far is told so.
+  // There is no index: authorized callers get the error about that.
   'any /api/fs/search': {
     codes: [401, 404, 404, 404, 404],
     call: () => ({ body: { parent: '/', keywords: 'file', page: 1, per_page: 10 } }),
@@ -327,7 +327,7 @@ const table: Readonly<Record<string, Row>> = {
     },
   },
   'post /api/admin/setting/reset_token': { codes: adminOnly },
-  // Nothing answers there, and the admin is told so.
+  // Nothing answers there: the admin gets the error about that.
   'post /api/admin/setting/set_aria2': {
     codes: [401, 403, 403, 403, 500],
     call: () => ({ body: { uri: 'http://127.0.0.1:1/jsonrpc', secret: '' } }),
@@ -340,12 +340,12 @@ const table: Readonly<Record<string, Row>> = {
 
 const names = documentedEndpoints.map(({ method, path }) => `${method} ${path}`)
 
-void t.test('every endpoint has a row, and every row an endpoint', async (t) => {
-  for (const name of names) t.ok(name in table, `${name}: nobody has written down who may call it`)
-  for (const name of Object.keys(table)) t.ok(names.includes(name), `${name}: the table knows it, the server does not`)
+void t.test('every endpoint has a row, and every row has an endpoint', async (t) => {
+  for (const name of names) t.ok(name in table, `${name} has a row`)
+  for (const name of Object.keys(table)) t.ok(names.includes(name), `${name} has an endpoint`)
 })
 
-/** The code of the envelope, else the HTTP status. */
+/** The code of the envelope, or the HTTP status if there is no envelope. */
 async function codeOf(
   url: string,
   name: string,
@@ -375,7 +375,7 @@ async function stageFor(admin: Served, caller: Caller): Promise<string> {
   return (await admin.as(caller, caller === 'able' ? able : [])).token
 }
 
-void t.test('everybody is told what the table says', async (t) => {
+void t.test('each endpoint responds to each caller with the code of the table', async (t) => {
   const admin = await serve(t)
   const { gateway } = admin
   await gateway.settings.set(new Map([['favicon', 'https://example.org/i.png']]))
@@ -401,7 +401,7 @@ async function signedIn({ gateway }: Served, caller: Caller): Promise<string> {
   return gateway.accounts.signIn({ username: caller, password: { plain }, code: undefined, address: '127.0.0.1' })
 }
 
-void t.test('a token that is no good opens nothing, and makes nobody the guest', async (t) => {
+void t.test('an invalid token is rejected, and does not authenticate the guest', async (t) => {
   const admin = await serve(t)
   const { accounts, store } = admin.gateway
   const secret = await store.secrets.obtain('session tokens', '')
@@ -430,7 +430,7 @@ void t.test('a token that is no good opens nothing, and makes nobody the guest',
   t.equal(
     (await admin.get('/api/me', { authorization: jwt.sign(claims, secret) })).code,
     200,
-    'the key is the right one',
+    'a token of this key is valid',
   )
   for (const disabled of [true, false]) {
     await accounts.users.update(accounts.users.byUniqueRole(1)?.id ?? 0, { disabled })
@@ -440,14 +440,14 @@ void t.test('a token that is no good opens nothing, and makes nobody the guest',
         ...tokens,
         ...(disabled && { empty: '', 'of spaces': ' ', 'of a bare Bearer': 'Bearer ' }),
       })
-      // A body that is not in order shows that nobody looks at it before it is known who calls.
+      // The body is malformed, which shows that the caller is authenticated before the body is parsed.
       const told = await Promise.all(tried.map(([, token]) => codeOf(admin.url, name, token, { body: '{"' })))
       for (const [index, [kind]] of tried.entries()) t.equal(told[index], 401, `${name} with a token ${kind}`)
     }
   }
 })
 
-void t.test('what anybody may ask is answered whatever token comes along', async (t) => {
+void t.test('public endpoints ignore an invalid token', async (t) => {
   const { url } = await serve(t)
   for (const [name, { call, codes }] of Object.entries(table)) {
     if (codes !== everybody || call !== undefined) continue

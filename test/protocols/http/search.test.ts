@@ -21,7 +21,7 @@ async function built(t: Test, siteUrl = ''): Promise<Served> {
   return served
 }
 
-/** Paths that a search finds, after everything that was done is in the index. */
+/** Paths that a search finds, after all changes are in the index. */
 async function found(served: Served, keywords: string, fields: object = {}): Promise<string[]> {
   await served.gateway.search.idle()
   const { data, message } = await served.post('/api/fs/search', {
@@ -50,7 +50,7 @@ void t.test('search is not available before it is switched on', async (t) => {
   t.strictSame(await served.get('/api/admin/index/progress'), off)
 })
 
-void t.test('engines that this server does not have are refused, and the old one goes on', async (t) => {
+void t.test('an unknown search engine is rejected, and the current one continues', async (t) => {
   const served = await built(t)
   await served.put('/a needle.txt', 'x')
   for (const engine of ['bleve', 'meilisearch']) {
@@ -65,7 +65,7 @@ void t.test('engines that this server does not have are refused, and the old one
   t.same(await found(served, 'needle'), ['search not available'])
 })
 
-void t.test('the shape of a result, paging, and what a request must hold', async (t) => {
+void t.test('the fields of a result, paging, and required fields of a request', async (t) => {
   const served = await built(t)
   await served.post('/api/fs/mkdir', { path: '/music/blue' })
   await served.put('/music/blue note.mp3', '12345')
@@ -97,7 +97,7 @@ void t.test('the shape of a result, paging, and what a request must hold', async
   })
 })
 
-void t.test('words stand anywhere in a name, in any order, whatever their case; nothing is a wildcard', async (t) => {
+void t.test('words match anywhere in a name, in any order and case; there are no wildcards', async (t) => {
   const served = await built(t)
   const names = [
     '100% pure_gold.txt',
@@ -152,7 +152,7 @@ void t.test('words stand anywhere in a name, in any order, whatever their case; 
   t.ok(user + system < 500_000, `${(user + system) / 1000} ms`)
 })
 
-void t.test('a result is what the asking user could walk to', async (t) => {
+void t.test('results contain only entries that the user may see', async (t) => {
   const served = await built(t)
   for (const path of [
     '/needle',
@@ -204,21 +204,21 @@ void t.test('a result is what the asking user could walk to', async (t) => {
   t.same(await found(bob, 'needle', { parent: '/closed/sub' }), [])
   t.same(await found(bob, 'needle', { parent: '/private/sub' }), [])
   t.same(await found(bob, 'needle', { parent: '/hiding/secret/ruled' }), [], 'below a hidden folder')
-  t.same(await found(bob, 'private'), [], 'a folder that is not for bob')
-  t.same(await found(bob, 'closed'), ['/closed'], 'a closed folder is seen from outside')
+  t.same(await found(bob, 'private'), [], 'a folder whose read_users exclude bob')
+  t.same(await found(bob, 'closed'), ['/closed'], 'a folder with a password is found, its members are not')
   t.same(await found(bob, 'secret', { scope: 1 }), [])
-  t.equal((await found(carol, 'needle')).length, 14, 'all but what is for others')
+  t.equal((await found(carol, 'needle')).length, 14, 'all except entries of other users')
   t.same((await found(ann, 'needle')).sort(), ['/home/ann/deep/down/needle', '/home/ann/needle'])
   t.same(await found(ann, 'needle', { parent: '/deep' }), ['/home/ann/deep/down/needle'])
-  t.same(await found(ann, 'ann'), [], 'the own root is no result')
+  t.same(await found(ann, 'ann'), [], 'the base folder is not a result')
   const page = await bob.post('/api/fs/search', { parent: '/', keywords: 'needle', scope: 0, page: 1, per_page: 1 })
-  t.match(page, { data: { total: open.length } }, 'the total counts what bob sees')
+  t.match(page, { data: { total: open.length } }, 'the total counts only visible entries')
 
   const guest = new (served.constructor as typeof Served)(served.url, served.gateway)
   t.match(await guest.post('/api/fs/search', { parent: '/', keywords: 'needle', page: 1, per_page: 1 }), { code: 401 })
 })
 
-void t.test('the index is built, stopped, cleared and asked by the admin alone', async (t) => {
+void t.test('only an admin builds, stops, clears and inspects the index', async (t) => {
   const served = await serve(t)
   await switchOn(served)
   for (let at = 0; at < 20; at++) await served.put(`/folder ${at}/file ${at}`, 'x')
@@ -247,7 +247,7 @@ void t.test('the index is built, stopped, cleared and asked by the admin alone',
   t.strictSame(await progress(), { obj_count: 0, is_done: true, last_done_time: null, error: '' })
   t.same(await found(served, 'file'), [])
   await served.put('/file after clear', 'x')
-  t.same(await found(served, 'file'), [], 'what nobody built is not followed')
+  t.same(await found(served, 'file'), [], 'changes are not indexed before a build')
 
   const ann = await served.as('ann', ['write'])
   for (const path of ['build', 'update', 'stop', 'clear']) {
@@ -255,7 +255,7 @@ void t.test('the index is built, stopped, cleared and asked by the admin alone',
   }
 })
 
-void t.test('every change through the gateway is followed', async (t) => {
+void t.test('every change through the gateway updates the index', async (t) => {
   const served = await built(t)
   await served.put('/a/one.txt', 'x')
   await served.put('/a/deep/two.txt', 'x')
@@ -325,18 +325,22 @@ void t.test('ignored paths, deep folders and storages without index are left out
   t.same(await found(served, 'dark'), [])
   t.same(await found(served, 'light'), ['/dark/light'])
   for (const folder of ['/ignored', '/also/ignored', '/dark', '/1/2/3']) await served.put(`${folder}/thing two`, 'x')
-  t.same((await found(served, 'thing')).sort(), expected, 'nor followed')
+  t.same((await found(served, 'thing')).sort(), expected, 'changes of ignored entries are not indexed')
   await served.post('/api/fs/rename', { path: '/ignored', name: 'shown' })
-  t.same(await found(served, 'thing two'), ['/shown/thing two'], 'a tree that comes out of an ignored path')
+  t.same(await found(served, 'thing two'), ['/shown/thing two'], 'a tree that is moved out of an ignored path')
   await served.post('/api/fs/rename', { path: '/shown', name: 'ignored' })
-  t.same(await found(served, 'thing two'), [], 'and goes back')
+  t.same(await found(served, 'thing two'), [], 'a tree that is moved to an ignored path')
   await served.post('/api/fs/move', { src_dir: '/1/2', dst_dir: '/', names: ['3'] })
-  t.same((await found(served, 'thing', { parent: '/3' })).sort(), ['/3/thing', '/3/thing two'], 'up from too deep')
+  t.same(
+    (await found(served, 'thing', { parent: '/3' })).sort(),
+    ['/3/thing', '/3/thing two'],
+    'moved up from below the maximum depth',
+  )
   await gateway.settings.set(new Map([['ignore_paths', '/also']]))
-  t.same(await found(served, 'thing', { parent: '/also' }), [], 'what is ignored from now on is gone at once')
+  t.same(await found(served, 'thing', { parent: '/also' }), [], 'newly ignored entries are removed at once')
 })
 
-void t.test('mounts come and go with what is in them', async (t) => {
+void t.test('mounting and unmounting a storage adds and removes its entries', async (t) => {
   const served = await built(t)
   const { gateway } = served
   await served.post('/api/admin/storage/create', { mount_path: '/m', driver: 'Local', addition: '{}' })

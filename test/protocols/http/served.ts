@@ -1,4 +1,4 @@
-/** The HTTP protocol over a real core, its root a tree in memory. */
+/** The HTTP protocol over a real core, with a memory driver at the root. */
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
@@ -32,7 +32,7 @@ const localInMemory: AnyDriverType = {
   open: () => memoryType.open({ size_limit: 0, case_sensitive: true }, undefined as never),
 }
 
-/** It never starts, and says why. */
+/** A driver that never starts, and reports the reason of its options. */
 const broken: AnyDriverType = {
   name: 'Broken',
   fields: { reason: { type: 'string', default: 'out of order' }, count: { type: 'number' } },
@@ -54,7 +54,7 @@ export class Served {
     public token = '',
   ) {}
 
-  /** The envelope, which is held against what its endpoint declares. */
+  /** The envelope, after a comparison with the declaration of its endpoint. */
   async #ask(path: string, init: RequestInit): Promise<Envelope> {
     const response = await fetch(this.url + path, init)
     if (response.status !== 200) throw new Error(`real status ${response.status}`)
@@ -82,14 +82,14 @@ export class Served {
     return (data as { content: { name: string }[] }).content.map(({ name }) => name)
   }
 
-  /** What a client finds behind the link to a file. */
+  /** The content of a file, by its signed URL. */
   async content(path: string): Promise<string> {
     const { data, message } = await this.post('/api/fs/get', { path })
     if (data === null) return message
     return (await fetch((data as { raw_url: string }).raw_url)).text()
   }
 
-  /** The same server for somebody else, signed in. */
+  /** The same server for another user, signed in. */
   async as(username: string, permissions: readonly Permission[], base = '/'): Promise<Served> {
     await this.gateway.accounts.users.create({
       username,
@@ -104,7 +104,7 @@ export class Served {
     return new Served(this.url, this.gateway, (data as { token: string }).token)
   }
 
-  /** The tasks of a kind once all of them have ended. */
+  /** The tasks of a kind, when all of them have ended. */
   async ended(kind: TaskKind): Promise<TaskShown[]> {
     for (;;) {
       const { data } = await this.get(`/api/task/${kind}/undone`)
@@ -114,7 +114,7 @@ export class Served {
     return (await this.get(`/api/task/${kind}/done`)).data as TaskShown[]
   }
 
-  /** Mounts another storage. `fields`: over those that every storage has. */
+  /** Mounts another storage. `fields` replace the default fields. */
   async mount(path: string, driver: string, fields: Readonly<Record<string, unknown>> = {}): Promise<Envelope> {
     const row = { mount_path: path, driver, cache_expiration: 0, addition: '{}', ...fields }
     return this.post('/api/admin/storage/create', row)
@@ -125,7 +125,7 @@ export class Served {
   }
 }
 
-/** Signed in as admin. `drivers`: more that storages can be made of; `file`: keys of the configuration file. */
+/** Signed in as admin. `drivers`: additional driver types; `file`: keys of the configuration file. */
 export async function serve(
   test: Test,
   siteUrl = '',

@@ -1,4 +1,4 @@
-/** What a real browser makes of the pages: the settings arrive as they are, and nothing that somebody slipped in runs. */
+/** The pages in a real browser: it reads the settings unchanged, and runs no injected scripts. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,7 @@ import { families, webBuild, type Family } from './web-build.js'
 const run = promisify(execFile)
 const skip = lacks('chromium')
 
-/** The document that the browser has in the end, as HTML. */
+/** The final document of the browser, as HTML. */
 async function dump(t: Test, url: string): Promise<string> {
   const profile = await mkdtemp(join(tmpdir(), 'tidegate-chromium-'))
   t.teardown(() => rm(profile, { recursive: true, force: true, maxRetries: 5 }))
@@ -37,7 +37,7 @@ interface Found {
   readonly stored: Readonly<Record<string, string>>
 }
 
-/** What the script of the page told. */
+/** What the script of the page reported. */
 async function found(t: Test, url: string): Promise<Found> {
   const document = await dump(t, url)
   const text = /found:([^:]*):end/.exec(document)?.[1]
@@ -77,12 +77,12 @@ for (const [family, siteUrl] of [
   ['newer', ''],
   ['older', '/sub'],
 ] as const satisfies readonly (readonly [Family, string])[]) {
-  void t.test(`the ${family} page reads back exactly what was set, at "${siteUrl}/"`, { skip }, async (t) => {
+  void t.test(`the ${family} page reads the settings unchanged, at "${siteUrl}/"`, { skip }, async (t) => {
     const served = await serve(t, siteUrl, [], { dist_dir: await webBuild(t, family) })
     await set(served, { site_title: hostile, main_color: hostile, favicon: hostile, logo: hostile })
     const page = await found(t, `${served.url}/a/folder`)
     t.strictSame(page.settings, { cdn: siteUrl, base_path: siteUrl || '/', main_color: hostile })
-    // Browsers strip and fold white space of a title.
+    // Browsers trim and collapse white space in a title.
     t.equal(page.title, hostile.replaceAll(/[\t\n\f\r ]+/g, ' ').trim())
     t.equal(page.icon, hostile)
     t.equal(page.touchIcon, hostile.split('\n', 1)[0]?.trim())
@@ -92,7 +92,7 @@ for (const [family, siteUrl] of [
   })
 }
 
-void t.test('what the admin puts into pages does run, but where the admin manages', { skip }, async (t) => {
+void t.test("the admin's custom scripts run, except on the management pages", { skip }, async (t) => {
   const served = await serve(t, '', [], { dist_dir: await webBuild(t) })
   await set(served, {
     customize_head: `<script>${recordRun}</script>`,
@@ -104,7 +104,7 @@ void t.test('what the admin puts into pages does run, but where the admin manage
   t.strictSame([manage.injected, manage.images], [[], 0])
 })
 
-void t.test('files of users do not run as pages of the site, wherever they are put', { skip }, async (t) => {
+void t.test('uploaded files do not run as pages of the site, at any path', { skip }, async (t) => {
   const control = `<script>localStorage.setItem('control', 'ran')</script>`
   const served = await serve(t, '', [], { dist_dir: await webBuild(t, 'newer', { 'static/control.html': control }) })
   const attack = `localStorage.setItem('attack','ran');try{parent.injected=['frame']}catch{}`
@@ -129,7 +129,7 @@ void t.test('files of users do not run as pages of the site, wherever they are p
       frames.push(`<iframe src="${address}"></iframe><object data="${address}"></object>`)
     }
   }
-  // As a script, a file would run only under a type of scripts: this one is a text.
+  // A file runs as a script only with a script type, and this one is text.
   frames.push(`<script src="${frames.find((frame) => frame.includes('noname'))?.split('"')[1] ?? ''}"></script>`)
   await set(served, { customize_head: frames.join('') })
   const page = await found(t, served.url)

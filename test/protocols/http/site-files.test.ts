@@ -9,7 +9,7 @@ import { rawRequest } from './raw-request.js'
 import { serve } from './served.js'
 import { appScript, webBuild } from './web-build.js'
 
-void t.test('the files of a build come with their types, and browsers keep them for 180 days', async (t) => {
+void t.test('files of a build have their content types, and are cached for 180 days', async (t) => {
   const { url } = await serve(t, '', [], { dist_dir: await webBuild(t) })
   for (const [path, type] of [
     ['/assets/app-3f9c.js', 'text/javascript; charset=utf-8'],
@@ -24,7 +24,7 @@ void t.test('the files of a build come with their types, and browsers keep them 
     t.equal(file.headers.get('cache-control'), 'public, max-age=15552000')
     t.equal(file.headers.get('x-content-type-options'), 'nosniff')
     t.equal(file.headers.get('content-disposition'), null)
-    t.equal(file.headers.get('content-security-policy'), null, 'they run as what they are: pages of the site')
+    t.equal(file.headers.get('content-security-policy'), null, 'they may run as pages of the site')
     const head = await rawRequest(url, { path, method: 'HEAD' })
     t.equal(head.headers['content-length'], (await rawRequest(url, { path })).headers['content-length'])
     t.equal(head.body, '')
@@ -32,7 +32,7 @@ void t.test('the files of a build come with their types, and browsers keep them 
   t.equal(await (await fetch(`${url}/assets/app-3f9c.js?v=2`)).text(), appScript)
 })
 
-void t.test('they speak ranges and conditions', async (t) => {
+void t.test('files of a build support ranges and conditional requests', async (t) => {
   const { url } = await serve(t, '', [], { dist_dir: await webBuild(t) })
   const address = `${url}/assets/large-77aa.js`
   const part = await fetch(address, { headers: { range: 'bytes=12-22' } })
@@ -53,7 +53,7 @@ void t.test('they speak ranges and conditions', async (t) => {
   t.equal((await fetch(address, { headers: { range: 'bytes=999999-' } })).status, 416)
 })
 
-void t.test('what lies there packed goes out packed, to whoever takes it', async (t) => {
+void t.test('precompressed files are sent to clients that accept the encoding', async (t) => {
   const { url } = await serve(t, '', [], { dist_dir: await webBuild(t) })
   const packed = (accepted: string) =>
     rawRequest(url, { path: '/assets/packed-01.css', headers: { 'accept-encoding': accepted } })
@@ -79,7 +79,7 @@ void t.test('what lies there packed goes out packed, to whoever takes it', async
   )
 })
 
-void t.test('a file that is not there is missing, and no page of the client', async (t) => {
+void t.test('a missing file is answered with 404, not with the page of the client', async (t) => {
   const { url } = await serve(t, '', [], { dist_dir: await webBuild(t) })
   for (const path of ['/assets/old-build.js', '/assets/', '/assets/none/x.js', '/assets/app-3f9c.js/x', '/images/']) {
     const missing = await fetch(url + path)
@@ -92,7 +92,7 @@ void t.test('a file that is not there is missing, and no page of the client', as
   t.equal(refused.headers.get('allow'), 'GET, HEAD')
 })
 
-void t.test('no target leads out of the folder, nor to what is hidden in it', async (t) => {
+void t.test('no request target reaches hidden files or files outside of the folder', async (t) => {
   const dist = await webBuild(t, 'newer', { 'assets/.git/config': 'secret', 'private/x.txt': 'secret' })
   const outside = await mkdtemp(join(tmpdir(), 'tidegate-outside-'))
   t.teardown(() => rm(outside, { recursive: true, force: true }))
@@ -147,10 +147,10 @@ void t.test('no target leads out of the folder, nor to what is hidden in it', as
   for (const path of ['/private/x.txt', '/..%2fx', '/assets%2f..%2fprivate/x.txt', '/.hidden', '//assets/.hidden']) {
     t.match((await rawRequest(url, { path })).body, 'id="root"', `${path} is a page of the client`)
   }
-  t.equal((await rawRequest(url, { path: '/assets/inside-link.js' })).body, appScript, 'a link that stays inside')
+  t.equal((await rawRequest(url, { path: '/assets/inside-link.js' })).body, appScript, 'a symlink within the folder')
 })
 
-void t.test('the folder may be a link that is pointed at the next build', async (t) => {
+void t.test('the folder may be a symlink that is switched to the next build', async (t) => {
   const first = await webBuild(t, 'newer', { 'assets/build.txt': 'first' })
   const second = await webBuild(t, 'newer', { 'assets/build.txt': 'second' })
   const parent = await mkdtemp(join(tmpdir(), 'tidegate-current-'))

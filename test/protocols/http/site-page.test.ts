@@ -8,11 +8,11 @@ import { rawRequest } from './raw-request.js'
 import { serve } from './served.js'
 import { families, indexPage, webBuild } from './web-build.js'
 
-/** Between checks of the file, and some. */
+/** Longer than the interval between checks of the file. */
 const untilLookedAgain = 1100
 
 for (const family of ['newer', 'older'] as const) {
-  void t.test(`every mark of a page of the ${family} family is replaced, once, by what it stands for`, async (t) => {
+  void t.test(`every placeholder of a page of the ${family} family is replaced once by its value`, async (t) => {
     const { url, gateway } = await serve(t, '', [], { dist_dir: await webBuild(t, family) })
     await gateway.settings.set(
       new Map([
@@ -45,7 +45,7 @@ for (const [siteUrl, trusted] of [
   ['https://example.org/sub/', ['127.0.0.1']],
 ] as const) {
   const peer = trusted.length === 0 ? 'anybody' : 'a trusted proxy'
-  void t.test(`below a path the page says so, and ${peer} changes nothing by headers: ${siteUrl}`, async (t) => {
+  void t.test(`the page contains the path of the site, also with headers of ${peer}: ${siteUrl}`, async (t) => {
     const { url } = await serve(t, siteUrl, [], { dist_dir: await webBuild(t), trusted_proxies: [...trusted] })
     const plain = await (await fetch(`${url}/`)).text()
     t.match(plain, "cdn: '/sub',")
@@ -62,20 +62,20 @@ for (const [siteUrl, trusted] of [
       },
     })
     t.equal(foreign.status, 200)
-    t.equal(foreign.body, plain, 'the page names no host at all')
+    t.equal(foreign.body, plain, 'the page contains no host')
     t.equal((await fetch(`${url}/assets/app-3f9c.js`)).status, 200)
-    t.equal((await fetch(`${url.replace('/sub', '')}/assets/app-3f9c.js`)).status, 404, 'beside the site')
+    t.equal((await fetch(`${url.replace('/sub', '')}/assets/app-3f9c.js`)).status, 404, 'outside of the site path')
   })
 }
 
-void t.test('without a picture of its own the page asks nobody for one', async (t) => {
+void t.test('without a configured picture the page requests none from other hosts', async (t) => {
   const { url } = await serve(t, '', [], { dist_dir: await webBuild(t) })
   const text = await (await fetch(url)).text()
   t.notMatch(text, 'res.oplist.org')
   t.match(text, 'rel="apple-touch-icon" href="data:,"')
 })
 
-void t.test('with a CDN browsers load the files from there', async (t) => {
+void t.test('with a CDN the page loads its files from there', async (t) => {
   const dist = await webBuild(t)
   const { url } = await serve(t, '/sub', [], { dist_dir: dist, cdn: 'https://cdn.example/build@4.1/' })
   t.match(await (await fetch(url)).text(), "cdn: 'https://cdn.example/build@4.1',")
@@ -89,27 +89,24 @@ void t.test('with a CDN browsers load the files from there', async (t) => {
   }
 })
 
-void t.test(
-  'the pages of the app come without what the admin put into pages, so that a mistake can be mended',
-  async (t) => {
-    const { url, gateway } = await serve(t, '', [], { dist_dir: await webBuild(t) })
-    await gateway.settings.set(
-      new Map([
-        ['customize_head', '<script>broken</script>'],
-        ['customize_body', '<p>body'],
-      ]),
-    )
-    for (const path of ['/@manage', '/@manage/settings', '/%40manage']) {
-      const text = await (await fetch(url + path)).text()
-      t.notMatch(text, 'broken', path)
-      t.notMatch(text, '<p>body', path)
-      t.match(text, "base_path: '/'")
-    }
-    t.match(await (await fetch(`${url}/@login`)).text(), 'broken')
-  },
-)
+void t.test("management pages omit the admin's custom HTML, so that a mistake in it can be corrected", async (t) => {
+  const { url, gateway } = await serve(t, '', [], { dist_dir: await webBuild(t) })
+  await gateway.settings.set(
+    new Map([
+      ['customize_head', '<script>broken</script>'],
+      ['customize_body', '<p>body'],
+    ]),
+  )
+  for (const path of ['/@manage', '/@manage/settings', '/%40manage']) {
+    const text = await (await fetch(url + path)).text()
+    t.notMatch(text, 'broken', path)
+    t.notMatch(text, '<p>body', path)
+    t.match(text, "base_path: '/'")
+  }
+  t.match(await (await fetch(`${url}/@login`)).text(), 'broken')
+})
 
-void t.test('the page is for every unknown path, by GET, HEAD and POST', async (t) => {
+void t.test('the page is served for every unknown path, by GET, HEAD and POST', async (t) => {
   const { url } = await serve(t, '', [], { dist_dir: await webBuild(t) })
   for (const path of [
     '/',
@@ -150,7 +147,7 @@ void t.test('the page is for every unknown path, by GET, HEAD and POST', async (
   }
 })
 
-void t.test('a browser that has the page is told so, until a setting changes it', async (t) => {
+void t.test('a conditional request for the page is answered with 304 until a setting changes', async (t) => {
   const { url, gateway } = await serve(t, '', [], { dist_dir: await webBuild(t) })
   const etag = (await fetch(url)).headers.get('etag') ?? ''
   const again = (): Promise<Response> => fetch(url, { headers: { 'if-none-match': etag } })
@@ -161,7 +158,7 @@ void t.test('a browser that has the page is told so, until a setting changes it'
   t.match(await changed.text(), '<title>Another</title>')
 })
 
-void t.test('a new build is noticed; while there is none the page stays as it was', async (t) => {
+void t.test('a new build is detected; while there is none the old page is served', async (t) => {
   const dist = await webBuild(t)
   const { url } = await serve(t, '', [], { dist_dir: dist })
   const text = async (): Promise<string> => (await fetch(url)).text()
@@ -178,7 +175,7 @@ void t.test('a new build is noticed; while there is none the page stays as it wa
   t.equal(await text(), 'third build')
 })
 
-void t.test('a value that holds a mark is not searched for marks', async (t) => {
+void t.test('placeholders within a value are not replaced', async (t) => {
   const { url, gateway } = await serve(t, '', [], { dist_dir: await webBuild(t) })
   await gateway.settings.set(
     new Map([
@@ -193,7 +190,7 @@ void t.test('a value that holds a mark is not searched for marks', async (t) => 
   t.equal(text.split('BODY').length, 2)
 })
 
-void t.test('a folder without an index page is a fault of the configuration', async (t) => {
+void t.test('a folder without an index page is a configuration error', async (t) => {
   const log = createLog('silent')
   const refused = (folder: string): Promise<unknown> =>
     t.rejects(WebClient.open({ dist_dir: folder, cdn: '', site_url: '' }, log), {

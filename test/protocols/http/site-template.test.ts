@@ -5,7 +5,7 @@ import { PageTemplate, type PageValues } from '../../../protocols/http/site/page
 
 const nothing: PageValues = { cdn: '', site: '', title: '', mainColor: '', favicon: '', logo: '', head: '', body: '' }
 
-void t.test('a string in a script is the same string, and nothing in it has a meaning for HTML', async (t) => {
+void t.test('a string in a script keeps its value, and is escaped for HTML', async (t) => {
   const everything = Array.from({ length: 0x3000 }, (_, code) => String.fromCharCode(code)).join('')
   const written = forScript(everything)
   t.equal(runInNewContext(written), everything)
@@ -13,24 +13,24 @@ void t.test('a string in a script is the same string, and nothing in it has a me
   t.equal(forScript('#1890ff'), "'#1890ff'")
 })
 
-void t.test('nothing in a text or an attribute ends it', async (t) => {
+void t.test('texts and attributes are escaped', async (t) => {
   t.equal(forText('a <b> & "c" \'d\''), 'a &#60;b&#62; &#38; &#34;c&#34; &#39;d&#39;')
   t.equal(forAttribute('a b=c\n'), 'a&#32;b&#61;c&#10;')
   t.equal(forText('\0'), '&#65533;')
   t.equal(forAttribute('https://example.org/a.png?b'), 'https://example.org/a.png?b')
 })
 
-void t.test('only the first of each mark is replaced', async (t) => {
+void t.test('only the first occurrence of each placeholder is replaced', async (t) => {
   const template = new PageTemplate('Loading... Loading... cdn: undefined cdn: undefined')
   t.equal(template.render({ ...nothing, title: 'T', cdn: '/c' }), "T Loading... cdn: '/c' cdn: undefined")
 })
 
-void t.test('a page without marks stays as it is', async (t) => {
+void t.test('a page without placeholders is unchanged', async (t) => {
   t.equal(new PageTemplate('').render(nothing), '')
   t.equal(new PageTemplate('<p>plain').render(nothing), '<p>plain')
 })
 
-void t.test('a path of the site with signs that scripts and attributes know', async (t) => {
+void t.test('a site path with special characters of scripts and attributes is escaped', async (t) => {
   const template = new PageTemplate('base_path: undefined <link href="/manifest.json">')
   t.equal(
     template.render({ ...nothing, site: `/a'b"c` }),
@@ -38,7 +38,7 @@ void t.test('a path of the site with signs that scripts and attributes know', as
   )
 })
 
-void t.test('the pictures of every age of both projects are replaced by those of the site', async (t) => {
+void t.test('default pictures of all known client versions are replaced by those of the site', async (t) => {
   for (const address of [
     'https://res.oplist.org/logo/logo',
     'https://cdn.oplist.org/gh/OpenListTeam/Logo@main/logo',

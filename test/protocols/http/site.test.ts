@@ -3,7 +3,7 @@ import { rawRequest } from './raw-request.js'
 import { serve } from './served.js'
 import { webBuild } from './web-build.js'
 
-void t.test('what anybody may ask', async (t) => {
+void t.test('public endpoints respond without a token', async (t) => {
   const { url } = await serve(t)
   for (const method of ['GET', 'POST', 'PUT', 'DELETE'])
     t.equal(await (await fetch(`${url}/ping`, { method })).text(), 'pong')
@@ -23,7 +23,7 @@ void t.test('what anybody may ask', async (t) => {
   }
 })
 
-void t.test('what nobody knows', async (t) => {
+void t.test('unknown paths and methods have their own errors', async (t) => {
   const { url } = await serve(t)
   for (const [method, path] of [
     ['GET', '/api/nothing'],
@@ -40,11 +40,11 @@ void t.test('what nobody knows', async (t) => {
   t.equal((await fetch(`${url}/nothing`)).status, 404)
   t.equal((await fetch(`${url}/api/fs/mkdir`, { method: 'OPTIONS' })).status, 405)
   const options = await fetch(`${url}/`, { method: 'OPTIONS' })
-  t.equal(options.status, 200, 'Windows asks the root before it mounts a folder')
+  t.equal(options.status, 200, 'Windows requests OPTIONS of the root before it mounts a folder')
   t.match(options.headers.get('dav'), /1, 2/)
 })
 
-void t.test('pages for browsers and crawlers', async (t) => {
+void t.test('the start page, robots.txt and favicon.ico are served', async (t) => {
   const { url, gateway } = await serve(t)
   await gateway.settings.set(
     new Map([
@@ -70,29 +70,26 @@ void t.test('pages for browsers and crawlers', async (t) => {
   t.equal(icon.headers.get('location'), 'https://example.org/i.png')
 })
 
-void t.test(
-  'the page of a client that comes by another name tells it that name, and nothing that is none',
-  async (t) => {
-    const { url } = await serve(t, '', [], { sftp: '0.0.0.0:22' })
-    for (const [host, shown] of [
-      ['files.example:8080', /http:\/\/files\.example:8080\/dav\/.*@files\.example</s],
-      ['1.2.3.4.5', /http:\/\/1\.2\.3\.4\.5\/dav\//],
-      ['[::1]:5244', /@\[::1\]</],
-      ['<b>x', /http:\/\/127\.0\.0\.1:\d+\/dav\//],
-    ] as const) {
-      const { body } = await rawRequest(url, { path: '/', headers: { host } })
-      t.match(body, shown, host)
-      t.match(body, 'sftp -P 22 ')
-      t.notMatch(body, '<b>')
-    }
-    await t.test('without SFTP', async (t) => {
-      const { url } = await serve(t, '', [], { sftp: 'off' })
-      t.notMatch(await (await fetch(url)).text(), /sftp/i)
-    })
-  },
-)
+void t.test("the page contains the host of the client's request, if that is a valid name", async (t) => {
+  const { url } = await serve(t, '', [], { sftp: '0.0.0.0:22' })
+  for (const [host, shown] of [
+    ['files.example:8080', /http:\/\/files\.example:8080\/dav\/.*@files\.example</s],
+    ['1.2.3.4.5', /http:\/\/1\.2\.3\.4\.5\/dav\//],
+    ['[::1]:5244', /@\[::1\]</],
+    ['<b>x', /http:\/\/127\.0\.0\.1:\d+\/dav\//],
+  ] as const) {
+    const { body } = await rawRequest(url, { path: '/', headers: { host } })
+    t.match(body, shown, host)
+    t.match(body, 'sftp -P 22 ')
+    t.notMatch(body, '<b>')
+  }
+  await t.test('without SFTP', async (t) => {
+    const { url } = await serve(t, '', [], { sftp: 'off' })
+    t.notMatch(await (await fetch(url)).text(), /sftp/i)
+  })
+})
 
-void t.test('an icon that no redirect can lead to is none', async (t) => {
+void t.test('a favicon that cannot be redirected to is missing', async (t) => {
   const { url, gateway } = await serve(t)
   for (const favicon of ['', 'http://[', 'javascript:alert(1)', 'data:image/png;base64,AAAA', 'https://', '  ']) {
     await gateway.settings.set(new Map([['favicon', favicon]]))
@@ -164,10 +161,10 @@ void t.test('pages of other origins may call the API', async (t) => {
   const odd = { origin, 'access-control-request-headers': 'x, <b>' }
   const preflightOdd = await fetch(`${url}/anything`, { method: 'OPTIONS', headers: odd })
   t.equal(preflightOdd.headers.get('access-control-allow-headers'), named)
-  t.equal((await fetch(`${url}/x`, { method: 'OPTIONS' })).status, 405, 'without an origin it is a request like others')
+  t.equal((await fetch(`${url}/x`, { method: 'OPTIONS' })).status, 405, 'a request without an Origin header')
 })
 
-void t.test('only the origins that are named, where some are', async (t) => {
+void t.test('if origins are configured, only these may call the API', async (t) => {
   const dist = await webBuild(t)
   const { url } = await serve(t, '', [], { cors_origins: ['https://app.example'], dist_dir: dist })
   for (const [origin, allowed] of [
@@ -181,7 +178,7 @@ void t.test('only the origins that are named, where some are', async (t) => {
       t.match(answer.headers.get('vary'), 'Origin')
     }
   }
-  t.match((await fetch(`${url}/ping`)).headers.get('vary'), 'Origin', 'so that a cache keeps nothing for everybody')
+  t.match((await fetch(`${url}/ping`)).headers.get('vary'), 'Origin', 'Vary prevents shared use of a cached response')
 })
 
 void t.test('a site below a path', async (t) => {

@@ -12,12 +12,12 @@ import { serve, type Envelope, type Served, type TaskShown } from './served.js'
 const done = { code: 200, message: 'success', data: null }
 const unknown = { code: 404, message: 'task not found', data: null }
 
-/** A storage whose writes wait, and fail, as a test says. */
+/** A storage whose writes wait or fail as the test specifies. */
 class Gate {
   readonly drivers: MemoryDriver[] = []
-  /** What every write of a path waits for. */
+  /** A promise that every write waits for. */
   hold: Promise<void> = Promise.resolve()
-  /** Rejections of writes, by path; taken once. */
+  /** Errors of writes, by path; each is used once. */
   readonly faults = new Map<string, GatewayError[]>()
   readonly writes: string[] = []
 
@@ -50,7 +50,7 @@ class Gate {
   }
 }
 
-/** Two storages, `/a` in the first one and `/far` the second one. */
+/** Two storages: the first one contains `/a`, the second one is mounted at `/far`. */
 async function two(t: Parameters<typeof serve>[0]): Promise<{ served: Served; gate: Gate }> {
   const gate = new Gate()
   const served = await serve(t, '', [gate.type])
@@ -67,7 +67,7 @@ function transfer(served: Served, kind: 'copy' | 'move', names: readonly string[
 
 const tasksOf = ({ data }: Envelope) => (data as { tasks: TaskShown[] }).tasks
 
-void t.test('between two storages a copy is a task, and its tree arrives whole', async (t) => {
+void t.test('a copy between storages is a task, and copies the whole tree', async (t) => {
   const { served } = await two(t)
   const modified = { 'last-modified': '1715961936465' }
   await served.put('/a/one', 'first', modified)
@@ -90,7 +90,7 @@ void t.test('between two storages a copy is a task, and its tree arrives whole',
   t.strictSame(await transfer(served, 'copy', ['a'], { skip_existing: true }), done)
 })
 
-void t.test('what is there is left alone by merge and replaced by overwrite', async (t) => {
+void t.test('existing files are kept by merge and replaced by overwrite', async (t) => {
   const { served } = await two(t)
   await served.put('/far/a/one', 'mine')
   await served.put('/far/a/other', 'mine too')
@@ -106,38 +106,35 @@ void t.test('what is there is left alone by merge and replaced by overwrite', as
   t.same((await served.names('/far/a')).sort(), ['empty', 'one', 'sub'])
 })
 
-void t.test(
-  'a move takes the source away once its copy was verified, and what failed stays and is named',
-  async (t) => {
-    const { served, gate } = await two(t)
-    gate.faults.set('/a/sub/two', [new GatewayError('no_space', { reason: 'the disk is full' })])
-    const [task] = tasksOf(await transfer(served, 'move', ['a']))
-    t.match(task, { name: 'move [/](/a) to [/far](/)' })
-    const [failed] = await served.ended('move')
-    t.match(failed, { state: 7, error: '/a/sub/two: the disk is full' })
-    t.match(await served.post(`/api/task/move/info?tid=${task?.id}`), {
-      data: { id: task?.id, state: 7, failures: [{ path: '/a/sub/two', error: 'the disk is full' }] },
-    })
-    t.same(await served.names('/a'), ['sub'], 'what was copied is gone')
-    t.equal(await served.content('/a/sub/two'), 'second')
-    gate.writes.length = 0
-    t.strictSame(await served.post(`/api/task/move/retry?tid=${task?.id}`), done)
-    t.match(await served.ended('move'), [{ state: 2, error: '' }])
-    t.same(gate.writes, ['/a/sub/two'], 'nothing is copied twice')
-    t.notOk((await served.names('/')).includes('a'))
-    t.equal(await served.content('/far/a/one'), 'first')
-    t.equal(await served.content('/far/a/sub/two'), 'second')
-    t.match(await served.post(`/api/task/move/info?tid=${task?.id}`), { data: { failures: [] } })
-  },
-)
+void t.test('a move removes each verified source; a file that failed remains and is listed in the error', async (t) => {
+  const { served, gate } = await two(t)
+  gate.faults.set('/a/sub/two', [new GatewayError('no_space', { reason: 'the disk is full' })])
+  const [task] = tasksOf(await transfer(served, 'move', ['a']))
+  t.match(task, { name: 'move [/](/a) to [/far](/)' })
+  const [failed] = await served.ended('move')
+  t.match(failed, { state: 7, error: '/a/sub/two: the disk is full' })
+  t.match(await served.post(`/api/task/move/info?tid=${task?.id}`), {
+    data: { id: task?.id, state: 7, failures: [{ path: '/a/sub/two', error: 'the disk is full' }] },
+  })
+  t.same(await served.names('/a'), ['sub'], 'the source of a copied file is removed')
+  t.equal(await served.content('/a/sub/two'), 'second')
+  gate.writes.length = 0
+  t.strictSame(await served.post(`/api/task/move/retry?tid=${task?.id}`), done)
+  t.match(await served.ended('move'), [{ state: 2, error: '' }])
+  t.same(gate.writes, ['/a/sub/two'], 'copied files are not copied again')
+  t.notOk((await served.names('/')).includes('a'))
+  t.equal(await served.content('/far/a/one'), 'first')
+  t.equal(await served.content('/far/a/sub/two'), 'second')
+  t.match(await served.post(`/api/task/move/info?tid=${task?.id}`), { data: { failures: [] } })
+})
 
-void t.test('a source that is not there is accepted, and its task fails', async (t) => {
+void t.test('a transfer of a missing source is accepted, and its task fails', async (t) => {
   const { served } = await two(t)
   t.match(await transfer(served, 'copy', ['nothing']), { data: { tasks: [{ state: 0 }] } })
   t.match(await served.ended('copy'), [{ state: 7, error: 'not found' }])
 })
 
-void t.test('files that are gathered from another storage are moved by tasks', async (t) => {
+void t.test('recursive_move between storages moves files by tasks', async (t) => {
   const { served } = await two(t)
   t.match(await served.post('/api/fs/recursive_move', { src_dir: '/a', dst_dir: '/far' }), {
     code: 200,
@@ -148,7 +145,7 @@ void t.test('files that are gathered from another storage are moved by tasks', a
   t.same((await served.names('/far')).sort(), ['one', 'two'])
 })
 
-void t.test('what may pass is tried again by itself', async (t) => {
+void t.test('temporary failures are retried automatically', async (t) => {
   const { served, gate } = await two(t)
   gate.faults.set('/a/one', [new GatewayError('unavailable', { reason: 'it does not answer' })])
   await transfer(served, 'copy', ['a'])
@@ -181,7 +178,7 @@ void t.test('a task can be canceled, retried, deleted and cleared', async (t) =>
     { id: running?.id, state: 4, error: '' },
     { id: queued?.id, state: 4, error: '' },
   ])
-  t.strictSame(await served.post(`/api/task/copy/cancel?tid=${running?.id}`), done, 'one that has ended stays')
+  t.strictSame(await served.post(`/api/task/copy/cancel?tid=${running?.id}`), done, 'an ended task is not canceled')
   t.equal((await served.get('/api/task/copy/done')).data instanceof Array, true)
 
   release()
@@ -192,7 +189,7 @@ void t.test('a task can be canceled, retried, deleted and cleared', async (t) =>
   t.match(await served.ended('copy'), [{ state: 2 }, { state: 4 }])
   t.equal(await served.content('/far/a/one'), 'first')
   t.strictSame(await served.post(`/api/task/copy/retry?tid=${running?.id}`), done)
-  t.match(await served.ended('copy'), [{ state: 2 }, { state: 4 }], 'one that succeeded stays')
+  t.match(await served.ended('copy'), [{ state: 2 }, { state: 4 }], 'a succeeded task is not retried')
   t.strictSame(await served.post('/api/task/copy/clear_succeeded'), done)
   t.match((await served.get('/api/task/copy/done')).data, [{ id: queued?.id }])
   t.strictSame(await served.post('/api/task/copy/delete_some', [queued?.id]), { ...done, data: {} })
@@ -209,7 +206,7 @@ void t.test('a task can be canceled, retried, deleted and cleared', async (t) =>
   t.strictSame(await served.gateway.store.tasks.all(), [])
 })
 
-void t.test('a running task is deleted with what it had in hand', async (t) => {
+void t.test('deleting a running task removes its temporary files', async (t) => {
   const { served, gate } = await two(t)
   gate.hold = new Promise(() => undefined)
   const { data } = await served.put('/far/upload', 'bytes', { 'as-task': 'true' })
@@ -221,7 +218,7 @@ void t.test('a running task is deleted with what it had in hand', async (t) => {
   t.notOk((await served.names('/far')).includes('upload'))
 })
 
-void t.test('more workers start at once when the setting says so', async (t) => {
+void t.test('a higher number of workers takes effect at once', async (t) => {
   const { served, gate } = await two(t)
   let release: () => void = () => undefined
   gate.hold = new Promise((resolve) => (release = resolve))
@@ -237,7 +234,7 @@ void t.test('more workers start at once when the setting says so', async (t) => 
   t.match(await served.ended('copy'), [{ state: 2 }, { state: 2 }, { state: 2 }])
 })
 
-void t.test('a user sees own tasks, the admin all of them', async (t) => {
+void t.test('users see their own tasks, admins see all tasks', async (t) => {
   const { served } = await two(t)
   const ann = await served.as('ann', ['write', 'copy', 'move'], '/')
   const bob = await served.as('bob', ['write', 'copy', 'move'], '/a')
@@ -260,7 +257,7 @@ void t.test('a user sees own tasks, the admin all of them', async (t) => {
   t.match(await ann.get('/api/task/shrink/done'), { code: 404, message: 'no such endpoint' })
 })
 
-void t.test('whoever may not is told so at once, and who lost the right fails later', async (t) => {
+void t.test('a transfer without permission is rejected; one whose user loses it fails', async (t) => {
   const { served, gate } = await two(t)
   const may = ['write', 'move', 'copy'] as const
   const ann = await served.as('ann', may)
@@ -291,7 +288,7 @@ void t.test('whoever may not is told so at once, and who lost the right fails la
   t.equal(await served.content('/a/sub/two'), 'second')
 })
 
-void t.test('who keeps the right and loses another goes on', async (t) => {
+void t.test('a task continues if its user loses an unrelated permission', async (t) => {
   const { served, gate } = await two(t)
   const ann = await served.as('ann', ['write', 'copy', 'remove'])
   let release: () => void = () => undefined
@@ -306,7 +303,7 @@ void t.test('who keeps the right and loses another goes on', async (t) => {
   t.equal(await served.content('/far/a/sub/two'), 'second')
 })
 
-void t.test('the phase of a task is shown in the words that clients know', async (t) => {
+void t.test('the phase of a task is shown with the texts that existing clients expect', async (t) => {
   const task: Task = {
     ...{ id: 'x', kind: 'move', name: 'move', userId: 1, username: 'ann', role: 'general', state: 'running' },
     ...{ status: 'left out 1', error: '', totalBytes: 0, doneBytes: 0, plan: '{}', tries: 1, created: new Date() },

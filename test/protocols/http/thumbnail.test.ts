@@ -8,13 +8,13 @@ import { image, looksOf, video } from '../../drivers/pictures.js'
 import { lacks } from '../../programs.js'
 import { serve, type Served } from './served.js'
 
-/** The first run has a driver named Local already. */
+/** The first run already has a driver named Local. */
 const folderType: AnyDriverType = { ...localType, name: 'Folder' }
 
 interface Fixture {
   readonly served: Served
   readonly folder: string
-  /** The link of the listing, which is that of the file itself too. */
+  /** The URL in the listing, which is also the one in the details of the file. */
   readonly thumbOf: (name: string) => Promise<string>
 }
 
@@ -29,13 +29,13 @@ async function fixture(t: Test, options: object = { thumbnail: true }, siteUrl =
     const { content } = data as { content: { name: string; thumb: string }[] }
     const listed = content.find((object) => object.name === name)?.thumb ?? 'missing'
     const own = await served.post('/api/fs/get', { path: `/a b/${name}` })
-    t.equal((own.data as { thumb: string }).thumb, listed, 'the same value as in lists')
+    t.equal((own.data as { thumb: string }).thumb, listed, 'the same value as in the listing')
     return listed
   }
   return { served, folder, thumbOf }
 }
 
-void t.test('images and videos of a storage that makes thumbnails have links to them', async (t) => {
+void t.test('images and videos of a storage that makes thumbnails have thumbnail URLs', async (t) => {
   const { served, folder, thumbOf } = await fixture(t, { thumbnail: true }, '/sub')
   for (const name of ['ä #.png', 'b.txt', 'c.mp3']) await writeFile(join(folder, name), await image('png', 300, 200))
   const sign = served.gateway.signedUrls.sign('/a b/ä #.png' as never)
@@ -44,7 +44,7 @@ void t.test('images and videos of a storage that makes thumbnails have links to 
   t.equal(await thumbOf('b.txt'), '')
   t.equal(await thumbOf('c.mp3'), '')
   await served.gateway.settings.set(new Map([['sign_all', 'false']]))
-  t.equal(await thumbOf('ä #.png'), link, 'they are signed always')
+  t.equal(await thumbOf('ä #.png'), link, 'they are signed even without sign_all')
 
   const response = await fetch(link)
   t.equal(response.status, 200)
@@ -63,14 +63,14 @@ void t.test('images and videos of a storage that makes thumbnails have links to 
   t.equal((await fetch(link, { headers: { 'if-none-match': etag } })).status, 304)
   t.equal((await fetch(link, { headers: { 'if-match': '"x"' } })).status, 412)
   const whole = await fetch(link.replace('type=thumb&', ''))
-  t.not(whole.headers.get('etag'), etag, 'the file itself is another thing')
+  t.not(whole.headers.get('etag'), etag, 'the file itself has another ETag')
   await writeFile(join(folder, 'ä #.png'), await image('png', 300, 300))
   t.equal((await fetch(link, { headers: { 'if-none-match': etag } })).status, 200)
   t.equal((await fetch(`${link.replace(/sign=.*/, '')}sign=x:0`)).status, 200, 'sign_all is off')
   t.equal((await fetch(link, { method: 'POST' })).status, 405)
 })
 
-void t.test('a thumbnail is read as its file is', async (t) => {
+void t.test('a thumbnail requires a signature like its file', async (t) => {
   const { served, folder, thumbOf } = await fixture(t)
   await writeFile(join(folder, 'a.png'), await image('png', 300, 200))
   const link = await thumbOf('a.png')
@@ -82,7 +82,7 @@ void t.test('a thumbnail is read as its file is', async (t) => {
   t.equal((await fetch(link)).status, 200)
 })
 
-void t.test('what is broken is a page with the reason; what is no picture is sent as it is', async (t) => {
+void t.test('a broken picture gets a page with the reason; another file is sent unchanged', async (t) => {
   const { folder, thumbOf } = await fixture(t)
   await writeFile(join(folder, 'cut.png'), (await image('png', 300, 200)).subarray(0, 60))
   const broken = await fetch(await thumbOf('cut.png'))
@@ -99,7 +99,7 @@ void t.test('what is broken is a page with the reason; what is no picture is sen
   t.equal((await fetch(link)).status, 404)
 })
 
-void t.test('without the option there are none, and the type of a link means nothing', async (t) => {
+void t.test('without the option there are no thumbnail URLs, and the parameter type is ignored', async (t) => {
   const { served, folder, thumbOf } = await fixture(t, {})
   const bytes = await image('png', 300, 200)
   await writeFile(join(folder, 'a.png'), bytes)
@@ -109,7 +109,7 @@ void t.test('without the option there are none, and the type of a link means not
   t.ok(Buffer.from(await sent.arrayBuffer()).equals(bytes))
 })
 
-void t.test('a video has one too', { skip: lacks('ffmpeg', 'ffprobe') }, async (t) => {
+void t.test('a video has a thumbnail', { skip: lacks('ffmpeg', 'ffprobe') }, async (t) => {
   const { folder, thumbOf } = await fixture(t)
   await video(join(folder, 'a.mp4'))
   const response = await fetch(await thumbOf('a.mp4'))
@@ -120,7 +120,7 @@ void t.test('a video has one too', { skip: lacks('ffmpeg', 'ffprobe') }, async (
   t.match(await broken.text(), /no thumbnail can be made of this video/)
 })
 
-void t.test('many at once are answered one and all', async (t) => {
+void t.test('many concurrent thumbnail requests are all answered', async (t) => {
   const { served, folder } = await fixture(t, { thumbnail: true, thumb_concurrency: '3' })
   const bytes = await image('jpeg', 1200, 800)
   const names = Array.from({ length: 60 }, (_, n) => `${n}.jpg`)
@@ -135,5 +135,5 @@ void t.test('many at once are answered one and all', async (t) => {
   for (const answer of await Promise.all(asked)) {
     t.same((await looksOf(Buffer.from(await answer.arrayBuffer()))).slice(0, 2), [144, 96])
   }
-  t.equal((await fetch(link('59.jpg'))).status, 200, 'one that was given up can be asked for again')
+  t.equal((await fetch(link('59.jpg'))).status, 200, 'a thumbnail whose request was aborted can be requested again')
 })

@@ -15,7 +15,7 @@ void t.test('two-step verification', async (t) => {
   t.match(secret, /^[A-Z2-7]{32}$/, '20 bytes')
   const picture = Buffer.from(qr.replace('data:image/png;base64,', ''), 'base64')
   t.strictSame([picture.readUInt32BE(16), picture.readUInt32BE(20)], [400, 400])
-  t.match(await signIn(), { code: 200 }, 'nothing is asked for yet')
+  t.match(await signIn(), { code: 200 }, 'no code is required yet')
 
   const verify = (fields: object) => ann.post('/api/auth/2fa/verify', fields)
   t.match(await verify({ code: '000000x', secret }), { code: 400, message: 'Invalid 2FA code' })
@@ -24,22 +24,22 @@ void t.test('two-step verification', async (t) => {
   t.match(await verify({ code: '123456' }), { code: 400, message: /^secret: / })
   const code = generateSync({ secret })
   t.strictSame(await verify({ code, secret }), done)
-  t.match(await ann.get('/api/me'), { data: { otp: true } }, 'this session goes on')
+  t.match(await ann.get('/api/me'), { data: { otp: true } }, 'this session continues')
 
   const refusal = { code: 402, message: 'Invalid 2FA code', data: null }
   t.strictSame(await signIn(), refusal)
   t.strictSame(await signIn(''), refusal)
-  t.strictSame(await signIn(code), refusal, 'a code works once')
+  t.strictSame(await signIn(code), refusal, 'a code is accepted once')
   const next = generateSync({ secret, epoch: Date.now() / 1000 + 30 })
   t.match(await signIn(next), { code: 200, data: { token: /./ } })
   t.strictSame(await signIn(next), refusal)
   t.match(await ann.post('/api/auth/login', { username: 'ann', password: 'wrong', otp_code: next }), { code: 400 })
 
   const { data: again } = await ann.post('/api/auth/2fa/generate')
-  t.not((again as { secret: string }).secret, secret, 'a new secret can be had at any time')
+  t.not((again as { secret: string }).secret, secret, 'a new secret can be generated at any time')
 })
 
-void t.test('the guest has no profile of its own', async (t) => {
+void t.test('the guest cannot change its profile', async (t) => {
   const admin = await serve(t)
   const guest = admin.gateway.accounts.users.byUniqueRole(1)
   await admin.gateway.accounts.users.update(guest?.id ?? 0, { disabled: false })
@@ -61,7 +61,7 @@ void t.test('users change their own name and password', async (t) => {
   const update = (fields: object) => ann.post('/api/me/update', fields)
   t.strictSame(await update({ username: 'ann', sso_id: 'sso' }), done)
   t.strictSame(await update({ username: 'ann', password: '' }), done)
-  t.match(await ann.get('/api/me'), { data: { username: 'ann', sso_id: 'sso' } }, 'what is left out stays')
+  t.match(await ann.get('/api/me'), { data: { username: 'ann', sso_id: 'sso' } }, 'omitted fields are unchanged')
   t.match(await update({ sso_id: 'x' }), { code: 400, message: /^username: / })
   t.match(await update({ username: 'admin' }), { code: 500, message: 'a user of this name exists already' })
   t.strictSame(await update({ username: 'ann', password: 'new', role: 2, permission: 65535 }), done)

@@ -20,14 +20,14 @@ const refusal = (headers: Record<string, string | string[]>) => {
 }
 const at = (path: string) => ({ 'file-path': path })
 
-void t.test('File-Path is percent-encoded or raw UTF-8, and a plus is a plus', async (t) => {
+void t.test('File-Path is percent-encoded or raw UTF-8, and a plus is not a space', async (t) => {
   t.equal(read(at('/a/%C3%A4%20b%2Bc+d')).path, '/a/ä b+c+d')
   t.equal(read(at(Buffer.from('/世界/ä').toString('latin1'))).path, '/世界/ä')
   t.equal(read(at('a//b/./c/')).path, '/a/b/c')
   t.equal(read(at('%2Fa%2Fb')).path, '/a/b')
 })
 
-void t.test('File-Path that names no file is refused', async (t) => {
+void t.test('a File-Path that names no file is rejected', async (t) => {
   for (const path of ['', '/', '%2F', '.', '//']) t.match(refusal(at(path)), /^400 /, path)
   t.equal(refusal({}), '400 File-Path is missing')
   t.equal(refusal({ 'file-path': ['/a', '/b'] }), '400 file-path is given more than once')
@@ -39,13 +39,13 @@ void t.test('File-Path that names no file is refused', async (t) => {
   }
 })
 
-void t.test('only the exact words count', async (t) => {
+void t.test('Overwrite and As-Task accept only their exact values', async (t) => {
   t.match(read(at('/a')), { createOnly: false, asTask: false })
   t.match(read({ ...at('/a'), overwrite: 'false', 'as-task': 'true' }), { createOnly: true, asTask: true })
   t.match(read({ ...at('/a'), overwrite: 'False', 'as-task': '1' }), { createOnly: false, asTask: false })
 })
 
-void t.test('Last-Modified is milliseconds, anything else is left alone', async (t) => {
+void t.test('Last-Modified is milliseconds, other values are ignored', async (t) => {
   const modified = (text: string) => read({ ...at('/a'), 'last-modified': text }).modified
   t.same(modified('1715961936465'), new Date(1715961936465))
   t.same(modified('-1000'), new Date(-1000))
@@ -54,7 +54,7 @@ void t.test('Last-Modified is milliseconds, anything else is left alone', async 
   }
 })
 
-void t.test('size and digests must be what they claim to be', async (t) => {
+void t.test('declared sizes and digests must be well-formed', async (t) => {
   t.equal(read({ ...at('/a'), 'x-file-size': '12' }).size, 12)
   for (const size of ['x', '-1', '1.5', '99999999999999999999']) {
     t.equal(refusal({ ...at('/a'), 'x-file-size': size }), '400 X-File-Size is not an integer', size)
@@ -65,7 +65,7 @@ void t.test('size and digests must be what they claim to be', async (t) => {
   t.match(refusal({ ...at('/a'), 'x-file-sha256': md5 }), /^400 x-file-sha256 /)
 })
 
-void t.test('a folder password comes in a header or a cookie', async (t) => {
+void t.test('a folder password is read from a header or a cookie', async (t) => {
   t.equal(read({ ...at('/a'), password: Buffer.from('pä').toString('latin1') }).password, 'pä')
   t.equal(read({ ...at('/a'), cookie: 'x=1; browser-password=p%20w; y=2' }).password, 'p w')
   t.equal(read({ ...at('/a'), password: 'header', cookie: 'browser-password=cookie' }).password, 'header')

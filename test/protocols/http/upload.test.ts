@@ -35,15 +35,15 @@ void t.test('put stores the body of the request', async (t) => {
   t.equal(await served.content('/世界'), 'x')
 })
 
-void t.test('put refuses', async (t) => {
+void t.test('put rejects', async (t) => {
   const served = await serve(t)
   await served.put('/a/file', 'old')
 
-  await t.test('to overwrite when told not to', async (t) => {
+  await t.test('an existing file if Overwrite is false', async (t) => {
     t.match(await served.put('/a/file', 'new', { overwrite: 'false' }), { code: 403, message: 'file exists' })
     t.strictSame(await served.put('/a/file2', 'new', { overwrite: 'false' }), done)
   })
-  await t.test('paths that name no new file', async (t) => {
+  await t.test('paths that do not name a file', async (t) => {
     for (const path of ['', '/']) t.match(await served.put(path, 'x'), { code: 400 }, path)
     for (const path of ['/../x', '/a/../x', '/a/..', '..\\x']) {
       t.match(await served.put(path, 'x'), { code: 403, message: 'using relative path is not allowed' }, path)
@@ -54,7 +54,7 @@ void t.test('put refuses', async (t) => {
     t.match(await served.put('/a/file/below', 'x'), { code: 500 })
     t.match(await served.put(`/a/${'x'.repeat(300)}`, 'x'), { code: 400 })
   })
-  await t.test('a part of a file, and keeps the old', async (t) => {
+  await t.test('a part of a file, and keeps the old file', async (t) => {
     const refused = { code: 400, message: 'an upload of a part is not supported' }
     const part = { 'content-range': 'bytes 1-2/3' }
     t.match(await served.put('/a/file', 'ew', part), refused)
@@ -62,7 +62,7 @@ void t.test('put refuses', async (t) => {
     t.match(await form(served, '/a/file', withFile('ew'), part), refused)
     t.equal(await served.content('/a/file'), 'old')
   })
-  await t.test('content that is not what was announced, and keeps the old', async (t) => {
+  await t.test('content with another size or digest than declared, and keeps the old file', async (t) => {
     const digest = (name: string) => createHash(name).update('new').digest('hex')
     for (const name of ['md5', 'sha1', 'sha256']) {
       const wrong = { [`x-file-${name}`]: digest(name).replace(/./, (first) => (first === '0' ? '1' : '0')) }
@@ -78,7 +78,7 @@ void t.test('put refuses', async (t) => {
     t.strictSame(await served.put('/a/file', 'new', right), done)
     t.equal(await served.content('/a/file'), 'new')
   })
-  await t.test('who may not write, though the body is large', async (t) => {
+  await t.test('a user without write permission, also with a large body', async (t) => {
     const ann = await served.as('ann', ['rename', 'move', 'copy', 'remove'])
     const large = randomBytes(20_000_000)
     t.match(await ann.put('/a/large', large), { code: 403, message: 'permission denied' })
@@ -90,7 +90,7 @@ void t.test('put refuses', async (t) => {
     t.match(await bob.put('/a/closed/x', 'x'), { code: 403, message: /password is incorrect/ })
     t.match(await bob.put('/a/closed/x', 'x', { password: 'secret' }), { code: 200 })
   })
-  await t.test('system files where a setting says so', async (t) => {
+  await t.test('system files if the setting is on', async (t) => {
     t.strictSame(await served.put('/a/.DS_Store', 'x'), done)
     await served.gateway.settings.set(new Map([['ignore_system_files', 'true']]))
     for (const name of ['.DS_Store', 'Thumbs.db', '._x']) {
@@ -99,7 +99,7 @@ void t.test('put refuses', async (t) => {
   })
 })
 
-void t.test('an upload that is cut off leaves the old file and nothing else', async (t) => {
+void t.test('an interrupted upload keeps the old file and leaves nothing else', async (t) => {
   const served = await serve(t)
   await served.put('/a/file', 'old')
   const { port } = new URL(served.url)
@@ -143,7 +143,7 @@ void t.test('form stores one part of the request', async (t) => {
   t.same(await served.names('/'), ['new'])
 })
 
-void t.test('As-Task answers once everything is received', async (t) => {
+void t.test('As-Task responds when the whole body is received', async (t) => {
   const served = await serve(t)
   await served.put('/a/taken', 'old')
   const answer = await served.put('/a/b/file', 'content', { 'as-task': 'true' })
@@ -176,7 +176,7 @@ void t.test('As-Task answers once everything is received', async (t) => {
   t.equal(await served.content('/a/taken'), 'old')
 })
 
-void t.test('an upload as a task leaves nothing in the spool, however it ends', async (t) => {
+void t.test('an upload as a task leaves nothing in the spool, after success, failure or cancellation', async (t) => {
   const served = await serve(t)
   const as = { 'as-task': 'true' }
   const { folder } = served.gateway.spool
@@ -196,9 +196,13 @@ void t.test('an upload as a task leaves nothing in the spool, however it ends', 
     data: { [tasks[1]?.id ?? '']: refused.message },
   })
   t.match(await served.post('/api/task/upload/retry_failed'), { code: 200 })
-  t.match((await served.ended('upload'))[1], { state: 7, error: 'not a folder' }, 'its own error is kept')
+  t.match((await served.ended('upload'))[1], { state: 7, error: 'not a folder' }, 'the error of its run is kept')
   await served.gateway.settings.set(new Map([['spool_size_limit', '1']]))
   t.match(await served.put('/large', randomBytes(2_000_000), as), { code: 507, message: /spool_size_limit/ })
-  t.equal((await served.put('/large', randomBytes(2_000_000))).code, 200, 'what is written at once needs no room there')
+  t.equal(
+    (await served.put('/large', randomBytes(2_000_000))).code,
+    200,
+    'an upload without a task needs no space there',
+  )
   t.same(await readdir(folder), [])
 })

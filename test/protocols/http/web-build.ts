@@ -1,11 +1,11 @@
-/** A small web client as its build leaves it in a folder: the marks of real ones, and a script that tells what it was given. */
+/** The build of a small web client: it has the placeholders of real ones, and a script that reports the values. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import type { Test } from 'tap'
 
-/** What differs between pages of the two families: the name of the global, where the pictures are, and the manifest. */
+/** The differences between pages of the two families: the global variable, the pictures, and the manifest. */
 export const families = {
   newer: { global: 'OPENLIST_CONFIG', pictures: 'https://res.oplist.org/logo/logo', manifest: '/manifest.json' },
   older: {
@@ -49,7 +49,10 @@ document.write('<script type="module" src="' + window.settings.cdn + '/assets/ap
 `
 }
 
-/** Once everything is loaded, frames too, it writes what it found into the page, encoded so that a dump of the page gives back exactly that. */
+/**
+ * After everything is loaded, frames included, it writes the values into the page, encoded so that a dump preserves
+ * them exactly.
+ */
 export const appScript = `
 await new Promise((resolve) => addEventListener('load', resolve))
 const icon = document.querySelector('link[rel=icon]').getAttribute('href')
@@ -67,7 +70,7 @@ const found = {
 document.querySelector('#root').textContent = 'found:' + encodeURIComponent(JSON.stringify(found)) + ':end'
 `
 
-/** A folder with the build, removed at the test's end. `files` come on top, by their paths. */
+/** A folder with the build, removed at the end of the test. `files`, by their paths, are added or replaced. */
 export async function webBuild(
   test: Test,
   family: Family = 'newer',

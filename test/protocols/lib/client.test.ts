@@ -22,7 +22,7 @@ const trusting = (...proxies: readonly string[]) => ({
 const none = trusting()
 const behind = trusting('10.0.0.0/8', '192.168.1.1', 'fd00::/8')
 
-void t.test('the address comes from the socket alone where nobody is trusted', async (t) => {
+void t.test('without trusted proxies the address is that of the socket', async (t) => {
   const headers = {
     'x-forwarded-for': '1.2.3.4',
     'x-real-ip': '1.2.3.4',
@@ -40,7 +40,7 @@ void t.test('the address comes from the socket alone where nobody is trusted', a
   t.equal(clientOf(request('fe80::1%eth0'), none).address, 'fe80::1')
 })
 
-void t.test('behind trusted proxies the rightmost address that is not one counts', async (t) => {
+void t.test('behind trusted proxies the address is the rightmost one that is not a trusted proxy', async (t) => {
   for (const [headers, address] of [
     [{ 'x-forwarded-for': '6.6.6.6, 203.0.113.9, 10.1.1.1' }, '203.0.113.9'],
     [{ 'x-forwarded-for': '203.0.113.9' }, '203.0.113.9'],
@@ -61,7 +61,7 @@ void t.test('behind trusted proxies the rightmost address that is not one counts
   }
 })
 
-void t.test('scheme and host come from a trusted proxy, if they can be believed', async (t) => {
+void t.test('scheme and host are taken from a trusted proxy if they are valid', async (t) => {
   const told = (headers: Record<string, string>) => clientOf(request('192.168.1.1', headers), behind).origin
   t.equal(told({ 'x-forwarded-proto': 'https', 'x-forwarded-host': 'a.example' }), 'https://a.example')
   t.equal(told({ 'x-forwarded-proto': 'HTTPS, http', 'x-forwarded-host': 'a.example, b.example' }), 'https://a.example')
@@ -73,7 +73,7 @@ void t.test('scheme and host come from a trusted proxy, if they can be believed'
   t.equal(clientOf(request('1.1.1.1', {}, { encrypted: true }), none).origin, 'https://files.example:5244')
 })
 
-void t.test('a configured site address goes before what headers say', async (t) => {
+void t.test('a configured site URL overrides headers', async (t) => {
   const at = (siteUrl: string) => clientOf(request('1.1.1.1'), { ...none, siteUrl })
   t.match(at('https://files.example.org/sub/'), {
     origin: 'https://files.example.org',

@@ -7,7 +7,7 @@ import { sendPart } from '../../../protocols/lib/file-body.js'
 import { asPath } from '../../../src/contract/path.js'
 import { sourceOf } from '../../tree/tree-fixture.js'
 
-void t.test('clients that take nothing hold little memory, however many they are, and give it back', async (t) => {
+void t.test('the memory for clients that do not read is limited, and released when they disconnect', async (t) => {
   const content = Buffer.alloc(2 * 1024 * 1024, 'x')
   const whole = { offset: 0, length: content.length }
   const lent = new Set<ArrayBufferLike>()
@@ -24,7 +24,7 @@ void t.test('clients that take nothing hold little memory, however many they are
   }
   const round = async (count: number) => {
     lent.clear()
-    // Without a connection, nothing that is written is ever taken.
+    // Without a connection, written bytes are never consumed.
     const responses = Array.from({ length: count }, () => new ServerResponse(new IncomingMessage(new Socket())))
     const sending = responses.map(async (response) => sendPart(await open(), whole, response))
     const ended = Promise.allSettled(sending)
@@ -34,8 +34,8 @@ void t.test('clients that take nothing hold little memory, however many they are
     for (const each of await ended) t.equal(each.status, 'rejected')
     return mebibytes
   }
-  t.equal(await round(1), 1.5, 'one alone has large buffers')
+  t.equal(await round(1), 1.5, 'a single client has large buffers')
   const many = await round(200)
   t.ok(many < 100, `200 hold ${many} MiB`)
-  t.equal(await round(1), 1.5, 'which are free again')
+  t.equal(await round(1), 1.5, 'the memory is released')
 })

@@ -29,7 +29,7 @@ const says =
   (_request, response) =>
     response.end(text)
 
-void t.test('the handler of the longest prefix that fits answers', async (t) => {
+void t.test('a request is handled by the handler with the longest matching prefix', async (t) => {
   const { url } = await listen(t, { '': says('rest'), '/dav': says('dav') })
   const reply = async (path: string) => (await fetch(url + path)).text()
   t.equal(await reply('/dav'), 'dav')
@@ -38,14 +38,14 @@ void t.test('the handler of the longest prefix that fits answers', async (t) => 
   t.equal(await reply('/'), 'rest')
 })
 
-void t.test('a request that is no HTTP is answered with 400, and others go on', async (t) => {
+void t.test('bytes that are not HTTP are answered with 400, and other requests continue', async (t) => {
   const { port, url } = await listen(t, { '': says('fine') })
   t.match(await rawReply(port, 'nonsense\r\n\r\n'), /^HTTP\/1\.1 400 /)
   t.match(await rawReply(port, `GET / HTTP/1.1\r\nHost: x\r\nX: ${'a'.repeat(40_000)}\r\n\r\n`), /^HTTP\/1\.1 431 /)
   t.equal(await (await fetch(url)).text(), 'fine')
 })
 
-void t.test('an unknown method is answered with 501, and what is malformed with 400', async (t) => {
+void t.test('an unknown method is answered with 501, and a malformed request with 400', async (t) => {
   const { port } = await listen(t, {
     '': (request, response) => {
       void drain(request).then(() => response.end('first'))
@@ -72,11 +72,11 @@ void t.test('an unknown method is answered with 501, and what is malformed with 
     const refusal = new RegExp(`^HTTP/1\\.1 ${status} [^]*\r\nConnection: close\r\n`)
     t.match(await rawReply(port, request), refusal, JSON.stringify(request))
     const [, after] = (await rawReply(port, first + request)).split('\r\n\r\nfirst')
-    t.match(after, refusal, `${JSON.stringify(request)} on a kept connection`)
+    t.match(after, refusal, `${JSON.stringify(request)} on a reused connection`)
   }
 })
 
-void t.test('an unknown method behind a long body is found in linear time, and CONNECT is answered', async (t) => {
+void t.test('an unknown method after a long body is detected in linear time, and CONNECT is answered', async (t) => {
   const { port } = await listen(t, {
     '': (request, response) => {
       void drain(request).then(() => response.end('first'))
@@ -90,7 +90,7 @@ void t.test('an unknown method behind a long body is found in linear time, and C
   t.match(await rawReply(port, 'CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n'), /^HTTP\/1\.1 501 /)
 })
 
-void t.test('what is no request is answered after the requests before it', async (t) => {
+void t.test('an invalid request is answered after the pipelined requests before it', async (t) => {
   const { port } = await listen(t, {
     '/slow': (_request, response) => {
       response.writeHead(200, { 'content-length': 10 }).write('begin')
@@ -103,10 +103,10 @@ void t.test('what is no request is answered after the requests before it', async
   t.match(reply, /^HTTP\/1\.1 200 OK\r\n[^]*beginendedHTTP\/1\.1 200 OK\r\n[^]*quickHTTP\/1\.1 501 Not Implemented\r\n/)
   const chunked = 'POST /quick HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnone\r\n'
   const torn = await rawReply(port, get('/slow') + chunked)
-  t.match(torn, /^HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\nbegin$/, 'nothing is written into the middle of an answer')
+  t.match(torn, /^HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\nbegin$/, 'nothing is written within another response')
 })
 
-void t.test('a client that goes on sending after a refusal reads the answer', async (t) => {
+void t.test('a client that continues to send after a rejection receives the response', async (t) => {
   const { port } = await listen(t, { '': says('fine') })
   const socket = connect(port, '127.0.0.1')
   let reply = ''
@@ -139,7 +139,7 @@ void t.test('stop() lets a request finish and refuses new connections', async (t
   await stopped
 })
 
-void t.test('stop() cuts what is still running when its time is over', async (t) => {
+void t.test('stop() aborts running requests after its timeout', async (t) => {
   const { listener, url } = await listen(t, { '': (_request, response) => void response.write('begun') })
   const cut = (async () => (await fetch(url)).text())()
   cut.catch(() => undefined)
@@ -148,7 +148,7 @@ void t.test('stop() cuts what is still running when its time is over', async (t)
   await t.rejects(cut)
 })
 
-/** Resolves to the final status and whether the body was asked for. */
+/** Resolves to the final status and whether the server sent 100 Continue. */
 function upload(url: string): Promise<{ status: number; invited: boolean }> {
   return new Promise((resolve, reject) => {
     let invited = false
@@ -167,7 +167,7 @@ function upload(url: string): Promise<{ status: number; invited: boolean }> {
   })
 }
 
-void t.test('a client that waits is asked for the body of an upload only when it is read', async (t) => {
+void t.test('100 Continue is sent only when the body is read', async (t) => {
   const { url } = await listen(t, {
     '': (request, response) => {
       if (request.url === '/refused') {
@@ -188,7 +188,7 @@ void t.test('a client that waits is asked for the body of an upload only when it
   t.same(await upload(`${url}/refused`), { status: 403, invited: false })
 })
 
-void t.test('a client that stalls in the middle of its body is cut; one that waits for our work is not', async (t) => {
+void t.test('a client that stalls within its body is disconnected; one that waits for a response is not', async (t) => {
   const listener = new HttpListener({
     host: '127.0.0.1',
     port: 0,

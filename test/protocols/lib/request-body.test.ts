@@ -26,7 +26,7 @@ async function serve(
   return (server.address() as AddressInfo).port
 }
 
-/** The whole body, or the error that reading it ends with. */
+/** The whole body, or the error of reading it. */
 async function outcomeOf(request: IncomingMessage): Promise<unknown> {
   try {
     return await buffer(await bodySource(request).read())
@@ -35,7 +35,7 @@ async function outcomeOf(request: IncomingMessage): Promise<unknown> {
   }
 }
 
-void t.test('a body arrives byte for byte, with its size and facts', async (t) => {
+void t.test('a body is read unchanged, with its size and facts', async (t) => {
   const content = randomBytes(5_000_000)
   const port = await serve(t, async (request, response) => {
     const source = bodySource(request, { size: 7, hashes: { md5: 'abc' }, modified: new Date(5) })
@@ -50,10 +50,10 @@ void t.test('a body arrives byte for byte, with its size and facts', async (t) =
   const sized = await fetch(url, { method: 'PUT', body: content })
   t.equal(await sized.text(), '5000000 true')
   const chunked = await fetch(url, { method: 'PUT', body: new Blob([content]).stream(), duplex: 'half' })
-  t.equal(await chunked.text(), '7 true', 'without Content-Length the given size counts')
+  t.equal(await chunked.text(), '7 true', 'without Content-Length the given size is used')
 })
 
-void t.test("chunks of a body are the reader's alone: what becomes of one changes no other", async (t) => {
+void t.test('each chunk of a body has its own memory, which the reader may overwrite', async (t) => {
   const content = randomBytes(3_000_000)
   const port = await serve(t, async (request, response) => {
     const body = await bodySource(request).read()
@@ -71,7 +71,7 @@ void t.test("chunks of a body are the reader's alone: what becomes of one change
   t.equal(await answer.text(), 'true true')
 })
 
-void t.test('a body that comes drop by drop is given up, and its connection ends', async (t) => {
+void t.test('a body that arrives too slowly is aborted, and its connection is closed', async (t) => {
   const port = await serve(t, async (request, response) => {
     const body = bodySource(request).read().then(buffer)
     response.end(await withTimeout(body, () => new Error('too late'), 100).then(String, String))
@@ -93,7 +93,7 @@ void t.test('a body that comes drop by drop is given up, and its connection ends
   t.ok(performance.now() - start < 5000)
 })
 
-void t.test('no body at all is an empty one', async (t) => {
+void t.test('a missing body is an empty one', async (t) => {
   const port = await serve(t, async (request, response) => {
     const source = bodySource(request, { size: 7 })
     response.end(`${source.size} ${(await buffer(await source.read())).length}`)
@@ -101,7 +101,7 @@ void t.test('no body at all is an empty one', async (t) => {
   t.equal(await (await fetch(`http://127.0.0.1:${port}`)).text(), '0 0')
 })
 
-void t.test('a body can be read once, and only whole', async (t) => {
+void t.test('a body can be read once, and only from its start', async (t) => {
   const port = await serve(t, async (request, response) => {
     const source = bodySource(request)
     await t.rejects(source.read({ offset: 0 }), { code: 'internal' })
@@ -129,7 +129,7 @@ for (const framing of ['Content-Length: 1000000', 'Transfer-Encoding: chunked'] 
   })
 }
 
-void t.test('a body that is asked for after the client has gone fails with aborted', async (t) => {
+void t.test('reading a body after the client has disconnected fails with aborted', async (t) => {
   let resolve: (outcome: unknown) => void = () => undefined
   const promise = new Promise<unknown>((done) => (resolve = done))
   const port = await serve(t, async (request) => {
@@ -143,7 +143,7 @@ void t.test('a body that is asked for after the client has gone fails with abort
   t.match(await promise, { code: 'aborted' })
 })
 
-void t.test('an aborted signal ends the stream and leaves the request open for an answer', async (t) => {
+void t.test('an aborted signal ends the stream, and a response can still be sent', async (t) => {
   const port = await serve(t, async (request, response) => {
     const stop = new AbortController()
     const body = await bodySource(request).read(undefined, { signal: stop.signal })
@@ -156,7 +156,7 @@ void t.test('an aborted signal ends the stream and leaves the request open for a
   t.equal(await response.text(), 'stopped')
 })
 
-void t.test('drain() lets a client that sends all first see its answer', async (t) => {
+void t.test('drain() reads the rest of the body, so that the client receives the response', async (t) => {
   let drained: Promise<boolean> | undefined
   const port = await serve(t, async (request, response) => {
     response.end('no')
@@ -171,7 +171,7 @@ void t.test('drain() lets a client that sends all first see its answer', async (
   t.equal(await drained, true)
 })
 
-void t.test('drain() goes on when the stream of the body is given up only then', async (t) => {
+void t.test('drain() continues if the stream of the body is destroyed afterwards', async (t) => {
   let drained: Promise<void> | undefined
   const port = await serve(t, async (request, response) => {
     const body = await bodySource(request).read()

@@ -42,7 +42,7 @@ async function serve(
   return { port, url: `http://127.0.0.1:${port}/`, errors, sent }
 }
 
-/** All of a response, its body as bytes. */
+/** A response with its body as bytes. */
 async function get(url: string, headers: Record<string, string> = {}, method = 'GET') {
   const response = await fetch(url, { headers, method })
   return { status: response.status, headers: response.headers, body: Buffer.from(await response.arrayBuffer()) }
@@ -55,7 +55,7 @@ for (const handles of [true, false]) {
     const file = await servedFile(t, content, { handles, revision: 'rev-1', modified })
     const { url } = await serve(t, file)
 
-    await t.test('is sent whole, as a download that no browser renders', async (t) => {
+    await t.test('is sent completely, as an attachment', async (t) => {
       const { status, headers, body } = await get(url)
       t.equal(status, 200)
       t.ok(body.equals(content))
@@ -76,7 +76,7 @@ for (const handles of [true, false]) {
       t.equal(body.length, 0)
     })
 
-    await t.test('gives one range', async (t) => {
+    await t.test('sends one range', async (t) => {
       for (const [range, from, to] of [
         ['bytes=0-0', 0, 0],
         ['bytes=10-1999999', 10, 1_999_999],
@@ -92,7 +92,7 @@ for (const handles of [true, false]) {
       }
     })
 
-    await t.test('gives several ranges between boundaries', async (t) => {
+    await t.test('sends several ranges as multipart/byteranges', async (t) => {
       const { status, headers, body } = await get(url, { range: 'bytes=0-9, 1000000-1999999,-3' })
       t.equal(status, 206)
       const boundary = /^multipart\/byteranges; boundary=(\w+)$/.exec(headers.get('content-type') ?? '')?.[1]
@@ -113,7 +113,7 @@ for (const handles of [true, false]) {
       t.equal(headers.get('content-length'), String(expected.length))
     })
 
-    await t.test('ignores ranges that are malformed, absurd or of another unit', async (t) => {
+    await t.test('ignores ranges that are malformed, too many or of another unit', async (t) => {
       for (const range of [
         'bytes=',
         'bytes=abc',
@@ -132,7 +132,7 @@ for (const handles of [true, false]) {
       }
     })
 
-    await t.test('answers 416 with the size to what lies outside', async (t) => {
+    await t.test('answers a range outside of the file with 416 and the size', async (t) => {
       for (const range of ['bytes=3000001-', 'bytes=-0', 'bytes=4000000-5000000,-0']) {
         const { status, headers, body } = await get(url, { range })
         t.equal(status, 416, range)
@@ -141,7 +141,7 @@ for (const handles of [true, false]) {
       }
     })
 
-    await t.test('judges conditions in the order of RFC 9110 §13.2.2', async (t) => {
+    await t.test('evaluates preconditions in the order of RFC 9110 §13.2.2', async (t) => {
       const time = 'Fri, 17 May 2024 16:05:36 GMT'
       const earlier = 'Fri, 17 May 2024 16:05:35 GMT'
       for (const [headers, status] of [
@@ -178,15 +178,15 @@ for (const handles of [true, false]) {
       }
     })
 
-    t.equal(file.open(), 0, 'no handle stays open')
+    t.equal(file.open(), 0, 'all handles are closed')
     t.equal(file.streams.length > 0, !handles)
     t.ok(
       file.streams.every((stream) => stream.destroyed),
-      'no stream stays open',
+      'all streams are closed',
     )
   })
 
-  void t.test(`a cut client ends the transfer at once (${handles ? 'handle' : 'stream'})`, async (t) => {
+  void t.test(`a disconnected client ends the transfer at once (${handles ? 'handle' : 'stream'})`, async (t) => {
     const file = await servedFile(t, Buffer.alloc(64 * 1024 * 1024), { handles })
     const { port, errors, sent } = await serve(t, file)
     const socket = connect(port, '127.0.0.1')
@@ -199,7 +199,7 @@ for (const handles of [true, false]) {
     t.ok(file.streams.every((stream) => stream.destroyed))
   })
 
-  void t.test(`a file that shrinks meanwhile cuts the connection (${handles ? 'handle' : 'stream'})`, async (t) => {
+  void t.test(`a file that shrinks meanwhile closes the connection (${handles ? 'handle' : 'stream'})`, async (t) => {
     const file = await servedFile(t, Buffer.alloc(5_000_000), { handles, readableBytes: 4_000_000 })
     const { url, errors, sent } = await serve(t, file)
     await t.rejects(get(url))
@@ -209,7 +209,7 @@ for (const handles of [true, false]) {
   })
 }
 
-void t.test('without handles, the driver is asked for exactly what the client asked for', async (t) => {
+void t.test('without handles, the driver reads exactly the requested ranges', async (t) => {
   const content = randomBytes(1_000_000)
   const file = await servedFile(t, content, { handles: false })
   const { url } = await serve(t, file)
@@ -239,14 +239,14 @@ void t.test('without handles, the driver is asked for exactly what the client as
   }
 })
 
-void t.test('of an empty file nothing is asked', async (t) => {
+void t.test('the driver is not called for an empty file', async (t) => {
   const file = await servedFile(t, Buffer.alloc(0), { handles: false })
   const { url } = await serve(t, file)
   for (const range of ['bytes=0-1', 'bytes=-1']) t.equal((await get(url, { range })).status, 200)
   t.same(file.asked, [])
 })
 
-void t.test('a file that has grown meanwhile is sent as far as was promised', async (t) => {
+void t.test('of a file that has grown, as many bytes as declared are sent', async (t) => {
   const content = randomBytes(300_000)
   for (const handles of [true, false]) {
     const file = await servedFile(t, content, { handles, toldSize: 200_000 })
@@ -259,7 +259,7 @@ void t.test('a file that has grown meanwhile is sent as far as was promised', as
   }
 })
 
-void t.test('an empty file answers 200 to a range', async (t) => {
+void t.test('a range of an empty file is answered with 200', async (t) => {
   const { url } = await serve(t, await servedFile(t, Buffer.alloc(0)))
   const { status, headers, body } = await get(url, { range: 'bytes=0-1' })
   t.equal(status, 200)
@@ -267,7 +267,7 @@ void t.test('an empty file answers 200 to a range', async (t) => {
   t.equal(body.length, 0)
 })
 
-void t.test('a small file that cannot be read is an error the protocol can still tell', async (t) => {
+void t.test('the read error of a small file is reported before the response begins', async (t) => {
   const file = await servedFile(t, Buffer.alloc(500), { readableBytes: 100 })
   const { url, errors } = await serve(t, file)
   const { status } = await get(url)
@@ -276,7 +276,7 @@ void t.test('a small file that cannot be read is an error the protocol can still
   t.equal(file.open(), 0)
 })
 
-void t.test('a refusal reaches the protocol before anything is sent', async (t) => {
+void t.test('an error of opening is reported before the response begins', async (t) => {
   const file = await servedFile(t, Buffer.alloc(500))
   const { url, errors } = await serve(t, file, { path: asPath('/') })
   t.equal((await get(url)).status, 500)
@@ -284,7 +284,7 @@ void t.test('a refusal reaches the protocol before anything is sent', async (t) 
   t.match(errors, [{ code: 'is_dir' }, { code: 'is_dir' }])
 })
 
-void t.test('the name decides type and attachment', async (t) => {
+void t.test('the content type and the disposition depend on the name', async (t) => {
   const named = (path: string) => servedFile(t, Buffer.from('x'), { path })
   const page = await serve(t, await named(`/Ünï "c' (1).HTML`), { headers: { 'X-Own': 'yes' } })
   const { headers } = await get(page.url)
@@ -300,7 +300,7 @@ void t.test('the name decides type and attachment', async (t) => {
   t.match(plain.headers.get('content-security-policy'), /sandbox/)
 })
 
-void t.test('a client that reads slowly holds no more than a few buffers', async (t) => {
+void t.test('a slow client occupies only a few buffers', async (t) => {
   const size = 256 * 1024 * 1024
   const content = Buffer.alloc(size)
   let reads = 0

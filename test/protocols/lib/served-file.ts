@@ -1,4 +1,7 @@
-/** One file in a tree over memory, with what its driver is asked for; with handles of the driver's own or without, and with faults on demand. */
+/**
+ * One file in a tree over memory, which records the calls of its driver; with or without handles, and with optional
+ * faults.
+ */
 import type { Readable } from 'node:stream'
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
 import type { ByteRange } from '../../../src/contract/call-options.js'
@@ -9,26 +12,26 @@ import { altered, newTree, sourceOf, type Over, type Test } from '../../tree/tre
 
 interface FileFacts {
   readonly path?: string
-  /** false: the driver has only streams. */
+  /** With false, the driver has only streams. */
   readonly handles?: boolean
   readonly revision?: string
   readonly modified?: Date
-  /** Reads end here although the entry promises more. */
+  /** Reads end here although the entry has a larger size. */
   readonly readableBytes?: number
-  /** Bytes that the entry tells, although there are others. */
+  /** The size in the entry, if it differs from the real one. */
   readonly toldSize?: number
-  /** Told of each positional read of the driver. */
+  /** Called for each positional read of the driver. */
   readonly onRead?: () => void
 }
 
 export interface ServedFile {
   readonly fs: VirtualFs
   readonly path: Path
-  /** What `read` of the driver was asked for; undefined for all of the file. */
+  /** Ranges of the calls of `read`; undefined for the whole file. */
   readonly asked: (ByteRange | undefined)[]
-  /** Streams of the driver. */
+  /** Streams that the driver has opened. */
   readonly streams: Readable[]
-  /** Handles of the driver that were not closed. */
+  /** Number of handles of the driver that are not closed. */
   readonly open: () => number
 }
 

@@ -5,25 +5,25 @@ import { openChannel, startProtocol } from './server-fixture.js'
 
 const mebibyte = 1024 * 1024
 
-void t.test('what there is, is shared by those that hold any', async (t) => {
+void t.test('the budget is divided among the sessions that hold bytes', async (t) => {
   const budget = new ByteBudget(16 * mebibyte)
-  t.equal(budget.share, 4 * mebibyte, 'no more than one can use')
+  t.equal(budget.share, 4 * mebibyte, 'the maximum for one session')
   t.notOk(budget.isScarce)
   for (let session = 0; session < 8; session++) budget.update(0, 100)
   t.equal(budget.share, 2 * mebibyte)
   t.ok(budget.isScarce)
   budget.update(100, 300)
-  t.equal(budget.share, 2 * mebibyte, 'who holds more is not counted twice')
+  t.equal(budget.share, 2 * mebibyte, 'a session that holds more is not counted twice')
   t.notOk(budget.allows(2 * mebibyte))
   t.ok(budget.allows(2 * mebibyte - 1))
   for (let session = 0; session < 1_000_000; session++) budget.update(0, 1)
-  t.ok(budget.allows(0), 'one request at a time is always taken')
+  t.ok(budget.allows(0), 'one request at a time is always allowed')
   t.notOk(budget.allows(1000))
   for (let session = 0; session < 1_000_004; session++) budget.update(1, 0)
   t.equal(budget.share, 4 * mebibyte)
 })
 
-void t.test('sessions that never read what they asked for hold up nobody, and give back what they held', async (t) => {
+void t.test('sessions that do not read their responses do not block others', async (t) => {
   const protocol = await startProtocol(t, { bytes: mebibyte, sessions: 100 })
   const ssh = await protocol.connect()
   const session = async () => {

@@ -39,7 +39,7 @@ const flat = ({ type, fields, data }: Packet) => ({
   data: Buffer.concat(data).toString('hex'),
 })
 
-void t.test('packets come out the same wherever the stream was cut', async (t) => {
+void t.test('packets are parsed equally for any division of the stream into chunks', async (t) => {
   const write = packet(6, uint32(7), string('hand'), uint64(1 << 20), string('some data'))
   const stream = Buffer.concat([packet(1, uint32(3)), write, packet(16, uint32(8), string('.')), write])
   const whole = parse([stream]).map(flat)
@@ -49,11 +49,11 @@ void t.test('packets come out the same wherever the stream was cut', async (t) =
   for (let size = 1; size < stream.length; size++) {
     const chunks = []
     for (let at = 0; at < stream.length; at += size) chunks.push(stream.subarray(at, at + size))
-    t.same(parse(chunks).map(flat), whole, `cut every ${size} bytes`)
+    t.same(parse(chunks).map(flat), whole, `divided every ${size} bytes`)
   }
 })
 
-void t.test('nothing of a WRITE that arrives in one piece is copied', async (t) => {
+void t.test('the data of a WRITE that arrives in one chunk is not copied', async (t) => {
   const data = Buffer.alloc(1000, 'x')
   const stream = packet(6, uint32(1), string('hand'), uint64(0), string(data))
   const [write] = parse([stream])
@@ -61,7 +61,7 @@ void t.test('nothing of a WRITE that arrives in one piece is copied', async (t) 
   t.equal(write?.fields.buffer, stream.buffer)
 })
 
-void t.test('a length that no packet has breaks the stream', async (t) => {
+void t.test('an invalid packet length is an error', async (t) => {
   for (const length of [0, limits.packet + 1, 0xffffffff]) {
     const parser = new PacketParser()
     parser.push(uint32(length))
@@ -69,7 +69,7 @@ void t.test('a length that no packet has breaks the stream', async (t) => {
   }
 })
 
-void t.test('bytes at random give packets or a broken stream, nothing else', async (t) => {
+void t.test('random bytes result in packets or in a malformed stream', async (t) => {
   let seed = 1
   const random = () => (seed = (seed * 1103515245 + 12345) & 0x7fffffff) / 0x7fffffff
   for (let round = 0; round < 500; round++) {
@@ -77,7 +77,7 @@ void t.test('bytes at random give packets or a broken stream, nothing else', asy
     try {
       for (let chunk = 0; chunk < 20; chunk++) {
         const bytes = Buffer.from(Array.from({ length: Math.floor(random() * 60) }, () => Math.floor(random() * 256)))
-        // Small lengths, so that packets do come out.
+        // Small lengths, so that some packets are complete.
         if (bytes.length > 4 && random() < 0.7) bytes.writeUInt32BE(1 + Math.floor(random() * 50), 0)
         parser.push(bytes)
         for (let next = parser.next(); next; next = parser.next()) {
@@ -97,7 +97,7 @@ void t.test('bytes at random give packets or a broken stream, nothing else', asy
   }
 })
 
-void t.test('fields that are not there are a malformed packet', async (t) => {
+void t.test('a packet with missing fields is malformed', async (t) => {
   t.throws(() => new FieldReader(Buffer.alloc(3)).uint32(), { name: 'MalformedPacket' })
   t.throws(() => new FieldReader(Buffer.alloc(7)).uint64(), { name: 'MalformedPacket' })
   t.throws(() => new FieldReader(uint32(0xffffffff)).string(), { name: 'MalformedPacket' })
@@ -124,7 +124,7 @@ void t.test('a packet that is built grows as needed', async (t) => {
 
 const entry: Entry = { name: 'n', kind: 'file', size: 5, modified: new Date(1_700_000_000_500), mode: 0o640 }
 
-void t.test('attributes come back as they were written', async (t) => {
+void t.test('encoded attributes are decoded unchanged', async (t) => {
   const packet = writeAttributes(new PacketBuilder(105, 1), entry, 7).finish()
   t.same(readAttributes(new FieldReader(packet.subarray(9))), {
     size: 5,
@@ -136,7 +136,7 @@ void t.test('attributes come back as they were written', async (t) => {
   t.same(readAttributes(new FieldReader(extended)), {})
 })
 
-void t.test('long names look like those of ls -l', async (t) => {
+void t.test('long names have the format of ls -l', async (t) => {
   const now = new Date(2026, 10, 21, 12, 0)
   const recent = { ...entry, modified: new Date(2026, 10, 1, 9, 5) }
   t.equal(longName(recent, 'n', 'ada', now), '-rw-r-----    1 ada      ada                 5 Nov  1 09:05 n')
@@ -146,7 +146,7 @@ void t.test('long names look like those of ls -l', async (t) => {
   t.equal(permissionLetters(0o7000), '--S--S--T')
 })
 
-void t.test('flags of OPEN are read as open(2) reads them', async (t) => {
+void t.test('flags of OPEN have the meaning of open(2)', async (t) => {
   const { read, write, append, create, truncate, exclusive } = openFlag
   const rows: [flags: number, missing: string, existing: string][] = [
     [0, 'refuse missing', 'read'],
@@ -172,7 +172,7 @@ void t.test('flags of OPEN are read as open(2) reads them', async (t) => {
   t.notOk(planOpen(read | append, true).append)
 })
 
-void t.test('every cause has a status, and tells a user no more than they may know', async (t) => {
+void t.test('every error has a status, and its message reveals no internals', async (t) => {
   for (const code of errorCodes) t.type(statusOf[code], 'number')
   t.equal(statusOf.hidden, statusCode.noSuchFile)
   t.equal(errorText(new GatewayError('hidden', { op: 'stat', path: '/secret' })), 'not found')
@@ -180,7 +180,7 @@ void t.test('every cause has a status, and tells a user no more than they may kn
   t.equal(errorText(new GatewayError('not_empty', { op: 'remove', path: '/a' })), 'remove: /a: not empty')
 })
 
-void t.test('a signature is put together again as it was sent', async (t) => {
+void t.test('a signature is reassembled in its original form', async (t) => {
   const plain = Buffer.alloc(64, 1)
   t.same(encodeSignature('ssh-ed25519', plain), Buffer.concat([string('ssh-ed25519'), string(plain)]))
   const touched = Buffer.concat([plain, Buffer.from([1, 0, 0, 0, 9])])

@@ -1,6 +1,6 @@
 /**
- * The suite of packets: every check is asked of OpenSSH's server, which has to answer as the check says, and of Tidegate on
- * several storages, which has to answer the same or as the table in docs/sftp.md says.
+ * The conformance suite: every check runs against OpenSSH's server, which must respond as the check says, and against
+ * Tidegate on several storages, which must respond likewise or as the table in docs/sftp.md says.
  */
 import { existsSync } from 'node:fs'
 import type { Duplex } from 'node:stream'
@@ -17,14 +17,14 @@ t.jobs = 1
 const differences = await readDifferences()
 const checks = sections.flatMap((section) => section.checks)
 
-void t.test('the table of differences and the suite know the same checks', async (t) => {
+void t.test('check titles are unique, and the table of differences names existing checks', async (t) => {
   const titles = checks.map(({ title }) => title)
-  t.same(titles, [...new Set(titles)], 'no two checks have one title')
+  t.same(titles, [...new Set(titles)], 'the titles of checks are unique')
   for (const { check, openssh, tidegate } of differences) {
     const meant = checks.find(({ title }) => title === check)
     t.ok(meant, `the suite has the check "${check}"`)
-    t.equal(openssh, meant?.told, `${check}: what OpenSSH's server answers`)
-    t.not(tidegate, openssh, `${check}: is there a difference?`)
+    t.equal(openssh, meant?.told, `${check}: the response of OpenSSH's server`)
+    t.not(tidegate, openssh, `${check}: the responses differ`)
   }
 })
 
@@ -53,7 +53,7 @@ async function runAll(t: Test, server: Server): Promise<void> {
   owner.channel.end()
 }
 
-/** In a session of its own: some end theirs. */
+/** Each check has its own session, because some end theirs. */
 async function answerOf(server: Server, check: Check, folder: string): Promise<string> {
   const clients: PacketClient<Duplex>[] = []
   const connect = async (readOnly = false) => {

@@ -1,6 +1,7 @@
 /**
- * What no client would send, before and after signing in: the protocol answers or ends what is broken, and a session beside it
- * goes on. `TIDEGATE_FUZZ_ROUNDS` says how many rounds of each, `TIDEGATE_FUZZ_SEED` repeats a run.
+ * Input that no client would send, before and after signing in: the protocol responds or ends the broken session, and
+ * another session continues. `TIDEGATE_FUZZ_ROUNDS` is the number of rounds of each, `TIDEGATE_FUZZ_SEED` repeats a
+ * run.
  */
 import { connect, type Socket } from 'node:net'
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
@@ -23,7 +24,7 @@ const rounds = Number(process.env.TIDEGATE_FUZZ_ROUNDS ?? 15)
 const seed = Number(process.env.TIDEGATE_FUZZ_SEED ?? Date.now() % 1_000_000)
 t.comment(`TIDEGATE_FUZZ_SEED=${seed} TIDEGATE_FUZZ_ROUNDS=${rounds}`)
 
-/** Numbers that look random and come again with the same seed (mulberry32). */
+/** Pseudorandom numbers, the same for the same seed (mulberry32). */
 let state = seed
 function random(below: number): number {
   state = (state + 0x6d2b79f5) | 0
@@ -52,12 +53,12 @@ async function session(): Promise<PacketClient> {
   return client
 }
 
-/** The session beside all this writes on, reads what it wrote, and is answered soon. */
+/** The other session continues to write, reads its data back, and gets responses in time. */
 async function noticesNothing(t: Pick<Test, 'same' | 'ok'>): Promise<void> {
   const started = performance.now()
   const answers = await Promise.all([bystander.write(watched, written++, 'x'), bystander.read(watched, 0, 1)])
   t.same(answers, [status.ok, Buffer.from('x')])
-  t.ok(performance.now() - started < 10_000, 'it is answered soon')
+  t.ok(performance.now() - started < 10_000, 'it gets a response in time')
 }
 
 /** A connection that has not signed in; resolves when `work` is done, and closes it. */
@@ -77,7 +78,7 @@ function sshPacket(payload: Buffer, length?: number, padding = 8): Buffer {
   return Buffer.concat([uint32(length ?? body.length), body])
 }
 
-/** KEXINIT with lists of nonsense. */
+/** KEXINIT with invalid lists. */
 function keyExchange(): Buffer {
   const lists = Array.from({ length: 10 }, () =>
     string(one(['', 'none', ','.repeat(random(2000)), 'curve25519-sha256', bytes(random(60))])),
@@ -93,7 +94,7 @@ void t.test('random bytes instead of SSH', async (t) => {
   }
 })
 
-void t.test('a client that says who it is, then packets of absurd lengths or nonsense', async (t) => {
+void t.test('an SSH identification, then packets of invalid lengths or content', async (t) => {
   for (let round = 0; round < rounds; round++) {
     await stranger(async (socket) => {
       socket.write('SSH-2.0-fuzz\r\n')
@@ -118,7 +119,7 @@ void t.test('requests of other services before signing in', async (t) => {
   for (let round = 0; round < rounds; round++) {
     await stranger((socket) => {
       socket.write('SSH-2.0-fuzz\r\n')
-      // Of channels, of authentication, of the end: none of them has its turn yet.
+      // Messages of channels, of authentication and of disconnecting, none of which is allowed yet.
       for (const type of [90, 98, 94, 50, 80, 21, 1]) {
         socket.write(sshPacket(Buffer.concat([Buffer.from([type]), string('session'), bytes(random(50))])))
       }
@@ -127,7 +128,7 @@ void t.test('requests of other services before signing in', async (t) => {
   }
 })
 
-/** One request that is right, or nearly. */
+/** A valid or nearly valid request. */
 function request(): Buffer {
   const path = string(one(['/', '/a', '/a/b', '/c', '..', '', '/'.repeat(random(5000)), bytes(random(40))]))
   const handle = string(one([uint32(random(70)), uint32(0), bytes(4), bytes(random(300)), Buffer.alloc(0)]))
@@ -161,7 +162,7 @@ function request(): Buffer {
   return Buffer.concat([uint32(body.length), body])
 }
 
-/** The same with something wrong in it. */
+/** The same request with one fault. */
 function spoiled(packet: Buffer): Buffer {
   const copy = Buffer.from(packet)
   const at = random(copy.length)
@@ -179,7 +180,7 @@ function spoiled(packet: Buffer): Buffer {
   ])()
 }
 
-void t.test('requests with one thing wrong in them', async (t) => {
+void t.test('requests with one fault', async (t) => {
   for (let round = 0; round < rounds * 2; round++) {
     const ssh = await running.connect()
     const client = new PacketClient(await openChannel(ssh))
@@ -194,7 +195,7 @@ void t.test('requests with one thing wrong in them', async (t) => {
   }
 })
 
-void t.test('random bytes on a channel of SFTP', async (t) => {
+void t.test('random bytes on an SFTP channel', async (t) => {
   for (let round = 0; round < rounds; round++) {
     const ssh = await running.connect()
     const client = new PacketClient(await openChannel(ssh))
@@ -206,12 +207,12 @@ void t.test('random bytes on a channel of SFTP', async (t) => {
   }
 })
 
-void t.test('more channels than there may be, opened and closed at once', async (t) => {
+void t.test('more channels than allowed, opened and closed at once', async (t) => {
   const ssh = await running.connect()
   for (let round = 0; round < Math.min(rounds, 10); round++) {
     const opened = await Promise.allSettled(Array.from({ length: 50 }, () => openChannel(ssh)))
     const channels = opened.flatMap((each) => (each.status === 'fulfilled' ? [new PacketClient(each.value)] : []))
-    t.ok(channels.length >= 1 && channels.length <= 10, 'no more than the limit are opened')
+    t.ok(channels.length >= 1 && channels.length <= 10, 'at most as many as allowed are opened')
     await Promise.all(channels.map(endOf))
     await noticesNothing(t)
   }
@@ -220,7 +221,7 @@ void t.test('more channels than there may be, opened and closed at once', async 
   t.type(await last.stat('/'), 'object')
 })
 
-void t.test('more handles than there may be', async (t) => {
+void t.test('more handles than allowed', async (t) => {
   const client = await session()
   const opened = await Promise.all(Array.from({ length: 500 }, () => client.openFolder('/')))
   t.equal(opened.filter((handle) => typeof handle !== 'number').length, 64)
@@ -229,7 +230,7 @@ void t.test('more handles than there may be', async (t) => {
   client.channel.end()
 })
 
-void t.test("handles of other sessions are nobody's", async (t) => {
+void t.test('handles of other sessions are invalid', async (t) => {
   const client = await session()
   for (let guess = 0; guess < 300; guess++) {
     const handle = guess < 100 ? uint32(guess) : bytes(1 + random(12))
@@ -245,7 +246,7 @@ void t.test("handles of other sessions are nobody's", async (t) => {
   client.channel.end()
 })
 
-void t.test('a client that asks for everything and reads nothing', async (t) => {
+void t.test('a client that sends many requests and reads no responses', async (t) => {
   const ssh = await running.connect()
   const client = new PacketClient(await openChannel(ssh))
   await client.start()
@@ -264,17 +265,20 @@ void t.test('a client that asks for everything and reads nothing', async (t) => 
     client.channel.write(Buffer.concat([uint32(body.length), body]))
   }
   await sleep(500)
-  t.ok(process.memoryUsage().rss - rss < 150 * 1024 * 1024, 'what it does not read is not kept: 1 GiB was asked for')
+  t.ok(
+    process.memoryUsage().rss - rss < 150 * 1024 * 1024,
+    'unread responses to requests for 1 GiB are not held in memory',
+  )
   await noticesNothing(t)
   ssh.destroy()
 })
 
-void t.test('the session beside all this has the file that it wrote', async (t) => {
+void t.test('the other session reads its file unchanged', async (t) => {
   t.equal(await bystander.close(watched), status.ok)
   t.equal(await (await session()).get('/watched'), 'x'.repeat(written))
 })
 
-/** Ends the session from this side, whatever became of it, and waits until the protocol has ended it too. */
+/** Ends the session from this side, in any state, and waits until the protocol has ended it too. */
 async function endOf({ channel, closed }: PacketClient): Promise<void> {
   channel.end()
   const ended = await Promise.race([closed.then(() => true), sleep(20_000, false, { ref: false })])

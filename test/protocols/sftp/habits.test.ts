@@ -1,4 +1,4 @@
-/** What graphical clients do around a transfer, request by request: both speak version 3 and never announce extensions. */
+/** The requests of graphical clients around a transfer. Both use version 3 and announce no extensions. */
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { flags, names, PacketClient, permissions, status, string, types, uint32, uint64 } from './packet-client.js'
@@ -18,13 +18,13 @@ async function session(): Promise<PacketClient> {
   return client
 }
 
-/** Times of access and change, as one SETSTAT brings them. */
+/** Times of access and modification, as in one SETSTAT. */
 const times = (seconds: number) => Buffer.concat([uint32(8), uint32(seconds), uint32(seconds)])
 /** WinSCP sends mode and times together. */
 const modeAndTimes = (mode: number, seconds: number) =>
   Buffer.concat([uint32(4 | 8), uint32(mode), uint32(seconds), uint32(seconds)])
 
-/** WRITEs without waiting, as every client with a queue sends them. */
+/** WRITEs without waiting for responses, as pipelining clients send them. */
 async function send(client: PacketClient, handle: Buffer, bytes: Buffer, from = 0): Promise<void> {
   const answers: Promise<number>[] = []
   for (let at = from; at < bytes.length; at += packetSize) {
@@ -43,7 +43,7 @@ async function fetched(client: PacketClient, path: string, length: number): Prom
   return Buffer.concat(bytes)
 }
 
-void t.test('WinSCP: to a .filepart, then under its name, with mode and time', async (t) => {
+void t.test('WinSCP uploads to a .filepart, renames it, and sets mode and time', async (t) => {
   const client = await session()
   const content = randomBytes(500_000)
   const upload = async (seconds: number) => {
@@ -64,7 +64,7 @@ void t.test('WinSCP: to a .filepart, then under its name, with mode and time', a
   t.notOk((await client.list('/')).has('report.pdf.filepart'))
 })
 
-void t.test('WinSCP goes on with a .filepart after its connection broke', async (t) => {
+void t.test('WinSCP resumes a .filepart after its connection broke', async (t) => {
   await protocol.gateway.settings.set(new Map([['sftp_keep_partial_uploads', 'true']]))
   t.teardown(() => protocol.gateway.settings.set(new Map([['sftp_keep_partial_uploads', 'false']])))
   const content = randomBytes(300_000)
@@ -84,7 +84,7 @@ void t.test('WinSCP goes on with a .filepart after its connection broke', async 
   t.ok(content.equals(await fetched(client, '/big.iso', content.length)))
 })
 
-void t.test('FileZilla: lists, sends under the name itself, sets time and mode, lists again', async (t) => {
+void t.test('FileZilla lists, uploads to the final name, sets time and mode, and lists again', async (t) => {
   const client = await session()
   const answer = await client.ask(names.realpath, string('.'))
   t.ok(answer.body.includes('/'))
@@ -92,7 +92,7 @@ void t.test('FileZilla: lists, sends under the name itself, sets time and mode, 
   t.equal(
     await client.status(names.mkdir, string('/site'), uint32(0)),
     status.failure,
-    'it makes folders without asking',
+    'it creates folders without checking for them',
   )
   t.same([...(await client.list('/site')).keys()].sort(), ['.', '..'])
   const content = randomBytes(100_000)
@@ -106,7 +106,7 @@ void t.test('FileZilla: lists, sends under the name itself, sets time and mode, 
   t.ok(content.equals(await fetched(client, '/site/index.html', content.length)))
 })
 
-void t.test('FileZilla goes on with an upload: the size by STAT, then WRITE alone from there', async (t) => {
+void t.test('FileZilla resumes an upload: it reads the size by STAT and writes from there', async (t) => {
   const client = await session()
   const content = randomBytes(90_000)
   t.equal(await client.put('/resumed', content.subarray(0, 40_000)), status.ok)
@@ -118,7 +118,7 @@ void t.test('FileZilla goes on with an upload: the size by STAT, then WRITE alon
   t.ok(content.equals(await fetched(client, '/resumed', content.length)))
 })
 
-void t.test('a client may set the size first, to reserve the room, and write afterwards', async (t) => {
+void t.test('a client may set the size first, to reserve space, and write afterwards', async (t) => {
   const client = await session()
   const handle = await client.mustOpen('/allocated', write | create | truncate)
   t.equal(await client.status(types.fsetstat, string(handle), uint32(1), uint64(50_000)), status.ok)

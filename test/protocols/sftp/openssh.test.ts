@@ -34,7 +34,7 @@ void t.test('OpenSSH', { skip: lacks('sftp', 'scp', 'ssh') }, async (t) => {
   const sftp = (lines: readonly string[], ...more: readonly string[]) =>
     run('sftp', ['-q', '-P', String(protocol.port), ...options, ...more, '-b', '-', 'ada@127.0.0.1'], lines.join('\n'))
 
-  await t.test('sftp puts, lists, renames, gets, changes and removes, and does not hang', async (t) => {
+  await t.test('sftp puts, lists, renames, gets, changes and removes, and exits', async (t) => {
     const bytes = randomBytes(3_000_000)
     await writeFile(join(folder, 'file'), bytes)
     const { status, out, complaints } = await sftp([
@@ -55,7 +55,7 @@ void t.test('OpenSSH', { skip: lacks('sftp', 'scp', 'ssh') }, async (t) => {
     t.ok(bytes.equals(await readFile(join(folder, 'back'))))
   })
 
-  await t.test('sftp keeps times, and trees arrive whole both ways', async (t) => {
+  await t.test('sftp preserves times, and transfers whole trees in both directions', async (t) => {
     await mkdir(join(folder, 'tree/deep/deeper'), { recursive: true })
     for (let file = 0; file < 40; file++) await writeFile(join(folder, 'tree/deep/deeper', `${file} é%#`), String(file))
     const before = await stat(join(folder, 'tree/deep/deeper/7 é%#'))
@@ -76,7 +76,7 @@ void t.test('OpenSSH', { skip: lacks('sftp', 'scp', 'ssh') }, async (t) => {
     t.ok(bytes.equals(await readFile(join(folder, 'fetched'))))
   })
 
-  await t.test('every cipher that is offered carries packets of both sizes', async (t) => {
+  await t.test('every offered cipher transfers small and large packets', async (t) => {
     const bytes = randomBytes(2_000_000)
     await writeFile(join(folder, 'ciphered'), bytes)
     for (const cipher of [
@@ -93,14 +93,14 @@ void t.test('OpenSSH', { skip: lacks('sftp', 'scp', 'ssh') }, async (t) => {
     }
   })
 
-  await t.test('keys are exchanged anew in the middle of a transfer', async (t) => {
+  await t.test('keys are exchanged again during a transfer', async (t) => {
     const bytes = randomBytes(5_000_000)
     await writeFile(join(folder, 'rekeyed'), bytes)
     t.equal((await sftp(['put rekeyed', 'get rekeyed rekeyed.back'], '-o', 'RekeyLimit=1M')).status, 0)
     t.ok(bytes.equals(await readFile(join(folder, 'rekeyed.back'))))
   })
 
-  await t.test('scp works; its old protocol, commands and shells are refused in words', async (t) => {
+  await t.test('scp works; its old protocol, commands and shells are rejected with a message', async (t) => {
     await writeFile(join(folder, 'copied'), 'by scp')
     const port = ['-P', String(protocol.port)]
     t.equal((await run('scp', [...port, ...options, 'copied', 'ada@127.0.0.1:copied'])).status, 0)

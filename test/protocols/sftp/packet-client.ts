@@ -1,11 +1,11 @@
-/** Speaks SFTP packet by packet, and knows nothing of the server's own codec. */
+/** An SFTP client that sends single packets, independently of the server's codec. */
 import type { Duplex } from 'node:stream'
 import type { ClientChannel } from 'ssh2'
 
 export interface Answer {
   readonly type: number
   readonly id: number
-  /** What follows the id. */
+  /** The fields after the id. */
   readonly body: Buffer
 }
 
@@ -28,7 +28,7 @@ export const uint64 = (value: number | bigint): Buffer => {
 export const string = (value: string | Buffer): Buffer =>
   Buffer.concat([uint32(Buffer.byteLength(value)), Buffer.from(value as string)])
 export const noAttributes = uint32(0)
-/** Attributes that hold permission bits alone. */
+/** Attributes with permission bits only. */
 export const permissions = (bits: number): Buffer => Buffer.concat([uint32(4), uint32(bits)])
 
 export class PacketClient<Channel extends Duplex = ClientChannel> {
@@ -61,7 +61,7 @@ export class PacketClient<Channel extends Duplex = ClientChannel> {
     this.#waiting.delete(answer.id)
   }
 
-  /** Sends INIT; resolves to what VERSION holds. */
+  /** Sends INIT. Resolves to the content of VERSION. */
   start(version = 3): Promise<Buffer> {
     return new Promise((resolve) => {
       this.#version = resolve
@@ -69,7 +69,7 @@ export class PacketClient<Channel extends Duplex = ClientChannel> {
     })
   }
 
-  /** Many may be sent before the first is answered. */
+  /** Sends a request. Many may be sent before the first response. */
   ask(type: number, ...fields: readonly Buffer[]): Promise<Answer> {
     const id = this.#next++
     return new Promise((resolve) => {
@@ -79,7 +79,7 @@ export class PacketClient<Channel extends Duplex = ClientChannel> {
     })
   }
 
-  /** The status code that answers it. */
+  /** Sends a request. Resolves to the status code of the response. */
   async status(type: number, ...fields: readonly Buffer[]): Promise<number> {
     const answer = await this.ask(type, ...fields)
     if (answer.type !== 101) throw new Error(`answered with packet ${answer.type}, not with STATUS`)
@@ -90,7 +90,7 @@ export class PacketClient<Channel extends Duplex = ClientChannel> {
     return this.ask(links.extended, string(name), ...fields)
   }
 
-  /** The handle, or the status code of a refusal. */
+  /** The handle, or the status code of an error. */
   async open(path: string, opened: number, attributes = noAttributes): Promise<Buffer | number> {
     return handleOf(await this.ask(types.open, string(path), uint32(opened), attributes))
   }
@@ -99,7 +99,7 @@ export class PacketClient<Channel extends Duplex = ClientChannel> {
     return handleOf(await this.ask(names.opendir, string(path)))
   }
 
-  /** A handle that must be given. */
+  /** The handle. Rejects on an error. */
   async mustOpen(path: string, opened: number, attributes = noAttributes): Promise<Buffer> {
     const handle = await this.open(path, opened, attributes)
     if (typeof handle === 'number') throw new Error(`OPEN of ${path} was refused with status ${handle}`)
@@ -110,7 +110,7 @@ export class PacketClient<Channel extends Duplex = ClientChannel> {
     return this.status(types.write, string(handle), uint64(offset), string(data))
   }
 
-  /** The bytes, or the status code. */
+  /** The bytes, or the status code of an error. */
   async read(handle: Buffer, offset: number | bigint, length: number): Promise<Buffer | number> {
     const { type, body } = await this.ask(types.read, string(handle), uint64(offset), uint32(length))
     return type === 103 ? body.subarray(4) : body.readUInt32BE(0)
@@ -120,7 +120,7 @@ export class PacketClient<Channel extends Duplex = ClientChannel> {
     return this.status(types.close, string(handle))
   }
 
-  /** Opens, writes and closes; the status of CLOSE. */
+  /** Opens, writes and closes. Resolves to the status of CLOSE. */
   async put(path: string, content: string | Buffer): Promise<number> {
     const handle = await this.mustOpen(path, flags.write | flags.create | flags.truncate)
     const bytes = Buffer.from(content as string)
@@ -138,7 +138,7 @@ export class PacketClient<Channel extends Duplex = ClientChannel> {
     return typeof bytes === 'number' ? bytes : bytes.toString()
   }
 
-  /** Size, mode and seconds of last change, or the status code. */
+  /** Size, mode and seconds of the modification time, or the status code. */
   async stat(path: string, type = names.stat): Promise<{ size: number; mode: number; modified: number } | number> {
     return attributesOf(await this.ask(type, string(path)))
   }
@@ -147,7 +147,7 @@ export class PacketClient<Channel extends Duplex = ClientChannel> {
     return attributesOf(await this.ask(types.fstat, string(handle)))
   }
 
-  /** All names of a folder with their long forms, by as many READDIRs as it takes. */
+  /** All names of a folder with their long names, by as many READDIRs as necessary. */
   async list(path: string): Promise<Map<string, string>> {
     const handle = await this.openFolder(path)
     if (typeof handle === 'number') throw new Error(`OPENDIR of ${path} was refused with status ${handle}`)

@@ -1,4 +1,4 @@
-/** What is left of an upload whose connection breaks, where the setting says that it is kept to be resumed. */
+/** Uploads whose connection breaks, with the setting that preserves partial uploads. */
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -22,7 +22,7 @@ async function connected(protocol: Running) {
   const ssh = await protocol.connect()
   const client = new PacketClient(await openChannel(ssh))
   await client.start()
-  /** The connection breaks; resolves when the protocol knows. */
+  /** Breaks the connection. Resolves when the protocol has noticed. */
   const cut = async () => {
     const gone = once(ssh, 'close')
     ssh.destroy()
@@ -32,7 +32,7 @@ async function connected(protocol: Running) {
   return { client, cut }
 }
 
-/** Begins an upload, and breaks it off. */
+/** Begins an upload that the test can interrupt. */
 async function begin(protocol: Running, path: string, content: string, how = write | create | truncate) {
   const { client, cut } = await connected(protocol)
   const handle = await client.mustOpen(path, how)
@@ -40,11 +40,11 @@ async function begin(protocol: Running, path: string, content: string, how = wri
   return { client, cut, handle }
 }
 
-void t.test('an upload to a new name stays under it', async (t) => {
+void t.test('an interrupted upload to a new name is stored under this name', async (t) => {
   const protocol = await keeping(t)
   const { cut } = await begin(protocol, '/new', 'half of')
   const { client: other } = await connected(protocol)
-  t.equal(await other.get('/new'), status.noSuchFile, 'nobody sees it before')
+  t.equal(await other.get('/new'), status.noSuchFile, 'it does not exist before')
   await cut()
   t.equal(await other.get('/new'), 'half of')
   const handle = await other.mustOpen('/new', write | create)
@@ -53,14 +53,14 @@ void t.test('an upload to a new name stays under it', async (t) => {
   t.equal(await other.get('/new'), 'half of it all')
 })
 
-void t.test('with EXCL, too', async (t) => {
+void t.test('an interrupted upload with EXCL is stored, too', async (t) => {
   const protocol = await keeping(t)
   const { cut } = await begin(protocol, '/exclusive', 'half', read | write | create | exclusive)
   await cut()
   t.equal(await (await connected(protocol)).client.get('/exclusive'), 'half')
 })
 
-void t.test('an old file stays whole', async (t) => {
+void t.test('an interrupted upload does not replace an existing file', async (t) => {
   const protocol = await keeping(t)
   const { client: other } = await connected(protocol)
   await other.put('/old', 'the old one')
@@ -69,7 +69,7 @@ void t.test('an old file stays whole', async (t) => {
   t.equal(await other.get('/old'), 'the old one')
 })
 
-void t.test('a file that somebody else put there meanwhile stays whole', async (t) => {
+void t.test('an interrupted upload does not replace a file that another session has created meanwhile', async (t) => {
   const protocol = await keeping(t)
   const { client: other } = await connected(protocol)
   for (const how of [write | create | truncate, write | create | exclusive]) {
@@ -81,7 +81,7 @@ void t.test('a file that somebody else put there meanwhile stays whole', async (
   }
 })
 
-void t.test('only what came without a gap is kept', async (t) => {
+void t.test('only the bytes before the first gap are stored', async (t) => {
   const protocol = await keeping(t)
   const { client, cut, handle } = await begin(protocol, '/gap', 'first')
   await client.write(handle, 1000, 'last')
@@ -91,7 +91,7 @@ void t.test('only what came without a gap is kept', async (t) => {
   t.equal(await (await connected(protocol)).client.get('/gap'), 'first, second')
 })
 
-void t.test('nothing is kept of a file that was removed, nor of one without bytes', async (t) => {
+void t.test('nothing is stored of a removed file or of an upload without bytes', async (t) => {
   const protocol = await keeping(t)
   const removed = await begin(protocol, '/removed', 'half')
   await removed.client.status(13, string('/removed'))
@@ -102,7 +102,7 @@ void t.test('nothing is kept of a file that was removed, nor of one without byte
   t.same([...(await client.list('/')).keys()].sort(), ['.', '..'])
 })
 
-void t.test('who loses the right to write leaves nothing', async (t) => {
+void t.test('nothing is stored if the account is disabled', async (t) => {
   const protocol = await keeping(t)
   await begin(protocol, '/barred', 'half')
   const ada = protocol.gateway.accounts.users.byName('ada')
@@ -112,7 +112,7 @@ void t.test('who loses the right to write leaves nothing', async (t) => {
   t.equal(await (await connected(protocol)).client.stat('/barred'), status.noSuchFile)
 })
 
-void t.test('the setting counts at the moment of the break', async (t) => {
+void t.test('the setting at the time of the interruption applies', async (t) => {
   const protocol = await keeping(t)
   const one = await begin(protocol, '/one', 'half')
   await keep(protocol, false)
@@ -125,7 +125,7 @@ void t.test('the setting counts at the moment of the break', async (t) => {
   t.equal(await client.get('/other'), 'half')
 })
 
-void t.test('a stop of the server keeps what it breaks off', async (t) => {
+void t.test('stop() stores the uploads that it interrupts', async (t) => {
   const protocol = await keeping(t)
   await begin(protocol, '/stopped', 'half')
   await protocol.protocol.stop(AbortSignal.abort())

@@ -1,4 +1,4 @@
-/** Pipelined requests keep their order where that can be noticed, and nowhere else. */
+/** Pipelined requests are executed in order only if their paths overlap. */
 import { join } from 'node:path'
 import t from 'tap'
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
@@ -15,7 +15,7 @@ import { protocols } from '../../../protocols/index.js'
 
 type Request = readonly [how: 'look' | 'change', ...paths: string[]]
 
-/** Whether the second one is begun before the first has ended. */
+/** Whether the second request begins before the first has ended. */
 async function runBeside(...requests: readonly [Request, Request]): Promise<boolean> {
   const order = new PathSerializer()
   let end: () => void = () => undefined
@@ -38,7 +38,7 @@ async function runBeside(...requests: readonly [Request, Request]): Promise<bool
   return beside
 }
 
-void t.test('a request waits for those that it could notice, or that could notice it', async (t) => {
+void t.test('a request waits for earlier requests of overlapping paths if one of the two is a change', async (t) => {
   const rows: readonly (readonly [Request, Request])[] = [
     [
       ['change', '/a/b'],
@@ -72,7 +72,7 @@ void t.test('a request waits for those that it could notice, or that could notic
   for (const [one, two] of rows) t.notOk(await runBeside(one, two), `${one.join(' ')}, then ${two.join(' ')}`)
 })
 
-void t.test('all others run side by side', async (t) => {
+void t.test('all other requests run concurrently', async (t) => {
   const rows: readonly (readonly [Request, Request])[] = [
     [
       ['look', '/a'],
@@ -98,7 +98,7 @@ void t.test('all others run side by side', async (t) => {
   for (const [one, two] of rows) t.ok(await runBeside(one, two), `${one.join(' ')}, then ${two.join(' ')}`)
 })
 
-void t.test('a file that is slow to be stored holds up only who looks for it', async (t) => {
+void t.test('a slow CLOSE delays only requests of the same path', async (t) => {
   const inner = new MemoryDriver(0)
   let store: () => void = () => undefined
   const stored = new Promise<void>((resolve) => (store = resolve))

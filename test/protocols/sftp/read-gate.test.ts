@@ -26,7 +26,7 @@ async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await turn()
 }
 
-void t.test('an inlet is shut until the last who holds it has let go, and not for long', async (t) => {
+void t.test('reading is paused until the last holder has released the gate, or for a limited time', async (t) => {
   const { inlet, heard } = newInlet()
   const [one, other] = [{}, {}]
   inlet.release(one)
@@ -40,12 +40,12 @@ void t.test('an inlet is shut until the last who holds it has let go, and not fo
   t.same(heard, ['pause', 'resume'])
   inlet.acquire(one)
   await until(() => heard.length === 4)
-  t.same(heard.slice(2), ['pause', 'resume'], 'whoever forgets it keeps nobody out')
+  t.same(heard.slice(2), ['pause', 'resume'], 'a gate that is not released resumes by itself')
   inlet.release(one)
   t.equal(heard.length, 4)
 })
 
-/** A session over a file whose reads and writes end when they are told to. */
+/** A session over a file whose reads and writes end when the test says so. */
 async function session(bytes: number) {
   const { inlet, heard } = newInlet()
   const [toServer, toClient] = [new PassThrough(), new PassThrough()]
@@ -82,7 +82,7 @@ async function session(bytes: number) {
   const client = new PacketClient(Duplex.from({ readable: toClient, writable: toServer }))
   await client.start()
   const handle = await client.mustOpen('/file', flags.read | flags.write | flags.create | flags.truncate)
-  /** From now on nothing waits any more. */
+  /** From now on, reads and writes end at once. */
   const finish = async (asked: readonly Promise<unknown>[]) => {
     const all = Promise.all(asked)
     let isOver = false
@@ -108,7 +108,7 @@ function writes({ client, handle }: Awaited<ReturnType<typeof session>>, count: 
   )
 }
 
-void t.test('where memory is scarce, nothing is received while the storage takes its time to write', async (t) => {
+void t.test('if memory is scarce, receiving is paused while the storage writes', async (t) => {
   const scarce = await session(2 * piece.length)
   const asked = writes(scarce, 5)
   await until(() => scarce.heard.length > 0)
@@ -119,7 +119,7 @@ void t.test('where memory is scarce, nothing is received while the storage takes
   await scarce.end()
 })
 
-void t.test('one who has all memory for itself is received ahead of what is written', async (t) => {
+void t.test('a single session with enough memory is received ahead of its writes', async (t) => {
   const rich = await session(16 * 1024 * 1024)
   const asked = writes(rich, 200)
   await until(() => rich.waiting.length > 0)
@@ -128,7 +128,7 @@ void t.test('one who has all memory for itself is received ahead of what is writ
   await rich.end()
 })
 
-void t.test('who waits for answers is heard: it may be what it says that lets them pass', async (t) => {
+void t.test('receiving is not paused during reads, so that the client can adjust its window', async (t) => {
   const scarce = await session(piece.length)
   const asked = [0, 1, 2].map((at) => scarce.client.ask(types.read, string(scarce.handle), uint64(at), uint32(100_000)))
   await until(() => scarce.waiting.length > 0)

@@ -14,17 +14,17 @@ export interface Running {
   readonly gateway: Gateway
   readonly protocol: ProtocolServer
   readonly port: number
-  /** As the user ada, who may do everything, unless told otherwise. */
+  /** Signs in as the user ada, who has all permissions, by default. */
   connect(options?: ConnectConfig): Promise<Client>
 }
 
-/** A protocol of its own beside that of the gateway, so that tests can set its limits and stop it. */
+/** A new gateway with an SFTP protocol whose limits the test can set, and which it can stop. */
 export async function startProtocol(t: Test, limits: Partial<SftpLimits> = {}): Promise<Running> {
   const { gateway } = await startGateway(t, { config: { sftp: 'off' }, driver: { name: 'Memory' } })
   return serveProtocol(t, gateway, limits)
 }
 
-/** The same for a gateway of the test's own. */
+/** The same, for a gateway that the test has started. */
 export async function serveProtocol(t: Test, gateway: Gateway, limits: Partial<SftpLimits> = {}): Promise<Running> {
   await gateway.accounts.users.create({
     username: 'ada',
@@ -52,7 +52,7 @@ export async function serveProtocol(t: Test, gateway: Gateway, limits: Partial<S
   return { gateway, protocol, port, connect }
 }
 
-/** The bytes of an SFTP channel, without any client library in between. */
+/** The byte stream of an SFTP channel. */
 export function openChannel(client: Client): Promise<ClientChannel> {
   return new Promise((resolve, reject) => {
     client.subsys('sftp', (error, channel) => {

@@ -1,4 +1,4 @@
-/** The protocol as packets see it, by the sections of the draft. */
+/** The protocol at the level of packets, by the sections of the draft. */
 import { statfs } from 'node:fs/promises'
 import type { Client } from 'ssh2'
 import t from 'tap'
@@ -44,7 +44,7 @@ void t.test('VERSION is 3 and lists the extensions', async (t) => {
   client.channel.end()
 })
 
-void t.test('the end of the client is answered with exit status 0 and a closed channel', async (t) => {
+void t.test('EOF of the client is answered with exit status 0 and a closed channel', async (t) => {
   const client = await session()
   const exit = new Promise((resolve) => client.channel.once('exit', resolve))
   client.channel.end()
@@ -52,7 +52,7 @@ void t.test('the end of the client is answered with exit status 0 and a closed c
   await client.closed
 })
 
-void t.test('requests that came before the end are still answered', async (t) => {
+void t.test('requests before EOF are still answered', async (t) => {
   const client = await session()
   const handle = await client.mustOpen('/last words', write | create | truncate)
   const written = client.write(handle, 0, 'done')
@@ -63,7 +63,7 @@ void t.test('requests that came before the end are still answered', async (t) =>
   t.equal(await (await session()).get('/last words'), 'done')
 })
 
-void t.test('a new file takes its name at CLOSE, and its writer sees it before', async (t) => {
+void t.test('a new file is published at CLOSE, and its own session sees it before', async (t) => {
   const [writer, other] = [await session(), await session()]
   const handle = await writer.mustOpen('/new', write | create | truncate)
   t.equal(await writer.write(handle, 0, 'hello'), status.ok)
@@ -77,7 +77,7 @@ void t.test('a new file takes its name at CLOSE, and its writer sees it before',
   t.equal(await other.get('/new'), 'hello')
 })
 
-void t.test('what is asked behind pipelined WRITEs sees what they wrote, as sshfs and git need it', async (t) => {
+void t.test('requests after pipelined WRITEs see the written bytes, as sshfs and git require', async (t) => {
   const client = await session()
   for (const flags of [write | create | truncate, write]) {
     const handle = await client.mustOpen('/pipelined', flags)
@@ -92,7 +92,7 @@ void t.test('what is asked behind pipelined WRITEs sees what they wrote, as sshf
   }
 })
 
-void t.test('a file that is being written has the permission bits it was made with', async (t) => {
+void t.test('a file that is being written has the permission bits of its OPEN', async (t) => {
   const client = await session()
   for (const [path, flags] of [
     ['/tool', write | create | truncate],
@@ -106,7 +106,7 @@ void t.test('a file that is being written has the permission bits it was made wi
   }
 })
 
-void t.test('an overwritten file stays whole until CLOSE, and when the connection drops', async (t) => {
+void t.test('an overwritten file is unchanged until CLOSE and after a lost connection', async (t) => {
   const client = await session()
   await client.put('/old', 'the old bytes')
   const connection = await running.connect()
@@ -119,7 +119,7 @@ void t.test('an overwritten file stays whole until CLOSE, and when the connectio
   t.equal(await client.get('/old'), 'the old bytes')
 })
 
-void t.test('CREAT with EXCL takes the name at once and gives it back when the connection drops', async (t) => {
+void t.test('CREAT with EXCL reserves the name at once, and releases it when the connection is lost', async (t) => {
   const client = await session()
   const connection = await running.connect()
   const writer = await session(connection)
@@ -138,7 +138,7 @@ void t.test('CREAT with EXCL takes the name at once and gives it back when the c
   t.equal(await client.get('/claimed'), 'mine')
 })
 
-void t.test('a file opened without TRUNC keeps its bytes', async (t) => {
+void t.test('OPEN without TRUNC keeps the content', async (t) => {
   const client = await session()
   await client.put('/kept', '0123456789')
   const handle = await client.mustOpen('/kept', read | write | create)
@@ -148,7 +148,7 @@ void t.test('a file opened without TRUNC keeps its bytes', async (t) => {
   t.equal(await client.get('/kept'), '012abc6789')
 })
 
-void t.test('APPEND writes at the end, wherever the client says', async (t) => {
+void t.test('APPEND writes at the end, at any offset of the request', async (t) => {
   const client = await session()
   await client.put('/log', 'one ')
   const handle = await client.mustOpen('/log', write | append)
@@ -158,7 +158,7 @@ void t.test('APPEND writes at the end, wherever the client says', async (t) => {
   t.equal(await client.get('/log'), 'one two three')
 })
 
-void t.test('writes may come in any order and leave gaps of zeros', async (t) => {
+void t.test('WRITEs may have any order, and gaps are filled with zeros', async (t) => {
   const client = await session()
   const handle = await client.mustOpen('/sparse', read | write | create | truncate)
   await Promise.all([client.write(handle, 8, 'end'), client.write(handle, 0, 'go')])
@@ -166,7 +166,7 @@ void t.test('writes may come in any order and leave gaps of zeros', async (t) =>
   t.equal(await client.get('/sparse'), 'go\0\0\0\0\0\0end')
 })
 
-void t.test('pipelined writes and reads of one handle keep their order', async (t) => {
+void t.test('pipelined WRITEs and READs of one handle are executed in order', async (t) => {
   const client = await session()
   const handle = await client.mustOpen('/order', read | write | create | truncate)
   const answers = []
@@ -182,7 +182,7 @@ void t.test('pipelined writes and reads of one handle keep their order', async (
   await client.close(handle)
 })
 
-void t.test('pipelined requests about one name keep their order', async (t) => {
+void t.test('pipelined requests for one name are executed in order', async (t) => {
   const client = await session()
   const all = [
     client.status(names.mkdir, string('/line'), noAttributes),
@@ -197,7 +197,7 @@ void t.test('pipelined requests about one name keep their order', async (t) => {
   )
 })
 
-void t.test('READ gives the full length, then what is left, then the end', async (t) => {
+void t.test('READ returns the full length, then the rest, then EOF', async (t) => {
   const client = await session()
   await client.put('/bytes', Buffer.alloc(300_000, 'b'))
   const handle = await client.mustOpen('/bytes', read)
@@ -211,7 +211,7 @@ void t.test('READ gives the full length, then what is left, then the end', async
   await client.close(handle)
 })
 
-void t.test('REMOVE of a file that is being written leaves nothing', async (t) => {
+void t.test('REMOVE of a file that is being written discards it', async (t) => {
   const client = await session()
   const handle = await client.mustOpen('/gone', write | create | truncate)
   await client.write(handle, 0, 'x')
@@ -222,7 +222,7 @@ void t.test('REMOVE of a file that is being written leaves nothing', async (t) =
   t.equal(await client.stat('/gone'), status.noSuchFile)
 })
 
-void t.test('RENAME of a file that is being written publishes it first, and the handle goes on', async (t) => {
+void t.test('RENAME of a file that is being written publishes it first, and the handle remains valid', async (t) => {
   const client = await session()
   const handle = await client.mustOpen('/a.part', write | create | truncate)
   await client.write(handle, 0, 'first ')
@@ -234,7 +234,7 @@ void t.test('RENAME of a file that is being written publishes it first, and the 
   t.equal(await client.stat('/a.part'), status.noSuchFile)
 })
 
-void t.test('RENAME never replaces; posix-rename does, in the ways of rename(2)', async (t) => {
+void t.test('RENAME never replaces; posix-rename replaces as rename(2) does', async (t) => {
   const client = await session()
   const posix = async (from: string, to: string) =>
     (await client.extended('posix-rename@openssh.com', string(from), string(to))).body.readUInt32BE(0)
@@ -246,13 +246,13 @@ void t.test('RENAME never replaces; posix-rename does, in the ways of rename(2)'
   t.equal(await client.get('/r2'), 'one')
   for (const folder of ['/full', '/full/in', '/empty']) await client.status(names.mkdir, string(folder), noAttributes)
   t.equal(await posix('/r2', '/empty'), status.failure, 'a file over a folder')
-  t.equal(await posix('/empty', '/full'), status.failure, 'a folder over one that is not empty')
+  t.equal(await posix('/empty', '/full'), status.failure, 'a folder over a non-empty one')
   t.equal(await posix('/empty', '/r2'), status.noSuchFile, 'a folder over a file: ENOTDIR')
   t.equal(await posix('/full', '/empty'), status.ok, 'a folder over an empty one')
   t.ok((await client.list('/empty')).has('in'))
 })
 
-void t.test('SETSTAT cuts, dates and never fails over what nobody keeps', async (t) => {
+void t.test('SETSTAT truncates, sets times, and ignores attributes that cannot be stored', async (t) => {
   const client = await session()
   await client.put('/set', '0123456789')
   const setstat = (...attributes: readonly Buffer[]) => client.status(types.setstat, string('/set'), ...attributes)
@@ -269,7 +269,7 @@ void t.test('SETSTAT cuts, dates and never fails over what nobody keeps', async 
   t.match(await client.stat('/set'), { size: 5, modified: 1_500_000_000 })
 })
 
-void t.test('FSETSTAT cuts by a handle that writes alone; what belongs to the file is set by any', async (t) => {
+void t.test('FSETSTAT of the size requires a writing handle; other attributes do not', async (t) => {
   const client = await session()
   await client.put('/kept', '0123456789')
   const reading = await client.mustOpen('/kept', read)
@@ -281,17 +281,21 @@ void t.test('FSETSTAT cuts by a handle that writes alone; what belongs to the fi
   )
   const untouched = await client.stat('/kept')
   t.match(untouched, { size: 10 })
-  t.notMatch(untouched, { modified: 1 }, 'nor is half of it done')
+  t.notMatch(untouched, { modified: 1 }, 'no other attribute of the request is set')
   t.equal(await client.status(types.fsetstat, string(reading), uint32(8), uint32(1), uint32(1_500_000_000)), status.ok)
   const writing = await client.mustOpen('/kept', write)
-  t.equal(await client.status(types.fsetstat, string(reading), ...cut), status.failure, 'also beside one that writes')
+  t.equal(
+    await client.status(types.fsetstat, string(reading), ...cut),
+    status.failure,
+    'also while another handle writes',
+  )
   t.equal(await client.status(types.fsetstat, string(writing), ...cut), status.ok)
   await client.close(writing)
   await client.close(reading)
   t.equal(await client.get('/kept'), '0123')
 })
 
-void t.test('a listing has dots, long names, and every name once', async (t) => {
+void t.test('a listing has the dots, long names, and every name once', async (t) => {
   const client = await session()
   await client.status(names.mkdir, string('/many'), noAttributes)
   for (let file = 0; file < 700; file++) await client.put(`/many/${file}`, '')
@@ -302,7 +306,7 @@ void t.test('a listing has dots, long names, and every name once', async (t) => 
   t.match(list.get('7'), /^-rw-r--r-- +1 ada +ada +0 \w{3} [ \d]\d \d\d:\d\d 7$/)
 })
 
-void t.test('causes have the statuses of the draft', async (t) => {
+void t.test('errors have the status codes of the draft', async (t) => {
   const client = await session()
   await client.put('/file', 'x')
   const handle = await client.mustOpen('/file', read)
@@ -327,7 +331,7 @@ void t.test('causes have the statuses of the draft', async (t) => {
   t.equal((await client.ask(links.symlink, string('/x'), string('/y'))).body.readUInt32BE(0), status.unsupported)
 })
 
-void t.test('REALPATH resolves by name and stays below the root', async (t) => {
+void t.test('REALPATH resolves .. by name, and stays below the root', async (t) => {
   const client = await session()
   const real = async (text: string) => {
     const { type, body } = await client.ask(names.realpath, string(text))
@@ -343,7 +347,7 @@ void t.test('REALPATH resolves by name and stays below the root', async (t) => {
   }
 })
 
-void t.test('copy-data copies between handles, and limits tells the limits', async (t) => {
+void t.test('copy-data copies between handles, and limits returns the limits', async (t) => {
   const client = await session()
   await client.put('/source', Buffer.alloc(2_500_000, 'c'))
   const from = await client.mustOpen('/source', read)
@@ -358,7 +362,7 @@ void t.test('copy-data copies between handles, and limits tells the limits', asy
   t.equal(groups.type, 201)
 })
 
-void t.test('two handles of one session on a new file see the same bytes', async (t) => {
+void t.test('two handles of one session on a new file read the same bytes', async (t) => {
   const client = await session()
   const first = await client.mustOpen('/both', read | write | create | truncate)
   await client.write(first, 0, 'one')
@@ -370,7 +374,7 @@ void t.test('two handles of one session on a new file see the same bytes', async
   t.equal(await client.get('/both'), 'one')
 })
 
-void t.test('a file that its session goes on holding is overwritten as whole as any other', async (t) => {
+void t.test('overwriting a file that the same session has open publishes at CLOSE only', async (t) => {
   const client = await session()
   const connection = await running.connect()
   const writer = await session(connection)
@@ -380,7 +384,7 @@ void t.test('a file that its session goes on holding is overwritten as whole as 
   t.equal(await writer.close(first), status.ok)
   const second = await writer.mustOpen('/held', write | create | truncate)
   await writer.write(second, 0, 'half')
-  t.equal((await writer.read(held, 0, 100)).toString(), 'half', 'its own handles see what is written')
+  t.equal((await writer.read(held, 0, 100)).toString(), 'half', 'handles of the session read the new bytes')
   t.equal(await client.get('/held'), 'the old bytes')
   connection.end()
   await writer.closed
@@ -389,11 +393,11 @@ void t.test('a file that its session goes on holding is overwritten as whole as 
   const third = await client.mustOpen('/held', read)
   const other = await session()
   await other.put('/held', 'new')
-  t.match(await client.fstat(third), { size: 13 }, 'FSTAT tells of the bytes that READ gives')
+  t.match(await client.fstat(third), { size: 13 }, 'FSTAT returns the size of what READ returns')
   t.equal((await client.read(third, 0, 100)).toString(), 'the old bytes')
 })
 
-void t.test('garbage ends its own channel and nothing else', async (t) => {
+void t.test('malformed packets end only their own channel', async (t) => {
   const client = await session()
   for (const garbage of [uint32(0), uint32(0xffffffff), Buffer.from('GET / HTTP/1.1\r\n\r\n'), string('')]) {
     const broken = await session()
@@ -406,7 +410,7 @@ void t.test('garbage ends its own channel and nothing else', async (t) => {
   t.type(await client.stat('/'), 'object')
 })
 
-void t.test('requests of random fields are answered or end their channel; others notice nothing', async (t) => {
+void t.test('requests with random fields are answered or end their channel, and do not affect others', async (t) => {
   const bystander = await session()
   const watched = await bystander.mustOpen('/watched', read | write | create | truncate)
   let seed = 7
@@ -436,7 +440,7 @@ void t.test('requests of random fields are answered or end their channel; others
   t.match(await bystander.stat('/watched'), { size: 30 })
 })
 
-void t.test('statvfs tells how many files there can be, where the storage does', async (t) => {
+void t.test('statvfs returns the number of files if the storage reports it', async (t) => {
   const { gateway } = await startGateway(t, { config: { sftp: 'off' } })
   const onDisk = await serveProtocol(t, gateway)
   const told = async (client: PacketClient) => {
@@ -448,11 +452,11 @@ void t.test('statvfs tells how many files there can be, where the storage does',
   t.equal(total, files)
   t.ok(free > 0 && free <= files)
   t.equal(available, free)
-  t.same(await told(await session()), [0, 0, 0], 'memory has no such limit')
+  t.same(await told(await session()), [0, 0, 0], 'the memory driver has no such limit')
 })
 
 void t.test(
-  'where a storage takes streams alone, a WRITE behind what went out says what to do, and the old file stays',
+  'on a storage with streams only, a WRITE before the current offset fails with advice, and the old file remains',
   async (t) => {
     const client = await (await tidegate(t, 'streams alone')).connect()
     await client.start()

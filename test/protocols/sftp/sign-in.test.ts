@@ -24,7 +24,7 @@ async function addKey(protocol: Protocol, title: string, pair: { readonly public
 const refused = (t: Test, protocol: Protocol, options: ConnectConfig) =>
   t.rejects(protocol.connect(options), { message: /authentication methods failed/ })
 
-void t.test('keys of every plain type open a session, once their signature is proved', async (t) => {
+void t.test('keys of every plain type sign in with a valid signature', async (t) => {
   const protocol = await startProtocol(t)
   for (const [type, bits] of [
     ['ed25519', undefined],
@@ -47,7 +47,7 @@ void t.test('keys of every plain type open a session, once their signature is pr
   }
 })
 
-void t.test('a key of somebody else, and one nobody knows, are refused', async (t) => {
+void t.test('a key of another user and an unknown key are rejected', async (t) => {
   const protocol = await startProtocol(t)
   const pair = await generateKeyPair('ed25519', { comment: 'test' })
   await refused(t, protocol, { username: 'ada', password: '', privateKey: pair.private })
@@ -55,13 +55,13 @@ void t.test('a key of somebody else, and one nobody knows, are refused', async (
   await refused(t, protocol, { username: 'admin', password: '', privateKey: pair.private })
 })
 
-void t.test('a question about a key records nothing, and a false signature opens nothing', async (t) => {
+void t.test('a key query is not recorded as a sign-in, and a wrong signature is rejected', async (t) => {
   const protocol = await startProtocol(t)
   const pair = await generateKeyPair('ed25519', { comment: 'test' })
   const key = await addKey(protocol, 'asked', pair)
   const other = ssh2.utils.parseKey((await generateKeyPair('ed25519', { comment: 'test' })).private) as ParsedKey
   const mine = ssh2.utils.parseKey(pair.private) as ParsedKey
-  // Shows the known key and signs with another.
+  // Presents the known key and signs with another one.
   const liar = Object.assign(Object.create(mine) as ParsedKey, { sign: (data: Buffer) => other.sign(data) })
   const method: PublicKeyAuthMethod = { type: 'publickey', username: 'ada', key: liar }
   const times = () => protocol.gateway.accounts.keys.list(key.userId).map(({ lastUsed }) => lastUsed.getTime())
@@ -74,7 +74,7 @@ void t.test('a question about a key records nothing, and a false signature opens
   t.same(times(), before)
 })
 
-void t.test('RSA counts with SHA-2 alone', async (t) => {
+void t.test('RSA signatures require SHA-2', async (t) => {
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const { n, e } = publicKey.export({ format: 'jwk' }) as { n: string; e: string }
   const number = (text: string) => Buffer.concat([Buffer.from([0]), Buffer.from(text, 'base64url')])
@@ -92,7 +92,7 @@ void t.test('RSA counts with SHA-2 alone', async (t) => {
   t.notOk(hasValidSignature(context('sha1', 'sha256')))
 })
 
-void t.test('a security key counts once it was touched', async (t) => {
+void t.test('a security key signs in only after a touch', async (t) => {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const raw = Buffer.from((publicKey.export({ format: 'jwk' }) as { x: string }).x, 'base64url')
   const algo = 'sk-ssh-ed25519@openssh.com'
@@ -109,7 +109,7 @@ void t.test('a security key counts once it was touched', async (t) => {
   t.notOk(hasValidSignature(context(0)))
 })
 
-void t.test('passwords open a session unless the setting says no', async (t) => {
+void t.test('passwords sign in unless the setting disables them', async (t) => {
   const protocol = await startProtocol(t)
   await openChannel(await protocol.connect())
   await refused(t, protocol, { password: 'wrong' })
@@ -117,7 +117,7 @@ void t.test('passwords open a session unless the setting says no', async (t) => 
   await refused(t, protocol, {})
 })
 
-void t.test('the guest needs no password, where there is a guest', async (t) => {
+void t.test('the guest, if enabled, needs no password', async (t) => {
   const protocol = await startProtocol(t)
   const asGuest = { username: 'guest', authHandler: [{ type: 'none' as const, username: 'guest' }] }
   await refused(t, protocol, asGuest)
@@ -127,13 +127,13 @@ void t.test('the guest needs no password, where there is a guest', async (t) => 
   await refused(t, protocol, { username: 'ada', authHandler: [{ type: 'none', username: 'ada' }] })
 })
 
-void t.test('an account without the right to SFTP is refused', async (t) => {
+void t.test('an account without the SFTP permission is rejected', async (t) => {
   const protocol = await startProtocol(t)
   await protocol.gateway.accounts.users.update((await ada(protocol)).id, { permission: permissionBits.write })
   await refused(t, protocol, {})
 })
 
-void t.test('a connection ends when its key is deleted, and when its account is disabled', async (t) => {
+void t.test('a connection is closed when its key is deleted or its account is disabled', async (t) => {
   const protocol = await startProtocol(t)
   const pair = await generateKeyPair('ed25519', { comment: 'test' })
   const key = await addKey(protocol, 'short-lived', pair)
@@ -148,7 +148,7 @@ void t.test('a connection ends when its key is deleted, and when its account is 
   await refused(t, protocol, { password })
 })
 
-void t.test('the announcement is the banner', async (t) => {
+void t.test('the announcement is sent as banner', async (t) => {
   const protocol = await startProtocol(t)
   await protocol.gateway.settings.set(new Map([['announcement', 'Back at noon']]))
   const client = new ssh2.Client()
@@ -158,7 +158,7 @@ void t.test('the announcement is the banner', async (t) => {
   t.match(await banner, ['Back at noon\r\n'])
 })
 
-void t.test('nobody stays without signing in, not even silent ones', async (t) => {
+void t.test('a connection without a sign-in is closed after the timeout', async (t) => {
   const { port } = await startProtocol(t, { loginSeconds: 0.1 })
   const socket = connectSocket(port, '127.0.0.1')
   await new Promise((resolve) =>
@@ -169,32 +169,29 @@ void t.test('nobody stays without signing in, not even silent ones', async (t) =
   )
 })
 
-void t.test(
-  'silent connections shut out nobody else: the oldest of the network that has most of them goes',
-  async (t) => {
-    const protocol = await startProtocol(t, { unauthenticated: 4 })
-    const silent = async (localAddress: string) => {
-      const socket = connectSocket({ port: protocol.port, host: '127.0.0.1', localAddress })
-      t.teardown(() => socket.destroy())
-      socket.on('error', () => undefined)
-      await once(socket, 'data')
-      return socket
-    }
-    const quiet = await silent('127.0.0.2')
-    const flood = [await silent('127.0.0.1'), await silent('127.0.0.1'), await silent('127.0.0.1')]
-    const gone = once(flood[0] ?? quiet, 'close')
-    const client = await protocol.connect({ localAddress: '127.0.0.3' })
-    await openChannel(client)
-    await gone
-    t.notOk(quiet.closed)
-    t.same(
-      flood.map(({ closed }) => closed),
-      [true, false, false],
-    )
-  },
-)
+void t.test('at the limit of unauthenticated connections, the largest network loses its oldest one', async (t) => {
+  const protocol = await startProtocol(t, { unauthenticated: 4 })
+  const silent = async (localAddress: string) => {
+    const socket = connectSocket({ port: protocol.port, host: '127.0.0.1', localAddress })
+    t.teardown(() => socket.destroy())
+    socket.on('error', () => undefined)
+    await once(socket, 'data')
+    return socket
+  }
+  const quiet = await silent('127.0.0.2')
+  const flood = [await silent('127.0.0.1'), await silent('127.0.0.1'), await silent('127.0.0.1')]
+  const gone = once(flood[0] ?? quiet, 'close')
+  const client = await protocol.connect({ localAddress: '127.0.0.3' })
+  await openChannel(client)
+  await gone
+  t.notOk(quiet.closed)
+  t.same(
+    flood.map(({ closed }) => closed),
+    [true, false, false],
+  )
+})
 
-void t.test('garbage before the handshake ends that connection alone', async (t) => {
+void t.test('garbage before the handshake ends only that connection', async (t) => {
   const protocol = await startProtocol(t)
   for (const garbage of ['GET / HTTP/1.1\r\n\r\n', 'SSH-2.0-x\r\n' + '\0'.repeat(500), randomBytes(70_000)]) {
     const socket = connectSocket(protocol.port, '127.0.0.1')
@@ -206,7 +203,7 @@ void t.test('garbage before the handshake ends that connection alone', async (t)
   await openChannel(await protocol.connect())
 })
 
-void t.test('connections, channels and handles are bounded', async (t) => {
+void t.test('the numbers of connections and of channels are limited', async (t) => {
   const protocol = await startProtocol(t, { connections: 2, sessions: 2 })
   const client = await protocol.connect()
   await openChannel(client)
@@ -216,7 +213,7 @@ void t.test('connections, channels and handles are bounded', async (t) => {
   await t.rejects(protocol.connect())
 })
 
-void t.test('handles of a channel are bounded, and one that is closed makes room', async (t) => {
+void t.test('the number of handles of a channel is limited, and CLOSE frees a handle', async (t) => {
   const protocol = await startProtocol(t, { handles: 2 })
   const client = new PacketClient(await openChannel(await protocol.connect()))
   await client.start()

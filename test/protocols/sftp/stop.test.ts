@@ -3,7 +3,7 @@ import t from 'tap'
 import { flags, PacketClient, status } from './packet-client.js'
 import { openChannel, startProtocol } from './server-fixture.js'
 
-void t.test('stop waits for open files, accepts nobody, and ends who has none', async (t) => {
+void t.test('stop() closes idle connections, accepts no new ones, and waits for open files', async (t) => {
   const protocol = await startProtocol(t)
   const idle = await protocol.connect()
   const idleGone = once(idle, 'close')
@@ -18,7 +18,7 @@ void t.test('stop waits for open files, accepts nobody, and ends who has none', 
   await stopped
 })
 
-void t.test('stop ends everybody when its time is over, and drops what was not closed', async (t) => {
+void t.test('stop() ends all connections when its signal aborts', async (t) => {
   const protocol = await startProtocol(t)
   const client = new PacketClient(await openChannel(await protocol.connect()))
   await client.start()
@@ -29,7 +29,7 @@ void t.test('stop ends everybody when its time is over, and drops what was not c
   await stopped
 })
 
-void t.test('a connection without a request for too long ends', async (t) => {
+void t.test('a connection without requests is closed after the idle timeout', async (t) => {
   const protocol = await startProtocol(t, { idleSeconds: 0.5 })
   const client = await protocol.connect()
   await once(client, 'close')

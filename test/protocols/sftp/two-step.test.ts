@@ -11,9 +11,9 @@ import { openChannel, password, startProtocol, type Running } from './server-fix
 
 interface Account {
   readonly protocol: Running
-  /** Good at this time; offsets in seconds. */
+  /** The code of the current time plus an offset in seconds. */
   readonly code: (offset?: number) => string
-  /** Answers questions in turn; resolves to the questions, or rejects where the protocol stays shut. */
+  /** Answers the prompts in order. Resolves to the prompts, or rejects if the sign-in fails. */
   readonly signIn: (answers: readonly string[]) => Promise<readonly string[]>
 }
 
@@ -44,32 +44,29 @@ async function account(t: Test, { twoStep }: { readonly twoStep: boolean }): Pro
 
 const shut = /authentication methods failed/
 
-void t.test('an account without two-step verification is asked for its password alone', async (t) => {
+void t.test('an account without two-step verification is prompted for its password only', async (t) => {
   const { protocol, signIn } = await account(t, { twoStep: false })
   t.same(await signIn([password]), ['Password: hidden'])
   await t.rejects(signIn(['wrong']), shut)
   await protocol.gateway.settings.set(new Map([['sftp_disable_password_login', 'true']]))
-  await t.rejects(signIn([password]), shut, 'the setting is about every kind of password')
+  await t.rejects(signIn([password]), shut, 'the setting applies to every kind of password')
 })
 
-void t.test(
-  'an account with two-step verification is asked for a code, which every protocol accepts only once',
-  async (t) => {
-    const { protocol, code, signIn } = await account(t, { twoStep: true })
-    const first = code()
-    t.same(await signIn([password, first]), ['Password: hidden', 'One-time code: shown'])
-    await t.rejects(signIn([password, first]), shut, 'a second time')
-    const credentials = { username: 'ada', password: { plain: password }, address: '127.0.0.9' }
-    const usedCode = { code: 'unauthenticated', detail: 'code_required' }
-    await t.rejects(protocol.gateway.accounts.signIn({ ...credentials, code: first }), usedCode)
-    const next = code(30)
-    await protocol.gateway.accounts.signIn({ ...credentials, code: next })
-    await t.rejects(signIn([password, next]), shut, 'used at another protocol')
-    await t.rejects(protocol.connect(), shut, 'the password alone')
-  },
-)
+void t.test('an account with two-step verification is prompted for a code, which is valid once', async (t) => {
+  const { protocol, code, signIn } = await account(t, { twoStep: true })
+  const first = code()
+  t.same(await signIn([password, first]), ['Password: hidden', 'One-time code: shown'])
+  await t.rejects(signIn([password, first]), shut, 'a second time')
+  const credentials = { username: 'ada', password: { plain: password }, address: '127.0.0.9' }
+  const usedCode = { code: 'unauthenticated', detail: 'code_required' }
+  await t.rejects(protocol.gateway.accounts.signIn({ ...credentials, code: first }), usedCode)
+  const next = code(30)
+  await protocol.gateway.accounts.signIn({ ...credentials, code: next })
+  await t.rejects(signIn([password, next]), shut, 'the code was used for another protocol')
+  await t.rejects(protocol.connect(), shut, 'the password alone')
+})
 
-void t.test('a code is asked for only after the right password, and may be typed as apps show it', async (t) => {
+void t.test('a code is prompted for only after the right password, and may contain spaces', async (t) => {
   const { code, signIn } = await account(t, { twoStep: true })
   await t.rejects(signIn(['wrong', code()]), shut)
   await t.rejects(signIn([password, '']), shut)
@@ -78,14 +75,14 @@ void t.test('a code is asked for only after the right password, and may be typed
   t.equal((await signIn([password, `${good.slice(0, 3)} ${good.slice(3)}`])).length, 2)
 })
 
-void t.test('wrong codes lock the address as wrong passwords do', async (t) => {
+void t.test('wrong codes lock the address like wrong passwords', async (t) => {
   const { protocol, code, signIn } = await account(t, { twoStep: true })
   const wrong = String((Number(code()) + 1) % 1_000_000).padStart(6, '0')
   for (let tried = 0; tried < 5; tried++) await t.rejects(signIn([password, wrong]), shut)
   await t.rejects(signIn([password, code()]), shut)
   const elsewhere = { username: 'admin', password: { plain: 'a guess' }, address: '127.0.0.1' }
   const throttled = { code: 'throttled', detail: 'sign_in_throttled' }
-  await t.rejects(protocol.gateway.accounts.signIn(elsewhere), throttled, 'one limiter for all protocols')
+  await t.rejects(protocol.gateway.accounts.signIn(elsewhere), throttled, 'all protocols share one limiter')
 })
 
 void t.test('an app password needs no code', async (t) => {
@@ -99,7 +96,7 @@ void t.test('an app password needs no code', async (t) => {
   t.same(await signIn([secret]), ['Password: hidden'])
 })
 
-void t.test('a client that leaves a question open and asks for another way gets that way', async (t) => {
+void t.test('a client may switch to another method while a prompt is open', async (t) => {
   const { protocol } = await account(t, { twoStep: false })
   const client = new ssh2.Client()
   t.teardown(() => client.end())
@@ -107,7 +104,7 @@ void t.test('a client that leaves a question open and asks for another way gets 
     type: 'keyboard-interactive',
     username: 'ada',
     prompt: () => {
-      // The library has no public way to begin anew while a question is open.
+      // The library has no public method to start again while a prompt is open.
       const wire = client as Client & { _protocol?: { authPassword(name: string, password: string): void } }
       wire._protocol?.authPassword('ada', password)
     },
@@ -119,7 +116,7 @@ void t.test('a client that leaves a question open and asks for another way gets 
   await openChannel(client)
 })
 
-void t.test('OpenSSH asks through its own dialogue', { skip: lacks('sftp') }, async (t) => {
+void t.test('OpenSSH shows the prompts', { skip: lacks('sftp') }, async (t) => {
   const { protocol, code } = await account(t, { twoStep: true })
   const folder = t.testdir()
   const helper = join(folder, 'askpass')

@@ -17,7 +17,7 @@ function handle(closed: () => void): OpenFile {
   }
 }
 
-void t.test('reads that arrive together after the file was published reopen it once', async (t) => {
+void t.test('concurrent reads after publishing reopen the file once', async (t) => {
   let [opened, closed] = [0, 0]
   const tree = {
     open: async () => {

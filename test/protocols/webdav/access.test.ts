@@ -1,4 +1,4 @@
-/** Who may enter by WebDAV, and how the protocol says no. */
+/** Authentication and authorization of WebDAV requests, and their errors. */
 import t from 'tap'
 import { permissionBits, type Permission } from '../../../src/accounts/principal.js'
 import { asPath, root } from '../../../src/contract/path.js'
@@ -14,7 +14,7 @@ async function createUser(running: RunningGateway, username: string, permissions
   return running.gateway.accounts.users.create(user)
 }
 
-void t.test('who may enter by WebDAV', async (t) => {
+void t.test('access by WebDAV', async (t) => {
   const running = await startGateway(t, { driver: { name: 'Memory' } })
   const { gateway } = running
   const admin = sender(running)
@@ -23,14 +23,14 @@ void t.test('who may enter by WebDAV', async (t) => {
   await gateway.rules.create(ruleRow({ path: asPath('/ruled'), hide: '^secret', hideSub: true }))
   await gateway.rules.create(ruleRow({ path: asPath('/closed'), password: 'open sesame', passwordSub: true }))
 
-  await t.test('a user without the right to read by WebDAV is refused', async (t) => {
+  await t.test('a user without the WebDAV read permission is rejected', async (t) => {
     await createUser(running, 'nobody', ['write'])
     const send = sender(running, { authorization: basic('nobody', password) })
     t.equal((await send('PROPFIND', '/', { depth: '0' })).status, 403)
     t.equal((await send('GET', '/open/file')).status, 403)
   })
 
-  await t.test('a user who only reads changes nothing', async (t) => {
+  await t.test('a user with the WebDAV read permission only may not change anything', async (t) => {
     await createUser(running, 'reader', ['webdavRead', 'write', 'remove'])
     const send = sender(running, { authorization: basic('reader', password) })
     t.equal((await send('GET', '/open/file')).body, '/open/file')
@@ -39,14 +39,14 @@ void t.test('who may enter by WebDAV', async (t) => {
     t.equal((await send('MKCOL', '/open/new')).status, 403)
   })
 
-  await t.test('what is hidden does not exist', async (t) => {
+  await t.test('hidden entries are not found and not listed', async (t) => {
     const send = sender(running, { authorization: basic('reader', password) })
     t.equal((await send('GET', '/ruled/secret')).status, 404)
     const { body } = await send('PROPFIND', '/ruled', { depth: '1' }, propfind('<D:displayname/>'))
     t.same(texts(body, 'displayname'), ['ruled', 'seen'])
   })
 
-  await t.test('a folder with a password is shown, and refused on entry', async (t) => {
+  await t.test('a folder with a password is listed, and access to its members is rejected', async (t) => {
     const send = sender(running, { authorization: basic('reader', password) })
     const { body } = await send('PROPFIND', '/', { depth: '1' }, propfind('<D:displayname/>'))
     t.ok(texts(body, 'displayname').includes('closed'))
@@ -54,7 +54,7 @@ void t.test('who may enter by WebDAV', async (t) => {
     t.equal((await send('GET', '/closed/file')).status, 403)
   })
 
-  await t.test('a Bearer token opens the protocol as well as a password', async (t) => {
+  await t.test('a Bearer token signs in like a password', async (t) => {
     const address = '127.0.0.1'
     const token = await gateway.accounts.signIn({ username: 'reader', password: { plain: password }, address })
     const send = sender(running, { authorization: `Bearer ${token}` })
@@ -63,7 +63,7 @@ void t.test('who may enter by WebDAV', async (t) => {
     t.match(wrong, { status: 401, headers: { 'www-authenticate': /^Basic / } })
   })
 
-  await t.test('an enabled guest needs no credentials, and its password answers folder rules', async (t) => {
+  await t.test('an enabled guest needs no credentials, and its password is used as folder password', async (t) => {
     const guest = gateway.accounts.users.byName('guest')
     if (!guest) throw new Error('there is no guest')
     t.equal((await sender(running, { authorization: '' })('GET', '/open/file')).status, 401)
@@ -77,7 +77,7 @@ void t.test('who may enter by WebDAV', async (t) => {
     t.equal((await sender(running, { authorization: basic('guest', 'wrong') })('GET', '/closed/file')).status, 401)
   })
 
-  await t.test('a disabled user is out at once', async (t) => {
+  await t.test('a disabled user is rejected at once', async (t) => {
     const { id } = await createUser(running, 'leaver', ['webdavRead'])
     const send = sender(running, { authorization: basic('leaver', password) })
     t.equal((await send('GET', '/open/file')).status, 200)
@@ -85,7 +85,7 @@ void t.test('who may enter by WebDAV', async (t) => {
     t.ok([401, 403].includes((await send('GET', '/open/file')).status))
   })
 
-  await t.test('an address that guesses too often is told to wait', async (t) => {
+  await t.test('an address with too many failed sign-ins gets 429', async (t) => {
     const send = sender(running, { authorization: basic('reader', 'wrong') })
     let last = await send('GET', '/open/file')
     for (let tries = 0; tries < 20 && last.status === 401; tries++) last = await send('GET', '/open/file')

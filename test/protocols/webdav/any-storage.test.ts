@@ -1,4 +1,6 @@
-/** What clients rely on holds on storages of every kind, also after a restart: what the backend cannot keep is kept beside it. */
+/**
+ * Guarantees for clients on storages of every kind, also after a restart. The gateway stores what the backend cannot.
+ */
 import t from 'tap'
 import { limitedTypes } from '../../drivers/limited.js'
 import { startGateway, type RunningGateway } from '../../gateway.js'
@@ -25,7 +27,7 @@ for (const name of ['Local', 'Memory', ...limitedTypes().map((type) => type.name
     let running: RunningGateway = await startGateway(t, name === 'Local' ? {} : { driver: { name }, driverTypes })
     let send = sender(running)
 
-    await t.test('times and properties go with a file that moves, by itself or in its folder', async (t) => {
+    await t.test('times and properties follow a moved file or folder', async (t) => {
       await send('MKCOL', '/from')
       await send('MKCOL', '/from/below')
       await putDated(send, '/from/below/file')
@@ -41,14 +43,14 @@ for (const name of ['Local', 'Memory', ...limitedTypes().map((type) => type.name
       t.equal(texts(body, 'getlastmodified')[1], time.date, 'also in a listing')
     })
 
-    await t.test('copies have them too, and keep their own', async (t) => {
+    await t.test('copies have the times and properties of their source, and change independently', async (t) => {
       t.equal((await send('COPY', '/to', { destination: `${base}/copy` })).status, 201)
       t.equal(await modifiedOf(send, '/copy/below/f2'), time.date)
       await send('PROPPATCH', '/to/below/f2', {}, proppatch('<note xmlns="urn:n">other</note>'))
       t.same(await noteOf(send, '/copy/below/f2'), ['of /from/below/file'])
     })
 
-    await t.test('a shallow copy takes the place of all that was there', async (t) => {
+    await t.test('a shallow copy replaces the whole target folder', async (t) => {
       await putDated(send, '/copy/old')
       t.equal((await send('COPY', '/to', { destination: `${base}/copy`, depth: '0' })).status, 204)
       const { body } = await send('PROPFIND', '/copy', { depth: '1' }, propfind('<D:displayname/>'))
@@ -58,7 +60,7 @@ for (const name of ['Local', 'Memory', ...limitedTypes().map((type) => type.name
       t.same(await noteOf(send, '/copy/old'), [''])
     })
 
-    await t.test('nothing of what was deleted comes back with its name', async (t) => {
+    await t.test('times and properties of a deleted file do not reappear with a new file of that name', async (t) => {
       await send('MKCOL', '/gone')
       await putDated(send, '/gone/file')
       t.equal((await send('DELETE', '/gone')).status, 204)
@@ -68,7 +70,7 @@ for (const name of ['Local', 'Memory', ...limitedTypes().map((type) => type.name
       t.not(await modifiedOf(send, '/gone/file'), time.date)
     })
 
-    await t.test('a folder stays when the last of its files leaves', async (t) => {
+    await t.test('a folder still exists after its last file is moved or deleted', async (t) => {
       for (const folder of ['/a', '/a/b', '/a/c']) t.equal((await send('MKCOL', folder)).status, 201, folder)
       await send('PUT', '/a/b/file', {}, 'x')
       t.equal((await send('MOVE', '/a/b/file', { destination: `${base}/a/c/file` })).status, 201)
@@ -82,7 +84,7 @@ for (const name of ['Local', 'Memory', ...limitedTypes().map((type) => type.name
       t.equal((await send('HEAD', '/a/b')).status, 404)
     })
 
-    await t.test('a file takes the place of a folder, and a folder that of a file', async (t) => {
+    await t.test('a file replaces a folder, and a folder replaces a file', async (t) => {
       await putDated(send, '/plain')
       t.equal((await send('COPY', '/plain', { destination: `${base}/a` })).status, 204)
       t.match(await send('GET', '/a'), { status: 200, body: 'content' })
@@ -100,21 +102,21 @@ for (const name of ['Local', 'Memory', ...limitedTypes().map((type) => type.name
       t.match(several.body, /\r\n\r\n01\r\n[^]*\r\n\r\n89\r\n/)
     })
 
-    await t.test('the entity tag changes with the content, whatever time the client says it has', async (t) => {
+    await t.test('the entity tag changes with the content, even if the client sets the same time', async (t) => {
       const put = async (body: string) =>
         (await send('PUT', '/tagged', { 'x-oc-mtime': time.seconds }, body)).headers.etag
       const one = await put('one')
       t.equal((await send('HEAD', '/tagged')).headers.etag, one)
       t.match((await send('PROPFIND', '/tagged', { depth: '0' })).body, `<D:getetag>${one}</D:getetag>`)
-      // Longer where there is nothing but time and size to tell a file by.
+      // Of another length for backends that identify a state by time and size only.
       const two = await put(['Plain', 'Timeless'].includes(name) ? 'other' : 'two')
       t.not(two, one)
-      t.match(two, /^"/, 'it is a strong one')
+      t.match(two, /^"/, 'it is a strong entity tag')
       t.equal((await send('PUT', '/tagged', { if: `([${one}])` }, 'three')).status, 412)
       t.equal((await send('PUT', '/tagged', { if: `([${two}])` }, 'three')).status, 204)
     })
 
-    await t.test('all of it outlives a restart', async (t) => {
+    await t.test('times and properties survive a restart', async (t) => {
       if (name === 'Memory') {
         t.pass('files in memory', { skip: 'they end with the daemon' })
         return

@@ -20,7 +20,7 @@ void t.test('a web page of another origin may be a WebDAV client', async (t) => 
   t.equal(listing.status, 207)
   t.equal(listing.headers.get('access-control-allow-origin'), '*')
   const options = await fetch(davUrl, { method: 'OPTIONS', headers: { origin } })
-  t.equal(options.status, 200, 'OPTIONS of its own is a question to the server')
+  t.equal(options.status, 200, 'OPTIONS that is not a preflight request is handled by the protocol')
   t.equal(options.headers.get('dav'), '1, 2, 3')
 })
 

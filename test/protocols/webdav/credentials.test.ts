@@ -5,7 +5,7 @@ import { errorCodes, GatewayError } from '../../../src/contract/errors.js'
 
 const basic = (text: string, encoding: BufferEncoding = 'base64') => `Basic ${Buffer.from(text).toString(encoding)}`
 
-void t.test('a Basic password may hold colons, UTF-8, and any character of base64', async (t) => {
+void t.test('a Basic password may contain colons, UTF-8, and any character of base64', async (t) => {
   for (const password of ['a:b:c', 'pässwörd 世界', '>>>???~~~', '', ' lead and trail ', 'ÿþ']) {
     const expected = { scheme: 'basic', username: 'müller', password }
     t.same(parseAuthorization(basic(`müller:${password}`)), expected)
@@ -18,17 +18,17 @@ void t.test('a Basic password may hold colons, UTF-8, and any character of base6
   })
 })
 
-void t.test('a Bearer token is passed on as it is', async (t) => {
+void t.test('a Bearer token is passed on unchanged', async (t) => {
   t.same(parseAuthorization('Bearer abc.def-ghi_j'), { scheme: 'bearer', token: 'abc.def-ghi_j' })
 })
 
-void t.test('what cannot be read asks for credentials', async (t) => {
+void t.test('malformed credentials are treated as missing', async (t) => {
   for (const header of ['', 'Basic', 'Basic !!', 'Digest x', basic('no colon'), 'Basic a b']) {
     t.throws(() => parseAuthorization(header), { code: 'unauthenticated' }, header)
   }
 })
 
-void t.test('every error has a status of its own kind', async (t) => {
+void t.test('every error code has a suitable status', async (t) => {
   for (const code of errorCodes) {
     const refusal = toHttpError(new GatewayError(code))
     t.equal(refusal.status, errorResponses[code].status)
@@ -36,11 +36,11 @@ void t.test('every error has a status of its own kind', async (t) => {
   }
 })
 
-void t.test('an unforeseen error tells nothing of itself', async (t) => {
+void t.test('the response to an unexpected error reveals no details', async (t) => {
   t.match(toHttpError(new TypeError('secret detail')), { status: 500, message: 'internal error' })
 })
 
-void t.test('who comes too often is told when to come again', async (t) => {
+void t.test('throttled and busy errors have a Retry-After header', async (t) => {
   t.same(toHttpError(new GatewayError('throttled', { retryAfter: 12.3 })).headers, { 'retry-after': '13' })
   t.same(toHttpError(new GatewayError('busy')).headers, { 'retry-after': '1' })
 })

@@ -1,4 +1,4 @@
-/** A WebDAV client for tests: it sends what it is told to, byte for byte. */
+/** A WebDAV client for tests, which sends requests unchanged. */
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { parseXml, textOf, type XmlElement } from '../../../protocols/webdav/xml.js'
@@ -18,13 +18,13 @@ export type Send = (
 ) => Promise<Reply>
 
 interface Caller {
-  /** Instead of the admin's; empty: none at all. */
+  /** Replaces the admin's credentials; empty: none. */
   readonly authorization?: string
-  /** The path that WebDAV is at. */
+  /** The path of WebDAV. */
   readonly prefix?: string
 }
 
-/** The path is put below the prefix as it stands. */
+/** Appends the path to the prefix unchanged. */
 export function sender(running: Pick<RunningGateway, 'url' | 'adminPassword'>, caller: Caller = {}): Send {
   const { protocol, hostname, port } = new URL(running.url)
   const request = protocol === 'https:' ? httpsRequest : httpRequest
@@ -35,7 +35,7 @@ export function sender(running: Pick<RunningGateway, 'url' | 'adminPassword'>, c
         {
           hostname,
           port,
-          // A certificate of a test was made a moment ago, and is nobody's but its own.
+          // The certificate of a test is self-signed.
           rejectUnauthorized: false,
           method,
           path: prefix + path,
@@ -60,7 +60,7 @@ export function basic(username: string, password: string): string {
   return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
 }
 
-/** The element itself and all below it that have this name. */
+/** The element itself and all its descendants with this name. */
 export function find(element: XmlElement, name: string): XmlElement[] {
   const children = element.children.filter((child) => typeof child === 'object')
   return [...(element.name === name ? [element] : []), ...children.flatMap((child) => find(child, name))]

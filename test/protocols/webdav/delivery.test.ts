@@ -1,4 +1,4 @@
-/** GET of a storage whose files have direct addresses, by each of its policies. */
+/** GET of a storage whose files have direct URLs, with each policy. */
 import { BlockList } from 'node:net'
 import t, { type Test } from 'tap'
 import { webdavHandler } from '../../../protocols/webdav/server.js'
@@ -22,7 +22,7 @@ async function linked(t: Test, fields: Readonly<Record<string, unknown>>, link: 
   return { ask, sign: (path: string) => served.gateway.signedUrls.sign(asPath(path)) }
 }
 
-void t.test('302_redirect leads to the backend', async (t) => {
+void t.test('302_redirect redirects to the direct URL', async (t) => {
   const { ask } = await linked(t, {
     webdav_policy: '302_redirect',
     web_proxy: true,
@@ -39,7 +39,7 @@ void t.test('302_redirect leads to the backend', async (t) => {
   t.equal((await ask('/s/', 'HEAD')).status, 200)
 })
 
-void t.test('use_proxy_url leads to the storage’s own proxy, where it has one', async (t) => {
+void t.test('use_proxy_url redirects to down_proxy_url, if configured', async (t) => {
   const withProxy = await linked(t, { webdav_policy: 'use_proxy_url', down_proxy_url: 'https://w.example' })
   const response = await withProxy.ask('/s/a%20b.bin')
   t.equal(response.status, 302)
@@ -48,7 +48,7 @@ void t.test('use_proxy_url leads to the storage’s own proxy, where it has one'
   t.equal((await withProxy.ask('/s/')).status, 405)
 })
 
-void t.test('without one, and with native_proxy, the bytes come from us', async (t) => {
+void t.test('without down_proxy_url, and with native_proxy, the gateway sends the bytes', async (t) => {
   const policies = [
     { webdav_policy: 'use_proxy_url' },
     { webdav_policy: 'native_proxy', down_proxy_url: 'https://w.example' },
@@ -59,14 +59,14 @@ void t.test('without one, and with native_proxy, the bytes come from us', async 
   }
 })
 
-void t.test('an address that wants headers, or is good no longer, is no redirect', async (t) => {
+void t.test('a direct URL that requires headers or has expired is not redirected to', async (t) => {
   for (const link of [{ headers: { cookie: 'x' } }, { until: new Date(0) }]) {
     const { ask } = await linked(t, { webdav_policy: '302_redirect' }, link)
     t.equal(await (await ask('/s/a%20b.bin')).text(), 'content')
   }
 })
 
-void t.test('an address without a host is one of the site', async (t) => {
+void t.test('a direct URL without a host is relative to the site', async (t) => {
   const { ask } = await linked(t, { webdav_policy: '302_redirect' }, { url: '/d/x' }, '/sub')
   t.equal((await ask('/s/a%20b.bin')).headers.get('location'), '/sub/d/x')
 })

@@ -1,4 +1,4 @@
-/** RFC 4918 to the letter, where no conformance suite looks. */
+/** Requirements of RFC 4918 that no conformance suite checks. */
 import { readdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
@@ -10,7 +10,7 @@ import { basic, find, lockinfo, propfind, proppatch, sender, texts, tokenOf } fr
 
 const base = '/dav'
 
-void t.test('WebDAV to the letter', async (t) => {
+void t.test('details of RFC 4918', async (t) => {
   const running = await startGateway(t, { driver: { name: 'Memory' } })
   const send = sender(running)
   const password = 'a password of bob'
@@ -26,7 +26,7 @@ void t.test('WebDAV to the letter', async (t) => {
     await send('PROPPATCH', '/file', {}, proppatch('<n xmlns="urn:x">1</n><n xmlns="urn:y">2</n>'))
     const ask = async (body: string) => send('PROPFIND', '/file', { depth: '0' }, body)
     const all = await ask('<propfind xmlns="DAV:"><allprop/></propfind>')
-    t.same((await send('PROPFIND', '/file', { depth: '0' })).body, all.body, 'no body asks for all')
+    t.same((await send('PROPFIND', '/file', { depth: '0' })).body, all.body, 'no body means allprop')
     t.same(texts(all.body, 'n'), ['1', '2'])
     t.same(texts(all.body, 'quota-used-bytes'), [])
     const more = await ask(
@@ -41,7 +41,7 @@ void t.test('WebDAV to the letter', async (t) => {
     t.equal((await ask('<propfind xmlns="DAV:"><surprise xmlns="urn:z"/><propname/></propfind>')).status, 207, '§17')
   })
 
-  await t.test('§4.3: a value is kept with its mixed content, attributes, prefixes and language', async (t) => {
+  await t.test('§4.3: a value is stored with its mixed content, attributes, prefixes and language', async (t) => {
     const value =
       'text <b:one xmlns:b="urn:b" b:at="1" plain="&lt;&quot;">in<!-- gone --> <two xmlns="">out</two></b:one>' +
       ' &amp; <![CDATA[<raw>]]> é 世 😀 '
@@ -59,7 +59,7 @@ void t.test('WebDAV to the letter', async (t) => {
     t.same(texts(await properties('/file', '<none/>'), 'none'), ['x'])
   })
 
-  await t.test('§9.2: properties change in order, all or none, and what is too large is refused whole', async (t) => {
+  await t.test('§9.2: properties change in order, all or none; oversized requests are rejected', async (t) => {
     await send('PUT', '/props', {}, 'x')
     const both =
       '<D:propertyupdate xmlns:D="DAV:"><D:set><D:prop><p xmlns="urn:p">1</p></D:prop></D:set>' +
@@ -84,7 +84,7 @@ void t.test('WebDAV to the letter', async (t) => {
     t.equal((await send('PROPPATCH', '/nothing', {}, both)).status, 404)
   })
 
-  await t.test('a folder whose members have much to tell is told all the same', async (t) => {
+  await t.test('PROPFIND of a folder works even if the dead properties of its members are large', async (t) => {
     await send('MKCOL', '/much')
     const names = Array.from({ length: 40 }, (_, index) => `/much/file-${index}`)
     for (const name of names) {
@@ -103,7 +103,7 @@ void t.test('WebDAV to the letter', async (t) => {
     }
   })
 
-  await t.test('§9.3, §9.7: MKCOL and PUT say 405, 409 and 415', async (t) => {
+  await t.test('§9.3, §9.7: MKCOL and PUT respond with 405, 409 and 415', async (t) => {
     t.equal((await send('MKCOL', '/file')).status, 405)
     t.equal((await send('MKCOL', '/none/x')).status, 409)
     t.equal((await send('MKCOL', '/m', { 'content-type': 'text/plain' }, 'x')).status, 415)
@@ -112,7 +112,7 @@ void t.test('WebDAV to the letter', async (t) => {
     t.equal((await send('PUT', '/folder', {}, 'x')).status, 405)
   })
 
-  await t.test('§9.6: DELETE tells of each member that stays, and removes the others', async (t) => {
+  await t.test('§9.6: DELETE reports each member that it could not remove, and removes the others', async (t) => {
     for (const folder of ['/d', '/d/in']) await send('MKCOL', folder)
     for (const file of ['/d/one', '/d/in/two', '/d/in/three']) await send('PUT', file, {}, 'x')
     const token = tokenOf(await bob('LOCK', '/d/in/two', {}, lockinfo('exclusive')))
@@ -125,7 +125,7 @@ void t.test('WebDAV to the letter', async (t) => {
     t.equal((await send('DELETE', '/d')).status, 204)
   })
 
-  await t.test('§9.8: COPY of a folder, shallow and deep, over what is there', async (t) => {
+  await t.test('§9.8: COPY of a folder, shallow and deep, over an existing one', async (t) => {
     for (const folder of ['/c', '/c/in', '/e']) await send('MKCOL', folder)
     await send('PUT', '/c/in/file', {}, 'new')
     await send('PROPPATCH', '/c/in/file', {}, proppatch('<p xmlns="urn:p">copied</p>'))
@@ -146,7 +146,7 @@ void t.test('WebDAV to the letter', async (t) => {
     t.equal((await send('COPY', '/c', { destination: 'http://other.example/dav/x' })).status, 502)
   })
 
-  await t.test('§7.5, §9.8: a lock on the target asks for its token, and is not copied', async (t) => {
+  await t.test('§7.5, §9.8: a lock on the target requires its token, and locks are not copied', async (t) => {
     await send('PUT', '/source', {}, 'x')
     await send('PUT', '/target', {}, 'y')
     const token = tokenOf(await send('LOCK', '/target', {}, lockinfo('exclusive')))
@@ -158,11 +158,11 @@ void t.test('WebDAV to the letter', async (t) => {
     t.equal((await send('COPY', '/target', { destination: `${base}/other` })).status, 201)
     t.match(await properties('/other', '<D:lockdiscovery/>'), '<D:lockdiscovery/>')
     await send('MOVE', '/target', { destination: `${base}/moved`, if: `(${token})` })
-    t.match(await properties('/moved', '<D:lockdiscovery/>'), '<D:lockdiscovery/>', '§7.5: a lock never moves')
+    t.match(await properties('/moved', '<D:lockdiscovery/>'), '<D:lockdiscovery/>', '§7.5: a lock is not moved')
     t.equal((await send('PUT', '/target', {}, 'free')).status, 201)
   })
 
-  await t.test('§9.10: a folder whose member is locked is not locked, and the member is told', async (t) => {
+  await t.test('§9.10: a deep LOCK of a folder with a locked member fails and reports the member', async (t) => {
     for (const folder of ['/l', '/l/in']) await send('MKCOL', folder)
     await send('PUT', '/l/in/file', {}, 'x')
     const token = tokenOf(await bob('LOCK', '/l/in/file', {}, lockinfo('exclusive')))
@@ -171,7 +171,11 @@ void t.test('WebDAV to the letter', async (t) => {
     t.same(texts(refused.body, 'status'), ['HTTP/1.1 423 Locked', 'HTTP/1.1 424 Failed Dependency'])
     t.same(texts(refused.body, 'href'), [`${base}/l/in/file`, `${base}/l/in/file`, `${base}/l`])
     t.equal(refused.headers['lock-token'], undefined)
-    t.equal((await send('LOCK', '/l', { depth: '0' }, lockinfo('exclusive'))).status, 200, 'depth 0 goes beside it')
+    t.equal(
+      (await send('LOCK', '/l', { depth: '0' }, lockinfo('exclusive'))).status,
+      200,
+      'a lock of depth 0 does not conflict',
+    )
     t.match(await send('LOCK', '/l/in/file', {}, lockinfo('shared')), {
       status: 423,
       body: `<D:no-conflicting-lock><D:href>${base}/l/in/file</D:href></D:no-conflicting-lock>`,
@@ -179,7 +183,7 @@ void t.test('WebDAV to the letter', async (t) => {
     t.equal((await bob('UNLOCK', '/l/in/file', { 'lock-token': token })).status, 204)
   })
 
-  await t.test('§7.4: a deep lock covers what comes into the folder, and frees what leaves it', async (t) => {
+  await t.test('§7.4: a deep lock covers entries created in the folder, and not those moved out', async (t) => {
     await send('MKCOL', '/deep')
     const token = tokenOf(await send('LOCK', '/deep', {}, lockinfo('exclusive')))
     t.equal((await send('PUT', '/deep/new', {}, 'x')).status, 423)
@@ -192,28 +196,28 @@ void t.test('WebDAV to the letter', async (t) => {
     t.equal((await send('UNLOCK', '/deep', { 'lock-token': token })).status, 204)
   })
 
-  await t.test('§9.10.4: a lock on a free name is a file that is there for everybody', async (t) => {
+  await t.test('§9.10.4: LOCK of an unmapped URL creates an empty file that all users see', async (t) => {
     const locked = await send('LOCK', '/fresh', { depth: '0' }, lockinfo('exclusive'))
     t.equal(locked.status, 201)
     t.match(await bob('GET', '/fresh'), { status: 200, body: '' })
     t.equal((await send('MKCOL', '/fresh')).status, 405)
     t.match((await bob('PROPFIND', '/', { depth: '1' }, propfind('<D:displayname/>'))).body, 'fresh')
     await send('UNLOCK', '/fresh', { 'lock-token': tokenOf(locked) })
-    t.equal((await send('GET', '/fresh')).status, 200, 'and stays')
+    t.equal((await send('GET', '/fresh')).status, 200, 'the file remains after UNLOCK')
     t.equal((await send('LOCK', '/none/fresh', {}, lockinfo('exclusive'))).status, 409)
     t.equal(
       (await send('LOCK', '/folder-to-be/', {}, lockinfo('exclusive'))).status,
       409,
-      'no file is made of a folder',
+      'no file is created for a folder URL',
     )
     t.equal((await send('PROPFIND', '/folder-to-be', { depth: '0' })).status, 404)
-    t.equal((await send('MKCOL', '/folder-to-be/')).status, 201, 'nor is the name locked')
+    t.equal((await send('MKCOL', '/folder-to-be/')).status, 201, 'the name is not locked')
     const folder = await send('LOCK', '/folder-to-be/', {}, lockinfo('exclusive'))
     t.equal(folder.status, 200)
     await send('UNLOCK', '/folder-to-be/', { 'lock-token': tokenOf(folder) })
   })
 
-  await t.test('§9.11: UNLOCK is for whoever holds the lock, at any resource in it', async (t) => {
+  await t.test('§9.11: UNLOCK is allowed for the user of the lock, at any resource in its scope', async (t) => {
     await send('MKCOL', '/u')
     await send('PUT', '/u/file', {}, 'x')
     const token = tokenOf(await send('LOCK', '/u', {}, lockinfo('exclusive')))
@@ -227,21 +231,21 @@ void t.test('WebDAV to the letter', async (t) => {
     t.equal((await send('UNLOCK', '/u', { 'lock-token': token })).status, 409)
   })
 
-  await t.test('§9.10.2, §10.7: a refresh by any resource in the lock, for the time that is asked', async (t) => {
+  await t.test('§9.10.2, §10.7: a refresh by any resource in the scope sets the requested timeout', async (t) => {
     const locked = await send('LOCK', '/u', { timeout: 'Infinite, Second-4100000000' }, lockinfo('shared'))
     const token = tokenOf(locked)
     t.ok(Number(/Second-(\d+)/.exec(locked.body)?.[1]) <= 7 * 24 * 3600)
     const refreshed = await send('LOCK', '/u/file', { if: `(${token})`, timeout: 'Second-77' })
     t.match(refreshed, { status: 200, body: /Second-77/ })
     t.equal(refreshed.headers['lock-token'], undefined)
-    t.match(refreshed.body, /mailto:someone/, 'the owner stays as he was given')
+    t.match(refreshed.body, /mailto:someone/, 'the owner is unchanged')
     t.equal((await send('LOCK', '/file', { if: `(${token})` })).status, 412)
     t.equal((await send('LOCK', '/u')).status, 400)
     t.equal((await bob('LOCK', '/u', { if: `(${token})` })).status, 403)
     const brief = await send('LOCK', '/u', { if: `(${token})`, timeout: 'Second-1' })
     t.equal(brief.status, 200)
     await new Promise((resolve) => setTimeout(resolve, 1100))
-    t.equal((await send('PUT', '/u/file', {}, 'free')).status, 204, 'and it ends by itself')
+    t.equal((await send('PUT', '/u/file', {}, 'free')).status, 204, 'the lock expires')
     t.match(await properties('/u', '<D:lockdiscovery/>'), '<D:lockdiscovery/>')
   })
 
@@ -282,7 +286,7 @@ void t.test('WebDAV to the letter', async (t) => {
     t.equal((await send('UNLOCK', '/i1', { 'lock-token': token })).status, 204)
   })
 
-  await t.test('RFC 9110 §13: conditions on every method that changes something', async (t) => {
+  await t.test('RFC 9110 §13: every method that changes something evaluates preconditions', async (t) => {
     await send('PUT', '/cond', {}, 'x')
     const stale = { 'if-match': '"stale"' }
     t.equal((await send('DELETE', '/cond', stale)).status, 412)
@@ -298,7 +302,7 @@ void t.test('WebDAV to the letter', async (t) => {
   })
 })
 
-void t.test('§9.10.4: a symlink that leads nowhere cannot be locked, as it cannot be put', async (t) => {
+void t.test('§9.10.4: a symlink with a missing target rejects LOCK, as it rejects PUT', async (t) => {
   const running = await startGateway(t)
   const send = sender(running)
   const files = join(running.dataFolder, 'files')
@@ -313,5 +317,5 @@ void t.test('§9.10.4: a symlink that leads nowhere cannot be locked, as it cann
     ['nowhere'],
     'nothing was made',
   )
-  t.equal((await send('DELETE', '/nowhere')).status, 204, 'nor is the name locked')
+  t.equal((await send('DELETE', '/nowhere')).status, 204, 'the name is not locked')
 })

@@ -1,4 +1,4 @@
-/** The protocol over a tree that misbehaves, or answers what no storage at hand does. */
+/** The protocol over a tree with faults, or with results that no driver of the tests returns. */
 import { createServer } from 'node:http'
 import { BlockList, type AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
@@ -9,7 +9,7 @@ import type { VirtualFs } from '../../../src/tree/virtual-fs.js'
 
 const folder: Entry = { name: '', kind: 'folder', size: 0, modified: new Date(0) }
 
-/** A protocol over these few methods of the tree. Resolves to its address and to what it logs. */
+/** A protocol over these methods of a tree. Resolves to its address and its log lines. */
 async function serve(t: Test, tree: Partial<VirtualFs>): Promise<{ url: string; logged: object[] }> {
   const logged: object[] = []
   const gateway = {
@@ -38,7 +38,7 @@ function page(count: number): readonly Entry[] {
   return Array.from({ length: count }, (_, index) => ({ ...folder, kind: 'file', name: `file ${index}` }))
 }
 
-void t.test('PROPFIND of infinite depth over a large tree asks the client to walk', async (t) => {
+void t.test('PROPFIND of infinite depth over a large tree fails with propfind-finite-depth', async (t) => {
   const { url } = await serve(t, {
     async *pages() {
       for (let at = 0; at < 11; at++) yield page(1000)
@@ -52,7 +52,7 @@ void t.test('PROPFIND of infinite depth over a large tree asks the client to wal
   t.equal((await told.text()).match(/<D:response>/g)?.length, 11_001)
 })
 
-void t.test('an unforeseen error is answered with 500, told as little as possible, and logged once', async (t) => {
+void t.test('an unexpected error is answered with 500 without details, and logged once', async (t) => {
   const { url, logged } = await serve(t, { stat: () => Promise.reject(new TypeError('secret')) })
   const answer = await fetch(url, { method: 'PROPFIND' })
   t.equal(answer.status, 500)
@@ -60,7 +60,7 @@ void t.test('an unforeseen error is answered with 500, told as little as possibl
   t.equal(logged.length, 1)
 })
 
-void t.test('a listing that fails in the middle never looks whole', async (t) => {
+void t.test('a listing that fails halfway breaks off the response', async (t) => {
   const { url, logged } = await serve(t, {
     async *pages() {
       yield page(1000)
@@ -71,7 +71,7 @@ void t.test('a listing that fails in the middle never looks whole', async (t) =>
   t.equal(logged.length, 1)
 })
 
-void t.test('a slow client is not sent more than it takes', async (t) => {
+void t.test('a listing for a slow client is not read ahead', async (t) => {
   let pages = 0
   const { url } = await serve(t, {
     async *pages() {
@@ -82,6 +82,6 @@ void t.test('a slow client is not sent more than it takes', async (t) => {
   const reader = answer.body?.getReader()
   await reader?.read()
   await new Promise((resolve) => setTimeout(resolve, 300))
-  t.ok(pages < 100, `${pages} pages were asked for`)
+  t.ok(pages < 100, `${pages} pages were read`)
   await reader?.cancel()
 })

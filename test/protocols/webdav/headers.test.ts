@@ -5,7 +5,7 @@ import { parseHeaders } from '../../../protocols/webdav/headers.js'
 const site = () => ({ prefix: '/dav', hosts: new Set(['example.org']) })
 const parse = (headers: IncomingHttpHeaders) => parseHeaders(headers, site)
 
-void t.test('without headers everything has its default', async (t) => {
+void t.test('missing headers have their defaults', async (t) => {
   t.same(parse({}), {
     depth: undefined,
     overwrite: true,
@@ -17,7 +17,7 @@ void t.test('without headers everything has its default', async (t) => {
   })
 })
 
-void t.test('the headers of RFC 4918 are read', async (t) => {
+void t.test('the headers of RFC 4918 are parsed', async (t) => {
   const headers = parse({
     depth: 'Infinity',
     overwrite: 'F',
@@ -63,13 +63,13 @@ void t.test('If-None-Match compares weakly, If-Match does not', async (t) => {
   t.same(conditions.ifMatch, ['W/"a"'])
 })
 
-void t.test('an If-None-Match that holds no entity tag matches nothing', async (t) => {
+void t.test('an If-None-Match without an entity tag matches nothing', async (t) => {
   t.same(parse({ 'if-none-match': 'JoplinIgnore-42130' }).conditions.ifNoneMatch, [])
   t.same(parse({ 'if-none-match': '"' }).conditions.ifNoneMatch, [])
   t.equal(parse({ 'if-none-match': '*' }).conditions.ifNoneMatch, '*')
 })
 
-void t.test('If-Unmodified-Since counts where it is a date and no If-Match stands beside it', async (t) => {
+void t.test('If-Unmodified-Since is evaluated if it is a date and there is no If-Match', async (t) => {
   const date = 'Fri, 01 Jan 2021 00:00:00 GMT'
   t.same(parse({ 'if-unmodified-since': date }).conditions.ifUnmodifiedSince, new Date(date))
   t.equal(parse({ 'if-unmodified-since': 'yesterday' }).conditions.ifUnmodifiedSince, undefined)

@@ -8,7 +8,7 @@ const ours = (reference: string) =>
   reference.startsWith('http://example.org/dav/') ? asPath(reference.slice('http://example.org/dav'.length)) : undefined
 const nothing = () => undefined
 
-void t.test('untagged lists are about the resource of the request', async (t) => {
+void t.test('untagged lists apply to the resource of the request', async (t) => {
   t.same(parseIf('(<urn:uuid:1> ["a b"]) (Not <DAV:no-lock>)', nothing), [
     {
       lists: [
@@ -22,7 +22,7 @@ void t.test('untagged lists are about the resource of the request', async (t) =>
   ])
 })
 
-void t.test('tagged lists are about the resources they name', async (t) => {
+void t.test('tagged lists apply to the resources that they name', async (t) => {
   const parsed = parseIf('<http://example.org/dav/a> (<urn:x>)([W/"1"]) <http://example.org/dav/b/c>(not["2"])', ours)
   t.same(parsed, [
     {
@@ -33,14 +33,14 @@ void t.test('tagged lists are about the resources they name', async (t) => {
   ])
 })
 
-void t.test('a resource of another server holds nothing', async (t) => {
+void t.test('a resource of another server has no state', async (t) => {
   t.same(parseIf('<http://else.org/> (<urn:x>) <http://example.org/dav/a> (<urn:y>)', ours), [
     { path: '/a', lists: [[{ not: false, kind: 'token', value: 'urn:y' }]] },
   ])
   t.throws(() => parseIf('<http://else.org/> (<urn:x>)', ours), { code: 'precondition_failed' })
 })
 
-void t.test('whatever does not follow the grammar is invalid', async (t) => {
+void t.test('a header that does not follow the grammar is invalid', async (t) => {
   const malformed = [
     '',
     'garbage',
@@ -63,14 +63,14 @@ void t.test('whatever does not follow the grammar is invalid', async (t) => {
   for (const text of malformed) t.throws(() => parseIf(text, ours), { code: 'invalid' }, text)
 })
 
-void t.test('a header of 16 KiB of brackets is refused at once', async (t) => {
+void t.test('a header of 16 KiB of brackets is rejected at once', async (t) => {
   for (const text of ['('.repeat(16_000), '<'.repeat(16_000), '(Not '.repeat(3_000), ' '.repeat(16_000)]) {
     const took = await processorTime(() => t.throws(() => parseIf(text, nothing), { code: 'invalid' }), 3)
     t.ok(took < 50, `${took.toFixed(1)} ms`)
   }
 })
 
-void t.test('tokens that are named as present are submitted, once each', async (t) => {
+void t.test('tokens in positive conditions are submitted, each once', async (t) => {
   const resources = parseIf('(<urn:a> Not <urn:b>) (<urn:a>) (<urn:c> ["e"])', nothing)
   t.same(submittedTokens(resources), ['urn:a', 'urn:c'])
 })
@@ -81,7 +81,7 @@ void t.test('entity tags keep their quotes and their weakness', async (t) => {
   t.same(parseEntityTags('"a", W/"b" ,, "c,d"'), ['"a"', 'W/"b"', '"c,d"'])
 })
 
-void t.test('what is no list of entity tags is invalid', async (t) => {
+void t.test('a malformed list of entity tags is invalid', async (t) => {
   for (const text of ['', 'a', '"a', '"a" "b"', '*, "a"', 'w/"a"', '"a",b', `"a"${', '.repeat(5_000)}x`]) {
     try {
       parseEntityTags(text)

@@ -4,11 +4,11 @@ import type { Test } from 'tap'
 
 const suites = ['basic', 'copymove', 'props', 'locks', 'http']
 
-/** Every test passes, and none of them warns. It leaves its traces in a folder of the test. */
+/** Checks that every test passes without warnings. litmus writes its traces to a folder of the test. */
 export async function litmusPasses(t: Test, url: string, password: string): Promise<void> {
   const { code, output } = await run(t.testdir(), url, password)
   t.equal(code, 0)
-  // Of a server that speaks TLS litmus itself does not try this one.
+  // litmus skips this suite with TLS.
   const untried = url.startsWith('https:') ? /expect100.*SKIPPED/ : undefined
   const complaints = output.split('\n').filter((line) => /FAIL|WARNING|SKIPPED/.test(line) && !untried?.test(line))
   t.same(complaints, [])

@@ -11,7 +11,7 @@ import { asPath, root } from '../../../src/contract/path.js'
 
 const site: Site = { prefix: '/files/dav', hosts: new Set(['example.org', 'inside:5244']) }
 
-void t.test('an address of this site is a path of the tree, however TLS and ports are spelled', async (t) => {
+void t.test('a URL of this site is a path of the tree, with any spelling of scheme and port', async (t) => {
   const same = [
     '/files/dav/a/b%20c',
     'http://example.org/files/dav/a/b%20c',
@@ -25,7 +25,7 @@ void t.test('an address of this site is a path of the tree, however TLS and port
   t.same(locate('/files/dav', site), { path: '/', slash: true })
 })
 
-void t.test('an address elsewhere is nowhere in the tree', async (t) => {
+void t.test('a URL of another site is not a path of the tree', async (t) => {
   const elsewhere = [
     'http://else.org/files/dav/a',
     'http://example.org:8080/files/dav/a',
@@ -38,7 +38,7 @@ void t.test('an address elsewhere is nowhere in the tree', async (t) => {
   for (const reference of elsewhere) t.equal(locate(reference, site), undefined, reference)
 })
 
-void t.test('a malformed address is invalid', async (t) => {
+void t.test('a malformed URL is invalid', async (t) => {
   const malformed = [
     '',
     'a/b',
@@ -56,13 +56,13 @@ void t.test('a malformed address is invalid', async (t) => {
   for (const reference of malformed) t.throws(() => locate(reference, site), { code: 'invalid' }, reference || 'empty')
 })
 
-void t.test('raw UTF-8 in a request target is read as such', async (t) => {
+void t.test('raw UTF-8 in a request target is decoded', async (t) => {
   const raw = Buffer.from('/dav/é世界').toString('latin1')
   t.same(locatePath(raw, '/dav'), { path: '/é世界', slash: false })
   t.throws(() => locatePath('/dav/\xff', '/dav'), { code: 'invalid' })
 })
 
-void t.test('a default port is left out whichever scheme it belongs to, where the scheme is not known', async (t) => {
+void t.test('a default port of either scheme is removed if the scheme is unknown', async (t) => {
   t.equal(normalizeHost('A.org:443'), 'a.org')
   t.equal(normalizeHost('A.org:80'), 'a.org')
   t.equal(normalizeHost('a.org:443', 'http'), 'a.org:443')
@@ -71,7 +71,7 @@ void t.test('a default port is left out whichever scheme it belongs to, where th
   t.equal(normalizeHost('[::1]:5244'), '[::1]:5244')
 })
 
-void t.test('an href leads back to its path and needs no escaping in XML', async (t) => {
+void t.test('an href is parsed to its path again, and needs no escaping in XML', async (t) => {
   const names = ['# % ? + é 世界 " \' & < > ; = @ : ~', '.hidden', '%41', 'a+b', '😀']
   for (const name of names) {
     const path = asPath(`/x/${name}`)

@@ -1,4 +1,4 @@
-/** A real nginx in front of a gateway, with a configuration, a certificate and a port of its own. */
+/** A real nginx in front of a gateway, with its own configuration, certificate and port. */
 import { execFileSync, spawn } from 'node:child_process'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
@@ -10,11 +10,11 @@ import { findProgram } from '../../programs.js'
 import { freePort } from '../../services/free-port.js'
 
 interface ProxySite {
-  /** What comes to this path goes to the backend, with the path as it is. */
+  /** Requests below this path are forwarded to the backend, with the path unchanged. */
   readonly path: string
   /** `http://127.0.0.1:PORT` */
   readonly backend: string
-  /** Headers that it sets, such as `Host`, as nginx spells values. */
+  /** Headers that it sets, such as `Host`, with values in the syntax of nginx. */
   readonly headers: Readonly<Record<string, string>>
 }
 
@@ -22,11 +22,11 @@ export interface Proxy {
   /** `https://127.0.0.1:PORT` */
   readonly url: string
   readonly port: number
-  /** Serves this site from now on. */
+  /** Forwards to this site from now on. */
   serve(site: ProxySite): Promise<void>
 }
 
-/** Ends with the test. */
+/** Stops at the end of the test. */
 export async function startNginx(t: Test): Promise<Proxy> {
   const program = findProgram('nginx')
   if (program === undefined) throw new Error('nginx is not installed')

@@ -1,4 +1,6 @@
-/** Behind a reverse proxy that ends TLS, on a path of its own: every address that goes in or out is the one clients know. */
+/**
+ * Behind a reverse proxy that terminates TLS, on a path: all URLs in requests and responses are those of the client.
+ */
 import { execFile } from 'node:child_process'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -20,9 +22,9 @@ const missing = lacks('nginx', 'openssl')
 interface Setting {
   readonly title: string
   readonly config: (proxy: Proxy) => ConfigInput
-  /** What the proxy tells the gateway. */
+  /** Headers that the proxy sends to the gateway. */
   readonly headers: Readonly<Record<string, string>>
-  /** Hosts in Destination other than that of the proxy are strangers; this is whether even that is one. */
+  /** Whether even a Destination with the host of the proxy is rejected, as are all other hosts. */
   readonly stranger?: boolean
 }
 
@@ -35,27 +37,27 @@ const forwarded = {
 
 const settings: readonly Setting[] = [
   {
-    title: 'a proxy that passes the host on',
+    title: 'a proxy that passes on the Host header',
     config: () => ({ site_url: '/files' }),
     headers: { Host: '$http_host' },
   },
   {
-    title: 'a trusted proxy that tells the host in headers of its own',
+    title: 'a trusted proxy that sends X-Forwarded headers',
     config: () => ({ site_url: '/files', trusted_proxies: ['127.0.0.1'] }),
     headers: forwarded,
   },
   {
-    title: 'a trusted proxy that speaks RFC 7239',
+    title: 'a trusted proxy that sends the Forwarded header of RFC 7239',
     config: () => ({ site_url: '/files', trusted_proxies: ['127.0.0.0/8'] }),
     headers: { Host: 'backend.internal', Forwarded: '"for=$remote_addr;proto=$scheme;host=\\"$http_host\\""' },
   },
   {
-    title: 'a proxy that tells nothing, of a site that knows its address',
+    title: 'a proxy without headers, and a site with a configured URL',
     config: ({ url }) => ({ site_url: `${url}/files` }),
     headers: { Host: 'backend.internal' },
   },
   {
-    title: 'a proxy that nobody trusts, whatever it tells',
+    title: 'an untrusted proxy that sends X-Forwarded headers',
     config: () => ({ site_url: '/files' }),
     headers: forwarded,
     stranger: true,
@@ -79,10 +81,10 @@ void t.test('WebDAV behind nginx', { skip: missing }, async (t) => {
       t.equal((await send('PUT', '/ä b', {}, 'content')).status, 201)
 
       const asked = await send('PROPFIND', '/', { depth: '1' }, propfind('<D:displayname/>'))
-      t.ok(texts(asked.body, 'href').includes('/files/dav/%C3%A4%20b'), 'hrefs are on the path of the site')
+      t.ok(texts(asked.body, 'href').includes('/files/dav/%C3%A4%20b'), 'hrefs are below the path of the site')
 
       const moved = await send('MOVE', '/ä b', { destination: `${here}/moved` })
-      t.equal(moved.status, stranger ? 502 : 201, 'Destination as clients write it')
+      t.equal(moved.status, stranger ? 502 : 201, 'Destination with the URL of the proxy')
       const byPath = await send('COPY', stranger ? '/ä b' : '/moved', { destination: '/files/dav/copied' })
       t.equal(byPath.status, 201, 'Destination without a host')
       for (const other of [`https://other.example/files/dav/x`, `${proxy.url}/dav/x`, `${proxy.url}/files/d/x`]) {
@@ -97,7 +99,7 @@ void t.test('WebDAV behind nginx', { skip: missing }, async (t) => {
       const tag = stranger ? '/files/dav/copied' : `${here}/copied`
       t.equal((await send('PUT', '/copied', { if: `<${tag}> (${token})` }, 'x')).status, 204, 'a tagged list')
       const deleted = await send('DELETE', '/', {})
-      t.not(deleted.status, 204, 'the root stays')
+      t.not(deleted.status, 204, 'the root cannot be deleted')
 
       await mountLinked(running)
       await send('PUT', '/linked/file', {}, 'x')
@@ -106,13 +108,13 @@ void t.test('WebDAV behind nginx', { skip: missing }, async (t) => {
     })
   }
 
-  await t.test('litmus passes through it', { skip: lacks('litmus') }, async (t) => {
+  await t.test('litmus passes through the proxy', { skip: lacks('litmus') }, async (t) => {
     const running = await start({ site_url: '/files' }, { Host: '$http_host' })
     await litmusPasses(t, `${proxy.url}/files/dav/`, running.adminPassword)
   })
 
   await t.test(
-    'rclone syncs through it, and finds nothing to do the second time',
+    'rclone syncs through the proxy, and a second sync transfers nothing',
     { skip: lacks('rclone') },
     async (t) => {
       const running = await start({ site_url: '/files', trusted_proxies: ['127.0.0.1'] }, forwarded)

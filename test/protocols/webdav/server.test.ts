@@ -1,4 +1,4 @@
-/** The protocol as its clients see it, over a real tree. */
+/** The protocol over a real tree, by HTTP. */
 import { connect } from 'node:net'
 import t from 'tap'
 import { parseXml, serializeContent } from '../../../protocols/webdav/xml.js'
@@ -12,7 +12,7 @@ for (const driver of ['Local', 'Memory']) {
     const { pathname } = new URL(running.davUrl)
     const base = pathname.replace(/\/$/, '')
 
-    await t.test('OPTIONS tells its classes to everybody', async (t) => {
+    await t.test('OPTIONS returns the DAV classes without credentials', async (t) => {
       const { status, headers } = await sender(running, { authorization: '' })('OPTIONS', '/')
       t.equal(status, 200)
       t.equal(headers.dav, '1, 2, 3')
@@ -20,7 +20,7 @@ for (const driver of ['Local', 'Memory']) {
       t.match(headers.allow, /PROPFIND/)
     })
 
-    await t.test('without credentials, or with wrong ones, it asks for them', async (t) => {
+    await t.test('missing or wrong credentials are answered with 401', async (t) => {
       for (const authorization of [
         '',
         'Basic !!',
@@ -33,7 +33,7 @@ for (const driver of ['Local', 'Memory']) {
       }
     })
 
-    await t.test('PUT says whether it made the file, and under which entity tag', async (t) => {
+    await t.test('PUT reports whether it created the file, and its entity tag', async (t) => {
       const made = await send('PUT', '/put.txt', {}, 'one')
       t.equal(made.status, 201)
       t.match(made.headers.etag, /^"[^"]+"$/)
@@ -48,7 +48,7 @@ for (const driver of ['Local', 'Memory']) {
       t.match(await send('GET', '/empty'), { status: 200, body: '' })
     })
 
-    await t.test('PUT refuses what it cannot do', async (t) => {
+    await t.test('PUT rejects unsupported requests', async (t) => {
       await send('MKCOL', '/folder')
       t.equal((await send('PUT', '/missing/file', {}, 'x')).status, 409)
       t.equal((await send('PUT', '/put.txt/file', {}, 'x')).status, 409)
@@ -58,14 +58,14 @@ for (const driver of ['Local', 'Memory']) {
       t.equal((await send('GET', '/part')).status, 404)
     })
 
-    await t.test('X-OC-Mtime is kept', async (t) => {
+    await t.test('X-OC-Mtime sets the modification time', async (t) => {
       const put = await send('PUT', '/dated', { 'x-oc-mtime': '1500000000' }, 'x')
       t.match(put, { status: 201, headers: { 'x-oc-mtime': 'accepted' } })
       t.match((await send('HEAD', '/dated')).headers, { 'last-modified': 'Fri, 14 Jul 2017 02:40:00 GMT' })
       t.equal((await send('PUT', '/dated', { 'x-oc-mtime': 'now' }, 'x')).status, 400)
     })
 
-    await t.test('GET of a folder is not allowed, HEAD tells that it is one', async (t) => {
+    await t.test('GET of a folder is not allowed, HEAD reports a folder', async (t) => {
       const got = await send('GET', '/folder/')
       t.equal(got.status, 405)
       t.notMatch(got.headers.allow, /GET/)
@@ -73,7 +73,7 @@ for (const driver of ['Local', 'Memory']) {
       t.equal((await send('GET', '/nothing')).status, 404)
     })
 
-    await t.test('names of every kind come back as hrefs that lead to them', async (t) => {
+    await t.test('hrefs of names of every kind can be requested', async (t) => {
       await send('MKCOL', '/names')
       const names = ['# % ? + é 世界 "', "it's & <that>", '.hidden', '%41', '😀']
       for (const name of names) {
@@ -87,7 +87,7 @@ for (const driver of ['Local', 'Memory']) {
       for (const href of hrefs) t.equal((await send('GET', href.slice(base.length))).status, 200, href)
     })
 
-    await t.test('PROPFIND tells what there is, and what there is not', async (t) => {
+    await t.test('PROPFIND returns existing properties, and reports missing ones', async (t) => {
       const asked = propfind('<D:resourcetype/><D:getcontentlength/><D:nothing/><O:nothing/>')
       const { status, body } = await send('PROPFIND', '/put.txt', { depth: '0' }, asked)
       t.equal(status, 207)
@@ -113,7 +113,7 @@ for (const driver of ['Local', 'Memory']) {
       t.equal((await send('PROPFIND', '/nothing', { depth: '0' })).status, 404)
     })
 
-    await t.test('PROPFIND of infinite depth tells a small tree and refuses a large one', async (t) => {
+    await t.test('PROPFIND of infinite depth lists a small tree and is rejected for a large one', async (t) => {
       await send('MKCOL', '/deep')
       await send('MKCOL', '/deep/er')
       await send('PUT', '/deep/er/file', {}, 'x')
@@ -122,7 +122,7 @@ for (const driver of ['Local', 'Memory']) {
       t.same(texts(body, 'href'), [`${base}/deep/`, `${base}/deep/er/`, `${base}/deep/er/file`])
     })
 
-    await t.test('dead properties are kept as they came, all or none of them', async (t) => {
+    await t.test('dead properties are stored unchanged, all or none of a request', async (t) => {
       const value = '<a:b xmlns:a="urn:a" c="&quot;1&quot;">text &amp; <d xmlns="urn:d"/></a:b>'
       await send('PUT', '/dead', {}, 'x')
       const set = await send('PROPPATCH', '/dead', {}, proppatch(`<p xmlns="urn:p" xml:lang="de">${value}</p>`))
@@ -141,7 +141,7 @@ for (const driver of ['Local', 'Memory']) {
       t.match(await read('/dead2'), /404 Not Found/)
     })
 
-    await t.test('clients that set times by PROPPATCH find them', async (t) => {
+    await t.test('times that clients set by PROPPATCH are returned', async (t) => {
       await send('PUT', '/times', {}, 'x')
       const modified = async () => (await send('HEAD', '/times')).headers['last-modified']
       const windows =
@@ -167,7 +167,7 @@ for (const driver of ['Local', 'Memory']) {
       t.equal(await modified(), 'Tue, 05 Jan 2021 10:00:00 GMT')
     })
 
-    await t.test('MKCOL makes one folder, and nothing else', async (t) => {
+    await t.test('MKCOL creates one folder, without parents', async (t) => {
       t.equal((await send('MKCOL', '/made')).status, 201)
       t.equal((await send('MKCOL', '/made')).status, 405)
       t.equal((await send('MKCOL', '/put.txt')).status, 405)
@@ -176,7 +176,7 @@ for (const driver of ['Local', 'Memory']) {
       t.equal((await send('GET', '/bodied')).status, 404)
     })
 
-    await t.test('COPY and MOVE go where Destination says, if it is on this site', async (t) => {
+    await t.test('COPY and MOVE accept a Destination on this site only', async (t) => {
       await send('PUT', '/from', {}, 'content')
       const { host } = new URL(running.davUrl)
       t.equal((await send('COPY', '/from', { destination: `https://${host}${base}/to` })).status, 201)
@@ -193,7 +193,7 @@ for (const driver of ['Local', 'Memory']) {
       t.equal((await send('GET', '/to')).body, 'content')
     })
 
-    await t.test('DELETE removes a tree, and only a whole one', async (t) => {
+    await t.test('DELETE removes a whole tree, and rejects depth 0', async (t) => {
       await send('MKCOL', '/gone')
       await send('PUT', '/gone/file', {}, 'x')
       t.equal((await send('DELETE', '/gone', { depth: '0' })).status, 400)
@@ -201,7 +201,7 @@ for (const driver of ['Local', 'Memory']) {
       t.equal((await send('DELETE', '/gone/')).status, 404)
     })
 
-    await t.test('a lock keeps others out until it is given back', async (t) => {
+    await t.test('a lock blocks changes without its token until UNLOCK', async (t) => {
       const locked = await send('LOCK', '/locked', { timeout: 'Second-100' }, lockinfo('exclusive'))
       t.equal(locked.status, 201)
       const token = tokenOf(locked)
@@ -224,7 +224,7 @@ for (const driver of ['Local', 'Memory']) {
       t.equal((await send('PUT', '/locked', {}, 'y')).status, 204)
     })
 
-    await t.test('a lock on a member keeps its tree, and is told of that member', async (t) => {
+    await t.test('a locked member blocks DELETE and MOVE of its tree, and is reported', async (t) => {
       await send('MKCOL', '/tree')
       await send('PUT', '/tree/locked', {}, 'x')
       const token = tokenOf(await send('LOCK', '/tree/locked', {}, lockinfo('exclusive')))
@@ -240,7 +240,7 @@ for (const driver of ['Local', 'Memory']) {
       t.equal((await send('DELETE', '/tree', { if: `<${base}/tree/locked> (${token})` })).status, 204)
     })
 
-    await t.test('shared locks stand beside each other; a deep one covers the members', async (t) => {
+    await t.test('shared locks do not conflict; a deep one covers the members', async (t) => {
       await send('MKCOL', '/shared')
       await send('PUT', '/shared/file', {}, 'x')
       const first = await send('LOCK', '/shared', {}, lockinfo('shared'))
@@ -256,7 +256,7 @@ for (const driver of ['Local', 'Memory']) {
       }
     })
 
-    await t.test('malformed requests are answered with 400, and the protocol lives on', async (t) => {
+    await t.test('malformed requests are answered with 400, and later ones succeed', async (t) => {
       const malformed: [string, string, Record<string, string>, string?][] = [
         ['GET', '/%zz', {}],
         ['GET', '/a%2fb', {}],
@@ -286,13 +286,13 @@ for (const driver of ['Local', 'Memory']) {
       t.equal((await send('GET', '/put.txt')).body, 'two')
     })
 
-    await t.test('a refused upload is answered, however the client sends it', async (t) => {
+    await t.test('a rejected upload gets its response with every way of sending', async (t) => {
       const refused = await sender(running, { authorization: '' })('PUT', '/refused', {}, Buffer.alloc(5_000_000))
       t.equal(refused.status, 401)
       t.equal((await send('GET', '/refused')).status, 404)
     })
 
-    await t.test('an upload that is cut leaves what was there', async (t) => {
+    await t.test('an interrupted upload does not change the existing file', async (t) => {
       await send('PUT', '/whole', {}, 'old')
       const { hostname, port } = new URL(running.davUrl)
       const basic = Buffer.from(`admin:${running.adminPassword}`).toString('base64')
@@ -308,7 +308,7 @@ for (const driver of ['Local', 'Memory']) {
       t.notMatch(names.body, /tidegate-|\.tmp|\.part/)
     })
 
-    await t.test('many entries are told in pieces, each once', async (t) => {
+    await t.test('a long listing, which is sent in chunks, has each entry once', async (t) => {
       await send('MKCOL', '/many')
       for (let at = 0; at < 600; at += 30) {
         await Promise.all(Array.from({ length: 30 }, (_, index) => send('PUT', `/many/${at + index}`, {}, '')))

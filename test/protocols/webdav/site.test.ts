@@ -1,11 +1,11 @@
-/** The protocol behind proxies and on a path of its own. */
+/** The protocol behind proxies and below a path. */
 import t from 'tap'
 import { startGateway } from '../../gateway.js'
 import { propfind, sender, texts } from './dav-client.js'
 
 const driver = { name: 'Memory' }
 
-void t.test('on a path of its own, hrefs and Destination are below it', async (t) => {
+void t.test('hrefs and Destination are below the path of the site', async (t) => {
   const running = await startGateway(t, { driver, config: { site_url: 'https://files.example/store/' } })
   const send = sender(running, { prefix: '/store/dav' })
   t.equal((await send('PUT', '/a', {}, 'a')).status, 201)
@@ -20,7 +20,7 @@ void t.test('on a path of its own, hrefs and Destination are below it', async (t
   t.equal(await copy('https://other.example/store/dav/b'), 502)
 })
 
-void t.test('behind TLS termination, Destination fits the host that the client sees', async (t) => {
+void t.test('behind TLS termination, Destination must have the host that the client uses', async (t) => {
   const running = await startGateway(t, { driver })
   const send = sender(running)
   await send('PUT', '/a', {}, 'a')
@@ -31,7 +31,7 @@ void t.test('behind TLS termination, Destination fits the host that the client s
   t.equal(await copy('https://dav.example/dav/b', { host: 'inside:5244' }), 502)
 })
 
-void t.test('forwarded hosts are believed of trusted proxies alone', async (t) => {
+void t.test('forwarded hosts are accepted from trusted proxies only', async (t) => {
   const trusted = await startGateway(t, { driver, config: { trusted_proxies: ['127.0.0.0/8'] } })
   const others = await startGateway(t, { driver })
   const headers = { destination: 'https://dav.example/dav/b', host: 'inside', 'x-forwarded-host': 'dav.example' }

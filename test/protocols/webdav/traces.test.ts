@@ -1,4 +1,4 @@
-/** What clients send in the course of their work, replayed: every answer is as they rely on it. */
+/** Replays recorded requests of clients, and checks what they expect of the responses. */
 import t, { type Test } from 'tap'
 import { parseXml, serializeContent } from '../../../protocols/webdav/xml.js'
 import { startGateway, type RunningGateway } from '../../gateway.js'
@@ -10,7 +10,7 @@ for (const driver of ['Local', 'Memory']) {
   void t.test(`over ${driver}`, async (t) => {
     const running = await startGateway(t, driver === 'Local' ? {} : { driver: { name: driver } })
     for (const trace of traces) {
-      await t.test(`${trace.client} finds what it relies on`, (t) => replay(t, running, trace))
+      await t.test(`${trace.client} gets the responses that it expects`, (t) => replay(t, running, trace))
     }
   })
 }
@@ -68,7 +68,7 @@ function compare(t: Test, found: unknown, expected: string | RegExp | undefined,
   else t.equal(found, expected, name)
 }
 
-/** By href and local name: the content of those that are told with status 200. */
+/** The content of properties with status 200, by href and local name. */
 function toldProperties(body: string): Map<string, Map<string, string>> {
   const told = new Map<string, Map<string, string>>()
   for (const response of find(parseXml(body), 'response')) {
@@ -86,7 +86,7 @@ function toldProperties(body: string): Map<string, Map<string, string>> {
   return told
 }
 
-/** Entities of text as what they stand for. */
+/** Decodes the entities of a text. */
 function plain(text: string): string {
   return text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
 }

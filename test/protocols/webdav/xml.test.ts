@@ -24,14 +24,14 @@ void t.test('malformed XML is invalid', async (t) => {
   for (const text of malformed) t.throws(() => parseXml(text), { code: 'invalid' }, JSON.stringify(text.slice(0, 30)))
 })
 
-void t.test('a document type is refused before anything of it is read', async (t) => {
+void t.test('a document type is rejected before it is parsed', async (t) => {
   t.throws(() => parseXml('<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>'), {
     message: 'a document type is not accepted',
     name: 'HttpError',
   })
 })
 
-void t.test('content that is kept stands on its own and says the same', async (t) => {
+void t.test('serialized content is self-contained and equivalent', async (t) => {
   const values = [
     '<p xmlns="urn:p">plain &amp; &lt;simple&gt;</p>',
     '<p xmlns="urn:p" xmlns:q="urn:q"><q:a b="1" q:c="&quot;2&quot;"/>and<r xmlns=""/></p>',
@@ -55,7 +55,7 @@ void t.test('characters that XML cannot hold are replaced in names', async (t) =
   t.equal(escapeText(']]>'), ']]&gt;')
 })
 
-void t.test('PROPFIND asks for everything, for names, or for some', async (t) => {
+void t.test('PROPFIND bodies request all properties, names, or some properties', async (t) => {
   t.same(parsePropfind(undefined), { kind: 'allprop', include: [] })
   t.same(parsePropfind(inDav('<D:propfind><D:propname/></D:propfind>')), { kind: 'propname' })
   t.same(parsePropfind(inDav('<D:propfind><D:allprop/><D:include><D:a/></D:include></D:propfind>')), {
@@ -80,7 +80,7 @@ void t.test('PROPFIND asks for everything, for names, or for some', async (t) =>
   }
 })
 
-void t.test('PROPPATCH changes stay in the order of the document', async (t) => {
+void t.test('PROPPATCH changes are in document order', async (t) => {
   const body = inDav(
     '<D:propertyupdate><D:set xml:lang="de"><D:prop><a xmlns="urn:a">1<b/></a></D:prop></D:set>' +
       '<D:remove><D:prop><c xmlns="urn:c">ignored</c></D:prop></D:remove></D:propertyupdate>',
@@ -93,7 +93,7 @@ void t.test('PROPPATCH changes stay in the order of the document', async (t) => 
   t.throws(() => parsePropertyUpdate(inDav('<D:propertyupdate/>')), { code: 'invalid' })
 })
 
-void t.test('LOCK asks for a scope, and names its owner in its own words', async (t) => {
+void t.test('LOCK bodies have a scope, and an owner as arbitrary XML', async (t) => {
   const body = (scope: string, owner = '') =>
     inDav(`<D:lockinfo><D:lockscope>${scope}</D:lockscope><D:locktype><D:write/></D:locktype>${owner}</D:lockinfo>`)
   t.same(parseLockInfo(body('<D:shared/>')), { scope: 'shared', owner: '' })

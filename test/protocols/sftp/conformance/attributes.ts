@@ -9,7 +9,7 @@ async function file(ground: Ground, content = '0123456789'): Promise<void> {
   await ground.file('file', content)
 }
 
-/** All sixteen sets of the flags that requests of today carry. */
+/** All sixteen combinations of the attribute flags of version 3. */
 function everySet(): Buffer[] {
   return Array.from({ length: 16 }, (_, bits) =>
     attributes({

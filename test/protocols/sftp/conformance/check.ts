@@ -1,14 +1,14 @@
-/** One question to a server, and the answer that OpenSSH's gives. */
+/** One check of a server, and the response of OpenSSH's server. */
 import type { Ground } from './ground.js'
 
 export interface Check {
-  /** Unique in the suite: the table of differences names checks by it. */
+  /** Unique in the suite: the table of differences refers to checks by title. */
   readonly title: string
-  /** What OpenSSH's server answers, in words. */
+  /** The response of OpenSSH's server, as text. */
   readonly told: string
-  /** Somebody asks who may change nothing. */
+  /** The session is that of a read-only user. */
   readonly readOnly?: boolean
-  /** It means nothing where there are no links; a few checks ask everywhere whether those are refused rightly. */
+  /** The check requires symlinks. A few checks run everywhere, to test the errors of storages without symlinks. */
   readonly needs?: 'links'
   run(ground: Ground): Promise<string>
 }
@@ -23,19 +23,19 @@ export function check(title: string, told: string, run: Check['run']): Check {
   return { title, told, run }
 }
 
-/** A check of something that only storages with links have. */
+/** A check of something that only storages with symlinks support. */
 export function withLinks(title: string, told: string, run: Check['run']): Check {
   return { title, told, run, needs: 'links' }
 }
 
-/** Several answers as one. */
+/** Joins several responses. */
 export async function all(...answers: readonly (Promise<unknown> | string | number | boolean)[]): Promise<string> {
   const told: string[] = []
   for (const answer of answers) told.push(String(await answer))
   return told.join(', ')
 }
 
-/** The answers that came, each once. */
+/** The distinct responses. */
 export function distinct(answers: Iterable<string>): string {
   return [...new Set(answers)].sort().join(' / ')
 }

@@ -1,4 +1,4 @@
-/** The table in docs/sftp.md of all answers that are not OpenSSH's. */
+/** The table in docs/sftp.md of all responses that differ from OpenSSH's. */
 import { readFile } from 'node:fs/promises'
 import type { Check } from './check.js'
 import type { Kind, Server } from './servers.js'
@@ -14,7 +14,7 @@ interface Difference {
 const columns = ['Check', "OpenSSH's server", 'Tidegate', 'On', 'Why']
 const kinds: readonly string[] = ['any storage', 'without links', 'without handles'] satisfies readonly Kind[]
 
-/** Throws where the table is not there or a row is not of its form. */
+/** Throws if the table is missing or a row is malformed. */
 export async function readDifferences(page = 'docs/sftp.md'): Promise<readonly Difference[]> {
   const rows = (await readFile(page, 'utf8'))
     .split('\n')
@@ -31,7 +31,9 @@ export async function readDifferences(page = 'docs/sftp.md'): Promise<readonly D
   })
 }
 
-/** What `server` has to answer: the row for the narrowest kind that it is of, else what OpenSSH's server answers. */
+/**
+ * The required response of `server`: the row for its most specific kind, otherwise the response of OpenSSH's server.
+ */
 export function expected({ title, told }: Check, server: Server, differences: readonly Difference[]): string {
   for (const kind of server.kinds) {
     const row = differences.find((each) => each.check === title && each.kind === kind)
@@ -40,7 +42,7 @@ export function expected({ title, told }: Check, server: Server, differences: re
   return told
 }
 
-/** Answers stand in the table as code, where only a `|` cannot stand as it is. */
+/** Responses are in the table as code, where only `|` must be escaped. */
 function cellsOf(line: string): string[] {
   return line
     .split(/(?<!\\)\|/)

@@ -22,13 +22,13 @@ const home = (ground: Ground, user: string) => ground.extended('home-directory',
 const lsetstat = (ground: Ground, name: string, to: Buffer) =>
   ground.extended('lsetstat@openssh.com', ground.at(name), to)
 
-/** Of a link, not of its target. */
+/** Attributes of a symlink itself, not of its target. */
 async function ownTime(ground: Ground, name: string): Promise<number | string> {
   const found = await ground.attributes(name, types.lstat)
   return typeof found === 'string' ? found : found.modified
 }
 
-/** The eleven numbers of a reply about a file system. */
+/** The eleven numbers of a statvfs response. */
 async function numbers(ground: Ground, extension: string, of: Buffer): Promise<readonly number[] | string> {
   const { type, body } = await ground.client.extended(extension, of)
   if (type !== 201) return ground.extended(extension, of)
@@ -204,7 +204,7 @@ interface Copy {
   readonly over?: string
 }
 
-/** copy-data from one file to another; the status and what is there then. */
+/** Runs copy-data from one file to another. Resolves to the status and the resulting content. */
 async function copied(ground: Ground, { content = '0123456789', from, length, to, over = '' }: Copy): Promise<string> {
   await ground.file('source', content)
   await ground.file('target', over)

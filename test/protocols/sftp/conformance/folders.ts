@@ -9,7 +9,7 @@ async function longName(ground: Ground, name: string): Promise<string> {
   return (await ground.list()).find((entry) => entry.name === name)?.longName ?? 'not listed'
 }
 
-/** `-rw-r--r--    1 ada      ada             5 Jan  2 03:04 name` with blanks made single, and without owner and time. */
+/** `-rw-r--r--    1 ada      ada             5 Jan  2 03:04 name` with single spaces, and without owner and time. */
 async function shape(ground: Ground, name: string): Promise<string> {
   const [mode, , , , size, ...rest] = (await longName(ground, name)).split(/ +/)
   return [mode, size, rest.slice(3).join(' ')].join(' ')

@@ -1,4 +1,4 @@
-/** What one check works on: a session of its own and an empty folder, with what the server answers put into words. */
+/** The environment of one check: its own session and an empty folder, with the responses of the server as text. */
 import type { Duplex } from 'node:stream'
 import {
   flags,
@@ -13,7 +13,7 @@ import {
   type Answer,
 } from '../packet-client.js'
 
-/** draft §7, without the prefix that they share. */
+/** The status codes of draft §7, without their common prefix. */
 const statuses = [
   'OK',
   'EOF',
@@ -53,13 +53,13 @@ interface Name {
   readonly attributes: Attributes
 }
 
-/** `READ WRITE CREAT` as the number that OPEN carries. */
+/** The flags of OPEN for a text such as `READ WRITE CREAT`. */
 function flagBits(text: string): number {
   const words = text.split(' ').filter((word) => word !== '') as (keyof typeof flagNames)[]
   return words.reduce((sum, word) => sum | flagNames[word], 0)
 }
 
-/** Attributes as a request carries them; `times`: seconds, of access and of change. */
+/** Encoded attributes. `times`: seconds of access and of modification. */
 export function attributes(of: { size?: number | bigint; owner?: number; mode?: number; times?: number }): Buffer {
   const fields: Buffer[] = []
   let bits = 0
@@ -78,7 +78,7 @@ export class Ground {
   constructor(
     readonly client: PacketClient<Duplex>,
     readonly folder: string,
-    /** Another session, of somebody who may change everything, begun. */
+    /** Another session, initialized, of a user with all permissions. */
     readonly another: () => Promise<Ground>,
     /** A session that has not sent INIT. */
     readonly unbegun: () => Promise<PacketClient<Duplex>>,
@@ -93,7 +93,7 @@ export class Ground {
     return string(this.path(name))
   }
 
-  // Requests as they are, their answers in words
+  // Single requests, with their responses as text
 
   ask(type: number, ...fields: readonly Buffer[]): Promise<string> {
     return this.#told(this.client.ask(type, ...fields))
@@ -103,7 +103,7 @@ export class Ground {
     return this.#told(this.client.extended(name, ...fields))
   }
 
-  /** The status of an OPEN, or `HANDLE`; what was opened is closed again. */
+  /** The status of an OPEN, or `HANDLE`. Closes an opened handle. */
   async opens(name: string, opened: string, made = noAttributes): Promise<string> {
     const answer = await this.#answer(this.client.ask(types.open, this.at(name), uint32(flagBits(opened)), made))
     if (answer?.type === 102) await this.close(answer.body.subarray(4))
@@ -154,7 +154,7 @@ export class Ground {
     return this.extended('hardlink@openssh.com', this.at(from), this.at(to))
   }
 
-  /** `target` as the link holds it. */
+  /** `target` is stored in the symlink unchanged. */
   symlink(target: string, name: string): Promise<string> {
     return this.ask(links.symlink, string(target), this.at(name))
   }
@@ -167,7 +167,7 @@ export class Ground {
     return this.ask(names.realpath, string(text))
   }
 
-  // What must succeed so that there is something to check
+  // Preparations, which must succeed
 
   async open(name: string, opened: string, made = noAttributes): Promise<Buffer> {
     return this.client.mustOpen(this.path(name), flagBits(opened), made)
@@ -191,9 +191,9 @@ export class Ground {
     }
   }
 
-  // What stands there
+  // The resulting state
 
-  /** The content in quotes, its length where it is long, or the status of who cannot read it. */
+  /** The content in quotes, the length of a long one, or the status of a failed read. */
   async content(name: string): Promise<string> {
     const content = await this.client.get(this.path(name))
     return typeof content === 'number' ? statuses[content]! : quoted(Buffer.from(content))
@@ -229,7 +229,7 @@ export class Ground {
     return this.#attributesOf(this.client.ask(types.fstat, string(handle)))
   }
 
-  /** All names by as many READDIRs as it takes, in the order in which they come. */
+  /** All names by as many READDIRs as necessary, in the order of the responses. */
   async list(name = ''): Promise<readonly Name[]> {
     const handle = await this.openFolder(name)
     const all = await this.rest(handle)
@@ -237,7 +237,7 @@ export class Ground {
     return all
   }
 
-  /** What READDIR has still to tell of an open folder. */
+  /** The names that READDIR has not yet returned of an open folder. */
   async rest(handle: Buffer): Promise<readonly Name[]> {
     const all: Name[] = []
     for (;;) {
@@ -247,7 +247,7 @@ export class Ground {
     }
   }
 
-  /** Names without the dots, sorted, in one line. */
+  /** Names except `.` and `..`, sorted, in one line. */
   async listed(name = ''): Promise<string> {
     return sorted(await this.list(name))
   }
@@ -278,7 +278,7 @@ export class Ground {
     return type === 105 ? 'ATTRS' : type === 201 ? 'EXTENDED_REPLY' : `packet ${type}`
   }
 
-  /** Paths of servers differ in how they begin. */
+  /** Paths of different servers have different prefixes. */
   #below(path: string): string {
     if (path === this.folder) return '…'
     return path.startsWith(`${this.folder}/`) ? `…${path.slice(this.folder.length)}` : path
@@ -313,7 +313,7 @@ export function namesIn(body: Buffer): Name[] {
   })
 }
 
-/** Attributes of an answer by their own flags (draft §5), whichever a server chooses to send. */
+/** Attributes of a response, parsed by their flags (draft §5), whichever attributes a server sends. */
 function attributesAt(body: Buffer, start: number): { readonly attributes: Attributes; readonly end: number } {
   const bits = body.readUInt32BE(start)
   let at = start + 4

@@ -1,4 +1,4 @@
-/** Handles (draft §6.3 and §6.7): whose they are, and until when. */
+/** Handles (draft §6.3 and §6.7): the session that they belong to, and their lifetime. */
 import { names, string, types, uint32, uint64 } from '../packet-client.js'
 import { all, check, distinct, type Section } from './check.js'
 import type { Ground } from './ground.js'

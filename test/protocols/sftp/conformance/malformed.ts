@@ -1,10 +1,10 @@
-/** Packets that are none, or end too early (draft §3): a server answers or ends the session, and goes on with others. */
+/** Malformed or truncated packets (draft §3): a server responds or ends the session, and other sessions continue. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { links, names, string, types, uint32, uint64 } from '../packet-client.js'
 import { all, check, distinct, type Section } from './check.js'
 import type { Ground } from './ground.js'
 
-/** Raw bytes, then a STAT; what came of it. */
+/** Sends raw bytes, then a STAT. Resolves to the result. */
 async function sent(ground: Ground, bytes: Buffer): Promise<string> {
   ground.client.channel.write(bytes)
   return ground.ask(names.stat, ground.at())
@@ -16,7 +16,7 @@ const packet = (...parts: readonly Buffer[]) => {
 }
 const type = (value: number) => Buffer.from([value])
 
-/** Every request that has fields, cut after its id; each in a session of its own. */
+/** Every request that has fields, truncated after its id, each in its own session. */
 const withFields = [
   ...Object.values(types).filter((value) => value !== types.init),
   ...Object.values(names),

@@ -116,7 +116,7 @@ export const namesSection: Section = {
   ],
 }
 
-/** What RENAME and posix-rename answer, and which of both names there are afterwards. */
+/** The responses to RENAME and posix-rename, and which of both names exist afterwards. */
 async function both(ground: Ground, from: string, to: string): Promise<string> {
   const one = await ground.rename(from, to)
   return all(one, await ground.kind(from), ground.kind(to))
@@ -134,7 +134,7 @@ async function make(ground: Ground, kind: Kind, name: string): Promise<void> {
 
 const called: Record<Kind, string> = { file: 'a file', empty: 'an empty folder', full: 'a full folder', link: 'a link' }
 
-/** rename(2): what each may replace. */
+/** What each kind may replace according to rename(2). */
 const replaces: Record<Kind, Record<Kind, string>> = {
   file: { file: 'OK', empty: 'FAILURE', full: 'FAILURE', link: 'OK' },
   link: { file: 'OK', empty: 'FAILURE', full: 'FAILURE', link: 'OK' },
@@ -167,7 +167,7 @@ function overEach(): Check[] {
   )
 }
 
-/** OpenSSH's server looks behind a link for what a name is taken by; folders and links go the way of rename(2). */
+/** OpenSSH's server follows a symlink to see whether a name exists; folders and symlinks behave as in rename(2). */
 const renames: Record<Kind, Record<Kind, string>> = {
   file: { file: 'FAILURE', empty: 'FAILURE', full: 'FAILURE', link: 'FAILURE' },
   link: { file: 'FAILURE', empty: 'FAILURE', full: 'FAILURE', link: 'OK' },

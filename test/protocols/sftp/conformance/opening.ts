@@ -1,16 +1,16 @@
-/** OPEN (draft §6.3): every combination of its flags on everything that can bear a name. */
+/** OPEN (draft §6.3): every combination of its flags, on every kind of entry. */
 import { all, check, distinct, withLinks, type Section } from './check.js'
 import { attributes, type Ground } from './ground.js'
 
 const words = ['READ', 'WRITE', 'APPEND', 'CREAT', 'TRUNC', 'EXCL']
-/** All 64. */
+/** All 64 combinations. */
 const combinations = Array.from({ length: 1 << words.length }, (_, bits) =>
   words.filter((_, at) => (bits & (1 << at)) !== 0),
 )
 
 type Meant = (has: (word: string) => boolean) => boolean
 
-/** Opens with each of the combinations that are meant, `before` each making what stands there. */
+/** Opens with each of the selected combinations; `before` creates the entry for each. */
 function each(name: string, meant: Meant, before: (ground: Ground) => Promise<unknown>, after = '') {
   return async (ground: Ground): Promise<string> => {
     const answers: string[] = []

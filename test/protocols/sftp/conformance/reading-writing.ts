@@ -6,7 +6,7 @@ import { all, check, type Section } from './check.js'
 import type { Ground } from './ground.js'
 
 const kibi = 1024
-/** The most that `limits@openssh.com` tells for one READ or WRITE. */
+/** The maximum length of one READ or WRITE, as `limits@openssh.com` reports it. */
 const mostData = 255 * kibi
 
 async function opened(ground: Ground, content: string | Buffer, flags = 'READ'): Promise<Buffer> {
@@ -14,7 +14,7 @@ async function opened(ground: Ground, content: string | Buffer, flags = 'READ'):
   return ground.open('file', flags)
 }
 
-/** Bytes that differ from place to place. */
+/** Bytes that differ by position. */
 function pattern(length: number): Buffer {
   const bytes = Buffer.allocUnsafe(length)
   for (let at = 0; at < length; at++) bytes[at] = (at * 31 + (at >> 8)) & 0xff
@@ -23,7 +23,7 @@ function pattern(length: number): Buffer {
 
 const digest = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
-/** All of a file by READs of 64 KiB that are all asked for at once, and whether it is what it should be. */
+/** Reads a file by pipelined READs of 64 KiB, and compares the content. */
 async function holds(ground: Ground, name: string, bytes: Buffer): Promise<boolean> {
   const handle = await ground.open(name, 'READ')
   const reads = []
@@ -213,7 +213,7 @@ export const writing: Section = {
       const handle = await ground.open('file', 'READ WRITE CREAT TRUNC')
       const told = await ground.write(handle, 2 ** 40, 'x')
       const found = await ground.attributesOfHandle(handle)
-      // Cut again, so that no backend has to carry it.
+      // Truncated again, so that no backend has to store it.
       const cut = await ground.fsetstat(handle, Buffer.concat([uint32(1), uint64(0)]))
       return all(told, cut, typeof found === 'string' ? found : found.size)
     }),

@@ -1,9 +1,9 @@
-/** What somebody is told who may read and nothing else: PERMISSION_DENIED (draft §7). */
+/** Responses to a read-only user: PERMISSION_DENIED (draft §7). */
 import { names, string } from '../packet-client.js'
 import { all, type Check, type Section } from './check.js'
 import { attributes, type Ground } from './ground.js'
 
-/** `prepared`: a file with a folder beside it, made by somebody who may. */
+/** `prepared`: a file and a folder, created by a user with all permissions. */
 function denied(title: string, told: string, run: Check['run']): Check {
   return {
     title,

@@ -1,4 +1,4 @@
-/** The servers that the suite is run against: OpenSSH's own, and Tidegate's protocol over storages that can do more and less. */
+/** The servers that the suite runs against: OpenSSH's, and Tidegate over storages with different capabilities. */
 import { spawn } from 'node:child_process'
 import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -19,15 +19,15 @@ import { PacketClient } from '../packet-client.js'
 import { openChannel, password, serveProtocol } from '../server-fixture.js'
 import { protocols } from '../../../../protocols/index.js'
 
-/** Which rows of the table of differences hold for a server; none for OpenSSH's. */
+/** The kinds of a server, which select rows of the table of differences; none for OpenSSH's server. */
 export type Kind = 'any storage' | 'without links' | 'without handles'
 
 export interface Server {
   readonly name: string
   readonly kinds: readonly Kind[]
-  /** What its paths begin with, without a slash at the end. */
+  /** The prefix of its paths, without a trailing slash. */
   readonly root: string
-  /** A session that has not begun yet. `readOnly`: of somebody who may change nothing. */
+  /** A session before INIT. `readOnly`: of a user who may not change anything. */
   connect(readOnly?: boolean): Promise<PacketClient<Duplex>>
 }
 
@@ -45,7 +45,7 @@ export async function openssh(t: Test): Promise<Server> {
     })
     t.teardown(() => child.kill('SIGKILL'))
     const stream = Duplex.from({ readable: child.stdout, writable: child.stdin })
-    // Its end is what the tests look at, not the pipe that breaks with it.
+    // Tests observe the end of the process, not the error of its pipe.
     stream.on('error', () => undefined)
     child.once('close', () => stream.destroy())
     return new PacketClient(stream)

@@ -1,4 +1,4 @@
-/** INIT and VERSION (draft §4), and what a server says that it can. */
+/** INIT and VERSION (draft §4), and the announced extensions. */
 import { types, uint32, string } from '../packet-client.js'
 import { all, check, type Section } from './check.js'
 import type { Ground } from './ground.js'
@@ -7,7 +7,7 @@ async function version(ground: Ground, asked: number, ...more: readonly Buffer[]
   return init(await ground.unbegun(), asked, ...more)
 }
 
-/** INIT, with whatever follows the version in it; what the next packet from the server says. */
+/** Sends INIT with these fields after the version. Resolves to the next packet from the server, as text. */
 async function init(client: Ground['client'], asked: number, ...more: readonly Buffer[]): Promise<string> {
   const body = Buffer.concat([Buffer.from([types.init]), uint32(asked), ...more])
   const told = new Promise<string>((resolve) => {

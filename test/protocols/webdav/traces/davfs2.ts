@@ -5,7 +5,7 @@ const list =
   '<?xml version="1.0" encoding="utf-8"?><propfind xmlns="DAV:"><prop><getetag/><getcontentlength/><creationdate/>' +
   `<getlastmodified/><resourcetype/><executable xmlns="${apache}"/></prop></propfind>`
 
-/** A mount by FUSE, over neon: locks before it writes, and marks programs. */
+/** A FUSE mount over neon, which locks before it writes and sets the executable property. */
 export const davfs2: Trace = {
   client: 'davfs2',
   userAgent: 'davfs2/1.6.1 neon/0.32.5',
@@ -57,7 +57,7 @@ export const davfs2: Trace = {
       body: list,
       answer: { status: 207, properties: { '/dav/davfs2/run.sh': { executable: 'T', getcontentlength: '10' } } },
     },
-    // What it holds in its cache is asked for anew only if it has changed.
+    // It requests a cached file again only if the file has changed.
     { request: 'GET /dav/davfs2/run.sh', headers: { 'if-none-match': '{etag}' }, answer: status(304) },
     {
       request: 'MOVE /dav/davfs2/run.sh',

@@ -7,7 +7,7 @@ const list = propfind(
 )
 const userAgent = 'WebDAVFS/3.0.0 (03008000) Darwin/23.6.0 (arm64)'
 
-/** Finder writes a file: it is made empty, locked, filled in chunks, looked at, given back. */
+/** Finder writes a file: it creates an empty file, locks it, writes it in chunks, checks it and unlocks it. */
 function write(path: string, content: string): readonly Step[] {
   return [
     { request: `PROPFIND ${path}`, headers: { ...xml, ...depth0 }, body: stat, answer: status(404) },
@@ -104,7 +104,7 @@ export const finder: Trace = {
       answer: { status: 206, headers: { 'content-range': 'bytes 0-3/6' }, body: 'a fi' },
     },
     {
-      // Decomposed, as the file system of macOS spells it: another name.
+      // In decomposed form, as the file system of macOS stores it: this is another name.
       request: 'PROPFIND /dav/finder/re%CC%81sume%CC%81.txt',
       headers: { ...xml, ...depth0 },
       body: stat,
@@ -126,7 +126,7 @@ export const finder: Trace = {
   ],
 }
 
-/** The same on a server that wants none of its side files: they are refused, and never there; the file itself goes through. */
+/** The same on a server that rejects system files: these are rejected and missing, and the file itself is stored. */
 export const finderWithoutSideFiles: Trace = {
   client: 'macOS Finder, system files refused',
   userAgent,

@@ -1,6 +1,6 @@
 import { depth0, depth1, status, type Step, type Trace } from './trace.js'
 
-/** A word that is no entity tag, so that no cache of the phone answers; sent with all but GET and HEAD. */
+/** A value that is not an entity tag, to bypass the cache of the phone; sent with all methods except GET and HEAD. */
 const uncached = { 'if-none-match': 'JoplinIgnore-42130' }
 const xml = { 'content-type': 'text/xml', ...uncached }
 const list =
@@ -33,7 +33,7 @@ export const joplin: Trace = {
     { request: 'GET /dav/joplin/info.json', answer: status(404) },
     ...['locks', '.resource', '.sync', 'temp'].flatMap(mkcol),
     {
-      // Also what it looks for to learn whether a failed PUT lacked its folder.
+      // It also checks for the folder to find out why a PUT failed.
       request: 'PUT /dav/joplin/none/1.md',
       headers: uncached,
       body: 'x',

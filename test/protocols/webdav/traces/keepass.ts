@@ -2,7 +2,7 @@ import { status, type Trace } from './trace.js'
 
 const database = '/dav/keepass/Vault.kdbx'
 
-/** A transacted save: the new content under a name of its own, then over the old one. */
+/** A transacted save: it uploads the new content under another name, and renames it over the old file. */
 export const keePass: Trace = {
   client: 'KeePass',
   userAgent: 'KeePass',
@@ -26,7 +26,7 @@ export const keePass: Trace = {
     { request: `GET ${database}`, answer: { status: 200, headers: { 'content-length': '6' }, body: 'second' } },
     { request: `GET ${database}.tmp`, answer: status(404) },
     {
-      // KeePassDX and Keepass2Android write in place, only over what they have read.
+      // KeePassDX and Keepass2Android write in place, with the entity tag that they have read.
       request: `HEAD ${database}`,
       answer: { status: 200, headers: { etag: /^"/ } },
       keep: { etag: 'etag' },

@@ -8,7 +8,7 @@ function propfind(...elements: readonly string[]): string {
 }
 const readOnly = '<IsReadOnly xmlns="http://ucb.openoffice.org/dav/props/"/>'
 
-/** Recorded: a document is opened, changed, stored and closed. */
+/** Recorded: a document is opened, changed, saved and closed. */
 export const libreOffice: Trace = {
   client: 'LibreOffice',
   userAgent: 'LibreOffice 7.4.7.2 denylistedbackend/7.88.1 GnuTLS/3.7.9',

@@ -2,7 +2,7 @@ import { depth0, lockinfo, propfind, status, xml, type Step, type Trace } from '
 
 const document = '/dav/office/Q3%20report.docx'
 
-/** Microsoft Office opens, holds and saves one document; a colleague finds it taken. */
+/** Microsoft Office opens, locks and saves a document, while another user gets it read-only. */
 export const office: Trace = {
   client: 'Microsoft Office',
   userAgent: 'Microsoft Office Word 2014',
@@ -48,7 +48,7 @@ export const office: Trace = {
         },
       },
     },
-    // The colleague: whose lock it is stands in the answer to PROPFIND.
+    // The other user reads the owner of the lock by PROPFIND.
     {
       request: `LOCK ${document}`,
       headers: { ...xml, ...depth0, timeout: 'Second-3600' },
@@ -83,7 +83,9 @@ export const office: Trace = {
 
 const saved = '/dav/saving/plan.docx'
 
-/** Through a mounted drive, Office saves by names: the new content aside, the old file away, the new one in its place. */
+/**
+ * On a mounted drive, Office writes a temporary file, renames the old file, and renames the temporary file to its name.
+ */
 const byRename: readonly Step[] = [
   { request: `PUT ${saved}`, body: 'old', answer: status(201) },
   { request: 'PUT /dav/saving/~%24plan.docx', body: 'owner file', answer: status(201) },
@@ -97,7 +99,7 @@ const byRename: readonly Step[] = [
   },
   { request: 'PUT /dav/saving/~WRD0001.tmp', headers: { if: '({temporary})' }, body: 'new', answer: status(204) },
   {
-    // A lock on what is moved has to be presented.
+    // The token of a lock on the moved file is required.
     request: 'MOVE /dav/saving/~WRD0001.tmp',
     headers: { destination: '{dav}/saving/plan2.docx', overwrite: 'F' },
     answer: status(423),
@@ -118,7 +120,7 @@ const byRename: readonly Step[] = [
   { request: `GET ${saved}`, answer: { status: 200, body: 'new' } },
 ]
 
-/** A locked target is replaced by whoever presents its lock, and stays locked. */
+/** A locked target can be replaced with its lock token, and remains locked. */
 const overLocked: readonly Step[] = [
   {
     request: `LOCK ${saved}`,

@@ -6,7 +6,7 @@ const list =
 const photo = '/dav/owncloud/Photos/2024-07.jpg'
 const modified = { 'x-oc-mtime': '1720000000' }
 
-/** What clients of ownCloud's and Nextcloud's family send beside WebDAV. */
+/** Additional requests of ownCloud and Nextcloud clients. */
 export const ownCloud: Trace = {
   client: 'ownCloud and Nextcloud clients',
   userAgent: 'Mozilla/5.0 (Linux) mirall/3.16.0',

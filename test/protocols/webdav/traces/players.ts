@@ -2,7 +2,7 @@ import { depth1, propfind, status, xml, type Trace } from './trace.js'
 
 const film = '/dav/players/film%20(2024).mkv'
 
-/** Players of films (VLC, Kodi, Infuse): the list, the size, then jumps through the file. */
+/** Video players (VLC, Kodi, Infuse): they list the folder, read the size, and request ranges of the file. */
 export const players: Trace = {
   client: 'Media players',
   userAgent: 'VLC/3.0.20 LibVLC/3.0.20',
@@ -29,7 +29,7 @@ export const players: Trace = {
       keep: { etag: 'etag', modified: 'last-modified' },
     },
     {
-      // From the start to the end, as most begin.
+      // Most begin with a range from the start to the end.
       request: `GET ${film}`,
       headers: { range: 'bytes=0-' },
       answer: { status: 206, headers: { 'content-range': 'bytes 0-9/10', 'content-length': '10' }, body: '0123456789' },
@@ -40,7 +40,7 @@ export const players: Trace = {
       answer: { status: 206, headers: { 'content-range': 'bytes 8-9/10', 'content-length': '2' }, body: '89' },
     },
     {
-      // The index of the container at its end.
+      // The index at the end of the container.
       request: `GET ${film}`,
       headers: { range: 'bytes=-3' },
       answer: { status: 206, headers: { 'content-range': 'bytes 7-9/10' }, body: '789' },

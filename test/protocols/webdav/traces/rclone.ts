@@ -4,7 +4,7 @@ const list =
   '<?xml version="1.0"?><d:propfind xmlns:d="DAV:" xmlns:oc="http://owncloud.org/ns" xmlns:nc="http://nextcloud.org/ns"><d:prop>' +
   '<d:displayname/><d:getlastmodified/><d:getcontentlength/><d:resourcetype/><d:getcontenttype/><oc:checksums/><oc:permissions/></d:prop></d:propfind>'
 
-/** `rclone copy`, and a second run that sets the time of what has not changed. */
+/** `rclone copy`, and a second run that sets the time of unchanged files. */
 export const rclone: Trace = {
   client: 'rclone',
   userAgent: 'rclone/v1.60.1',

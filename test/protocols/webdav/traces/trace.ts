@@ -1,40 +1,42 @@
-/** What a client of WebDAV sends in the course of its work, and what it relies on in the answers. */
+/** The requests of a WebDAV client, and what it expects of the responses. */
 
 export interface Trace {
   readonly client: string
   readonly userAgent: string
-  /** Below `/dav/`; it is there, and empty, before the first step. */
+  /** A folder below `/dav/`, which exists and is empty before the first step. */
   readonly folder: string
-  /** Settings in force meanwhile. */
+  /** Settings during the trace. */
   readonly settings?: Readonly<Record<string, string>>
   readonly steps: readonly Step[]
 }
 
-/** `{dav}` in a header stands for the address of `/dav`, `{name}` for what an earlier step has kept under that name. */
+/**
+ * `{dav}` in a header is replaced by the URL of `/dav`, `{name}` by the value that an earlier step has saved as `name`.
+ */
 export interface Step {
-  /** Method and target, as they stand on the wire. */
+  /** Method and target, as sent. */
   readonly request: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
   /** Sent without credentials. */
   readonly anonymous?: boolean
   readonly answer: Expected
-  /** Headers of the answer that later steps send, by the name they know them under. */
+  /** Headers of the response to save for later steps, by the name that they use. */
   readonly keep?: Readonly<Record<string, string>>
 }
 
 export interface Expected {
   readonly status: number
-  /** undefined: not there. */
+  /** undefined: the header is missing. */
   readonly headers?: Readonly<Record<string, string | RegExp | undefined>>
   readonly body?: string | RegExp
-  /** The hrefs of a multistatus, all of them, in any order. */
+  /** All hrefs of a multistatus, in any order. */
   readonly hrefs?: readonly string[]
-  /** By href and local name: the content of properties told with status 200; undefined: not among those. */
+  /** The content of properties with status 200, by href and local name; undefined: no such property. */
   readonly properties?: Readonly<Record<string, Readonly<Record<string, string | RegExp | undefined>>>>
 }
 
-/** An answer of which nothing but its status matters. */
+/** A response of which only the status matters. */
 export function status(code: number): Expected {
   return { status: code }
 }
@@ -50,7 +52,7 @@ export function lockinfo(owner: string, scope: 'exclusive' | 'shared' = 'exclusi
   )
 }
 
-/** Asks for properties of `DAV:`, and for those that are written out as elements of their own. */
+/** A PROPFIND body for properties of `DAV:`, and for others that are given as elements. */
 export function propfind(names: string, others = ''): string {
   const elements = names.split(' ').map((name) => `<D:${name}/>`)
   return `<?xml version="1.0" encoding="utf-8"?><D:propfind xmlns:D="DAV:"><D:prop>${elements.join('')}${others}</D:prop></D:propfind>`

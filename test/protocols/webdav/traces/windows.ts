@@ -1,7 +1,7 @@
 import { depth0, depth1, lockinfo, status, xml, type Step, type Trace } from './trace.js'
 
 const name = "/dav/windows/Gr%c3%bc%c3%9fe%20%26%20Co's%20100%25%20(1).txt"
-/** As the server writes it: escapes in upper case, an apostrophe escaped. */
+/** As the server writes it: with upper-case escapes and an escaped apostrophe. */
 const href = '/dav/windows/Gr%C3%BC%C3%9Fe%20%26%20Co%27s%20100%25%20(1).txt'
 const translate = { translate: 'f' }
 
@@ -122,7 +122,7 @@ const copyIn: readonly Step[] = [
   },
 ]
 
-/** What Windows 10 does where nothing is there yet: the lock makes the file. */
+/** Windows 10 creates a file: LOCK creates the empty file. */
 const lockFirst: readonly Step[] = [
   {
     request: 'LOCK /dav/windows/new.txt',
@@ -187,7 +187,7 @@ const folders: readonly Step[] = [
   { request: 'DELETE /dav/windows/new.txt', headers: translate, answer: status(204) },
 ]
 
-/** The redirector of Windows: a drive letter, Explorer. */
+/** The WebDAV redirector of Windows: a drive letter, and Explorer. */
 export const windows: Trace = {
   client: 'Windows WebClient',
   userAgent: 'Microsoft-WebDAV-MiniRedir/10.0.19045',

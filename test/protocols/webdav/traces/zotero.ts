@@ -13,7 +13,7 @@ export const zotero: Trace = {
   steps: [
     { request: 'OPTIONS /dav/sync/zotero/', answer: { status: 200, headers: { dav: /\b1\b/ } } },
     { request: 'PROPFIND /dav/sync/zotero/', headers: xml, body: size, answer: status(404) },
-    // Its parent is there, so it may be made.
+    // Its parent exists, so it can be created.
     {
       request: 'PROPFIND /dav/sync/',
       headers: xml,
