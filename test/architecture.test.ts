@@ -29,10 +29,10 @@ const rules: Readonly<Record<string, readonly string[]>> = {
   'src/accounts': ['src/contract', 'src/net', 'src/settings', 'src/store'],
   'src/storage': ['src/contract', 'src/settings', 'src/store'],
   'src/transfer': ['src/contract', 'src/storage', 'src/store'],
-  'src/links': ['src/contract', 'src/accounts', 'src/settings', 'src/storage', 'src/store'],
+  'src/urls': ['src/contract', 'src/accounts', 'src/settings', 'src/storage', 'src/store'],
   'src/search': ['src/contract', 'src/settings', 'src/storage', 'src/store'],
   'src/tree': [
-    ...['src/contract', 'src/accounts', 'src/links', 'src/search', 'src/settings', 'src/storage', 'src/store'],
+    ...['src/contract', 'src/accounts', 'src/urls', 'src/search', 'src/settings', 'src/storage', 'src/store'],
     'src/transfer',
   ],
   'src/tasks': [
@@ -45,7 +45,7 @@ const rules: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/gateway': [
     ...['src/contract', 'src/net', 'src/accounts', 'src/settings', 'src/storage', 'src/store', 'src/transfer'],
-    ...['src/links', 'src/search', 'src/tree', 'src/tasks', 'src/downloads'],
+    ...['src/urls', 'src/search', 'src/tree', 'src/tasks', 'src/downloads'],
   ],
   'drivers/lib': ['src/contract'],
   'drivers/*': ['src/contract', 'drivers/lib'],
@@ -180,7 +180,7 @@ void t.test('principals are made and widened by the accounts and by signed URLs 
   t.same([isWidened, isCopied, isItself], [false, false, true])
   t.same(filesWith(/^import (?:\* as|\{[^}]*(?<!type )\bPrincipal\b)[^']* from '[^']*\/principal\.js'/m), [
     'src/accounts/accounts.ts',
-    'src/links/signed-urls.ts',
+    'src/urls/signed-urls.ts',
   ])
   // What a role permits is decided by the principal, the policy, the declarations of endpoints and the owner check of tasks.
   t.same(filesWith(/\brole === '|\brole !== '/), [

@@ -1,6 +1,6 @@
 /** The dependencies of `VirtualFs` that all principals share. */
 import type { Log } from '../contract/log.js'
-import type { DownloadRouting } from '../links/download-routing.js'
+import type { DownloadRouting } from '../urls/download-routing.js'
 import type { Search } from '../search/search.js'
 import type { Settings } from '../settings/settings.js'
 import type { Bandwidth } from '../storage/bandwidth.js'

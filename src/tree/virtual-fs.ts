@@ -18,7 +18,7 @@ import type { ByteRange, Source, StatOptions } from '../contract/call-options.js
 import { isSymlink, isRealFolder, type Entry } from '../contract/entry.js'
 import { GatewayError } from '../contract/errors.js'
 import { childOf, nameOf, parentOf, resolvePath, root, under, within, type Path } from '../contract/path.js'
-import type { DownloadRoute, DownloadRouteOptions } from '../links/download-routing.js'
+import type { DownloadRoute, DownloadRouteOptions } from '../urls/download-routing.js'
 import { MountedTree, type ResolvedPath } from '../storage/mounted-tree.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { Storage } from '../storage/storage.js'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { judgeDownload, type DownloadRequestKind, type DownloadVerdict } from '../../src/links/download-policy.js'
+import { judgeDownload, type DownloadRequestKind, type DownloadVerdict } from '../../src/urls/download-policy.js'
 import type { StorageRow } from '../../src/store/rows.js'
 
 type Policy = StorageRow['webdavPolicy']
