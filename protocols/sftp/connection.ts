@@ -10,7 +10,10 @@ import type { ByteBudget } from './byte-budget.js'
 import { ReadGate } from './read-gate.js'
 import type { SftpLimits } from './server.js'
 import { SftpSession } from './session.js'
-import { ProtocolSignInError, methodsOf, signIn } from './sign-in.js'
+import { ProtocolSignInError, methodsOf, signIn, type SignInDependencies } from './sign-in.js'
+
+/** What this protocol needs of the gateway. */
+export type SftpGateway = SignInDependencies & Pick<ProtocolGateway, 'as' | 'log'>
 
 /** Maximum number of authentication requests of a connection, including queries for keys without a signature. */
 const attemptLimit = 20
@@ -29,7 +32,7 @@ export class SftpConnection {
   #draining = false
 
   constructor(
-    private readonly gateway: ProtocolGateway,
+    private readonly gateway: SftpGateway,
     private readonly socket: Socket,
     hostKeys: readonly ParsedKey[],
     private readonly limits: SftpLimits,

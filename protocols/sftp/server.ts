@@ -3,12 +3,11 @@ import { createServer, type Socket } from 'node:net'
 import ssh2, { type ParsedKey } from 'ssh2'
 import { settlesWithin } from '../../src/contract/cancellation.js'
 import { GatewayError } from '../../src/contract/errors.js'
-import type { ProtocolGateway } from '../../src/gateway/gateway.js'
 import { networkOf } from '../../src/net/networks.js'
 import { listen, type ProtocolServer } from '../lib/listen.js'
 import { hostKeyOffers } from './algorithms.js'
 import { ByteBudget } from './byte-budget.js'
-import { SftpConnection } from './connection.js'
+import { SftpConnection, type SftpGateway } from './connection.js'
 
 /** Timeout in milliseconds for closing the files of ended connections during `stop`. */
 const closeTimeout = 5000
@@ -53,7 +52,7 @@ interface SftpServerOptions {
 }
 
 export function sftpServer(
-  gateway: ProtocolGateway,
+  gateway: SftpGateway,
   { host, port, hostKeys, limits: overrides }: SftpServerOptions,
 ): ProtocolServer {
   const keys = hostKeys.map(parseHostKey).flatMap(hostKeyOffers)

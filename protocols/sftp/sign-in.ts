@@ -7,9 +7,9 @@ import { sftp } from './index.js'
 import { algorithmOf, hasValidSignature } from './signature-blob.js'
 
 /** What sign-in uses of the gateway. */
-type SignInDependencies = {
+export interface SignInDependencies {
   readonly accounts: Pick<ProtocolGateway['accounts'], 'byPassword' | 'byKey' | 'findKey' | 'guest'>
-  readonly settings: Pick<ProtocolGateway['settings'], 'bool'>
+  readonly settings: Pick<ProtocolGateway['settings'], 'bool' | 'get'>
 }
 
 /** 'offered': the key is acceptable, but the request has no signature yet (RFC 4252 §7). */

@@ -63,20 +63,23 @@ function isSupported({ method }: IncomingMessage): boolean {
 }
 const supportedMethods: ReadonlySet<string> = new Set(allowedMethods.split(', '))
 
+/** What this protocol needs of the gateway. */
+type WebDavGateway = Pick<ProtocolGateway, 'accounts' | 'as' | 'config' | 'log'>
+
 /** The handler of the WebDAV protocol. `client`: the public location of this server, and the trusted proxies. */
-export function webdavHandler(gateway: ProtocolGateway, client: ClientOptions): RequestHandler {
+export function webdavHandler(gateway: WebDavGateway, client: ClientOptions): RequestHandler {
   const protocol = new Protocol(gateway, client)
   return (request, response) => protocol.handle(request, response)
 }
 
 class Protocol {
-  readonly #gateway: ProtocolGateway
+  readonly #gateway: WebDavGateway
   readonly #options: ClientOptions
   readonly #prefix: string
   readonly #callers = new KnownCallers()
   readonly #engine: Engine<Exchange, Caller>
 
-  constructor(gateway: ProtocolGateway, options: ClientOptions) {
+  constructor(gateway: WebDavGateway, options: ClientOptions) {
     this.#gateway = gateway
     this.#options = options
     this.#prefix = sitePath(options.siteUrl) + webdav.path

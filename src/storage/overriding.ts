@@ -12,10 +12,18 @@ export function overriding<T extends object>(
   wrap: (method: Method, name: string) => Method = (method) => method.bind(target),
 ): T {
   const replaced = methods(target as Required<T>)
+  const wrapped = new Map<string | symbol, { readonly method: unknown; readonly replacement: Method }>()
   return new Proxy(target, {
     get(_target, name) {
       const value: unknown = target[name as keyof T]
-      return typeof value === 'function' ? (replaced[name as keyof T] ?? wrap(value as Method, String(name))) : value
+      if (typeof value !== 'function') return value
+      const replacement = replaced[name as keyof T]
+      if (replacement !== undefined) return replacement
+      const known = wrapped.get(name)
+      if (known?.method === value) return known.replacement
+      const made = wrap(value as Method, String(name))
+      wrapped.set(name, { method: value, replacement: made })
+      return made
     },
   })
 }

@@ -97,7 +97,10 @@ export class Storage {
   readonly records: FileRecords
   /** The driver as it was opened, for `copyFiles` of another driver of its type. */
   readonly #own: Driver
-  /** The driver with limited concurrency and with the rules for paths. */
+  /**
+   * The driver behind what `Storage` adds to each call, from the outside to the inside: the rules for paths, empty
+   * folders where the backend has none, limited concurrency, and the log of failures.
+   */
   readonly #driver: Driver
   readonly #isMountAncestor: StorageDependencies['isMountAncestor']
   readonly #spool: Spool
