@@ -45,41 +45,36 @@ export class FailureLog {
       (inner) => ({
         list: (path, options) => this.#pages(path, inner.list(path, options)),
         read: (path, range, options) =>
-          this.#call('read', path, async () => {
-            const bytes = await inner.read(path, range, options)
-            return bytes.once(errorMonitor, (error) => this.#report('read', path, error))
-          }),
+          this.#watch('read', path, inner.read(path, range, options), (bytes) =>
+            bytes.once(errorMonitor, (error) => this.#report('read', path, error)),
+          ),
         write: (path, source, options) =>
-          this.#call('write', path, () => inner.write(path, this.#withOwnErrors(source), options)),
-        open: (path, mode, options) =>
-          this.#call('open', path, async () => {
-            const failed = (error: unknown, op: string) => {
-              this.#report(op, path, error)
-              return error
-            }
-            return withHooks(await inner.open(path, mode, options), { failed })
-          }),
+          this.#watch('write', path, inner.write(path, this.#withOwnErrors(source), options)),
+        open: (path, mode, options) => {
+          const failed = (error: unknown, op: string) => {
+            this.#report(op, path, error)
+            return error
+          }
+          return this.#watch('open', path, inner.open(path, mode, options), (file) => withHooks(file, { failed }))
+        },
         upload: (path, plan, options) =>
-          this.#call('upload', path, async () => this.#upload(path, await inner.upload(path, plan, options))),
-        dropUpload: (token, options) => this.#call('dropUpload', root, () => inner.dropUpload(token, options)),
-        copyFiles: (bundle, options) => this.#call('copyFiles', bundle.to, () => inner.copyFiles(bundle, options)),
-        usage: (options) => this.#call('usage', root, () => inner.usage(options)),
+          this.#watch('upload', path, inner.upload(path, plan, options), (upload) => this.#upload(path, upload)),
+        dropUpload: (token, options) => this.#watch('dropUpload', root, inner.dropUpload(token, options)),
+        copyFiles: (bundle, options) => this.#watch('copyFiles', bundle.to, inner.copyFiles(bundle, options)),
+        usage: (options) => this.#watch('usage', root, inner.usage(options)),
         close: () => inner.close(),
       }),
       // The first argument of every other method is a path.
       (method, name) =>
         (...args) =>
-          this.#call(name, args[0] as Path, async () => Reflect.apply(method, driver, args)),
+          this.#watch(name, args[0] as Path, Reflect.apply(method, driver, args) as Promise<unknown>),
     )
   }
 
-  async #call<T>(op: string, path: Path, work: () => Promise<T>): Promise<T> {
-    try {
-      return await work()
-    } catch (error) {
-      this.#report(op, path, error)
-      throw error
-    }
+  /** Reports the rejection of a call. Returns the call, or what `then` makes of its result. */
+  #watch<T>(op: string, path: Path, call: Promise<T>, then?: (result: T) => T): Promise<T> {
+    call.catch((error: unknown) => this.#report(op, path, error))
+    return then ? call.then(then) : call
   }
 
   async *#pages(path: Path, pages: AsyncIterable<readonly Entry[]>): AsyncGenerator<readonly Entry[]> {
@@ -94,10 +89,10 @@ export class FailureLog {
   #upload(path: Path, upload: Upload): Upload {
     return overriding(
       upload,
-      (inner) => ({ write: (from) => this.#call('write', path, () => inner.write(this.#asBody(from))) }),
+      (inner) => ({ write: (from) => this.#watch('write', path, inner.write(this.#asBody(from))) }),
       (method, name) =>
         (...args) =>
-          this.#call(name, path, async () => Reflect.apply(method, upload, args)),
+          this.#watch(name, path, Reflect.apply(method, upload, args) as Promise<unknown>),
     )
   }
 
