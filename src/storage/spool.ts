@@ -3,7 +3,7 @@
  * stores later.
  */
 import { randomUUID } from 'node:crypto'
-import { createReadStream, createWriteStream } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { mkdir, open, readdir, rm, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -68,8 +68,13 @@ export class Spool {
       this.#assertRoom(source.size ?? 0)
       const bytes = await source.read(undefined, { signal })
       const counted = this.#counted(file)
+      // Created before the bytes flow: a stream that opens its file itself may create it after a failure has removed it.
+      const created = await convertDiskFull(() => open(file, 'wx', 0o600)).catch((error: unknown) => {
+        bytes.destroy()
+        throw error
+      })
       await convertDiskFull(() =>
-        pipeline(bytes, counted, createWriteStream(file, { mode: 0o600, highWaterMark: 1024 * 1024 }), { signal }),
+        pipeline(bytes, counted, created.createWriteStream({ highWaterMark: 1024 * 1024 }), { signal }),
       )
       const { size } = await stat(file)
       if (source.size !== undefined && source.size !== size) {
