@@ -38,7 +38,7 @@ const link = {
   }),
 } as const
 
-export const linkDescriptions: readonly EndpointDescription[] = [
+export const downloadDescriptions: readonly EndpointDescription[] = [
   {
     ...link,
     path: '/d/{path}',

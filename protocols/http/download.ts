@@ -41,7 +41,7 @@ export async function serveDownload(api: HttpApi, request: IncomingMessage, resp
 }
 
 async function download(api: HttpApi, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const { path, query: text } = readLink(request.url ?? '/')
+  const { path, query: text } = parseDownloadUrl(request.url ?? '/')
   const query = new URLSearchParams(text)
   // Some clients append a slash to the signature.
   const signature = query.get('sign')?.replace(/\/$/, '')
@@ -72,7 +72,7 @@ function withParameters({ gateway: { settings } }: HttpApi, url: string, query: 
 }
 
 /** The path of a download URL, percent-decoded and with dot segments resolved, and its query. Throws `invalid`. */
-function readLink(url: string): { path: Path; query: string } {
+function parseDownloadUrl(url: string): { path: Path; query: string } {
   const queryStart = url.indexOf('?')
   const encoded = url.slice(2, queryStart < 0 ? undefined : queryStart)
   let text: string

@@ -12,7 +12,7 @@ import type { StreamedArray } from './streamed-array.js'
  * guest, if that account is enabled. `user`: any user but the guest. `admin`: admins. `VirtualFs` checks permissions
  * and folder rules.
  */
-export type Access = 'anybody' | 'guest' | 'user' | 'admin'
+export type Audience = 'anybody' | 'guest' | 'user' | 'admin'
 
 export const tags = {
   Public: 'Information that needs no authentication.',
@@ -70,7 +70,7 @@ export interface EndpointDescription {
   readonly tag: Tag
   readonly summary: string
   readonly description?: string
-  readonly access: Access
+  readonly access: Audience
   /** With access `anybody`: the handler reads the token if there is one. */
   readonly readsToken?: boolean
   /** The error for the guest if access is `user`. Default: 401 `user invalid`. */
@@ -136,7 +136,7 @@ type Streamable<T> = {
 
 /** Returns the declaration. Checks at compile time that the types of `answer` match the schemas. */
 export function endpoint<
-  const Who extends Access,
+  const Who extends Audience,
   Fields extends z.ZodType | undefined = undefined,
   Query extends z.ZodType | undefined = undefined,
   Headers extends z.ZodType | undefined = undefined,

@@ -1,6 +1,6 @@
 /** All endpoints of the HTTP protocol. */
 import type { EndpointDescription, Endpoint } from './endpoint.js'
-import { linkDescriptions } from './link-descriptions.js'
+import { downloadDescriptions } from './download-descriptions.js'
 import { adminCredentialEndpoints } from './routes/admin-credentials.js'
 import { adminDriverEndpoints } from './routes/admin-driver.js'
 import { adminIndexEndpoints } from './routes/admin-index.js'
@@ -54,4 +54,4 @@ export const endpoints: readonly Endpoint[] = [
 ]
 
 /** All that the OpenAPI document describes: the endpoints, and the downloads, which bypass the router. */
-export const documentedEndpoints: readonly EndpointDescription[] = [...endpoints, ...linkDescriptions]
+export const documentedEndpoints: readonly EndpointDescription[] = [...endpoints, ...downloadDescriptions]

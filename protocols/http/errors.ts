@@ -2,13 +2,14 @@
 import { toGatewayError, type ErrorCode, type ErrorDetail, type GatewayError } from '../../src/contract/errors.js'
 import { logInternal, type Log } from '../../src/contract/log.js'
 
-/** An error with the code and message that the API sends. */
+/** An error with the code and message that the API sends. `cause`: the error that it words for the client. */
 export class ApiError extends Error {
   constructor(
     readonly code: number,
     message: string,
+    cause?: unknown,
   ) {
-    super(message)
+    super(message, { cause })
     this.name = 'ApiError'
   }
 }
@@ -143,7 +144,8 @@ export function toApiErrorBody(thrown: unknown): ApiErrorBody {
   return { code, status, message, retryAfter }
 }
 
-/** Logs an unexpected error, unless it is logged already. `details`: the request. */
+/** Logs an unexpected error, or the one that an ApiError words, unless it is logged already. `details`: the request. */
 export function logUnexpected(log: Log, thrown: unknown, details: object): void {
-  if (!(thrown instanceof ApiError)) logInternal(log, toGatewayError(thrown), details)
+  const error = thrown instanceof ApiError ? thrown.cause : thrown
+  if (error !== undefined) logInternal(log, toGatewayError(error), details)
 }

@@ -59,7 +59,7 @@ export function fileObjectConverter(
 ): (entry: Entry) => FileObject {
   const typeOf = fileTypes.classifier()
   const absolute = under(fs.principal.base, folder)
-  const signed = areLinksSigned(gateway, view)
+  const signed = areUrlsSigned(gateway, view)
   /** The backend's URL of the thumbnail, else a signed URL of this server. Empty if there is none. */
   const thumbOf = ({ name, thumb }: Entry, type: number): string => {
     if (thumb !== undefined) return absoluteUrl(baseUrl, thumb)
@@ -98,13 +98,13 @@ export function fileObjectsCacheKey(
   baseUrl: string,
 ): string | undefined {
   const { settings } = gateway
-  const signed = areLinksSigned(gateway, view)
+  const signed = areUrlsSigned(gateway, view)
   if ((signed || view.thumbnails.length > 0) && settings.number('link_expiration') > 0) return undefined
   return JSON.stringify([baseUrl, signed, view.thumbnails, settings.get('token'), fileTypes.settingValues])
 }
 
 /** Whether links to files in the folder are signed. */
-export function areLinksSigned(gateway: ProtocolGateway, view: FolderView): boolean {
+export function areUrlsSigned(gateway: ProtocolGateway, view: FolderView): boolean {
   return view.signed || gateway.settings.bool('sign_all')
 }
 

@@ -1,7 +1,7 @@
 /** Generates the OpenAPI 3.1 document from the declarations of the endpoints. */
 import type { z } from 'zod'
 import { version } from '../../src/contract/version.js'
-import { tags, type Access, type BodyContent, type EndpointDescription, type Refusal } from './endpoint.js'
+import { tags, type Audience, type BodyContent, type EndpointDescription, type Refusal } from './endpoint.js'
 import { responseSchema, requestSchema, type Components, type JsonSchema } from './json-schema.js'
 import { refusalsOf } from './refusals.js'
 
@@ -27,7 +27,7 @@ export interface Operation {
   readonly requestBody?: { readonly required: boolean; readonly description?: string; readonly content: Media }
   readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: Media }>>
   /** Extensions: who may call, and the errors with their messages. */
-  readonly 'x-access': Access
+  readonly 'x-access': Audience
   readonly 'x-refusals'?: readonly Refusal[]
 }
 

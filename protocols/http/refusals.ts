@@ -1,5 +1,5 @@
 /** Error responses that several endpoints share, and the complete list for an endpoint. */
-import type { Access, EndpointDescription, Refusal } from './endpoint.js'
+import type { Audience, EndpointDescription, Refusal } from './endpoint.js'
 
 /** The error for the guest if access is `user`. */
 export const guestRefusal: Refusal = { code: 401, text: 'user invalid', when: 'the guest calls' }
@@ -96,7 +96,7 @@ function invalid(message: string | undefined): Refusal {
   return message === undefined ? invalidFields : { code: 400, text: message }
 }
 
-function accessRefusals(access: Access, refusalForGuest = guestRefusal): readonly Refusal[] {
+function accessRefusals(access: Audience, refusalForGuest = guestRefusal): readonly Refusal[] {
   if (access === 'anybody') return []
   if (access === 'guest') return authenticationRefusals
   return [...authenticationRefusals, access === 'admin' ? adminRefusal : refusalForGuest]

@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Principal } from '../../src/accounts/principal.js'
 import { principalOf } from './authenticate.js'
 import type { Exchange, HttpApi, Routes } from './http-api.js'
-import type { Access, Endpoint, Refusal } from './endpoint.js'
+import type { Audience, Endpoint, Refusal } from './endpoint.js'
 import { success } from './envelope.js'
 import { ApiError } from './errors.js'
 import { bodyLimit, checkFields, checkHeaders, fieldsOf } from './fields.js'
@@ -58,7 +58,7 @@ async function authorize(
   return principal
 }
 
-function isAllowed(access: Exclude<Access, 'anybody'>, { role }: Principal): boolean {
+function isAllowed(access: Exclude<Audience, 'anybody'>, { role }: Principal): boolean {
   if (access === 'admin') return role === 'admin'
   return access === 'guest' || role !== 'guest'
 }

@@ -27,7 +27,7 @@ export class HttpListener implements ProtocolServer {
   readonly #options: HttpListenerOptions
   readonly #prefixes: readonly string[]
   /** The current request of each connection. */
-  readonly #exchanges = new Map<Socket, Exchange>()
+  readonly #open = new Map<Socket, OpenRequest>()
   /** Connections that have sent a malformed request. Anything else that they send is ignored. */
   readonly #refused = new WeakSet<Socket>()
   #stopping = false
@@ -51,9 +51,9 @@ export class HttpListener implements ProtocolServer {
     const stallTimeout = options.stallTimeout ?? 120_000
     this.#server.timeout = stallTimeout
     this.#server.on('timeout', (socket: Socket) => {
-      const exchange = this.#exchanges.get(socket)
+      const open = this.#open.get(socket)
       // The timer is restarted if the server is what the connection waits for.
-      if (exchange !== undefined && isServerBusy(exchange, socket)) socket.setTimeout(stallTimeout)
+      if (open !== undefined && isServerBusy(open, socket)) socket.setTimeout(stallTimeout)
       else socket.destroy()
     })
     this.#server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
@@ -80,11 +80,11 @@ export class HttpListener implements ProtocolServer {
 
   #handle(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request
-    const exchange = { request, response }
-    this.#exchanges.set(socket, exchange)
+    const open = { request, response }
+    this.#open.set(socket, open)
     response.once('close', () => {
       // A pipelined request may have followed.
-      if (this.#exchanges.get(socket) === exchange) this.#exchanges.delete(socket)
+      if (this.#open.get(socket) === open) this.#open.delete(socket)
     })
     if (this.#stopping) response.shouldKeepAlive = false
     const path = pathOf(request.url ?? '/')
@@ -108,7 +108,7 @@ export class HttpListener implements ProtocolServer {
       // RFC 9112 §9.6: if it closed immediately, a reset could discard the response before the client has read it.
       setTimeout(() => socket.destroy(), lingerTime).unref()
     }
-    const { request, response } = this.#exchanges.get(socket) ?? {}
+    const { request, response } = this.#open.get(socket) ?? {}
     if (request === undefined || response === undefined) reply()
     else if (request.complete) response.once('close', reply)
     // The body of this request is malformed, and its response has begun, or waits for that of an earlier request.
@@ -132,7 +132,7 @@ export class HttpListener implements ProtocolServer {
   }
 }
 
-interface Exchange {
+interface OpenRequest {
   readonly request: IncomingMessage
   readonly response: ServerResponse
 }
@@ -140,7 +140,7 @@ interface Exchange {
 /**
  * Whether the client waits for the server: received body bytes are not read yet, or the response is not written yet.
  */
-function isServerBusy({ request, response }: Exchange, socket: Socket): boolean {
+function isServerBusy({ request, response }: OpenRequest, socket: Socket): boolean {
   if (!request.complete) return request.readableLength > 0
   return response.writableLength === 0 && socket.writableLength === 0
 }

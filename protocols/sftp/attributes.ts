@@ -2,7 +2,7 @@
 import type { Attributes } from '../../src/contract/capabilities.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { FieldReader, PacketBuilder } from './packets.js'
-import { attributeFlag } from './protocol.js'
+import { attributeFlag } from './wire.js'
 
 /**
  * Attributes that a client requests to set. Owner, access time and extended attributes are ignored: no backend stores

@@ -1,6 +1,6 @@
 /** The SFTP status code of each error. */
 import type { ErrorCode } from '../../src/contract/errors.js'
-import { statusCode, type StatusCode } from './protocol.js'
+import { statusCode, type StatusCode } from './wire.js'
 
 const { noSuchFile, permissionDenied, failure, unsupported } = statusCode
 

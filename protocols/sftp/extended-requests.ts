@@ -3,7 +3,7 @@ import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { parentOf, resolvePath, root, type Path } from '../../src/contract/path.js'
 import { storableAttributes, readAttributes } from './attributes.js'
 import { FieldReader, MalformedPacket, PacketBuilder } from './packets.js'
-import { limits, packetType } from './protocol.js'
+import { limits, packetType } from './wire.js'
 import { namePacket, ok, readPath, setAttributes, statName, type SessionState, type Request } from './requests.js'
 import type { WorkingFile } from './working-file.js'
 

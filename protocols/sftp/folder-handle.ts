@@ -4,7 +4,7 @@ import { childOf, parentOf, type Path } from '../../src/contract/path.js'
 import { asSymlink, writeAttributes } from './attributes.js'
 import { longName } from './long-name.js'
 import { PacketBuilder } from './packets.js'
-import { packetType } from './protocol.js'
+import { packetType } from './wire.js'
 import type { Tree } from './tree.js'
 
 /** A NAME packet is complete once it reaches this size, in bytes. */

@@ -8,7 +8,7 @@ import { etagOf } from '../../src/tree/preconditions.js'
 import type { RequestedAttributes } from './attributes.js'
 import type { FolderHandle } from './folder-handle.js'
 import { needsLookup, planOpen, type OpenPlan } from './open-plan.js'
-import { openFlag } from './protocol.js'
+import { openFlag } from './wire.js'
 import type { Tree } from './tree.js'
 import { WorkingFile } from './working-file.js'
 

@@ -1,5 +1,5 @@
 /** Translates the flags of OPEN (draft §6.3) into an operation on the tree. */
-import { openFlag } from './protocol.js'
+import { openFlag } from './wire.js'
 
 export interface OpenPlan {
   readonly read: boolean

@@ -1,6 +1,6 @@
 /** The SFTP wire format: splits the stream into packets, reads their fields and builds responses. Avoids copies. */
 import { isUtf8 } from 'node:buffer'
-import { limits, packetType } from './protocol.js'
+import { limits, packetType } from './wire.js'
 
 /** A packet cannot be decoded: the response is BAD_MESSAGE. */
 export class MalformedPacket extends Error {

@@ -21,7 +21,7 @@ import {
   type Packet,
 } from './packets.js'
 import { PathSerializer } from './path-serializer.js'
-import { limits, packetType, statusCode } from './protocol.js'
+import { limits, packetType, statusCode } from './wire.js'
 import type { ReplyBuffer } from './reply-buffer.js'
 import type { Tree } from './tree.js'
 

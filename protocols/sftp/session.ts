@@ -21,7 +21,7 @@ import {
   type Packet,
 } from './packets.js'
 import { PathSerializer } from './path-serializer.js'
-import { extensions, limits, packetType, protocolVersion, statusCode } from './protocol.js'
+import { extensions, limits, packetType, protocolVersion, statusCode } from './wire.js'
 import type { ReadGate } from './read-gate.js'
 import { ReplyBuffer } from './reply-buffer.js'
 import { requests, type SessionState } from './requests.js'

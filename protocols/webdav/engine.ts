@@ -16,27 +16,27 @@ export interface Dispatchable {
 }
 
 /** Sends the response to a request. Never rejects. */
-export type Handler<Exchange, Caller> = (exchange: Exchange, caller: Caller) => Promise<void>
+export type Handler<Request, Caller> = (parsed: Request, caller: Caller) => Promise<void>
 
-interface EngineOptions<Exchange, Caller> {
-  readonly handlers: ReadonlyMap<string, Handler<Exchange, Caller>>
+interface EngineOptions<Request, Caller> {
+  readonly handlers: ReadonlyMap<string, Handler<Request, Caller>>
   /** Handles every method that is not in `handlers`. */
-  readonly unknownMethod: Handler<Exchange, Caller>
+  readonly unknownMethod: Handler<Request, Caller>
   /** Authenticates a request. Calls `proceed` with its user, or sends an error response. Never throws. */
-  readonly authenticate: (exchange: Exchange, proceed: (caller?: Caller) => void) => void
+  readonly authenticate: (parsed: Request, proceed: (caller?: Caller) => void) => void
 }
 
-export class Engine<Exchange extends Dispatchable, Caller extends User> {
+export class Engine<Request extends Dispatchable, Caller extends User> {
   readonly #execute: Execute
 
-  constructor({ handlers, unknownMethod, authenticate }: EngineOptions<Exchange, Caller>) {
+  constructor({ handlers, unknownMethod, authenticate }: EngineOptions<Request, Caller>) {
     const options = new webdav.WebDAVServerOptions()
     options.httpAuthentication = {
       // The package would add the challenge to every response, not only to a 401.
       askForAuthentication: () => ({}),
-      getUser: ({ request }: EngineRequest<Exchange, Caller>, callback) =>
+      getUser: ({ request }: EngineRequest<Request, Caller>, callback) =>
         // The package's type does not allow null, which means no error.
-        authenticate(request.exchange, (caller) => callback(null as unknown as Error, caller)),
+        authenticate(request.parsed, (caller) => callback(null as unknown as Error, caller)),
     }
     options.rootFileSystem = new EmptyFileSystem()
     options.version = '2' // otherwise it reads its package.json in the background
@@ -51,9 +51,9 @@ export class Engine<Exchange extends Dispatchable, Caller extends User> {
    * package throws on malformed ones. It also throws, and catches, a TypeError if Depth is missing: RFC 4918 §10.2
    * defines the default. The response has no headers afterwards.
    */
-  dispatch(exchange: Exchange, target: string): void {
-    const { request, response } = exchange
-    Object.assign(request, { exchange, url: target })
+  dispatch(parsed: Request, target: string): void {
+    const { request, response } = parsed
+    Object.assign(request, { parsed, url: target })
     delete request.headers.if
     delete request.headers.destination
     request.headers.depth ??= 'infinity'
@@ -78,17 +78,17 @@ class EmptyFileSystem extends webdav.VirtualFileSystem {
 type Execute = (request: IncomingMessage, response: ServerResponse) => void
 
 /** The package's context of a request. */
-interface EngineRequest<Exchange, Caller extends User> extends webdav.HTTPRequestContext {
-  request: IncomingMessage & { readonly exchange: Exchange }
+interface EngineRequest<Request, Caller extends User> extends webdav.HTTPRequestContext {
+  request: IncomingMessage & { readonly parsed: Request }
   user: Caller
 }
 
-function methodOf<Exchange, Caller extends User>(handler: Handler<Exchange, Caller>): webdav.HTTPMethod {
+function methodOf<Request, Caller extends User>(handler: Handler<Request, Caller>): webdav.HTTPMethod {
   return {
     // `chunked` for every body: the other form allocates a buffer of the size in Content-Length.
-    chunked({ request, response, user }: EngineRequest<Exchange, Caller>, _body, done) {
+    chunked({ request, response, user }: EngineRequest<Request, Caller>, _body, done) {
       response.removeHeader('Allow') // the package adds it after the authentication
-      void handler(request.exchange, user).then(done)
+      void handler(request.parsed, user).then(done)
     },
   }
 }

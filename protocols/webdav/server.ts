@@ -50,7 +50,7 @@ const knownMethods = ['POST', 'PATCH', 'TRACE']
 const challenge = { 'www-authenticate': 'Basic realm="Tidegate", charset="UTF-8"' }
 
 /** A request whose target and headers are valid. */
-interface Exchange {
+interface ParsedRequest {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly target: Target
@@ -68,31 +68,31 @@ type WebDavGateway = Pick<ProtocolGateway, 'accounts' | 'as' | 'config' | 'log'>
 
 /** The handler of the WebDAV protocol. `client`: the public location of this server, and the trusted proxies. */
 export function webdavHandler(gateway: WebDavGateway, client: ClientOptions): RequestHandler {
-  const protocol = new Protocol(gateway, client)
-  return (request, response) => protocol.handle(request, response)
+  const handler = new WebdavHandler(gateway, client)
+  return (request, response) => handler.handle(request, response)
 }
 
-class Protocol {
+class WebdavHandler {
   readonly #gateway: WebDavGateway
   readonly #options: ClientOptions
   readonly #prefix: string
   readonly #callers = new KnownCallers()
-  readonly #engine: Engine<Exchange, Caller>
+  readonly #engine: Engine<ParsedRequest, Caller>
 
   constructor(gateway: WebDavGateway, options: ClientOptions) {
     this.#gateway = gateway
     this.#options = options
     this.#prefix = sitePath(options.siteUrl) + webdav.path
-    const handlers = new Map<string, Handler<Exchange, Caller>>()
+    const handlers = new Map<string, Handler<ParsedRequest, Caller>>()
     for (const [name, command] of engineCommands) {
-      handlers.set(name, (exchange, caller) => this.#run(command, exchange, caller))
+      handlers.set(name, (parsed, caller) => this.#run(command, parsed, caller))
     }
-    for (const name of knownMethods) handlers.set(name, (exchange) => this.#refuseMethod(exchange, 405))
+    for (const name of knownMethods) handlers.set(name, (parsed) => this.#refuseMethod(parsed, 405))
     this.#engine = new Engine({
       handlers,
-      unknownMethod: (exchange) => this.#refuseMethod(exchange, 501),
-      authenticate: (exchange, proceed) => {
-        if (isSupported(exchange.request)) this.#authenticate(exchange, proceed)
+      unknownMethod: (parsed) => this.#refuseMethod(parsed, 501),
+      authenticate: (parsed, proceed) => {
+        if (isSupported(parsed.request)) this.#authenticate(parsed, proceed)
         else proceed()
       },
     })
@@ -101,16 +101,16 @@ class Protocol {
   handle(request: IncomingMessage, response: ServerResponse): void {
     if (this.#handleCors(request, response)) return
     try {
-      const exchange = this.#parse(request, response)
+      const parsed = this.#parse(request, response)
       const command = directCommands.get(request.method ?? '')
       if (command) {
-        this.#authenticate(exchange, (caller) => void this.#run(command, exchange, caller))
+        this.#authenticate(parsed, (caller) => void this.#run(command, parsed, caller))
       } else if (request.method === 'OPTIONS') {
         sendOptions(response)
         void drain(request)
       } else {
-        const { path, slash } = exchange.target
-        this.#engine.dispatch(exchange, hrefOf(this.#prefix, path, slash))
+        const { path, slash } = parsed.target
+        this.#engine.dispatch(parsed, hrefOf(this.#prefix, path, slash))
         this.#handleCors(request, response) // the engine has removed the headers
       }
     } catch (error) {
@@ -123,7 +123,7 @@ class Protocol {
   }
 
   /** Parses everything that can be malformed. Throws a GatewayError or an HTTP error. */
-  #parse(request: IncomingMessage, response: ServerResponse): Exchange {
+  #parse(request: IncomingMessage, response: ServerResponse): ParsedRequest {
     const client = clientOf(request, this.#options)
     const target = this.#target(request.url ?? '')
     // A method that is not supported is refused, whatever the headers are.
@@ -152,39 +152,39 @@ class Protocol {
   }
 
   /** Calls `proceed` with the authenticated caller, or sends the error response. */
-  #authenticate(exchange: Exchange, proceed: (caller: Caller) => void): void {
-    const known = this.#callers.get(exchange.request, exchange.client.address)
+  #authenticate(parsed: ParsedRequest, proceed: (caller: Caller) => void): void {
+    const known = this.#callers.get(parsed.request, parsed.client.address)
     if (known) proceed(known)
-    else void this.#verify(exchange, proceed)
+    else void this.#verify(parsed, proceed)
   }
 
-  async #verify(exchange: Exchange, proceed: (caller: Caller) => void): Promise<void> {
-    const { request, client } = exchange
+  async #verify(parsed: ParsedRequest, proceed: (caller: Caller) => void): Promise<void> {
+    const { request, client } = parsed
     try {
       const caller = await authenticate(this.#gateway.accounts, request.headers.authorization, client.address)
       this.#callers.add(request, client.address, caller)
       proceed(caller)
     } catch (error) {
-      await this.#fail(exchange, error)
+      await this.#fail(parsed, error)
     }
   }
 
   /** Runs a command and discards the rest of the body. */
-  async #run(command: Command, exchange: Exchange, caller: Caller): Promise<void> {
+  async #run(command: Command, parsed: ParsedRequest, caller: Caller): Promise<void> {
     try {
-      await command(this.#webdavRequestOf(exchange, caller))
-      await drain(exchange.request)
+      await command(this.#webdavRequestOf(parsed, caller))
+      await drain(parsed.request)
     } catch (error) {
-      await this.#fail(exchange, error, caller.isDefaultUser)
+      await this.#fail(parsed, error, caller.isDefaultUser)
     }
   }
 
-  #refuseMethod(exchange: Exchange, status: number): Promise<void> {
-    const reason = `${exchange.request.method} is not supported`
-    return this.#fail(exchange, new HttpError(status, reason, { headers: { allow: allowedMethods } }))
+  #refuseMethod(parsed: ParsedRequest, status: number): Promise<void> {
+    const reason = `${parsed.request.method} is not supported`
+    return this.#fail(parsed, new HttpError(status, reason, { headers: { allow: allowedMethods } }))
   }
 
-  #webdavRequestOf({ request, response, target, headers }: Exchange, caller: Caller): WebdavRequest {
+  #webdavRequestOf({ request, response, target, headers }: ParsedRequest, caller: Caller): WebdavRequest {
     const access = { signal: signalOf(response), password: caller.folderPassword }
     return {
       request,

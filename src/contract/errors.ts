@@ -102,10 +102,10 @@ const details = {
   role_changed: 'the role of an account cannot be changed',
   admin_disabled: 'the admin cannot be disabled',
   // signed URLs
-  signature_missing: 'the link is not signed',
-  signature_malformed: 'the signature of the link is malformed',
-  signature_expired: 'the link has expired',
-  signature_wrong: 'the signature of the link is wrong',
+  signature_missing: 'the URL is not signed',
+  signature_malformed: 'the signature of the URL is malformed',
+  signature_expired: 'the URL has expired',
+  signature_wrong: 'the signature of the URL is wrong',
   proxy_refused: 'this file is not sent through the gateway',
   // settings, search, tasks
   setting_refused: 'the setting cannot have this value',

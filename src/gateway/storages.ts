@@ -73,7 +73,7 @@ export class StorageAdmin {
     if (!storage) {
       throw new GatewayError('unavailable', { reason: this.#existingRow(id).status || 'the storage is still starting' })
     }
-    await storage.stat(root, { fresh: true, signal })
+    await storage.stat(root, { refresh: true, signal })
   }
 
   /**

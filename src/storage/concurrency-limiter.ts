@@ -1,6 +1,5 @@
 /**
- * Limits the concurrent calls of one driver to its trait `parallel`, and handles `unsupported` errors of optional
- * methods.
+ * Limits the concurrent calls of one driver to its trait `parallel`.
  *
  * A call holds a slot until its promise settles. A listing holds one for each page. An open handle holds none, but each
  * of its calls does. The duration of a write depends on the client, so that writes can hold at most three quarters of

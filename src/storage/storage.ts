@@ -161,9 +161,9 @@ export class Storage {
 
   // Reading
 
-  /** `fresh`: does not use the cached listing. */
-  async stat(path: Path, { fresh, ...options }: StatOptions & { readonly fresh?: boolean } = {}): Promise<Entry> {
-    const isAsked = options.ofSymlink === true || fresh === true
+  /** `refresh`: does not use the cached listing. */
+  async stat(path: Path, { refresh, ...options }: StatOptions & { readonly refresh?: boolean } = {}): Promise<Entry> {
+    const isAsked = options.ofSymlink === true || refresh === true
     const kept = this.#driver.revision || isAsked ? undefined : this.#listings.cachedEntry(path)
     const entry = kept ?? (await this.#driver.stat(path, options))
     return this.#attributes.apply(this.treePath(path), this.#names.check(path, entry))
@@ -208,10 +208,13 @@ export class Storage {
 
   /**
    * The entries of a folder in pages, in any order. Memory use does not grow with the folder if the driver has
-   * `revision`. `fresh`: does not use the cached listing.
+   * `revision`. `refresh`: does not use the cached listing.
    */
-  async *list(path: Path, options: CallOptions & { readonly fresh?: boolean } = {}): AsyncGenerator<readonly Entry[]> {
-    if (this.#driver.revision || options.fresh === true) {
+  async *list(
+    path: Path,
+    options: CallOptions & { readonly refresh?: boolean } = {},
+  ): AsyncGenerator<readonly Entry[]> {
+    if (this.#driver.revision || options.refresh === true) {
       yield* this.#pagesOfDriver(path, options)
       return
     }
@@ -426,7 +429,7 @@ export class Storage {
       const isAsked = modified !== undefined || mode !== undefined
       return this.#changes.copied(from, to, async () => isAsked && this.#storeMissing(to, { modified, mode }))
     }
-    const entry = await this.stat(from, { signal: options.signal, fresh: true })
+    const entry = await this.stat(from, { signal: options.signal, refresh: true })
     if (entry.kind !== 'file') throw new GatewayError('unsupported', { reason: 'only files can be copied' })
     const { modified = entry.modified, mode = entry.mode } = options
     const attributed = { ...options, modified, mode, resumable }
@@ -489,7 +492,7 @@ export class Storage {
   /** Stores in the database those of the attributes that the backend was asked to set, and does not show. */
   async #storeMissing(path: Path, to: Attributes, options: CallOptions = {}): Promise<void> {
     if (!this.#attributes.needed) return
-    const entry = await this.stat(path, { ...options, fresh: true })
+    const entry = await this.stat(path, { ...options, refresh: true })
     await this.#attributes.afterSet(this.treePath(path), to, entry)
   }
 

@@ -24,7 +24,7 @@ export async function openByStreams(
 
 async function openToRead(storage: Storage, path: Path, options: CallOptions): Promise<OpenFile> {
   // Compared with later entries, so it must not come from the cached listing.
-  const entry = await storage.stat(path, { ...options, fresh: true })
+  const entry = await storage.stat(path, { ...options, refresh: true })
   if (entry.kind === 'folder') throw new GatewayError('is_dir')
   let isFirst = true
   const open = async (range: ByteRange) => {
@@ -46,7 +46,7 @@ async function assertUnchanged(
 ): Promise<void> {
   stream.on('error', () => undefined) // it may fail meanwhile: its reader gets the error
   try {
-    if (contentVersion(await storage.stat(path, { ...options, fresh: true })) === contentVersion(entry)) return
+    if (contentVersion(await storage.stat(path, { ...options, refresh: true })) === contentVersion(entry)) return
     throw new GatewayError('busy', { reason: 'the file changed while it was read' })
   } catch (error) {
     stream.destroy()

@@ -174,7 +174,7 @@ async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry, at: P
 
 /** The source must be unchanged since it was read, or the copy could mix two versions of it. */
 async function assertUnchanged(storage: Storage, path: Path, entry: Entry, signal: AbortSignal): Promise<void> {
-  const now = await storage.stat(path, { signal, fresh: true })
+  const now = await storage.stat(path, { signal, refresh: true })
   const same =
     entry.revision !== undefined && now.revision !== undefined
       ? entry.revision === now.revision

@@ -47,7 +47,7 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
     const { from: source, journal, signal, excludes } = this.job
     const { copied } = await journal.itemsIn(source.storage.treePath(folder.from))
     const members: Member[] = []
-    for await (const page of source.storage.list(folder.from, { signal, fresh: true })) {
+    for await (const page of source.storage.list(folder.from, { signal, refresh: true })) {
       for (const listed of page) {
         members.push({ from: childOf(folder.from, listed.name), known: copied.get(listed.name), listed })
       }
@@ -93,7 +93,7 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
     // From here on the path lock prevents changes through the gateway.
     const release = await job.beforeRemove('source', from, false)
     try {
-      const now = await source.storage.stat(from, { signal, ofSymlink: true, fresh: true })
+      const now = await source.storage.stat(from, { signal, ofSymlink: true, refresh: true })
       if (contentVersion(now) !== known.source) {
         throw new GatewayError('busy', { detail: 'source_changed' })
       }

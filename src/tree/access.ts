@@ -189,7 +189,7 @@ export class Access implements Authority {
   }
 
   /** Rejects with `busy` if a symlink has replaced a segment of `at`, a path returned by `resolveSymlinks`. */
-  async assertLinksUnchanged(action: Action, at: Path, options: AccessOptions): Promise<void> {
+  async assertSymlinksUnchanged(action: Action, at: Path, options: AccessOptions): Promise<void> {
     if ((await this.resolveSymlinks(action, at, options)) !== at) throw symlinkChanged()
   }
 

@@ -67,7 +67,7 @@ export class FileContent {
       bytes.on('error', () => undefined)
       try {
         if (joined.signal.aborted) throw new GatewayError('aborted')
-        await this.access.assertLinksUnchanged('read', at, options)
+        await this.access.assertSymlinksUnchanged('read', at, options)
       } catch (error) {
         bytes.destroy()
         throw error
@@ -114,7 +114,7 @@ export class FileContent {
     try {
       file = await open()
       if (!file) return file
-      await this.access.assertLinksUnchanged('read', at, options)
+      await this.access.assertSymlinksUnchanged('read', at, options)
       return this.access.guardHandle(path, this.#throttled(file, options.signal), hooks)
     } catch (error) {
       hooks.failed(error)

@@ -78,7 +78,7 @@ export class VirtualFs {
 
   // Reading
 
-  /** `link`: the entry of a symlink itself, not of its target. */
+  /** `ofSymlink`: the entry of a symlink itself, not of its target. */
   stat(path: Path, options: AccessOptions & StatOptions = {}): Promise<Entry> {
     return this.#access.withErrorContext('stat', path, async () => {
       return this.#entry(

@@ -125,5 +125,5 @@ function newController(): AbortController {
 }
 
 function refused(detail: ErrorDetail): GatewayError {
-  return new GatewayError('unauthenticated', { op: 'open link', detail })
+  return new GatewayError('unauthenticated', { op: 'open signed URL', detail })
 }

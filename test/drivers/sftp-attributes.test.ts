@@ -61,7 +61,7 @@ for (const { name, open, sets, skip } of servers) {
 
     await t.test('the time and mode of a write are shown', async (t) => {
       t.match(await storage.write(file, sourceOf('abc'), { modified, mode: 0o640 }), { modified, mode: 0o640 })
-      t.match(await storage.stat(file, { fresh: true }), { modified, mode: 0o640, size: 3 })
+      t.match(await storage.stat(file, { refresh: true }), { modified, mode: 0o640, size: 3 })
       t.match((await storage.listing(asPath('/'), { refresh: true })).entries, [{ modified, mode: 0o640 }])
     })
 
@@ -70,9 +70,9 @@ for (const { name, open, sets, skip } of servers) {
       await handle.write?.([Buffer.from('abcd')], 0)
       await handle.commit?.({ modified: later, mode: 0o604 })
       await handle.close()
-      t.match(await storage.stat(file, { fresh: true }), { modified: later, mode: 0o604, size: 4 })
+      t.match(await storage.stat(file, { refresh: true }), { modified: later, mode: 0o604, size: 4 })
       await storage.copy(file, other)
-      t.match(await storage.stat(other, { fresh: true }), { modified: later, mode: 0o604 })
+      t.match(await storage.stat(other, { refresh: true }), { modified: later, mode: 0o604 })
     })
 
     await t.test('attributes that are set later are shown, or refused', async (t) => {
@@ -80,7 +80,7 @@ for (const { name, open, sets, skip } of servers) {
       if (sets) await set
       else await t.rejects(set, { code: 'denied' })
       const expected = sets ? { modified, mode: 0o600 } : { modified: later, mode: 0o604 }
-      t.match(await storage.stat(file, { fresh: true }), expected)
+      t.match(await storage.stat(file, { refresh: true }), expected)
     })
   })
 }
@@ -89,7 +89,7 @@ void t.test('a server that sets attributes has no record of them beside it', { s
   const storage = await restricted(t, '')
   await storage.write(file, sourceOf('abc'), { modified, mode: 0o640 })
   await storage.setAttributes(file, { modified: later, mode: 0o600 })
-  t.match(await storage.stat(file, { fresh: true }), { modified: later, mode: 0o600 })
+  t.match(await storage.stat(file, { refresh: true }), { modified: later, mode: 0o600 })
   t.notOk(await storage.records.attributes.of(file))
 })
 

@@ -330,7 +330,7 @@ void t.test('work that continues after its call has returned is limited, too', a
   let later: Promise<Entry[]> | undefined
   const over: Over = {
     mkdir: async () => {
-      later = sleep(5).then(() => Promise.all([1, 2, 3].map(() => storage.stat(x, { fresh: true }))))
+      later = sleep(5).then(() => Promise.all([1, 2, 3].map(() => storage.stat(x, { refresh: true }))))
     },
     stat: async (...args) => calls.during(await inner.stat(...args)),
   }

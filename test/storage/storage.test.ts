@@ -87,9 +87,9 @@ void t.test(
       for (const path of [root, x]) {
         t.same(names(await storage.listing(path)), ['first', 'last'])
         t.same(names(await storage.listing(path, { refresh: true })), ['first', 'last'])
-        for (const fresh of [true, false]) {
+        for (const refresh of [true, false]) {
           const paged: string[] = []
-          for await (const page of storage.list(path, { fresh })) paged.push(...page.map(({ name }) => name))
+          for await (const page of storage.list(path, { refresh })) paged.push(...page.map(({ name }) => name))
           t.same(paged, ['first', 'last'])
         }
       }
@@ -300,7 +300,7 @@ void t.test('a mode that the backend ignores is stored in the database; the time
   t.match((await storage.listing(root)).entries, [{ modified: time, mode: 0o640 }])
   const later = new Date(time.getTime() + 60_000)
   await inner.setAttributes(x, { modified: later })
-  t.match(await storage.stat(x, { fresh: true }), { modified: later, mode: 0o640 }, 'set by another program')
+  t.match(await storage.stat(x, { refresh: true }), { modified: later, mode: 0o640 }, 'set by another program')
   await storage.copy(x, y)
   t.match(await storage.stat(y), { modified: later, mode: 0o640 })
   await t.rejects(storage.setAttributes(asPath('/none'), { mode: 0o640 }), { code: 'not_found' })

@@ -74,7 +74,7 @@ export const adminStorageEndpoints = [
         await api.gateway.storages.check(query.id, { signal: signalOf(context.res) })
       } catch (error) {
         // Admins get the reason, which the error table hides for some codes.
-        throw new ApiError(500, messageOf(toGatewayError(error)))
+        throw new ApiError(500, messageOf(toGatewayError(error)), error)
       }
     },
   }),

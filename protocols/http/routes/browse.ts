@@ -15,7 +15,7 @@ import {
   absoluteUrl,
   fileObjectsCacheKey,
   fileData,
-  areLinksSigned,
+  areUrlsSigned,
   fileObjectConverter,
   wireTime,
   type FileObject,
@@ -203,7 +203,7 @@ async function rawUrl(
 ): Promise<string> {
   const decision = await fs.downloadRoute(path, { ...options, route: 'raw_url' })
   if (decision.kind !== 'stream') return absoluteUrl(baseUrl, decision.url)
-  const query = areLinksSigned(api.gateway, view) ? `?sign=${sign}` : ''
+  const query = areUrlsSigned(api.gateway, view) ? `?sign=${sign}` : ''
   return `${baseUrl}/p${encodePath(under(fs.principal.base, path))}${query}`
 }
 

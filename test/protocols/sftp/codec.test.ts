@@ -12,7 +12,7 @@ import {
   PacketParser,
   type Packet,
 } from '../../../protocols/sftp/packets.js'
-import { limits, openFlag, statusCode } from '../../../protocols/sftp/protocol.js'
+import { limits, openFlag, statusCode } from '../../../protocols/sftp/wire.js'
 import { encodeSignature } from '../../../protocols/sftp/signature-blob.js'
 import type { Entry } from '../../../src/contract/entry.js'
 import { errorCodes, GatewayError } from '../../../src/contract/errors.js'
