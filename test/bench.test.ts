@@ -87,7 +87,8 @@ void t.test('the bare Node server supports the file rows', { skip }, async (t) =
 })
 
 void t.test('--compare measures two builds, here the same one twice', { skip }, async (t) => {
-  const words = ['--compare', '.', '--only', 'move', '--scale', '0.05', '--limit', '0.001']
+  // Enough moves that the processor time of each round can be judged.
+  const words = ['--compare', '.', '--only', 'move', '--scale', '4', '--limit', '0.001']
   const { stdout, stderr } = await runBench(t, 1, ...words)
   t.match(stderr, /over the limit of 0.001, measured again: move\n/)
   t.match(stderr, /over the limit of 0.001: /)
