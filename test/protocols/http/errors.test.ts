@@ -81,11 +81,14 @@ void t.test('only unexpected errors are logged, each once', async (t) => {
   const log: Log = { debug: add, info: add, warn: add, error: add, child: () => log }
   const unexpected = new TypeError('x')
   const internal = new GatewayError('internal', { op: 'write', path: '/a', cause: unexpected })
-  for (const error of [unexpected, internal, internal, new GatewayError('not_found'), new ApiError(500, 'x')]) {
+  const checked = new GatewayError('internal', { op: 'stat', path: '/b', cause: unexpected })
+  const worded = [new ApiError(500, 'x'), new ApiError(500, 'x', checked), new ApiError(500, 'x', checked)]
+  for (const error of [unexpected, internal, internal, new GatewayError('not_found'), ...worded]) {
     logUnexpected(log, error, { method: 'PUT' })
   }
   t.same(lines, [
     { method: 'PUT', err: unexpected, message: 'internal error' },
     { method: 'PUT', err: unexpected, message: 'write: /a: internal error' },
+    { method: 'PUT', err: unexpected, message: 'stat: /b: internal error' },
   ])
 })
