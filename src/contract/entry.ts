@@ -68,3 +68,10 @@ export function isSymlink(entry: Entry): boolean {
 export function isRealFolder(entry: Entry): boolean {
   return entry.kind === 'folder' && entry.isSymlink !== true
 }
+
+/** Maximum number of entries of a page of `Driver.list`. */
+const pageSize = 1000
+
+export function* inPages(entries: readonly Entry[]): Generator<readonly Entry[]> {
+  for (let at = 0; at < entries.length; at += pageSize) yield entries.slice(at, at + pageSize)
+}

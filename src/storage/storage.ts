@@ -27,7 +27,7 @@ import type {
 } from '../contract/call-options.js'
 import type { Driver } from '../contract/driver.js'
 import { defaultTraits, type Traits } from '../contract/traits.js'
-import { isRealFolder, type Entry, type Identity } from '../contract/entry.js'
+import { inPages, isRealFolder, type Entry, type Identity } from '../contract/entry.js'
 import { GatewayError, isGatewayError, undefinedIfMissing } from '../contract/errors.js'
 import type { DriverLog } from '../contract/log.js'
 import { childOf, foldCase, nameOf, parentOf, root, under, type Path } from '../contract/path.js'
@@ -85,9 +85,6 @@ export interface RemoveTreeOptions extends CallOptions {
   /** Receives every removed path, also on failure; of a completely removed folder only the folder itself. */
   readonly removed?: Path[] | undefined
 }
-
-/** Members of a folder in one page of `list`. */
-const pageSize = 1000
 
 export class Storage {
   readonly row: StorageRow
@@ -219,7 +216,7 @@ export class Storage {
       return
     }
     const { entries } = await this.listing(path, options)
-    for (let at = 0; at < entries.length; at += pageSize) yield entries.slice(at, at + pageSize)
+    yield* inPages(entries)
   }
 
   /** Names that the last listing of the folder omitted because no path can hold them; undefined if there are none. */

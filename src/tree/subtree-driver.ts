@@ -8,7 +8,7 @@ import type { Readable } from 'node:stream'
 import type { Attributes, DirectUrl, Usage } from '../contract/capabilities.js'
 import type { ByteRange, CallOptions, Source, StatOptions, WriteOptions } from '../contract/call-options.js'
 import type { Driver } from '../contract/driver.js'
-import type { Entry, Identity } from '../contract/entry.js'
+import { inPages, type Entry, type Identity } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { childOf, isWithin, refusedName, under, within, type Path } from '../contract/path.js'
 import { canonicalPath, canonicalTarget } from '../storage/canonical-case.js'
@@ -63,13 +63,14 @@ export class SubtreeDriver implements Driver {
     }
     const nothing = { entries: [], skipped: undefined }
     const { entries, skipped } = await this.#orVirtual(path, options, listing, () => nothing)
-    yield this.#withMounted(await this.#resolve(path, options), entries)
+    yield* inPages(this.#withMounted(await this.#resolve(path, options), entries))
     // Reported once more, so that the storage above leaves them out, and knows it.
-    if (skipped)
-      yield Array.from({ length: Math.min(skipped.count, maxReported) }, (_, index) => {
-        const name = refusedName(skipped.names[index] ?? '')
-        return { name, kind: 'file', size: 0, modified: new Date(0) }
-      })
+    if (!skipped) return
+    const reported = Array.from({ length: Math.min(skipped.count, maxReported) }, (_, index): Entry => {
+      const name = refusedName(skipped.names[index] ?? '')
+      return { name, kind: 'file', size: 0, modified: new Date(0) }
+    })
+    yield* inPages(reported)
   }
 
   realPath(path: Path, options: CallOptions & { readonly last?: boolean | undefined } = {}): Promise<Path> {

@@ -24,6 +24,14 @@ void t.test('of two createOnly writes of a file through different paths, the lat
   t.equal(await text(tree.as().read(p('/base/file'))), 'second')
 })
 
+void t.test('a folder is listed in pages of at most 1,000 entries, as a driver promises', async (t) => {
+  const { fs, subtree } = await based(t)
+  for (let index = 0; index < 1001; index++) await fs.mkdir(p(`/base/${index}`))
+  const sizes: number[] = []
+  for await (const page of subtree.list(p('/'))) sizes.push(page.length)
+  t.same(sizes, [1000, 1])
+})
+
 void t.test('a change through the driver waits for the path lock of the entry below', async (t) => {
   const { tree, subtree } = await based(t)
   await subtree.mkdir(p('/folder'))
