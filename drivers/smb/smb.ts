@@ -13,7 +13,7 @@ import type {
 import type { ByteRange, CallOptions, Source, WriteOptions } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
-import type { Entry } from '../../src/contract/entry.js'
+import { inPages, type Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { childOf, cleanPath, nameOf, parentOf, segmentsOf, type Path } from '../../src/contract/path.js'
 import { BackgroundDeleter } from '../lib/background-deleter.js'
@@ -35,7 +35,6 @@ import { SharePool } from './shares.js'
 import { renamePath } from './staged-file.js'
 import { Staging } from './staging.js'
 
-const pageSize = 1000
 /** Maximum number of orphaned staged files that the removal of a folder deletes first. */
 const maxOrphans = 1000
 
@@ -105,8 +104,7 @@ class SmbDriver implements Driver {
         if (names.length === 0) return
         next = share.readDirectory(id, false)
         next.catch(() => undefined) // reported when the page is awaited
-        const entries = this.#entries(names, path)
-        for (let at = 0; at < entries.length; at += pageSize) yield entries.slice(at, at + pageSize)
+        yield* inPages(this.#entries(names, path))
       }
     } finally {
       // The handle must be closed before the caller removes the folder on another connection.

@@ -7,12 +7,11 @@ import { Readable } from 'node:stream'
 import { throwIfAborted } from '../../src/contract/cancellation.js'
 import type { ByteRange, CallOptions } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
-import type { Entry } from '../../src/contract/entry.js'
+import { inPages, type Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { segmentsOf, type Path } from '../../src/contract/path.js'
 import type { VirtualOptions } from './index.js'
 
-const pageSize = 1000
 const chunkSize = 256 * 1024
 const cipherBlock = 16
 
@@ -47,9 +46,9 @@ export class VirtualDriver implements Driver {
     throwIfAborted(signal)
     if (this.#existing(path).kind !== 'folder') throw new GatewayError('not_dir')
     const entries = [...this.#members(segmentsOf(path)).values()]
-    for (let at = 0; at < entries.length; at += pageSize) {
+    for (const page of inPages(entries)) {
       throwIfAborted(signal)
-      yield entries.slice(at, at + pageSize)
+      yield page
     }
   }
 

@@ -12,7 +12,7 @@ export function parseEntityTags(header: string | undefined): '*' | readonly stri
 }
 
 /** Parses an HTTP date in any of the three forms of RFC 9110 §5.6.7. Returns undefined for anything else. */
-export function parseHttpDate(text: string | undefined): Date | undefined {
+function parseHttpDate(text: string | undefined): Date | undefined {
   if (text === undefined || !/^[A-Z][a-z]{2,8},? [\dA-Za-z :-]+$/.test(text)) return undefined
   const isAsctime = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$/.test(text)
   if (!isAsctime && !text.endsWith(' GMT')) return undefined

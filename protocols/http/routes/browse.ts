@@ -9,7 +9,7 @@ import type { FolderView, VirtualFs } from '../../../src/tree/virtual-fs.js'
 import type { HttpApi } from '../http-api.js'
 import { endpoint } from '../endpoint.js'
 import { flag, paging, text } from '../fields.js'
-import { treeHeaders } from '../access-options.js'
+import { accessOptions, treeHeaders } from '../access-options.js'
 import { mountDetails } from '../mount-details.js'
 import {
   absoluteUrl,
@@ -24,7 +24,6 @@ import { sliceOf } from '../paging.js'
 import { pathRefusals } from '../refusals.js'
 import { timestamp } from '../schemas.js'
 import { StreamedArray } from '../streamed-array.js'
-import { accessOptions } from '../access-options.js'
 
 const path = text.meta({ example: '/folder' }).describe('Relative to the base path of the user. Default: the root.')
 const password = text.describe('The password of the folder. Default: the header `Password`.')
