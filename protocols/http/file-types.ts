@@ -1,7 +1,7 @@
 /** File types by extension. Clients choose icons and previews by their numbers. */
 import type { ThumbnailKind } from '../../src/contract/capabilities.js'
 import { extensionOf, extensionsOf } from '../../src/contract/file-extensions.js'
-import type { Settings } from '../../src/settings/settings.js'
+import type { ProtocolSettings } from '../../src/gateway/protocol-gateway.js'
 
 export const folderType = 1
 const videoType = 2
@@ -19,11 +19,11 @@ type FileType = 0 | typeof folderType | (typeof kinds)[number]['type']
 
 /** Determines the type of a file from its extension and the current settings. */
 export class FileTypes {
-  readonly #settings: Settings
+  readonly #settings: ProtocolSettings
   #lists: readonly string[] = []
   #byExtension = new Map<string, FileType>()
 
-  constructor(settings: Settings) {
+  constructor(settings: ProtocolSettings) {
     this.#settings = settings
   }
 

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { Entry } from '../../src/contract/entry.js'
 import { childOf, encodePath, under, type Path } from '../../src/contract/path.js'
-import type { ProtocolGateway } from '../../src/gateway/gateway.js'
+import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import type { FolderView, VirtualFs } from '../../src/tree/virtual-fs.js'
 import type { HttpApi } from './http-api.js'
 import { folderType, thumbnailKind } from './file-types.js'

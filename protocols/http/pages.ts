@@ -1,6 +1,6 @@
 /** The built-in HTML pages: errors and the welcome page. */
 import type { ServerResponse } from 'node:http'
-import type { ProtocolGateway } from '../../src/gateway/gateway.js'
+import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import { splitAddress } from '../../src/net/addresses.js'
 import { sitePath, type Client } from '../lib/client.js'
 import { forAttribute, forText } from './escape.js'

@@ -2,19 +2,19 @@
 import type { Log } from '../../src/contract/log.js'
 import { hasDetail } from '../../src/contract/errors.js'
 import { compilePatterns, patternLines, type Pattern } from '../../src/contract/patterns.js'
-import type { Settings } from '../../src/settings/settings.js'
+import type { ProtocolSettings } from '../../src/gateway/protocol-gateway.js'
 
 const key = 'privacy_regs'
 
 /** Applies the setting `privacy_regs`: each match of one of its lines is replaced by as many asterisks. */
 export class PrivacyMasks {
-  readonly #settings: Settings
+  readonly #settings: ProtocolSettings
   readonly #log: Log
   #text = ''
   #patterns: readonly Pick<Pattern, 'masked'>[] = []
 
   /** Also guards the setting: it rejects patterns that are too expensive. */
-  constructor(settings: Settings, log: Log) {
+  constructor(settings: ProtocolSettings, log: Log) {
     this.#settings = settings
     this.#log = log
     settings.guard(key, async (text) => void patternsOf(text))

@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import Router from '@koa/router'
 import Koa from 'koa'
-import type { ProtocolGateway } from '../../src/gateway/gateway.js'
+import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import { sitePath, type ClientOptions } from '../lib/client.js'
 import { handleCors } from '../lib/cors.js'
 import { davClasses } from '../lib/dav-classes.js'

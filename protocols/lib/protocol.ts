@@ -1,7 +1,7 @@
 /** What a protocol tells of itself, and how the daemon starts it. `protocols/index.ts` lists all protocols. */
 import type { ProtocolFacts } from '../../src/accounts/principal.js'
 import type { ListenAddress, Config } from '../../src/gateway/config.js'
-import type { ProtocolGateway } from '../../src/gateway/gateway.js'
+import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import type { Log } from '../../src/contract/log.js'
 import type { RequestHandler } from './handler.js'
 import type { ProtocolServer } from './listen.js'

@@ -4,7 +4,7 @@ import ssh2, { type AuthContext, type Connection, type ParsedKey, type ServerCha
 import type { Principal } from '../../src/accounts/principal.js'
 import { hasDetail, toGatewayError } from '../../src/contract/errors.js'
 import { logInternal, type Log } from '../../src/contract/log.js'
-import type { ProtocolGateway } from '../../src/gateway/gateway.js'
+import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import { algorithms } from './algorithms.js'
 import type { ByteBudget } from './byte-budget.js'
 import { ReadGate } from './read-gate.js'

@@ -2,7 +2,7 @@
 import type { AuthContext, AuthenticationType, KeyboardAuthContext, PublicKeyAuthContext } from 'ssh2'
 import type { Principal } from '../../src/accounts/principal.js'
 import { GatewayError, hasDetail } from '../../src/contract/errors.js'
-import type { ProtocolGateway } from '../../src/gateway/gateway.js'
+import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import { sftp } from './index.js'
 import { algorithmOf, hasValidSignature } from './signature-blob.js'
 

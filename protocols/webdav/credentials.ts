@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Principal } from '../../src/accounts/principal.js'
 import { GatewayError } from '../../src/contract/errors.js'
-import type { ProtocolGateway } from '../../src/gateway/gateway.js'
+import type { ProtocolAccounts } from '../../src/gateway/protocol-gateway.js'
 import type { AccessOptions } from '../../src/tree/operation-options.js'
 import type { User } from './engine.js'
 import { webdav } from './index.js'
@@ -84,7 +84,7 @@ export class KnownCallers {
 
 /** Authenticates a request by its Authorization header. Rejects with `unauthenticated`, `throttled` or `denied`. */
 export async function authenticate(
-  accounts: ProtocolGateway['accounts'],
+  accounts: Pick<ProtocolAccounts, 'byPassword' | 'byToken' | 'guest' | 'users'>,
   header: string | undefined,
   address: string,
 ): Promise<Caller> {

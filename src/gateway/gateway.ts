@@ -1,4 +1,4 @@
-/** Builds and connects all components. Protocols use them only through this class. */
+/** Builds and connects all components. Protocols use them only as `protocol-gateway.ts` lists. */
 import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { Accounts } from '../accounts/accounts.js'
@@ -78,29 +78,6 @@ interface Opened {
   /** Remove the listeners for changes by other processes. */
   unsubscribe?: readonly (() => void)[]
 }
-
-/** The gateway as protocols see it: `as`, `asAdmin` and the tasks are their only access to the tree. */
-export type ProtocolGateway = Pick<
-  Gateway,
-  | 'accounts'
-  | 'as'
-  | 'asAdmin'
-  | 'config'
-  | 'downloads'
-  | 'driverTypes'
-  | 'signedUrls'
-  | 'locks'
-  | 'log'
-  | 'metrics'
-  | 'protocols'
-  | 'rules'
-  | 'search'
-  | 'settings'
-  | 'storages'
-  | 'submitTransfer'
-  | 'submitUpload'
-  | 'tasks'
->
 
 export class Gateway {
   readonly config: Config

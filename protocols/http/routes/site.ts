@@ -1,5 +1,5 @@
 /** Resources that browsers, crawlers and monitors request from any site. */
-import type { Settings } from '../../../src/settings/settings.js'
+import type { ProtocolSettings } from '../../../src/gateway/protocol-gateway.js'
 import { sitePath } from '../../lib/client.js'
 import { endpoint, type Endpoint } from '../endpoint.js'
 import { faviconUrl, firstLogo } from '../site/pictures.js'
@@ -12,7 +12,7 @@ const manifestHeaders = {
 }
 
 /** The Web Application Manifest (W3C), with which browsers install the site as an app. `site` is the path of the site, without a trailing slash. */
-function manifest(settings: Settings, site: string): object {
+function manifest(settings: ProtocolSettings, site: string): object {
   const start = site || '/'
   const logo = firstLogo(settings)
   return {

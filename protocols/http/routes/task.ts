@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
 import { isGatewayError } from '../../../src/contract/errors.js'
 import { hasEnded, taskKinds, type TaskKind } from '../../../src/tasks/task.js'
-import type { Tasks } from '../../../src/tasks/tasks.js'
+import type { ProtocolTasks } from '../../../src/gateway/protocol-gateway.js'
 import { endpoint, type Endpoint, type Refusal } from '../endpoint.js'
 import { messageOf } from '../errors.js'
 import { queryText } from '../fields.js'
@@ -27,7 +27,7 @@ const uploadGone: Refusal = {
   when: 'an upload task has ended',
 }
 
-type TaskAction = (tasks: Tasks, principal: Principal, kind: TaskKind, id: string) => Promise<void>
+type TaskAction = (tasks: ProtocolTasks, principal: Principal, kind: TaskKind, id: string) => Promise<void>
 
 interface TaskVerb {
   readonly verb: string

@@ -5,7 +5,7 @@ import type { OpenFile } from '../../../src/contract/capabilities.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../../src/contract/errors.js'
 import type { Log } from '../../../src/contract/log.js'
 import type { Config } from '../../../src/gateway/config.js'
-import type { Settings } from '../../../src/settings/settings.js'
+import type { ProtocolSettings } from '../../../src/gateway/protocol-gateway.js'
 import { sitePath } from '../../lib/client.js'
 import { evaluateConditions } from '../../lib/conditions.js'
 import { mediaType, sendOpenFile } from '../../lib/send.js'
@@ -136,7 +136,7 @@ export class WebClient {
   }
 
   /** Sends the index page. The client chooses by the URL what to display. */
-  async sendIndexPage(request: IncomingMessage, response: ServerResponse, settings: Settings): Promise<void> {
+  async sendIndexPage(request: IncomingMessage, response: ServerResponse, settings: ProtocolSettings): Promise<void> {
     const template = await this.#index.current()
     // Omits the admin's own HTML from the management page, so that mistakes in it can be corrected.
     const isManagement = /^\/(?:@|%40)manage/.test(request.url ?? '/')
@@ -154,7 +154,7 @@ export class WebClient {
     response.end(request.method === 'HEAD' ? undefined : body)
   }
 
-  #values(settings: Settings, customized: boolean): PageValues {
+  #values(settings: ProtocolSettings, customized: boolean): PageValues {
     return {
       cdn: this.#cdn || this.#site,
       site: this.#site,

@@ -1,0 +1,63 @@
+/**
+ * The gateway as protocols see it. They reach the tree by `as`, `asAdmin`, the signed URLs and the tasks only, each of
+ * which takes a principal or returns one's view. The administration of accounts, storages, settings, rules, locks and the
+ * search index does not read or change files: an endpoint declares who may call it. What a protocol does not use, such as
+ * starting and closing, is not listed.
+ */
+import type { Accounts } from '../accounts/accounts.js'
+import type { OfflineDownloads } from '../downloads/offline-downloads.js'
+import type { Search } from '../search/search.js'
+import type { Settings } from '../settings/settings.js'
+import type { Tasks } from '../tasks/tasks.js'
+import type { Rules } from '../tree/folder-rules.js'
+import type { Locks } from '../tree/locks.js'
+import type { SignedUrls } from '../urls/signed-urls.js'
+import type { Gateway } from './gateway.js'
+import type { Metrics } from './metrics.js'
+import type { StorageAdmin } from './storages.js'
+
+/** Signing in, which yields principals, and the rows of accounts for their administration. */
+export interface ProtocolAccounts extends Pick<
+  Accounts,
+  | 'byKey'
+  | 'byPassword'
+  | 'byToken'
+  | 'enableTwoStep'
+  | 'findKey'
+  | 'guest'
+  | 'isPermanentToken'
+  | 'reload'
+  | 'signIn'
+  | 'signOut'
+> {
+  readonly users: Pick<Accounts['users'], 'byName' | 'byUniqueRole' | 'create' | 'delete' | 'get' | 'list' | 'update'>
+  readonly keys: Pick<Accounts['keys'], 'add' | 'delete' | 'get' | 'list'>
+  readonly appPasswords: Pick<Accounts['appPasswords'], 'add' | 'delete' | 'get' | 'list'>
+}
+
+export type ProtocolSettings = Pick<
+  Settings,
+  'bool' | 'defaults' | 'delete' | 'get' | 'guard' | 'number' | 'public' | 'resetToken' | 'rows' | 'set'
+>
+
+/** Tasks as their owner and admins see them. `submitTransfer` and `submitUpload` of the gateway add tasks. */
+export type ProtocolTasks = Pick<
+  Tasks,
+  'cancel' | 'clear' | 'delete' | 'failures' | 'get' | 'list' | 'retry' | 'retryFailed'
+>
+
+export interface ProtocolGateway extends Pick<
+  Gateway,
+  'as' | 'asAdmin' | 'config' | 'driverTypes' | 'log' | 'protocols' | 'submitTransfer' | 'submitUpload'
+> {
+  readonly accounts: ProtocolAccounts
+  readonly downloads: Pick<OfflineDownloads, 'add' | 'setAria2' | 'setQBittorrent' | 'toolNames'>
+  readonly locks: Pick<Locks, 'break' | 'list'>
+  readonly metrics: Pick<Metrics, 'contentType' | 'text'>
+  readonly rules: Pick<Rules, 'create' | 'delete' | 'list' | 'update'>
+  readonly search: Pick<Search, 'build' | 'clear' | 'isOn' | 'progress' | 'stop' | 'update'>
+  readonly settings: ProtocolSettings
+  readonly signedUrls: Pick<SignedUrls, 'authorize' | 'sign'>
+  readonly storages: StorageAdmin
+  readonly tasks: ProtocolTasks
+}
