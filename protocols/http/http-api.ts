@@ -6,14 +6,12 @@ import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import { clientOf, type Client, type ClientOptions } from '../lib/client.js'
 import { FileTypes } from './file-types.js'
 import { PrivacyMasks } from './privacy-masks.js'
-import { RenderedJsonCache } from './rendered-json-cache.js'
 
 export { signalOf } from '../lib/client.js'
 
 export class HttpApi {
   readonly fileTypes: FileTypes
   readonly masks: PrivacyMasks
-  readonly renderedJsonCache = new RenderedJsonCache()
   readonly #clients: ClientOptions
 
   constructor(

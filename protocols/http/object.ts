@@ -89,18 +89,19 @@ export function fileObjectConverter(
 }
 
 /**
- * A cache key for the objects of a folder: everything that they depend on except the folder and its entries. Undefined
- * if they cannot be cached, because they contain signatures that expire.
+ * Everything that the objects of a folder depend on besides its entries. Undefined if they cannot be cached, because
+ * they contain signatures that expire. `at`: the folder's path in the whole tree, as the client named it.
  */
-export function fileObjectsCacheKey(
+export function fileObjectsForm(
   { gateway, fileTypes }: HttpApi,
   view: FolderView,
   baseUrl: string,
+  at: Path,
 ): string | undefined {
   const { settings } = gateway
   const signed = areUrlsSigned(gateway, view)
   if ((signed || view.thumbnails.length > 0) && settings.number('link_expiration') > 0) return undefined
-  return JSON.stringify([baseUrl, signed, view.thumbnails, settings.get('token'), fileTypes.settingValues])
+  return JSON.stringify([at, baseUrl, signed, view.thumbnails, settings.get('token'), fileTypes.settingValues])
 }
 
 /** Whether links to files in the folder are signed. */

@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream'
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { Envelope } from './envelope.js'
-import type { CachedChunks } from './rendered-json-cache.js'
+import type { SerializedParts } from '../../src/tree/virtual-fs.js'
 
 /** The number of items that are serialized without yielding to the event loop. */
 const chunkLength = 1000
@@ -13,7 +13,7 @@ export class StreamedArray<Item extends object> {
   constructor(
     readonly length: number,
     private readonly createItems: (from: number, to: number) => readonly Item[],
-    private readonly cache?: CachedChunks,
+    private readonly cache?: SerializedParts,
   ) {}
 
   toJSON(): readonly Item[] {
@@ -24,7 +24,7 @@ export class StreamedArray<Item extends object> {
   async *chunks(): AsyncGenerator<Buffer> {
     for (let from = 0; from < this.length; from += chunkLength) {
       const to = Math.min(from + chunkLength, this.length)
-      yield this.cache?.get(from, to) ?? this.#serialize(from, to)
+      yield this.cache?.get(from) ?? this.#serialize(from, to)
       await yieldToEventLoop()
     }
   }
@@ -32,7 +32,7 @@ export class StreamedArray<Item extends object> {
   #serialize(from: number, to: number): Buffer {
     const text = JSON.stringify(this.createItems(from, to)).slice(1, -1)
     const chunk = Buffer.from(from === 0 ? text : `,${text}`)
-    this.cache?.set(from, to, chunk)
+    this.cache?.set(from, chunk)
     return chunk
   }
 }

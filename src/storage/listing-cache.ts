@@ -5,29 +5,40 @@
 import type { Entry } from '../contract/entry.js'
 import { isWithin, type Path } from '../contract/path.js'
 
-export interface CachedListing {
+/** A listing as it was read. */
+export interface ReadListing {
   readonly entries: readonly Entry[]
   /** The same entries in the order of the backend. */
   readonly backendOrder: readonly Entry[]
+  /** Whether a name begins with the prefix that the gateway reserves for itself. Such entries are never shown. */
+  readonly hasReserved: boolean
   /** The folder's revision before the listing was read; undefined if the backend has no folder revisions. */
   readonly revision: string | undefined
   /** Milliseconds since the epoch. */
   readonly readAt: number
 }
 
-interface CacheItem extends CachedListing {
-  readonly bytes: number
-  /** Removes the item from its cache. */
-  readonly drop: () => void
-  /** The index of each name in the backend's order. Created on the first lookup. */
-  indexes: ReadonlyMap<string, number> | undefined
+/**
+ * A cached listing in one serialized form, part by part, for a protocol. The parts are dropped with the listing and
+ * count towards the limit.
+ */
+export interface SerializedParts {
+  /** The part that begins with the entry `from`; undefined if it is not cached. */
+  get(from: number): Buffer | undefined
+  /** Caches a part, unless it exceeds the limit or the listing is no longer cached. */
+  set(from: number, part: Buffer): void
+}
+
+export interface CachedListing extends ReadListing {
+  /** `form`: all that the parts depend on besides the entries. Only the parts of the last form are cached. */
+  serialized(form: string): SerializedParts
 }
 
 /** Estimated memory of a listing, and of an entry including its item in the map of names. */
 const listingBytes = 200
 const entryBytes = 288
 
-function bytesOf({ entries }: CachedListing): number {
+function bytesOf({ entries }: ReadListing): number {
   let bytes = listingBytes
   for (const entry of entries) bytes += entryBytes + 2 * entry.name.length
   return bytes
@@ -57,6 +68,17 @@ export class ListingBudget {
     }
   }
 
+  has(item: CacheItem): boolean {
+    return this.#items.has(item)
+  }
+
+  /** Changes the size of an item, which becomes the most recently used one. */
+  resize(item: CacheItem, bytes: number): void {
+    this.remove(item)
+    item.bytes = bytes
+    this.add(item)
+  }
+
   /** Marks an item as the most recently used one. */
   touch(item: CacheItem): void {
     this.#items.delete(item)
@@ -65,6 +87,57 @@ export class ListingBudget {
 
   remove(item: CacheItem): void {
     if (this.#items.delete(item)) this.#bytes -= item.bytes
+  }
+}
+
+class CacheItem implements CachedListing {
+  readonly entries: readonly Entry[]
+  readonly backendOrder: readonly Entry[]
+  readonly hasReserved: boolean
+  revision: string | undefined
+  readAt: number
+  /** Including the serialized parts. */
+  bytes: number
+  /** The index of each name in the backend's order. Created on the first lookup. */
+  #indexes: ReadonlyMap<string, number> | undefined
+  #form: string | undefined
+  #parts = new Map<number, Buffer>()
+
+  /** `drop` removes the item from its cache. */
+  constructor(
+    listing: ReadListing,
+    private readonly budget: ListingBudget,
+    readonly drop: () => void,
+  ) {
+    this.entries = listing.entries
+    this.backendOrder = listing.backendOrder
+    this.hasReserved = listing.hasReserved
+    this.revision = listing.revision
+    this.readAt = listing.readAt
+    this.bytes = bytesOf(listing)
+  }
+
+  indexOf(name: string): number | undefined {
+    this.#indexes ??= new Map(this.backendOrder.map((entry, index) => [entry.name, index]))
+    return this.#indexes.get(name)
+  }
+
+  serialized(form: string): SerializedParts {
+    if (form !== this.#form) {
+      this.#form = form
+      this.#parts = new Map()
+      if (this.budget.has(this)) this.budget.resize(this, bytesOf(this))
+    }
+    const parts = this.#parts
+    return {
+      get: (from) => parts.get(from),
+      set: (from, part) => {
+        if (parts !== this.#parts || parts.has(from) || !this.budget.has(this)) return
+        if (this.bytes + part.length > this.budget.limit) return
+        parts.set(from, part)
+        this.budget.resize(this, this.bytes + part.length)
+      },
+    }
   }
 }
 
@@ -83,7 +156,7 @@ export class ListingCache {
   /** One entry of a cached listing, found in constant time. */
   entry(folder: Path, name: string): Entry | undefined {
     const item = this.#items.get(folder)
-    return item?.backendOrder[indexOf(item, name) ?? -1]
+    return item?.backendOrder[item.indexOf(name) ?? -1]
   }
 
   /**
@@ -95,7 +168,7 @@ export class ListingCache {
     if (!item) return () => undefined
     let next = 0
     return (name) => {
-      const index = item.backendOrder[next]?.name === name ? next : indexOf(item, name)
+      const index = item.backendOrder[next]?.name === name ? next : item.indexOf(name)
       if (index === undefined) return undefined
       next = index + 1
       return item.backendOrder[index]
@@ -111,14 +184,17 @@ export class ListingCache {
   }
 
   /** Replaces the folder's cached listing. A listing that is larger than the limit is not cached. */
-  set(folder: Path, listing: CachedListing): void {
+  set(folder: Path, listing: ReadListing): void {
     const previous = this.#items.get(folder)
+    if (previous?.entries === listing.entries) {
+      // The listing was read again without a change: everything derived from it is still valid.
+      previous.revision = listing.revision
+      previous.readAt = listing.readAt
+      return
+    }
     this.drop(folder)
-    // The listing was read again without a change: its size and indexes are still valid.
-    const same = previous?.entries === listing.entries ? previous : undefined
-    const bytes = same?.bytes ?? bytesOf(listing)
-    if (bytes > this.budget.limit || this.#closed) return
-    const item: CacheItem = { ...listing, bytes, drop: () => this.drop(folder), indexes: same?.indexes }
+    const item = new CacheItem(listing, this.budget, () => this.drop(folder))
+    if (item.bytes > this.budget.limit || this.#closed) return
     this.#items.set(folder, item)
     this.budget.add(item)
   }
@@ -139,9 +215,4 @@ export class ListingCache {
     this.#closed = true
     for (const folder of [...this.#items.keys()]) this.drop(folder)
   }
-}
-
-function indexOf(item: CacheItem, name: string): number | undefined {
-  item.indexes ??= new Map(item.backendOrder.map((entry, index) => [entry.name, index]))
-  return item.indexes.get(name)
 }

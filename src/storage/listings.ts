@@ -9,16 +9,16 @@ import type { Driver } from '../contract/driver.js'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError, hasDetail } from '../contract/errors.js'
 import type { DriverLog } from '../contract/log.js'
-import { nameOf, parentOf, within, type Path } from '../contract/path.js'
+import { nameOf, parentOf, reservedPrefix, within, type Path } from '../contract/path.js'
 import { compilePatterns, globSource, maxSteps, patternLines, stepsOf, type Pattern } from '../contract/patterns.js'
 import type { StorageRow } from '../store/rows.js'
 import { undefinedIfUnsupported } from './fallbacks.js'
-import { ListingCache, type ListingBudget } from './listing-cache.js'
+import { ListingCache, type CachedListing, type ListingBudget } from './listing-cache.js'
 import { sorted, type Order } from './sorting.js'
 
-/** A folder's entries, sorted. */
-export interface FolderListing {
-  readonly entries: readonly Entry[]
+/** A folder's entries, sorted. `serialized` is absent unless they are cached. */
+export interface FolderListing
+  extends Pick<CachedListing, 'entries' | 'hasReserved'>, Partial<Pick<CachedListing, 'serialized'>> {
   /**
    * false: the names are current, but sizes and times may be outdated. Call `refreshed` for the entries that are
    * returned.
@@ -30,7 +30,7 @@ export interface FolderListing {
 const revisionResolution = 2000
 
 interface Load {
-  readonly promise: Promise<readonly Entry[]>
+  readonly promise: Promise<FolderListing>
   readonly controller: AbortController
   waiters: number
   stale: boolean
@@ -92,13 +92,13 @@ export class Listings {
     const cached = options.refresh === true ? undefined : this.#cache.get(path)
     if (cached) {
       if (cached.revision === undefined) {
-        if (this.#fresh(path)) return { entries: cached.entries, current: true }
+        if (this.#fresh(path)) return currentListing(cached)
       } else if (options.part !== undefined && options.part * 4 < cached.entries.length) {
         const revision = await this.#revision(path, options)
-        if (revision === cached.revision) return { entries: cached.entries, current: false }
+        if (revision === cached.revision) return { ...currentListing(cached), current: false }
       }
     }
-    return { entries: await this.#load(path, options.signal, options.refresh === true), current: true }
+    return this.#load(path, options.signal, options.refresh === true)
   }
 
   async #revision(path: Path, options: CallOptions): Promise<string | undefined> {
@@ -106,7 +106,7 @@ export class Listings {
   }
 
   /** Joins or starts the load of a folder. The load is canceled when its last caller has aborted. */
-  async #load(path: Path, signal: AbortSignal | undefined, forceNew: boolean): Promise<readonly Entry[]> {
+  async #load(path: Path, signal: AbortSignal | undefined, forceNew: boolean): Promise<FolderListing> {
     if (signal?.aborted) throw new GatewayError('aborted')
     let load = this.#loads.get(path)
     if (forceNew && load) {
@@ -141,7 +141,7 @@ export class Listings {
     }
   }
 
-  async #collect(path: Path, signal: AbortSignal, isStale: () => boolean): Promise<readonly Entry[]> {
+  async #collect(path: Path, signal: AbortSignal, isStale: () => boolean): Promise<FolderListing> {
     const revision = await this.#revision(path, { signal })
     const readAt = Date.now()
     const all: Entry[] = []
@@ -150,18 +150,20 @@ export class Listings {
       for (const entry of page) all.push(entry)
     }
     // Sorting is skipped if nothing has changed since the cached listing.
-    const { entries, backendOrder } = this.#cache.unchanged(path, all) ?? {
+    const { entries, backendOrder, hasReserved } = this.#cache.unchanged(path, all) ?? {
       entries: sorted(all, this.#order),
       backendOrder: all,
+      hasReserved: all.some(({ name }) => name.startsWith(reservedPrefix)),
     }
     if (!isStale()) this.#dependencies.read(path, entries)
     if (
       !isStale() &&
       (revision === undefined ? this.#lifetime(path) > 0 : await this.#isCacheable(path, revision, readAt, signal))
     ) {
-      this.#cache.set(path, { entries, backendOrder, revision, readAt })
+      this.#cache.set(path, { entries, backendOrder, hasReserved, revision, readAt })
     }
-    return entries
+    const cached = this.#cache.get(path)
+    return cached?.entries === entries ? currentListing(cached) : { entries, hasReserved, current: true }
   }
 
   get #order(): Order {
@@ -196,6 +198,11 @@ export class Listings {
     this.#cache.close()
     for (const load of this.#loads.values()) load.controller.abort()
   }
+}
+
+function currentListing(cached: CachedListing): FolderListing {
+  const { entries, hasReserved } = cached
+  return { entries, hasReserved, current: true, serialized: (form) => cached.serialized(form) }
 }
 
 /** Cache lifetimes of single folders: lines `glob:minutes`, the first match applies. Malformed lines are ignored. */

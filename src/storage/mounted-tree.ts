@@ -122,19 +122,22 @@ export class MountedTree {
   ): Promise<MountedListing> {
     const mounted = this.mounts.foldersIn(at)
     const location = this.#locateUnlessVirtual(at)
-    if (!location) return { entries: mounted, current: true }
+    const virtual = { entries: mounted, hasReserved: false, current: true }
+    if (!location) return virtual
     try {
       const { signal, refresh = false, limit } = options
       const request = limit === undefined ? { refresh } : { refresh, part: limit }
       const { storage, inner } = location
-      const { entries, current } = await storage.listing(inner, signal ? { ...request, signal } : request)
-      if (mounted.length === 0) return { entries, current, storage }
-      const names = new Set(entries.map((entry) => entry.name))
-      return { entries: [...entries, ...mounted.filter((entry) => !names.has(entry.name))], current, storage }
+      const listing = await storage.listing(inner, signal ? { ...request, signal } : request)
+      if (mounted.length === 0) return { ...listing, storage }
+      const names = new Set(listing.entries.map((entry) => entry.name))
+      const entries = [...listing.entries, ...mounted.filter((entry) => !names.has(entry.name))]
+      const { current, hasReserved } = listing
+      return { entries, hasReserved, current, storage }
     } catch (error) {
       await this.#assertExists(at, error, options)
       this.#assertHasMounts(at, mounted.length, error)
-      return { entries: mounted, current: true }
+      return virtual
     }
   }
 

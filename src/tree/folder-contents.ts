@@ -2,7 +2,7 @@
 import type { Entry } from '../contract/entry.js'
 import { isGatewayError } from '../contract/errors.js'
 import { childOf, type Path } from '../contract/path.js'
-import type { MountedTree } from '../storage/mounted-tree.js'
+import type { MountedListing, MountedTree } from '../storage/mounted-tree.js'
 import type { Access, NamedPath } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
 import type { AccessOptions } from './operation-options.js'
@@ -22,6 +22,8 @@ export interface Listing {
   /** Number of entries in all parts. */
   readonly total: number
   readonly folder: FolderView
+  /** As `CachedListing.serialized`; absent if these entries are not a whole cached listing. */
+  readonly serialized?: MountedListing['serialized']
 }
 
 export class FolderContents {
@@ -33,15 +35,19 @@ export class FolderContents {
 
   async list(folder: NamedPath, options: FolderListOptions): Promise<Listing> {
     const { at } = folder
-    const { entries, current, storage: preferred } = await this.tree.listing(at, options)
-    const shown = await this.#visible(folder, entries, options)
+    const listing = await this.tree.listing(at, options)
+    const shown = await this.#visible(folder, listing.entries, { ...options, hasReserved: listing.hasReserved })
     const { offset = 0, limit } = options
     const part = limit === undefined && offset === 0 ? shown : shown.slice(offset, offset + (limit ?? shown.length))
-    const refreshed = current ? part : await this.tree.refreshed(at, part, { ...options, preferred })
+    const refreshed = listing.current
+      ? part
+      : await this.tree.refreshed(at, part, { ...options, preferred: listing.storage })
+    const entries = await this.#symlinksSeen(at, refreshed, options)
     return {
-      entries: await this.#symlinksSeen(at, refreshed, options),
+      entries,
       total: shown.length,
       folder: folderView(this.dependencies, this.access.principal, at),
+      serialized: entries === listing.entries ? listing.serialized : undefined,
     }
   }
 
@@ -59,7 +65,7 @@ export class FolderContents {
     const { rules } = this.dependencies
     const { principal } = this.access
     const shown = await visibleEntries(rules, principal, at, entries, filter)
-    return named === at ? shown : visibleEntries(rules, principal, named, shown, { signal: filter.signal })
+    return named === at ? shown : visibleEntries(rules, principal, named, shown, { ...filter, hasReserved: false })
   }
 
   /** Shows a symlink as its target only if the principal may read the target. */

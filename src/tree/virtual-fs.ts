@@ -44,6 +44,7 @@ import { VisibleNames } from './visible-names.js'
 export type { Property, PropertyChange, PropertyName } from '../store/rows.js'
 export { maxPropertiesSize } from '../store/properties.js'
 
+export type { SerializedParts } from '../storage/listing-cache.js'
 export type { FolderView, TransferOptions, TreeDependencies, WritableFile }
 
 export class VirtualFs {

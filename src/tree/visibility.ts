@@ -20,6 +20,8 @@ export interface EntryFilter {
   /** Only names with this prefix. */
   readonly startsWith?: string | undefined
   readonly signal?: AbortSignal | undefined
+  /** False: no name of the entries is reserved by the gateway. */
+  readonly hasReserved?: boolean | undefined
 }
 
 /** Properties of a folder or file that clients receive with its entries. */
@@ -49,7 +51,7 @@ export async function visibleEntries(
   filter: EntryFilter = {},
 ): Promise<readonly Entry[]> {
   const view = viewOf(rules, principal, at, filter)
-  if (view.isUnfiltered && withoutReserved.has(entries)) return entries
+  if (view.isUnfiltered && filter.hasReserved === false) return entries
   const visible: Entry[] = []
   let since = performance.now()
   for (const entry of entries) {
@@ -59,9 +61,7 @@ export async function visibleEntries(
     if (filter.signal?.aborted === true) throw new GatewayError('aborted')
     since = performance.now()
   }
-  if (visible.length < entries.length) return visible
-  if (view.isUnfiltered) withoutReserved.add(entries)
-  return entries
+  return visible.length < entries.length ? visible : entries
 }
 
 /** Milliseconds of work between two yields to the event loop. */
@@ -91,12 +91,6 @@ function viewOf(
     },
   }
 }
-
-/**
- * Listings known to have no reserved names. Checking a large folder again for each page would dominate the cost of the
- * page.
- */
-const withoutReserved = new WeakSet<readonly Entry[]>()
 
 export function folderView(
   dependencies: Pick<TreeDependencies, 'rules' | 'mounts'>,

@@ -1,12 +1,12 @@
 import t from 'tap'
 import type { Entry } from '../../src/contract/entry.js'
 import { asPath } from '../../src/contract/path.js'
-import { ListingBudget, ListingCache, type CachedListing } from '../../src/storage/listing-cache.js'
+import { ListingBudget, ListingCache, type ReadListing } from '../../src/storage/listing-cache.js'
 
 const entry = (name: string): Entry => ({ name, kind: 'file', size: 0, modified: new Date(0) })
-const listing = (count: number, prefix = 'file'): CachedListing => {
+const listing = (count: number, prefix = 'file'): ReadListing => {
   const entries = Array.from({ length: count }, (_, index) => entry(`${prefix}${index}`))
-  return { entries, backendOrder: entries.toReversed(), revision: undefined, readAt: 0 }
+  return { entries, backendOrder: entries.toReversed(), hasReserved: false, revision: undefined, readAt: 0 }
 }
 const a = asPath('/a')
 const b = asPath('/b')
@@ -124,4 +124,50 @@ void t.test('lookup() finds cached entries in any order of the names', async (t)
   const known = cache.lookup(a)
   for (const each of asked) t.equal(known(each.name), told.includes(each) ? each : undefined)
   t.equal(cache.lookup(b)('file1'), undefined)
+})
+
+void t.test('serialized parts are kept with their listing, in the form asked for last', async (t) => {
+  const cache = new ListingCache(new ListingBudget())
+  const first = listing(2000)
+  cache.set(a, first)
+  const parts = cache.get(a)?.serialized('one')
+  t.equal(parts?.get(0), undefined)
+  parts?.set(0, Buffer.from('first'))
+  parts?.set(1000, Buffer.from('second'))
+  t.same(
+    [0, 1000].map((from) => String(cache.get(a)?.serialized('one').get(from))),
+    ['first', 'second'],
+  )
+  cache.set(a, { ...first, revision: 'newer', readAt: 1 })
+  t.match(cache.get(a), { revision: 'newer', readAt: 1 }, 'read again without a change')
+  t.equal(String(parts?.get(1000)), 'second')
+  t.equal(cache.get(a)?.serialized('other').get(0), undefined)
+  t.equal(cache.get(a)?.serialized('one').get(0), undefined, 'only one form is kept')
+  parts?.set(0, Buffer.from('late'))
+  t.equal(cache.get(a)?.serialized('one').get(0), undefined, 'a form that is no longer kept accepts nothing')
+  cache.set(a, listing(2000))
+  t.equal(cache.get(a)?.serialized('one').get(0), undefined, 'another listing')
+})
+
+void t.test('serialized parts count towards the limit', async (t) => {
+  const budget = new ListingBudget(100_000)
+  const cache = new ListingCache(budget)
+  cache.set(a, listing(10))
+  cache.set(b, listing(10))
+  const plain = budget.bytes
+  cache.get(a)?.serialized('form').set(0, Buffer.alloc(50_000))
+  t.equal(budget.bytes, plain + 50_000)
+  cache.get(a)?.serialized('form').set(0, Buffer.alloc(50_000))
+  t.equal(budget.bytes, plain + 50_000, 'a part is kept once')
+  cache.get(a)?.serialized('other')
+  t.equal(budget.bytes, plain, 'the parts of another form are dropped')
+  cache.get(b)?.serialized('form').set(0, Buffer.alloc(200_000))
+  t.equal(budget.bytes, plain, 'a part above the limit is not kept')
+  cache.get(b)?.serialized('form').set(0, Buffer.alloc(95_000))
+  t.notOk(cache.get(a), 'the least recently used listing makes room')
+  const dropped = cache.get(b)?.serialized('form')
+  cache.drop(b)
+  t.equal(budget.bytes, 0)
+  dropped?.set(1000, Buffer.alloc(10))
+  t.equal(budget.bytes, 0, 'a listing that is no longer cached accepts nothing')
 })

@@ -13,7 +13,7 @@ import { accessOptions, treeHeaders } from '../access-options.js'
 import { mountDetails } from '../mount-details.js'
 import {
   absoluteUrl,
-  fileObjectsCacheKey,
+  fileObjectsForm,
   fileData,
   areUrlsSigned,
   fileObjectConverter,
@@ -80,7 +80,7 @@ export const browseEndpoints = [
       const fs = api.gateway.as(principal)
       const { baseUrl } = api.clientOf(context.req)
       const folderPath = cleanPath(fields.path)
-      const { entries, total, folder } = await withBrowseErrors(() =>
+      const { entries, total, folder, serialized } = await withBrowseErrors(() =>
         fs.list(folderPath, {
           ...accessOptions(context, fields.password || headers.password),
           refresh: fields.refresh,
@@ -90,11 +90,11 @@ export const browseEndpoints = [
       const plainObjectOf = fileObjectConverter(api, fs, folderPath, folder, baseUrl)
       const objectOf = await withMountDetails(api, fs, folderPath, entries, plainObjectOf)
       // Mount details are not cached, because they change often.
-      const cacheKey = objectOf === plainObjectOf ? fileObjectsCacheKey(api, folder, baseUrl) : undefined
-      const cache =
-        cacheKey === undefined
-          ? undefined
-          : api.renderedJsonCache.chunks(under(principal.base, folderPath), cacheKey, entries)
+      const form =
+        objectOf === plainObjectOf
+          ? fileObjectsForm(api, folder, baseUrl, under(principal.base, folderPath))
+          : undefined
+      const cache = form === undefined ? undefined : serialized?.(form)
       return {
         content: new StreamedArray(entries.length, (from, to) => entries.slice(from, to).map(objectOf), cache),
         total,

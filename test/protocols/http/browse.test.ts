@@ -250,6 +250,32 @@ void t.test('a cached long listing reflects every change', async (t) => {
   t.match((await served.post('/api/fs/list', { path: '/many' })).data, { content: [{ sign: /:\d{10}$/ }] })
 })
 
+void t.test('the signatures of a cached long listing are those of the path by which it was named', async (t) => {
+  const driver = new MemoryDriver(0, false)
+  // Without revisions, so that listings are cached for a time.
+  Object.defineProperty(driver, 'revision', { value: undefined })
+  const served = await serve(t, '', [{ name: 'Caseless', fields: {}, open: async () => driver }])
+  t.match(await served.mount('/disk', 'Caseless', { cache_expiration: 30 }), { code: 200 })
+  await driver.mkdir(asPath('/many'))
+  const empty = { size: 0, rereadable: true, read: async () => Readable.from([]) }
+  for (let index = 0; index < 1100; index += 1) await driver.write(asPath(`/many/${index}.txt`), empty)
+  await served.gateway.settings.set(new Map([['sign_all', 'true']]))
+  const signature = async (path: string) => {
+    const { content } = (await served.post('/api/fs/list', { path })).data as Listed
+    return content.find(({ name }) => name === '7.txt')?.sign
+  }
+  const [first, otherSpelling, again] = [
+    await signature('/disk/many'),
+    await signature('/disk/MANY'),
+    await signature('/disk/many'),
+  ]
+  t.match(first, /:0$/)
+  t.not(otherSpelling, first)
+  t.equal(again, first)
+  const download = await fetch(`${served.url}/d/disk/MANY/7.txt?sign=${String(otherSpelling)}`)
+  t.equal(download.status, 200)
+})
+
 void t.test('a page of a large folder takes less than half of the work of the whole listing', async (t) => {
   const served = await serve(t)
   const ann = await served.as('ann', [])
