@@ -63,7 +63,7 @@ export function openAlias(options: AliasOptions, env: DriverEnv): Driver {
 }
 
 export class AliasDriver implements Driver {
-  /** The storages of the only name; its folder is the root then. Undefined with several names. */
+  /** The storages of the only top-level name, whose folder is then the root. Undefined if there are several names. */
   readonly #only: Merged | undefined
   /**
    * Present only for a single path with `details_pass_through`. Several paths may share a disk, so their usage cannot
@@ -422,8 +422,8 @@ async function parentsOf({ merged, inner }: Resolved, options: CallOptions): Pro
 }
 
 /**
- * Runs `work` for each driver. An `unsupported` after a success becomes `denied`, so that the core does not run its
- * fallback.
+ * Runs `work` for each driver. Rejects with `denied` instead of `unsupported` once one driver has succeeded: after
+ * `unsupported` the core would run its fallback on all of them.
  */
 async function eachOf(drivers: readonly Driver[], work: (driver: Driver) => Promise<void>): Promise<void> {
   let done = 0

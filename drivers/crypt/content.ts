@@ -68,7 +68,7 @@ class Blocks {
 }
 
 /** Encrypts a file. Fails with `invalid` if the content does not have the `announced` size. */
-export class Encryption extends Transform {
+export class ContentEncryption extends Transform {
   readonly #blocks = new Blocks(blockSize)
   readonly #nonce: Buffer
   #block = 0
@@ -125,7 +125,7 @@ interface DecryptionPlan {
 }
 
 /** Decrypts blocks of an encrypted file. */
-export class Decryption extends Transform {
+export class ContentDecryption extends Transform {
   /** Resolves to the nonce once the first block was decrypted, or once the stream has ended without one. */
   readonly started: Promise<Buffer>
   readonly #blocks = new Blocks(sealedBlockSize)

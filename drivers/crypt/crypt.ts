@@ -14,9 +14,9 @@ import { GatewayError, hasDetail, isGatewayError } from '../../src/contract/erro
 import { childOf, cleanPath, nameOf, parentOf, root, segmentsOf, type Path } from '../../src/contract/path.js'
 import {
   blockSize,
-  Decryption,
+  ContentDecryption,
   encryptedSize,
-  Encryption,
+  ContentEncryption,
   headerSize,
   nonceFromHeader,
   notEncrypted,
@@ -195,9 +195,9 @@ export class CryptDriver implements Driver {
     sealed: Readable,
     plan: { readonly nonce?: Buffer; readonly block: number; readonly skip: number; readonly length: number },
     { signal }: CallOptions,
-  ): Promise<Decryption> {
+  ): Promise<ContentDecryption> {
     const { box, key } = this.dependencies
-    const plain = new Decryption({ box, key, ...plan })
+    const plain = new ContentDecryption({ box, key, ...plan })
     if (signal) addAbortSignal(signal, plain)
     // Errors are emitted by the stream.
     pipeline(sealed, plain, () => undefined)
@@ -270,7 +270,7 @@ export class CryptDriver implements Driver {
       modified,
       rereadable: false,
       read: async (_range, options) => {
-        const sealed = new Encryption(box, key, size)
+        const sealed = new ContentEncryption(box, key, size)
         // Errors are emitted by the stream.
         pipeline(await source.read(undefined, options), sealed, () => undefined)
         return sealed

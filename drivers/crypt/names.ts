@@ -2,7 +2,7 @@
 import { GatewayError } from '../../src/contract/errors.js'
 import { isListableName } from '../../src/contract/path.js'
 import { nameEncodings, type NameEncoding } from './name-text.js'
-import type { Keys } from './passwords.js'
+import type { CryptKeys } from './passwords.js'
 import { obfuscateName, deobfuscateName } from './rotation.js'
 import { WideBlockCipher, wideBlockLimit } from './wide-block.js'
 
@@ -32,7 +32,7 @@ export interface Names {
 const foreign: DecryptedName = { unreadable: 'foreign' }
 
 /** Throws `invalid` if the suffix or the encoding is invalid. */
-export function namesOf(options: NameOptions, keys: Keys): Names {
+export function namesOf(options: NameOptions, keys: CryptKeys): Names {
   if (options.filename_encryption === 'off') return suffixed(options.encrypted_suffix)
   const cipher =
     options.filename_encryption === 'standard' ? standard(options.filename_encoding, keys) : obfuscated(keys)
@@ -72,7 +72,7 @@ function suffixed(suffix: string): Names {
   }
 }
 
-function standard(encoding: string, keys: Keys): SegmentCipher {
+function standard(encoding: string, keys: CryptKeys): SegmentCipher {
   const text: NameEncoding | undefined = nameEncodings[encoding]
   if (!text) throw new GatewayError('invalid', { reason: 'unknown encoding of names' })
   const cipher = new WideBlockCipher(keys.name, keys.tweak)
@@ -106,7 +106,7 @@ function standard(encoding: string, keys: Keys): SegmentCipher {
   }
 }
 
-function obfuscated(keys: Keys): SegmentCipher {
+function obfuscated(keys: CryptKeys): SegmentCipher {
   const shift = keys.name.reduce((sum, byte) => sum + byte, 0)
   return {
     encrypt: (name) => obfuscateName(name, shift),

@@ -14,7 +14,7 @@ const ivSize = 16
 /** The salt that rclone uses by default. */
 const defaultSalt = Buffer.from('a80df43a8fbd0308a7cab83e581f86b1', 'hex')
 
-export interface Keys {
+export interface CryptKeys {
   /** Key for contents, 32 bytes. */
   readonly data: Buffer
   /** Key for names, 32 bytes. */
@@ -50,7 +50,7 @@ export function obscuredForm(option: string): string | undefined {
 }
 
 /** Derives the keys with scrypt, as rclone does. For an empty password, all bytes are zero. */
-export async function keysOf(password: string, salt: string): Promise<Keys> {
+export async function keysOf(password: string, salt: string): Promise<CryptKeys> {
   const bytes = password === '' ? Buffer.alloc(80) : await derive(password, salt === '' ? defaultSalt : salt)
   return { data: bytes.subarray(0, 32), name: bytes.subarray(32, 64), tweak: bytes.subarray(64, 80) }
 }

@@ -3,22 +3,22 @@ import { isIP } from 'node:net'
 import { rootCertificates, type ConnectionOptions } from 'node:tls'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { FtpOptions } from './index.js'
-import { nameEncoding, type NameEncoding } from './name-encoding.js'
+import { nameCharset, type NameCharset } from './name-charset.js'
 
-export interface Account {
+export interface FtpAccount {
   readonly host: string
   readonly port: number
   readonly username: string
   readonly password: string
   readonly security: 'plain' | 'explicit' | 'implicit'
   readonly tls: ConnectionOptions
-  readonly names: NameEncoding
+  readonly names: NameCharset
 }
 
 const securityByScheme = { 'ftp://': 'plain', 'ftpes://': 'explicit', 'ftps://': 'implicit' } as const
 
 /** Throws `invalid`, with a reason for the administrator. */
-export function accountOf(options: FtpOptions): Account {
+export function accountOf(options: FtpOptions): FtpAccount {
   const match = /^(ftp:\/\/|ftpes:\/\/|ftps:\/\/)?(?:\[([^\]]+)\]|([^:/[\]]+))(?::(\d{1,5}))?\/?$/.exec(
     options.address.trim(),
   )
@@ -43,7 +43,7 @@ export function accountOf(options: FtpOptions): Account {
     password: options.password,
     security,
     tls: tlsOptions(host, options),
-    names: nameEncoding(options.encoding),
+    names: nameCharset(options.encoding),
   }
 }
 

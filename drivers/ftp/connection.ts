@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net'
 import { Client, FTPError, type FTPResponse } from 'basic-ftp'
 import { GatewayError } from '../../src/contract/errors.js'
-import type { Account } from './account.js'
+import type { FtpAccount } from './account.js'
 import { openDataConnection, type PassiveMode } from './data-connection.js'
 import { replyCode, translated } from './errors.js'
 
@@ -32,7 +32,7 @@ interface Features {
 }
 
 /** A transfer in progress. */
-export interface Transfer {
+export interface FtpTransfer {
   readonly socket: Socket
   /** Settles with the server's final reply to the transfer. */
   readonly completed: Promise<undefined>
@@ -43,7 +43,7 @@ export interface Transfer {
   readonly release: () => void
 }
 
-export class Connection {
+export class FtpConnection {
   /** Why the connection was lost or closed; undefined while it is open. */
   #cause: GatewayError | undefined
   #data: Socket | undefined
@@ -57,7 +57,7 @@ export class Connection {
   ) {}
 
   /** Connects and authenticates. Rejects with `denied`, `unavailable`, `timeout` or `aborted`. */
-  static async open(account: Account, passive: PassiveMode, signal: AbortSignal): Promise<Connection> {
+  static async open(account: FtpAccount, passive: PassiveMode, signal: AbortSignal): Promise<FtpConnection> {
     const client = new Client(replyTimeout)
     client.ftp.encoding = 'latin1' // raw bytes, which NameEncoding decodes
     const state = { isTimedOut: false }
@@ -71,7 +71,7 @@ export class Connection {
       if (signal.aborted) throw new GatewayError('aborted')
       await greet(client, account)
       const features = await signIn(client, account)
-      return new Connection(client, passive, features)
+      return new FtpConnection(client, passive, features)
     } catch (error) {
       client.close()
       if (signal.aborted) throw new GatewayError('aborted', { cause: error })
@@ -109,7 +109,7 @@ export class Connection {
    * Starts a transfer. Resolves once the server has accepted it: after that only the network can fail, or a full disk.
    * `sends`: the transfer is an upload, so the data connection must also be secured.
    */
-  async transfer(command: string, { offset = 0, sends = false } = {}): Promise<Transfer> {
+  async transfer(command: string, { offset = 0, sends = false } = {}): Promise<FtpTransfer> {
     return this.#guard(async () => {
       const { ftp } = this.client
       const { socket, secured } = await openDataConnection(ftp, this.passive, (created) => this.#track(created))
@@ -178,7 +178,7 @@ export class Connection {
   }
 
   /** Waits for the final reply, after all bytes were transferred. */
-  async completeTransfer({ completed }: Transfer): Promise<void> {
+  async completeTransfer({ completed }: FtpTransfer): Promise<void> {
     this.client.ftp.socket.setTimeout(replyTimeout)
     await completed
   }
@@ -187,7 +187,7 @@ export class Connection {
    * Aborts a transfer, and waits until the server accepts commands again. Resolves to the error that the server
    * reported for the transfer, if any. If the server does not reply in time, closes the connection.
    */
-  async abortTransfer({ socket, completed, release }: Transfer): Promise<GatewayError | undefined> {
+  async abortTransfer({ socket, completed, release }: FtpTransfer): Promise<GatewayError | undefined> {
     socket.destroy()
     release()
     const timer = setTimeout(() => this.close(new GatewayError('timeout')), abortTimeout)
@@ -222,7 +222,7 @@ export class Connection {
   }
 }
 
-async function greet(client: Client, { host, port, security, tls }: Account): Promise<void> {
+async function greet(client: Client, { host, port, security, tls }: FtpAccount): Promise<void> {
   if (security === 'implicit') {
     await client.connectImplicitTLS(host, port, tls)
     return
@@ -231,7 +231,7 @@ async function greet(client: Client, { host, port, security, tls }: Account): Pr
   if (security === 'explicit') await client.useTLS(tls)
 }
 
-async function signIn(client: Client, { username, password, names, security }: Account): Promise<Features> {
+async function signIn(client: Client, { username, password, names, security }: FtpAccount): Promise<Features> {
   const wire = (text: string) => Buffer.from(text).toString('latin1')
   await client.login(wire(username), wire(password))
   const announced = new Set(

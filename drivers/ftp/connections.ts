@@ -5,7 +5,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { GatewayError } from '../../src/contract/errors.js'
-import { abortTimeout, type Connection } from './connection.js'
+import { abortTimeout, type FtpConnection } from './connection.js'
 import { replyCode } from './errors.js'
 
 export type Use = 'ask' | 'read' | 'write'
@@ -32,11 +32,11 @@ interface Waiter {
   readonly cancel: (error: GatewayError) => void
 }
 
-export class Connections {
-  readonly #all = new Set<Connection>()
-  readonly #idle: Connection[] = []
+export class FtpConnections {
+  readonly #all = new Set<FtpConnection>()
+  readonly #idle: FtpConnection[] = []
   /** Connections that are about to be released. */
-  readonly #releasing = new Set<Connection>()
+  readonly #releasing = new Set<FtpConnection>()
   /** Each aborts a connection that is being opened. */
   readonly #opening = new Set<AbortController>()
   /** Slots in use. A slot permits its holder to use one connection. */
@@ -49,13 +49,13 @@ export class Connections {
   #limit = maxConnections
   #idleTimer: NodeJS.Timeout | undefined
 
-  constructor(private readonly connect: (signal: AbortSignal) => Promise<Connection>) {}
+  constructor(private readonly connect: (signal: AbortSignal) => Promise<FtpConnection>) {}
 
   /**
    * Runs `work` with exclusive use of a connection. When the signal is aborted, the connection is closed, which ends
    * the work. For a write it is closed a few seconds later, so that the work can undo its changes.
    */
-  async use<T>(use: Use, signal: AbortSignal | undefined, work: (connection: Connection) => Promise<T>): Promise<T> {
+  async use<T>(use: Use, signal: AbortSignal | undefined, work: (connection: FtpConnection) => Promise<T>): Promise<T> {
     const connection = await this.acquire(use, signal)
     let timer: NodeJS.Timeout | undefined
     const end = () => connection.close(new GatewayError('aborted'))
@@ -77,7 +77,7 @@ export class Connections {
   async useWithRetry<T>(
     use: Use,
     signal: AbortSignal | undefined,
-    work: (connection: Connection) => Promise<T>,
+    work: (connection: FtpConnection) => Promise<T>,
   ): Promise<T> {
     const state = { isLost: false }
     try {
@@ -99,7 +99,7 @@ export class Connections {
    * slot, so the cleanup cannot deadlock with calls that wait for one. It is not aborted by the caller's signal, but
    * limited by a timeout.
    */
-  async repair<T>(on: Connection, work: (open: Connection) => Promise<T>): Promise<T> {
+  async repair<T>(on: FtpConnection, work: (open: FtpConnection) => Promise<T>): Promise<T> {
     try {
       return await work(on)
     } catch (error) {
@@ -120,12 +120,12 @@ export class Connections {
 
   /**
    * Acquires a connection. The caller must release it. Rejects with `busy` if none becomes available in time, and
-   * as `Connection.open` does.
+   * as `FtpConnection.open` does.
    */
-  async acquire(use: Use, signal: AbortSignal | undefined): Promise<Connection> {
+  async acquire(use: Use, signal: AbortSignal | undefined): Promise<FtpConnection> {
     for (;;) {
       await this.#acquireSlot(use, signal)
-      let connection: Connection | undefined
+      let connection: FtpConnection | undefined
       try {
         connection = await this.#idleOrNew(use, signal)
         if (connection) return connection
@@ -136,11 +136,11 @@ export class Connections {
   }
 
   /** Announces that this connection is about to be released: the next call waits for it instead of opening another. */
-  announceRelease(connection: Connection): void {
+  announceRelease(connection: FtpConnection): void {
     this.#releasing.add(connection)
   }
 
-  release(use: Use, connection: Connection): void {
+  release(use: Use, connection: FtpConnection): void {
     this.#giveBack(connection)
     this.#releaseSlot(use)
   }
@@ -213,12 +213,12 @@ export class Connections {
   // Connections
 
   /** An idle connection or a new one, for the holder of a slot. undefined: the server accepts no more connections. */
-  async #idleOrNew(use: Use, signal: AbortSignal | undefined): Promise<Connection | undefined> {
+  async #idleOrNew(use: Use, signal: AbortSignal | undefined): Promise<FtpConnection | undefined> {
     return (await this.#takeIdle(use, signal)) ?? (await this.#openNew(signal))
   }
 
   /** A replacement of a lost connection. Retries until the timeout, because the server may still count the lost one. */
-  async #replacement(timeout: AbortSignal): Promise<Connection> {
+  async #replacement(timeout: AbortSignal): Promise<FtpConnection> {
     const [delay] = capacityDelays
     for (;;) {
       const connection = await this.#idleOrNew('ask', timeout)
@@ -229,7 +229,7 @@ export class Connections {
     }
   }
 
-  #giveBack(connection: Connection): void {
+  #giveBack(connection: FtpConnection): void {
     this.#releasing.delete(connection)
     if (connection.broken) {
       this.#drop(connection)
@@ -242,7 +242,7 @@ export class Connections {
     next?.start()
   }
 
-  #drop(connection: Connection): void {
+  #drop(connection: FtpConnection): void {
     this.#all.delete(connection)
     connection.close()
   }
@@ -251,7 +251,7 @@ export class Connections {
    * An idle connection that was verified to be open: work that cannot be retried must not get one that was lost while
    * idle.
    */
-  async #takeIdle(use: Use, signal: AbortSignal | undefined): Promise<Connection | undefined> {
+  async #takeIdle(use: Use, signal: AbortSignal | undefined): Promise<FtpConnection | undefined> {
     while (this.#idle.length === 0 && this.#releasing.size > this.#releaseQueue.size) {
       await this.#wait(this.#releaseQueue, use, signal)
     }
@@ -266,7 +266,7 @@ export class Connections {
     return undefined
   }
 
-  async #probe(connection: Connection, signal: AbortSignal | undefined): Promise<boolean> {
+  async #probe(connection: FtpConnection, signal: AbortSignal | undefined): Promise<boolean> {
     const end = () => connection.close()
     const timer = setTimeout(end, probeTimeout)
     signal?.addEventListener('abort', end, { once: true })
@@ -282,7 +282,7 @@ export class Connections {
   }
 
   /** Opens a connection, until the signal is aborted. undefined: the server accepts no more connections. */
-  async #openNew(signal: AbortSignal | undefined): Promise<Connection | undefined> {
+  async #openNew(signal: AbortSignal | undefined): Promise<FtpConnection | undefined> {
     if (this.#isStopped) throw stopped()
     if (signal?.aborted) throw new GatewayError('aborted')
     // One controller for the signal and for `close()`, so that a shared signal gets only one listener per call.
@@ -299,7 +299,7 @@ export class Connections {
   }
 
   /** Connects, and adjusts the limit of the pool. Retries only while the pool has no other connection. */
-  async #connect(signal: AbortSignal): Promise<Connection | undefined> {
+  async #connect(signal: AbortSignal): Promise<FtpConnection | undefined> {
     for (let attempt = 0; ; attempt++) {
       try {
         const connection = await this.connect(signal)

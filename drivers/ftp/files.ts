@@ -5,10 +5,10 @@ import type { Readable } from 'node:stream'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { isListableName, nameOf, parentOf, type Path } from '../../src/contract/path.js'
-import type { Connection } from './connection.js'
+import type { FtpConnection } from './connection.js'
 import { isUnspecificRefusal } from './errors.js'
 import { dateOf, parseListLine, ListClock, parseMlstReply, parseMlsdLine, type ListedEntry } from './listed.js'
-import type { NameEncoding } from './name-encoding.js'
+import type { NameCharset } from './name-charset.js'
 import { Download, type DownloadOptions } from './transfers.js'
 
 /** Entries of a page. */
@@ -29,7 +29,7 @@ export class Files {
    */
   constructor(
     private readonly root: string,
-    readonly names: NameEncoding,
+    readonly names: NameCharset,
     private readonly options: { readonly changesFolder: boolean },
   ) {}
 
@@ -42,7 +42,7 @@ export class Files {
    * The entry at the path. Rejects with `not_found`, or `unavailable` for the root. `ofSymlink`: does not resolve a
    * symlink.
    */
-  async entry(on: Connection, path: Path, ofSymlink = false): Promise<Entry> {
+  async entry(on: FtpConnection, path: Path, ofSymlink = false): Promise<Entry> {
     const entry = await this.#lookUp(on, path, ofSymlink)
     if (entry) return entry
     throw path === '/' ? rootMissing() : new GatewayError('not_found')
@@ -52,7 +52,7 @@ export class Files {
    * The entry at the path, with a symlink resolved; undefined if there is none. Rejects with `unavailable` if the root
    * is missing.
    */
-  async find(on: Connection, path: Path): Promise<Entry | undefined> {
+  async find(on: FtpConnection, path: Path): Promise<Entry | undefined> {
     return path === '/' ? this.entry(on, path) : this.#lookUp(on, path, false)
   }
 
@@ -60,7 +60,7 @@ export class Files {
    * The kind of the entry at the path, with a symlink resolved. Rejects with `denied` if it exists but is inaccessible,
    * and with `unavailable` if the root is missing.
    */
-  async kindAt(on: Connection, path: Path): Promise<Kind> {
+  async kindAt(on: FtpConnection, path: Path): Promise<Kind> {
     const kind = await this.#kindAt(on, path)
     if (kind === 'nothing' && path === '/') throw rootMissing()
     return kind
@@ -70,11 +70,11 @@ export class Files {
    * The kind of the storage's root; 'nothing' if it is missing. Rejects with `unavailable` if the server's own root is
    * missing.
    */
-  async rootKind(on: Connection): Promise<Kind> {
+  async rootKind(on: FtpConnection): Promise<Kind> {
     return this.root === '' ? this.kindAt(on, '/' as Path) : this.#kindAt(on, '/' as Path)
   }
 
-  async #lookUp(on: Connection, path: Path, ofSymlink: boolean): Promise<Entry | undefined> {
+  async #lookUp(on: FtpConnection, path: Path, ofSymlink: boolean): Promise<Entry | undefined> {
     const entry = on.features.machineListings
       ? this.#fromMlst(on, path, ofSymlink)
       : this.#fromCommands(on, path, ofSymlink)
@@ -84,7 +84,7 @@ export class Files {
     })
   }
 
-  async #kindAt(on: Connection, path: Path): Promise<Kind> {
+  async #kindAt(on: FtpConnection, path: Path): Promise<Kind> {
     const { machineListings, tellsSizes } = on.features
     if (!machineListings && tellsSizes) {
       const wire = this.wire(path)
@@ -95,14 +95,14 @@ export class Files {
     return entry?.kind === 'symlink' ? 'file' : (entry?.kind ?? 'nothing')
   }
 
-  async #fromMlst(on: Connection, path: Path, ofSymlink: boolean): Promise<Entry> {
+  async #fromMlst(on: FtpConnection, path: Path, ofSymlink: boolean): Promise<Entry> {
     const { message } = await this.#refusalAsNotFound(on.send(`MLST ${this.wire(path)}`))
     const listed = parseMlstReply(nameOf(path), message)
     if (!listed) throw new GatewayError('not_found')
     return listed.kind === 'symlink' && !ofSymlink ? this.resolveSymlink(on, path, listed) : this.toEntry(listed)
   }
 
-  async #fromCommands(on: Connection, path: Path, ofSymlink: boolean): Promise<Entry> {
+  async #fromCommands(on: FtpConnection, path: Path, ofSymlink: boolean): Promise<Entry> {
     const wire = this.wire(path)
     const name = nameOf(path)
     if (path === '/') {
@@ -130,7 +130,7 @@ export class Files {
   }
 
   /** Finds the path in the listing of its folder. */
-  async #findInListing(on: Connection, path: Path): Promise<ListedEntry | undefined> {
+  async #findInListing(on: FtpConnection, path: Path): Promise<ListedEntry | undefined> {
     const name = nameOf(path)
     let found: ListedEntry | undefined
     for await (const page of this.listing(on, parentOf(path))) found ??= page.find((each) => each.name === name)
@@ -144,7 +144,7 @@ export class Files {
    * error.
    */
   async openListing(
-    on: Connection,
+    on: FtpConnection,
     folder: Path,
     callbacks: Pick<DownloadOptions, 'ending' | 'done'> = { done: () => undefined },
   ): Promise<Download> {
@@ -162,27 +162,27 @@ export class Files {
   /**
    * Whether the folder must be entered to list it, also because servers interpret characters of its path as a pattern.
    */
-  #mustEnter(on: Connection, wire: string): boolean {
+  #mustEnter(on: FtpConnection, wire: string): boolean {
     return !on.features.machineListings || this.options.changesFolder || /[*?[\]{}~\\]/.test(wire)
   }
 
   /** After `openListing`: leaves the folder, so that it can be renamed or removed. */
-  async closeListing(on: Connection, folder: Path): Promise<void> {
+  async closeListing(on: FtpConnection, folder: Path): Promise<void> {
     if (!on.broken && this.#mustEnter(on, this.wire(folder))) await this.#leaveFolder(on)
   }
 
   /** Lists a folder, page by page. The connection is available again after the last page. */
-  async *listing(on: Connection, folder: Path): AsyncGenerator<readonly ListedEntry[]> {
+  async *listing(on: FtpConnection, folder: Path): AsyncGenerator<readonly ListedEntry[]> {
     yield* this.pages(await this.openListing(on, folder), on)
     await this.closeListing(on, folder)
   }
 
   /** Parses the lines of a listing, page by page. */
-  async *pages(lines: Readable, { features }: Pick<Connection, 'features'>): AsyncGenerator<readonly ListedEntry[]> {
+  async *pages(lines: Readable, { features }: Pick<FtpConnection, 'features'>): AsyncGenerator<readonly ListedEntry[]> {
     const now = new Date()
     const parse = features.machineListings
       ? parseMlsdLine
-      : (line: string, names: NameEncoding) => parseListLine(line, names, now)
+      : (line: string, names: NameCharset) => parseListLine(line, names, now)
     let page: ListedEntry[] = []
     for await (const text of wireLines(lines)) {
       const line = parse(text, this.names)
@@ -198,7 +198,7 @@ export class Files {
    * The entry of a symlink's target, under the symlink's name; the symlink's own entry if it is dangling or
    * inaccessible.
    */
-  async resolveSymlink(on: Connection, path: Path, symlink: ListedEntry): Promise<Entry> {
+  async resolveSymlink(on: FtpConnection, path: Path, symlink: ListedEntry): Promise<Entry> {
     const wire = this.wire(path)
     const size = await this.#sizeOf(on, wire)
     if (size !== undefined) {
@@ -238,14 +238,14 @@ export class Files {
   }
 
   /** The exact time of a file (MDTM); undefined if the server does not report it. */
-  async #timeOf(on: Connection, wire: string): Promise<Date | undefined> {
+  async #timeOf(on: FtpConnection, wire: string): Promise<Date | undefined> {
     if (!on.features.tellsTimes) return undefined
     const reply = await this.#refusalAsNotFound(on.send(`MDTM ${wire}`)).catch(ifMissing)
     return dateOf(reply?.message.slice('213 '.length))
   }
 
   /** Derives the server's time zone, if unknown, from the first file in `listed` whose time of day is known. */
-  async learnZone(on: Connection, folder: Path, listed: readonly ListedEntry[]): Promise<void> {
+  async learnZone(on: FtpConnection, folder: Path, listed: readonly ListedEntry[]): Promise<void> {
     if (this.clock.zone !== undefined) return
     for (const { name, kind, time } of listed) {
       if (kind !== 'file' || time === undefined || time instanceof Date || time.isDay) continue
@@ -257,7 +257,7 @@ export class Files {
   }
 
   /** The size of a file (SIZE); undefined if it is not a file, or the server does not report it. */
-  async #sizeOf(on: Connection, wire: string): Promise<number | undefined> {
+  async #sizeOf(on: FtpConnection, wire: string): Promise<number | undefined> {
     if (!on.features.tellsSizes) return undefined
     const reply = await this.#refusalAsNotFound(on.send(`SIZE ${wire}`)).catch(ifMissing)
     const size = Number(reply?.message.slice('213 '.length).trim() || NaN)
@@ -265,7 +265,7 @@ export class Files {
   }
 
   /** Whether the path is a folder that can be entered (CWD). Rejects with `denied` if the server says so. */
-  async #isFolder(on: Connection, wire: string): Promise<boolean> {
+  async #isFolder(on: FtpConnection, wire: string): Promise<boolean> {
     const entered = await this.#refusalAsNotFound(on.send(`CWD ${wire}`)).catch((error: unknown) => {
       if (isGatewayError(error, 'not_found')) return undefined
       throw error
@@ -276,7 +276,7 @@ export class Files {
   }
 
   /** Returns to the root: some servers refuse to rename or remove a folder while a connection is in it. */
-  async #leaveFolder(on: Connection): Promise<void> {
+  async #leaveFolder(on: FtpConnection): Promise<void> {
     await this.#refusalAsNotFound(on.send(`CWD ${this.wire('/' as Path)}`)).catch(ifMissing)
   }
 

@@ -13,8 +13,8 @@ import { BackgroundDeleter } from '../lib/background-deleter.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
 import { stagingRun, stagedName } from '../lib/staged-names.js'
 import { accountOf } from './account.js'
-import { abortTimeout, Connection } from './connection.js'
-import { Connections, type Use } from './connections.js'
+import { abortTimeout, FtpConnection } from './connection.js'
+import { FtpConnections, type Use } from './connections.js'
 import { ignoreRefusal, isRefusal, translated } from './errors.js'
 import { Files } from './files.js'
 import type { FtpOptions } from './index.js'
@@ -38,7 +38,7 @@ const maxSymlinks = 1000
 export async function openFtp(options: FtpOptions, env: DriverEnv): Promise<Driver> {
   const account = accountOf(options)
   const passive = { extended: undefined }
-  const connections = new Connections((signal) => Connection.open(account, passive, signal))
+  const connections = new FtpConnections((signal) => FtpConnection.open(account, passive, signal))
   const files = new Files(trimTrailing(options.root_folder_path, '/'), account.names, {
     changesFolder: options.cwd_list,
   })
@@ -68,7 +68,7 @@ class FtpDriver implements Driver {
   readonly #deleter: BackgroundDeleter
 
   constructor(
-    private readonly connections: Connections,
+    private readonly connections: FtpConnections,
     protected readonly files: Files,
     private readonly env: DriverEnv,
     readonly traits: Partial<Traits>,
@@ -121,7 +121,7 @@ class FtpDriver implements Driver {
     }
   }
 
-  async #resolve(on: Connection, folder: Path, symlinks: readonly ListedEntry[]): Promise<Entry[]> {
+  async #resolve(on: FtpConnection, folder: Path, symlinks: readonly ListedEntry[]): Promise<Entry[]> {
     const entries: Entry[] = []
     for (const symlink of symlinks)
       entries.push(await this.files.resolveSymlink(on, childOf(folder, symlink.name), symlink))
@@ -168,8 +168,8 @@ class FtpDriver implements Driver {
   async #stream(
     use: Use,
     signal: AbortSignal | undefined,
-    start: (on: Connection, callbacks: Pick<DownloadOptions, 'ending' | 'done'>) => Promise<Download>,
-  ): Promise<{ readonly stream: Download; readonly connection: Connection }> {
+    start: (on: FtpConnection, callbacks: Pick<DownloadOptions, 'ending' | 'done'>) => Promise<Download>,
+  ): Promise<{ readonly stream: Download; readonly connection: FtpConnection }> {
     for (let isRetry = false; ; isRetry = true) {
       const connection = await this.connections.acquire(use, signal)
       const abort = () => connection.close(new GatewayError('aborted'))
@@ -223,7 +223,12 @@ class FtpDriver implements Driver {
    * Sets the time and mode of the staged file, as far as the server does: the core stores the rest. Resolves to the
    * resulting entry. Rejects with `unavailable` if the server has stored fewer or more bytes than were sent.
    */
-  async #applyAttributes(on: Connection, staged: Path, size: number, { modified, mode }: Attributes): Promise<Entry> {
+  async #applyAttributes(
+    on: FtpConnection,
+    staged: Path,
+    size: number,
+    { modified, mode }: Attributes,
+  ): Promise<Entry> {
     const wire = this.files.wire(staged)
     const command = on.features.setsTimes ? 'MFMT' : 'MDTM'
     if (modified) await on.send(`${command} ${timestampOf(modified)} ${wire}`).catch(ignoreRefusal)
@@ -239,7 +244,7 @@ class FtpDriver implements Driver {
   }
 
   /** Renames the staged file to `path`, serialized with other changes of this name by this gateway. */
-  async #publish(on: Connection, staged: Path, path: Path, { createOnly, signal }: WriteOptions): Promise<void> {
+  async #publish(on: FtpConnection, staged: Path, path: Path, { createOnly, signal }: WriteOptions): Promise<void> {
     const isNew = createOnly === true
     const rename = async () => {
       if (isNew && (await this.files.kindAt(on, path)) !== 'nothing') throw new GatewayError('exists')
@@ -248,7 +253,7 @@ class FtpDriver implements Driver {
     await this.#publishing.run(path, rename, signal)
   }
 
-  async #rename(on: Connection, from: Path, to: Path, replaces = true): Promise<void> {
+  async #rename(on: FtpConnection, from: Path, to: Path, replaces = true): Promise<void> {
     try {
       await on.rename(this.files.wire(from), this.files.wire(to))
     } catch (error) {
@@ -267,7 +272,7 @@ class FtpDriver implements Driver {
    * could make it the name of another file: some servers replace a trailing space by `_`, others remove it, or a dot.
    * Tested by creating a folder, once for each of the two characters.
    */
-  async #assertEndingSupported(on: Connection, path: Path): Promise<void> {
+  async #assertEndingSupported(on: FtpConnection, path: Path): Promise<void> {
     const ending = path.at(-1) ?? ''
     if (ending !== ' ' && ending !== '.') return
     const isSupported = this.#supportedEndings.get(ending) ?? (await this.#testEnding(on, path, ending))
@@ -278,7 +283,7 @@ class FtpDriver implements Driver {
   }
 
   /** Whether the server preserves a name with this ending; undefined if no folder can be created next to `path`. */
-  async #testEnding(on: Connection, path: Path, ending: string): Promise<boolean | undefined> {
+  async #testEnding(on: FtpConnection, path: Path, ending: string): Promise<boolean | undefined> {
     const folder = this.#stagedPath(path)
     const wire = this.files.wire(folder)
     const isCreated = await on.send(`MKD ${wire}`).then(() => true, ignoreRefusal)
@@ -292,7 +297,7 @@ class FtpDriver implements Driver {
     return created.includes(name)
   }
 
-  async #discard(on: Connection, staged: Path): Promise<void> {
+  async #discard(on: FtpConnection, staged: Path): Promise<void> {
     const command = `DELE ${this.files.wire(staged)}`
     await this.connections.repair(on, (open) => open.send(command)).catch(() => undefined)
   }
@@ -350,7 +355,7 @@ class FtpDriver implements Driver {
    * Removes orphans from a folder that is about to be removed. Resolves to false, without removing any, if it has other
    * members.
    */
-  async #removeOrphans(on: Connection, folder: Path): Promise<boolean> {
+  async #removeOrphans(on: FtpConnection, folder: Path): Promise<boolean> {
     let others = 0
     const orphans: string[] = []
     for await (const page of this.files.listing(on, folder)) {
@@ -372,7 +377,7 @@ class FtpDriver implements Driver {
   // Errors: servers use one reply code for most of them, so the cause is found by looking at the path
 
   /** Rejects with the refined error of a command on an existing entry: `not_found`, `not_dir` or `denied`. */
-  protected async refineError(on: Connection, error: unknown, path: Path): Promise<never> {
+  protected async refineError(on: FtpConnection, error: unknown, path: Path): Promise<never> {
     const known = translated(error)
     if (on.broken || !isRefusal(error) || isGatewayError(known, 'denied', 'no_space')) throw known
     const kind = await this.files.kindAt(on, path)
@@ -381,7 +386,7 @@ class FtpDriver implements Driver {
   }
 
   /** Rejects with the refined error of reading a file: `is_dir` or `not_found`. */
-  async #refineReadError(on: Connection, error: unknown, path: Path): Promise<never> {
+  async #refineReadError(on: FtpConnection, error: unknown, path: Path): Promise<never> {
     const known = translated(error)
     if (on.broken || !isRefusal(error) || known.code === 'no_space') throw known
     const kind = await this.files.kindAt(on, path)
@@ -390,7 +395,7 @@ class FtpDriver implements Driver {
   }
 
   /** Rejects with the refined error of creating an entry: `parent_missing`, `not_dir`, `exists` or `denied`. */
-  async #refineCreateError(on: Connection, error: unknown, path: Path): Promise<never> {
+  async #refineCreateError(on: FtpConnection, error: unknown, path: Path): Promise<never> {
     const known = translated(error)
     if (on.broken || !isRefusal(error) || known.code === 'no_space') throw known
     const parent = await this.files.kindAt(on, parentOf(path))
@@ -401,7 +406,7 @@ class FtpDriver implements Driver {
   }
 
   /** Rejects with the refined error of a rename to `path`: `is_dir`, or as for creating an entry. */
-  async #refineRenameError(on: Connection, error: unknown, path: Path): Promise<never> {
+  async #refineRenameError(on: FtpConnection, error: unknown, path: Path): Promise<never> {
     const known = translated(error)
     if (on.broken || !isRefusal(error) || known.code === 'no_space') throw known
     if ((await this.files.kindAt(on, path)) === 'folder') throw new GatewayError('is_dir', { cause: error })
@@ -411,12 +416,12 @@ class FtpDriver implements Driver {
   // Calls
 
   /** Runs idempotent work: retried once if the connection was lost. */
-  protected withRetry<T>(signal: AbortSignal | undefined, work: (on: Connection) => Promise<T>): Promise<T> {
+  protected withRetry<T>(signal: AbortSignal | undefined, work: (on: FtpConnection) => Promise<T>): Promise<T> {
     return this.#within(signal, () => this.connections.useWithRetry('ask', signal, work))
   }
 
   /** Runs work that must not be repeated. */
-  #withoutRetry<T>(use: Use, signal: AbortSignal | undefined, work: (on: Connection) => Promise<T>): Promise<T> {
+  #withoutRetry<T>(use: Use, signal: AbortSignal | undefined, work: (on: FtpConnection) => Promise<T>): Promise<T> {
     return this.#within(signal, () => this.connections.use(use, signal, work))
   }
 

@@ -1,7 +1,7 @@
 /** Parses the lines of listings: MLSD facts (RFC 3659 §7), and the unstandardized lines of LIST. */
 import { parseList, type FileInfo } from 'basic-ftp'
 import { refusedName } from '../../src/contract/path.js'
-import type { NameEncoding } from './name-encoding.js'
+import type { NameCharset } from './name-charset.js'
 
 /** One entry of a listing. */
 export interface ListedEntry {
@@ -32,7 +32,7 @@ const kinds: Readonly<Record<string, ListedEntry['kind']>> = {
 }
 
 /** Parses a line of MLSD in wire text: `fact=value;fact=value; name`. */
-export function parseMlsdLine(line: string, names: NameEncoding): Line {
+export function parseMlsdLine(line: string, names: NameCharset): Line {
   const space = line.indexOf(' ')
   if (space < 0) return 'nothing'
   const facts = factsOf(line.slice(0, space))
@@ -100,7 +100,7 @@ export function timestampOf(date: Date): string {
  * Parses a line of LIST in wire text, in the format of Unix or Windows servers. `now` determines the year where it is
  * omitted.
  */
-export function parseListLine(line: string, names: NameEncoding, now: Date): Line {
+export function parseListLine(line: string, names: NameCharset, now: Date): Line {
   let info: FileInfo | undefined
   try {
     ;[info] = parseList(line)
@@ -119,7 +119,7 @@ export function parseListLine(line: string, names: NameEncoding, now: Date): Lin
   }))
 }
 
-function withName(wire: string, names: NameEncoding, make: (name: string) => ListedEntry | undefined): Line {
+function withName(wire: string, names: NameCharset, make: (name: string) => ListedEntry | undefined): Line {
   if (wire === '' || wire === '.' || wire === '..') return 'nothing'
   return make(names.decode(wire) ?? refusedName(wire)) ?? 'nothing'
 }

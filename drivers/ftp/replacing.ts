@@ -3,8 +3,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { DriverLog } from '../../src/contract/log.js'
 import { siblingPathOf, nameOf, type Path } from '../../src/contract/path.js'
-import type { Connection } from './connection.js'
-import type { Connections } from './connections.js'
+import type { FtpConnection } from './connection.js'
+import type { FtpConnections } from './connections.js'
 import { isUnspecificRefusal, translated } from './errors.js'
 import type { Files } from './files.js'
 
@@ -23,7 +23,7 @@ export class FileReplacer {
 
   constructor(
     private readonly files: Files,
-    private readonly connections: Connections,
+    private readonly connections: FtpConnections,
     private readonly log: DriverLog,
   ) {}
 
@@ -32,7 +32,7 @@ export class FileReplacer {
    * backup, over another connection if this one was lost. The name of the backup is visible and is never swept, so that
    * users can find it after a failure. If the backup could not be restored, the error contains its name.
    */
-  async replace(on: Connection, from: Path, to: Path): Promise<void> {
+  async replace(on: FtpConnection, from: Path, to: Path): Promise<void> {
     const work = this.#run(on, from, to)
     this.#pending.add(work)
     try {
@@ -48,7 +48,7 @@ export class FileReplacer {
     if (this.#pending.size > 0) await Promise.race([Promise.allSettled(this.#pending), expired])
   }
 
-  async #run(on: Connection, from: Path, to: Path): Promise<void> {
+  async #run(on: FtpConnection, from: Path, to: Path): Promise<void> {
     const paths = { from, to, backup: siblingPathOf(to, 'replaced') }
     await on.send(`RNFR ${this.files.wire(to)}`).catch(rethrowRefusal)
     try {
@@ -70,7 +70,7 @@ export class FileReplacer {
    * After an error: resolves to true if the file was replaced nevertheless, and to false if the old file has its name,
    * restored if necessary. Rejects if the state is unclear.
    */
-  async #restoreOrConfirm(on: Connection, { from, to, backup }: ReplacementPaths): Promise<boolean> {
+  async #restoreOrConfirm(on: FtpConnection, { from, to, backup }: ReplacementPaths): Promise<boolean> {
     if ((await this.files.kindAt(on, to)) === 'nothing') {
       await on.rename(this.files.wire(backup), this.files.wire(to))
       return false
@@ -89,7 +89,7 @@ export class FileReplacer {
     })
   }
 
-  async #deleteBackup(on: Connection, backup: Path): Promise<void> {
+  async #deleteBackup(on: FtpConnection, backup: Path): Promise<void> {
     await on.send(`DELE ${this.files.wire(backup)}`).catch(async (error: unknown) => {
       if (on.broken || (await this.files.kindAt(on, backup)) !== 'nothing') throw error
     })

@@ -4,13 +4,13 @@ import type { Source } from '../../src/contract/call-options.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { pump } from '../lib/pump.js'
 import { WritableSink } from '../lib/writable-sink.js'
-import type { Connection, Transfer } from './connection.js'
+import type { FtpConnection, FtpTransfer } from './connection.js'
 import { destroyWhenStalled } from './data-connection.js'
 import { translated } from './errors.js'
 
 export interface DownloadOptions {
-  readonly connection: Connection
-  readonly transfer: Transfer
+  readonly connection: FtpConnection
+  readonly transfer: FtpTransfer
   /** Maximum bytes to read; all by default. */
   readonly length?: number | undefined
   /** Bytes to buffer for a reader that is slower than the server. */
@@ -98,7 +98,7 @@ export class Download extends Readable {
  */
 export async function sendSource(
   source: Source,
-  { connection, transfer }: { readonly connection: Connection; readonly transfer: Transfer },
+  { connection, transfer }: { readonly connection: FtpConnection; readonly transfer: FtpTransfer },
   signal: AbortSignal | undefined,
 ): Promise<number> {
   const { socket } = transfer

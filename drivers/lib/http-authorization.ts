@@ -4,7 +4,7 @@
  */
 import { createHash, randomBytes } from 'node:crypto'
 
-export interface Credentials {
+export interface HttpCredentials {
   readonly username: string
   readonly password: string
 }
@@ -24,7 +24,7 @@ export class HttpAuthorization {
   #challenge: Challenge | undefined
   #uses = 0
 
-  constructor(private readonly credentials: Credentials) {}
+  constructor(private readonly credentials: HttpCredentials) {}
 
   /**
    * The `Authorization` header of a request; undefined until a challenge was received, so that the password is sent
@@ -88,7 +88,7 @@ function algorithmOf(parameters: ReadonlyMap<string, string>): { hash: string; i
 
 function digestHeader(
   parameters: ReadonlyMap<string, string>,
-  { username, password }: Credentials,
+  { username, password }: HttpCredentials,
   { method, target, count }: { readonly method: string; readonly target: string; readonly count: number },
 ): string {
   const { hash = 'md5', isSession = false } = algorithmOf(parameters) ?? {}

@@ -15,7 +15,7 @@ import type { Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Egress } from '../../src/contract/driver-env.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
-import { HttpAuthorization, type Credentials } from './http-authorization.js'
+import { HttpAuthorization, type HttpCredentials } from './http-authorization.js'
 import { networkError } from './network-errors.js'
 
 /** A request body that can be sent once. */
@@ -62,7 +62,7 @@ export interface HttpClientOptions {
   /** Name of the server in error reasons, such as "WebDAV server". */
   readonly server: string
   readonly address: URL
-  readonly credentials?: Credentials | undefined
+  readonly credentials?: HttpCredentials | undefined
   readonly verifiesCertificate: boolean
   readonly egress: Egress
   /** Milliseconds without data on a connection before it times out; default: 60,000. */

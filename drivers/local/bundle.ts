@@ -11,7 +11,7 @@ import type { Path } from '../../src/contract/path.js'
 import { entryFrom, systemTime } from './entry.js'
 import type { Folder } from './folder.js'
 import { isReserved, type RootFolder } from './root-folder.js'
-import type { StagingArea, Staging } from './staging.js'
+import type { StagingArea, LocalStaging } from './staging.js'
 import { jobs } from './worker-jobs.js'
 import { workerThread, startedWorker, type WorkerThread } from './worker-thread.js'
 
@@ -22,7 +22,7 @@ interface BundleRoots {
   readonly source: RootFolder
   readonly target: RootFolder
   /** The staging folder of the target. */
-  readonly staging: Staging
+  readonly staging: LocalStaging
 }
 
 /** A file of the bundle with the name of its staged copy. */

@@ -3,7 +3,7 @@ import { constants, type BigIntStats } from 'node:fs'
 import type { Entry } from '../../src/contract/entry.js'
 
 /** The status of a name, without following a symlink. Times in nanoseconds. */
-export interface Status {
+export interface FileStatus {
   readonly revision: string
   readonly mode: number
   readonly size: number
@@ -11,7 +11,7 @@ export interface Status {
   readonly created: number
 }
 
-export function statusOf(stats: BigIntStats): Status {
+export function statusOf(stats: BigIntStats): FileStatus {
   return {
     revision: revisionOf(stats),
     mode: Number(stats.mode),
@@ -27,7 +27,7 @@ export function kindOf(mode: number): Entry['kind'] {
 }
 
 /** Returns `known` if nothing has changed since, otherwise a new entry. Not for the target of a symlink. */
-export function reuseOrCreateEntry(name: string, status: Status, known: Entry | undefined): Entry {
+export function reuseOrCreateEntry(name: string, status: FileStatus, known: Entry | undefined): Entry {
   // The revision contains the change time of the inode, which covers every field of an entry.
   return known?.isSymlink !== true && known?.revision === status.revision ? known : entryFrom(name, status)
 }
@@ -38,7 +38,7 @@ export function entryOf(name: string, stats: BigIntStats, isSymlink = false): En
   return isSymlink ? { ...entry, isSymlink: true } : entry
 }
 
-export function entryFrom(name: string, { revision, mode, size, modified, created }: Status): Entry {
+export function entryFrom(name: string, { revision, mode, size, modified, created }: FileStatus): Entry {
   const kind = kindOf(mode)
   return {
     name,

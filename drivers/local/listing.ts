@@ -6,7 +6,7 @@ import type { ListOptions } from '../../src/contract/call-options.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { childOf, isListableName, type Path } from '../../src/contract/path.js'
-import { kindOf, reuseOrCreateEntry, statusOf, type Status } from './entry.js'
+import { kindOf, reuseOrCreateEntry, statusOf, type FileStatus } from './entry.js'
 import type { Folder } from './folder.js'
 import { isReserved, type RootFolder } from './root-folder.js'
 import { syncSyscalls, asyncSyscalls } from './syscalls.js'
@@ -25,13 +25,13 @@ interface ListingOptions {
   readonly showHidden: boolean
   readonly signal: AbortSignal | undefined
   /** Resolves the entry of a symlink or a folder whose status is not sufficient. */
-  readonly resolveEntry: (path: Path, name: string, status: Status) => Promise<Entry>
+  readonly resolveEntry: (path: Path, name: string, status: FileStatus) => Promise<Entry>
   readonly known: ListOptions['known']
   /** Whether a folder's status is not sufficient for its entry. */
   readonly resolvesFolders: boolean
 }
 
-type NamedStatus = readonly [name: string, status: Status]
+type NamedStatus = readonly [name: string, status: FileStatus]
 
 export async function* listFolder(
   root: RootFolder,
@@ -76,7 +76,7 @@ async function entryIfExists(
   options: ListingOptions,
   path: Path,
   name: string,
-  status: Status,
+  status: FileStatus,
 ): Promise<Entry | undefined> {
   try {
     return await options.resolveEntry(childOf(path, name), name, status)
@@ -148,7 +148,7 @@ function takeNames(names: Iterator<string, undefined>, count: number): readonly 
 }
 
 /** The status of a file whose name is not valid UTF-8: no system call finds it by its replacement text. */
-const unreadableStatus: Status = { revision: '', mode: constants.S_IFREG, size: 0, modified: 0, created: 0 }
+const unreadableStatus: FileStatus = { revision: '', mode: constants.S_IFREG, size: 0, modified: 0, created: 0 }
 
 function namedStatus(name: string, stats: BigIntStats | undefined): readonly NamedStatus[] {
   if (stats) return [[name, statusOf(stats)]]
@@ -172,7 +172,7 @@ async function lookUpInWorker(
   })
 }
 
-function statuses({ revisions, numbers }: LookResult): readonly (Status | undefined)[] {
+function statuses({ revisions, numbers }: LookResult): readonly (FileStatus | undefined)[] {
   return revisions.split('\0').map((revision, index) => {
     if (revision === '') return undefined
     const at = index * numbersPerName

@@ -32,8 +32,8 @@ import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { foldCase, nameOf, type Path } from '../../src/contract/path.js'
 import { copyBundle } from './bundle.js'
-import { sizeOfTree } from './directory-size.js'
-import { entryFrom, entryOf, revisionOf, systemTime, statusOf, type Status } from './entry.js'
+import { sizeOfTree } from './folder-size.js'
+import { entryFrom, entryOf, revisionOf, systemTime, statusOf, type FileStatus } from './entry.js'
 import { translateError } from './errors.js'
 import { FileStream, bufferStream } from './file-stream.js'
 import { ReadHandle, UpdateHandle } from './handles.js'
@@ -43,7 +43,7 @@ import { assertFile, requireExisting, Locator, syncFile } from './locate.js'
 import { maxSyncBytes } from './receive-body.js'
 import { RecycleBin, removeTree } from './removal.js'
 import { isReserved, O_PATH, RootFolder, symlinkOutside, type Location } from './root-folder.js'
-import { Staging } from './staging.js'
+import { LocalStaging } from './staging.js'
 import { asyncSyscalls } from './syscalls.js'
 import type { OpenedFile } from './thumbnails/images.js'
 import { openThumbnails, type Thumbnails } from './thumbnails/thumbnails.js'
@@ -69,7 +69,7 @@ export async function openLocal(options: LocalOptions, env: DriverEnv): Promise<
   const folderMode = parseInt(options.mkdir_perm, 8)
   const root = new RootFolder(real)
   const thumbnails = await openThumbnails(options, real, env)
-  const staging = new Staging(root, env.instance, env.log)
+  const staging = new LocalStaging(root, env.instance, env.log)
   await staging.sweep(await env.resumableUploads())
   let bin: RecycleBin | undefined
   if (!['', 'delete permanently'].includes(options.recycle_bin_path)) {
@@ -92,7 +92,7 @@ function assertOutsideGatewayFolders(real: string, { protectedPaths }: GatewayFo
 
 interface LocalDependencies {
   readonly root: RootFolder
-  readonly staging: Staging
+  readonly staging: LocalStaging
   readonly bin: RecycleBin | undefined
   readonly thumbnails: Thumbnails | undefined
   readonly folderMode: number
@@ -130,7 +130,7 @@ class Local implements Driver {
   }
 
   /** The entry of a listing: a symlink is shown as its target, or as a symlink if it cannot be followed. */
-  async #entry(path: Path, name: string, status: Status, signal?: AbortSignal): Promise<Entry> {
+  async #entry(path: Path, name: string, status: FileStatus, signal?: AbortSignal): Promise<Entry> {
     const { root, options, env } = this.dependencies
     let entry = entryFrom(name, status)
     if (entry.kind === 'symlink') {

@@ -53,7 +53,7 @@ export interface StagedFileOptions {
   closeFolder(isRetained: boolean): void | Promise<void>
 }
 
-export class StagedFile implements Staged {
+export class LocalStagedFile implements Staged {
   readonly token: string
   readonly fd: number
   readonly calls: Syscalls

@@ -16,7 +16,7 @@ import type { Folder } from './folder.js'
 import { RunningCalls, type RunningCall } from './running-calls.js'
 import { sweepOrphans } from './orphan-sweep.js'
 import { reservedName, type Location, type RootFolder } from './root-folder.js'
-import { copyBytes, StagedFile, unlinkIfExists, type Staged } from './staged-file.js'
+import { copyBytes, LocalStagedFile, unlinkIfExists, type Staged } from './staged-file.js'
 import { resumableNames, recordSuffix, StagingRegistry } from './staging-registry.js'
 import { writeAll } from './syscalls.js'
 
@@ -43,7 +43,7 @@ interface SharedStagingFolder extends OpenStagingFolder {
   readonly opening: Promise<OpenStagingFolder>
 }
 
-export class Staging {
+export class LocalStaging {
   readonly #folderHost: string
   readonly #prefix = randomBytes(4).toString('hex')
   #count = 0
@@ -119,7 +119,7 @@ export class Staging {
     this.#usedEarlierRun = true
     return this.#tracked(signal, async (call) => {
       const reopened = await this.#registry.reopen(token, size)
-      return reopened && new StagedFile(this, reopened, call)
+      return reopened && new LocalStagedFile(this, reopened, call)
     })
   }
 
@@ -154,7 +154,7 @@ export class Staging {
       const calls = this.root.syscallsFor(this.#folderHost)
       const fd = await calls.open(at, createFlags, 0o666)
       const closeFolder = () => folder.close()
-      return new StagedFile(this, { fd, calls, at, token: this.#registry.tokenOf(name), closeFolder }, call)
+      return new LocalStagedFile(this, { fd, calls, at, token: this.#registry.tokenOf(name), closeFolder }, call)
     } catch (error) {
       folder.close()
       throw error
@@ -187,7 +187,11 @@ export class Staging {
       await staging.calls.close(fd)
       const at = targetFolder.pathOf(name)
       const token = this.#registry.tokenOf(recordName)
-      return new StagedFile(this, { fd: await calls.open(at, createFlags, 0o666), calls, at, token, closeFolder }, call)
+      return new LocalStagedFile(
+        this,
+        { fd: await calls.open(at, createFlags, 0o666), calls, at, token, closeFolder },
+        call,
+      )
     } catch (error) {
       await closeFolder(false)
       throw error

@@ -3,7 +3,7 @@
  * caller repeats what failed and finds the same error.
  */
 import fs, { constants } from 'node:fs'
-import { statusOf, type Status } from './entry.js'
+import { statusOf, type FileStatus } from './entry.js'
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY, S_IFMT, S_IFREG } = constants
 const exactOrUndefined = { bigint: true, throwIfNoEntry: false } as const
@@ -38,7 +38,7 @@ function look({ prefix, names }: LookJob): LookResult {
   return { revisions: revisions.join('\0'), numbers }
 }
 
-function statusAt(path: string): Status | undefined {
+function statusAt(path: string): FileStatus | undefined {
   try {
     const stats = fs.lstatSync(path, exactOrUndefined)
     return stats && statusOf(stats)
@@ -123,7 +123,7 @@ interface PublishJob {
 }
 
 /** The status of each published file; undefined if its name was taken. Removes all staged files. */
-function take({ staging, to, files, isRetry: isRepeated }: PublishJob): readonly (Status | undefined)[] {
+function take({ staging, to, files, isRetry: isRepeated }: PublishJob): readonly (FileStatus | undefined)[] {
   return files.map(({ name, staged }) => {
     const [at, target] = [staging + staged, to + name]
     const isPublished = tryHardLink(at, target) || (isRepeated && isPublishedFile(at, target))

@@ -12,7 +12,7 @@ import { StagedHandle } from './handles.js'
 import { assertReplaceable, type Locator } from './locate.js'
 import { receive } from './receive-body.js'
 import { copyBytes, type Staged } from './staged-file.js'
-import type { Staging } from './staging.js'
+import type { LocalStaging } from './staging.js'
 import { asyncSyscalls } from './syscalls.js'
 
 const { O_RDONLY, COPYFILE_FICLONE_FORCE } = constants
@@ -24,7 +24,7 @@ export class Writing {
 
   constructor(
     private readonly locator: Locator,
-    private readonly staging: Staging,
+    private readonly staging: LocalStaging,
   ) {}
 
   /** Writes a file. Resolves when it has its final name; with `sync`, when it is also on the medium. */

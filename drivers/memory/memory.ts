@@ -309,7 +309,7 @@ export class MemoryDriver implements Driver {
   #put(path: Path, node: MemoryNode): void {
     const parent = this.#parent(path)
     const key = this.#key(nameOf(path))
-    // A replaced entry preserves the spelling of its name.
+    // A write that replaces an entry does not change the spelling of its name.
     node.name = parent.children.get(key)?.name ?? nameOf(path)
     parent.children.set(key, node)
     this.#touch(parent)

@@ -5,8 +5,8 @@ import { AbortMultipartUploadCommand, HeadObjectCommand, ListPartsCommand, type 
 import type { UploadPlan } from '../../src/contract/capabilities.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import type { BucketClient } from './client.js'
-import { revisionOf } from './keys.js'
-import { Multipart, partSize, BodyReader, type Target } from './upload.js'
+import { revisionOf } from './object-keys.js'
+import { Multipart, partSize, BodyReader, type UploadTarget } from './upload.js'
 
 /** The resume token: identifies the multipart upload. */
 interface Token {
@@ -17,7 +17,7 @@ interface Token {
 }
 
 /** A multipart upload of one object, some parts of which may already be stored. */
-export class ResumableUpload {
+export class ResumableMultipartUpload {
   private constructor(
     readonly multipart: Multipart,
     private readonly size: number,
@@ -29,20 +29,20 @@ export class ResumableUpload {
   /** Resumes the upload of the plan's token, or starts a new one. Rejects with `unsupported` for an empty file. */
   static async open(
     client: BucketClient,
-    target: Target,
+    target: UploadTarget,
     { size, resumeToken: resume }: UploadPlan,
     signal: AbortSignal | undefined,
-  ): Promise<ResumableUpload> {
+  ): Promise<ResumableMultipartUpload> {
     if (size === 0) throw new GatewayError('unsupported', { reason: 'an empty file has no parts' })
     const token = resume === undefined ? undefined : parseToken(resume)
     const stored = token && (await storedParts(client, token, size, signal))
     if (token && stored && token.key === target.key) {
       const multipart = new Multipart(client, token.key, token.upload, stored.parts)
-      return new ResumableUpload(multipart, size, token.part, stored.bytes)
+      return new ResumableMultipartUpload(multipart, size, token.part, stored.bytes)
     }
     // The earlier upload cannot be resumed.
     if (token) await new Multipart(client, token.key, token.upload).abort()
-    return new ResumableUpload(await Multipart.begin(client, target, signal), size, partSize(1, size), 0)
+    return new ResumableMultipartUpload(await Multipart.begin(client, target, signal), size, partSize(1, size), 0)
   }
 
   get token(): string {

@@ -27,11 +27,11 @@ import { BucketClient, parseServerUrl } from './client.js'
 import { copyLimits, copyObject, type CopyLimits } from './copying.js'
 import { translated } from './errors.js'
 import type { S3Options } from './index.js'
-import { entryName, fileEntry, folderEntry, metadataTime, Keys, timeMetadata } from './keys.js'
+import { entryName, fileEntry, folderEntry, metadataTime, ObjectKeys, timeMetadata } from './object-keys.js'
 import { createDirectUrl } from './direct-urls.js'
 import { pages, type ListedObject } from './listing.js'
-import { abortUpload, ResumableUpload } from './resumable-upload.js'
-import { withBody, upload, type Target } from './upload.js'
+import { abortUpload, ResumableMultipartUpload } from './resumable-upload.js'
+import { withBody, upload, type UploadTarget } from './upload.js'
 
 /** Concurrent HeadObject requests for the times of listed files. */
 const parallelTimes = 32
@@ -57,7 +57,7 @@ export async function openS3(options: S3Options, env: DriverEnv, limits: CopyLim
 class S3Driver implements Driver {
   readonly traits: Partial<Traits>
   readonly #client: BucketClient
-  readonly #keys: Keys
+  readonly #keys: ObjectKeys
   readonly #bodies = new ResponseBodies('S3 server', translated)
   readonly #publishing = new KeyedMutex()
   readonly #since = new Date()
@@ -73,7 +73,10 @@ class S3Driver implements Driver {
   ) {
     this.traits = { timeStep: options.keep_times ? 1 : Number.POSITIVE_INFINITY }
     this.#client = new BucketClient(options)
-    this.#keys = new Keys(options.root_folder_path, options.placeholder === '' ? '.openlist' : options.placeholder)
+    this.#keys = new ObjectKeys(
+      options.root_folder_path,
+      options.placeholder === '' ? '.openlist' : options.placeholder,
+    )
     env.signal.addEventListener('abort', this.#close, { once: true })
   }
 
@@ -170,7 +173,7 @@ class S3Driver implements Driver {
     throwIfAborted(signal)
     await this.#assertReplaceable(path, options)
     const target = this.#target(path, options)
-    const resumable = await ResumableUpload.open(this.#client, target, plan, signal)
+    const resumable = await ResumableMultipartUpload.open(this.#client, target, plan, signal)
     const { token, committedOffset: confirmed, multipart } = resumable
     return {
       token,
@@ -191,7 +194,7 @@ class S3Driver implements Driver {
     await abortUpload(this.#client, token)
   }
 
-  #target(path: Path, { modified = new Date(), createOnly = false }: WriteOptions): Target {
+  #target(path: Path, { modified = new Date(), createOnly = false }: WriteOptions): UploadTarget {
     return { key: this.#keys.file(path), contentType: typeOf(path), metadata: timeMetadata(modified), createOnly }
   }
 

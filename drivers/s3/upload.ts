@@ -22,7 +22,7 @@ const memoryLimit = 64 * mebibyte
 /** Milliseconds for aborting an upload that failed. */
 const cleanupTimeout = 15_000
 
-export interface Target {
+export interface UploadTarget {
   readonly key: string
   readonly contentType: string
   readonly metadata: Record<string, string>
@@ -46,7 +46,7 @@ export function partSize(part: number, size: number | undefined): number {
  */
 export async function upload(
   client: BucketClient,
-  target: Target,
+  target: UploadTarget,
   body: Readable,
   size: number | undefined,
   ready: Promise<void>,
@@ -108,7 +108,7 @@ export class Multipart {
     for (const { PartNumber = 0, ETag } of stored) this.#parts.set(PartNumber, ETag)
   }
 
-  static async begin(client: BucketClient, target: Target, signal: AbortSignal | undefined): Promise<Multipart> {
+  static async begin(client: BucketClient, target: UploadTarget, signal: AbortSignal | undefined): Promise<Multipart> {
     const command = new CreateMultipartUploadCommand(objectAttributes(client, target))
     const { UploadId } = await client.call((s3, options) => s3.send(command, options), signal)
     if (UploadId === undefined)
@@ -184,7 +184,7 @@ export class Multipart {
   }
 }
 
-function objectAttributes({ bucket }: BucketClient, { key, contentType, metadata }: Target) {
+function objectAttributes({ bucket }: BucketClient, { key, contentType, metadata }: UploadTarget) {
   return { Bucket: bucket, Key: key, ContentType: contentType, Metadata: metadata }
 }
 

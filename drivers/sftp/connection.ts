@@ -30,7 +30,7 @@ const ciphers: CipherAlgorithm[] = [
   'aes256-ctr',
 ]
 
-export interface Account {
+export interface SftpAccount {
   readonly host: string
   readonly port: number
   readonly username: string
@@ -56,7 +56,7 @@ const openFlags = { read: 0x01, update: 0x01 | 0x02, new: 0x01 | 0x02 | 0x08 | 0
 
 type Callback<T> = (error: Error | null | undefined, value: T) => void
 
-export class Connection {
+export class SftpConnection {
   /** Why the connection was lost or closed; undefined while it is open. */
   #cause: GatewayError | undefined
   readonly #pending = new Set<(error: GatewayError) => void>()
@@ -79,7 +79,7 @@ export class Connection {
    * Connects and authenticates. Rejects with `denied`, `unavailable` or `timeout`, with `invalid` for an unreadable
    * key, and with `aborted` as soon as the signal is aborted.
    */
-  static open(account: Account, isTrusted: HostCheck, signal: AbortSignal): Promise<Connection> {
+  static open(account: SftpAccount, isTrusted: HostCheck, signal: AbortSignal): Promise<SftpConnection> {
     return new Promise((resolve, reject) => {
       const client = new Client()
       let failure: GatewayError | undefined
@@ -111,7 +111,7 @@ export class Connection {
           signal.removeEventListener('abort', stop)
           client.removeListener('error', fail)
           client.removeAllListeners('close')
-          resolve(new Connection(client, sftp))
+          resolve(new SftpConnection(client, sftp))
         })
       })
       const config: ConnectConfig = {

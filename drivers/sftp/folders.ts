@@ -5,11 +5,11 @@ import type { Entry } from '../../src/contract/entry.js'
 import { isListableName, type Path } from '../../src/contract/path.js'
 import { BackgroundDeleter } from '../lib/background-deleter.js'
 import { isOrphan, resumablePaths, stagingRun } from '../lib/staged-names.js'
-import type { Connection } from './connection.js'
-import type { Connections } from './connections.js'
+import type { SftpConnection } from './connection.js'
+import type { SftpConnections } from './connections.js'
 import { entryOf } from './entry.js'
-import type { Locations } from './locations.js'
-import type { Staging } from './staging.js'
+import type { SftpLocations } from './locations.js'
+import type { SftpStaging } from './staging.js'
 
 /** Concurrent lookups of symlink targets in a folder. */
 const parallelLookups = 16
@@ -18,9 +18,9 @@ const maxOrphans = 1000
 
 interface FoldersOptions {
   readonly env: DriverEnv
-  readonly locations: Locations
-  readonly connections: Connections
-  readonly staging: Staging
+  readonly locations: SftpLocations
+  readonly connections: SftpConnections
+  readonly staging: SftpStaging
   /** Whether dangling symlinks are listed. */
   readonly showsDanglingSymlinks: boolean
 }
@@ -43,7 +43,7 @@ export class Folders {
   }
 
   /** The entries for these names, with symlinks resolved. Removes abandoned staged files in the background. */
-  async entries(on: Connection, folder: Path, names: readonly FileEntryWithStats[]): Promise<Entry[]> {
+  async entries(on: SftpConnection, folder: Path, names: readonly FileEntryWithStats[]): Promise<Entry[]> {
     const { locations: places, showsDanglingSymlinks } = this.options
     const visible = names.filter(({ filename }) => this.#isVisible(filename, folder))
     const entries: Entry[] = []
@@ -72,7 +72,7 @@ export class Folders {
    * Removes orphaned staged files from a folder that is about to be removed, including those of resumable uploads.
    * Resolves to false, without removing any, if the folder has other members.
    */
-  async removeOrphans(on: Connection, folder: Path): Promise<boolean> {
+  async removeOrphans(on: SftpConnection, folder: Path): Promise<boolean> {
     const { env, locations: places, staging } = this.options
     const handle = await on.openFolder(places.serverPath(folder))
     const orphans: string[] = []

@@ -11,7 +11,7 @@ export const sftpFields = {
   ignore_symlink_error: {
     type: 'bool',
     default: false,
-    help: 'Show links that lead nowhere. Otherwise they are left out of listings.',
+    help: 'Show symlinks that lead nowhere. Otherwise they are left out of listings.',
   },
   host_key: {
     type: 'string',

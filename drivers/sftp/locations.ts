@@ -7,13 +7,13 @@ import type { WriteOptions } from '../../src/contract/call-options.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { nameOf, parentOf, root, trimTrailing, type Path } from '../../src/contract/path.js'
-import type { Connection } from './connection.js'
+import type { SftpConnection } from './connection.js'
 import { entryOf } from './entry.js'
 
 /** Available bytes below which a disk is considered full. */
 const fullDiskThreshold = 1024 * 1024
 
-export class Locations {
+export class SftpLocations {
   readonly #root: string
 
   /** `rootFolder`: the server's path of the storage's root. */
@@ -35,7 +35,7 @@ export class Locations {
    * The entry at the path. For a symlink: its target's, or with `ofSymlink` its own. Rejects with `not_found` or
    * `not_dir`.
    */
-  async entryAt(on: Connection, path: Path, ofSymlink: boolean): Promise<Entry> {
+  async entryAt(on: SftpConnection, path: Path, ofSymlink: boolean): Promise<Entry> {
     const host = this.serverPath(path)
     const stats = await on.lstat(host).catch((error: unknown) => this.refineError(on, error, path))
     const name = nameOf(path)
@@ -47,7 +47,7 @@ export class Locations {
    * The entry of a symlink's target, under the symlink's name; the symlink's own entry if it is dangling or
    * inaccessible.
    */
-  async target(on: Connection, host: string, name: string, symlink: Stats): Promise<Entry> {
+  async target(on: SftpConnection, host: string, name: string, symlink: Stats): Promise<Entry> {
     try {
       return { ...entryOf(name, await on.stat(host)), isSymlink: true }
     } catch (error) {
@@ -58,7 +58,7 @@ export class Locations {
   }
 
   /** The entry at the path, with a symlink resolved; undefined if there is none. */
-  async entryOrUndefined(on: Connection, path: Path): Promise<Entry | undefined> {
+  async entryOrUndefined(on: SftpConnection, path: Path): Promise<Entry | undefined> {
     return this.entryAt(on, path, false).catch((error: unknown) => {
       if (isGatewayError(error, 'not_found', 'not_dir')) return undefined
       throw error
@@ -68,14 +68,14 @@ export class Locations {
   /**
    * The file that a write would replace, if any. Rejects with `is_dir` for a folder, and with `exists` if `createOnly`.
    */
-  async replaceable(on: Connection, path: Path, { createOnly }: WriteOptions): Promise<Entry | undefined> {
+  async replaceable(on: SftpConnection, path: Path, { createOnly }: WriteOptions): Promise<Entry | undefined> {
     const old = await this.entryOrUndefined(on, path)
     if (old?.kind === 'folder') throw new GatewayError('is_dir')
     if (old && createOnly === true) throw new GatewayError('exists')
     return old
   }
 
-  async #kindAt(on: Connection, path: Path): Promise<'file' | 'folder' | 'nothing'> {
+  async #kindAt(on: SftpConnection, path: Path): Promise<'file' | 'folder' | 'nothing'> {
     try {
       return (await on.stat(this.serverPath(path))).isDirectory() ? 'folder' : 'file'
     } catch (error) {
@@ -87,7 +87,7 @@ export class Locations {
   /**
    * Rejects with the refined error of a request for an existing entry: `not_dir` if a file is in place of the folder.
    */
-  async refineError(on: Connection, error: unknown, path: Path): Promise<never> {
+  async refineError(on: SftpConnection, error: unknown, path: Path): Promise<never> {
     const known = toGatewayError(error)
     if (on.broken || known.code === 'denied' || known.code === 'no_space') throw known
     const isUnspecific = known.code === 'unavailable' || known.code === 'not_found'
@@ -99,14 +99,14 @@ export class Locations {
    * Rejects with the refined error of opening a file for reading: `is_dir` for a folder, which some servers refuse to
    * open.
    */
-  async refineReadError(on: Connection, error: unknown, path: Path): Promise<never> {
+  async refineReadError(on: SftpConnection, error: unknown, path: Path): Promise<never> {
     const isRefused = !on.broken && isGatewayError(error, 'unavailable')
     if (isRefused && (await this.#kindAt(on, path)) === 'folder') throw new GatewayError('is_dir', { cause: error })
     return this.refineError(on, error, path)
   }
 
   /** Rejects with the refined error of creating an entry: `no_space`, `not_dir` or `parent_missing`. */
-  async refineCreateError(on: Connection, error: unknown, path: Path): Promise<never> {
+  async refineCreateError(on: SftpConnection, error: unknown, path: Path): Promise<never> {
     const known = toGatewayError(error)
     if (on.broken || known.code === 'no_space') throw known
     if (await this.#isFull(on, known)) throw new GatewayError('no_space', { cause: error })
@@ -116,20 +116,20 @@ export class Locations {
   }
 
   /** Rejects with the refined error of writing bytes: `no_space` if the disk is full. */
-  async refineWriteError(on: Connection, error: unknown): Promise<never> {
+  async refineWriteError(on: SftpConnection, error: unknown): Promise<never> {
     const isFull = isGatewayError(error) && (await this.#isFull(on, error))
     throw isFull ? new GatewayError('no_space', { cause: error }) : error
   }
 
   /** The protocol has no status for a full disk. A generic failure with almost no space available is considered one. */
-  async #isFull(on: Connection, error: GatewayError): Promise<boolean> {
+  async #isFull(on: SftpConnection, error: GatewayError): Promise<boolean> {
     if (on.broken || error.code !== 'unavailable') return false
     const usage = await on.usage(this.serverPath(root)).catch(() => undefined)
     return usage !== undefined && usage.f_bavail * usage.f_frsize < fullDiskThreshold
   }
 
   /** Rejects with the refined error of a rename to `path`: `is_dir` or `exists` if the name is in use. */
-  async refineRenameError(on: Connection, error: unknown, path: Path): Promise<never> {
+  async refineRenameError(on: SftpConnection, error: unknown, path: Path): Promise<never> {
     const known = toGatewayError(error)
     if (on.broken || known.code === 'no_space') throw known
     const kind = await this.#kindAt(on, path)

@@ -1,9 +1,9 @@
 /** Retries cleanup on the server after a connection was lost during a change. */
 import { isGatewayError } from '../../src/contract/errors.js'
 import type { DriverLog } from '../../src/contract/log.js'
-import type { Connection } from './connection.js'
+import type { SftpConnection } from './connection.js'
 
-type Repair = (connection: Connection) => Promise<void>
+type Repair = (connection: SftpConnection) => Promise<void>
 
 /** Minimum and maximum milliseconds between two attempts. */
 const minDelay = 1000

@@ -1,12 +1,12 @@
 /** Access to an open file in concurrent requests of the size that the server accepts. */
 import type { PipelinedFile } from '../lib/pipelined-io.js'
-import type { Connection } from './connection.js'
+import type { SftpConnection } from './connection.js'
 
 /** Bytes in flight for one file: enough for 200 MB/s with a round trip of 20 ms. */
 const maxBytesInFlight = 4 * 1024 * 1024
 const maxRequests = 64
 
-export function pipelinedFile(connection: Connection, handle: Buffer): PipelinedFile {
+export function pipelinedFile(connection: SftpConnection, handle: Buffer): PipelinedFile {
   const { pieceSize } = connection
   return {
     pieceSize,

@@ -20,16 +20,16 @@ import { createReadStream, writeAll, writeBuffers } from '../lib/pipelined-io.js
 import { requireRootFolder } from '../lib/require-root-folder.js'
 import { parseResumeToken } from '../lib/staged-names.js'
 import { discardLateUpload, checkpointPolicy, type CheckpointPolicy } from '../lib/staged-upload.js'
-import { Connection, type Account } from './connection.js'
-import { Connections } from './connections.js'
+import { SftpConnection, type SftpAccount } from './connection.js'
+import { SftpConnections } from './connections.js'
 import { entryOf, timesOf } from './entry.js'
 import { falseIfMissing, translated } from './errors.js'
 import { Folders } from './folders.js'
 import type { SftpOptions } from './index.js'
-import { Locations } from './locations.js'
+import { SftpLocations } from './locations.js'
 import { Orphans } from './orphans.js'
 import { pipelinedFile } from './pipelined-file.js'
-import { Staging } from './staging.js'
+import { SftpStaging } from './staging.js'
 import { beginUpload } from './upload.js'
 
 /** Milliseconds for undoing on the server what an aborted call has started. */
@@ -37,7 +37,7 @@ const undoTimeout = 500
 
 /**
  * Opens the storage. Without a configured `host_key`, the first key of the server is trusted and stored. Rejects with
- * `invalid` for invalid options, and as `Connection.open` does.
+ * `invalid` for invalid options, and as `SftpConnection.open` does.
  */
 export async function openSftp(
   options: SftpOptions,
@@ -51,11 +51,11 @@ export async function openSftp(
     if (trusted === undefined) await env.state.set('host key', fingerprint)
     return trusted === undefined || trusted === fingerprint
   }
-  const connections = new Connections((signal) => Connection.open(account, isTrusted, signal))
+  const connections = new SftpConnections((signal) => SftpConnection.open(account, isTrusted, signal))
   return requireRootFolder(new SftpDriver(connections, options, env, checkpoints), env.signal)
 }
 
-function accountOf({ address, username, password, private_key: privateKey, passphrase }: SftpOptions): Account {
+function accountOf({ address, username, password, private_key: privateKey, passphrase }: SftpOptions): SftpAccount {
   const match = /^(?:sftp:\/\/)?(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(address.trim())
   const [, bracketed, plain, port = '22'] = match ?? []
   const host = bracketed ?? plain
@@ -66,21 +66,21 @@ function accountOf({ address, username, password, private_key: privateKey, passp
 }
 
 class SftpDriver implements Driver {
-  readonly #locations: Locations
+  readonly #locations: SftpLocations
   readonly #orphans: Orphans
-  readonly #staging: Staging
+  readonly #staging: SftpStaging
   readonly #folders: Folders
-  readonly #release = (connection: Connection) => this.connections.release(connection)
+  readonly #release = (connection: SftpConnection) => this.connections.release(connection)
 
   constructor(
-    private readonly connections: Connections,
+    private readonly connections: SftpConnections,
     options: SftpOptions,
     env: DriverEnv,
     private readonly checkpoints: CheckpointPolicy,
   ) {
-    this.#locations = new Locations(options.root_folder_path)
+    this.#locations = new SftpLocations(options.root_folder_path)
     this.#orphans = new Orphans((work) => connections.useWithRetry(work), env.log)
-    this.#staging = new Staging(env.instance.name, this.#locations, this.#orphans)
+    this.#staging = new SftpStaging(env.instance.name, this.#locations, this.#orphans)
     this.#folders = new Folders({
       env,
       locations: this.#locations,
@@ -157,7 +157,7 @@ class SftpDriver implements Driver {
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     const { signal } = options
-    const look = (on: Connection) => this.#locations.replaceable(on, path, options)
+    const look = (on: SftpConnection) => this.#locations.replaceable(on, path, options)
     return this.#within(signal, () =>
       this.connections.useAfterLookup(look, async (on, old) => {
         const staged = await this.#staging.create(on, path)
@@ -219,7 +219,7 @@ class SftpDriver implements Driver {
 
   async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
     const host = this.#locations.serverPath(path)
-    const look = (on: Connection) =>
+    const look = (on: SftpConnection) =>
       on.lstat(host).catch((error: unknown) => this.#locations.refineError(on, error, path))
     await this.#within(signal, () =>
       this.connections.useAfterLookup(look, async (on, stats) => {
@@ -236,7 +236,7 @@ class SftpDriver implements Driver {
   }
 
   async move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
-    const look = (on: Connection) =>
+    const look = (on: SftpConnection) =>
       on.lstat(this.#locations.serverPath(from)).catch((error: unknown) => this.#locations.refineError(on, error, from))
     await this.#within(signal, () =>
       this.connections.useAfterLookup(look, async (on, source) => {
@@ -321,7 +321,10 @@ class SftpDriver implements Driver {
     }
   }
 
-  #writableMethods(on: Connection, handle: Buffer): Required<Pick<OpenFile, 'read' | 'write' | 'truncate' | 'sync'>> {
+  #writableMethods(
+    on: SftpConnection,
+    handle: Buffer,
+  ): Required<Pick<OpenFile, 'read' | 'write' | 'truncate' | 'sync'>> {
     const pieces = pipelinedFile(on, handle)
     return {
       read: (into, position) => on.read(handle, into, position),
@@ -332,7 +335,7 @@ class SftpDriver implements Driver {
     }
   }
 
-  #closeOnce(on: Connection, handle: Buffer): () => Promise<void> {
+  #closeOnce(on: SftpConnection, handle: Buffer): () => Promise<void> {
     let isOpen = true
     return async () => {
       if (!isOpen) return
@@ -397,7 +400,7 @@ class SftpDriver implements Driver {
    * Acquires a connection that has just responded: work that cannot be retried must not get one that was lost while
    * idle.
    */
-  async #acquireLive(): Promise<Connection> {
+  async #acquireLive(): Promise<SftpConnection> {
     return this.connections.useWithRetry(async (on) => {
       await on.lstat(this.#locations.serverPath(root))
       on.users++

@@ -6,10 +6,10 @@ import type { Entry } from '../../src/contract/entry.js'
 import { isGatewayError } from '../../src/contract/errors.js'
 import { childOf, parentOf, type Path } from '../../src/contract/path.js'
 import { stagingRun, stagedName, type ResumableFile } from '../lib/staged-names.js'
-import type { Connection } from './connection.js'
+import type { SftpConnection } from './connection.js'
 import { timesOf } from './entry.js'
 import { falseIfMissing, ignoreRefusal } from './errors.js'
-import type { Locations } from './locations.js'
+import type { SftpLocations } from './locations.js'
 import type { Orphans } from './orphans.js'
 
 /**
@@ -18,7 +18,7 @@ import type { Orphans } from './orphans.js'
  */
 const backupPrefix = '.~tidegate-backup-'
 
-interface Staged {
+interface SftpStagedFile {
   /** Path in the storage, though its name is hidden. */
   readonly path: Path
   readonly host: string
@@ -26,14 +26,14 @@ interface Staged {
   isOpen: boolean
 }
 
-export class Staging {
+export class SftpStaging {
   /** Server paths of the staged files that are being written. */
   readonly #open = new Set<string>()
 
   /** `instance`: the name of this run of the daemon. */
   constructor(
     private readonly instance: string,
-    private readonly locations: Locations,
+    private readonly locations: SftpLocations,
     private readonly orphans: Orphans,
   ) {}
 
@@ -43,7 +43,7 @@ export class Staging {
   }
 
   /** Creates a staged file next to `path`. */
-  async create(on: Connection, path: Path): Promise<Staged> {
+  async create(on: SftpConnection, path: Path): Promise<SftpStagedFile> {
     const name = stagedName(this.instance)
     const host = this.locations.serverPathIn(parentOf(path), name)
     this.#open.add(host)
@@ -61,7 +61,7 @@ export class Staging {
    * does not fit the upload; in the latter case deletes it.
    */
   async reopen(
-    on: Connection,
+    on: SftpConnection,
     { path, committed: held }: ResumableFile,
     whole: { readonly path: Path; readonly size: number },
   ) {
@@ -70,7 +70,7 @@ export class Staging {
     if (stats === false) return undefined
     const isBeside = parentOf(path) === parentOf(whole.path)
     if (isBeside && held > 0 && stats.isFile() && held <= stats.size && stats.size <= whole.size) {
-      const staged: Staged = { path, host, handle: await on.open(host, 'update'), isOpen: true }
+      const staged: SftpStagedFile = { path, host, handle: await on.open(host, 'update'), isOpen: true }
       this.#open.add(host)
       return staged
     }
@@ -80,7 +80,7 @@ export class Staging {
   }
 
   /** Closes the staged file without deleting it, so that the upload can be resumed. */
-  async release(on: Connection, staged: Staged): Promise<void> {
+  async release(on: SftpConnection, staged: SftpStagedFile): Promise<void> {
     this.#open.delete(staged.host)
     if (staged.isOpen) await on.closeHandle(staged.handle).catch(() => undefined)
     staged.isOpen = false
@@ -90,7 +90,7 @@ export class Staging {
    * Renames the staged file to `path`, after `beforePublish`. Rejects with `exists` if `createOnly` and the name is in
    * use.
    */
-  async publish(on: Connection, staged: Staged, path: Path, options: WriteOptions): Promise<Entry> {
+  async publish(on: SftpConnection, staged: SftpStagedFile, path: Path, options: WriteOptions): Promise<Entry> {
     const { mode = 0o644, modified, createOnly } = options
     // The core stores what the server does not set.
     await on.setHandleAttributes(staged.handle, { mode, ...timesOf(modified) }).catch(ignoreRefusal)
@@ -104,21 +104,21 @@ export class Staging {
   }
 
   /** Deletes the staged file; if the connection is lost, later on another one. Never rejects. */
-  async discard(on: Connection, staged: Staged): Promise<void> {
+  async discard(on: SftpConnection, staged: SftpStagedFile): Promise<void> {
     await this.release(on, staged)
     await on.unlink(staged.host).catch(() => undefined)
     if (on.broken) this.orphans.add((other) => other.unlink(staged.host))
   }
 
   /** Renames `from` to `to`. Rejects with `exists` or `is_dir` if `to` exists. */
-  async renameNew(on: Connection, from: string, to: Path): Promise<void> {
+  async renameNew(on: SftpConnection, from: string, to: Path): Promise<void> {
     await on
       .renameNew(from, this.locations.serverPath(to))
       .catch((error: unknown) => this.locations.refineRenameError(on, error, to))
   }
 
   /** Renames `from` to `to`, replacing a file. */
-  async renameReplacing(on: Connection, from: string, to: Path): Promise<void> {
+  async renameReplacing(on: SftpConnection, from: string, to: Path): Promise<void> {
     try {
       await on.renameReplacing(from, this.locations.serverPath(to))
     } catch (error) {
@@ -131,10 +131,10 @@ export class Staging {
    * For servers that cannot replace by renaming. Moves the old file to a backup, so the name does not exist for a
    * moment.
    */
-  async #replace(on: Connection, from: string, to: Path): Promise<void> {
+  async #replace(on: SftpConnection, from: string, to: Path): Promise<void> {
     const host = this.locations.serverPath(to)
     const backup = this.locations.serverPathIn(parentOf(to), `${backupPrefix}${randomBytes(8).toString('hex')}`)
-    const restore = async (by: Connection): Promise<void> => {
+    const restore = async (by: SftpConnection): Promise<void> => {
       const isReplaced = await by.lstat(host).then(() => true, falseIfMissing)
       await (isReplaced ? by.unlink(backup) : by.renameNew(backup, host)).catch(falseIfMissing)
     }

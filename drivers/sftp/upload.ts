@@ -6,17 +6,17 @@ import type { Path } from '../../src/contract/path.js'
 import type { PipelinedFile } from '../lib/pipelined-io.js'
 import { parseResumeToken } from '../lib/staged-names.js'
 import { StagedUpload, type CheckpointPolicy } from '../lib/staged-upload.js'
-import type { Connection } from './connection.js'
-import type { Locations } from './locations.js'
+import type { SftpConnection } from './connection.js'
+import type { SftpLocations } from './locations.js'
 import { pipelinedFile } from './pipelined-file.js'
-import type { Staging } from './staging.js'
+import type { SftpStaging } from './staging.js'
 
 interface UploadDependencies {
-  readonly on: Connection
+  readonly on: SftpConnection
   /** Releases the connection. */
   readonly release: () => void
-  readonly locations: Locations
-  readonly staging: Staging
+  readonly locations: SftpLocations
+  readonly staging: SftpStaging
   readonly within: <T>(work: () => Promise<T>) => Promise<T>
   readonly checkpoints: CheckpointPolicy
 }

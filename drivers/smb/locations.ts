@@ -12,12 +12,12 @@ import { normalizationForms, isAmbiguous, isSameName, joinWirePath, nameFromWire
 /**
  * A path of the share in the server's spelling, with the attributes of what exists there; undefined if nothing exists.
  */
-export interface Location {
+export interface SmbLocation {
   readonly wire: string
   readonly facts: FileFacts | undefined
 }
 
-export class Locations {
+export class SmbLocations {
   /** `root`: wire path of the folder that is mounted; empty for the share itself. */
   constructor(readonly root: string) {}
 
@@ -27,7 +27,7 @@ export class Locations {
   }
 
   /** Looks up a path. A missing parent is not an error: `facts` is undefined then. */
-  async find(share: Share, path: Path): Promise<Location> {
+  async find(share: Share, path: Path): Promise<SmbLocation> {
     if (path === '/') return { wire: this.root, facts: await share.facts(this.root) }
     if (isAmbiguous(path)) return this.#walk(share, path)
     const folder = this.wirePath(parentOf(path))
@@ -36,8 +36,8 @@ export class Locations {
   }
 
   /** Looks up each name of the path in turn, in each Unicode normalization form. */
-  async #walk(share: Share, path: Path): Promise<Location> {
-    let location: Location = { wire: this.root, facts: undefined }
+  async #walk(share: Share, path: Path): Promise<SmbLocation> {
+    let location: SmbLocation = { wire: this.root, facts: undefined }
     let exists = true
     for (const name of segmentsOf(path)) {
       let facts: FileFacts | undefined
@@ -88,7 +88,7 @@ export class Locations {
    * Looks up the target of a write. Rejects with `is_dir` for a folder, and with `exists` for a file if `createOnly` is
    * set.
    */
-  async findReplaceable(share: Share, path: Path, createOnly = false): Promise<Location> {
+  async findReplaceable(share: Share, path: Path, createOnly = false): Promise<SmbLocation> {
     const location = await this.find(share, path)
     if (location.facts && isFolder(location.facts)) throw new GatewayError('is_dir')
     if (location.facts && createOnly) throw new GatewayError('exists')

@@ -27,13 +27,13 @@ import { status } from './client/statuses.js'
 import { entryOf, isFolder } from './entry.js'
 import { isStatus, translateError } from './errors.js'
 import type { SmbOptions } from './index.js'
-import { Locations } from './locations.js'
+import { SmbLocations } from './locations.js'
 import { folderOf, isAmbiguous, isSameName, joinWirePath, nameFromWire, wireName } from './names.js'
 import { fileOperations, pipelinedFile } from './open-file.js'
 import { shareOptionsOf } from './share-options.js'
 import { SharePool } from './shares.js'
 import { renamePath } from './staged-file.js'
-import { Staging } from './staging.js'
+import { SmbStaging } from './staging.js'
 
 /** Maximum number of orphaned staged files that the removal of a folder deletes first. */
 const maxOrphans = 1000
@@ -52,7 +52,7 @@ export async function openSmb(
 }
 
 class SmbDriver implements Driver {
-  readonly #locations: Locations
+  readonly #locations: SmbLocations
   /**
    * Servers refuse to replace a file, or to rename a folder that contains a file, that is open on the same connection.
    * Files that are open for reading or for in-place changes therefore use separate connections.
@@ -60,7 +60,7 @@ class SmbDriver implements Driver {
   readonly #readers: SharePool
   readonly #writers: SharePool
   readonly #deleter: BackgroundDeleter
-  readonly #staging: Staging
+  readonly #staging: SmbStaging
 
   constructor(
     connect: (signal: AbortSignal) => Promise<Share>,
@@ -68,7 +68,7 @@ class SmbDriver implements Driver {
     private readonly env: DriverEnv,
     private readonly checkpoints: CheckpointPolicy,
   ) {
-    this.#locations = new Locations(root)
+    this.#locations = new SmbLocations(root)
     this.#readers = new SharePool(connect)
     this.#writers = new SharePool(connect)
     this.#deleter = new BackgroundDeleter(async (wire) => {
@@ -77,7 +77,7 @@ class SmbDriver implements Driver {
       if (resumable.some((each) => isSameName(each, wire))) return
       await this.#within(env.signal, () => this.#writers.use((share) => share.removeAt(wire)))
     })
-    this.#staging = new Staging({
+    this.#staging = new SmbStaging({
       instance: env.instance.name,
       locations: this.#locations,
       shares: this.#writers,

@@ -10,7 +10,7 @@ import type { Share } from './client/share.js'
 import { status } from './client/statuses.js'
 import { isStatus } from './errors.js'
 
-export class StagedFile {
+export class SmbStagedFile {
   #isOpen = true
 
   private constructor(
@@ -20,9 +20,9 @@ export class StagedFile {
   ) {}
 
   /** Creates the file. A `resumable` one is not marked delete-on-close; it remains until it is resumed or removed. */
-  static async create(share: Share, wirePath: string, resumable = false): Promise<StagedFile> {
+  static async create(share: Share, wirePath: string, resumable = false): Promise<SmbStagedFile> {
     const id = resumable ? (await share.open(wirePath, 'new')).id : await share.createDeleteOnClose(wirePath)
-    return new StagedFile(share, wirePath, id)
+    return new SmbStagedFile(share, wirePath, id)
   }
 
   /**
@@ -33,13 +33,13 @@ export class StagedFile {
     share: Share,
     wirePath: string,
     fits: (size: number) => boolean,
-  ): Promise<StagedFile | undefined> {
+  ): Promise<SmbStagedFile | undefined> {
     const opened = await share.open(wirePath, 'staged').catch((error: unknown) => {
       if (error instanceof StatusError) return undefined
       throw error
     })
     if (!opened) return undefined
-    const staged = new StagedFile(share, wirePath, opened.id)
+    const staged = new SmbStagedFile(share, wirePath, opened.id)
     if (fits(opened.size)) return staged
     await staged.discard()
     return undefined

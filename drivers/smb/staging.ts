@@ -6,15 +6,15 @@ import type { Entry } from '../../src/contract/entry.js'
 import { nameOf, parentOf, type Path } from '../../src/contract/path.js'
 import { parseResumeToken, stagingRun, stagedName } from '../lib/staged-names.js'
 import type { Share } from './client/share.js'
-import type { Location, Locations } from './locations.js'
+import type { SmbLocation, SmbLocations } from './locations.js'
 import { folderOf, isSameName, joinWirePath, wireName } from './names.js'
 import type { ShareLease, SharePool } from './shares.js'
-import { StagedFile } from './staged-file.js'
+import { SmbStagedFile } from './staged-file.js'
 
 interface StagingDependencies {
   /** The name of this process instance, part of each staged name. */
   readonly instance: string
-  readonly locations: Locations
+  readonly locations: SmbLocations
   /** The connections for writes. */
   readonly shares: SharePool
   /** Queues a file for removal. */
@@ -24,13 +24,13 @@ interface StagingDependencies {
 /** A staged file and its connection. */
 interface StagedWrite {
   readonly lease: ShareLease
-  readonly location: Location
-  readonly staged: StagedFile
+  readonly location: SmbLocation
+  readonly staged: SmbStagedFile
   /** Bytes from the start that an earlier upload has committed. */
   readonly committed: number
 }
 
-export class Staging {
+export class SmbStaging {
   /** Wire paths of the staged files that are being written. */
   readonly #writing = new Set<string>()
 
@@ -47,7 +47,7 @@ export class Staging {
       const location = await locations.findReplaceable(share, path, createOnly)
       const earlier = plan && (await this.#reopen(share, path, location, plan))
       const stagedPath = joinWirePath(folderOf(location.wire), stagedName(instance))
-      const create = () => StagedFile.create(share, stagedPath, plan !== undefined)
+      const create = () => SmbStagedFile.create(share, stagedPath, plan !== undefined)
       const staged =
         earlier?.staged ?? (await create().catch((error: unknown) => locations.refineCreateError(share, error, path)))
       this.#writing.add(staged.wirePath)
@@ -64,14 +64,14 @@ export class Staging {
    * The staged file of an earlier upload. Undefined if there is none, or if it does not match the plan: then it is
    * removed.
    */
-  async #reopen(share: Share, path: Path, location: Location, { resumeToken = '', size }: UploadPlan) {
+  async #reopen(share: Share, path: Path, location: SmbLocation, { resumeToken = '', size }: UploadPlan) {
     const resumable = parseResumeToken(resumeToken)
     if (!resumable) return undefined
     const isSameFolder = parentOf(resumable.path) === parentOf(path)
     const sibling = joinWirePath(folderOf(location.wire), wireName(nameOf(resumable.path)))
     const fits = (stored: number) =>
       isSameFolder && resumable.committed > 0 && resumable.committed <= stored && stored <= size
-    const staged = await StagedFile.reopen(
+    const staged = await SmbStagedFile.reopen(
       share,
       isSameFolder ? sibling : this.dependencies.locations.wirePath(resumable.path),
       fits,
@@ -80,7 +80,7 @@ export class Staging {
   }
 
   /** Renames the staged file to its final name and resolves to its entry. */
-  async publish(staged: StagedFile, location: Location, path: Path, options: WriteOptions): Promise<Entry> {
+  async publish(staged: SmbStagedFile, location: SmbLocation, path: Path, options: WriteOptions): Promise<Entry> {
     const { locations } = this.dependencies
     await options.beforePublish?.()
     throwIfAborted(options.signal)
@@ -92,7 +92,7 @@ export class Staging {
   }
 
   /** Removes the staged file; if that fails, queues its path for removal. */
-  async discard(staged: StagedFile): Promise<void> {
+  async discard(staged: SmbStagedFile): Promise<void> {
     if (!(await staged.discard())) this.dependencies.deleteLater(staged.wirePath)
   }
 

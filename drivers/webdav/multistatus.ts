@@ -8,7 +8,7 @@ import { SaxesParser } from 'saxes'
 import { protocolViolation } from './errors.js'
 
 /** One `response` element. Missing and malformed values are undefined. */
-export interface Resource {
+export interface MultistatusResource {
   /** As sent by the server. */
   readonly href: string
   /** Status of the resource; else the lowest status of its `propstat` elements; 200 if there is none. */
@@ -35,7 +35,7 @@ const maxDepth = 64
 const maxPending = 4 * 1024 * 1024
 
 /** Yields pages of resources. Rejects with `unavailable` if the body is not a multistatus document or is truncated. */
-export async function* readMultistatus(body: AsyncIterable<Buffer>): AsyncGenerator<readonly Resource[]> {
+export async function* readMultistatus(body: AsyncIterable<Buffer>): AsyncGenerator<readonly MultistatusResource[]> {
   const reader = new MultistatusReader()
   let decoder: TextDecoder | undefined
   let charactersSinceProgress = 0
@@ -81,7 +81,7 @@ interface Draft {
 class MultistatusReader {
   readonly #parser = new SaxesParser({ xmlns: true, position: false })
   readonly #open: Open[] = []
-  readonly #resources: Resource[] = []
+  readonly #resources: MultistatusResource[] = []
   #partialReference = ''
   #hasProgress = false
   #isComplete = false
@@ -131,7 +131,7 @@ class MultistatusReader {
    * Removes and returns the next `count` resources; undefined if there are fewer. With `rest`, a last, shorter page is
    * returned too.
    */
-  take(count: number, rest: boolean): readonly Resource[] | undefined {
+  take(count: number, rest: boolean): readonly MultistatusResource[] | undefined {
     const isAvailable = rest ? this.#resources.length > 0 : this.#resources.length >= count
     return isAvailable ? this.#resources.splice(0, count) : undefined
   }

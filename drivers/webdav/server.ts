@@ -5,8 +5,8 @@ import { isListableName, root, type Path } from '../../src/contract/path.js'
 import { drain, type HttpResponse, type HttpClient, type HttpRequest, type OneShotBody } from '../lib/http-client.js'
 import { networkError } from '../lib/network-errors.js'
 import { protocolViolation, statusError, serverName, WebdavStatus } from './errors.js'
-import type { Locations } from './locations.js'
-import { readMultistatus, type Properties, type Resource } from './multistatus.js'
+import type { ResourceUrls } from './resource-urls.js'
+import { readMultistatus, type Properties, type MultistatusResource } from './multistatus.js'
 
 /** Timeout in milliseconds for MOVE, COPY and DELETE, and for the response to a PUT. */
 export const timeout = 10 * 60_000
@@ -14,7 +14,7 @@ export const timeout = 10 * 60_000
 /** Maximum number of resources in a response about one: servers that ignore `Depth: 0` send its members as well. */
 const maxResources = 10_000
 
-export type Kind = 'file' | 'folder'
+export type ResourceKind = 'file' | 'folder'
 
 interface Member {
   readonly name: string
@@ -38,7 +38,7 @@ const rootProperties = propfind('<D:resourcetype/><D:quota-available-bytes/><D:q
 export class WebdavServer {
   constructor(
     private readonly http: HttpClient,
-    private readonly locations: Locations,
+    private readonly urls: ResourceUrls,
   ) {}
 
   /** Properties of a path. */
@@ -53,35 +53,35 @@ export class WebdavServer {
 
   async #propertiesOf(path: Path, body: string, signal: AbortSignal | undefined): Promise<Properties> {
     // Servers redirect a folder without a trailing slash, but not always the root.
-    const url = this.locations.url(path, path === '/' ? 'folder' : 'file')
+    const url = this.urls.url(path, path === '/' ? 'folder' : 'file')
     const answer = await this.#propfind(url, '0', body, signal)
     let count = 0
-    let first: Resource | undefined
-    let itself: Resource | undefined
+    let first: MultistatusResource | undefined
+    let itself: MultistatusResource | undefined
     for await (const page of this.#resources(answer)) {
       count += page.length
       first ??= page[0]
-      itself ??= page.find(({ href }) => this.locations.classifyHref(path, href).isItself)
+      itself ??= page.find(({ href }) => this.urls.classifyHref(path, href).isItself)
       if (count > maxResources) throw protocolViolation('sent thousands of resources in a response about one')
     }
     const found = itself ?? (count === 1 ? first : undefined)
     if (!found) throw statusError(answer.status)
     if (found.status >= 400) throw statusError(found.status)
-    if (path === '/') this.locations.learnRoot(answer.url, found.href)
+    if (path === '/') this.urls.learnRoot(answer.url, found.href)
     return found.properties
   }
 
   /** Members of a folder. The caller must check that `itself` is a folder. */
   async *members(path: Path, signal?: AbortSignal): AsyncGenerator<ListedPage> {
-    const answer = await this.#propfind(this.locations.url(path, 'folder'), '1', entryProperties, signal)
+    const answer = await this.#propfind(this.urls.url(path, 'folder'), '1', entryProperties, signal)
     for await (const page of this.#resources(answer)) yield this.#listed(path, page)
   }
 
-  #listed(path: Path, page: readonly Resource[]): ListedPage {
+  #listed(path: Path, page: readonly MultistatusResource[]): ListedPage {
     let itself: Properties | undefined
     const members: Member[] = []
     for (const { href, status, properties } of page) {
-      const { isItself, member } = this.locations.classifyHref(path, href)
+      const { isItself, member } = this.urls.classifyHref(path, href)
       if (isItself) {
         if (status >= 400) throw statusError(status)
         itself = properties
@@ -105,7 +105,7 @@ export class WebdavServer {
   /** Starts a GET, with `range` as the `Range` header. Status 200 or 206; the caller must read or destroy the body. */
   async get(path: Path, range: string | undefined, signal?: AbortSignal): Promise<HttpResponse> {
     const headers = range === undefined ? {} : { range }
-    const answer = await this.http.request({ method: 'GET', url: this.locations.url(path, 'file'), headers, signal })
+    const answer = await this.http.request({ method: 'GET', url: this.urls.url(path, 'file'), headers, signal })
     if (answer.status === 200 || answer.status === 206) return answer
     await drain(answer.body)
     throw statusError(answer.status, answer.headers)
@@ -116,7 +116,7 @@ export class WebdavServer {
    * it does not.
    */
   async redirectTarget(path: Path, signal?: AbortSignal): Promise<URL | undefined> {
-    const url = this.locations.url(path, 'file')
+    const url = this.urls.url(path, 'file')
     const answer = await this.http.request({
       method: 'GET',
       url,
@@ -148,21 +148,21 @@ export class WebdavServer {
       // In whole seconds: servers other than ownCloud accept no fraction.
       ...(modified && { 'x-oc-mtime': String(Math.floor(modified.getTime() / 1000)) }),
     }
-    const url = this.locations.url(path, 'file')
+    const url = this.urls.url(path, 'file')
     return this.#change({ method: 'PUT', url, headers, body, signal })
   }
 
   async makeFolder(path: Path, signal?: AbortSignal): Promise<void> {
-    await this.#change({ method: 'MKCOL', url: this.locations.url(path, 'folder'), signal }, 405)
+    await this.#change({ method: 'MKCOL', url: this.urls.url(path, 'folder'), signal }, 405)
   }
 
   /** Removes a file, or a folder with its contents. */
-  async delete(path: Path, kind: Kind, signal?: AbortSignal): Promise<void> {
-    await this.#change({ method: 'DELETE', url: this.locations.url(path, kind), signal }, 404)
+  async delete(path: Path, kind: ResourceKind, signal?: AbortSignal): Promise<void> {
+    await this.#change({ method: 'DELETE', url: this.urls.url(path, kind), signal }, 404)
   }
 
   /** Moves an existing resource. Without `overwrite`, rejects with `precondition_failed` if `to` exists. */
-  async move(from: Path, to: Path, kind: Kind, overwrite: boolean, signal?: AbortSignal): Promise<void> {
+  async move(from: Path, to: Path, kind: ResourceKind, overwrite: boolean, signal?: AbortSignal): Promise<void> {
     await this.#change({ ...this.#transfer('MOVE', from, to, kind, overwrite), signal }, 404)
   }
 
@@ -171,9 +171,9 @@ export class WebdavServer {
     await this.#change(this.#transfer('COPY', from, to, 'file', true))
   }
 
-  #transfer(method: string, from: Path, to: Path, kind: Kind, overwrite: boolean): HttpRequest {
-    const headers = { destination: this.locations.url(to, kind).href, overwrite: overwrite ? 'T' : 'F' }
-    return { method, url: this.locations.url(from, kind), headers }
+  #transfer(method: string, from: Path, to: Path, kind: ResourceKind, overwrite: boolean): HttpRequest {
+    const headers = { destination: this.urls.url(to, kind).href, overwrite: overwrite ? 'T' : 'F' }
+    return { method, url: this.urls.url(from, kind), headers }
   }
 
   /** Sends a modifying request. `repeatedStatus`: the status that means success if the request was sent twice. */
@@ -203,7 +203,7 @@ export class WebdavServer {
     return statusError(500)
   }
 
-  async *#resources(answer: HttpResponse): AsyncGenerator<readonly Resource[]> {
+  async *#resources(answer: HttpResponse): AsyncGenerator<readonly MultistatusResource[]> {
     try {
       yield* readMultistatus(answer.body)
     } catch (error) {

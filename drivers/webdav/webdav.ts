@@ -18,16 +18,17 @@ import { isOrphan, stagedName } from '../lib/staged-names.js'
 import { entryOf } from './entry.js'
 import { protocolViolation, serverName, WebdavStatus } from './errors.js'
 import type { WebdavOptions } from './index.js'
-import { Locations } from './locations.js'
+import { ResourceUrls } from './resource-urls.js'
 import type { Properties } from './multistatus.js'
 import { BodyRange } from './part-of-body.js'
 import { Publishing } from './publishing.js'
-import { SizeRequiredError, WebdavServer, type Kind } from './server.js'
+import { SizeRequiredError, WebdavServer, type ResourceKind } from './server.js'
 
 /** Milliseconds that an aborted write waits for its cleanup. After that, the cleanup continues in the background. */
 const cleanupWait = 500
 /**
- * Entries buffered until the listing has described the folder itself. After that, the folder is requested separately.
+ * Maximum number of entries that are buffered until the listing has described the folder itself. If it has not by then,
+ * the folder is requested separately.
  */
 const maxBuffered = 1000
 
@@ -47,7 +48,7 @@ export async function openWebdav(options: WebdavOptions, env: DriverEnv): Promis
     verifiesCertificate: !options.tls_insecure_skip_verify,
     egress: env.egress,
   })
-  const server = new WebdavServer(http, new Locations(address, options.root_folder_path))
+  const server = new WebdavServer(http, new ResourceUrls(address, options.root_folder_path))
   try {
     const { isFolder, available, used } = await server.statRoot(env.signal)
     if (isFolder !== true) throw new GatewayError('invalid', { reason: 'root_folder_path is not a folder' })
@@ -405,6 +406,6 @@ async function sendable(body: RequestBody): Promise<string | OneShotBody> {
   return ''
 }
 
-function kindOf({ isFolder }: Properties): Kind {
+function kindOf({ isFolder }: Properties): ResourceKind {
   return isFolder === true ? 'folder' : 'file'
 }

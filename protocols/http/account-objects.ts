@@ -1,7 +1,7 @@
 /** API representations of accounts, SSH keys and app passwords. */
 import { z } from 'zod'
 import type { AppPasswordRow } from '../../src/accounts/app-passwords.js'
-import type { KeyRow } from '../../src/accounts/keys.js'
+import type { KeyRow } from '../../src/accounts/ssh-keys.js'
 import type { UserRow } from '../../src/accounts/users.js'
 import { wireTime } from './object.js'
 import { timestamp } from './schemas.js'

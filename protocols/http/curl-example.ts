@@ -1,6 +1,6 @@
 /** Example curl commands for the API reference. */
 import type { JsonSchema } from './json-schema.js'
-import type { Operation } from './openapi.js'
+import type { OpenApiOperation } from './openapi.js'
 
 /**
  * A curl command that calls the operation, quoted for a POSIX shell. `fields` is the schema of the body, `site` the
@@ -9,7 +9,7 @@ import type { Operation } from './openapi.js'
 export function curlExample(
   method: string,
   path: string,
-  operation: Operation,
+  operation: OpenApiOperation,
   fields: JsonSchema | undefined,
   site: string,
 ): string {

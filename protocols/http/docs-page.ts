@@ -3,14 +3,14 @@ import { STATUS_CODES } from 'node:http'
 import { curlExample } from './curl-example.js'
 import { forText } from './escape.js'
 import type { JsonSchema } from './json-schema.js'
-import type { OpenApiDocument, Operation } from './openapi.js'
+import type { OpenApiDocument, OpenApiOperation } from './openapi.js'
 
 /** One path of the API with all of its methods. */
 interface Section {
   readonly path: string
   readonly methods: readonly string[]
   /** The documented operation: the one with a request body, if any. */
-  readonly operation: Operation
+  readonly operation: OpenApiOperation
   /** The method of `operation`, in upper case. */
   readonly method: string
 }
@@ -35,7 +35,7 @@ th, td { text-align: left; vertical-align: top; padding: .25rem .8rem .25rem 0; 
 @media (max-width: 50rem) { body { display: block } nav { position: static; height: auto; border: 0 } main { padding: 1rem } }
 `
 
-const accessTexts: Readonly<Record<Operation['x-access'], string>> = {
+const accessTexts: Readonly<Record<OpenApiOperation['x-access'], string>> = {
   anybody: 'No authentication.',
   guest: 'For signed-in users, and for the guest if that account is enabled.',
   user: 'For signed-in users.',
@@ -106,7 +106,7 @@ function sectionHtml({ path, method, methods, operation }: Section, document: Op
   return parts.filter((part) => part !== '').join('\n')
 }
 
-function parameterTable({ parameters = [] }: Operation): string {
+function parameterTable({ parameters = [] }: OpenApiOperation): string {
   if (parameters.length === 0) return ''
   const lines = parameters.map(({ name, in: location, required, schema, description = '' }) => [
     `<code>${forText(name)}</code>`,
@@ -118,7 +118,7 @@ function parameterTable({ parameters = [] }: Operation): string {
 }
 
 /** The schema of the body's fields. If the body may be a list or an object, the schema of the object. */
-function bodySchema({ requestBody }: Operation, document: OpenApiDocument): JsonSchema | undefined {
+function bodySchema({ requestBody }: OpenApiOperation, document: OpenApiDocument): JsonSchema | undefined {
   const schema = requestBody?.content['application/json']?.schema ?? requestBody?.content['multipart/form-data']?.schema
   return schema && resolved(schema.anyOf?.at(-1) ?? schema, document)
 }
@@ -127,7 +127,7 @@ function resolved(schema: JsonSchema, { components }: OpenApiDocument): JsonSche
   return (schema.$ref === undefined ? undefined : components.schemas[referenced(schema.$ref)]) ?? schema
 }
 
-function dataHtml({ responses }: Operation): string {
+function dataHtml({ responses }: OpenApiOperation): string {
   const schema = responses['200']?.content?.['application/json']?.schema?.oneOf?.[0]?.properties?.data
   if (schema === undefined || schema.type === 'null') return '<h4>Data</h4>\n<p><code>null</code></p>'
   const fields = rows(schema)
@@ -135,7 +135,7 @@ function dataHtml({ responses }: Operation): string {
   return `<h4>Data</h4>\n${fields.length === 0 ? note : fieldTable(fields)}`
 }
 
-function refusalTable(operation: Operation): string {
+function refusalTable(operation: OpenApiOperation): string {
   const lines = (operation['x-refusals'] ?? []).map(({ code, text, when = '' }) => [
     String(code),
     `<code>${forText(text)}</code>`,
@@ -144,7 +144,7 @@ function refusalTable(operation: Operation): string {
   return `<details><summary>Errors</summary>\n${table(['code', 'message', 'when'], lines)}</details>`
 }
 
-function responseTable({ responses }: Operation): string {
+function responseTable({ responses }: OpenApiOperation): string {
   const lines = Object.entries(responses).map(([status, { description, content = {} }]) => [
     `${status} ${STATUS_CODES[status] ?? ''}`,
     inline(description),

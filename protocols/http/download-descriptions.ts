@@ -21,9 +21,9 @@ const responses: readonly PlainResponse[] = [
   { status: 504, description: 'The storage timed out.', types: page },
 ]
 
-const link = {
+const download = {
   method: 'get',
-  tag: 'Links',
+  tag: 'Downloads',
   access: 'anybody',
   params: z.object({
     path: z
@@ -40,14 +40,14 @@ const link = {
 
 export const downloadDescriptions: readonly EndpointDescription[] = [
   {
-    ...link,
+    ...download,
     path: '/d/{path}',
     summary: 'Download a file, from the backend if it has a direct URL',
     description: 'HEAD is supported.',
     plain: responses,
   },
   {
-    ...link,
+    ...download,
     path: '/p/{path}',
     summary: 'Download a file through this server',
     description: 'HEAD is supported.',

@@ -79,7 +79,7 @@ function parseDownloadUrl(url: string): { path: Path; query: string } {
   try {
     text = decodeURIComponent(encoded)
   } catch {
-    throw new GatewayError('invalid', { reason: 'the link holds a bad percent-escape' })
+    throw new GatewayError('invalid', { reason: 'the URL holds a bad percent-escape' })
   }
   return { path: resolvePath(root, text.replaceAll('\\', '/')), query: queryStart < 0 ? '' : url.slice(queryStart + 1) }
 }

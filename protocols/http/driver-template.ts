@@ -97,7 +97,7 @@ export function commonFields({ directUrls, uncached = false, composite = false }
       { type: 'bool', help: 'Has no effect: this server always requests the ranges of what it proxies itself.' },
     ]),
     ['down_proxy_url', { type: 'text' }],
-    ['disable_proxy_sign', { type: 'bool', default: false, help: 'Links to the address above are not signed.' }],
+    ['disable_proxy_sign', { type: 'bool', default: false, help: 'URLs of the address above are not signed.' }],
     ['order_by', { type: 'select', options: ['name', 'size', 'modified'] }],
     ['order_direction', { type: 'select', options: ['asc', 'desc'] }],
     ['extract_folder', { type: 'select', options: ['front', 'back'] }],

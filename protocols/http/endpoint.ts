@@ -20,7 +20,7 @@ export const tags = {
   'Own account': 'The account of the current user, with its SSH keys and app passwords.',
   Files: 'Reading and changing the tree.',
   Uploads: 'Sending files. The body is the content of the file; headers hold its path and attributes.',
-  Links: 'Downloads of files. They are authorized by the signature in the URL, not by a session.',
+  Downloads: 'Downloads of files. They are authorized by the signature in the URL, not by a session.',
   Users: 'Administration of accounts.',
   'Folder rules': 'Administration of folder rules: passwords, hidden names, notes. Clients call them metas.',
   Tasks: 'Background work: uploads, copies and moves that outlive the request. Users see their own tasks, admins all.',

@@ -22,17 +22,21 @@ const messageLimit = 400
  * send the whole body before they read can receive the response.
  */
 export function envelopeMiddleware(api: HttpApi): Middleware<State> {
-  return async (ctx, next) => {
+  return async (context, next) => {
     try {
       await next()
     } catch (error) {
       const { code, message, retryAfter } = toApiErrorBody(error)
-      logUnexpected(api.gateway.log, error, { method: ctx.method, url: ctx.path })
-      if (retryAfter !== undefined) ctx.set('Retry-After', String(Math.ceil(retryAfter)))
-      ctx.status = 200
+      logUnexpected(api.gateway.log, error, { method: context.method, url: context.path })
+      if (retryAfter !== undefined) context.set('Retry-After', String(Math.ceil(retryAfter)))
+      context.status = 200
       const line = toSingleLine(message)
-      ctx.body = { code, message: api.masks.apply(line), data: ctx.state.refusalData ?? null } satisfies Envelope
-      void drain(ctx.req)
+      context.body = {
+        code,
+        message: api.masks.apply(line),
+        data: context.state.refusalData ?? null,
+      } satisfies Envelope
+      void drain(context.req)
     }
   }
 }

@@ -22,18 +22,18 @@ export const signInBodyLimit = 64 * 1024
  * disconnects.
  */
 export async function fieldsOf(
-  ctx: Pick<Koa.Context, 'req' | 'request' | 'method' | 'query' | 'is'>,
+  context: Pick<Koa.Context, 'req' | 'request' | 'method' | 'query' | 'is'>,
   limit: number,
   list?: string,
 ): Promise<Fields> {
-  if (ctx.method === 'GET' || ctx.method === 'HEAD') return ctx.query
-  if (ctx.is('multipart/form-data') === 'multipart/form-data') {
-    return { ...ctx.query, ...(await multipartFields(ctx.req, limit)) }
+  if (context.method === 'GET' || context.method === 'HEAD') return context.query
+  if (context.is('multipart/form-data') === 'multipart/form-data') {
+    return { ...context.query, ...(await multipartFields(context.req, limit)) }
   }
-  return parseText(await readText(ctx, limit), ctx, list)
+  return parseText(await readText(context, limit), context, list)
 }
 
-type TextReader = (ctx: Koa.Context, next: Koa.Next) => Promise<unknown>
+type TextReader = (context: Koa.Context, next: Koa.Next) => Promise<unknown>
 
 /** Body readers by their size limit in bytes. */
 const readers = new Map<number, TextReader>()
@@ -76,9 +76,9 @@ function tooLarge(limit: number): ApiError {
   return new ApiError(400, `the body is larger than ${limit} bytes`)
 }
 
-function parseText(text: string, ctx: Pick<Koa.Context, 'is' | 'query'>, list: string | undefined): Fields {
+function parseText(text: string, context: Pick<Koa.Context, 'is' | 'query'>, list: string | undefined): Fields {
   const isJson = /^[ \t\r\n]*[[{]/.test(text)
-  if (!isJson && ctx.is('json') !== 'json') return { ...ctx.query, ...fieldsFromPairs(parseForm(text)) }
+  if (!isJson && context.is('json') !== 'json') return { ...context.query, ...fieldsFromPairs(parseForm(text)) }
   if (text.trim() === '') throw new ApiError(400, 'EOF')
   const value = parseJson(firstValue(text))
   if (value === undefined) throw new ApiError(400, 'the body is not valid JSON')

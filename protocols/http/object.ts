@@ -16,7 +16,7 @@ export const fileData = z
     is_dir: z.boolean(),
     modified: timestamp,
     created: timestamp.describe('The same as `modified` if the storage does not provide it.'),
-    sign: z.string().describe('The signature for links to the file; empty if none is needed.'),
+    sign: z.string().describe('The signature of a signed URL of the file; empty if none is needed.'),
     thumb: z.string().describe('The URL of the thumbnail, or empty.'),
     type: z.literal([0, 1, 2, 3, 4, 5]).describe('0: unknown, 1: folder, 2: video, 3: audio, 4: text, 5: image.'),
     hashinfo: z.string().describe('`hash_info` as JSON text.'),
@@ -49,7 +49,7 @@ const threeDigits = Array.from({ length: 1000 }, (_, number) => String(number).p
 /** The last formatted date. Consecutive times are often of the same day, and formatting a date is slow. */
 let lastDay = { number: NaN, text: '' }
 
-/** Returns a function that converts entries of `folder`. `baseUrl` is the prefix of absolute links. */
+/** Returns a function that converts entries of `folder`. `baseUrl` is the prefix of absolute URLs. */
 export function fileObjectConverter(
   { gateway, fileTypes }: HttpApi,
   fs: VirtualFs,
@@ -61,8 +61,8 @@ export function fileObjectConverter(
   const absolute = under(fs.principal.base, folder)
   const signed = areUrlsSigned(gateway, view)
   /** The backend's URL of the thumbnail, else a signed URL of this server. Empty if there is none. */
-  const thumbOf = ({ name, thumb }: Entry, type: number): string => {
-    if (thumb !== undefined) return absoluteUrl(baseUrl, thumb)
+  const thumbnailUrlOf = ({ name, thumbnailUrl }: Entry, type: number): string => {
+    if (thumbnailUrl !== undefined) return absoluteUrl(baseUrl, thumbnailUrl)
     const kind = thumbnailKind(type)
     if (kind === undefined || !view.thumbnails.includes(kind)) return ''
     const path = childOf(absolute, name)
@@ -80,7 +80,7 @@ export function fileObjectConverter(
       modified,
       created: created === undefined || +created === +entry.modified ? modified : wireTime(created),
       sign: signed && !isFolder ? gateway.signedUrls.sign(childOf(absolute, entry.name)) : '',
-      thumb: isFolder ? '' : thumbOf(entry, type),
+      thumb: isFolder ? '' : thumbnailUrlOf(entry, type),
       type,
       hashinfo: hashes === undefined ? 'null' : JSON.stringify(hashes),
       hash_info: hashes ?? null,
@@ -104,7 +104,7 @@ export function fileObjectsForm(
   return JSON.stringify([at, baseUrl, signed, view.thumbnails, settings.get('token'), fileTypes.settingValues])
 }
 
-/** Whether links to files in the folder are signed. */
+/** Whether URLs of files in the folder are signed. */
 export function areUrlsSigned(gateway: ProtocolGateway, view: FolderView): boolean {
   return view.signed || gateway.settings.bool('sign_all')
 }

@@ -17,7 +17,7 @@ interface Parameter {
 
 type Media = Readonly<Record<string, { readonly schema?: JsonSchema }>>
 
-export interface Operation {
+export interface OpenApiOperation {
   readonly operationId: string
   readonly tags: readonly string[]
   readonly summary: string
@@ -36,7 +36,7 @@ export interface OpenApiDocument {
   readonly info: Readonly<Record<string, unknown>> & { readonly title: string; readonly description: string }
   readonly servers: readonly { readonly url: string }[]
   readonly tags: readonly { readonly name: string; readonly description: string }[]
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+  readonly paths: Readonly<Record<string, Readonly<Record<string, OpenApiOperation>>>>
   readonly components: { readonly schemas: Components; readonly securitySchemes: Readonly<Record<string, object>> }
 }
 
@@ -54,7 +54,7 @@ and unknown fields are ignored.`
 /** The document for the endpoints. Its server is `/`; the caller replaces it by the base URL. */
 export function openApiDocument(endpoints: readonly EndpointDescription[]): OpenApiDocument {
   const schemas: Components = {}
-  const paths: Record<string, Record<string, Operation>> = {}
+  const paths: Record<string, Record<string, OpenApiOperation>> = {}
   for (const endpoint of endpoints) {
     const item = (paths[endpoint.path] ??= {})
     for (const method of documentedMethods(endpoint)) item[method] = operation(endpoint, method, schemas)
@@ -93,7 +93,11 @@ export function documentedMethods({ method }: EndpointDescription): readonly ('g
   return method === 'any' ? ['get', 'post'] : [method]
 }
 
-function operation(endpoint: EndpointDescription, method: 'get' | 'post' | 'put', schemas: Components): Operation {
+function operation(
+  endpoint: EndpointDescription,
+  method: 'get' | 'post' | 'put',
+  schemas: Components,
+): OpenApiOperation {
   const { access, content, description, fields, headers, params, query, summary, tag } = endpoint
   const parameters = [
     ...parametersOf(params, 'path', schemas),
@@ -125,7 +129,7 @@ function operationId({ method: declared, path }: EndpointDescription, method: st
   return declared === 'any' && method === 'get' ? `${name}_by_query` : name
 }
 
-function securityOf({ access, readsToken = false }: EndpointDescription): Operation['security'] {
+function securityOf({ access, readsToken = false }: EndpointDescription): OpenApiOperation['security'] {
   const signedIn = [{ token: [] }, { bearer: [] }]
   if (access === 'anybody') return readsToken ? [...signedIn, {}] : []
   return access === 'guest' ? [...signedIn, {}] : signedIn
@@ -148,7 +152,7 @@ function headerName(name: string): string {
   return name.replace(/(?<=^|-)[a-z]/g, (letter) => letter.toUpperCase())
 }
 
-function contentBody(content: BodyContent | undefined): Operation['requestBody'] {
+function contentBody(content: BodyContent | undefined): OpenApiOperation['requestBody'] {
   if (content === undefined) return undefined
   const { description, part, type } = content
   const bytes: JsonSchema = { contentMediaType: 'application/octet-stream' }
@@ -161,7 +165,7 @@ function fieldsBody(
   { fields, listField }: EndpointDescription,
   id: string,
   schemas: Components,
-): Operation['requestBody'] {
+): OpenApiOperation['requestBody'] {
   if (fields === undefined) return undefined
   const schema = requestSchema(fields, schemas)
   const name = componentName(id)
@@ -192,7 +196,7 @@ function componentName(id: string): string {
   return `${id.replace(/(?:^|_)([a-z0-9])/g, (_match, letter: string) => letter.toUpperCase())}Fields`
 }
 
-function responsesOf(endpoint: EndpointDescription, schemas: Components): Operation['responses'] {
+function responsesOf(endpoint: EndpointDescription, schemas: Components): OpenApiOperation['responses'] {
   if (endpoint.plain !== undefined) {
     return Object.fromEntries(
       endpoint.plain.map(({ description, status, types }) => [

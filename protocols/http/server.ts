@@ -75,23 +75,23 @@ function apiHandler(api: HttpApi, web: WebClient | undefined): RequestHandler {
   })
   app.use(envelopeMiddleware(api))
   app.use(apiRoutes(api).routes())
-  app.use((ctx) => answerUnknown(api, web, ctx as unknown as Exchange))
+  app.use((context) => answerUnknown(api, web, context as unknown as Exchange))
   const handle = app.callback()
   return (request: IncomingMessage, response: ServerResponse) => void handle(request, response)
 }
 
 /** Responds to requests without a route: an envelope below /api, a page for browsers, 405 for other methods. */
-async function answerUnknown(api: HttpApi, web: WebClient | undefined, ctx: Exchange): Promise<void> {
-  const isPageMethod = ['GET', 'HEAD', 'POST'].includes(ctx.method)
-  if (isPageMethod && ctx.path.startsWith('/api/')) throw new ApiError(404, 'no such endpoint')
-  ctx.respond = false
+async function answerUnknown(api: HttpApi, web: WebClient | undefined, context: Exchange): Promise<void> {
+  const isPageMethod = ['GET', 'HEAD', 'POST'].includes(context.method)
+  if (isPageMethod && context.path.startsWith('/api/')) throw new ApiError(404, 'no such endpoint')
+  context.respond = false
   // The methods of an API endpoint are unknown here.
-  const allow = ctx.path.startsWith('/api/') ? {} : { Allow: 'GET, HEAD, POST' }
-  if (ctx.method === 'OPTIONS' && ctx.path === '/') answerRootOptions(ctx.res)
-  else if (!isPageMethod) ctx.res.writeHead(405, { ...allow, 'Content-Length': 0 }).end()
-  else if (web !== undefined) await web.sendIndexPage(ctx.req, ctx.res, api.gateway.settings)
-  else if (ctx.path === '/') sendPage(ctx.res, 200, welcomePage(api.gateway, api.clientOf(ctx.req)))
-  else sendErrorPage(ctx.res, 404, 'There is nothing here.')
+  const allow = context.path.startsWith('/api/') ? {} : { Allow: 'GET, HEAD, POST' }
+  if (context.method === 'OPTIONS' && context.path === '/') answerRootOptions(context.res)
+  else if (!isPageMethod) context.res.writeHead(405, { ...allow, 'Content-Length': 0 }).end()
+  else if (web !== undefined) await web.sendIndexPage(context.req, context.res, api.gateway.settings)
+  else if (context.path === '/') sendPage(context.res, 200, welcomePage(api.gateway, api.clientOf(context.req)))
+  else sendErrorPage(context.res, 404, 'There is nothing here.')
 }
 
 /** Windows sends OPTIONS to the root to detect WebDAV before it opens a folder below it. */

@@ -77,7 +77,7 @@ export function taskObject(task: Task): z.input<typeof taskData> {
   }
 }
 
-/** The task with its failures. Their paths are relative to the base path of the principal, if they are below it. */
+/** The task with its failures. Their paths are relative to the base folder of the principal, if they are below it. */
 export function taskInfo(
   task: Task,
   failures: readonly FailedItem[],

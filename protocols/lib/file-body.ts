@@ -41,7 +41,7 @@ async function fill(file: OpenFile, into: Buffer, position: number): Promise<voi
  * is bounded for slow clients. Rejects with `aborted` if the file has shrunk, or as soon as the client disconnects.
  */
 export async function sendPart(file: OpenFile, part: Part, response: ServerResponse): Promise<void> {
-  const transfer = new Transfer(response)
+  const transfer = new BodyTransfer(response)
   try {
     const end = part.offset + part.length
     for (let position = part.offset; position < end;) {
@@ -63,7 +63,7 @@ export async function sendPart(file: OpenFile, part: Part, response: ServerRespo
 }
 
 /** The buffers of one transfer. */
-class Transfer {
+class BodyTransfer {
   readonly #response: ServerResponse
   readonly #free: Buffer[] = []
   #allocated = 0

@@ -4,7 +4,15 @@ import { parentOf, resolvePath, root, type Path } from '../../src/contract/path.
 import { storableAttributes, readAttributes } from './attributes.js'
 import { FieldReader, MalformedPacket, PacketBuilder } from './packets.js'
 import { limits, packetType } from './wire.js'
-import { namePacket, ok, readPath, setAttributes, statName, type SessionState, type Request } from './requests.js'
+import {
+  namePacket,
+  ok,
+  readPath,
+  setAttributes,
+  statName,
+  type SessionState,
+  type RequestHandler,
+} from './requests.js'
 import type { WorkingFile } from './working-file.js'
 
 /** Block size that `statvfs` reports, in bytes. */
@@ -12,7 +20,7 @@ const blockSize = 4096
 /** Buffer size of `copy-data`, in bytes. */
 const copySize = 1024 * 1024
 
-export const extendedRequests: ReadonlyMap<string, Request> = new Map<string, Request>([
+export const extendedRequests: ReadonlyMap<string, RequestHandler> = new Map<string, RequestHandler>([
   [
     'posix-rename@openssh.com',
     async (session, id, fields) => {

@@ -8,9 +8,9 @@ const halfYear = (365 / 2) * 24 * 3600 * 1000
 
 /** Times are in the server's time zone. As in `ls`, a time in the future or older than half a year shows the year. */
 export function longName(entry: Entry, name: string, owner: string, now: Date): string {
-  const links = entry.kind === 'folder' ? 2 : 1
+  const hardLinks = entry.kind === 'folder' ? 2 : 1
   const user = owner.padEnd(8)
-  const start = `${typeLetter[entry.kind]}${permissionLetters(modeOf(entry))} ${String(links).padStart(4)}`
+  const start = `${typeLetter[entry.kind]}${permissionLetters(modeOf(entry))} ${String(hardLinks).padStart(4)}`
   return `${start} ${user} ${user} ${String(entry.size).padStart(12)} ${formatTime(entry.modified, now)} ${name}`
 }
 

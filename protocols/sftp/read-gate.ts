@@ -1,6 +1,6 @@
 /**
- * Pauses a connection's socket while a session has reached its memory limit for WRITEs. The bytes stay in the kernel
- * and with the sender. Otherwise ssh2 would buffer its whole window.
+ * Pauses a connection's socket while a session has reached its memory limit for WRITEs. Unread bytes then stay in
+ * the socket's receive buffer and with the sender. Without the pause, ssh2 would buffer its whole window.
  */
 import type { Socket } from 'node:net'
 

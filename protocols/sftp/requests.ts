@@ -38,7 +38,12 @@ export interface SessionState {
   readonly handleLimit: number
 }
 
-export type Request = (session: SessionState, id: number, fields: FieldReader, data: Packet['data']) => Promise<Buffer>
+export type RequestHandler = (
+  session: SessionState,
+  id: number,
+  fields: FieldReader,
+  data: Packet['data'],
+) => Promise<Buffer>
 
 export const ok = (id: number): Buffer => statusPacket(id, statusCode.ok, 'ok')
 const endOfFile = (id: number): Buffer => statusPacket(id, statusCode.eof, 'end of file')
@@ -47,7 +52,7 @@ export function readPath(fields: FieldReader): Path {
   return resolvePath(root, fields.text())
 }
 
-export const requests: Readonly<Partial<Record<number, Request>>> = {
+export const requests: Readonly<Partial<Record<number, RequestHandler>>> = {
   [packetType.open]: async (session, id, fields) => {
     const path = readPath(fields)
     const flags = fields.uint32()

@@ -10,7 +10,7 @@ export interface Site {
   readonly hosts: ReadonlySet<string>
 }
 
-export interface Target {
+export interface RequestTarget {
   readonly path: Path
   /** Whether the target ended with a slash, as for a folder. */
   readonly slash: boolean
@@ -21,7 +21,7 @@ export interface Target {
  * prefix. Throws `invalid` if it is malformed, or contains a query, a fragment, a `..` segment or an escape that is not
  * UTF-8.
  */
-export function locate(reference: string, site: Site): Target | undefined {
+export function locate(reference: string, site: Site): RequestTarget | undefined {
   const parts = /^(?:([a-z][a-z0-9+.-]*):\/\/(?:[^/?#@]*@)?([^/?#]*))?(\/[^?#]*)?$/i.exec(reference)
   if (!parts) throw malformed(reference)
   const [, scheme, host, path] = parts
@@ -31,7 +31,7 @@ export function locate(reference: string, site: Site): Target | undefined {
 }
 
 /** Like `locate`, for the percent-encoded path of a request target, without its query. */
-export function locatePath(escaped: string, prefix: string): Target | undefined {
+export function locatePath(escaped: string, prefix: string): RequestTarget | undefined {
   const decoded = decodePath(escaped)
   if (decoded !== prefix && !decoded.startsWith(`${prefix}/`)) return undefined
   const below = decoded.slice(prefix.length)

@@ -23,7 +23,7 @@ import { Engine, type Dispatchable, type Handler } from './engine.js'
 import { HttpError, toHttpError } from './errors.js'
 import { parseHeaders, type DavHeaders } from './headers.js'
 import { webdav } from './index.js'
-import { hrefOf, locatePath, normalizeHost, type Site, type Target } from './location.js'
+import { hrefOf, locatePath, normalizeHost, type Site, type RequestTarget } from './location.js'
 import { allowedMethods, sendText, sendXml, type Command, type WebdavRequest } from './webdav-request.js'
 
 /** These need nothing of the engine. */
@@ -53,7 +53,7 @@ const challenge = { 'www-authenticate': 'Basic realm="Tidegate", charset="UTF-8"
 interface ParsedRequest {
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  readonly target: Target
+  readonly target: RequestTarget
   readonly headers: DavHeaders
   readonly client: Client
 }
@@ -131,7 +131,7 @@ class WebdavHandler {
     return { request, response, target, headers, client }
   }
 
-  #target(requestTarget: string): Target {
+  #target(requestTarget: string): RequestTarget {
     // RFC 9112 §3.2.2: proxies may send the absolute form.
     const url = requestTarget.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
     if (url.includes('#')) throw new HttpError(400, 'a request target must not have a fragment')

@@ -9,11 +9,10 @@ import { HttpError } from './errors.js'
 const hexDigits: Readonly<Record<HashName, number>> = { md5: 32, sha1: 40, sha256: 64 }
 
 /**
- * Parses the upload headers. Throws `invalid` for a malformed one, and a 400 or 501 for a partial upload, which must
- * not be stored as the whole file.
+ * Parses the upload headers. Throws `invalid` for a malformed one, a 400 for a partial PUT (RFC 9110 §14.5), and a 501
+ * for a chunk of an ownCloud upload: neither must be stored as the whole file.
  */
 export function parseUploadHeaders(headers: IncomingHttpHeaders): BodyMetadata {
-  // RFC 9110 §14.5.
   if (headers['content-range'] !== undefined) throw new HttpError(400, 'partial PUT is not supported')
   if (headers['oc-chunked'] !== undefined) throw new HttpError(501, 'chunked uploads are not supported')
   return { size: sizeOf(headers), modified: modifiedOf(headers), hashes: hashesOf(headers) }

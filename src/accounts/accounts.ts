@@ -7,7 +7,7 @@ import type { AppPasswordRow, KeyRow, UserRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
 import { AppPasswords } from './app-passwords.js'
 import { accountDisabled, codeRequired, sessionRevoked } from './errors.js'
-import { Keys } from './keys.js'
+import { SshKeys } from './ssh-keys.js'
 import { PasswordCheck } from './password-check.js'
 import { Principal, type ProtocolFacts } from './principal.js'
 import { Sessions, type Credential } from './sessions.js'
@@ -48,7 +48,7 @@ const roles = ['general', 'guest', 'admin'] as const
 
 export class Accounts {
   readonly users: Users
-  readonly keys: Keys
+  readonly keys: SshKeys
   readonly appPasswords: AppPasswords
   readonly #store: Store
   readonly #settings: AccountsOptions['settings']
@@ -71,7 +71,7 @@ export class Accounts {
     this.#log = log
     this.#permanentToken = settings.get('token')
     this.users = new Users(store, this.#queue, (before, after) => this.#userChanged(before, after), now)
-    this.keys = new Keys(store, this.#queue, (key) => this.#keyRemoved(key), now)
+    this.keys = new SshKeys(store, this.#queue, (key) => this.#keyRemoved(key), now)
     this.appPasswords = new AppPasswords(store, this.#queue, (row) => this.#appPasswordRemoved(row), now)
     this.#passwords = new PasswordCheck({
       get: (id) => this.users.get(id),

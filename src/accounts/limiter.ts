@@ -23,16 +23,16 @@ const familiarTime = 24 * 60 * minute
 const maxEntries = 50_000
 
 export class SignInLimiter {
-  readonly #addresses: Failures
-  readonly #pairs: Failures
-  readonly #accounts: Failures
+  readonly #addresses: FailureCounts
+  readonly #pairs: FailureCounts
+  readonly #accounts: FailureCounts
   /** Time of the last successful sign-in, by address and account. */
   readonly #familiar = new Map<string, number>()
 
   constructor(private readonly now: () => number) {
-    this.#addresses = new Failures(lockout.time, now)
-    this.#pairs = new Failures(lockout.time, now)
-    this.#accounts = new Failures(backoff.time, now)
+    this.#addresses = new FailureCounts(lockout.time, now)
+    this.#pairs = new FailureCounts(lockout.time, now)
+    this.#accounts = new FailureCounts(backoff.time, now)
   }
 
   /** Throws `throttled` after too many failures for this account from this address. */
@@ -67,7 +67,7 @@ export class SignInLimiter {
     put(this.#familiar, pair(address, name), this.now())
   }
 
-  #refuse(failures: Failures, key: string): void {
+  #refuse(failures: FailureCounts, key: string): void {
     if (failures.count(key) >= lockout.failures) throw tooManyAttempts(failures.remaining(key) / 1000)
   }
 }
@@ -128,7 +128,7 @@ function isFamiliar(lastTime: number | undefined, now: number): boolean {
   return lastTime !== undefined && now - lastTime < familiarTime
 }
 
-class Failures {
+class FailureCounts {
   readonly #entries = new Map<string, { readonly count: number; readonly last: number }>()
 
   constructor(

@@ -43,11 +43,11 @@ export function addAdminCommands(program: Command): void {
     .action((flags: CommonFlags & { readonly rotate?: boolean }) =>
       inDataFolder(flags, async ({ config }) => {
         const folder = join(config.data, 'ssh')
-        const backups = flags.rotate === true ? await rotateHostKeys(folder) : []
+        const kept = flags.rotate === true ? await rotateHostKeys(folder) : []
         const keys = (await publicHostKeys(folder)).map((line) => ({ ...describe(parseKeyLine(line)), line }))
         const rows = keys.map(({ type, fingerprint }) => [type, fingerprint])
-        const note = backups.length > 0 ? '\nThe daemon uses the new keys from its next start.' : ''
-        print(flags, { keys, kept: backups }, formatTable(['type', 'fingerprint'], rows) + note)
+        const note = kept.length > 0 ? '\nThe daemon uses the new keys from its next start.' : ''
+        print(flags, { keys, kept }, formatTable(['type', 'fingerprint'], rows) + note)
       }),
     )
 }

@@ -30,7 +30,8 @@ export interface Entry {
   /** Only hashes that the backend reports without extra cost. */
   readonly hashes?: Hashes
   readonly created?: Date
-  readonly thumb?: string
+  /** The backend's own URL of a thumbnail. */
+  readonly thumbnailUrl?: string
 }
 
 /** Identifies a file or folder independently of the path and the mount through which it is reached. */

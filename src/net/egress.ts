@@ -109,7 +109,7 @@ export class EgressGuard implements Egress {
     if (url.username !== '' || url.password !== '') {
       throw new GatewayError('invalid', { reason: 'the address must not contain a user name or password' })
     }
-    // A reused connection would not be checked again.
+    // The address is checked when a connection is made, so connections are not reused.
     const options: AgentOptions = { keepAlive: false }
     return url.protocol === 'http:' ? new GuardedHttpAgent(this, options) : new GuardedHttpsAgent(this, options)
   }

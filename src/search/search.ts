@@ -45,7 +45,7 @@ interface Run {
   readonly controller: AbortController
 }
 
-type RunWork = (signal: AbortSignal, failures: Failures) => Promise<void>
+type RunWork = (signal: AbortSignal, failures: UnreadableFolders) => Promise<void>
 
 /** The open index while search is enabled. */
 interface Engine {
@@ -128,7 +128,7 @@ export class Search {
 
   /**
    * Reads these trees again, `levels` levels of folders deep, in the background, and applies the differences to the
-   * index. `invalid` if a run is active.
+   * index. Rejects with `invalid` if a run is active.
    */
   async update(paths: readonly Path[], levels: number): Promise<void> {
     const engine = await this.#requireEngine()
@@ -185,7 +185,7 @@ export class Search {
   }
 
   async #runToEnd(engine: Engine, signal: AbortSignal, work: RunWork): Promise<IndexProgress> {
-    const failures = new Failures()
+    const failures = new UnreadableFolders()
     try {
       if (signal.aborted) throw new GatewayError('aborted')
       await work(signal, failures)
@@ -202,7 +202,7 @@ export class Search {
   async #walk(
     engine: Engine,
     signal: AbortSignal,
-    failures: Failures,
+    failures: UnreadableFolders,
     path: Path,
     levels: number,
     progress = (names: number) => {
@@ -245,7 +245,7 @@ export class Search {
   async #runPendingScans(engine: Engine): Promise<void> {
     const { signal } = engine.closing
     for (const path of this.#pendingScans) {
-      const failures = new Failures()
+      const failures = new UnreadableFolders()
       // Removed first: a request for the path during the walk needs another walk.
       this.#pendingScans.delete(path)
       try {
@@ -403,7 +403,7 @@ export class Search {
 }
 
 /** Folders that could not be read in one run. */
-class Failures {
+class UnreadableFolders {
   #count = 0
   #first = ''
 

@@ -85,7 +85,7 @@ export const settingsHelp = {
   sso_jwt_public_key: 'Public key for the tokens of the provider, for Casdoor.',
   sso_extra_scopes: 'Additional scopes to request, separated by spaces.',
   sso_auto_register: 'An account is created at the first sign-in.',
-  sso_default_dir: 'Base path of created accounts.',
+  sso_default_dir: 'Base folder of created accounts.',
   sso_default_permission: 'Permissions of created accounts, as the sum of their bits.',
   sso_compatibility_mode: 'Sign-in uses a redirect instead of a window.',
   // ldap
@@ -96,7 +96,7 @@ export const settingsHelp = {
   ldap_manager_password: 'Password of that account.',
   ldap_user_search_base: 'Base DN of the search for users.',
   ldap_user_search_filter: 'Filter of the search for a user; %s is replaced with the user name.',
-  ldap_default_dir: 'Base path of accounts that are created at the first sign-in.',
+  ldap_default_dir: 'Base folder of accounts that are created at the first sign-in.',
   ldap_default_permission: 'Permissions of these accounts, as the sum of their bits.',
   ldap_login_tips: 'Text shown with the LDAP sign-in.',
   // s3

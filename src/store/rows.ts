@@ -148,7 +148,8 @@ export interface Intent {
   readonly id: number
   readonly storageId: number
   /**
-   * 'move': `from` is renamed to `to`. 'backup': the entry at `from` was renamed to `to` while it is being replaced.
+   * 'move': `from` is renamed to `to`. 'backup': the entry at `from` was renamed to `to` and is held there until its
+   * replacement is published or it is restored.
    */
   readonly kind: 'move' | 'backup'
   readonly from: Path

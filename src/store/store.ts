@@ -56,8 +56,8 @@ function connect(file: string): Knex {
       afterCreate: (sqlite: { exec(sql: string, done: (error: Error | null) => void): void }, done: () => void) => {
         /*
          * WAL: other processes can read during a write. FULL: a completed write survives a power failure; otherwise a
-         * revoked token or an old password could work again after one. FULL syncs every commit, so `Store.relaxed` has
-         * the tables that are written for every file.
+         * revoked token or an old password could work again after one. FULL syncs every commit, so the
+         * tables that are written for every file are in `Store.relaxed`, which does not.
          */
         sqlite.exec(
           'PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;',

@@ -21,7 +21,7 @@ export interface UploadOptions {
   readonly password?: string | undefined
 }
 
-interface UploadPlan {
+interface UploadTaskPlan {
   readonly to: Path
   /** The name of its file in the spool. */
   readonly spooled: string
@@ -44,7 +44,7 @@ export function uploadRequest(
   mounts: Pick<Mounts, 'rowOf'>,
 ): TaskRequest {
   const at = under(base, to)
-  const plan: UploadPlan = {
+  const plan: UploadTaskPlan = {
     to: at,
     spooled: basename(received.file),
     createOnly,
@@ -59,7 +59,9 @@ export function uploadRequest(
 /** The names of the spool files that these tasks need. */
 export function spooledFiles(tasks: readonly Task[]): ReadonlySet<string> {
   return new Set(
-    tasks.filter(({ kind }) => kind === 'upload').map((task) => (planOf(task) as Partial<UploadPlan>).spooled ?? ''),
+    tasks
+      .filter(({ kind }) => kind === 'upload')
+      .map((task) => (planOf(task) as Partial<UploadTaskPlan>).spooled ?? ''),
   )
 }
 
@@ -71,7 +73,7 @@ export function uploadTasks(spool: Spool, as: (principal: Principal) => VirtualF
       throw new GatewayError('unsupported', { detail: 'upload_gone' })
     },
     dispose: async (task) => {
-      const { spooled } = planOf(task) as Partial<UploadPlan>
+      const { spooled } = planOf(task) as Partial<UploadTaskPlan>
       if (spooled !== undefined) await spool.remove(spooled)
     },
   }
@@ -79,7 +81,7 @@ export function uploadTasks(spool: Spool, as: (principal: Principal) => VirtualF
 
 async function upload(spool: Spool, fs: VirtualFs, run: TaskRun): Promise<void> {
   const { items, principal, resumes, signal } = run
-  const { to, spooled, createOnly, hashes, modified: time, password } = planOf(run.task) as UploadPlan
+  const { to, spooled, createOnly, hashes, modified: time, password } = planOf(run.task) as UploadTaskPlan
   const path = pathBelowBase(principal, to)
   const modified = time === undefined ? undefined : new Date(time)
   const received = spool.find(spooled, { hashes, modified })

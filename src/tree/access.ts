@@ -81,7 +81,9 @@ export class Access implements Authority {
     return this.#canonical
   }
 
-  // Authorization
+  // Authorization. `resolve…` translates a path of the principal. `authorize…` throws or rejects if rules or permissions
+  // do not allow an action. `followSymlinks…` resolves symlinks and authorizes the action on their targets. `assert…`
+  // checks a condition that does not depend on the action's permission.
 
   /**
    * Returns the path in the whole tree, in the backends' spelling. Rejects with `not_found` for names reserved by the
@@ -96,7 +98,7 @@ export class Access implements Authority {
   }
 
   /** As `resolve`, for the target of a move of `source`, a path of the whole tree. */
-  async resolveTarget(path: Path, source: Path, options: AccessOptions): Promise<Path> {
+  async resolveMoveTarget(path: Path, source: Path, options: AccessOptions): Promise<Path> {
     const requested = this.#underBase(path)
     await this.#dependencies.supervisor.whenStarted(requested, options)
     return canonicalTarget(this.#dependencies.mounts, source, requested, { signal: options.signal })
@@ -108,10 +110,7 @@ export class Access implements Authority {
     return at
   }
 
-  /**
-   * Resolves the path, authorizes the action, and resolves symlinks as `resolveSymlinks` does. Returns a path of the whole
-   * tree.
-   */
+  /** `resolve`, `authorize` and `followSymlinks`, in this order. Returns a path of the whole tree. */
   async resolveAndAuthorize(
     action: Action,
     path: Path,
@@ -120,14 +119,14 @@ export class Access implements Authority {
   ): Promise<Path> {
     const at = await this.resolve(path, options)
     this.authorize(action, at, options)
-    return this.resolveSymlinks(action, at, options, last)
+    return this.followSymlinks(action, at, options, last)
   }
 
-  /** As `resolveAndAuthorize`, for a folder that is listed. */
-  async resolveListed(path: Path, options: AccessOptions): Promise<NamedPath> {
+  /** As `resolveAndAuthorize` for `list`, with both paths of the folder. */
+  async resolveAndAuthorizeListing(path: Path, options: AccessOptions): Promise<NamedPath> {
     const named = await this.resolve(path, options)
     this.authorize('list', named, options)
-    return { named, at: await this.resolveSymlinks('list', named, options) }
+    return { named, at: await this.followSymlinks('list', named, options) }
   }
 
   /**
@@ -136,7 +135,7 @@ export class Access implements Authority {
    * in the last segment. For `read`, that target is authorized, and the returned path still ends with the symlink's own
    * name.
    */
-  async resolveSymlinks(
+  async followSymlinks(
     action: Action,
     at: Path,
     options: AccessOptions,
@@ -156,46 +155,48 @@ export class Access implements Authority {
     return symlinkPath
   }
 
-  /** As `resolveAndAuthorize`, with the entry if resolving the path has loaded it. */
-  async resolveWithEntry(
+  /**
+   * Returns the function by which an `Operation` resolves its path: as `resolveAndAuthorize`, with the entry if
+   * resolving the path has loaded it.
+   */
+  resolver(
     action: Action,
     path: Path,
     options: AccessOptions,
     last = symlinkFollowingActions.has(action),
-  ): Promise<ResolvedPath> {
-    const at = await this.resolve(path, options)
-    this.authorize(action, at, options)
-    return last
-      ? this.resolveSymlinksWithEntry(action, at, options)
-      : { at: await this.resolveSymlinks(action, at, options, false), look: undefined }
+  ): () => Promise<OnePath> {
+    return async () => {
+      const at = await this.resolve(path, options)
+      this.authorize(action, at, options)
+      if (last) return [await this.followSymlinksWithEntry(action, at, options)]
+      return [{ at: await this.followSymlinks(action, at, options, false), look: undefined }]
+    }
   }
 
-  /** `resolveWithEntry` of one path, as an `Operation` calls it. `last`: also resolves a symlink in the last segment. */
-  resolving(action: Action, path: Path, options: AccessOptions, last?: boolean): () => Promise<OnePath> {
-    return async () => [await this.resolveWithEntry(action, path, options, last)]
-  }
-
-  /** As `resolveSymlinks` with `last`, with the entry if resolving has loaded it. */
-  async resolveSymlinksWithEntry(action: Action, at: Path, options: AccessOptions): Promise<ResolvedPath> {
+  /** As `followSymlinks` with its default of `last`, with the entry if resolving has loaded it. */
+  async followSymlinksWithEntry(action: Action, at: Path, options: AccessOptions): Promise<ResolvedPath> {
     if (this.#isUnrestrictedRead(action)) return { at, look: undefined }
     const look = await this.#tree.look(at, { signal: options.signal })
-    return look?.path === at ? { at, look } : { at: await this.resolveSymlinks(action, at, options), look: undefined }
+    return look?.path === at ? { at, look } : { at: await this.followSymlinks(action, at, options), look: undefined }
   }
 
-  /** Authorizes reading `at`, a path of the whole tree, and follows its symlinks. */
-  async resolveReadable(at: Path, options: AccessOptions): Promise<Path> {
+  /** `authorize` and `followSymlinks` for `read`: `at` is a path of the whole tree. */
+  async authorizeRead(at: Path, options: AccessOptions): Promise<Path> {
     this.authorize('read', at, options)
-    return this.resolveSymlinks('read', at, options)
+    return this.followSymlinks('read', at, options)
   }
 
-  /** Rejects with `busy` if a symlink has replaced a segment of `at`, a path returned by `resolveSymlinks`. */
-  async assertSymlinksUnchanged(action: Action, at: Path, options: AccessOptions): Promise<void> {
-    if ((await this.resolveSymlinks(action, at, options)) !== at) throw symlinkChanged()
-  }
-
-  /** Rejects with `busy` if a segment of `folder`, the last one included, has become a symlink. */
-  async assertNoSymlink(action: Action, folder: Path, options: AccessOptions): Promise<void> {
-    if ((await this.resolveSymlinks(action, folder, options, true)) !== folder) throw symlinkChanged()
+  /**
+   * Rejects with `busy` if a symlink has replaced a segment of `at`, a path returned by `followSymlinks` with the same
+   * arguments.
+   */
+  async assertNoSymlink(
+    action: Action,
+    at: Path,
+    options: AccessOptions,
+    last = symlinkFollowingActions.has(action),
+  ): Promise<void> {
+    if ((await this.followSymlinks(action, at, options, last)) !== at) throw symlinkChanged()
   }
 
   /**
@@ -224,7 +225,10 @@ export class Access implements Authority {
     this.#enforce(verdict, action, paths[1], options)
   }
 
-  /** Throws the verdict as an error unless the action is allowed. `at` is a path of the whole tree, here and below. */
+  /**
+   * Throws the verdict as an error unless the action is allowed at `at` itself, without a look at symlinks. `at` is a
+   * path of the whole tree, here and below.
+   */
   authorize(action: Action, at: Path, options: AccessOptions): void {
     this.#enforce(judge(this.#dependencies.rules, this.principal, action, at, options.password), action, at, options)
   }
@@ -305,11 +309,11 @@ export class Access implements Authority {
   }
 
   /**
-   * Checks the target of a new symlink at `at`. Rejects with `denied` if it is outside the storage mounted at `mount`
+   * Authorizes reading the target of a new symlink at `at`. Rejects with `denied` if it is outside the storage mounted at `mount`
    * or outside the principal's base, and with the verdict if the principal must not read it. Returns its path within
    * the storage.
    */
-  async resolveSymlinkTarget(mount: Path, at: Path, target: string, options: AccessOptions): Promise<Path> {
+  async authorizeSymlinkTarget(mount: Path, at: Path, target: string, options: AccessOptions): Promise<Path> {
     const isRelative = !target.startsWith('/')
     // After another symlink, `..` would mean the parent of that symlink's target.
     const names = target.split('/').filter((name) => name !== '' && name !== '.')
@@ -328,12 +332,13 @@ export class Access implements Authority {
   }
 
   /** Authorizes searching in general, by permissions alone. `VisibleNames` authorizes each result. */
-  assertMaySearch(): void {
+  authorizeSearch(): void {
     const noRules = { own: undefined, folder: undefined }
     const verdict = judge(this.#dependencies.rules, this.principal, 'list', this.principal.base, undefined, noRules)
     if (verdict !== 'allow') throw new GatewayError(verdict)
   }
 
+  /** Throws `unauthenticated` once the principal's session is revoked. */
   assertNotRevoked(): void {
     if (this.principal.signal.aborted) throw new GatewayError('unauthenticated')
   }
@@ -367,9 +372,10 @@ export class Access implements Authority {
   }
 
   /**
-   * Runs an operation on the principal's own `path` after authorizing it. `work` receives the path in the whole tree.
+   * `withErrorContext` and `resolveAndAuthorize`: runs `work` with the path in the whole tree, after authorizing the
+   * action.
    */
-  authorized<T>(
+  withAuthorizedPath<T>(
     op: string,
     action: Action,
     path: Path,

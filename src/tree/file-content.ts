@@ -67,7 +67,7 @@ export class FileContent {
       bytes.on('error', () => undefined)
       try {
         if (joined.signal.aborted) throw new GatewayError('aborted')
-        await this.access.assertSymlinksUnchanged('read', at, options)
+        await this.access.assertNoSymlink('read', at, options)
       } catch (error) {
         bytes.destroy()
         throw error
@@ -114,7 +114,7 @@ export class FileContent {
     try {
       file = await open()
       if (!file) return file
-      await this.access.assertSymlinksUnchanged('read', at, options)
+      await this.access.assertNoSymlink('read', at, options)
       return this.access.guardHandle(path, this.#throttled(file, options.signal), hooks)
     } catch (error) {
       hooks.failed(error)
@@ -160,11 +160,11 @@ export class FileContent {
   }
 
   /** Opens a handle for writes: 'update' in place, 'replace' to a file that `commit` publishes. */
-  async openToWrite(path: Path, mode: 'update' | 'replace', options: FileOpenOptions): Promise<WritableFile> {
-    const writing = this.#writing(path, options, mode)
+  async openToWrite(path: Path, openMode: 'update' | 'replace', options: FileOpenOptions): Promise<WritableFile> {
+    const writing = this.#writing(path, options, openMode)
     const [target] = await this.operations.check(writing)
     const { storage, inner, entry: old } = target
-    const mustExist = mode === 'update'
+    const mustExist = openMode === 'update'
     const publication = this.operations.publication(publishing(writing, options, mustExist), [target])
     const beforePublish = async () => {
       await publication.begin()
@@ -175,16 +175,16 @@ export class FileContent {
         throw error
       }
     }
-    const { signal, createOnly, modified, mode: bits = options.modeOver?.(old), readable } = options
+    const { signal, createOnly, modified, mode = options.modeOver?.(old), readable } = options
     const { userId: user } = this.access.principal
-    const hooks = this.meter.handle(storage, mode, signal)
+    const hooks = this.meter.handle(storage, openMode, signal)
     try {
       const file = await storage.open(
         inner,
-        mode,
+        openMode,
         mustExist
           ? { signal, user, readable: true, beforePublish }
-          : { signal, user, createOnly, modified, mode: bits, readable, beforePublish },
+          : { signal, user, createOnly, modified, mode, readable, beforePublish },
       )
       const guarded = { ...hooks, ended: () => publication.end() }
       return { ...this.access.guardHandle(path, this.#throttled(file, signal), guarded), old }
@@ -200,19 +200,19 @@ export class FileContent {
     return throttled(file, toClients, fromClients, signal, this.access.principal.signal)
   }
 
-  /** Replaces or creates a file. `mode`: that of the handle, if it is written through one. */
-  #writing(path: Path, options: ChangeOptions, mode?: 'update' | 'replace'): Operation<OnePath> {
+  /** Replaces or creates a file. `openMode`: that of the handle, if it is written through one. */
+  #writing(path: Path, options: ChangeOptions, openMode?: 'update' | 'replace'): Operation<OnePath> {
     return {
       options,
-      resolve: this.access.resolving('write', path, options),
+      resolve: this.access.resolver('write', path, options),
       require: (target) => {
         const { at, entry } = target
         if (this.dependencies.mounts.isVirtual(at)) throw new GatewayError('is_dir')
         target.storage.assertWritable()
         if (entry?.kind === 'folder') throw new GatewayError('is_dir')
         if (!entry) checkName(nameOf(at))
-        if (entry && mode === undefined && options.createOnly === true) throw new GatewayError('exists')
-        if (mode !== 'replace' || entry?.kind !== 'symlink') return
+        if (entry && openMode === undefined && options.createOnly === true) throw new GatewayError('exists')
+        if (openMode !== 'replace' || entry?.kind !== 'symlink') return
         throw new GatewayError('denied', { reason: 'a symlink that leads nowhere' })
       },
       touches: ({ at, entry }) => [{ path: at, membership: !entry }],

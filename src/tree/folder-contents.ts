@@ -80,7 +80,7 @@ export class FolderContents {
 
   async #symlinkSeen(at: Path, entry: Entry, options: AccessOptions): Promise<Entry> {
     try {
-      await this.access.resolveSymlinks('read', at, options)
+      await this.access.followSymlinks('read', at, options)
       return entry
     } catch (error) {
       if (!isGatewayError(error, 'denied', 'hidden', 'password_required')) throw error

@@ -92,7 +92,7 @@ export interface Authority {
   /** Returns the path of the whole tree for a path in a precondition. */
   resolve(path: Path, options: AccessOptions): Promise<Path>
   /** Authorizes reading `at`, and follows its symlinks. */
-  resolveReadable(at: Path, options: AccessOptions): Promise<Path>
+  authorizeRead(at: Path, options: AccessOptions): Promise<Path>
 }
 
 /** Changes that the gateway makes by itself: no rule restricts them. Locks do. */
@@ -100,7 +100,7 @@ export const gatewayAuthority: Authority = {
   principal: undefined,
   lockedError: (lock) => new LockedError(lock),
   resolve: async (path) => path,
-  resolveReadable: async (at) => at,
+  authorizeRead: async (at) => at,
 }
 
 /** The path locks of one change, and its last check. */
@@ -276,7 +276,7 @@ export class Operations {
   /** Undefined also for what the principal may not read: preconditions must not reveal that it exists. */
   async #readable(at: Path, options: AccessOptions): Promise<Entry | undefined> {
     try {
-      return await this.tree.entryOrUndefined(await this.authority.resolveReadable(at, options), options)
+      return await this.tree.entryOrUndefined(await this.authority.authorizeRead(at, options), options)
     } catch (error) {
       if (isWithoutStorage(error) || isGatewayError(error, 'denied', 'hidden', 'password_required')) return undefined
       throw error

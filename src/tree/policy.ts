@@ -160,8 +160,8 @@ export function judgeTarget(
 }
 
 /**
- * Whether the signature of a symlink's path permits reading its target: one that a different rule restricts needs a
- * signature for its own path.
+ * Whether the signature of a symlink's path permits reading its target. A target that a different rule restricts
+ * needs a signature for its own path.
  */
 function isOpenTarget(principal: Principal, symlink: RuledPath, target: RuledPath): boolean {
   const hasSameRule = target.own === symlink.own && isRestricted(symlink.path, symlink.own)

@@ -33,7 +33,7 @@ export class PrincipalLocks {
   async lock(path: Path, request: LockRequest, options: LockOptions): Promise<LockResult> {
     const locking: Operation<OnePath> = {
       options,
-      resolve: this.access.resolving('lock', path, options),
+      resolve: this.access.resolver('lock', path, options),
       require: ({ at, entry }) => {
         if (request.deep && entry?.kind === 'folder') this.access.authorizeBelow('lock', at, options)
       },

@@ -216,7 +216,7 @@ export class Transfers {
     if (text.startsWith('/')) return
     const { mount } = to.storage
     if (kind === 'move' || mount === from.storage.mount)
-      await this.access.resolveSymlinkTarget(mount, target, text, options)
+      await this.access.authorizeSymlinkTarget(mount, target, text, options)
   }
 
   /** As `#assertSymlinkMayMove`, for all symlinks in a folder. Skipped for a principal who may read the whole storage. */
@@ -228,7 +228,7 @@ export class Transfers {
         const [from, to] = [childOf(inner, member.name), childOf(target, member.name)]
         if (isSymlink(member)) {
           const text = await storage.readSymlink(from, { signal: options.signal })
-          if (!text.startsWith('/')) await this.access.resolveSymlinkTarget(mount, to, text, options)
+          if (!text.startsWith('/')) await this.access.authorizeSymlinkTarget(mount, to, text, options)
         } else if (member.kind === 'folder') {
           await this.#assertSymlinksMayMove({ storage, inner: from }, to, options)
         }
@@ -306,10 +306,10 @@ export class Transfers {
       moveToBackup: (place) => intents.moveToBackup(place, signal),
       reserveBackup: (place) => intents.reserveBackup(place),
       assertReadable: async (path) => {
-        await this.access.resolveSymlinks('read', path, options)
+        await this.access.followSymlinks('read', path, options)
       },
       assertSymlinkAllowed: async (path, text) => {
-        if (!text.startsWith('/')) await this.access.resolveSymlinkTarget(to.storage.mount, path, text, options)
+        if (!text.startsWith('/')) await this.access.authorizeSymlinkTarget(to.storage.mount, path, text, options)
       },
       beforePublish: async (targets, replaces) => {
         const paths = await Promise.all(targets.map((to) => canonicalPath(mounts, to, { signal })))
@@ -345,14 +345,15 @@ export class Transfers {
     replaces: boolean,
     options: TransferOptions,
   ): Promise<ReadonlyMap<Path, unknown>> {
-    for (const folder of new Set(paths.map(parentOf))) await this.access.assertNoSymlink('receive', folder, options)
+    for (const folder of new Set(paths.map(parentOf)))
+      await this.access.assertNoSymlink('receive', folder, options, true)
     const refused = new Map<Path, unknown>()
     for (const [index, path] of paths.entries()) {
       try {
         this.access.authorize('receive', path, options)
         this.operations.assertUnlocked({ path }, options)
         // A write to a symlink replaces its target.
-        const real = replaces ? await this.access.resolveSymlinks('receive', path, options, true) : path
+        const real = replaces ? await this.access.followSymlinks('receive', path, options, true) : path
         if (real !== path) this.operations.assertUnlocked({ path: real }, options)
       } catch (error) {
         refused.set(targets[index] ?? path, error)

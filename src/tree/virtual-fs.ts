@@ -91,7 +91,7 @@ export class VirtualFs {
 
   /** The entry, and what the folder rules define for it. */
   view(path: Path, options: AccessOptions = {}): Promise<{ readonly entry: Entry; readonly folder: FolderView }> {
-    return this.#access.authorized('stat', 'read', path, options, async (at) => ({
+    return this.#access.withAuthorizedPath('stat', 'read', path, options, async (at) => ({
       entry: await this.#entry(at, options),
       folder: folderView(this.#dependencies, this.#access.principal, at),
     }))
@@ -99,7 +99,7 @@ export class VirtualFs {
 
   list(path: Path, options: FolderListOptions = {}): Promise<Listing> {
     return this.#access.withErrorContext('list', path, async () => {
-      const folder = await this.#access.resolveListed(path, options)
+      const folder = await this.#access.resolveAndAuthorizeListing(path, options)
       if (options.refresh === true) this.#access.authorize('refresh', folder.at, options)
       return this.#folders.list(folder, options)
     })
@@ -109,7 +109,7 @@ export class VirtualFs {
   async *pages(path: Path, options: AccessOptions = {}): AsyncGenerator<readonly Entry[]> {
     try {
       await this.#access.ensureBase()
-      yield* this.#folders.pages(await this.#access.resolveListed(path, options), options)
+      yield* this.#folders.pages(await this.#access.resolveAndAuthorizeListing(path, options), options)
     } catch (error) {
       throw this.#access.reportedError(error, 'list', path)
     }
@@ -121,7 +121,7 @@ export class VirtualFs {
    */
   search(path: Path, options: SearchOptions): Promise<SearchResult> {
     return this.#access.withErrorContext('search', path, async () => {
-      this.#access.assertMaySearch()
+      this.#access.authorizeSearch()
       const { rules, search } = this.#dependencies
       const at = await this.#access.resolve(path, options)
       const visible = new VisibleNames(rules, this.#access.principal, options.password)
@@ -131,7 +131,9 @@ export class VirtualFs {
   }
 
   read(path: Path, range?: ByteRange, options: AccessOptions = {}): Promise<Readable> {
-    return this.#access.authorized('read', 'read', path, options, (at) => this.#content.read(at, range, options))
+    return this.#access.withAuthorizedPath('read', 'read', path, options, (at) =>
+      this.#content.read(at, range, options),
+    )
   }
 
   /**
@@ -142,7 +144,9 @@ export class VirtualFs {
   open(path: Path, mode: OpenMode, options?: FileOpenOptions): Promise<OpenFile>
   open(path: Path, mode: OpenMode, options: FileOpenOptions = {}): Promise<OpenFile> {
     if (mode === 'read') {
-      return this.#access.authorized('open', 'read', path, options, (at) => this.#content.openToRead(path, at, options))
+      return this.#access.withAuthorizedPath('open', 'read', path, options, (at) =>
+        this.#content.openToRead(path, at, options),
+      )
     }
     return this.#access.withErrorContext('open', path, () => this.#content.openToWrite(path, mode, options))
   }
@@ -152,7 +156,9 @@ export class VirtualFs {
    * each part by `read`.
    */
   openToSend(path: Path, options: AccessOptions = {}): Promise<{ readonly entry: Entry; readonly file?: OpenFile }> {
-    return this.#access.authorized('open', 'read', path, options, (at) => this.#content.openToSend(path, at, options))
+    return this.#access.withAuthorizedPath('open', 'read', path, options, (at) =>
+      this.#content.openToSend(path, at, options),
+    )
   }
 
   /**
@@ -221,7 +227,7 @@ export class VirtualFs {
   /** Rejects with `precondition_failed` unless the preconditions hold for the entry at `path`. */
   check(path: Path, conditions: Preconditions, options: AccessOptions = {}): Promise<void> {
     const required = { ...options, ...conditions }
-    return this.#access.authorized('check', 'read', path, options, (at) =>
+    return this.#access.withAuthorizedPath('check', 'read', path, options, (at) =>
       this.#operations.assertPreconditionsAt(at, required),
     )
   }
@@ -260,7 +266,7 @@ export class VirtualFs {
   mkdir(path: Path, options: ChangeOptions & { readonly parents?: boolean | undefined } = {}): Promise<void> {
     const making: Operation<OnePath> = {
       options,
-      resolve: this.#access.resolving('mkdir', path, options),
+      resolve: this.#access.resolver('mkdir', path, options),
       require: (target) => {
         if (options.parents !== true || target.entry?.kind !== 'folder') target.assertFree()
       },
@@ -292,7 +298,7 @@ export class VirtualFs {
     const work = (signal: AbortSignal) => {
       const removal: Operation<OnePath> = {
         options: { ...options, signal },
-        resolve: this.#access.resolving('remove', path, options),
+        resolve: this.#access.resolver('remove', path, options),
         tree: what === 'tree',
         load: 'symlink',
         require: ({ at, existing }) => {
@@ -317,9 +323,9 @@ export class VirtualFs {
    */
   move(from: Path, to: Path, options: TransferOptions): Promise<TransferResult> {
     const resolve = async () => {
-      const source = await this.#access.resolveSymlinks('move', await this.#access.resolve(from, options), options)
-      const named = await this.#access.resolveTarget(to, source, options)
-      const target = await this.#access.resolveSymlinksWithEntry('receive', named, options)
+      const source = await this.#access.followSymlinks('move', await this.#access.resolve(from, options), options)
+      const named = await this.#access.resolveMoveTarget(to, source, options)
+      const target = await this.#access.followSymlinksWithEntry('receive', named, options)
       const isSameFolder = parentOf(source) === parentOf(target.at)
       if (!isSameFolder) this.#access.authorize('move', source, options)
       if (isSameFolder || nameOf(source) !== nameOf(target.at)) this.#access.authorize('rename', source, options)
@@ -334,7 +340,7 @@ export class VirtualFs {
       const source = await this.#access.resolveAndAuthorize('read', from, options)
       this.#access.authorize('copy', source, options)
       const named = await this.#access.resolve(to, options)
-      const target = await this.#access.resolveSymlinksWithEntry('receive', named, options)
+      const target = await this.#access.followSymlinksWithEntry('receive', named, options)
       this.#access.authorize('receive', target.at, options)
       return [source, target] as const
     }
@@ -351,7 +357,7 @@ export class VirtualFs {
       const source = await this.#access.resolveAndAuthorize(kind === 'copy' ? 'read' : 'move', from, options)
       this.#access.authorize(kind, source, options)
       if (kind === 'move') this.#access.assertMovable(source, 'mount_moved')
-      const target = await this.#access.resolveSymlinks('receive', await this.#access.resolve(to, options), options)
+      const target = await this.#access.followSymlinks('receive', await this.#access.resolve(to, options), options)
       this.#access.authorize('receive', target, options)
       const { storage } = mounts.find(source)
       return mounts.find(target, storage).storage !== storage
@@ -361,7 +367,7 @@ export class VirtualFs {
   setAttributes(path: Path, to: Attributes, options: ChangeOptions = {}): Promise<void> {
     const setting: Operation<OnePath> = {
       options,
-      resolve: this.#access.resolving('attributes', path, options),
+      resolve: this.#access.resolver('attributes', path, options),
       touches: ({ at }) => [{ path: at }],
     }
     return this.#change('set attributes', path, setting, ({ storage, inner }) =>
@@ -373,7 +379,7 @@ export class VirtualFs {
   setOwnAttributes(path: Path, to: Attributes, options: ChangeOptions = {}): Promise<void> {
     const setting: Operation<OnePath> = {
       options,
-      resolve: this.#access.resolving('attributes', path, options, false),
+      resolve: this.#access.resolver('attributes', path, options, false),
       load: 'symlink',
       require: ({ existing }) => {
         if (!isSymlink(existing) || to.mode === undefined) return
@@ -390,13 +396,13 @@ export class VirtualFs {
   symlink(path: Path, target: string, options: ChangeOptions = {}): Promise<void> {
     const making: Operation<OnePath> = {
       options,
-      resolve: this.#access.resolving('write', path, options, false),
+      resolve: this.#access.resolver('write', path, options, false),
       require: (made) => made.assertFree(),
       touches: ({ at }) => [{ path: at, membership: true }],
     }
     return this.#change('make symlink', path, making, async ({ at, storage, inner }) => {
       // To the client it is a path of the tree, to the backend a path of the storage.
-      const leadsTo = await this.#access.resolveSymlinkTarget(storage.mount, at, target, options)
+      const leadsTo = await this.#access.authorizeSymlinkTarget(storage.mount, at, target, options)
       await storage.symlink(inner, target.startsWith('/') ? leadsTo : target, { signal: options.signal })
     })
   }
@@ -438,13 +444,13 @@ export class VirtualFs {
   }
 
   refreshLock(path: Path, token: string, seconds: number, options: ChangeOptions = {}): Promise<Lock> {
-    return this.#access.authorized('refresh lock', 'lock', path, options, (at) =>
+    return this.#access.withAuthorizedPath('refresh lock', 'lock', path, options, (at) =>
       this.#locks.refresh(at, token, seconds, options),
     )
   }
 
   unlock(path: Path, token: string, options: AccessOptions = {}): Promise<void> {
-    return this.#access.authorized('unlock', 'lock', path, options, (at) => this.#locks.unlock(at, token))
+    return this.#access.withAuthorizedPath('unlock', 'lock', path, options, (at) => this.#locks.unlock(at, token))
   }
 
   /** The locks that cover the path. `members`: also those on direct members of this folder. */
@@ -452,14 +458,14 @@ export class VirtualFs {
     path: Path,
     options: AccessOptions & { readonly members?: boolean | undefined } = {},
   ): Promise<readonly Lock[]> {
-    return this.#access.authorized('list locks', 'read', path, options, async (at) =>
+    return this.#access.withAuthorizedPath('list locks', 'read', path, options, async (at) =>
       this.#locks.covering(at, options.members === true),
     )
   }
 
   /** The dead properties stored for this path. */
   properties(path: Path, options: AccessOptions = {}): Promise<readonly Property[]> {
-    return this.#access.authorized('read properties', 'read', path, options, (at) => this.#properties.of(at))
+    return this.#access.withAuthorizedPath('read properties', 'read', path, options, (at) => this.#properties.of(at))
   }
 
   /**
@@ -470,7 +476,7 @@ export class VirtualFs {
     path: Path,
     options: AccessOptions & { readonly names?: readonly string[] | undefined } = {},
   ): Promise<ReadonlyMap<string, readonly Property[]> | undefined> {
-    return this.#access.authorized('read properties', 'list', path, options, (at) =>
+    return this.#access.withAuthorizedPath('read properties', 'list', path, options, (at) =>
       this.#properties.ofMembers(at, options.names),
     )
   }
@@ -479,7 +485,7 @@ export class VirtualFs {
   setProperties(path: Path, changes: readonly PropertyChange[], options: ChangeOptions = {}): Promise<void> {
     const setting: Operation<OnePath> = {
       options,
-      resolve: this.#access.resolving('properties', path, options),
+      resolve: this.#access.resolver('properties', path, options),
       require: ({ existing }) => existing,
       touches: ({ at }) => [{ path: at }],
     }
@@ -495,7 +501,7 @@ export class VirtualFs {
     options: AccessOptions,
     ask: (location: MountedPath) => Promise<Result>,
   ): Promise<Result> {
-    return this.#access.authorized(op, 'read', path, options, (at) => ask(this.#tree.locate(at)))
+    return this.#access.withAuthorizedPath(op, 'read', path, options, (at) => ask(this.#tree.locate(at)))
   }
 
   #transfer(

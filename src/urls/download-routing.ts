@@ -70,8 +70,8 @@ export class DownloadRouting {
  * The URL in visible ASCII, for a redirect; undefined if it needs additional headers, or is neither HTTP(S) nor an
  * absolute path.
  */
-function redirectUrl(link: DirectUrl | undefined): string | undefined {
-  if (!link || Object.keys(link.headers ?? {}).length > 0) return undefined
-  if (!/^(https?:\/\/|\/(?!\/))/i.test(link.url)) return undefined
-  return link.url.toWellFormed().replace(/[^\x21-\x7e]+/g, encodeURIComponent)
+function redirectUrl(direct: DirectUrl | undefined): string | undefined {
+  if (!direct || Object.keys(direct.headers ?? {}).length > 0) return undefined
+  if (!/^(https?:\/\/|\/(?!\/))/i.test(direct.url)) return undefined
+  return direct.url.toWellFormed().replace(/[^\x21-\x7e]+/g, encodeURIComponent)
 }

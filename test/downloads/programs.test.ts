@@ -78,7 +78,7 @@ async function add(admin: Served, tool: string, url: string, policy = 'delete_on
   return task
 }
 
-/** The bytes at the direct link of a file. */
+/** The bytes at the direct URL of a file. */
 async function bytesOf(admin: Served, path: string): Promise<Buffer> {
   const { data, message } = await admin.post('/api/fs/get', { path })
   if (data === null) return Buffer.from(message)

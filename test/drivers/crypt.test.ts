@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { Encryption, encryptedSize, plainSize } from '../../drivers/crypt/content.js'
+import { ContentEncryption, encryptedSize, plainSize } from '../../drivers/crypt/content.js'
 import { cryptFields, cryptType, type CryptOptions } from '../../drivers/crypt/index.js'
 import { namesOf } from '../../drivers/crypt/names.js'
 import { keysOf, obscure, passwordOf, reveal } from '../../drivers/crypt/passwords.js'
@@ -100,7 +100,7 @@ await t.test('Crypt encrypts content as rclone does, with either cipher', async 
   const boxes = [await wasmSecretBox(), await nativeSecretBox().catch(() => undefined)]
   for (const box of boxes) {
     if (!box) continue
-    const stream = new Encryption(box, data, 11, nonce)
+    const stream = new ContentEncryption(box, data, 11, nonce)
     stream.end('hello world')
     t.equal(
       Buffer.concat((await stream.toArray()) as Buffer[]).toString('hex'),

@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { Attributes } from '../../src/contract/capabilities.js'
 import { Files } from '../../drivers/ftp/files.js'
-import { nameEncoding } from '../../drivers/ftp/name-encoding.js'
+import { nameCharset } from '../../drivers/ftp/name-charset.js'
 import { at, listed, namesIn, put, refuses } from '../conformance/subject.js'
 import { startFtpFront, type Fate } from '../services/ftp-front.js'
 import type { FtpServer } from '../services/ftp-process.js'
@@ -131,7 +131,7 @@ void t.test('FTP lists more symlinks than it caches', { skip }, async (t) => {
 })
 
 void t.test('FTP parses a listing in pages even if it arrives in one chunk', async (t) => {
-  const files = new Files('', nameEncoding(''), { changesFolder: false })
+  const files = new Files('', nameCharset(''), { changesFolder: false })
   const lines = Array.from({ length: 30_000 }, (_, index) => `type=file;size=${index}; name ${index}\r\n`).join('')
   const features = { machineListings: true, setsTimes: true, restarts: true, tellsSizes: true, tellsTimes: true }
   const on = { features }

@@ -2,8 +2,8 @@
 import { once } from 'node:events'
 import { FTPError } from 'basic-ftp'
 import t from 'tap'
-import type { Connection } from '../../drivers/ftp/connection.js'
-import { Connections } from '../../drivers/ftp/connections.js'
+import type { FtpConnection } from '../../drivers/ftp/connection.js'
+import { FtpConnections } from '../../drivers/ftp/connections.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { refuses } from '../conformance/subject.js'
 
@@ -29,7 +29,7 @@ class Fake {
 function pool(room: number) {
   const made: Fake[] = []
   const seen = { tries: 0 }
-  const connections = new Connections(async (signal) => {
+  const connections = new FtpConnections(async (signal) => {
     seen.tries++
     const ignore = () => undefined
     signal.addEventListener('abort', ignore)
@@ -40,7 +40,7 @@ function pool(room: number) {
     }
     const fake = new Fake()
     made.push(fake)
-    return fake as unknown as Connection
+    return fake as unknown as FtpConnection
   })
   return { connections, made, seen }
 }

@@ -9,11 +9,11 @@ import {
   timestampOf,
   type Line,
 } from '../../drivers/ftp/listed.js'
-import { nameEncoding } from '../../drivers/ftp/name-encoding.js'
+import { nameCharset } from '../../drivers/ftp/name-charset.js'
 import { isListableName } from '../../src/contract/path.js'
 import { growth } from '../processor-time.js'
 
-const utf8 = nameEncoding('')
+const utf8 = nameCharset('')
 const now = new Date('2026-03-01T12:00:00Z')
 const utc = (...parts: [number, number, number?, number?, number?]) => Date.UTC(...parts)
 
@@ -111,15 +111,15 @@ await t.test('timestampOf() and dateOf() convert times of the protocol', async (
   t.equal(dateOf('tomorrow'), undefined)
 })
 
-await t.test('nameEncoding() encodes and decodes names', async (t) => {
-  const gbk = nameEncoding('gbk')
+await t.test('nameCharset() encodes and decodes names', async (t) => {
+  const gbk = nameCharset('gbk')
   t.equal(gbk.encode('/潮'), '/\u00b3\u00b1')
   t.equal(gbk.decode('\u00b3\u00b1'), '潮')
   t.equal(gbk.decode('\u00b3'), undefined, 'half a character')
   t.equal(utf8.decode('\u00ff'), undefined)
   t.throws(() => gbk.encode('/🦀'), { code: 'invalid' })
   t.throws(() => utf8.encode('/a\r\nQUIT'), { code: 'invalid' })
-  t.throws(() => nameEncoding('utf-16le'), { code: 'invalid' })
+  t.throws(() => nameCharset('utf-16le'), { code: 'invalid' })
 })
 
 void t.test('parseMlstReply() takes linear time for facts without end', async (t) => {

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import { dialects } from '../../drivers/smb/client/dialects.js'
-import { ciphers, Encryption } from '../../drivers/smb/client/encryption.js'
+import { ciphers, MessageEncryption } from '../../drivers/smb/client/encryption.js'
 import { ProtocolError } from '../../drivers/smb/client/errors.js'
 import { dateOf, fileTimeOf } from '../../drivers/smb/client/file-time.js'
 import { FrameReader, framePrefix } from '../../drivers/smb/client/frames.js'
@@ -190,7 +190,7 @@ void t.test('Signer signs a message in parts as in one piece, with every algorit
 
 void t.test('Encryption matches Microsoft’s examples of AES-128-CCM and AES-128-GCM', async (t) => {
   const ccmKeys = sessionKeys(dialects.smb300, hex('B4546771B515F766A86735532DD6C4F0'), Buffer.alloc(64))
-  const ccm = new Encryption(ciphers.aes128Ccm, ccmKeys, 0x8e40014000011n)
+  const ccm = new MessageEncryption(ciphers.aes128Ccm, ccmKeys, 0x8e40014000011n)
   const nonce = hex('66E69A111892584FB5ED52')
   const sent = ccm.encrypt([hex(writeOf300).subarray(0, 30), hex(writeOf300).subarray(30)], nonce)
   t.equal(Buffer.concat(sent).subarray(52).toString('hex').toUpperCase(), encryptedWriteOf300)
@@ -204,7 +204,7 @@ void t.test('Encryption matches Microsoft’s examples of AES-128-CCM and AES-12
   )
   const gcmKeys = sessionKeys(dialects.smb311, hex('419FDDF34C1E001909D362AE7FB6AF79'), preauthentication)
   t.equal(gcmKeys.encryption.toString('hex').toUpperCase(), 'A2F5E80E5D59103034F32E52F698E5EC')
-  const gcm = new Encryption(ciphers.aes128Gcm, gcmKeys, 0x100000000025n)
+  const gcm = new MessageEncryption(ciphers.aes128Gcm, gcmKeys, 0x100000000025n)
   const frame = gcm.encrypt([hex(writeOf311)], hex('C7D6822D269CAF48904C664C'))
   t.equal(Buffer.concat(frame).subarray(52).toString('hex').toUpperCase(), encryptedWriteOf311)
 })
@@ -213,7 +213,7 @@ void t.test('Encryption decrypts what it encrypts, and rejects altered frames, w
   for (const cipher of Object.values(ciphers)) {
     const key = Buffer.alloc(cipher > 2 ? 32 : 16, 9)
     const keys = { signing: key, encryption: key, decryption: key }
-    const encryption = new Encryption(cipher, keys, 77n)
+    const encryption = new MessageEncryption(cipher, keys, 77n)
     const message = [Buffer.alloc(112, 1), Buffer.alloc(100_000, 2)]
     const [first, second] = [1, 2].map(() => Buffer.concat(encryption.encrypt(message)))
     if (!first || !second) return

@@ -5,7 +5,7 @@ import { commands } from '../../drivers/smb/client/header.js'
 import { Share } from '../../drivers/smb/client/share.js'
 import { status } from '../../drivers/smb/client/statuses.js'
 import { smbFields, smbType } from '../../drivers/smb/index.js'
-import { Locations } from '../../drivers/smb/locations.js'
+import { SmbLocations } from '../../drivers/smb/locations.js'
 import { SharePool } from '../../drivers/smb/shares.js'
 import { renamePath } from '../../drivers/smb/staged-file.js'
 import { asPath } from '../../src/contract/path.js'
@@ -239,7 +239,7 @@ await t.test('a symlink is recognized in a folder that cannot be listed', async 
     return information(data)
   })
   const share = await open(server)
-  t.match(await new Locations('').entryAt(share, asPath('/folder/link')), { name: 'link', kind: 'symlink' })
+  t.match(await new SmbLocations('').entryAt(share, asPath('/folder/link')), { name: 'link', kind: 'symlink' })
   share.close()
 })
 

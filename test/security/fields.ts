@@ -5,7 +5,7 @@
 import type { Test } from 'tap'
 import {
   flags,
-  links,
+  symlinkTypes,
   names,
   noAttributes,
   string,
@@ -288,8 +288,8 @@ async function sftpFields(t: Test, world: World, username: string): Promise<read
     field('posix-rename to', (path) => session.extended('posix-rename@openssh.com', of, path)),
     field('hardlink from', (path) => session.extended('hardlink@openssh.com', path, string('/open/linked'))),
     field('hardlink to', (path) => session.extended('hardlink@openssh.com', of, path)),
-    field('READLINK', (path) => session.ask(links.readlink, path)),
-    field('SYMLINK at', (path) => session.ask(links.symlink, string('bait'), path)),
+    field('READLINK', (path) => session.ask(symlinkTypes.readlink, path)),
+    field('SYMLINK at', (path) => session.ask(symlinkTypes.symlink, string('bait'), path)),
     field('statvfs', async (path) => {
       // The usage of the disk changes independently.
       const { type, id, body } = await session.extended('statvfs@openssh.com', path)

@@ -9,7 +9,7 @@ import { asPath } from '../../src/contract/path.js'
 import { startGateway, type RunningGateway } from '../gateway.js'
 import {
   flags,
-  links,
+  symlinkTypes,
   names,
   noAttributes,
   string,
@@ -181,7 +181,9 @@ const sftp: readonly Operation[] = [
   ssh('SETSTAT of a size', ['write'], (session) =>
     done(session.status(types.setstat, string('/team/file'), uint32(1), Buffer.alloc(8))),
   ),
-  ssh('SYMLINK', ['write'], (session) => done(session.status(links.symlink, string('file'), string('/team/linked')))),
+  ssh('SYMLINK', ['write'], (session) =>
+    done(session.status(symlinkTypes.symlink, string('file'), string('/team/linked'))),
+  ),
   ssh('hardlink', ['write', 'copy'], (session) =>
     extended(session, 'hardlink@openssh.com', '/team/file', '/team/hard'),
   ),

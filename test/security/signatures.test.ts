@@ -11,10 +11,10 @@ const sign = (key: string, path: string, expiry: string): string => {
 
 void t.test('a signature is valid for its path until it expires', async (t) => {
   const world = await startWorld(t)
-  const { signedUrls: links, settings } = world.gateway
+  const { signedUrls, settings } = world.gateway
   const path = '/team-secret/there.txt'
   const key = settings.get('token')
-  const good = links.sign(asPath(path))
+  const good = signedUrls.sign(asPath(path))
   t.equal(good, sign(key, path, '0'), 'clients compute the same signature')
   const now = Math.floor(Date.now() / 1000)
   const late = String(now + 3600)
@@ -119,9 +119,9 @@ void t.test('the signature must be of the normalized path, for every spelling of
 
 void t.test('old signatures are invalid after a change of the key, and an empty key signs nothing', async (t) => {
   const world = await startWorld(t)
-  const { settings, signedUrls: links } = world.gateway
+  const { settings, signedUrls } = world.gateway
   const path = '/team-secret/there.txt'
-  const old = links.sign(asPath(path))
+  const old = signedUrls.sign(asPath(path))
   const admin = await signIn(world, 'admin', world.adminPassword)
   t.match(await post(world.url, '/api/admin/setting/reset_token', {}, admin), { code: 200 })
   t.equal((await send(world.url, 'GET', `/d${path}?sign=${old}`)).status, 401)
@@ -137,13 +137,13 @@ void t.test('old signatures are invalid after a change of the key, and an empty 
 
 void t.test('a signature permits reading one file, and nothing else', async (t) => {
   const world = await startWorld(t)
-  const { signedUrls: links } = world.gateway
-  const query = `?sign=${links.sign(asPath('/team-secret/there.txt'))}`
+  const { signedUrls } = world.gateway
+  const query = `?sign=${signedUrls.sign(asPath('/team-secret/there.txt'))}`
   for (const method of ['PUT', 'DELETE', 'POST', 'PROPFIND', 'MOVE']) {
     const { status } = await send(world.url, method, `/d/team-secret/there.txt${query}`)
     t.equal(status, 405, method)
   }
-  const folder = `?sign=${links.sign(asPath('/team-secret'))}`
+  const folder = `?sign=${signedUrls.sign(asPath('/team-secret'))}`
   const { status, text } = await send(world.url, 'GET', `/d/team-secret${folder}`)
   t.ok(status >= 400)
   t.notMatch(text, 'untold')

@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { documentedEndpoints } from '../../protocols/http/endpoints.js'
 import type { JsonSchema } from '../../protocols/http/json-schema.js'
-import { openApiDocument, type Operation } from '../../protocols/http/openapi.js'
+import { openApiDocument, type OpenApiOperation } from '../../protocols/http/openapi.js'
 import { settingsTable } from '../../src/settings/settings-table.js'
 import type { Answers, Order } from './measured-daemon.js'
 
@@ -173,7 +173,7 @@ function example(path: string, name: string, given: JsonSchema): unknown {
 }
 
 /** Fields of an operation; all others have their usual values. */
-function* fieldsOf(path: string, method: string, operation: Operation): Generator<Field> {
+function* fieldsOf(path: string, method: string, operation: OpenApiOperation): Generator<Field> {
   const { parameters = [], requestBody, tags } = operation
   const title = `${method.toUpperCase()} ${path}`
   const isAdministration = path.startsWith('/api/admin/') && method !== 'get'

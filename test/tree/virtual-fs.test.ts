@@ -947,7 +947,7 @@ void t.test('a symlink to a target that its creator may not read is rejected', a
 })
 
 void t.test('moving or copying a folder is denied if a symlink in it would leave the base folder', async (t) => {
-  const folder = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-links-'))
+  const folder = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-symlinks-'))
   t.teardown(() => rm(folder, { recursive: true }))
   const { as } = await newTree(t, { '/': { driverOf: () => openLocal(folder) } })
   await fill(as(), { '/x': 'of nobody', '/home/x': 'mine', '/home/d/e/f': null })
@@ -963,7 +963,7 @@ void t.test('moving or copying a folder is denied if a symlink in it would leave
 })
 
 void t.test('changing the attributes of a symlink itself is authorized and locked by its own path', async (t) => {
-  const folder = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-links-'))
+  const folder = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-symlinks-'))
   t.teardown(() => rm(folder, { recursive: true }))
   const { as, rule } = await newTree(t, { '/': { driverOf: () => openLocal(folder) } })
   await fill(as(), { '/open': null, '/closed/x': 'abc' })
@@ -986,7 +986,7 @@ void t.test('changing the attributes of a symlink itself is authorized and locke
 })
 
 void t.test('setting the time of a symlink on a backend that cannot do so is unsupported', async (t) => {
-  const folder = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-links-'))
+  const folder = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-symlinks-'))
   t.teardown(() => rm(folder, { recursive: true }))
   const driverOf = async () => altered(await openLocal(folder), { setSymlinkTime: undefined })
   const { as } = await newTree(t, { '/': { driverOf } })

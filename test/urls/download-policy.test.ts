@@ -12,7 +12,7 @@ const rows: readonly (readonly [
   holds: readonly Marks[],
   verdict: DownloadVerdict,
 ])[] = [
-  // Links at /d: the direct URL, unless something requires the gateway.
+  // Signed URLs at /d: the direct URL, unless something requires the gateway.
   ['d', '302_redirect', [], 'stream'],
   ['d', '302_redirect', ['ownProxy'], 'own proxy'],
   ['d', '302_redirect', ['direct'], 'direct'],
@@ -24,7 +24,7 @@ const rows: readonly (readonly [
   ['d', '302_redirect', ['direct', 'webProxy', 'ownProxy'], 'own proxy'],
   ['d', '302_redirect', ['direct', 'proxy_types'], 'stream'],
   ['d', '302_redirect', ['direct', 'proxy_types', 'ownProxy'], 'own proxy'],
-  // Links at /p: only files that must be sent through the gateway.
+  // Signed URLs at /p: only files that must be sent through the gateway.
   ['p', '302_redirect', [], 'stream'],
   ['p', '302_redirect', ['ownProxy'], 'own proxy'],
   ['p', '302_redirect', ['direct'], 'refused'],

@@ -19,25 +19,29 @@ async function opened(t: Tap, values: Record<string, string> = {}, protectedPath
   const settings = await Settings.open(store)
   await settings.set(new Map(Object.entries({ token: 't'.repeat(32), ...values })))
   const clock = { time: Date.UTC(2026, 0, 1) }
-  const links = new SignedUrls({ settings, needsSignature: (path) => path === protectedPath, now: () => clock.time })
-  return { settings, links, clock }
+  const signedUrls = new SignedUrls({
+    settings,
+    needsSignature: (path) => path === protectedPath,
+    now: () => clock.time,
+  })
+  return { settings, signedUrls, clock }
 }
 type Tap = Pick<typeof t, 'testdir' | 'teardown'>
 
 void t.test('signatures equal those that API clients compute themselves', async (t) => {
-  const { links } = await opened(t)
-  t.equal(links.sign(file), known)
-  t.equal(links.sign(file), known)
-  const principal = links.verify(file, known, http)
+  const { signedUrls } = await opened(t)
+  t.equal(signedUrls.sign(file), known)
+  t.equal(signedUrls.sign(file), known)
+  const principal = signedUrls.verify(file, known, http)
   t.match(principal, { onlyPath: file, protocol: http, base: '/', permissions: 0, role: 'guest' })
   t.equal(principal.signal.aborted, false)
 })
 
 void t.test('an invalid signature is rejected with its detail', async (t) => {
-  const { links, clock } = await opened(t, { link_expiration: '2' })
+  const { signedUrls, clock } = await opened(t, { link_expiration: '2' })
   const refused = (path: string, signature: string | undefined, detail: ErrorDetail): void =>
     void t.throws(
-      () => links.verify(asPath(path), signature, http),
+      () => signedUrls.verify(asPath(path), signature, http),
       { code: 'unauthenticated', detail },
       `${signature}`,
     )
@@ -55,63 +59,63 @@ void t.test('an invalid signature is rejected with its detail', async (t) => {
   refused('/a b.txt', known.replace('tG', 'tH'), 'signature_wrong')
   refused('/a b.txt', `é${known.slice(2)}`, 'signature_wrong')
 
-  const signature = links.sign(file)
+  const signature = signedUrls.sign(file)
   t.match(signature, new RegExp(`:${(clock.time + 2 * hour) / 1000}$`))
   clock.time += 2 * hour - 1000
-  links.verify(file, signature, http)
+  signedUrls.verify(file, signature, http)
   clock.time += 2000
   refused('/a b.txt', signature, 'signature_expired')
 })
 
 void t.test('without a key, no URL is signed and no signature is accepted', async (t) => {
   const values = { get: () => '', bool: () => true, number: () => 0, onChange: () => () => undefined }
-  const links = new SignedUrls({ settings: values, needsSignature: () => false })
-  t.equal(links.sign(file), '')
+  const signedUrls = new SignedUrls({ settings: values, needsSignature: () => false })
+  t.equal(signedUrls.sign(file), '')
   // The signature with an empty HMAC key.
   const { createHmac } = await import('node:crypto')
   const forged = `${createHmac('sha256', '').update(`${file}:0`).digest('base64url')}=:0`
-  t.throws(() => links.verify(file, forged, http), { code: 'unauthenticated', detail: 'signature_wrong' })
+  t.throws(() => signedUrls.verify(file, forged, http), { code: 'unauthenticated', detail: 'signature_wrong' })
 })
 
 void t.test('a new token revokes earlier signatures and the principals that used them', async (t) => {
-  const { links, settings } = await opened(t)
-  const { signal } = links.verify(file, known, http)
+  const { signedUrls, settings } = await opened(t)
+  const { signal } = signedUrls.verify(file, known, http)
   await settings.set(new Map([['site_title', 'x']]))
   t.equal(signal.aborted, false)
   await settings.resetToken()
   t.equal(signal.aborted, true)
-  t.throws(() => links.verify(file, known, http), { code: 'unauthenticated', detail: 'signature_wrong' })
-  t.not(links.sign(file), known)
-  t.equal(links.verify(file, links.sign(file), http).signal.aborted, false)
+  t.throws(() => signedUrls.verify(file, known, http), { code: 'unauthenticated', detail: 'signature_wrong' })
+  t.not(signedUrls.sign(file), known)
+  t.equal(signedUrls.verify(file, signedUrls.sign(file), http).signal.aborted, false)
 })
 
 void t.test('without a signature, only unprotected files are authorized', async (t) => {
-  const { links, settings } = await opened(t, {}, '/closed')
+  const { signedUrls, settings } = await opened(t, {}, '/closed')
   await t.rejects(
-    links.authorize(file, undefined, http),
+    signedUrls.authorize(file, undefined, http),
     { code: 'unauthenticated', detail: 'signature_missing' },
     'sign_all',
   )
-  t.equal((await links.authorize(file, known, http)).onlyPath, file)
+  t.equal((await signedUrls.authorize(file, known, http)).onlyPath, file)
   await settings.set(new Map([['sign_all', 'false']]))
-  t.equal((await links.authorize(file, undefined, http)).onlyPath, file)
-  t.equal((await links.authorize(file, 'nonsense', http)).onlyPath, file)
-  await t.rejects(links.authorize(asPath('/closed'), undefined, http), {
+  t.equal((await signedUrls.authorize(file, undefined, http)).onlyPath, file)
+  t.equal((await signedUrls.authorize(file, 'nonsense', http)).onlyPath, file)
+  await t.rejects(signedUrls.authorize(asPath('/closed'), undefined, http), {
     code: 'unauthenticated',
     detail: 'signature_missing',
   })
-  t.equal((await links.authorize(asPath('/closed'), links.sign(asPath('/closed')), http)).onlyPath, '/closed')
+  t.equal((await signedUrls.authorize(asPath('/closed'), signedUrls.sign(asPath('/closed')), http)).onlyPath, '/closed')
 })
 
 void t.test('signatures without expiry are cached, up to a limit', async (t) => {
-  const { links } = await opened(t)
+  const { signedUrls } = await opened(t)
   const paths = Array.from({ length: 3000 }, (_, n) => asPath(`/folder/${'x'.repeat(200)}/${n}`))
   const time = () =>
     processorTime(() => {
-      for (const path of paths) links.sign(path)
+      for (const path of paths) signedUrls.sign(path)
     })
   const first = await time()
   t.ok((await time()) < first, 'the second time is faster')
-  for (let n = 0; n < 20; n++) links.sign(asPath(`/${'y'.repeat(255)}/${'z'.repeat(3800)}${n}`))
-  t.equal(links.sign(file), known)
+  for (let n = 0; n < 20; n++) signedUrls.sign(asPath(`/${'y'.repeat(255)}/${'z'.repeat(3800)}${n}`))
+  t.equal(signedUrls.sign(file), known)
 })

@@ -4,11 +4,11 @@
  */
 import { connect as connectSocket, type Socket } from 'node:net'
 import { Credits } from './credits.js'
-import { Encryption, isEncrypted } from './encryption.js'
+import { MessageEncryption, isEncrypted } from './encryption.js'
 import { ConnectionError, ProtocolError, StatusError } from './errors.js'
 import { FrameReader, framePrefix } from './frames.js'
 import { headerLength, readHeader, writeHeader, type ResponseHeader } from './header.js'
-import { echoRequest, type Request } from './messages.js'
+import { echoRequest, type SmbRequest } from './messages.js'
 import type { Signer } from './signing.js'
 import { status, statusName } from './statuses.js'
 
@@ -27,7 +27,7 @@ interface Protection {
   readonly signer: Signer | undefined
   /** Sign messages that are not encrypted, and require the same of the server. */
   readonly signs: boolean
-  readonly encryption: Encryption | undefined
+  readonly encryption: MessageEncryption | undefined
   readonly encrypts: boolean
 }
 
@@ -51,7 +51,7 @@ const endedStatuses: ReadonlySet<number> = new Set([
 const unsolicitedId = 0xffff_ffff_ffff_ffffn
 const receiveSize = 256 * 1024
 
-export class Connection {
+export class SmbConnection {
   readonly #credits = new Credits()
   readonly #frames = new FrameReader()
   readonly #sent = new Map<bigint, Pending>()
@@ -101,12 +101,12 @@ export class Connection {
   /**
    * Connects. Rejects with a ConnectionError. Aborting the signal closes the connection, also after this has resolved.
    */
-  static open(host: string, port: number, limits: ConnectionLimits, signal?: AbortSignal): Promise<Connection> {
+  static open(host: string, port: number, limits: ConnectionLimits, signal?: AbortSignal): Promise<SmbConnection> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         connection.break(new ConnectionError('timeout', 'the server does not respond'))
       }, limits.connect)
-      const connection: Connection = new Connection(host, port, limits, () => {
+      const connection: SmbConnection = new SmbConnection(host, port, limits, () => {
         clearTimeout(timer)
         connection.#onBreak = undefined
         resolve(connection)
@@ -199,14 +199,14 @@ export class Connection {
    * Sends one request and resolves to the response. Rejects with a StatusError if it failed, and with a ConnectionError
    * if none arrives.
    */
-  async request(request: Request): Promise<Buffer> {
+  async request(request: SmbRequest): Promise<Buffer> {
     const { header, message } = await this.requestRaw(request)
     if (!successStatuses.has(header.status)) throw new StatusError(header.status)
     return message
   }
 
   /** Sends one request and parses the response. Rejects as the unparsed variant does, or with a ProtocolError. */
-  async requestParsed<T>(request: Request, parse: (answer: Buffer) => T): Promise<T> {
+  async requestParsed<T>(request: SmbRequest, parse: (answer: Buffer) => T): Promise<T> {
     return this.parseOrBreak(await this.request(request), parse)
   }
 
@@ -224,7 +224,7 @@ export class Connection {
   /**
    * Sends one request and resolves to the response, whatever its status. The buffers of the request can be reused then.
    */
-  requestRaw(request: Request): Promise<ResponseMessage> {
+  requestRaw(request: SmbRequest): Promise<ResponseMessage> {
     const [answer] = this.send([request])
     if (answer === undefined) throw new RangeError('no response for the request')
     return answer
@@ -234,7 +234,7 @@ export class Connection {
    * Sends a compound of related requests (MS-SMB2 §3.2.4.1.4). If one fails, the requests after it fail. Returns one
    * promise for each response.
    */
-  send(requests: readonly Request[]): Promise<ResponseMessage>[] {
+  send(requests: readonly SmbRequest[]): Promise<ResponseMessage>[] {
     const compound: Pending[] = []
     for (const request of requests) compound.push(new Pending(request, compound))
     const answers = compound.map(({ answer }) => answer)
@@ -405,7 +405,7 @@ class Pending {
 
   /** `compound`: the requests that are sent together with this one, itself included. */
   constructor(
-    readonly request: Request,
+    readonly request: SmbRequest,
     readonly compound: readonly Pending[],
   ) {
     this.cost = Credits.costOf(request.payloadSize ?? 0)

@@ -26,7 +26,7 @@ export function isEncrypted(frame: Buffer): boolean {
   return frame.length >= 4 && frame.readUInt32LE(0) === encryptedProtocol
 }
 
-export class Encryption {
+export class MessageEncryption {
   readonly #isGcm: boolean
   readonly #bits: 128 | 256
   /** Nonce counter. A nonce must not repeat under one key; a key is used on one connection only. */

@@ -20,12 +20,12 @@ export const commands = {
   queryInfo: 0x10,
   setInfo: 0x11,
 } as const
-export type Command = (typeof commands)[keyof typeof commands]
+export type SmbCommand = (typeof commands)[keyof typeof commands]
 
 const flags = { response: 0x1, async: 0x2, related: 0x4, signed: 0x8 } as const
 
 interface RequestHeader {
-  readonly command: Command
+  readonly command: SmbCommand
   readonly charge: number
   readonly credits: number
   readonly messageId: number

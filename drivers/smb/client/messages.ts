@@ -3,11 +3,11 @@
  */
 import { ProtocolError } from './errors.js'
 import { dateOf, fileTimeOf } from './file-time.js'
-import { commands, headerLength, type Command } from './header.js'
+import { commands, headerLength, type SmbCommand } from './header.js'
 
 /** A request without its header. */
-export interface Request {
-  readonly command: Command
+export interface SmbRequest {
+  readonly command: SmbCommand
   readonly body: Buffer
   /** Data after the body, sent without a copy. */
   readonly data?: readonly Buffer[]
@@ -44,7 +44,7 @@ export interface CreateRequest {
   readonly options: number
 }
 
-export function createRequest(request: CreateRequest): Request {
+export function createRequest(request: CreateRequest): SmbRequest {
   const name = Buffer.from(request.path, 'utf16le')
   // The name buffer must contain at least one byte.
   const body = Buffer.alloc(56 + Math.max(name.length, 1))
@@ -74,25 +74,25 @@ export function parseCreate(answer: Buffer): OpenResult {
   }
 }
 
-export function closeRequest(id: FileId): Request {
+export function closeRequest(id: FileId): SmbRequest {
   const body = Buffer.alloc(24)
   body.writeUInt16LE(24, 0)
   id.copy(body, 8)
   return { command: commands.close, body }
 }
 
-export function flushRequest(id: FileId): Request {
+export function flushRequest(id: FileId): SmbRequest {
   const body = Buffer.alloc(24)
   body.writeUInt16LE(24, 0)
   id.copy(body, 8)
   return { command: commands.flush, body }
 }
 
-export function echoRequest(): Request {
+export function echoRequest(): SmbRequest {
   return { command: commands.echo, body: Buffer.from([4, 0, 0, 0]) }
 }
 
-export function readRequest(id: FileId, position: number, length: number): Request {
+export function readRequest(id: FileId, position: number, length: number): SmbRequest {
   const body = Buffer.alloc(49)
   body.writeUInt16LE(49, 0)
   body.writeUInt8(headerLength + 16, 2) // requested offset of the data in the response
@@ -107,7 +107,7 @@ export function parseRead(answer: Buffer): Buffer {
   return part(answer, answer.readUInt8(headerLength + 2), answer.readUInt32LE(headerLength + 4))
 }
 
-export function writeRequest(id: FileId, position: number, data: readonly Buffer[]): Request {
+export function writeRequest(id: FileId, position: number, data: readonly Buffer[]): SmbRequest {
   const length = data.reduce((sum, { length }) => sum + length, 0)
   const body = Buffer.alloc(48)
   body.writeUInt16LE(49, 0)
@@ -128,7 +128,7 @@ export function parseWrite(answer: Buffer): number {
 const idBothDirectoryInformation = 37
 const restartScan = 0x1
 
-export function queryDirectoryRequest(id: FileId, pattern: string, size: number, restart = false): Request {
+export function queryDirectoryRequest(id: FileId, pattern: string, size: number, restart = false): SmbRequest {
   const name = Buffer.from(pattern, 'utf16le')
   const body = Buffer.alloc(32 + name.length)
   body.writeUInt16LE(33, 0)
@@ -199,7 +199,7 @@ const fileEndOfFileInformation = 20
 const fileAttributeTagInformation = 35
 const fileFsFullSizeInformation = 7
 
-function queryInfoRequest(id: FileId, type: number, kind: number, size: number): Request {
+function queryInfoRequest(id: FileId, type: number, kind: number, size: number): SmbRequest {
   const body = Buffer.alloc(41)
   body.writeUInt16LE(41, 0)
   body.writeUInt8(type, 2)
@@ -210,7 +210,7 @@ function queryInfoRequest(id: FileId, type: number, kind: number, size: number):
   return { command: commands.queryInfo, body, payloadSize: size }
 }
 
-export function queryFileRequest(id: FileId): Request {
+export function queryFileRequest(id: FileId): SmbRequest {
   return queryInfoRequest(id, infoTypes.file, fileAllInformation, 4096)
 }
 
@@ -231,7 +231,7 @@ export function parseFile(answer: Buffer): FileFacts {
   }
 }
 
-export function queryTagRequest(id: FileId): Request {
+export function queryTagRequest(id: FileId): SmbRequest {
   return queryInfoRequest(id, infoTypes.file, fileAttributeTagInformation, 8)
 }
 
@@ -240,7 +240,7 @@ export function parseTag(answer: Buffer): number {
   return part(answer, answer.readUInt16LE(headerLength + 2), answer.readUInt32LE(headerLength + 4)).readUInt32LE(4)
 }
 
-export function querySpaceRequest(id: FileId): Request {
+export function querySpaceRequest(id: FileId): SmbRequest {
   return queryInfoRequest(id, infoTypes.fileSystem, fileFsFullSizeInformation, 64)
 }
 
@@ -262,7 +262,7 @@ export function parseSpace(answer: Buffer): Space {
   return { total: bytes(0), available: bytes(8), free: bytes(16) }
 }
 
-function setInfoRequest(id: FileId, kind: number, info: Buffer): Request {
+function setInfoRequest(id: FileId, kind: number, info: Buffer): SmbRequest {
   const body = Buffer.alloc(32 + info.length)
   body.writeUInt16LE(33, 0)
   body.writeUInt8(infoTypes.file, 2)
@@ -275,7 +275,7 @@ function setInfoRequest(id: FileId, kind: number, info: Buffer): Request {
 }
 
 /** With `replaces`, an existing file named `to` is replaced. Otherwise the request fails if the name exists. */
-export function renameRequest(id: FileId, to: string, replaces: boolean): Request {
+export function renameRequest(id: FileId, to: string, replaces: boolean): SmbRequest {
   const name = Buffer.from(to, 'utf16le')
   const info = Buffer.alloc(20 + name.length)
   info.writeUInt8(replaces ? 1 : 0, 0)
@@ -285,18 +285,18 @@ export function renameRequest(id: FileId, to: string, replaces: boolean): Reques
 }
 
 /** Sets or clears delete-on-close. */
-export function deleteOnCloseRequest(id: FileId, deleteOnClose: boolean): Request {
+export function deleteOnCloseRequest(id: FileId, deleteOnClose: boolean): SmbRequest {
   return setInfoRequest(id, fileDispositionInformation, Buffer.from([deleteOnClose ? 1 : 0]))
 }
 
-export function truncateRequest(id: FileId, size: number): Request {
+export function truncateRequest(id: FileId, size: number): SmbRequest {
   const info = Buffer.alloc(8)
   info.writeBigUInt64LE(BigInt(size))
   return setInfoRequest(id, fileEndOfFileInformation, info)
 }
 
 /** Sets the time of the last write; other attributes are unchanged. */
-export function setModifiedRequest(id: FileId, modified: Date): Request {
+export function setModifiedRequest(id: FileId, modified: Date): SmbRequest {
   const info = Buffer.alloc(40)
   info.writeBigUInt64LE(fileTimeOf(modified), 16)
   return setInfoRequest(id, fileBasicInformation, info)
@@ -306,7 +306,7 @@ export function setModifiedRequest(id: FileId, modified: Date): Request {
 
 const controlCodes = { copyKey: 0x00140078, copyChunks: 0x001480f2, validateNegotiation: 0x00140204 } as const
 
-function controlRequest(id: FileId, code: number, input: Buffer, outputSize: number): Request {
+function controlRequest(id: FileId, code: number, input: Buffer, outputSize: number): SmbRequest {
   const body = Buffer.alloc(56 + Math.max(input.length, 1))
   body.writeUInt16LE(57, 0)
   body.writeUInt32LE(code, 4)
@@ -325,7 +325,7 @@ export function parseControl(answer: Buffer): Buffer {
 }
 
 /** FSCTL_SRV_REQUEST_RESUME_KEY. The output starts with the 24-byte key that `copyChunksRequest` takes. */
-export function copyKeyRequest(source: FileId): Request {
+export function copyKeyRequest(source: FileId): SmbRequest {
   return controlRequest(source, controlCodes.copyKey, Buffer.alloc(0), 32)
 }
 
@@ -335,7 +335,7 @@ interface Chunk {
 }
 
 /** FSCTL_SRV_COPYCHUNK_WRITE. Each chunk has the same position in source and target. */
-export function copyChunksRequest(target: FileId, sourceKey: Buffer, chunks: readonly Chunk[]): Request {
+export function copyChunksRequest(target: FileId, sourceKey: Buffer, chunks: readonly Chunk[]): SmbRequest {
   const input = Buffer.alloc(32 + chunks.length * 24)
   sourceKey.copy(input, 0, 0, 24)
   input.writeUInt32LE(chunks.length, 24)
@@ -349,7 +349,7 @@ export function copyChunksRequest(target: FileId, sourceKey: Buffer, chunks: rea
 }
 
 /** FSCTL_VALIDATE_NEGOTIATE_INFO. */
-export function validateNegotiationRequest(negotiated: Buffer): Request {
+export function validateNegotiationRequest(negotiated: Buffer): SmbRequest {
   return controlRequest(relatedFileId, controlCodes.validateNegotiation, negotiated, 24)
 }
 

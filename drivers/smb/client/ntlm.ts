@@ -4,7 +4,7 @@ import { ProtocolError } from './errors.js'
 import { fileTimeOf } from './file-time.js'
 import { md4 } from './md4.js'
 
-export interface Credentials {
+export interface NtlmCredentials {
   readonly username: string
   /** Empty for a local account of the server. */
   readonly domain: string
@@ -52,7 +52,7 @@ export function parseChallenge(message: Buffer): Challenge {
 }
 
 /** NTOWFv2 (§3.3.2). */
-export function responseKey({ username, domain, password }: Credentials): Buffer {
+export function responseKey({ username, domain, password }: NtlmCredentials): Buffer {
   return hmacMd5(md4(Buffer.from(password, 'utf16le')), Buffer.from(username.toUpperCase() + domain, 'utf16le'))
 }
 
@@ -75,7 +75,7 @@ export function ntlmV2Response(
  * (CHALLENGE).
  */
 export function authenticateMessage(
-  credentials: Credentials,
+  credentials: NtlmCredentials,
   sent: Buffer,
   received: Buffer,
 ): { readonly message: Buffer; readonly sessionKey: Buffer } {

@@ -2,7 +2,7 @@
  * A share of a server on one connection. Calls may be concurrent. Each rejects with a StatusError or a ConnectionError.
  * Paths are in wire form: names separated by `\`, without a leading one; empty for the root of the share.
  */
-import { Connection, type ResponseMessage, type ConnectionLimits } from './connection.js'
+import { SmbConnection, type ResponseMessage, type ConnectionLimits } from './connection.js'
 import { bytesPerCredit } from './credits.js'
 import { afterChange, ConnectionError, StatusError } from './errors.js'
 import {
@@ -38,7 +38,7 @@ import {
   type FileFacts,
   type FileId,
   type OpenResult,
-  type Request,
+  type SmbRequest,
   type Space,
 } from './messages.js'
 import { signIn, type NegotiatedParameters, type SignInOptions } from './sign-in.js'
@@ -83,13 +83,13 @@ const chunksPerRequest = 16
 
 export class Share {
   private constructor(
-    private readonly connection: Connection,
+    private readonly connection: SmbConnection,
     readonly negotiated: NegotiatedParameters,
   ) {}
 
   /** Connects and signs in. Aborting the signal closes the connection, also after this has resolved. */
   static async open(options: ShareOptions, signal?: AbortSignal): Promise<Share> {
-    const connection = await Connection.open(options.host, options.port, options.limits, signal)
+    const connection = await SmbConnection.open(options.host, options.port, options.limits, signal)
     try {
       return new Share(connection, await signIn(connection, options))
     } catch (error) {
@@ -324,7 +324,7 @@ export class Share {
   }
 
   /** Sends the requests and a CLOSE as one compound. Rejects with the first failure. */
-  async #compound(...requests: readonly Request[]): Promise<void> {
+  async #compound(...requests: readonly SmbRequest[]): Promise<void> {
     const answers = this.connection.send([...requests, closeRequest(relatedFileId)])
     for (const answer of answers) await successOf(answer)
   }

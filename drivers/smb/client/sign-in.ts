@@ -1,20 +1,20 @@
 /** Connecting to a share: NEGOTIATE, SESSION_SETUP and TREE_CONNECT (MS-SMB2 §3.2.4.2). */
 import { randomBytes } from 'node:crypto'
-import type { Connection } from './connection.js'
+import type { SmbConnection } from './connection.js'
 import { bytesPerCredit } from './credits.js'
 import { allDialects, dialects, type Dialect } from './dialects.js'
-import { allCiphers, cipherKeyLength, ciphers, Encryption, type Cipher } from './encryption.js'
+import { allCiphers, cipherKeyLength, ciphers, MessageEncryption, type Cipher } from './encryption.js'
 import { ConnectionError, ProtocolError, StatusError } from './errors.js'
 import { commands, headerLength } from './header.js'
 import { PreauthenticationHash, sessionKeys } from './keys.js'
-import { parseControl, part, validateNegotiationRequest, type Request } from './messages.js'
-import { authenticateMessage, firstSignature, negotiateMessage, type Credentials } from './ntlm.js'
+import { parseControl, part, validateNegotiationRequest, type SmbRequest } from './messages.js'
+import { authenticateMessage, firstSignature, negotiateMessage, type NtlmCredentials } from './ntlm.js'
 import { Signer, signingAlgorithms, type SigningAlgorithm } from './signing.js'
 import { initialToken, mechanisms, responseToken, tokenOf } from './spnego.js'
 import { status } from './statuses.js'
 
 export interface SignInOptions {
-  readonly credentials: Credentials
+  readonly credentials: NtlmCredentials
   /** `\\server\share` */
   readonly share: string
   /** 'none': sign and encrypt only if the server requires it. */
@@ -52,7 +52,7 @@ const smallTransferSize = bytesPerCredit
 /**
  * Rejects with a StatusError if the server refuses, and with a ConnectionError if the connection or the protocol fails.
  */
-export async function signIn(connection: Connection, options: SignInOptions): Promise<NegotiatedParameters> {
+export async function signIn(connection: SmbConnection, options: SignInOptions): Promise<NegotiatedParameters> {
   const hash = new PreauthenticationHash()
   connection.onMessage = (message) => hash.update(message)
   const offered = options.dialects ?? allDialects
@@ -77,7 +77,7 @@ export async function signIn(connection: Connection, options: SignInOptions): Pr
 
 // Negotiation (§2.2.3, §2.2.4)
 
-function negotiationRequest(offered: readonly Dialect[]): Request {
+function negotiationRequest(offered: readonly Dialect[]): SmbRequest {
   const head = Buffer.alloc(36)
   head.writeUInt16LE(36, 0)
   head.writeUInt16LE(offered.length, 2)
@@ -165,7 +165,7 @@ function parseContexts(message: Buffer): Pick<NegotiatedParameters, 'cipher' | '
 
 // Session (§2.2.5, §2.2.6)
 
-function sessionRequest(token: Buffer): Request {
+function sessionRequest(token: Buffer): SmbRequest {
   const body = Buffer.alloc(24 + token.length)
   body.writeUInt16LE(25, 0)
   body.writeUInt8(securityMode.signingEnabled, 3)
@@ -181,11 +181,11 @@ function parseSession(message: Buffer): { readonly flags: number; readonly token
 }
 
 async function startSession(
-  connection: Connection,
+  connection: SmbConnection,
   { credentials }: SignInOptions,
   agreement: NegotiatedParameters,
   hash: PreauthenticationHash,
-): Promise<{ readonly sessionFlag: number; readonly encryption: Encryption | undefined }> {
+): Promise<{ readonly sessionFlag: number; readonly encryption: MessageEncryption | undefined }> {
   const { dialect, cipher, signing } = agreement
   const sent = negotiateMessage()
   const first = await connection.requestRaw(sessionRequest(initialToken(sent)))
@@ -212,7 +212,7 @@ async function startSession(
     connection.break(fault)
     throw fault
   }
-  const encryption = cipher === undefined ? undefined : new Encryption(cipher, keys, sessionId)
+  const encryption = cipher === undefined ? undefined : new MessageEncryption(cipher, keys, sessionId)
   const encrypts = (sessionFlag & sessionFlags.encrypts) !== 0
   if (encrypts && encryption === undefined) throw new ProtocolError('the server requires an unsupported cipher')
   connection.protect({ sessionId, signer, signs: true, encryption, encrypts })
@@ -223,7 +223,7 @@ async function startSession(
  * Validates the negotiation with a signed request (§3.2.5.5). Some servers do not implement it, and say so in a signed
  * response.
  */
-async function validateNegotiation(connection: Connection, { body }: Request, answer: Buffer): Promise<void> {
+async function validateNegotiation(connection: SmbConnection, { body }: SmbRequest, answer: Buffer): Promise<void> {
   // Capabilities, client GUID, security mode and dialects, as sent.
   const offered = body.subarray(36, 36 + body.readUInt16LE(2) * 2)
   const input = Buffer.concat([body.subarray(8, 28), body.subarray(4, 6), body.subarray(2, 4), offered])
@@ -246,7 +246,7 @@ async function validateNegotiation(connection: Connection, { body }: Request, an
 // Share (§2.2.9, §2.2.10)
 
 /** Connects to the tree. Resolves to the flags of the share. */
-async function connectShare(connection: Connection, share: string): Promise<number> {
+async function connectShare(connection: SmbConnection, share: string): Promise<number> {
   const path = Buffer.from(share, 'utf16le')
   const body = Buffer.alloc(8 + path.length)
   body.writeUInt16LE(9, 0)

@@ -145,7 +145,7 @@ export const adminSettingEndpoints = [
     method: 'post',
     path: '/api/admin/setting/reset_token',
     tag: 'Settings',
-    summary: 'Replace the permanent token; this invalidates all signed links',
+    summary: 'Replace the permanent token; this invalidates all signed URLs',
     access: 'admin',
     data: z.string().describe('The new token.'),
     answer: ({ api }) => api.gateway.settings.resetToken(),

@@ -11,7 +11,7 @@ export const linkEndpoints = [
   endpoint({
     method: 'post',
     path: '/api/fs/link',
-    tag: 'Links',
+    tag: 'Downloads',
     summary: 'Get the direct URL of a file',
     description:
       'If the storage has no direct URL, returns a signed URL of this server that does not use `down_proxy_url`. ' +
@@ -34,15 +34,15 @@ export const linkEndpoints = [
       const path = cleanPath(fields.path)
       const { baseUrl } = api.clientOf(context.req)
       const fs = api.gateway.asAdmin(principal)
-      const link = await fs.directUrl(path, { signal: signalOf(context.res) })
+      const direct = await fs.directUrl(path, { signal: signalOf(context.res) })
       const signedUrl = () => `/p${encodePath(path)}?d&sign=${api.gateway.signedUrls.sign(path)}`
       return {
-        url: absoluteUrl(baseUrl, link?.url ?? signedUrl()),
-        header: link?.headers ? headerLists(link.headers) : null,
+        url: absoluteUrl(baseUrl, direct?.url ?? signedUrl()),
+        header: direct?.headers ? headerLists(direct.headers) : null,
         concurrency: 0 as const,
         part_size: 0 as const,
         content_length: 0 as const,
-        Expiration: link?.until ? nanosecondsUntil(link.until) : null,
+        Expiration: direct?.until ? nanosecondsUntil(direct.until) : null,
       }
     },
   }),

@@ -13,7 +13,7 @@ export const publicEndpoints = [
     answer: ({ api }) => api.gateway.settings.public(),
   }),
 
-  // Clients request these two at startup and require a list.
+  // Clients request this endpoint and the next one at startup, and fail unless `data` is a list.
   endpoint({
     method: 'any',
     path: '/api/public/offline_download_tools',

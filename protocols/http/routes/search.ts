@@ -21,7 +21,7 @@ export function assertSearchEnabled({ gateway }: HttpApi): void {
 
 const foundData = z
   .object({
-    parent: z.string().describe('The path of the folder in the whole tree, including the base path of the user.'),
+    parent: z.string().describe('The path of the folder in the whole tree, including the base folder of the user.'),
     name: z.string(),
     is_dir: z.boolean(),
     size: z.int().describe('Bytes; 0 for a folder.'),
@@ -45,7 +45,7 @@ export const searchEndpoints = [
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({
-      parent: text.meta({ example: '/' }).describe('Relative to the base path of the user. Default: the root.'),
+      parent: text.meta({ example: '/' }).describe('Relative to the base folder of the user. Default: the root.'),
       keywords: text
         .meta({ example: 'report 2024' })
         .describe('Words that the name must contain, in any order. Case-insensitive.'),

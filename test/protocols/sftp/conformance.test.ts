@@ -41,7 +41,7 @@ async function runAll(t: Test, server: Server): Promise<void> {
   for (const { title, checks } of sections) {
     await t.test(title, async (t) => {
       for (const check of checks) {
-        if (check.needs === 'links' && server.kinds.includes('without links')) continue
+        if (check.needs === 'symlinks' && server.kinds.includes('without symlinks')) continue
         await t.test(check.title, async (t) => {
           const folder = `${server.root}/${count++}`
           await owner.status(names.mkdir, string(folder), noAttributes)

@@ -8,7 +8,7 @@ import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import {
   flags,
-  links,
+  symlinkTypes,
   names,
   noAttributes,
   PacketClient,
@@ -154,8 +154,8 @@ function request(): Buffer {
     [names.rename, string('/a'), path],
     [names.remove, string('/a')],
     [names.stat, path],
-    [links.symlink, path, string('/link')],
-    [links.extended, string(extension), handle, offset, offset, handle, offset],
+    [symlinkTypes.symlink, path, string('/link')],
+    [symlinkTypes.extended, string(extension), handle, offset, offset, handle, offset],
     [random(256), bytes(random(60))],
   ])
   const body = Buffer.concat([Buffer.from([type]), uint32(random(5)), ...fields])

@@ -11,7 +11,7 @@ export interface Answer {
 
 export const types = { init: 1, open: 3, close: 4, read: 5, write: 6, lstat: 7, fstat: 8, setstat: 9, fsetstat: 10 }
 export const names = { opendir: 11, readdir: 12, remove: 13, mkdir: 14, rmdir: 15, realpath: 16, stat: 17, rename: 18 }
-export const links = { readlink: 19, symlink: 20, extended: 200 }
+export const symlinkTypes = { readlink: 19, symlink: 20, extended: 200 }
 export const flags = { read: 1, write: 2, append: 4, create: 8, truncate: 16, exclusive: 32 }
 export const status = { ok: 0, eof: 1, noSuchFile: 2, denied: 3, failure: 4, badMessage: 5, unsupported: 8 }
 
@@ -87,7 +87,7 @@ export class PacketClient<Channel extends Duplex = ClientChannel> {
   }
 
   extended(name: string, ...fields: readonly Buffer[]): Promise<Answer> {
-    return this.ask(links.extended, string(name), ...fields)
+    return this.ask(symlinkTypes.extended, string(name), ...fields)
   }
 
   /** The handle, or the status code of an error. */

@@ -6,7 +6,7 @@ import { startGateway } from '../../gateway.js'
 import { tidegate } from './conformance/servers.js'
 import {
   flags,
-  links,
+  symlinkTypes,
   names,
   noAttributes,
   PacketClient,
@@ -328,7 +328,7 @@ void t.test('errors have the status codes of the draft', async (t) => {
   t.equal((await client.extended('no-such@example.org')).body.readUInt32BE(0), status.unsupported)
   t.equal(await client.status(names.stat, uint32(1000)), status.badMessage)
   t.equal(await client.status(names.stat, string(Buffer.from([0xff, 0xfe]))), status.badMessage)
-  t.equal((await client.ask(links.symlink, string('/x'), string('/y'))).body.readUInt32BE(0), status.unsupported)
+  t.equal((await client.ask(symlinkTypes.symlink, string('/x'), string('/y'))).body.readUInt32BE(0), status.unsupported)
 })
 
 void t.test('REALPATH resolves .. by name, and stays below the root', async (t) => {

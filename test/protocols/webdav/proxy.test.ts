@@ -11,7 +11,7 @@ import type { ConfigInput } from '../../../src/gateway/config.js'
 import { newStorage } from '../../../src/store/new-storage.js'
 import { startGateway, type RunningGateway } from '../../gateway.js'
 import { lacks } from '../../programs.js'
-import { linkedType } from '../http/linked.js'
+import { directUrlType } from '../http/direct-url-driver.js'
 import { lockinfo, propfind, sender, texts, tokenOf, type Send } from './dav-client.js'
 import { litmusPasses } from './litmus.js'
 import { startNginx, type Proxy } from './nginx.js'
@@ -67,8 +67,8 @@ const settings: readonly Setting[] = [
 void t.test('WebDAV behind nginx', { skip: missing }, async (t) => {
   const proxy = await startNginx(t)
   const start = async (config: ConfigInput, headers: Setting['headers']) => {
-    const linking = { link: () => ({ url: '/d/direct' }), asked: 0 }
-    const running = await startGateway(t, { config, driverTypes: [linkedType(linking)] })
+    const directUrls = { directUrl: () => ({ url: '/d/direct' }), asked: 0 }
+    const running = await startGateway(t, { config, driverTypes: [directUrlType(directUrls)] })
     await proxy.serve({ path: '/files/', backend: running.url, headers })
     return running
   }
@@ -101,7 +101,7 @@ void t.test('WebDAV behind nginx', { skip: missing }, async (t) => {
       const deleted = await send('DELETE', '/', {})
       t.not(deleted.status, 204, 'the root cannot be deleted')
 
-      await mountLinked(running)
+      await mountWithDirectUrls(running)
       await send('PUT', '/linked/file', {}, 'x')
       const direct = await send('GET', '/linked/file')
       t.match(direct, { status: 302, headers: { location: '/files/d/direct' } })
@@ -142,8 +142,8 @@ void t.test('WebDAV behind nginx', { skip: missing }, async (t) => {
   )
 })
 
-async function mountLinked({ gateway }: RunningGateway): Promise<void> {
-  const linked = newStorage({ mountPath: asPath('/linked'), driver: 'Linked', addition: '{}' })
+async function mountWithDirectUrls({ gateway }: RunningGateway): Promise<void> {
+  const linked = newStorage({ mountPath: asPath('/linked'), driver: 'DirectUrls', addition: '{}' })
   await gateway.storages.create({ ...linked, webdavPolicy: '302_redirect' })
 }
 

@@ -9,7 +9,7 @@ export interface Check {
   /** The session is that of a read-only user. */
   readonly readOnly?: boolean
   /** The check requires symlinks. A few checks run everywhere, to test the errors of storages without symlinks. */
-  readonly needs?: 'links'
+  readonly needs?: 'symlinks'
   run(ground: Ground): Promise<string>
 }
 
@@ -24,8 +24,8 @@ export function check(title: string, told: string, run: Check['run']): Check {
 }
 
 /** A check of something that only storages with symlinks support. */
-export function withLinks(title: string, told: string, run: Check['run']): Check {
-  return { title, told, run, needs: 'links' }
+export function withSymlinks(title: string, told: string, run: Check['run']): Check {
+  return { title, told, run, needs: 'symlinks' }
 }
 
 /** Joins several responses. */

@@ -12,7 +12,7 @@ interface Difference {
 }
 
 const columns = ['Check', "OpenSSH's server", 'Tidegate', 'On', 'Why']
-const kinds: readonly string[] = ['any storage', 'without links', 'without handles'] satisfies readonly Kind[]
+const kinds: readonly string[] = ['any storage', 'without symlinks', 'without handles'] satisfies readonly Kind[]
 
 /** Throws if the table is missing or a row is malformed. */
 export async function readDifferences(page = 'docs/sftp.md'): Promise<readonly Difference[]> {

@@ -1,6 +1,6 @@
 /** Extensions of OpenSSH's PROTOCOL file, section 4; posix-rename is with RENAME. */
 import { string, types, uint32, uint64 } from '../packet-client.js'
-import { all, check, withLinks, type Section } from './check.js'
+import { all, check, withSymlinks, type Section } from './check.js'
 import { attributes, type Ground } from './ground.js'
 
 const announced = [
@@ -73,7 +73,7 @@ export const extensionsSection: Section = {
       await ground.file('file', 'abc')
       return all(await ground.hardLink('file', 'other'), ground.content('other'))
     }),
-    withLinks('hardlink shares what is written', '"xbc"', async (ground) => {
+    withSymlinks('hardlink shares what is written', '"xbc"', async (ground) => {
       await ground.file('file', 'abc')
       await ground.hardLink('file', 'other')
       const handle = await ground.open('file', 'WRITE')
@@ -81,17 +81,17 @@ export const extensionsSection: Section = {
       await ground.close(handle)
       return ground.content('other')
     }),
-    withLinks('hardlink to a missing name', 'NO_SUCH_FILE', (ground) => ground.hardLink('none', 'other')),
-    withLinks('hardlink over a file', 'FAILURE', async (ground) => {
+    withSymlinks('hardlink to a missing name', 'NO_SUCH_FILE', (ground) => ground.hardLink('none', 'other')),
+    withSymlinks('hardlink over a file', 'FAILURE', async (ground) => {
       await ground.file('file')
       await ground.file('other')
       return ground.hardLink('file', 'other')
     }),
-    withLinks('hardlink to a folder', 'PERMISSION_DENIED', async (ground) => {
+    withSymlinks('hardlink to a folder', 'PERMISSION_DENIED', async (ground) => {
       await ground.folders('folder')
       return ground.hardLink('folder', 'other')
     }),
-    withLinks('hardlink in a missing folder', 'NO_SUCH_FILE', async (ground) => {
+    withSymlinks('hardlink in a missing folder', 'NO_SUCH_FILE', async (ground) => {
       await ground.file('file')
       return ground.hardLink('file', 'none/other')
     }),
@@ -128,30 +128,34 @@ export const extensionsSection: Section = {
       const told = await lsetstat(ground, 'file', attributes({ mode: 0o600, times: 1_000_000_000 }))
       return all(told, ground.mode('file'), ground.modified('file'))
     }),
-    withLinks('lsetstat of times of a link leaves its target', 'OK, true', async (ground) => {
+    withSymlinks('lsetstat of times of a symlink leaves its target', 'OK, true', async (ground) => {
       await ground.file('file')
       await ground.symlink('file', 'link')
       const told = await lsetstat(ground, 'link', attributes({ times: 1_000_000_000 }))
       return all(told, (await ground.modified('file')) !== 1_000_000_000)
     }),
-    withLinks('lsetstat of times of a link is of the link itself', 'OK, 1000000000, 2000000000', async (ground) => {
-      await ground.file('file')
-      await ground.setstat('file', attributes({ times: 2_000_000_000 }))
-      await ground.symlink('file', 'link')
-      const told = await lsetstat(ground, 'link', attributes({ times: 1_000_000_000 }))
-      return all(told, ownTime(ground, 'link'), ground.modified('file'))
-    }),
-    withLinks('lsetstat of times of a symlink that leads nowhere', 'OK, 1000000000', async (ground) => {
+    withSymlinks(
+      'lsetstat of times of a symlink is of the symlink itself',
+      'OK, 1000000000, 2000000000',
+      async (ground) => {
+        await ground.file('file')
+        await ground.setstat('file', attributes({ times: 2_000_000_000 }))
+        await ground.symlink('file', 'link')
+        const told = await lsetstat(ground, 'link', attributes({ times: 1_000_000_000 }))
+        return all(told, ownTime(ground, 'link'), ground.modified('file'))
+      },
+    ),
+    withSymlinks('lsetstat of times of a symlink that leads nowhere', 'OK, 1000000000', async (ground) => {
       await ground.symlink('none', 'link')
       return all(await lsetstat(ground, 'link', attributes({ times: 1_000_000_000 })), ownTime(ground, 'link'))
     }),
-    withLinks('setstat of times of a link is of its target', 'OK, false, 1000000000', async (ground) => {
+    withSymlinks('setstat of times of a symlink is of its target', 'OK, false, 1000000000', async (ground) => {
       await ground.file('file')
       await ground.symlink('file', 'link')
       const told = await ground.setstat('link', attributes({ times: 1_000_000_000 }))
       return all(told, (await ownTime(ground, 'link')) === 1_000_000_000, ground.modified('file'))
     }),
-    withLinks('lsetstat of the mode of a link', 'FAILURE, 644', async (ground) => {
+    withSymlinks('lsetstat of the mode of a symlink', 'FAILURE, 644', async (ground) => {
       await ground.file('file')
       await ground.symlink('file', 'link')
       return all(await lsetstat(ground, 'link', attributes({ mode: 0o600 })), ground.mode('file'))

@@ -1,6 +1,6 @@
 /** OPENDIR and READDIR (draft §6.7), and the long names of §7. */
 import { names, string } from '../packet-client.js'
-import { all, check, withLinks, type Section } from './check.js'
+import { all, check, withSymlinks, type Section } from './check.js'
 import { attributes, namesIn, sorted, type Ground } from './ground.js'
 
 const opendir = (ground: Ground, name: string) => ground.ask(names.opendir, ground.at(name))
@@ -29,7 +29,7 @@ export const foldersSection: Section = {
       return opendir(ground, 'file/below')
     }),
     check('OPENDIR with a slash at the end', 'HANDLE', (ground) => opendir(ground, '/')),
-    withLinks('OPENDIR through a link', 'HANDLE', async (ground) => {
+    withSymlinks('OPENDIR through a symlink', 'HANDLE', async (ground) => {
       await ground.folders('folder')
       await ground.symlink('folder', 'link')
       return opendir(ground, 'link')
@@ -55,7 +55,7 @@ export const foldersSection: Section = {
       const of = (name: string) => list.find((entry) => entry.name === name)?.attributes
       return all(`file ${of('file')?.kind} ${of('file')?.size}`, `folder ${of('folder')?.kind}`)
     }),
-    withLinks('READDIR tells links as links', 'link', async (ground) => {
+    withSymlinks('READDIR tells symlinks as symlinks', 'link', async (ground) => {
       await ground.symlink('nothing', 'link')
       return (await ground.list()).find(({ name }) => name === 'link')?.attributes.kind ?? 'not listed'
     }),
@@ -121,7 +121,7 @@ export const foldersSection: Section = {
       await ground.folders('folder')
       return (await longName(ground, 'folder')).slice(0, 10)
     }),
-    withLinks('Long name of a link begins with l', 'lrwxrwxrwx', async (ground) => {
+    withSymlinks('Long name of a symlink begins with l', 'lrwxrwxrwx', async (ground) => {
       await ground.symlink('nothing', 'link')
       return (await longName(ground, 'link')).slice(0, 10)
     }),

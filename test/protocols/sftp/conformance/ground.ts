@@ -2,7 +2,7 @@
 import type { Duplex } from 'node:stream'
 import {
   flags,
-  links,
+  symlinkTypes,
   names,
   noAttributes,
   string,
@@ -156,11 +156,11 @@ export class Ground {
 
   /** `target` is stored in the symlink unchanged. */
   symlink(target: string, name: string): Promise<string> {
-    return this.ask(links.symlink, string(target), this.at(name))
+    return this.ask(symlinkTypes.symlink, string(target), this.at(name))
   }
 
   readlink(name: string): Promise<string> {
-    return this.ask(links.readlink, this.at(name))
+    return this.ask(symlinkTypes.readlink, this.at(name))
   }
 
   realpath(text: string): Promise<string> {

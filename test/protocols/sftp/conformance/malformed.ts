@@ -1,6 +1,6 @@
 /** Malformed or truncated packets (draft §3): a server responds or ends the session, and other sessions continue. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { links, names, string, types, uint32, uint64 } from '../packet-client.js'
+import { symlinkTypes, names, string, types, uint32, uint64 } from '../packet-client.js'
 import { all, check, distinct, type Section } from './check.js'
 import type { Ground } from './ground.js'
 
@@ -20,8 +20,8 @@ const type = (value: number) => Buffer.from([value])
 const withFields = [
   ...Object.values(types).filter((value) => value !== types.init),
   ...Object.values(names),
-  links.readlink,
-  links.symlink,
+  symlinkTypes.readlink,
+  symlinkTypes.symlink,
 ]
 
 export const malformed: Section = {

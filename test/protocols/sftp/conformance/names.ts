@@ -1,5 +1,5 @@
 /** REMOVE and RENAME (draft §6.5), MKDIR and RMDIR (draft §6.6). */
-import { all, check, withLinks, type Check, type Section } from './check.js'
+import { all, check, withSymlinks, type Check, type Section } from './check.js'
 import { attributes, type Ground } from './ground.js'
 
 export const namesSection: Section = {
@@ -132,7 +132,12 @@ async function make(ground: Ground, kind: Kind, name: string): Promise<void> {
   if (kind === 'full') await ground.file(`${name}/inner`, '')
 }
 
-const called: Record<Kind, string> = { file: 'a file', empty: 'an empty folder', full: 'a full folder', link: 'a link' }
+const called: Record<Kind, string> = {
+  file: 'a file',
+  empty: 'an empty folder',
+  full: 'a full folder',
+  link: 'a symlink',
+}
 
 /** What each kind may replace according to rename(2). */
 const replaces: Record<Kind, Record<Kind, string>> = {
@@ -145,7 +150,7 @@ const replaces: Record<Kind, Record<Kind, string>> = {
 function overEach(): Check[] {
   return kinds.flatMap((from) =>
     kinds.flatMap((to) => [
-      (from === 'link' || to === 'link' ? withLinks : check)(
+      (from === 'link' || to === 'link' ? withSymlinks : check)(
         `posix-rename of ${called[from]} over ${called[to]}`,
         replaces[from][to],
         async (ground) => {
@@ -154,7 +159,7 @@ function overEach(): Check[] {
           return ground.posixRename('from', 'to')
         },
       ),
-      (from === 'link' || to === 'link' ? withLinks : check)(
+      (from === 'link' || to === 'link' ? withSymlinks : check)(
         `RENAME of ${called[from]} over ${called[to]}`,
         renames[from][to],
         async (ground) => {

@@ -1,5 +1,5 @@
 /** OPEN (draft §6.3): every combination of its flags, on every kind of entry. */
-import { all, check, distinct, withLinks, type Section } from './check.js'
+import { all, check, distinct, withSymlinks, type Section } from './check.js'
 import { attributes, type Ground } from './ground.js'
 
 const words = ['READ', 'WRITE', 'APPEND', 'CREAT', 'TRUNC', 'EXCL']
@@ -58,20 +58,24 @@ export const opening: Section = {
       'FAILURE',
       each('folder', (has) => !onlyReads(has), folder),
     ),
-    withLinks('OPEN through a link without TRUNC', 'HANDLE, then "0123456789"', each('link', plain, link, 'file')),
-    withLinks('OPEN through a link with WRITE and TRUNC', 'HANDLE, then ""', each('link', empties, link, 'file')),
-    withLinks('OPEN of a link with CREAT and EXCL', 'FAILURE', each('link', claims, link)),
-    withLinks(
-      'OPEN through a link to nothing without CREAT',
+    withSymlinks(
+      'OPEN through a symlink without TRUNC',
+      'HANDLE, then "0123456789"',
+      each('link', plain, link, 'file'),
+    ),
+    withSymlinks('OPEN through a symlink with WRITE and TRUNC', 'HANDLE, then ""', each('link', empties, link, 'file')),
+    withSymlinks('OPEN of a symlink with CREAT and EXCL', 'FAILURE', each('link', claims, link)),
+    withSymlinks(
+      'OPEN through a symlink to nothing without CREAT',
       'NO_SUCH_FILE, then NO_SUCH_FILE',
       each('link', makesNothing, dangling, 'nothing'),
     ),
-    withLinks(
-      'OPEN through a link to nothing with CREAT',
+    withSymlinks(
+      'OPEN through a symlink to nothing with CREAT',
       'HANDLE, then ""',
       each('link', (has) => makes(has) && !has('EXCL'), dangling, 'nothing'),
     ),
-    withLinks('OPEN of a link to nothing with CREAT and EXCL', 'FAILURE', each('link', claims, dangling)),
+    withSymlinks('OPEN of a symlink to nothing with CREAT and EXCL', 'FAILURE', each('link', claims, dangling)),
     check('OPEN below a missing folder', 'NO_SUCH_FILE', each('none/file', whatever, nothing)),
     check('OPEN below a file', 'NO_SUCH_FILE', each('file/below', whatever, ten)),
     check('OPEN of the folder itself by an empty path', 'FAILURE', (ground) => ground.opens('', 'WRITE')),

@@ -37,7 +37,7 @@ export const rightsSection: Section = {
     denied('A reader makes a folder', refusal, (ground) => ground.mkdir('new')),
     denied('A reader renames', refusal, (ground) => ground.rename('file', 'other')),
     denied('A reader renames as POSIX has it', refusal, (ground) => ground.posixRename('file', 'other')),
-    denied('A reader makes a link', refusal, (ground) => ground.symlink('file', 'link')),
+    denied('A reader makes a symlink', refusal, (ground) => ground.symlink('file', 'link')),
     denied('A reader makes a hard link', refusal, (ground) => ground.hardLink('file', 'other')),
     denied('A reader sets permission bits', refusal, (ground) => ground.setstat('file', attributes({ mode: 0o600 }))),
     denied('A reader sets times', refusal, (ground) => ground.setstat('file', attributes({ times: 1 }))),
@@ -45,7 +45,7 @@ export const rightsSection: Section = {
     denied('A reader sets attributes by a handle', refusal, async (ground) =>
       ground.fsetstat(await fromFile(ground), attributes({ mode: 0o600 })),
     ),
-    denied('A reader sets attributes of a link', refusal, (ground) =>
+    denied('A reader sets attributes of a symlink', refusal, (ground) =>
       ground.extended('lsetstat@openssh.com', ground.at('file'), attributes({ mode: 0o600 })),
     ),
     denied('A reader asks how full it is', `EXTENDED_REPLY, ${untouched}`, (ground) =>

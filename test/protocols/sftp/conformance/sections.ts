@@ -4,7 +4,7 @@ import type { Section } from './check.js'
 import { copying, extensionsSection } from './extensions.js'
 import { foldersSection } from './folders.js'
 import { handlesSection } from './handles.js'
-import { linksSection } from './links.js'
+import { symlinksSection } from './symlinks.js'
 import { malformed } from './malformed.js'
 import { namesSection, renaming } from './names.js'
 import { opening } from './opening.js'
@@ -22,7 +22,7 @@ export const sections: readonly Section[] = [
   renaming,
   foldersSection,
   attributesSection,
-  linksSection,
+  symlinksSection,
   extensionsSection,
   copying,
   rightsSection,

@@ -20,7 +20,7 @@ import { openChannel, password, serveProtocol } from '../server-fixture.js'
 import { protocols } from '../../../../protocols/index.js'
 
 /** The kinds of a server, which select rows of the table of differences; none for OpenSSH's server. */
-export type Kind = 'any storage' | 'without links' | 'without handles'
+export type Kind = 'any storage' | 'without symlinks' | 'without handles'
 
 export interface Server {
   readonly name: string
@@ -67,8 +67,8 @@ export async function tidegate(t: Test, storage: 'Local' | 'Memory' | 'streams a
   ])
   const kinds: Record<typeof storage, readonly Kind[]> = {
     Local: ['any storage'],
-    Memory: ['without links', 'any storage'],
-    'streams alone': ['without handles', 'without links', 'any storage'],
+    Memory: ['without symlinks', 'any storage'],
+    'streams alone': ['without handles', 'without symlinks', 'any storage'],
   }
   return {
     name: `Tidegate on ${storage}`,

@@ -6,24 +6,24 @@ import { GatewayError } from '../../../src/contract/errors.js'
 import type { Path } from '../../../src/contract/path.js'
 
 /** The direct URL of a file, and the number of calls. */
-export interface Linking {
-  link: (path: Path) => DirectUrl
+export interface DirectUrls {
+  directUrl: (path: Path) => DirectUrl
   asked: number
 }
 
-/** A driver type `Linked`, in memory. Missing files and folders have no direct URL. */
-export function linkedType(linking: Linking): AnyDriverType {
+/** A driver type `DirectUrls`, in memory. Missing files and folders have no direct URL. */
+export function directUrlType(directUrls: DirectUrls): AnyDriverType {
   return {
-    name: 'Linked',
+    name: 'DirectUrls',
     fields: {},
     facts: { directUrls: 'preferred' },
     open: async () => {
       const driver = new MemoryDriver(0)
       return Object.assign(driver, {
         directUrl: async (path: Path): Promise<DirectUrl> => {
-          linking.asked++
+          directUrls.asked++
           if ((await driver.stat(path)).kind === 'folder') throw new GatewayError('is_dir')
-          return linking.link(path)
+          return directUrls.directUrl(path)
         },
       })
     },

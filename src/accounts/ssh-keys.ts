@@ -9,7 +9,7 @@ export type { KeyRow } from '../store/rows.js'
 
 const maxTitleLength = 255
 
-export class Keys {
+export class SshKeys {
   #byId = new Map<number, KeyRow>()
 
   /** `queue` serializes reads and changes of the cached rows. `onRemoved` is called for each removed key. */

@@ -5,7 +5,7 @@ import { nameOf, type Path } from '../../src/contract/path.js'
 /** The metadata key in which rclone stores the modification time: seconds since the Unix epoch, with decimals. */
 const timeKey = 'mtime'
 
-export class Keys {
+export class ObjectKeys {
   /** Prefix of all keys of the mount: empty, or ending with a slash. */
   readonly #prefix: string
   readonly placeholder: string

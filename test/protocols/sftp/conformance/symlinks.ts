@@ -1,6 +1,6 @@
-/** READLINK and SYMLINK (draft §6.10), LSTAT of links (§6.8), REALPATH (§6.11). */
+/** READLINK and SYMLINK (draft §6.10), LSTAT of symlinks (§6.8), REALPATH (§6.11). */
 import { names, types } from '../packet-client.js'
-import { all, check, withLinks, type Section } from './check.js'
+import { all, check, withSymlinks, type Section } from './check.js'
 import { attributes, type Ground } from './ground.js'
 
 async function linked(ground: Ground): Promise<void> {
@@ -8,95 +8,99 @@ async function linked(ground: Ground): Promise<void> {
   await ground.symlink('file', 'link')
 }
 
-export const linksSection: Section = {
+export const symlinksSection: Section = {
   title: 'SYMLINK, READLINK, REALPATH (draft 6.10, 6.11)',
   checks: [
     check('SYMLINK takes the target first', 'OK, file', async (ground) => {
       await ground.file('file')
       return all(await ground.symlink('file', 'link'), ground.readlink('link'))
     }),
-    withLinks('SYMLINK to a name that is not there', 'OK, none', async (ground) =>
+    withSymlinks('SYMLINK to a name that is not there', 'OK, none', async (ground) =>
       all(await ground.symlink('none', 'link'), ground.readlink('link')),
     ),
-    withLinks('SYMLINK to a name above', 'OK, ../none', async (ground) => {
+    withSymlinks('SYMLINK to a name above', 'OK, ../none', async (ground) => {
       await ground.folders('folder')
       return all(await ground.symlink('../none', 'folder/link'), ground.readlink('folder/link'))
     }),
-    withLinks('SYMLINK to an absolute path', 'OK, …/file, "abc"', async (ground) => {
+    withSymlinks('SYMLINK to an absolute path', 'OK, …/file, "abc"', async (ground) => {
       await ground.file('file', 'abc')
       return all(await ground.symlink(ground.path('file'), 'link'), ground.readlink('link'), ground.content('link'))
     }),
-    withLinks('SYMLINK over a file', 'FAILURE', async (ground) => {
+    withSymlinks('SYMLINK over a file', 'FAILURE', async (ground) => {
       await ground.file('file')
       return ground.symlink('file', 'file')
     }),
-    withLinks('SYMLINK over a link', 'FAILURE', async (ground) => {
+    withSymlinks('SYMLINK over a symlink', 'FAILURE', async (ground) => {
       await ground.symlink('none', 'link')
       return ground.symlink('none', 'link')
     }),
-    withLinks('SYMLINK in a missing folder', 'NO_SUCH_FILE', (ground) => ground.symlink('file', 'none/link')),
-    withLinks('SYMLINK to an empty text', 'NO_SUCH_FILE', (ground) => ground.symlink('', 'link')),
-    withLinks('READLINK of a file', 'BAD_MESSAGE', async (ground) => {
+    withSymlinks('SYMLINK in a missing folder', 'NO_SUCH_FILE', (ground) => ground.symlink('file', 'none/link')),
+    withSymlinks('SYMLINK to an empty text', 'NO_SUCH_FILE', (ground) => ground.symlink('', 'link')),
+    withSymlinks('READLINK of a file', 'BAD_MESSAGE', async (ground) => {
       await ground.file('file')
       return ground.readlink('file')
     }),
-    withLinks('READLINK of a folder', 'BAD_MESSAGE', (ground) => ground.readlink('')),
+    withSymlinks('READLINK of a folder', 'BAD_MESSAGE', (ground) => ground.readlink('')),
     check('READLINK of a missing name', 'NO_SUCH_FILE', (ground) => ground.readlink('none')),
-    withLinks('LSTAT of a link and STAT through it', 'link, file', async (ground) => {
+    withSymlinks('LSTAT of a symlink and STAT through it', 'link, file', async (ground) => {
       await linked(ground)
       return all(ground.kind('link', types.lstat), ground.kind('link', names.stat))
     }),
-    withLinks('STAT through a link to nothing', 'link, NO_SUCH_FILE', async (ground) => {
+    withSymlinks('STAT through a symlink to nothing', 'link, NO_SUCH_FILE', async (ground) => {
       await ground.symlink('none', 'link')
       return all(ground.kind('link', types.lstat), ground.kind('link', names.stat))
     }),
-    withLinks('STAT through a link to itself', 'link, NO_SUCH_FILE', async (ground) => {
+    withSymlinks('STAT through a symlink to itself', 'link, NO_SUCH_FILE', async (ground) => {
       await ground.symlink('link', 'link')
       return all(ground.kind('link', types.lstat), ground.kind('link', names.stat))
     }),
-    withLinks('LSTAT of a link tells the length of its text', '4', async (ground) => {
+    withSymlinks('LSTAT of a symlink tells the length of its text', '4', async (ground) => {
       await linked(ground)
       const found = await ground.attributes('link', types.lstat)
       return typeof found === 'string' ? found : String(found.size)
     }),
-    withLinks('READDIR tells of a link what LSTAT tells', 'link 4 777', async (ground) => {
+    withSymlinks('READDIR tells of a symlink what LSTAT tells', 'link 4 777', async (ground) => {
       await linked(ground)
       const found = (await ground.list()).find(({ name }) => name === 'link')?.attributes
       return found ? `${found.kind} ${found.size} ${(found.mode & 0o7777).toString(8)}` : 'nothing'
     }),
-    withLinks('SETSTAT through a link to nothing', 'NO_SUCH_FILE, NO_SUCH_FILE, link', async (ground) => {
+    withSymlinks('SETSTAT through a symlink to nothing', 'NO_SUCH_FILE, NO_SUCH_FILE, link', async (ground) => {
       await ground.symlink('none', 'link')
       const told = await ground.setstat('link', attributes({ mode: 0o600 }))
       return all(told, await ground.setstat('link', attributes({ size: 4 })), ground.kind('link'))
     }),
-    withLinks('A link to nothing is a way to nothing', 'NO_SUCH_FILE, NO_SUCH_FILE, NO_SUCH_FILE', async (ground) => {
-      await ground.symlink('none', 'link')
-      return all(ground.kind('link/file'), ground.mkdir('link/new'), ground.opens('link/file', 'WRITE CREAT'))
-    }),
-    withLinks('A link to a folder is a way into it', '"abc", OK, OK', async (ground) => {
+    withSymlinks(
+      'A symlink to nothing is a way to nothing',
+      'NO_SUCH_FILE, NO_SUCH_FILE, NO_SUCH_FILE',
+      async (ground) => {
+        await ground.symlink('none', 'link')
+        return all(ground.kind('link/file'), ground.mkdir('link/new'), ground.opens('link/file', 'WRITE CREAT'))
+      },
+    ),
+    withSymlinks('A symlink to a folder is a way into it', '"abc", OK, OK', async (ground) => {
       await ground.folders('folder')
       await ground.file('folder/file', 'abc')
       await ground.symlink('folder', 'link')
       return all(ground.content('link/file'), await ground.mkdir('link/new'), ground.rmdir('folder/new'))
     }),
-    withLinks('REMOVE of a link leaves its target', 'OK, NO_SUCH_FILE, "abc"', async (ground) => {
+    withSymlinks('REMOVE of a symlink leaves its target', 'OK, NO_SUCH_FILE, "abc"', async (ground) => {
       await linked(ground)
       return all(await ground.remove('link'), ground.kind('link'), ground.content('file'))
     }),
-    withLinks('RMDIR of a link to a folder', 'NO_SUCH_FILE, link', async (ground) => {
+    withSymlinks('RMDIR of a symlink to a folder', 'NO_SUCH_FILE, link', async (ground) => {
       await ground.folders('folder')
       await ground.symlink('folder', 'link')
       return all(await ground.rmdir('link'), ground.kind('link'))
     }),
-    withLinks('RENAME of a link moves the link', 'OK, link, "abc"', async (ground) => {
+    withSymlinks('RENAME of a symlink moves the link', 'OK, link, "abc"', async (ground) => {
       await linked(ground)
       return all(await ground.rename('link', 'other'), ground.kind('other'), ground.content('other'))
     }),
-    withLinks('SETSTAT through a link changes its target', 'OK, 600', async (ground) => {
+    withSymlinks('SETSTAT through a symlink changes its target', 'OK, 600', async (ground) => {
       await linked(ground)
       return all(await ground.setstat('link', attributes({ mode: 0o600 })), ground.mode('file'))
     }),
-    withLinks('MKDIR over a link to nothing', 'FAILURE', async (ground) => {
+    withSymlinks('MKDIR over a symlink to nothing', 'FAILURE', async (ground) => {
       await ground.symlink('none', 'link')
       return ground.mkdir('link')
     }),
@@ -118,7 +122,7 @@ export const linksSection: Section = {
       await ground.file('file')
       return ground.realpath(ground.path('file/below'))
     }),
-    withLinks('REALPATH of a link is its target', '…/file', async (ground) => {
+    withSymlinks('REALPATH of a symlink is its target', '…/file', async (ground) => {
       await linked(ground)
       return ground.realpath(ground.path('link'))
     }),

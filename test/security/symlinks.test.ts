@@ -3,17 +3,17 @@ import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { asPath } from '../../src/contract/path.js'
-import { flags, links, names, status, string, type PacketClient } from '../protocols/sftp/packet-client.js'
+import { flags, symlinkTypes, names, status, string, type PacketClient } from '../protocols/sftp/packet-client.js'
 import { everyField } from './fields.js'
 import { addRule, addUser, busy, closedFolders, giveaways, mark, packets, send, startWorld, store } from './world.js'
 
-const link = (session: PacketClient, target: string, at: string) =>
-  session.status(links.symlink, string(target), string(at))
+const makeSymlink = (session: PacketClient, target: string, at: string) =>
+  session.status(symlinkTypes.symlink, string(target), string(at))
 
 void t.test('a rule applies to a path that is reached through a symlink to an ancestor', async (t) => {
   const world = await startWorld(t)
   const session = await packets(t, world, 'mallory')
-  t.equal(await link(session, '/', '/open/self'), status.ok, 'a symlink to a readable folder is allowed')
+  t.equal(await makeSymlink(session, '/', '/open/self'), status.ok, 'a symlink to a readable folder is allowed')
   const before = await world.untouched()
   for (const field of (await everyField(t, world)).filter(({ kind }) => kind === 'path')) {
     for (const target of [
@@ -28,7 +28,7 @@ void t.test('a rule applies to a path that is reached through a symlink to an an
       const given = giveaways.find((giveaway) => answer.includes(giveaway))
       if (given !== undefined) t.fail(`${field.title} of /open/self${target} gives away ${given}`, { answer })
       for (const { token } of world.gateway.locks.list()) await world.gateway.locks.break(token)
-      if ((await session.stat('/open/self', 7)) === status.noSuchFile) await link(session, '/', '/open/self')
+      if ((await session.stat('/open/self', 7)) === status.noSuchFile) await makeSymlink(session, '/', '/open/self')
     }
     t.same(await world.untouched(), before, field.title)
     t.same(await world.loot('/team/open/sub'), [], field.title)
@@ -45,8 +45,8 @@ void t.test('no chain of symlinks leads out of the base folder', async (t) => {
   const world = await startWorld(t)
   const session = await packets(t, world, 'mallory')
   for (const folder of ['/open/a', '/open/a/b', '/open/a/b/c']) await world.all.mkdir(asPath(`/team${folder}`))
-  await link(session, '/', '/open/self')
-  await link(session, '../../..', '/open/a/b/top')
+  await makeSymlink(session, '/', '/open/self')
+  await makeSymlink(session, '../../..', '/open/a/b/top')
   const tries: readonly (readonly [target: string, at: string, read: string])[] = [
     ['../there.txt', '/up', '/up'],
     ['self/../there.txt', '/open/up', '/open/up'],
@@ -60,12 +60,12 @@ void t.test('no chain of symlinks leads out of the base folder', async (t) => {
     ['/open/self/../../there.txt', '/open/up9', '/open/up9'],
   ]
   for (const [target, at, read] of tries) {
-    await link(session, target, at)
+    await makeSymlink(session, target, at)
     t.notMatch(await session.get(read), mark, `${at} -> ${target}`)
   }
   // A symlink whose target is within the base folder, until it is moved through another symlink.
   await store(world.all, '/team/open/a/b/there.txt', 'mine')
-  t.equal(await link(session, '../there.txt', '/open/a/b/c/moving'), status.ok)
+  t.equal(await makeSymlink(session, '../there.txt', '/open/a/b/c/moving'), status.ok)
   t.equal(await session.get('/open/a/b/c/moving'), 'mine')
   await session.status(names.rename, string('/open/a/b/c/moving'), string('/open/self/moving'))
   t.notMatch(await session.get('/moving'), mark)
@@ -99,7 +99,7 @@ void t.test('symlinks that exist on the disk do not lead a user out of their bas
   await world.all.mkdir(asPath('/team/open/sub'), { parents: true })
   await store(world.all, '/team/open/sub/file', 'mine')
   const session = await packets(t, world, 'mallory')
-  if ((await session.stat('/open/inside', 7)) === status.noSuchFile) await link(session, 'sub', '/open/inside')
+  if ((await session.stat('/open/inside', 7)) === status.noSuchFile) await makeSymlink(session, 'sub', '/open/inside')
   t.equal(await session.get('/open/inside/file'), 'mine', 'symlinks within the base folder are followed')
 })
 
@@ -116,8 +116,8 @@ void t.test('locks and write rules apply to files that are reached through a sym
     const written = await session.write(handle, 0, 'changed')
     return (await session.close(handle)) || written
   }
-  t.equal(await link(session, '../shown/file', '/free/link'), status.ok)
-  t.equal(await link(session, '../shown', '/free/folder'), status.ok)
+  t.equal(await makeSymlink(session, '../shown/file', '/free/link'), status.ok)
+  t.equal(await makeSymlink(session, '../shown', '/free/folder'), status.ok)
   t.not(await write('/free/link'), status.ok)
   t.not(await write('/free/folder/file'), status.ok)
   t.not(await session.put('/free/folder/new', 'x').catch(() => status.denied), status.ok)
@@ -125,7 +125,7 @@ void t.test('locks and write rules apply to files that are reached through a sym
   t.not(hardLink.body.readUInt32BE(0), status.ok, 'a hard link would permit writing to it')
   t.equal(await session.get('/shown/file'), 'as it was')
 
-  t.equal(await link(session, 'file', '/free/other'), status.ok)
+  t.equal(await makeSymlink(session, 'file', '/free/other'), status.ok)
   await world.all.lock(asPath('/free/file'), { scope: 'exclusive', deep: false, owner: '', seconds: 60 })
   t.not(await write('/free/other'), status.ok, 'locked by its other path')
   t.equal(await session.get('/free/file'), 'as it was')
@@ -135,8 +135,8 @@ void t.test('a signed URL through a symlink does not bypass the rules of the tar
   const world = await startWorld(t)
   const session = await packets(t, world, 'mallory')
   await store(world.all, '/team/open/own', 'mine')
-  await link(session, 'own', '/open/first')
-  await link(session, '/', '/open/self')
+  await makeSymlink(session, 'own', '/open/first')
+  await makeSymlink(session, '/', '/open/self')
   const paths = ['/team/open/self/locked/there.txt', '/team/open/self/veiled.txt', '/team/open/self/theirs/there.txt']
   for (const signAll of ['true', 'false']) {
     await world.gateway.settings.set(new Map([['sign_all', signAll]]))

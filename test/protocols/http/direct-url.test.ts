@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import type { DirectUrl } from '../../../src/contract/capabilities.js'
 import { asPath } from '../../../src/contract/path.js'
-import { linkedType, type Linking } from './linked.js'
+import { directUrlType, type DirectUrls } from './direct-url-driver.js'
 import { serve, type Served } from './served.js'
 
 const store = 'https://store.example'
@@ -9,22 +9,22 @@ const proxied = 'https://worker.example/base'
 
 interface Fixture {
   readonly served: Served
-  readonly linking: Linking
+  readonly directUrls: DirectUrls
   /** The response to a GET of this URL; redirects are not followed. */
-  readonly get: (link: string) => Promise<Response>
+  readonly get: (url: string) => Promise<Response>
   readonly sign: (path: string) => string
 }
 
 /** A storage with direct URLs at `/s`, with files in it. */
-async function linked(t: Test, fields: Readonly<Record<string, unknown>> = {}, siteUrl = ''): Promise<Fixture> {
-  const linking: Linking = { link: (path) => ({ url: `${store}${path}?key=1` }), asked: 0 }
-  const served = await serve(t, siteUrl, [linkedType(linking)])
-  const { message } = await served.mount('/s', 'Linked', fields)
+async function mounted(t: Test, fields: Readonly<Record<string, unknown>> = {}, siteUrl = ''): Promise<Fixture> {
+  const directUrls: DirectUrls = { directUrl: (path) => ({ url: `${store}${path}?key=1` }), asked: 0 }
+  const served = await serve(t, siteUrl, [directUrlType(directUrls)])
+  const { message } = await served.mount('/s', 'DirectUrls', fields)
   t.equal(message, 'success')
   for (const name of ['a b.bin', 'a.txt', 'a.m3u8']) await served.put(`/s/${name}`, `content of ${name}`)
   const sign = (path: string) => served.gateway.signedUrls.sign(asPath(path))
-  const get = (link: string) => fetch(served.url + link, { redirect: 'manual' })
-  return { served, linking, get, sign }
+  const get = (url: string) => fetch(served.url + url, { redirect: 'manual' })
+  return { served, directUrls, get, sign }
 }
 
 async function rawUrl({ served }: Fixture, path: string): Promise<string> {
@@ -33,7 +33,7 @@ async function rawUrl({ served }: Fixture, path: string): Promise<string> {
 }
 
 void t.test('a signed URL redirects to the direct URL, without a referrer and uncached', async (t) => {
-  const fixture = await linked(t)
+  const fixture = await mounted(t)
   const { get, sign } = fixture
   for (const method of ['GET', 'HEAD']) {
     const url = `${fixture.served.url}/d/s/a%20b.bin?sign=${sign('/s/a b.bin')}`
@@ -50,7 +50,7 @@ void t.test('a signed URL redirects to the direct URL, without a referrer and un
 })
 
 void t.test('only proxied file types of a storage with direct URLs are served by the gateway', async (t) => {
-  const fixture = await linked(t)
+  const fixture = await mounted(t)
   const { served, get, sign } = fixture
   const refused = await get(`/p/s/a%20b.bin?sign=${sign('/s/a b.bin')}`)
   t.equal(refused.status, 403)
@@ -72,16 +72,16 @@ void t.test('only proxied file types of a storage with direct URLs are served by
 })
 
 void t.test('a storage with web_proxy has no direct URLs', async (t) => {
-  const fixture = await linked(t, { web_proxy: true })
+  const fixture = await mounted(t, { web_proxy: true })
   const { get, sign, served } = fixture
   const signature = sign('/s/a b.bin')
   for (const route of ['d', 'p']) t.equal((await get(`/${route}/s/a%20b.bin?sign=${signature}`)).status, 200, route)
   t.equal(await rawUrl(fixture, '/s/a b.bin'), `${served.url}/p/s/a%20b.bin?sign=${signature}`)
-  t.equal(fixture.linking.asked, 0)
+  t.equal(fixture.directUrls.asked, 0)
 })
 
 void t.test('requests are redirected to down_proxy_url, except those of the proxy itself', async (t) => {
-  const fixture = await linked(t, { web_proxy: true, down_proxy_url: `${proxied}/ \nhttps://second.example` })
+  const fixture = await mounted(t, { web_proxy: true, down_proxy_url: `${proxied}/ \nhttps://second.example` })
   const { get, sign } = fixture
   const signature = sign('/s/a b.bin')
   for (const route of ['d', 'p']) {
@@ -100,37 +100,37 @@ void t.test('requests are redirected to down_proxy_url, except those of the prox
 
 void t.test('URLs of down_proxy_url have no signature with disable_proxy_sign', async (t) => {
   const fields = { web_proxy: true, down_proxy_url: proxied, disable_proxy_sign: true }
-  const fixture = await linked(t, fields)
+  const fixture = await mounted(t, fields)
   const sent = await fixture.get(`/p/s/a.txt?sign=${fixture.sign('/s/a.txt')}`)
   t.equal(sent.headers.get('location'), `${proxied}/s/a.txt`)
   t.equal(await rawUrl(fixture, '/s/a.txt'), `${proxied}/s/a.txt`)
 })
 
 void t.test('a direct URL that a client cannot open is not used', async (t) => {
-  const fixture = await linked(t)
-  const { linking, get, sign, served } = fixture
+  const fixture = await mounted(t)
+  const { directUrls, get, sign, served } = fixture
   const signature = sign('/s/a b.bin')
   const ours = `${served.url}/p/s/a%20b.bin?sign=${signature}`
-  const links: DirectUrl[] = [
+  const urls: DirectUrl[] = [
     { url: `${store}/x`, headers: { cookie: 'secret' } },
     { url: `${store}/x`, until: new Date(Date.now() - 1000) },
     { url: 'javascript:alert(1)' },
     { url: 'file:///etc/passwd' },
     { url: '//other.example/x' },
   ]
-  for (const link of links) {
-    linking.link = () => link
-    t.equal(await rawUrl(fixture, '/s/a b.bin'), ours, link.url)
+  for (const direct of urls) {
+    directUrls.directUrl = () => direct
+    t.equal(await rawUrl(fixture, '/s/a b.bin'), ours, direct.url)
     for (const route of ['d', 'p']) {
       const response = await get(`/${route}/s/a%20b.bin?sign=${signature}`)
-      t.equal(await response.text(), 'content of a b.bin', `${route} ${link.url}`)
+      t.equal(await response.text(), 'content of a b.bin', `${route} ${direct.url}`)
     }
   }
 })
 
 void t.test('a direct URL is escaped for the Location header', async (t) => {
-  const { linking, get, sign } = await linked(t)
-  linking.link = () => ({ url: `${store}/ä\r\nSet-Cookie: x=1?a=%2F&b=\ud800` })
+  const { directUrls, get, sign } = await mounted(t)
+  directUrls.directUrl = () => ({ url: `${store}/ä\r\nSet-Cookie: x=1?a=%2F&b=\ud800` })
   const response = await get(`/d/s/a.txt?sign=${sign('/s/a.txt')}`)
   t.equal(response.status, 302)
   t.equal(response.headers.get('location'), `${store}/%C3%A4%0D%0ASet-Cookie:%20x=1?a=%2F&b=%EF%BF%BD`)
@@ -138,40 +138,40 @@ void t.test('a direct URL is escaped for the Location header', async (t) => {
 })
 
 void t.test('a direct URL without a host is relative to the gateway', async (t) => {
-  const fixture = await linked(t, {}, '/sub')
-  fixture.linking.link = () => ({ url: '/assets/x' })
+  const fixture = await mounted(t, {}, '/sub')
+  fixture.directUrls.directUrl = () => ({ url: '/assets/x' })
   const response = await fixture.get(`/d/s/a.txt?sign=${fixture.sign('/s/a.txt')}`)
   t.equal(response.headers.get('location'), `${fixture.served.url}/assets/x`)
   t.equal(await rawUrl(fixture, '/s/a.txt'), `${fixture.served.url}/assets/x`)
 })
 
 void t.test('a direct URL is cached until it expires', async (t) => {
-  const fixture = await linked(t)
-  const { linking, get, sign, served } = fixture
-  linking.link = () => ({ url: `${store}/${linking.asked}`, until: new Date(Date.now() + 3_600_000) })
-  const link = `/d/s/a.txt?sign=${sign('/s/a.txt')}`
-  for (let count = 0; count < 3; count++) t.equal((await get(link)).headers.get('location'), `${store}/1`)
+  const fixture = await mounted(t)
+  const { directUrls, get, sign, served } = fixture
+  directUrls.directUrl = () => ({ url: `${store}/${directUrls.asked}`, until: new Date(Date.now() + 3_600_000) })
+  const url = `/d/s/a.txt?sign=${sign('/s/a.txt')}`
+  for (let count = 0; count < 3; count++) t.equal((await get(url)).headers.get('location'), `${store}/1`)
   await served.put('/s/a.txt', 'another')
-  t.equal((await get(link)).headers.get('location'), `${store}/2`, 'a changed file gets a new one')
+  t.equal((await get(url)).headers.get('location'), `${store}/2`, 'a changed file gets a new one')
 })
 
 void t.test('query parameters are forwarded to the direct URL if a setting says so', async (t) => {
-  const { get, sign, served } = await linked(t)
-  const link = `/d/s/a.txt?z=1&response-type=text%2Fx&a=x+y&a=%26&sign=${sign('/s/a.txt')}&openlist_ts=5&raw`
-  t.equal((await get(link)).headers.get('location'), `${store}/a.txt?key=1`)
+  const { get, sign, served } = await mounted(t)
+  const url = `/d/s/a.txt?z=1&response-type=text%2Fx&a=x+y&a=%26&sign=${sign('/s/a.txt')}&openlist_ts=5&raw`
+  t.equal((await get(url)).headers.get('location'), `${store}/a.txt?key=1`)
   await served.gateway.settings.set(new Map([['forward_direct_link_params', 'true']]))
-  t.equal((await get(link)).headers.get('location'), `${store}/a.txt?key=1&a=x+y&a=%26&response-type=text%2Fx&z=1`)
+  t.equal((await get(url)).headers.get('location'), `${store}/a.txt?key=1&a=x+y&a=%26&response-type=text%2Fx&z=1`)
   await served.gateway.settings.set(new Map([['ignore_direct_link_params', 'sign, a,z']]))
-  const sent = (await get(link)).headers.get('location')
+  const sent = (await get(url)).headers.get('location')
   t.equal(sent, `${store}/a.txt?key=1&openlist_ts=5&raw=&response-type=text%2Fx`)
 })
 
 void t.test('/api/fs/link returns the direct URL of any file to an admin', async (t) => {
-  const { served, linking, sign } = await linked(t)
+  const { served, directUrls, sign } = await mounted(t)
   const none = { header: null, concurrency: 0, part_size: 0, content_length: 0, Expiration: null }
   const ask = (path: string) => served.post('/api/fs/link', { path })
   t.strictSame((await ask('/s/a b.bin')).data, { url: `${store}/a%20b.bin?key=1`.replace('%20', ' '), ...none })
-  linking.link = () => ({
+  directUrls.directUrl = () => ({
     url: `${store}/x`,
     headers: { Cookie: 'a=1' },
     until: new Date(Date.now() + 60_000),
@@ -190,12 +190,12 @@ void t.test('/api/fs/link returns the direct URL of any file to an admin', async
 })
 
 void t.test('/api/fs/link is for admins only, and ignores their base folder', async (t) => {
-  const { served } = await linked(t)
+  const { served } = await mounted(t)
   const ann = await served.as('ann', ['write', 'seeHidden'], '/s')
   t.match(await ann.post('/api/fs/link', { path: '/a.txt' }), { code: 403, message: 'You are not an admin' })
   await served.gateway.accounts.users.update(1, { basePath: asPath('/s') })
   const { data } = await served.post('/api/auth/login', { username: 'admin', password: 'admin password' })
   const { token } = data as { token: string }
-  const { data: link } = await served.post('/api/fs/link', { path: '/s/a.txt' }, { authorization: token })
-  t.match(link, { url: `${store}/a.txt?key=1` })
+  const { data: direct } = await served.post('/api/fs/link', { path: '/s/a.txt' }, { authorization: token })
+  t.match(direct, { url: `${store}/a.txt?key=1` })
 })

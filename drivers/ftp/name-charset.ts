@@ -5,7 +5,7 @@
 import iconv from 'iconv-lite'
 import { GatewayError } from '../../src/contract/errors.js'
 
-export interface NameEncoding {
+export interface NameCharset {
   readonly isUtf8: boolean
   /**
    * The wire text of a path. Throws `invalid` for control characters, and for characters that the encoding does not
@@ -23,7 +23,7 @@ const controlCharacters = /\p{Cc}/u
  * `encoding`: an encoding label of iconv-lite; empty for UTF-8. Throws `invalid` if it is unknown or unsuitable for
  * FTP.
  */
-export function nameEncoding(encoding: string): NameEncoding {
+export function nameCharset(encoding: string): NameCharset {
   const label = encoding.trim()
   const isUtf8 = label === '' || /^utf-?8$/i.test(label)
   const encodeBytes = isUtf8 ? (text: string) => Buffer.from(text) : encoderOf(label)

@@ -2,7 +2,7 @@
 import { GatewayError } from '../../src/contract/errors.js'
 import { foldCase, segmentsOf, trimTrailing, type Path } from '../../src/contract/path.js'
 
-export class Locations {
+export class ResourceUrls {
   #address: URL
   #root: readonly string[]
   /**
