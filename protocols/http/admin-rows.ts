@@ -1,23 +1,13 @@
 /** Errors about database rows in the admin API. Their codes and messages differ from those about files. */
-import { isGatewayError } from '../../src/contract/errors.js'
-import { ApiError, messageOf } from './errors.js'
+import { refused, withResponses } from './errors.js'
 
-/**
- * Runs `work` and maps its errors to code 500: `not_found` with the message `missing`, `exists` with its own
- * message. Other errors are rethrown.
- */
-export async function withRowErrors<T>(missing: string, work: () => Promise<T> | T): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    if (isGatewayError(error, 'not_found')) throw new ApiError(500, missing)
-    if (isGatewayError(error, 'exists')) throw new ApiError(500, messageOf(error))
-    throw error
-  }
+/** Runs `work`. Its errors have code 500: `not_found` with the message `missing`, `exists` with its own message. */
+export function withRowErrors<T>(missing: string, work: () => Promise<T> | T): Promise<T> {
+  return withResponses({ not_found: { code: 500, text: missing }, exists: { code: 500 } }, work)
 }
 
 /** Returns the row. Throws code 500 with the message `missing` if it is undefined. */
 export function requireRow<T>(row: T | undefined, missing: string): T {
-  if (row === undefined) throw new ApiError(500, missing)
+  if (row === undefined) throw refused({ code: 500, text: missing })
   return row
 }

@@ -4,7 +4,7 @@ import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { resolvePath, root, type Path } from '../../src/contract/path.js'
 import { sendFile } from '../lib/send.js'
 import type { HttpApi } from './http-api.js'
-import { logUnexpected, toApiErrorBody } from './errors.js'
+import { logUnexpected, toErrorResponse } from './errors.js'
 import { http } from './index.js'
 import { absoluteUrl } from './object.js'
 import { sendErrorPage } from './pages.js'
@@ -34,7 +34,7 @@ export async function serveDownload(api: HttpApi, request: IncomingMessage, resp
     logUnexpected(gateway.log, error, { method: request.method })
     if (response.headersSent) gateway.log.debug({ code: failure.code }, 'download aborted')
     if (response.headersSent || response.destroyed) return
-    const { status, message, retryAfter } = toApiErrorBody(error)
+    const { status, message, retryAfter } = toErrorResponse(error)
     if (retryAfter !== undefined) response.setHeader('Retry-After', Math.ceil(retryAfter))
     sendErrorPage(response, status, api.masks.apply(message))
   }

@@ -2,7 +2,7 @@
 import type { Middleware } from 'koa'
 import { drain } from '../lib/request-body.js'
 import type { HttpApi, State } from './http-api.js'
-import { logUnexpected, toApiErrorBody } from './errors.js'
+import { logUnexpected, toErrorResponse } from './errors.js'
 
 export interface Envelope {
   readonly code: number
@@ -26,7 +26,7 @@ export function envelopeMiddleware(api: HttpApi): Middleware<State> {
     try {
       await next()
     } catch (error) {
-      const { code, message, retryAfter } = toApiErrorBody(error)
+      const { code, message, retryAfter } = toErrorResponse(error)
       logUnexpected(api.gateway.log, error, { method: context.method, url: context.path })
       if (retryAfter !== undefined) context.set('Retry-After', String(Math.ceil(retryAfter)))
       context.status = 200

@@ -1,8 +1,17 @@
-/** Maps codes and details of errors to codes and messages of the API. Clients parse both. */
-import { toGatewayError, type ErrorCode, type ErrorDetail, type GatewayError } from '../../src/contract/errors.js'
+/** The API response to each error code and detail. Clients parse the codes and the messages. */
+import {
+  isGatewayError,
+  toGatewayError,
+  type ErrorCode,
+  type ErrorDetail,
+  type GatewayError,
+} from '../../src/contract/errors.js'
 import { logInternal, type Log } from '../../src/contract/log.js'
 
-/** An error with the code and message that the API sends. `cause`: the error that it words for the client. */
+/**
+ * A response to one endpoint's clients that the table does not have. Not a GatewayError, because the core does not know
+ * it. `cause`: the error that it words.
+ */
 export class ApiError extends Error {
   constructor(
     readonly code: number,
@@ -16,7 +25,7 @@ export class ApiError extends Error {
 
 const accessDeniedMessage = 'password is incorrect or you have no permission'
 
-interface Answer {
+interface ResponseRule {
   /** The `code` of the envelope. */
   readonly code: number
   /** The HTTP status of responses without an envelope, such as downloads. */
@@ -27,7 +36,7 @@ interface Answer {
 
 type Text = string | ((error: GatewayError) => string)
 
-const table: Readonly<Record<ErrorCode, Answer>> = {
+const errorResponses: Readonly<Record<ErrorCode, ResponseRule>> = {
   not_found: { code: 500, status: 404, text: 'object not found' },
   parent_missing: { code: 500, status: 404, text: 'failed to get parent dir: object not found' },
   exists: { code: 403, status: 409, text: 'file exists' },
@@ -54,13 +63,18 @@ const table: Readonly<Record<ErrorCode, Answer>> = {
 }
 
 /** The text of each detail, with the code of the error unless it has its own. */
-const details: Readonly<Record<ErrorDetail, Text | Required<Answer>>> = {
+const detailResponses: Readonly<Record<ErrorDetail, Text | Required<ResponseRule>>> = {
   relative_path: { code: 403, status: 403, text: 'using relative path is not allowed' },
   name_taken: ({ subject = '' }) => `file [${subject}] exists`,
   into_itself: { code: 500, status: 500, text: 'the destination folder is a subfolder of the source folder' },
   // On 403 clients prompt for a password. No password allows a change of a mount point.
   mount_moved: { code: 500, status: 500, text: 'move root folder is not allowed' },
+  mount_renamed: { code: 500, status: 500, text: 'rename root folder is not allowed' },
   mount_removed: { code: 500, status: 500, text: 'delete root folder is not allowed' },
+  root_made: { code: 500, status: 500, text: 'the root folder cannot be made' },
+  in_place: { code: 500, status: 500, text: ({ subject = '' }) => `${subject} in place` },
+  target_missing: { code: 500, status: 500, text: 'failed to get dst dir: failed to get obj: object not found' },
+  target_not_dir: { code: 500, status: 500, text: 'failed to get dst dir: not a folder' },
   refresh_denied: 'Refresh without permission',
   system_file: 'system file upload ignored',
   parent_hidden: accessDeniedMessage,
@@ -75,6 +89,8 @@ const details: Readonly<Record<ErrorDetail, Text | Required<Answer>>> = {
   wrong_key: ({ reason }) => reason,
   driver_changed: 'driver cannot be changed',
   source_changed: ({ reason }) => reason,
+  size_required: (error) => textOf(errorResponses[error.code].text, error),
+  daemon_required: ({ reason }) => reason,
   wrong_credentials: 'Invalid username or password',
   code_required: 'Invalid 2FA code',
   sign_in_throttled:
@@ -86,6 +102,8 @@ const details: Readonly<Record<ErrorDetail, Text | Required<Answer>>> = {
   token_revoked: 'token is invalidated',
   token_expired: 'token is expired',
   token_not_active: 'token not active yet',
+  protocol_denied: ({ reason }) => reason,
+  method_refused: ({ reason }) => reason,
   admins_only: 'Permission denied',
   built_in_role: 'admin or guest user can not be created',
   built_in_deleted: { code: 500, status: 500, text: 'cannot delete admin or guest' },
@@ -112,9 +130,39 @@ const details: Readonly<Record<ErrorDetail, Text | Required<Answer>>> = {
   tool_failed: ({ subject = '', reason }) => `failed init offline download tool ${subject}: ${reason}`,
 }
 
+/** The response of an endpoint to an error. `text` absent: the message of the error. */
+interface EndpointResponse {
+  readonly code: number
+  readonly text?: string
+}
+
+/** The responses of an endpoint where they differ from the table. A detail takes precedence over a code. */
+type EndpointResponses = Readonly<Partial<Record<ErrorCode | ErrorDetail, EndpointResponse>>>
+
+/** Runs `work`, and gives its errors the responses of the endpoint. Other errors are rethrown. */
+export async function withResponses<T>(responses: EndpointResponses, work: () => Promise<T> | T): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!isGatewayError(error)) throw error
+    const response = (error.detail && responses[error.detail]) ?? responses[error.code]
+    throw response ? refused({ text: messageOf(error), ...response }, error) : error
+  }
+}
+
+/** The error with a response of the endpoint. `cause`: the error that the response words. */
+export function refused({ code, text }: Required<EndpointResponse>, cause?: GatewayError): ApiError {
+  return new ApiError(code, text, cause)
+}
+
+/** The error for a request that is not valid. */
+export function badRequest(text: string): ApiError {
+  return new ApiError(400, text)
+}
+
 /** The text of the error's detail, else its reason. */
 export function messageOf(error: GatewayError): string {
-  const rule = error.detail && details[error.detail]
+  const rule = error.detail && detailResponses[error.detail]
   return textOf(typeof rule === 'object' ? rule.text : rule, error)
 }
 
@@ -122,7 +170,7 @@ function textOf(text: Text | undefined, error: GatewayError): string {
   return typeof text === 'function' ? text(error) : (text ?? error.reason)
 }
 
-interface ApiErrorBody {
+interface ErrorResponse {
   readonly code: number
   readonly status: number
   readonly message: string
@@ -131,15 +179,15 @@ interface ApiErrorBody {
 }
 
 /** The code, status and message to send for a thrown value. */
-export function toApiErrorBody(thrown: unknown): ApiErrorBody {
+export function toErrorResponse(thrown: unknown): ErrorResponse {
   if (thrown instanceof ApiError) {
     const { code, message } = thrown
     return { code, status: code, message }
   }
   const error = toGatewayError(thrown)
   const { detail, retryAfter } = error
-  const special = detail && details[detail]
-  const { code, status, text } = typeof special === 'object' ? special : table[error.code]
+  const special = detail && detailResponses[detail]
+  const { code, status, text } = typeof special === 'object' ? special : errorResponses[error.code]
   const message = detail === undefined ? textOf(text, error) : messageOf(error)
   return { code, status, message, retryAfter }
 }

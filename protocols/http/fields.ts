@@ -6,7 +6,7 @@ import type Koa from 'koa'
 import { z } from 'zod'
 import { toGatewayError } from '../../src/contract/errors.js'
 import { bodySource, withTimeout } from '../lib/request-body.js'
-import { ApiError } from './errors.js'
+import { ApiError, badRequest, refused } from './errors.js'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -52,7 +52,7 @@ async function readerOf(limit: number): Promise<TextReader> {
 async function readText({ req, request }: Pick<Koa.Context, 'req' | 'request'>, limit: number): Promise<string> {
   // koa-body decodes content codings, and its promise never settles if the client disconnects within an encoded body.
   const { 'content-encoding': coding = 'identity' } = req.headers
-  if (coding !== 'identity') throw new ApiError(400, 'the body is compressed, which is not supported')
+  if (coding !== 'identity') throw badRequest('the body is compressed, which is not supported')
   // koa-body checks the method and the type. Here the body is text whatever they are.
   const asText = { req, request, method: 'POST', is: () => 'text/plain' } as unknown as Koa.Context
   const read = await readerOf(limit)
@@ -64,27 +64,27 @@ async function readText({ req, request }: Pick<Koa.Context, 'req' | 'request'>, 
     return Buffer.from(request.body as string, 'latin1').toString()
   } catch (error) {
     if (error instanceof ApiError) throw error
-    throw (error as { status?: unknown }).status === 413 ? tooLarge(limit) : new ApiError(400, 'the body is malformed')
+    throw (error as { status?: unknown }).status === 413 ? tooLarge(limit) : badRequest('the body is malformed')
   }
 }
 
 function tooSlow(): ApiError {
-  return new ApiError(408, 'the body did not arrive in time')
+  return refused({ code: 408, text: 'the body did not arrive in time' })
 }
 
 function tooLarge(limit: number): ApiError {
-  return new ApiError(400, `the body is larger than ${limit} bytes`)
+  return badRequest(`the body is larger than ${limit} bytes`)
 }
 
 function parseText(text: string, context: Pick<Koa.Context, 'is' | 'query'>, list: string | undefined): Fields {
   const isJson = /^[ \t\r\n]*[[{]/.test(text)
   if (!isJson && context.is('json') !== 'json') return { ...context.query, ...fieldsFromPairs(parseForm(text)) }
-  if (text.trim() === '') throw new ApiError(400, 'EOF')
+  if (text.trim() === '') throw badRequest('EOF')
   const value = parseJson(firstValue(text))
-  if (value === undefined) throw new ApiError(400, 'the body is not valid JSON')
+  if (value === undefined) throw badRequest('the body is not valid JSON')
   if (value === null) return {}
   if (Array.isArray(value) && list !== undefined) return { [list]: value }
-  if (typeof value !== 'object' || Array.isArray(value)) throw new ApiError(400, 'the body must be a JSON object')
+  if (typeof value !== 'object' || Array.isArray(value)) throw badRequest('the body must be a JSON object')
   return value as Fields
 }
 
@@ -102,7 +102,7 @@ const valueLimit = 50_000
 const fieldLimit = 1000
 
 function tooMany(limit: number, what: 'values' | 'fields'): ApiError {
-  return new ApiError(400, `the body holds more than ${limit} ${what}`)
+  return badRequest(`the body holds more than ${limit} ${what}`)
 }
 
 /** The JSON object or array at the start of the text. Ignores what follows it, because clients rely on that. */
@@ -179,7 +179,7 @@ async function multipartFields(request: IncomingMessage, limit: number): Promise
   } catch (error) {
     if (error instanceof ApiError) throw error
     if (toGatewayError(error).code === 'aborted') throw error
-    throw new ApiError(400, 'the form is malformed')
+    throw badRequest('the form is malformed')
   }
   return fieldsFromPairs(pairs)
 }
@@ -212,10 +212,10 @@ function check<S extends z.ZodType>(
   messageOf: (issue: Pick<z.core.$ZodIssue, 'path' | 'message'>) => string,
 ): z.output<S> {
   const issue = issueInList(schema, value)
-  if (issue !== undefined) throw new ApiError(400, messageOf(issue))
+  if (issue !== undefined) throw badRequest(messageOf(issue))
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  throw new ApiError(400, messageOf(result.error.issues[0] ?? { path: [], message: 'invalid' }))
+  throw badRequest(messageOf(result.error.issues[0] ?? { path: [], message: 'invalid' }))
 }
 
 /** The number of list items that are validated in one call. */

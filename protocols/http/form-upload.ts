@@ -5,7 +5,7 @@ import { pipeline as piped } from 'node:stream/promises'
 import { Busboy } from '@fastify/busboy'
 import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { bodySource } from '../lib/request-body.js'
-import { ApiError } from './errors.js'
+import { refused } from './errors.js'
 
 /** Name of the part that holds the file. */
 const partName = 'file'
@@ -15,7 +15,7 @@ const bufferSize = 256 * 1024
 /**
  * Resolves to the content of the part `file` when its headers have arrived. The stream ends only after the whole
  * form. A truncated or malformed form is an error of the stream (`aborted`, `invalid`), so that a partial file is never
- * stored. The caller must destroy the stream if it does not read to the end. Rejects with an `ApiError` if the form has
+ * stored. The caller must destroy the stream if it does not read to the end. Rejects with code 500 if the form has
  * no such part.
  */
 export async function filePart(request: IncomingMessage, signal: AbortSignal): Promise<Readable> {
@@ -51,7 +51,7 @@ export async function filePart(request: IncomingMessage, signal: AbortSignal): P
     })
     formEnd.then(
       () => {
-        if (content === undefined) reject(new ApiError(500, 'http: no such file'))
+        if (content === undefined) reject(refused({ code: 500, text: 'http: no such file' }))
       },
       (error: unknown) => {
         const failure = toGatewayError(error)

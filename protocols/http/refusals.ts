@@ -5,6 +5,8 @@ import type { Audience, EndpointDescription, Refusal } from './endpoint.js'
 export const guestRefusal: Refusal = { code: 401, text: 'user invalid', when: 'the guest calls' }
 export const adminRefusal: Refusal = { code: 403, text: 'You are not an admin' }
 
+export const endpointMissing: Refusal = { code: 404, text: 'no such endpoint' }
+
 const authenticationRefusals: readonly Refusal[] = [
   {
     code: 401,

@@ -6,11 +6,11 @@ import type { IncomingMessage } from 'node:http'
 import type { Principal } from '../../src/accounts/principal.js'
 import { principalOf } from './authenticate.js'
 import type { Exchange, HttpApi, Routes } from './http-api.js'
-import type { Audience, Endpoint, Refusal } from './endpoint.js'
+import type { Audience, Endpoint } from './endpoint.js'
 import { success } from './envelope.js'
-import { ApiError } from './errors.js'
+import { refused } from './errors.js'
 import { bodyLimit, checkFields, checkHeaders, fieldsOf } from './fields.js'
-import { adminRefusal, guestRefusal } from './refusals.js'
+import { adminRefusal, endpointMissing, guestRefusal } from './refusals.js'
 import { streamEnvelope } from './streamed-array.js'
 
 export function register(routes: Routes, api: HttpApi, endpoints: readonly Endpoint[]): void {
@@ -28,7 +28,7 @@ async function handleRequest(api: HttpApi, context: Exchange, endpoint: Endpoint
   const principal = await authorize(api, context.req, endpoint)
   if (endpoint.refusalData !== undefined) context.state.refusalData = endpoint.refusalData
   const params = endpoint.params?.safeParse(context.params)
-  if (params?.success === false) throw new ApiError(404, 'no such endpoint')
+  if (params?.success === false) throw refused(endpointMissing)
   const query = endpoint.query && checkFields(endpoint.query, context.query, endpoint.faultyQuery)
   const headers = endpoint.headers && checkHeaders(endpoint.headers, context.req.headersDistinct)
   const fields =
@@ -54,15 +54,11 @@ async function authorize(
 ): Promise<Principal | undefined> {
   if (access === 'anybody') return undefined
   const principal = await principalOf(api, request)
-  if (!isAllowed(access, principal)) throw errorOf(access === 'admin' ? adminRefusal : refusalForGuest)
+  if (!isAllowed(access, principal)) throw refused(access === 'admin' ? adminRefusal : refusalForGuest)
   return principal
 }
 
 function isAllowed(access: Exclude<Audience, 'anybody'>, { role }: Principal): boolean {
   if (access === 'admin') return role === 'admin'
   return access === 'guest' || role !== 'guest'
-}
-
-function errorOf({ code, text }: Refusal): ApiError {
-  return new ApiError(code, text)
 }

@@ -14,8 +14,9 @@ import { HttpApi, type Exchange, type Routes, type State } from './http-api.js'
 import { serveDownload, isDownload } from './download.js'
 import { endpoints } from './endpoints.js'
 import { envelopeMiddleware } from './envelope.js'
-import { ApiError } from './errors.js'
+import { refused } from './errors.js'
 import { sendErrorPage, sendPage, welcomePage } from './pages.js'
+import { endpointMissing } from './refusals.js'
 import { register } from './register.js'
 import type { WebClient } from './site/web-client.js'
 
@@ -83,7 +84,7 @@ function apiHandler(api: HttpApi, web: WebClient | undefined): RequestHandler {
 /** Responds to requests without a route: an envelope below /api, a page for browsers, 405 for other methods. */
 async function answerUnknown(api: HttpApi, web: WebClient | undefined, context: Exchange): Promise<void> {
   const isPageMethod = ['GET', 'HEAD', 'POST'].includes(context.method)
-  if (isPageMethod && context.path.startsWith('/api/')) throw new ApiError(404, 'no such endpoint')
+  if (isPageMethod && context.path.startsWith('/api/')) throw refused(endpointMissing)
   context.respond = false
   // The methods of an API endpoint are unknown here.
   const allow = context.path.startsWith('/api/') ? {} : { Allow: 'GET, HEAD, POST' }

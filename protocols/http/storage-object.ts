@@ -2,9 +2,9 @@
 import { z } from 'zod'
 import type { Usage } from '../../src/contract/capabilities.js'
 import type { AnyDriverType, DriverFacts } from '../../src/contract/driver-type.js'
+import { GatewayError } from '../../src/contract/errors.js'
 import type { StorageConfiguration, StorageRow } from '../../src/gateway/storages.js'
 import { commonFields } from './driver-template.js'
-import { ApiError } from './errors.js'
 import { escapeMarkup } from './escape.js'
 import { flag, flagValue, optionalField, integer, integerValue, requiredText, text } from './fields.js'
 import { mountDetails, mountDetailsData } from './mount-details.js'
@@ -54,7 +54,9 @@ export function configurationOf(fields: z.output<typeof storageFields>, facts: D
   const policies = offered.get('webdav_policy')
   const policy = fields.webdav_policy || (policies?.default as StorageRow['webdavPolicy'])
   if (policies?.options?.includes(policy) !== true) {
-    throw new ApiError(500, `webdav_policy must be one of ${policies?.options?.join(', ') ?? ''}`)
+    throw new GatewayError('invalid', {
+      reason: `webdav_policy must be one of ${policies?.options?.join(', ') ?? ''}`,
+    })
   }
   return {
     mountPath: fields.mount_path,

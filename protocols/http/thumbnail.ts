@@ -1,14 +1,12 @@
 /** Thumbnails of files, for downloads with `type=thumb`. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Thumbnail, ThumbnailKind } from '../../src/contract/capabilities.js'
-import { isGatewayError } from '../../src/contract/errors.js'
 import { nameOf, type Path } from '../../src/contract/path.js'
 import { etagOf } from '../../src/tree/preconditions.js'
 import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 import { evaluateConditions } from '../lib/conditions.js'
 import { contentDisposition, untrustedFileHeaders } from '../lib/send.js'
 import { signalOf, type HttpApi } from './http-api.js'
-import { ApiError, messageOf } from './errors.js'
+import { withResponses } from './errors.js'
 import { thumbnailKind } from './file-types.js'
 
 /**
@@ -38,7 +36,8 @@ export async function sendThumbnail(
     response.writeHead(412, { ...headers, 'Content-Length': 0 }).end()
     return true
   }
-  const thumbnail = await thumbnailOf(fs, path, kind, options.signal)
+  // The file is invalid, not the request: 500 instead of 400.
+  const thumbnail = await withResponses({ invalid: { code: 500 } }, () => fs.thumbnail(path, kind, options))
   if (!thumbnail) return false
   const { type, bytes } = thumbnail
   const name = `${nameOf(path)}.${type.slice(type.indexOf('/') + 1)}`
@@ -51,19 +50,4 @@ export async function sendThumbnail(
     })
     .end(request.method === 'HEAD' ? undefined : bytes)
   return true
-}
-
-async function thumbnailOf(
-  fs: VirtualFs,
-  path: Path,
-  kind: ThumbnailKind,
-  signal: AbortSignal,
-): Promise<Thumbnail | undefined> {
-  try {
-    return await fs.thumbnail(path, kind, { signal })
-  } catch (error) {
-    // The file is invalid, not the request: 500 instead of 400.
-    if (isGatewayError(error, 'invalid')) throw new ApiError(500, messageOf(error))
-    throw error
-  }
 }

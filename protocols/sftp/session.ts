@@ -5,8 +5,7 @@ import { sharedController } from '../../src/contract/cancellation.js'
 import { toGatewayError } from '../../src/contract/errors.js'
 import { logInternal, type Log } from '../../src/contract/log.js'
 import type { ByteBudget } from './byte-budget.js'
-import { errorText } from '../lib/error-text.js'
-import { statusOf } from './errors.js'
+import { toErrorResponse } from './errors.js'
 import { extendedRequests } from './extended-requests.js'
 import type { Owner } from './folder-handle.js'
 import { OpenFiles } from './open-files.js'
@@ -242,10 +241,9 @@ export class SftpSession {
   }
 
   #errorStatus(id: number, error: unknown): Buffer {
-    if (error instanceof MalformedPacket) return statusPacket(id, statusCode.badMessage, error.message)
-    const cause = toGatewayError(error)
-    logInternal(this.options.log, cause)
-    return statusPacket(id, statusOf[cause.code], errorText(cause))
+    if (!(error instanceof MalformedPacket)) logInternal(this.options.log, toGatewayError(error))
+    const { status, message } = toErrorResponse(error)
+    return statusPacket(id, status, message)
   }
 }
 

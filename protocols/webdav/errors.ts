@@ -1,5 +1,5 @@
 /** The WebDAV response to each error code, and the errors that only this protocol raises. */
-import { toGatewayError, type ErrorCode, type GatewayError } from '../../src/contract/errors.js'
+import { toGatewayError, type ErrorCode } from '../../src/contract/errors.js'
 import { errorText } from '../lib/error-text.js'
 
 /** A precondition or postcondition element in `DAV:` (RFC 4918 §16, RFC 4331 §6). */
@@ -12,12 +12,12 @@ type ConditionName =
   | 'propfind-finite-depth'
   | 'sufficient-disk-space'
 
-interface ErrorResponse {
+interface ResponseRule {
   readonly status: number
   readonly condition?: ConditionName | undefined
 }
 
-export const errorResponses: Readonly<Record<ErrorCode, ErrorResponse>> = {
+export const errorResponses: Readonly<Record<ErrorCode, ResponseRule>> = {
   not_found: { status: 404 },
   parent_missing: { status: 409 },
   exists: { status: 405 }, // RFC 4918 §9.3.1; COPY and MOVE respond with 412
@@ -43,13 +43,19 @@ export const errorResponses: Readonly<Record<ErrorCode, ErrorResponse>> = {
   internal: { status: 500 },
 }
 
+/** The status, condition, headers and message to send for a thrown value. */
+interface ErrorResponse extends ResponseRule {
+  readonly message: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
 interface HttpErrorOptions {
   readonly condition?: ConditionName | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
 }
 
-/** An error with an HTTP status, raised by this protocol itself. */
-export class HttpError extends Error {
+/** A response that only this protocol has. Not a GatewayError, because the core does not know it. */
+export class HttpError extends Error implements ErrorResponse {
   readonly status: number
   readonly condition: ConditionName | undefined
   readonly headers: Readonly<Record<string, string>>
@@ -63,20 +69,15 @@ export class HttpError extends Error {
   }
 }
 
-/** The response to an error. What is created in a hidden folder is answered as in a missing one. */
-export function responseTo({ code, detail }: GatewayError): ErrorResponse {
-  return errorResponses[detail === 'parent_hidden' ? 'parent_missing' : code]
-}
-
-/** Converts an error into an HTTP error. An HTTP error is returned unchanged; other errors are mapped by their code. */
-export function toHttpError(error: unknown): HttpError {
-  if (error instanceof HttpError) return error
-  const gatewayError = toGatewayError(error)
-  const { code, retryAfter } = gatewayError
-  const { status, condition } = responseTo(gatewayError)
+/** The response to a thrown value. What is created in a hidden folder is answered as in a missing one. */
+export function toErrorResponse(thrown: unknown): ErrorResponse {
+  if (thrown instanceof HttpError) return thrown
+  const error = toGatewayError(thrown)
+  const { code, detail, retryAfter } = error
   const seconds = retryAfter ?? (code === 'busy' ? 1 : undefined)
-  return new HttpError(status, errorText(gatewayError), {
-    condition,
+  return {
+    ...errorResponses[detail === 'parent_hidden' ? 'parent_missing' : code],
+    message: errorText(error),
     headers: seconds === undefined ? {} : { 'retry-after': String(Math.ceil(seconds)) },
-  })
+  }
 }

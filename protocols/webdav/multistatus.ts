@@ -4,7 +4,7 @@ import { STATUS_CODES, type ServerResponse } from 'node:http'
 import { GatewayError, TreeError, type MemberFailure } from '../../src/contract/errors.js'
 import { isWithin, type Path } from '../../src/contract/path.js'
 import { LockedError } from '../../src/tree/locks.js'
-import { responseTo } from './errors.js'
+import { toErrorResponse } from './errors.js'
 import { href, xmlType, type WebdavRequest } from './webdav-request.js'
 import { wrap, type XmlName } from './xml.js'
 
@@ -88,7 +88,7 @@ export function sendFailures(webdavRequest: WebdavRequest, failures: readonly Me
   const multistatus = new Multistatus(webdavRequest.response)
   for (const { path, error } of failures) {
     const lock = error instanceof LockedError ? `<D:href>${href(webdavRequest, error.lock.path, false)}</D:href>` : ''
-    const { status, condition } = responseTo(error)
+    const { status, condition } = toErrorResponse(error)
     const detail = condition === undefined ? '' : `<D:error><D:${condition}>${lock}</D:${condition}></D:error>`
     multistatus.add(
       `<D:response><D:href>${href(webdavRequest, path, false)}</D:href>${statusLine(status)}${detail}</D:response>`,

@@ -20,7 +20,7 @@ import { copy, move } from './commands/transfer.js'
 import { mkcol, put, remove } from './commands/write.js'
 import { authenticate, KnownCallers, type Caller } from './credentials.js'
 import { Engine, type Dispatchable, type Handler } from './engine.js'
-import { HttpError, toHttpError } from './errors.js'
+import { HttpError, toErrorResponse } from './errors.js'
 import { parseHeaders, type DavHeaders } from './headers.js'
 import { webdav } from './index.js'
 import { hrefOf, locatePath, normalizeHost, type Site, type RequestTarget } from './location.js'
@@ -213,17 +213,17 @@ class WebdavHandler {
       response.destroy() // the client must detect the truncated response
       return
     }
-    const httpError = toHttpError(error)
+    const refusal = toErrorResponse(error)
     // An anonymous client may have credentials that grant access.
-    const status = httpError.status === 403 && anonymous && cause !== undefined ? 401 : httpError.status
-    const headers = { ...httpError.headers, ...(status === 401 ? challenge : {}) }
-    if (httpError.condition === undefined) {
-      sendText(response, status, httpError.message, headers)
+    const status = refusal.status === 403 && anonymous && cause !== undefined ? 401 : refusal.status
+    const headers = { ...refusal.headers, ...(status === 401 ? challenge : {}) }
+    if (refusal.condition === undefined) {
+      sendText(response, status, refusal.message, headers)
       return
     }
     const detail =
       cause instanceof LockedError ? `<D:href>${hrefOf(this.#prefix, cause.lock.path, false)}</D:href>` : ''
-    const element = `<D:${httpError.condition}>${detail}</D:${httpError.condition}>`
+    const element = `<D:${refusal.condition}>${detail}</D:${refusal.condition}>`
     sendXml(response, status, `<D:error xmlns:D="DAV:">${element}</D:error>`, headers)
   }
 }

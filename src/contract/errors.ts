@@ -70,7 +70,12 @@ const details = {
   name_taken: 'the name is taken',
   into_itself: 'a folder cannot be moved or copied into itself',
   mount_moved: 'a mount point cannot be moved',
+  mount_renamed: 'a mount point cannot be renamed',
   mount_removed: 'a mount point cannot be removed',
+  root_made: 'the root folder cannot be made',
+  in_place: 'source and target are the same',
+  target_missing: 'the target folder does not exist',
+  target_not_dir: 'the target is not a folder',
   refresh_denied: 'only a user who may write can refresh a listing',
   system_file: 'files of this name are not accepted (ignore_system_files)',
   dangling_symlink: 'a symlink that leads nowhere',
@@ -85,6 +90,8 @@ const details = {
   wrong_key: 'the content cannot be decrypted: it is damaged, or the password or the salt is wrong',
   driver_changed: 'the driver of a storage cannot be changed',
   source_changed: 'the source changed while it was copied',
+  size_required: 'the server requires the size of the body',
+  daemon_required: 'only the daemon can open it',
   // accounts
   wrong_credentials: 'wrong user name or password',
   code_required: 'the one-time code is missing or wrong',
@@ -96,6 +103,8 @@ const details = {
   token_revoked: 'the token is not valid, or was revoked',
   token_expired: 'the token has expired',
   token_not_active: 'the token is not valid yet',
+  protocol_denied: 'this account may not use this protocol',
+  method_refused: 'this method, key or signature is not accepted',
   admins_only: 'only an admin may do this',
   built_in_role: 'an admin or a guest cannot be created',
   built_in_deleted: 'the admin and the guest cannot be deleted',
@@ -244,7 +253,7 @@ export interface MemberFailure {
   readonly error: GatewayError
 }
 
-/** An operation on a tree failed for some members, and was completed for all others. */
+/** An operation on a tree failed for some members, and was completed for all others. Has the error of each member. */
 export class TreeError extends GatewayError {
   constructor(
     readonly failures: readonly [MemberFailure, ...MemberFailure[]],

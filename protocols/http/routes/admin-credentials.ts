@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { appPasswordData, appPasswordObject, keyData, keyObject } from '../account-objects.js'
 import type { HttpApi } from '../http-api.js'
 import { endpoint, type Refusal } from '../endpoint.js'
-import { ApiError } from '../errors.js'
+import { refused } from '../errors.js'
 import { paging, rowId, rowNumber } from '../fields.js'
 import { pageOf } from '../paging.js'
 import { pageData } from '../schemas.js'
@@ -79,6 +79,6 @@ export const adminCredentialEndpoints = [
 ]
 
 function ownerOf({ gateway }: HttpApi, id: number): number {
-  if (gateway.accounts.users.get(id) === undefined) throw new ApiError(404, unknownOwner.text)
+  if (gateway.accounts.users.get(id) === undefined) throw refused(unknownOwner)
   return id
 }

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { AnyDriverType } from '../../../src/contract/driver-type.js'
 import { driverTemplate, templateData } from '../driver-template.js'
 import { endpoint } from '../endpoint.js'
-import { ApiError } from '../errors.js'
+import { refused } from '../errors.js'
 import { queryText } from '../fields.js'
 
 export const adminDriverEndpoints = [
@@ -39,7 +39,7 @@ export const adminDriverEndpoints = [
     refusals: [{ code: 404, text: 'driver […] not found' }],
     answer({ api, query }) {
       const type = api.gateway.driverTypes.find(({ name }) => name === query.driver)
-      if (type === undefined) throw new ApiError(404, `driver [${query.driver.slice(0, 100)}] not found`)
+      if (type === undefined) throw refused({ code: 404, text: `driver [${query.driver.slice(0, 100)}] not found` })
       return driverTemplate(type)
     },
   }),

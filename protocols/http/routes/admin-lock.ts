@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { Lock } from '../../../src/tree/locks.js'
 import { endpoint, type Refusal } from '../endpoint.js'
-import { ApiError } from '../errors.js'
+import { refused } from '../errors.js'
 import { paging, requiredText } from '../fields.js'
 import { wireTime } from '../object.js'
 import { pageOf } from '../paging.js'
@@ -49,7 +49,7 @@ export const adminLockEndpoints = [
     refusals: [unknownLock],
     async answer({ api, query: { token } }) {
       const { locks } = api.gateway
-      if (!locks.list().some((lock) => lock.token === token)) throw new ApiError(404, unknownLock.text)
+      if (!locks.list().some((lock) => lock.token === token)) throw refused(unknownLock)
       await locks.break(token)
     },
   }),

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { settingTypes } from '../../../src/settings/settings-table.js'
 import { withRowErrors } from '../admin-rows.js'
 import { endpoint } from '../endpoint.js'
-import { ApiError } from '../errors.js'
+import { badRequest, refused } from '../errors.js'
 import { integerValue, queryText } from '../fields.js'
 
 const settingData = z
@@ -92,7 +92,7 @@ export const adminSettingEndpoints = [
       const rows = new Map(api.gateway.settings.rows().map((row) => [row.key, row]))
       const settingNamed = (name: string) => {
         const row = rows.get(name)
-        if (row === undefined) throw new ApiError(400, 'record not found')
+        if (row === undefined) throw badRequest('record not found')
         return row
       }
       return key === '' ? keys.split(',').map(settingNamed) : settingNamed(key)
@@ -120,7 +120,7 @@ export const adminSettingEndpoints = [
       { code: 500, text: 'failed to execute hook on …: …', when: 'the server cannot apply a value' },
     ],
     async answer({ api, fields: { settings: rows } }) {
-      if (rows.length === 0) throw new ApiError(500, 'there is nothing to save')
+      if (rows.length === 0) throw refused({ code: 500, text: 'there is nothing to save' })
       await api.gateway.settings.set(new Map(rows.map(({ key, value }) => [key, value])))
     },
   }),

@@ -1,11 +1,11 @@
 /** Administration of storages. Most errors have code 500, because clients expect it. */
 import { z } from 'zod'
-import { hasDetail, isGatewayError, toGatewayError } from '../../../src/contract/errors.js'
+import { toGatewayError } from '../../../src/contract/errors.js'
 import { StorageNotStarted } from '../../../src/gateway/storages.js'
 import { requireRow } from '../admin-rows.js'
 import { signalOf } from '../http-api.js'
 import { endpoint, type Refusal } from '../endpoint.js'
-import { ApiError, messageOf } from '../errors.js'
+import { messageOf, refused, withResponses } from '../errors.js'
 import { escapeMarkup } from '../escape.js'
 import { integerValue, paging, rowId } from '../fields.js'
 import { pageOf } from '../paging.js'
@@ -74,7 +74,8 @@ export const adminStorageEndpoints = [
         await api.gateway.storages.check(query.id, { signal: signalOf(context.res) })
       } catch (error) {
         // Admins get the reason, which the error table hides for some codes.
-        throw new ApiError(500, messageOf(toGatewayError(error)), error)
+        const failure = toGatewayError(error)
+        throw refused({ code: 500, text: messageOf(failure) }, failure)
       }
     },
   }),
@@ -100,13 +101,15 @@ export const adminStorageEndpoints = [
     async answer({ context, api, fields }) {
       const { driverTypes, storages } = api.gateway
       try {
-        const configuration = configurationOf(fields, driverFacts(driverTypes, fields.driver))
-        const { id } = await withConfigurationErrors(() => storages.create(configuration))
+        const { id } = await withConfigurationErrors(() =>
+          storages.create(configurationOf(fields, driverFacts(driverTypes, fields.driver))),
+        )
         return { id }
       } catch (error) {
         if (!(error instanceof StorageNotStarted)) throw error
         context.state.refusalData = { id: error.id }
-        throw new ApiError(500, `failed init storage but storage is already created: ${startFailedMessage(error)}`)
+        const text = `failed init storage but storage is already created: ${startFailedMessage(error)}`
+        throw refused({ code: 500, text }, error)
       }
     },
   }),
@@ -121,8 +124,9 @@ export const adminStorageEndpoints = [
     refusals: [...configurationRefusals, unknown, startFailed, { code: 500, text: 'driver cannot be changed' }],
     async answer({ api, fields }) {
       const { driverTypes, storages } = api.gateway
-      const configuration = configurationOf(fields, driverFacts(driverTypes, fields.driver))
-      await withStartErrors(() => storages.update(fields.id, configuration))
+      await withStartErrors(() =>
+        storages.update(fields.id, configurationOf(fields, driverFacts(driverTypes, fields.driver))),
+      )
     },
   }),
 
@@ -180,15 +184,9 @@ export const adminStorageEndpoints = [
 ]
 
 /** Runs `work` and maps its errors about the configuration to code 500. */
-async function withConfigurationErrors<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    if (error instanceof StorageNotStarted || hasDetail(error, 'relative_path')) throw error
-    if (isGatewayError(error, 'not_found')) throw new ApiError(unknown.code, unknown.text)
-    if (isGatewayError(error, 'invalid', 'exists')) throw new ApiError(500, messageOf(error))
-    throw error
-  }
+function withConfigurationErrors<T>(work: () => Promise<T>): Promise<T> {
+  const responses = { relative_path: { code: 403 }, not_found: unknown, invalid: { code: 500 }, exists: { code: 500 } }
+  return withResponses(responses, work)
 }
 
 /** As `withConfigurationErrors`, and maps `StorageNotStarted` to code 500. */
@@ -196,7 +194,7 @@ async function withStartErrors(work: () => Promise<unknown>): Promise<void> {
   try {
     await withConfigurationErrors(work)
   } catch (error) {
-    throw error instanceof StorageNotStarted ? new ApiError(500, startFailedMessage(error)) : error
+    throw error instanceof StorageNotStarted ? refused({ code: 500, text: startFailedMessage(error) }, error) : error
   }
 }
 

@@ -1,10 +1,9 @@
 /** The app passwords of the current user. An extension of this gateway, described in docs/api.md. */
 import { z } from 'zod'
-import { isGatewayError } from '../../../src/contract/errors.js'
 import { appPasswordData, appPasswordObject } from '../account-objects.js'
 import { withRowErrors } from '../admin-rows.js'
 import { endpoint } from '../endpoint.js'
-import { ApiError } from '../errors.js'
+import { badRequest, withResponses } from '../errors.js'
 import { flag, paging, requiredText, rowId } from '../fields.js'
 import type { HttpApi } from '../http-api.js'
 import { pageOf } from '../paging.js'
@@ -25,7 +24,7 @@ function protocolsOf(api: HttpApi, selected: readonly string[] | null | undefine
   const all = api.gateway.protocols.flatMap(({ name, appPasswords }) => (appPasswords ? [name] : []))
   if (!selected) return all
   if (!selected.every((name) => all.includes(name))) {
-    throw new ApiError(400, `protocols: must be some of ${all.join(', ')}`)
+    throw badRequest(`protocols: must be some of ${all.join(', ')}`)
   }
   return all.filter((name) => selected.includes(name))
 }
@@ -82,12 +81,9 @@ export const appPasswordEndpoints = [
     faultyQuery: 'id format invalid',
     refusals: [{ code: 404, text: notFoundMessage, when: 'the user has no such app password' }],
     async answer({ api, principal, query }) {
-      try {
-        await api.gateway.accounts.appPasswords.delete(principal.userId, query.id)
-      } catch (error) {
-        if (isGatewayError(error, 'not_found')) throw new ApiError(404, notFoundMessage)
-        throw error
-      }
+      await withResponses({ not_found: { code: 404, text: notFoundMessage } }, () =>
+        api.gateway.accounts.appPasswords.delete(principal.userId, query.id),
+      )
     },
   }),
 ]

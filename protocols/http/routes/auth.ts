@@ -1,10 +1,9 @@
 /** Sign-in and sign-out. */
 import { z } from 'zod'
 import type { Credentials } from '../../../src/accounts/accounts.js'
-import { hasDetail, isGatewayError } from '../../../src/contract/errors.js'
 import { tokenOf } from '../authenticate.js'
 import { endpoint, type Call, type Refusal } from '../endpoint.js'
-import { ApiError, messageOf } from '../errors.js'
+import { withResponses } from '../errors.js'
 import { oneTimeCode, requiredText, signInBodyLimit, text } from '../fields.js'
 
 const nameField = { username: requiredText.meta({ example: 'ann' }) }
@@ -78,12 +77,9 @@ async function issueToken(
   password: Credentials['password'],
 ): Promise<string> {
   const { address } = api.clientOf(context.req)
-  try {
-    return await api.gateway.accounts.signIn({ username, password, code: code === '' ? undefined : code, address })
-  } catch (error) {
-    if (hasDetail(error, 'code_required')) throw new ApiError(402, messageOf(error))
-    // Clients treat 401 as an expired session and would show no message on the sign-in page.
-    if (isGatewayError(error, 'unauthenticated', 'denied')) throw new ApiError(400, messageOf(error))
-    throw error
-  }
+  // Clients treat 401 as an expired session and would show no message on the sign-in page.
+  const responses = { code_required: { code: 402 }, unauthenticated: { code: 400 }, denied: { code: 400 } }
+  return withResponses(responses, () =>
+    api.gateway.accounts.signIn({ username, password, code: code === '' ? undefined : code, address }),
+  )
 }

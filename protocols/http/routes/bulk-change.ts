@@ -1,11 +1,10 @@
 /** Bulk changes: batch rename, regex rename, recursive move, removal of empty folders. */
 import { z } from 'zod'
-import { isGatewayError } from '../../../src/contract/errors.js'
 import { cleanPath } from '../../../src/contract/path.js'
 import { gatherFiles, removeEmptyFolders, renameEach, renameMembers } from '../../../src/tree/bulk-operations.js'
 import { compileRenaming } from '../../../src/tree/regex-rename.js'
 import { endpoint, type Refusal } from '../endpoint.js'
-import { ApiError, messageOf } from '../errors.js'
+import { badRequest, withResponses } from '../errors.js'
 import { text } from '../fields.js'
 import { treeHeaders } from '../access-options.js'
 import { changeRefusals, nameExists, pathRefusals, taskRefusals } from '../refusals.js'
@@ -77,9 +76,9 @@ export const bulkChangeEndpoints = [
     ],
     async answer({ context, api, fields, headers, principal }) {
       const { src_name_regex: pattern, new_name_regex: replacement } = fields
-      if (pattern === '') throw new ApiError(400, 'src_name_regex: must not be empty')
+      if (pattern === '') throw badRequest('src_name_regex: must not be empty')
       const folder = cleanPath(fields.src_dir)
-      const renaming = compileRenamingOrReject(pattern, replacement)
+      const renaming = await withResponses({ invalid: { code: 500 } }, () => compileRenaming(pattern, replacement))
       await renameEach(api.gateway.as(principal), folder, renaming, accessOptions(context, headers.password))
     },
   }),
@@ -149,12 +148,3 @@ export const bulkChangeEndpoints = [
     },
   }),
 ]
-
-function compileRenamingOrReject(pattern: string, replacement: string): ReturnType<typeof compileRenaming> {
-  try {
-    return compileRenaming(pattern, replacement)
-  } catch (error) {
-    if (isGatewayError(error, 'invalid')) throw new ApiError(500, messageOf(error))
-    throw error
-  }
-}

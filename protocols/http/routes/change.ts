@@ -18,7 +18,7 @@ import type { Task } from '../../../src/tasks/task.js'
 import type { AccessOptions } from '../../../src/tree/operation-options.js'
 import type { VirtualFs } from '../../../src/tree/virtual-fs.js'
 import { endpoint, type Call, type Refusal } from '../endpoint.js'
-import { ApiError } from '../errors.js'
+import { refused, withResponses } from '../errors.js'
 import { flag, text, stringList } from '../fields.js'
 import { accessOptions, treeHeaders } from '../access-options.js'
 import { changeRefusals, nameExists, pathRefusals, taskRefusals } from '../refusals.js'
@@ -66,13 +66,10 @@ export const changeEndpoints = [
     ],
     async answer({ context, api, fields, headers, principal }) {
       const path = newPath(fields.path)
-      if (path === root) throw new ApiError(500, 'the root folder cannot be made')
-      try {
-        await api.gateway.as(principal).mkdir(path, { ...accessOptions(context, headers.password), parents: true })
-      } catch (error) {
-        if (isGatewayError(error, 'exists')) throw new ApiError(500, 'file exists')
-        throw error
-      }
+      if (path === root) throw new GatewayError('exists', { detail: 'root_made' })
+      await withResponses({ exists: { code: 500, text: 'file exists' } }, () =>
+        api.gateway.as(principal).mkdir(path, { ...accessOptions(context, headers.password), parents: true }),
+      )
     },
   }),
 
@@ -92,7 +89,7 @@ export const changeEndpoints = [
     async answer({ context, api, fields: { path, name, overwrite }, headers, principal }) {
       const fs = api.gateway.as(principal)
       const from = cleanPath(path)
-      if (from === root) throw new ApiError(500, 'rename root folder is not allowed')
+      if (from === root) throw new GatewayError('denied', { detail: 'mount_renamed' })
       const to = childOf(parentOf(from), checkName(name))
       const access = accessOptions(context, headers.password)
       try {
@@ -193,7 +190,7 @@ async function transfer(
   const tasks: Task[] = []
   for (const name of selected) {
     const [source, target] = [childOf(from, name), childOf(to, name)]
-    if (source === target) throw new ApiError(500, `${kind} in place`)
+    if (source === target) throw new GatewayError('invalid', { detail: 'in_place', subject: kind })
     if (isWithin(source, to)) throw new GatewayError('invalid', { detail: 'into_itself' })
     const options = { overwrite, merge, password: access.password }
     if (await fs.isBetweenStorages(kind, source, target, access)) {
@@ -211,7 +208,7 @@ async function transfer(
 
 /** Returns the names. Throws if there are none, or if one is not the name of an entry of a folder. */
 function checkNames(names: readonly string[]): readonly string[] {
-  if (names.length === 0) throw new ApiError(noNames.code, noNames.text)
+  if (names.length === 0) throw refused(noNames)
   for (const name of names) {
     if (name === '' || name === '.' || name === '..' || /[/\\]/.test(name)) throw relativePathError()
     if (name.includes('\0')) throw new GatewayError('invalid', { reason: 'a name cannot hold a NUL character' })
@@ -219,11 +216,11 @@ function checkNames(names: readonly string[]): readonly string[] {
   return names
 }
 
-/** Rejects with code 500 if `path` is not an existing folder. */
+/** Rejects with `not_found` or `not_dir` if `path` is not an existing folder. */
 export async function assertTargetFolder(fs: VirtualFs, path: Path, access: AccessOptions): Promise<void> {
   const entry = await statOrUndefined(fs, path, access)
-  if (entry === undefined) throw new ApiError(500, 'failed to get dst dir: failed to get obj: object not found')
-  if (entry.kind !== 'folder') throw new ApiError(500, 'failed to get dst dir: not a folder')
+  if (entry === undefined) throw new GatewayError('not_found', { detail: 'target_missing' })
+  if (entry.kind !== 'folder') throw new GatewayError('not_dir', { detail: 'target_not_dir' })
 }
 
 async function statOrUndefined(fs: VirtualFs, path: Path, access: AccessOptions): Promise<Entry | undefined> {

@@ -1,15 +1,18 @@
 /** The account of the current user and its SSH keys. */
 import { z } from 'zod'
-import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
+import { GatewayError } from '../../../src/contract/errors.js'
 import { keyData, keyObject, userData, userObject } from '../account-objects.js'
 import { withRowErrors } from '../admin-rows.js'
-import { endpoint } from '../endpoint.js'
-import { ApiError } from '../errors.js'
+import { endpoint, type Refusal } from '../endpoint.js'
+import { badRequest, withResponses } from '../errors.js'
 import { optionalField, paging, requiredText, rowId, text } from '../fields.js'
 import { pageOf } from '../paging.js'
 import { pageData } from '../schemas.js'
 
 const notFoundMessage = 'failed get old user: record not found'
+const keyInvalid: Refusal = { code: 400, text: 'provided key invalid' }
+const titleTaken: Refusal = { code: 500, text: 'key with the same title already exists' }
+const keyMissing: Refusal = { code: 404, text: 'failed to get public key', when: 'the user has no such key' }
 
 export const meEndpoints = [
   endpoint({
@@ -74,20 +77,12 @@ export const meEndpoints = [
       title: text.meta({ example: 'laptop' }).describe('Unique for the user.'),
       key: text.meta({ example: 'ssh-ed25519 AAAA… ann@laptop' }).describe('A line as in `authorized_keys`.'),
     }),
-    refusals: [
-      { code: 400, text: 'request invalid', when: '`title` or `key` is empty' },
-      { code: 400, text: 'provided key invalid' },
-      { code: 500, text: 'key with the same title already exists' },
-    ],
+    refusals: [{ code: 400, text: 'request invalid', when: '`title` or `key` is empty' }, keyInvalid, titleTaken],
     async answer({ api, fields: { title, key }, principal }) {
-      if (title === '' || key === '') throw new ApiError(400, 'request invalid')
-      try {
-        await api.gateway.accounts.keys.add(principal.userId, title, key)
-      } catch (error) {
-        if (isGatewayError(error, 'invalid')) throw new ApiError(400, 'provided key invalid')
-        if (isGatewayError(error, 'exists')) throw new ApiError(500, 'key with the same title already exists')
-        throw error
-      }
+      if (title === '' || key === '') throw badRequest('request invalid')
+      await withResponses({ invalid: keyInvalid, exists: titleTaken }, () =>
+        api.gateway.accounts.keys.add(principal.userId, title, key),
+      )
     },
   }),
 
@@ -99,14 +94,9 @@ export const meEndpoints = [
     access: 'user',
     query: rowId,
     faultyQuery: 'id format invalid',
-    refusals: [{ code: 404, text: 'failed to get public key', when: 'the user has no such key' }],
+    refusals: [keyMissing],
     async answer({ api, principal, query }) {
-      try {
-        await api.gateway.accounts.keys.delete(principal.userId, query.id)
-      } catch (error) {
-        if (isGatewayError(error, 'not_found')) throw new ApiError(404, 'failed to get public key')
-        throw error
-      }
+      await withResponses({ not_found: keyMissing }, () => api.gateway.accounts.keys.delete(principal.userId, query.id))
     },
   }),
 ]

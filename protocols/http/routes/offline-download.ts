@@ -1,7 +1,6 @@
 /** Offline downloads, and the configuration of the programs that perform them. */
 import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
-import { isGatewayError } from '../../../src/contract/errors.js'
 import { newPath } from '../../../src/contract/path.js'
 import { deletePolicies, type DeletePolicy } from '../../../src/downloads/download.js'
 import type { DownloadRequest } from '../../../src/downloads/offline-downloads.js'
@@ -9,7 +8,7 @@ import type { Task } from '../../../src/tasks/task.js'
 import type { AccessOptions } from '../../../src/tree/operation-options.js'
 import { signalOf, type HttpApi } from '../http-api.js'
 import { endpoint, type Refusal } from '../endpoint.js'
-import { ApiError } from '../errors.js'
+import { withResponses } from '../errors.js'
 import { text, stringList } from '../fields.js'
 import { treeHeaders } from '../access-options.js'
 import { changeRefusals, pathRefusals, taskRefusals } from '../refusals.js'
@@ -116,10 +115,5 @@ async function addDownloads(
   request: DownloadRequest,
   options: AccessOptions,
 ): Promise<readonly Task[]> {
-  try {
-    return await api.gateway.downloads.add(principal, request, options)
-  } catch (error) {
-    if (isGatewayError(error, 'unsupported')) throw new ApiError(noUploads.code, noUploads.text)
-    throw error
-  }
+  return withResponses({ unsupported: noUploads }, () => api.gateway.downloads.add(principal, request, options))
 }

@@ -1,11 +1,11 @@
 /** Search for names in the tree. */
 import { z } from 'zod'
-import { GatewayError, hasDetail } from '../../../src/contract/errors.js'
-import { cleanPath, under, type Path } from '../../../src/contract/path.js'
+import { GatewayError } from '../../../src/contract/errors.js'
+import { cleanPath, under } from '../../../src/contract/path.js'
 import type { SearchOptions } from '../../../src/tree/finding.js'
 import type { HttpApi } from '../http-api.js'
 import { endpoint, type Refusal } from '../endpoint.js'
-import { ApiError } from '../errors.js'
+import { refused, withResponses } from '../errors.js'
 import { integer, text } from '../fields.js'
 import { folderType } from '../file-types.js'
 import { treeHeaders } from '../access-options.js'
@@ -72,9 +72,11 @@ export const searchEndpoints = [
     async answer({ context, api, fields, headers, principal }) {
       assertSearchEnabled(api)
       const { keywords, scope, page, per_page: perPage } = fields
-      if (page < 1) throw new ApiError(pageTooSmall.code, pageTooSmall.text)
-      if (perPage < 1) throw new ApiError(perPageTooSmall.code, perPageTooSmall.text)
-      const { names, total } = await api.gateway.as(principal).search(folderOf(fields.parent), {
+      if (page < 1) throw refused(pageTooSmall)
+      if (perPage < 1) throw refused(perPageTooSmall)
+      // Other endpoints respond with 403.
+      const folder = await withResponses({ relative_path: relativePath }, () => cleanPath(fields.parent))
+      const { names, total } = await api.gateway.as(principal).search(folder, {
         ...accessOptions(context, fields.password || headers.password),
         keywords,
         kind: kindOf(scope),
@@ -93,16 +95,6 @@ export const searchEndpoints = [
     },
   }),
 ]
-
-/** The normalized path. Throws 400 for a path with `..`, where other endpoints respond with 403. */
-function folderOf(path: string): Path {
-  try {
-    return cleanPath(path)
-  } catch (error) {
-    if (hasDetail(error, 'relative_path')) throw new ApiError(relativePath.code, relativePath.text)
-    throw error
-  }
-}
 
 function kindOf(scope: number): SearchOptions['kind'] {
   if (scope === 0) return 'any'

@@ -2,12 +2,11 @@
 import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
 import type { Source } from '../../../src/contract/call-options.js'
-import { isGatewayError } from '../../../src/contract/errors.js'
 import { bodySource } from '../../lib/request-body.js'
 import { verifiedSource } from '../../lib/verified-source.js'
 import { signalOf } from '../http-api.js'
 import { endpoint, type Call, type Refusal } from '../endpoint.js'
-import { ApiError } from '../errors.js'
+import { refused, withResponses } from '../errors.js'
 import { filePart } from '../form-upload.js'
 import { changeRefusals, pathRefusals, taskRefusals } from '../refusals.js'
 import { taskData, taskObject } from '../task-object.js'
@@ -96,12 +95,12 @@ async function store(
   uploadsUnsupported: Refusal,
 ): Promise<z.input<typeof data>> {
   // A partial PUT must not be stored as a complete file (RFC 9110 §14.5).
-  if (context.req.headers['content-range'] !== undefined) throw new ApiError(noParts.code, noParts.text)
+  if (context.req.headers['content-range'] !== undefined) throw refused(noParts)
   const { path, createOnly, modified, password } = headers
   const fs = api.gateway.as(principal)
   const signal = signalOf(context.res)
   const options = { createOnly, modified, password, parents: true }
-  try {
+  return withResponses({ unsupported: uploadsUnsupported }, async () => {
     if (!headers.asTask) {
       await fs.write(path, verifiedSource(source), { ...options, signal })
       return null
@@ -109,8 +108,5 @@ async function store(
     await fs.assertWritable(path, { ...options, signal })
     const body = fs.fromClient(verifiedSource(source))
     return { task: taskObject(await api.gateway.submitUpload(principal, path, body, { ...options, signal })) }
-  } catch (error) {
-    if (isGatewayError(error, 'unsupported')) throw new ApiError(uploadsUnsupported.code, uploadsUnsupported.text)
-    throw error
-  }
+  })
 }

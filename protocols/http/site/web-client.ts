@@ -9,7 +9,7 @@ import type { ProtocolSettings } from '../../../src/gateway/protocol-gateway.js'
 import { sitePath } from '../../lib/client.js'
 import { evaluateConditions } from '../../lib/conditions.js'
 import { mediaType, sendOpenFile } from '../../lib/send.js'
-import { toApiErrorBody } from '../errors.js'
+import { toErrorResponse } from '../errors.js'
 import { sendErrorPage } from '../pages.js'
 import { IndexPage } from './index-page.js'
 import type { PageValues } from './page-template.js'
@@ -99,7 +99,7 @@ export class WebClient {
       }
       if (response.headersSent || response.destroyed) return
       response.setHeader('Cache-Control', 'no-cache')
-      const { status, message } = toApiErrorBody(error)
+      const { status, message } = toErrorResponse(error)
       sendErrorPage(response, status, message)
     }
   }

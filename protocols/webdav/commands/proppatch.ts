@@ -3,7 +3,7 @@ import { isGatewayError, type GatewayError } from '../../../src/contract/errors.
 import type { ChangeOptions } from '../../../src/tree/operation-options.js'
 import type { Property, PropertyChange, PropertyName } from '../../../src/tree/virtual-fs.js'
 import { parsePropertyUpdate } from '../bodies.js'
-import { toHttpError } from '../errors.js'
+import { toErrorResponse } from '../errors.js'
 import { isOverridable, keyOf, liveProperty, microsoftNamespace } from '../live-properties.js'
 import { Multistatus, propertyResponse } from '../multistatus.js'
 import { href, type Command, type WebdavRequest } from '../webdav-request.js'
@@ -28,7 +28,7 @@ export const proppatch: Command = async (webdavRequest) => {
     // The backend cannot store times: these properties fail, and the others fail as dependents (424).
     for (const { name, verdict } of classified) if (verdict instanceof Date) failed.add(keyOf(name))
     const groups = split(names, failed)
-    const { status } = toHttpError(timeError)
+    const { status } = toErrorResponse(timeError)
     sendMultistatus(
       webdavRequest,
       propertyResponse(target, [

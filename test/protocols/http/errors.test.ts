@@ -1,11 +1,18 @@
 import t from 'tap'
-import { logUnexpected, toApiErrorBody, ApiError } from '../../../protocols/http/errors.js'
+import {
+  ApiError,
+  badRequest,
+  logUnexpected,
+  refused,
+  toErrorResponse,
+  withResponses,
+} from '../../../protocols/http/errors.js'
 import type { Log } from '../../../src/contract/log.js'
 import { errorCodes, GatewayError, nameTaken } from '../../../src/contract/errors.js'
 import { asPath, relativePathError } from '../../../src/contract/path.js'
 
 const told = (error: unknown) => {
-  const { code, message } = toApiErrorBody(error)
+  const { code, message } = toErrorResponse(error)
   return `${code} ${message}`
 }
 
@@ -53,26 +60,66 @@ void t.test('errors have the codes and messages that existing clients parse', as
       new GatewayError('invalid', { detail: 'setting_refused', subject: 'search_index', reason: 'no' }),
       '500 failed to execute hook on search_index: no',
     ],
+    [new GatewayError('exists', { detail: 'root_made' }), '500 the root folder cannot be made'],
+    [new GatewayError('denied', { detail: 'mount_renamed' }), '500 rename root folder is not allowed'],
+    [new GatewayError('invalid', { detail: 'in_place', subject: 'move' }), '500 move in place'],
+    [
+      new GatewayError('not_found', { detail: 'target_missing' }),
+      '500 failed to get dst dir: failed to get obj: object not found',
+    ],
+    [new GatewayError('not_dir', { detail: 'target_not_dir' }), '500 failed to get dst dir: not a folder'],
+    [new GatewayError('unsupported', { detail: 'size_required', reason: 'for logs' }), '500 not support'],
+    [new GatewayError('unavailable', { detail: 'size_required', reason: 'no size' }), '500 no size'],
     [new ApiError(402, 'Invalid 2FA code'), '402 Invalid 2FA code'],
+    [refused({ code: 404, text: 'no such endpoint' }), '404 no such endpoint'],
+    [badRequest('EOF'), '400 EOF'],
   ] as const) {
     t.equal(told(error), expected)
   }
-  t.match(toApiErrorBody(new GatewayError('throttled', { retryAfter: 7 })), { code: 429, retryAfter: 7 })
+  t.match(toErrorResponse(new GatewayError('throttled', { retryAfter: 7 })), { code: 429, retryAfter: 7 })
+})
+
+void t.test('an endpoint may respond to a code or a detail in its own way, and keeps the original error', async (t) => {
+  const responses = {
+    code_required: { code: 402 },
+    unauthenticated: { code: 400 },
+    not_found: { code: 404, text: 'record not found' },
+  }
+  for (const [error, expected] of [
+    [new GatewayError('unauthenticated', { detail: 'code_required' }), '402 Invalid 2FA code'],
+    [new GatewayError('unauthenticated', { reason: 'no' }), '400 no'],
+    [new GatewayError('not_found'), '404 record not found'],
+  ] as const) {
+    const worded: unknown = await withResponses(responses, () => Promise.reject(error)).catch(
+      (thrown: unknown) => thrown,
+    )
+    t.equal(told(worded), expected)
+    t.equal((worded as Error).cause, error)
+  }
+  for (const error of [new GatewayError('denied'), new TypeError('x')]) {
+    await t.rejects(
+      withResponses(responses, () => {
+        throw error
+      }),
+      error,
+    )
+  }
+  t.equal(await withResponses(responses, () => 7), 7)
 })
 
 void t.test('the code of an error does not depend on its reason', async (t) => {
   const reason = 'move root folder is not allowed'
-  t.match(toApiErrorBody(new GatewayError('denied', { reason })), { code: 403, status: 403, message: reason })
+  t.match(toErrorResponse(new GatewayError('denied', { reason })), { code: 403, status: 403, message: reason })
   t.equal(told(new GatewayError('exists', { reason: 'file [a] exists' })), '403 file exists')
   t.equal(told(new GatewayError('not_found', { reason: 'storage not found' })), '500 object not found')
 })
 
 void t.test('every error code has an envelope code, a message and an HTTP status', async (t) => {
   for (const code of errorCodes) {
-    const { code: wire, status, message } = toApiErrorBody(new GatewayError(code))
+    const { code: wire, status, message } = toErrorResponse(new GatewayError(code))
     t.ok(wire >= 400 && wire < 600 && status >= 400 && status < 600 && message !== '', code)
   }
-  t.equal(toApiErrorBody(new GatewayError('not_found')).status, 404)
+  t.equal(toErrorResponse(new GatewayError('not_found')).status, 404)
 })
 
 void t.test('only unexpected errors are logged, each once', async (t) => {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { toApiErrorBody } from '../../../protocols/http/errors.js'
+import { toErrorResponse } from '../../../protocols/http/errors.js'
 import { checkHeaders } from '../../../protocols/http/fields.js'
 import { uploadHeaders } from '../../../protocols/http/upload-headers.js'
 
@@ -14,7 +14,7 @@ const refusal = (headers: Record<string, string | string[]>) => {
   try {
     return read(headers)
   } catch (error) {
-    const { code, message } = toApiErrorBody(error)
+    const { code, message } = toErrorResponse(error)
     return `${code} ${message}`
   }
 }

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { readAttributes, modeOf, writeAttributes } from '../../../protocols/sftp/attributes.js'
 import { errorText } from '../../../protocols/lib/error-text.js'
-import { statusOf } from '../../../protocols/sftp/errors.js'
+import { errorResponses } from '../../../protocols/sftp/errors.js'
 import { longName, permissionLetters } from '../../../protocols/sftp/long-name.js'
 import { needsLookup, planOpen } from '../../../protocols/sftp/open-plan.js'
 import {
@@ -173,8 +173,8 @@ void t.test('flags of OPEN have the meaning of open(2)', async (t) => {
 })
 
 void t.test('every error has a status, and its message reveals no internals', async (t) => {
-  for (const code of errorCodes) t.type(statusOf[code], 'number')
-  t.equal(statusOf.hidden, statusCode.noSuchFile)
+  for (const code of errorCodes) t.type(errorResponses[code].status, 'number')
+  t.equal(errorResponses.hidden.status, statusCode.noSuchFile)
   t.equal(errorText(new GatewayError('hidden', { op: 'stat', path: '/secret' })), 'not found')
   t.equal(errorText(new GatewayError('internal', { op: 'stat', path: '/a', reason: 'at line 3' })), 'internal error')
   t.equal(errorText(new GatewayError('not_empty', { op: 'remove', path: '/a' })), 'remove: /a: not empty')

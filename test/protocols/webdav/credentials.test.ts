@@ -1,6 +1,6 @@
 import t from 'tap'
 import { parseAuthorization } from '../../../protocols/webdav/credentials.js'
-import { errorResponses, toHttpError } from '../../../protocols/webdav/errors.js'
+import { errorResponses, toErrorResponse } from '../../../protocols/webdav/errors.js'
 import { errorCodes, GatewayError } from '../../../src/contract/errors.js'
 
 const basic = (text: string, encoding: BufferEncoding = 'base64') => `Basic ${Buffer.from(text).toString(encoding)}`
@@ -30,17 +30,17 @@ void t.test('malformed credentials are treated as missing', async (t) => {
 
 void t.test('every error code has a suitable status', async (t) => {
   for (const code of errorCodes) {
-    const refusal = toHttpError(new GatewayError(code))
+    const refusal = toErrorResponse(new GatewayError(code))
     t.equal(refusal.status, errorResponses[code].status)
     t.ok(refusal.status >= 400 && refusal.status < 600, code)
   }
 })
 
 void t.test('the response to an unexpected error reveals no details', async (t) => {
-  t.match(toHttpError(new TypeError('secret detail')), { status: 500, message: 'internal error' })
+  t.match(toErrorResponse(new TypeError('secret detail')), { status: 500, message: 'internal error' })
 })
 
 void t.test('throttled and busy errors have a Retry-After header', async (t) => {
-  t.same(toHttpError(new GatewayError('throttled', { retryAfter: 12.3 })).headers, { 'retry-after': '13' })
-  t.same(toHttpError(new GatewayError('busy')).headers, { 'retry-after': '1' })
+  t.same(toErrorResponse(new GatewayError('throttled', { retryAfter: 12.3 })).headers, { 'retry-after': '13' })
+  t.same(toErrorResponse(new GatewayError('busy')).headers, { 'retry-after': '1' })
 })
