@@ -33,7 +33,7 @@ const statusErrors: Readonly<Record<number, readonly [ErrorCode, string?]>> = {
   509: ['unavailable', rateLimited],
 }
 
-/** The cause of every error that a response of the server has led to. */
+/** The cause of every error that a response of the server has led to. Holds the status, which no error code keeps. */
 export class WebdavStatus extends Error {
   constructor(readonly status: number) {
     super(`WebDAV answered with status ${status}`)

@@ -184,7 +184,7 @@ export class WebdavServer {
     await drain(answer.body)
     const isOfUnknownSize = typeof request.body === 'object' && request.body.size === undefined
     // A server that does not accept chunked bodies responds with one of these.
-    if (isOfUnknownSize && [400, 411, 501].includes(answer.status)) throw new SizeRequiredError(answer)
+    if (isOfUnknownSize && [400, 411, 501].includes(answer.status)) throw sizeRequired(answer)
     const isDone = answer.isRetry && answer.status === repeatedStatus
     const isSuccess = answer.status >= 200 && answer.status < 300
     if (isSuccess && typeof request.body === 'object' && !answer.isBodySent) {
@@ -214,11 +214,12 @@ export class WebdavServer {
   }
 }
 
-/** The server does not accept a body of unknown size. */
-export class SizeRequiredError extends GatewayError {
-  constructor({ status, isBodySent: isBodyTaken }: HttpResponse) {
-    const options = { reason: `the ${serverName} requires the size of the body`, cause: new WebdavStatus(status) }
-    // `unsupported` makes the caller fall back, which requires that the body was not read.
-    super(isBodyTaken ? 'unavailable' : 'unsupported', options)
-  }
+/** The error of a server that does not accept a body of unknown size. */
+function sizeRequired({ status, isBodySent }: HttpResponse): GatewayError {
+  // `unsupported` makes the caller fall back, which requires that the body was not read.
+  return new GatewayError(isBodySent ? 'unavailable' : 'unsupported', {
+    detail: 'size_required',
+    reason: `the ${serverName} requires the size of the body`,
+    cause: new WebdavStatus(status),
+  })
 }

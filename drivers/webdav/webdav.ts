@@ -7,7 +7,7 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { Entry } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
-import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
+import { GatewayError, hasDetail, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { childOf, nameOf, parentOf, type Path } from '../../src/contract/path.js'
 import { HttpClient, type HttpResponse, type OneShotBody } from '../lib/http-client.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
@@ -22,7 +22,7 @@ import { ResourceUrls } from './resource-urls.js'
 import type { Properties } from './multistatus.js'
 import { BodyRange } from './part-of-body.js'
 import { Publishing } from './publishing.js'
-import { SizeRequiredError, WebdavServer, type ResourceKind } from './server.js'
+import { WebdavServer, type ResourceKind } from './server.js'
 
 /** Milliseconds that an aborted write waits for its cleanup. After that, the cleanup continues in the background. */
 const cleanupWait = 500
@@ -227,7 +227,7 @@ class WebdavDriver implements Driver {
 
   /** Handles a failed PUT. Remembers if the server requires the size of a body. Always rejects. */
   async #putFailed(error: unknown, path: Path, signal: AbortSignal | undefined): Promise<never> {
-    if (!(error instanceof SizeRequiredError)) return this.#rejectRefined(error, path, signal)
+    if (!hasDetail(error, 'size_required')) return this.#rejectRefined(error, path, signal)
     this.#requiresSize = true
     await this.dependencies.env.state.set(this.dependencies.observed.sizeKey, 'yes')
     throw error

@@ -10,7 +10,7 @@ import type { ByteBudget } from './byte-budget.js'
 import { ReadGate } from './read-gate.js'
 import type { SftpLimits } from './server.js'
 import { SftpSession } from './session.js'
-import { ProtocolSignInError, methodsOf, signIn, type SignInDependencies } from './sign-in.js'
+import { methodsOf, signIn, type SignInDependencies } from './sign-in.js'
 
 /** What this protocol needs of the gateway. */
 export type SftpGateway = SignInDependencies & Pick<ProtocolGateway, 'as' | 'log'>
@@ -113,7 +113,8 @@ export class SftpConnection {
       const cause = toGatewayError(error)
       logInternal(this.#log, cause)
       const isPassword = context.method === 'password' || context.method === 'keyboard-interactive'
-      const isLogged = isPassword && !(error instanceof ProtocolSignInError || hasDetail(error, 'code_required'))
+      // The accounts log wrong passwords.
+      const isLogged = isPassword && !hasDetail(error, 'method_refused', 'protocol_denied', 'code_required')
       if (context.method !== 'none' && !isLogged) {
         this.#log.info({ user: context.username, method: context.method, reason: cause.reason }, 'sign-in refused')
       }

@@ -2,12 +2,12 @@
 import { isUtf8 } from 'node:buffer'
 import { limits, packetType } from './wire.js'
 
-/** A packet cannot be decoded: the response is BAD_MESSAGE. */
+/** A packet cannot be decoded: the response is BAD_MESSAGE, which no error code of the core has. */
 export class MalformedPacket extends Error {
   override readonly name = 'MalformedPacket'
 }
 
-/** The stream cannot be split into packets any more: the channel must be closed. */
+/** The stream cannot be split into packets any more: the channel must be closed, and there is no response. */
 export class MalformedStream extends Error {
   override readonly name = 'BrokenStream'
 }

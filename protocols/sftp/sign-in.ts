@@ -93,18 +93,19 @@ async function byPrompts(
   return authorize(principal)
 }
 
-/** A sign-in that this protocol refuses. Wrong passwords are refused, and logged, by the accounts. */
-export class ProtocolSignInError extends GatewayError {}
-
 function authorize(principal: Principal): SignInResult {
   if (!principal.mayUseProtocol) {
-    throw new ProtocolSignInError('denied', { op: 'sign in', reason: 'this account may not use SFTP' })
+    throw new GatewayError('denied', {
+      op: 'sign in',
+      detail: 'protocol_denied',
+      reason: 'this account may not use SFTP',
+    })
   }
   return { principal }
 }
 
 function refused(): GatewayError {
-  return new ProtocolSignInError('unauthenticated', { op: 'sign in' })
+  return new GatewayError('unauthenticated', { op: 'sign in', detail: 'method_refused' })
 }
 
 /** Prompts of keyboard-interactive authentication (RFC 4256 §3.2), one per request. */

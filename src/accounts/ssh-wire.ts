@@ -1,6 +1,7 @@
 /** A strict reader for the data types of RFC 4251 §5. */
 
 /** The bytes are malformed. */
+/** The bytes do not match the format. The callers decide what that means: an invalid key, or a wrong signature. */
 export class SshWireError extends Error {}
 
 export class WireReader {

@@ -14,7 +14,7 @@ import { settlesWithin, untilAborted } from '../contract/cancellation.js'
 import type { Driver } from '../contract/driver.js'
 import type { DriverEnv } from '../contract/driver-env.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
-import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
+import { GatewayError, hasDetail, isGatewayError, toGatewayError } from '../contract/errors.js'
 import { root } from '../contract/path.js'
 import type { Config } from '../gateway/config.js'
 import { lockHolderOf, gatewayFolders, lockDataFolder, type LockHolder } from '../gateway/data-folder.js'
@@ -34,13 +34,6 @@ interface Finding {
   /** null: not checked. */
   readonly ok: boolean | null
   readonly detail: string
-}
-
-/** The check needs a running daemon. It does not count as a failure. */
-class NotCheckedError extends GatewayError {
-  constructor(reason: string) {
-    super('unsupported', { reason })
-  }
 }
 
 /** Milliseconds for a storage or the daemon to answer. */
@@ -83,9 +76,14 @@ async function finding(what: string, work: () => Promise<string>): Promise<Findi
   try {
     return { what, ok: true, detail: await work() }
   } catch (error) {
-    if (error instanceof NotCheckedError) return { what, ok: null, detail: error.reason }
+    // Not a failure.
+    if (hasDetail(error, 'daemon_required')) return { what, ok: null, detail: error.reason }
     return { what, ok: false, detail: reasonOf(error) }
   }
+}
+
+function daemonRequired(reason: string): GatewayError {
+  return new GatewayError('unsupported', { detail: 'daemon_required', reason })
 }
 
 function reasonOf(error: unknown): string {
@@ -203,7 +201,7 @@ async function openStorage(
     },
     resumableUploads: () => store.uploads.tokens(),
     tree: () => {
-      throw new NotCheckedError(`${row.driver} stands on other storages: only the daemon can open it`)
+      throw daemonRequired(`${row.driver} stands on other storages: only the daemon can open it`)
     },
   }
   let driver: Driver | undefined
@@ -239,7 +237,7 @@ async function askDaemon(
   })
   const storages = (await store.storages.all()).filter(isSelected).map((row) =>
     storageFinding(row, async () => {
-      if (daemon.ok !== true) throw new NotCheckedError(`only the daemon may open it while ${process} runs`)
+      if (daemon.ok !== true) throw daemonRequired(`only the daemon may open it while ${process} runs`)
       const answer = await request(`${url}/api/admin/storage/check?id=${row.id}`, { authorization: token })
       const { code, message } = envelope.parse(JSON.parse(answer))
       if (code !== 200) throw new GatewayError('unavailable', { reason: message })

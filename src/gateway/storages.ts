@@ -21,7 +21,10 @@ export type StorageConfiguration = Omit<StorageRow, 'id' | 'status' | 'modified'
   readonly mountPath: string
 }
 
-/** The row is stored, but the storage did not start. The reason is its error. The start is retried automatically. */
+/**
+ * The row is stored, but the storage did not start. The reason is its error. The start is retried automatically. Has the
+ * id of the row, which the caller needs to correct it.
+ */
 export class StorageNotStarted extends GatewayError {
   constructor(
     readonly id: number,

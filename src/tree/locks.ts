@@ -23,7 +23,7 @@ const minExtension = 1000
 /** Maximum number of locks per user. */
 const locksPerUser = 10_000
 
-/** A lock whose token was not presented refuses the change. */
+/** A lock whose token was not presented refuses the change. Has the lock, which WebDAV reports. */
 export class LockedError extends GatewayError {
   constructor(
     readonly lock: Lock,

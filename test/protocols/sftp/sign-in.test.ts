@@ -1,8 +1,9 @@
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import { once } from 'node:events'
 import { connect as connectSocket } from 'node:net'
-import ssh2, { type ConnectConfig, type ParsedKey, type PublicKeyAuthMethod } from 'ssh2'
+import ssh2, { type AuthContext, type ConnectConfig, type ParsedKey, type PublicKeyAuthMethod } from 'ssh2'
 import t, { type Test } from 'tap'
+import { signIn } from '../../../protocols/sftp/sign-in.js'
 import { hasValidSignature, type KeyRequest } from '../../../protocols/sftp/signature-blob.js'
 import { permissionBits } from '../../../src/accounts/principal.js'
 import { generateKeyPair } from '../../../protocols/sftp/host-keys.js'
@@ -125,6 +126,19 @@ void t.test('the guest, if enabled, needs no password', async (t) => {
   await protocol.gateway.accounts.users.update(guest?.id ?? 0, { disabled: false, permission: permissionBits.sftpRead })
   await openChannel(await protocol.connect(asGuest))
   await refused(t, protocol, { username: 'ada', authHandler: [{ type: 'none', username: 'ada' }] })
+})
+
+void t.test('a refused method and an account without the permission are details, which the log words', async (t) => {
+  const { gateway } = await startProtocol(t)
+  const context = { method: 'hostbased', username: 'ada' } as unknown as AuthContext
+  await t.rejects(signIn(gateway, context, '127.0.0.1'), {
+    code: 'unauthenticated',
+    detail: 'method_refused',
+    reason: 'this method, key or signature is not accepted',
+  })
+  const withPassword = { method: 'password', username: 'ada', password } as unknown as AuthContext
+  await gateway.accounts.users.update(gateway.accounts.users.byName('ada')?.id ?? 0, { permission: 0 })
+  await t.rejects(signIn(gateway, withPassword, '127.0.0.1'), { code: 'denied', detail: 'protocol_denied' })
 })
 
 void t.test('an account without the SFTP permission is rejected', async (t) => {
