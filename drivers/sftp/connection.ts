@@ -146,8 +146,12 @@ export class SftpConnection {
         client.connect(config)
       } catch (error) {
         signal.removeEventListener('abort', stop)
-        // For example, an unreadable private key.
-        reject(new GatewayError('invalid', { reason: (error as Error).message, cause: error }))
+        // The library checks the key before it connects. Its message is not for users.
+        const isKey = account.privateKey !== ''
+        const reason = isKey
+          ? 'the private key or its passphrase is not valid'
+          : 'the address or the user name is not valid'
+        reject(new GatewayError('invalid', { reason, cause: error }))
       }
     })
   }
@@ -346,6 +350,6 @@ function connectError(error: (Error & { level?: string }) | undefined): GatewayE
   if (error?.level === 'client-socket' || error?.level === 'client-dns') {
     return new GatewayError('unavailable', { reason: 'the server cannot be reached', cause: error })
   }
-  const reason = error === undefined ? 'the server closed the connection' : `cannot connect: ${error.message}`
+  const reason = error === undefined ? 'the server closed the connection' : 'the SSH handshake with the server failed'
   return new GatewayError('unavailable', { reason, cause: error })
 }

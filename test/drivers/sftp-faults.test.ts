@@ -53,6 +53,21 @@ void t.test('SFTP reports an unreachable server without its address', async (t) 
   }
 })
 
+void t.test('SFTP words the errors of the SSH library, and keeps them as the cause', async (t) => {
+  const server = createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const address = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  for (const [options, expected] of [
+    [{ private_key: 'no key' }, { code: 'invalid', reason: 'the private key or its passphrase is not valid' }],
+    [{ password: 'word' }, { code: 'unavailable', reason: 'the SSH handshake with the server failed' }],
+  ] as const) {
+    const all = checkOptions(sftpFields, { address, username: 'ada', root_folder_path: '/', ...options })
+    const error: unknown = await sftpType.open(all, testEnv()).catch((thrown: unknown) => thrown)
+    t.match(error, { ...expected, cause: Error })
+  }
+})
+
 async function openCrypt(below: Driver): Promise<WritableDriver> {
   const options = { remote_path: '/', password: 'tide', salt: 'time', filename_encryption: 'standard' }
   const crypt = await cryptType.open(checkOptions(cryptFields, options), testEnv({ tree: () => below }))
