@@ -1,5 +1,6 @@
 /** Structured logs: each line has details, then a message. Internal errors are logged here only, each once. */
-import { TreeError, type GatewayError } from './errors.js'
+import { TreeError, type ErrorCode, type GatewayError } from './errors.js'
+import type { Path } from './path.js'
 
 /** The log that is passed to a driver. */
 export interface DriverLog {
@@ -16,15 +17,45 @@ export interface Log extends DriverLog {
 
 /** Errors that are logged already. */
 const logged = new WeakSet<GatewayError>()
+/** The mount paths of the storages whose drivers threw unexpected errors. */
+const storages = new WeakMap<Error, Path>()
+
+/** Records the storage that an internal error came from, for its log line. Of nested storages, the innermost. */
+export function recordStorage(error: GatewayError, mount: Path): void {
+  const cause = error.cause ?? error
+  if (error.code === 'internal' && cause instanceof Error && !storages.has(cause)) storages.set(cause, mount)
+}
+
+interface FailureDetails {
+  readonly code: ErrorCode
+  /** The original error. Its other properties may hold secrets. */
+  readonly cause: Pick<NodeJS.ErrnoException, 'name' | 'code' | 'message'> | undefined
+}
+
+/** The details of the log line about an expected error: its code and its first cause. */
+export function failureDetails(error: GatewayError): FailureDetails {
+  const cause = firstCause(error)
+  const { name, code, message } = cause as NodeJS.ErrnoException
+  return { code: error.code, cause: cause === error ? undefined : { name, code, message } }
+}
+
+/** The last error of the chain of causes. */
+export function firstCause(error: Error): Error {
+  return error.cause instanceof Error ? firstCause(error.cause) : error
+}
 
 /**
- * Logs an internal error, of which a client sees no details: one line with its operation and path, and with its cause.
+ * Logs an internal error, of which a client sees no details: one line with its operation and path, with its cause, and
+ * with the storage that it came from.
  * For a TreeError, each failure. Logs nothing for other errors, and for one that is logged already.
  */
 export function logInternal(log: DriverLog, error: GatewayError, details: object = {}): void {
   const isTree = error instanceof TreeError
   if ((!isTree && error.code !== 'internal') || logged.has(error)) return
   logged.add(error)
-  if (!isTree) log.error({ ...details, err: error.cause ?? error }, error.message)
-  else for (const failure of error.failures) logInternal(log, failure.error.at(error.op ?? '', failure.path), details)
+  if (!isTree) {
+    const cause = error.cause ?? error
+    const storage = cause instanceof Error ? storages.get(cause) : undefined
+    log.error({ ...details, ...(storage !== undefined && { storage }), err: cause }, error.message)
+  } else for (const failure of error.failures) logInternal(log, failure.error.at(error.op ?? '', failure.path), details)
 }

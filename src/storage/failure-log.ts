@@ -6,7 +6,7 @@ import type { Upload } from '../contract/capabilities.js'
 import type { Driver } from '../contract/driver.js'
 import type { Entry } from '../contract/entry.js'
 import { isGatewayError, toGatewayError, type ErrorCode, type GatewayError } from '../contract/errors.js'
-import type { DriverLog } from '../contract/log.js'
+import { failureDetails, firstCause, recordStorage, type DriverLog } from '../contract/log.js'
 import { root, under, type Path } from '../contract/path.js'
 import { withHooks } from './file-hooks.js'
 import { overriding } from './overriding.js'
@@ -115,8 +115,10 @@ export class FailureLog {
 
   #report(op: string, path: Path, error: unknown): void {
     const failure = toGatewayError(error)
-    const cause = originOf(failure)
-    if (!isFailure(failure, cause) || this.#ofBodies.has(failure) || this.#ofBodies.has(cause)) return
+    const cause = firstCause(failure)
+    if (this.#ofBodies.has(failure) || this.#ofBodies.has(cause)) return
+    recordStorage(failure, this.mount)
+    if (!isFailure(failure, cause)) return
     const now = performance.now()
     const last = this.#lines.get(failure.code)
     if (last && now - last.at < interval) {
@@ -124,15 +126,9 @@ export class FailureLog {
       return
     }
     this.#lines.set(failure.code, { at: now, suppressed: 0 })
-    const { name, code, message } = cause as NodeJS.ErrnoException
-    const details = { cause: cause === failure ? undefined : { name, code, message }, suppressed: last?.suppressed }
-    this.log.warn({ code: failure.code, ...details }, failure.at(op, under(this.mount, path)).message)
+    const details = { ...failureDetails(failure), suppressed: last?.suppressed }
+    this.log.warn(details, failure.at(op, under(this.mount, path)).message)
   }
-}
-
-/** The first error of the chain of causes. */
-function originOf(error: Error): Error {
-  return error.cause instanceof Error ? originOf(error.cause) : error
 }
 
 /** Neither policies nor drivers deny with a cause: the backend has refused the gateway. */

@@ -7,8 +7,8 @@ import type { CallOptions } from '../contract/call-options.js'
 import type { Driver } from '../contract/driver.js'
 import type { DriverEnv, Egress, GatewayFolders, Instance } from '../contract/driver-env.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
-import { GatewayError, toGatewayError } from '../contract/errors.js'
-import type { Log } from '../contract/log.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
+import { failureDetails, logInternal, type Log } from '../contract/log.js'
 import type { Path } from '../contract/path.js'
 import type { StorageRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
@@ -138,9 +138,10 @@ export class MountSupervisor {
       return mount === before.get(row.id) && (!mount || !hasSameConfiguration(mount.row, row))
     })
     const applied = changed.map((row) =>
-      this.apply(row).catch((error: unknown) =>
-        this.dependencies.log.warn({ err: error, storage: row.mountPath }, 'a storage did not start'),
-      ),
+      this.apply(row).catch((error: unknown) => {
+        // A storage that does not start is logged already.
+        if (!isGatewayError(error, 'unavailable')) this.#logFailure(row, toGatewayError(error))
+      }),
     )
     await Promise.all([...removed, ...applied])
   }
@@ -232,13 +233,21 @@ export class MountSupervisor {
       const failure = toGatewayError(error)
       // The error of an invalid option may name a folder of this machine, which only the admin may see.
       mount.reason = failure.code === 'invalid' ? 'its options are not valid' : failure.reason
-      this.dependencies.log.warn({ err: failure, storage: row.mountPath }, 'a storage did not start')
+      this.#logFailure(row, failure)
       await this.#setStatus(
         mount,
         failure.code === 'internal' && failure.cause instanceof Error ? failure.cause.message : failure.reason,
       )
       this.#retryLater(mount)
     }
+  }
+
+  /** Logs why a storage did not start, with the stack only of an unexpected error. */
+  #logFailure({ mountPath }: StorageRow, error: GatewayError): void {
+    const { log } = this.dependencies
+    const failure = error.at('start', mountPath)
+    if (failure.code === 'internal') logInternal(log, failure, { storage: mountPath })
+    else log.warn({ storage: mountPath, ...failureDetails(error) }, failure.message)
   }
 
   /** Opens the driver. Undefined if the mount was removed in the meantime. */

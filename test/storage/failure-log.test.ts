@@ -5,8 +5,8 @@ import { buffer } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Driver } from '../../src/contract/driver.js'
-import { GatewayError, type ErrorCode } from '../../src/contract/errors.js'
-import type { DriverLog } from '../../src/contract/log.js'
+import { GatewayError, toGatewayError, type ErrorCode } from '../../src/contract/errors.js'
+import { logInternal, type DriverLog } from '../../src/contract/log.js'
 import { asPath } from '../../src/contract/path.js'
 import { FailureLog } from '../../src/storage/failure-log.js'
 import { flaky, type Planned } from '../drivers/flaky.js'
@@ -69,6 +69,20 @@ for (const code of ['not_found', 'denied', 'busy', 'aborted', 'internal'] as con
     t.same(lines, [])
   })
 }
+
+void t.test('the line about an unexpected error has the operation, the path, the cause and the storage', async (t) => {
+  const unexpected = new TypeError('x of undefined')
+  const { driver, lines } = await failing([{ method: 'stat', fault: { kind: 'fail', error: unexpected } }])
+  await t.rejects(driver.stat(x), unexpected)
+  const outer = new FailureLog({} as DriverLog, asPath('/crypt')).watched({
+    ...driver,
+    stat: () => Promise.reject(unexpected),
+  })
+  await t.rejects(outer.stat(x), unexpected)
+  const log = { error: (details: object, message: string) => lines.push({ ...details, message }) }
+  logInternal(log as unknown as DriverLog, toGatewayError(unexpected).at('stat', '/home/x'), { user: 'ada' })
+  t.strictSame(lines, [{ user: 'ada', storage: '/mnt', err: unexpected, message: 'stat: /home/x: internal error' }])
+})
 
 void t.test('a thousand failures in a row write one line, and the next minute another with their number', async (t) => {
   const setClock = clock(t)

@@ -20,17 +20,23 @@ const causes: Readonly<Record<string, readonly [ErrorCode, string]>> = {
 }
 
 const driverTypes: readonly AnyDriverType[] = Object.entries(causes).map(([name, [code, systemCode]]) => {
-  const cause = Object.assign(new Error(`the cause at /srv/${name}`), { code: systemCode })
-  const fault = { kind: 'fail', error: new GatewayError(code, { cause }) } as const
-  const plan = [
-    { method: 'list', fault },
-    { method: 'write', fault },
-  ] as const
-  return { name, fields: {}, open: async () => flaky(altered(new MemoryDriver(0), bare), plan).driver }
+  const open = async () => {
+    const cause = Object.assign(new Error(`the cause at /srv/${name}`), { code: systemCode })
+    const fault = { kind: 'fail', error: new GatewayError(code, { cause }) } as const
+    const plan = [
+      { method: 'list', fault },
+      { method: 'write', fault },
+    ] as const
+    return flaky(altered(new MemoryDriver(0), bare), plan).driver
+  }
+  return { name, fields: {}, open }
 })
 
-void t.test('failures of storages are in the log, of every protocol and of tasks', async (t) => {
-  const lines: Record<string, unknown>[] = []
+type Line = Record<string, unknown>
+
+/** A log, and its warnings and errors. */
+function recorded(): { readonly log: Log; readonly lines: Line[] } {
+  const lines: Line[] = []
   const logOf = (fields: object): Log => {
     const add = (level: string) => (details: object, message: string) => {
       if (level !== 'info' && level !== 'debug') lines.push({ level, ...fields, ...details, message })
@@ -38,7 +44,12 @@ void t.test('failures of storages are in the log, of every protocol and of tasks
     const methods = { debug: add('debug'), info: add('info'), warn: add('warn'), error: add('error') }
     return { ...methods, child: (more) => logOf({ ...fields, ...more }) }
   }
-  const running = await startGateway(t, { driverTypes, log: logOf({}) })
+  return { log: logOf({}), lines }
+}
+
+void t.test('failures of storages are in the log, of every protocol and of tasks', async (t) => {
+  const { log, lines } = recorded()
+  const running = await startGateway(t, { driverTypes, log })
   const { gateway, adminPassword: password } = running
   const [first] = gateway.storages.list()
   if (!first) throw new Error('nothing is mounted')
@@ -56,7 +67,7 @@ void t.test('failures of storages are in the log, of every protocol and of tasks
       t.notMatch(JSON.stringify(await client.names(mountPath)), /cause|srv/)
       const expected =
         code === 'internal'
-          ? { level: 'error', err: { code: systemCode }, message: /^list: .*: internal error$/ }
+          ? { level: 'error', storage: mountPath, err: { code: systemCode }, message: /^list: .*: internal error$/ }
           : { level: 'warn', storage: mountPath, code, cause: { code: systemCode }, message: `list: ${mountPath}: ` }
       t.match(lines, [expected], `${driver} over ${client.protocol}`)
       t.equal(lines.length, 1)
@@ -72,4 +83,41 @@ void t.test('failures of storages are in the log, of every protocol and of tasks
   const ofStorage = lines.filter(({ storage }) => storage === '/task')
   t.match(ofStorage, [{ level: 'warn', cause: { code: 'ENOSPC' }, message: /^write: \/task\/file/ }])
   t.equal(ofStorage.length, 1)
+})
+
+void t.test('a storage that does not start has one line in the log, in the form of other failures', async (t) => {
+  const { log, lines } = recorded()
+  const unexpected = new TypeError('x of undefined')
+  const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED', password: 'secret' })
+  const failing = (name: string, error: Error): AnyDriverType => ({
+    name,
+    fields: {},
+    open: () => Promise.reject(error),
+  })
+  const failures = [
+    failing('Unreachable', new GatewayError('unavailable', { reason: 'no answer', cause: refused })),
+    failing('Broken', unexpected),
+  ]
+  const { gateway } = await startGateway(t, { driverTypes: failures, log })
+  const [first] = gateway.storages.list()
+  if (!first) throw new Error('nothing is mounted')
+  const { id: _id, ...like } = first
+  for (const { name } of failures) {
+    lines.length = 0
+    const mountPath = `/${name}`
+    await t.rejects(gateway.storages.create({ ...like, mountPath, driver: name, addition: '{}' }), {
+      code: 'unavailable',
+    })
+    t.strictSame(lines, [
+      name === 'Broken'
+        ? { level: 'error', storage: mountPath, err: unexpected, message: `start: ${mountPath}: internal error` }
+        : {
+            level: 'warn',
+            storage: mountPath,
+            code: 'unavailable',
+            cause: { name: 'Error', code: 'ECONNREFUSED', message: 'connect ECONNREFUSED' },
+            message: `start: ${mountPath}: no answer`,
+          },
+    ])
+  }
 })
