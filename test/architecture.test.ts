@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import t from 'tap'
 import type { Principal } from '../src/accounts/principal.js'
+import type { OpenFile } from '../src/contract/capabilities.js'
 import type { Driver } from '../src/contract/driver.js'
 import type { Path } from '../src/contract/path.js'
 import type { Gateway } from '../src/gateway/gateway.js'
@@ -229,7 +230,7 @@ void t.test('SQL is where CONTRIBUTING.md says, and nowhere else', async (t) => 
 })
 
 type OptionalOf<T> = { [Key in keyof T]-?: undefined extends T[Key] ? Key : never }[keyof T]
-/** Each of these that a driver has, Storage uses; the order is that of the table in `src/storage/fallbacks.ts`. */
+/** Each of these that a driver has, Storage uses; the order is that of the first table in `src/storage/fallbacks.ts`. */
 const abilities: Readonly<Record<OptionalOf<Driver>, true>> = {
   traits: true,
   write: true,
@@ -256,12 +257,20 @@ const abilities: Readonly<Record<OptionalOf<Driver>, true>> = {
   copyFiles: true,
   close: true,
 }
+/** The same of the handles of a driver, in the order of the second table. */
+const abilitiesOfHandles: Readonly<Record<OptionalOf<OpenFile>, true>> = {
+  write: true,
+  truncate: true,
+  sync: true,
+  commit: true,
+  preferredReadSize: true,
+}
 
-void t.test('what a driver lacks is made up for in src/storage/, and one table says how', async (t) => {
+void t.test('what a driver lacks is made up for in src/storage/, and two tables say how', async (t) => {
   const table = readFileSync('src/storage/fallbacks.ts', 'utf8')
   t.same(
     [...table.matchAll(/^ \* \| `(\w+)` /gm)].map(([, name]) => name),
-    Object.keys(abilities),
+    [...Object.keys(abilities), ...Object.keys(abilitiesOfHandles)],
   )
   const users = filesWith(/ from '[./]+\/fallbacks\.js'/)
   t.ok(users.length > 1, 'the imports were found')

@@ -7,7 +7,7 @@ import { throwIfAborted } from '../../src/contract/cancellation.js'
 import type { Attributes, DirectUrl, Usage } from '../../src/contract/capabilities.js'
 import type { ByteRange, CallOptions, Source, StatOptions, WriteOptions } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
-import type { DriverEnv } from '../../src/contract/driver-env.js'
+import type { DriverEnv, TreeDriver } from '../../src/contract/driver-env.js'
 import type { Entry, Identity } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { childOf, nameOf, parentOf, root, segmentsOf, type Path } from '../../src/contract/path.js'
@@ -26,7 +26,7 @@ const singleTargetPolicies: ReadonlySet<string> = new Set(['first', 'determinist
 const distributingPolicies: ReadonlySet<string> = new Set(['random', 'quota', 'quota_strict'])
 
 /** The storages that are merged under one name, in order of precedence. */
-type Merged = readonly Driver[]
+type Merged = readonly TreeDriver[]
 
 /** The merged storages that a path maps to, and the path within each of them. */
 interface Resolved {
@@ -38,12 +38,12 @@ interface Resolved {
 interface Placement {
   writers: number
   /** Undefined until the first of them has selected a storage. */
-  driver: Promise<Driver> | undefined
+  driver: Promise<TreeDriver> | undefined
 }
 
 /** An existing entry, and the storage that contains it. */
 interface Copy {
-  readonly driver: Driver
+  readonly driver: TreeDriver
   readonly entry: Entry
 }
 
@@ -78,12 +78,7 @@ export class AliasDriver implements Driver {
     const [only] = named.values()
     this.#only = named.size === 1 ? only : undefined
     const [driver, ...others] = this.#only ?? []
-    if (options.details_pass_through && driver && others.length === 0) {
-      this.usage = async (call) => {
-        if (!driver.usage) throw new GatewayError('unsupported')
-        return driver.usage(call)
-      }
-    }
+    if (options.details_pass_through && driver && others.length === 0) this.usage = (call) => driver.usage(call)
   }
 
   async stat(path: Path, options: StatOptions = {}): Promise<Entry> {
@@ -131,11 +126,10 @@ export class AliasDriver implements Driver {
 
   async directUrl(path: Path, options: CallOptions = {}): Promise<DirectUrl> {
     const { driver, inner } = await this.#readable(path, options)
-    if (!driver.directUrl) throw new GatewayError('unsupported')
     return driver.directUrl(inner, options)
   }
 
-  async #readable(path: Path, options: CallOptions): Promise<{ readonly driver: Driver; readonly inner: Path }> {
+  async #readable(path: Path, options: CallOptions): Promise<{ readonly driver: TreeDriver; readonly inner: Path }> {
     throwIfAborted(options.signal)
     const resolved = this.resolve(path)
     if (!resolved) throw new GatewayError('is_dir')
@@ -173,8 +167,8 @@ export class AliasDriver implements Driver {
       inner = parentOf(inner)
       copy = await firstOf({ ...resolved, inner }, options)
     }
-    const real = await copy?.driver.realPath?.(resolved.inner, options)
-    if (real === undefined) return path
+    if (!copy) return path
+    const real = await copy.driver.realPath(resolved.inner, options)
     const name = this.#only ? root : childOf(root, segmentsOf(path)[0] ?? '')
     return segmentsOf(real).reduce<Path>(childOf, name)
   }
@@ -183,10 +177,8 @@ export class AliasDriver implements Driver {
     throwIfAborted(options.signal)
     const resolved = this.resolve(path)
     const copies = resolved ? await allOf(resolved, options) : []
-    const found = await Promise.all(
-      copies.map(async ({ driver }) => driver.identities?.(resolved?.inner ?? root, options)),
-    )
-    return found.flatMap((each) => each ?? [])
+    const found = await Promise.all(copies.map(({ driver }) => driver.identities(resolved?.inner ?? root, options)))
+    return found.flat()
   }
 
   /** Resolves a path. Undefined for the root if it lists several names. For an unknown name, `merged` is empty. */
@@ -227,8 +219,7 @@ export class WritableAliasDriver extends AliasDriver {
 
   async #write(path: Path, source: Source, placement: Placement, options: WriteOptions): Promise<Entry> {
     const { inner, drivers } = await this.#targets(path, source.size ?? 0, options, placement)
-    const writes = drivers.map((driver) => async (part: Source, writeOptions: WriteOptions) => {
-      if (!driver.write) throw new GatewayError('unsupported')
+    const writes = drivers.map((driver) => (part: Source, writeOptions: WriteOptions) => {
       return driver.write(inner, part, writeOptions)
     })
     const [only, ...others] = writes
@@ -245,7 +236,7 @@ export class WritableAliasDriver extends AliasDriver {
     const { inner, drivers } = await this.#targets(to, copy.entry.size, options)
     const [driver] = drivers
     // Between storages, the core copies the content.
-    if (driver !== copy.driver || !driver.copy) throw new GatewayError('unsupported')
+    if (driver !== copy.driver) throw new GatewayError('unsupported')
     await driver.copy(source.inner, inner, options)
   }
 
@@ -255,7 +246,7 @@ export class WritableAliasDriver extends AliasDriver {
     size: number,
     options: WriteOptions,
     placement: Pick<Placement, 'driver'> = { driver: undefined },
-  ): Promise<{ inner: Path; drivers: readonly Driver[] }> {
+  ): Promise<{ inner: Path; drivers: readonly TreeDriver[] }> {
     const policy = this.options.put_conflict_policy
     const resolved = this.resolve(path)
     if (!resolved || resolved.inner === root) throw new GatewayError('is_dir')
@@ -284,9 +275,9 @@ export class WritableAliasDriver extends AliasDriver {
     }
   }
 
-  async #withFreeSpace(candidates: readonly Driver[], size: number, options: CallOptions): Promise<Driver> {
-    const known: { value: Driver; free: number }[] = []
-    const unmeasured: Driver[] = []
+  async #withFreeSpace(candidates: readonly TreeDriver[], size: number, options: CallOptions): Promise<TreeDriver> {
+    const known: { value: TreeDriver; free: number }[] = []
+    const unmeasured: TreeDriver[] = []
     for (const driver of candidates) {
       const usage = await usageOf(driver, options)
       if (usage) known.push({ value: driver, free: usage.free })
@@ -303,10 +294,7 @@ export class WritableAliasDriver extends AliasDriver {
     const resolved = this.resolve(path)
     if (!resolved || (await firstOf(resolved, { ...options, ofSymlink: true }))) throw new GatewayError('exists')
     const candidates = await parentsOf(resolved, options)
-    await eachOf(this.#select(candidates, resolved), async (driver) => {
-      if (!driver.mkdir) throw new GatewayError('unsupported')
-      await driver.mkdir(resolved.inner, options)
-    })
+    await eachOf(this.#select(candidates, resolved), (driver) => driver.mkdir(resolved.inner, options))
   }
 
   async remove(path: Path, options: CallOptions = {}): Promise<void> {
@@ -315,18 +303,12 @@ export class WritableAliasDriver extends AliasDriver {
       // Even if the selected copy is empty: the entries of the other copies would disappear from view.
       for await (const page of this.list(path, options)) if (page.length > 0) throw new GatewayError('not_empty')
     }
-    await eachOf(this.#selectCopies(copies, resolved), async (driver) => {
-      if (!driver.remove) throw new GatewayError('unsupported')
-      await driver.remove(resolved.inner, options)
-    })
+    await eachOf(this.#selectCopies(copies, resolved), (driver) => driver.remove(resolved.inner, options))
   }
 
   async removeTree(path: Path, options: CallOptions = {}): Promise<void> {
     const { resolved, copies } = await this.#removable(path, options)
-    await eachOf(this.#selectCopies(copies, resolved), async (driver) => {
-      if (!driver.removeTree) throw new GatewayError('unsupported')
-      await driver.removeTree(resolved.inner, options)
-    })
+    await eachOf(this.#selectCopies(copies, resolved), (driver) => driver.removeTree(resolved.inner, options))
   }
 
   async #move(from: Path, to: Path, options: CallOptions = {}): Promise<void> {
@@ -343,10 +325,8 @@ export class WritableAliasDriver extends AliasDriver {
     const parents = await parentsOf(target, options)
     // Otherwise the moved file could be hidden by another copy, or its target folder is missing. The core copies it
     // then.
-    if (!isSame || drivers.some((driver) => !parents.includes(driver) || !driver.move)) {
-      throw new GatewayError('unsupported')
-    }
-    await eachOf(drivers, async (driver) => driver.move?.(resolved.inner, target.inner, options))
+    if (!isSame || drivers.some((driver) => !parents.includes(driver))) throw new GatewayError('unsupported')
+    await eachOf(drivers, (driver) => driver.move(resolved.inner, target.inner, options))
   }
 
   async setAttributes(path: Path, to: Attributes, options: CallOptions = {}): Promise<void> {
@@ -355,10 +335,7 @@ export class WritableAliasDriver extends AliasDriver {
     if (!resolved) throw new GatewayError('unsupported')
     const copies = await allOf(resolved, options)
     if (copies.length === 0) throw new GatewayError('not_found')
-    await eachOf(this.#selectCopies(copies, resolved), async (driver) => {
-      if (!driver.setAttributes) throw new GatewayError('unsupported')
-      await driver.setAttributes(resolved.inner, to, options)
-    })
+    await eachOf(this.#selectCopies(copies, resolved), (driver) => driver.setAttributes(resolved.inner, to, options))
   }
 
   async #removable(path: Path, options: CallOptions): Promise<{ resolved: Resolved; copies: readonly Copy[] }> {
@@ -370,14 +347,14 @@ export class WritableAliasDriver extends AliasDriver {
     return { resolved, copies }
   }
 
-  #selectCopies(copies: readonly Copy[], resolved: Resolved): readonly Driver[] {
+  #selectCopies(copies: readonly Copy[], resolved: Resolved): readonly TreeDriver[] {
     return this.#select(
       copies.map(({ driver }) => driver),
       resolved,
     )
   }
 
-  #select(candidates: readonly Driver[], { merged }: Resolved): readonly Driver[] {
+  #select(candidates: readonly TreeDriver[], { merged }: Resolved): readonly TreeDriver[] {
     return selectByPolicy(this.options.write_conflict_policy, { candidates, merged: merged.length })
   }
 }
@@ -403,7 +380,7 @@ async function allOf({ merged, inner }: Resolved, options: StatOptions): Promise
   return copies
 }
 
-async function copyIn(driver: Driver, inner: Path, options: StatOptions): Promise<Copy | undefined> {
+async function copyIn(driver: TreeDriver, inner: Path, options: StatOptions): Promise<Copy | undefined> {
   try {
     return { driver, entry: await driver.stat(inner, options) }
   } catch (error) {
@@ -413,7 +390,7 @@ async function copyIn(driver: Driver, inner: Path, options: StatOptions): Promis
 }
 
 /** The storages that contain the parent folder. Rejects with `parent_missing` or `not_dir`. */
-async function parentsOf({ merged, inner }: Resolved, options: CallOptions): Promise<readonly Driver[]> {
+async function parentsOf({ merged, inner }: Resolved, options: CallOptions): Promise<readonly TreeDriver[]> {
   const copies = await allOf({ merged, inner: parentOf(inner) }, options)
   const [first] = copies
   if (!first) throw new GatewayError('parent_missing')
@@ -425,7 +402,7 @@ async function parentsOf({ merged, inner }: Resolved, options: CallOptions): Pro
  * Runs `work` for each driver. Rejects with `denied` instead of `unsupported` once one driver has succeeded: after
  * `unsupported` the core would run its fallback on all of them.
  */
-async function eachOf(drivers: readonly Driver[], work: (driver: Driver) => Promise<void>): Promise<void> {
+async function eachOf(drivers: readonly TreeDriver[], work: (driver: TreeDriver) => Promise<void>): Promise<void> {
   let done = 0
   for (const driver of drivers) {
     try {
@@ -438,9 +415,10 @@ async function eachOf(drivers: readonly Driver[], work: (driver: Driver) => Prom
   }
 }
 
-async function usageOf(driver: Driver, options: CallOptions): Promise<Usage | undefined> {
+/** Undefined if the storage does not report it: each policy decides what to do with such a storage. */
+async function usageOf(driver: TreeDriver, options: CallOptions): Promise<Usage | undefined> {
   try {
-    return await driver.usage?.(options)
+    return await driver.usage(options)
   } catch (error) {
     if (isGatewayError(error, 'unsupported')) return undefined
     throw error

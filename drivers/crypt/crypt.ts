@@ -7,7 +7,7 @@ import { throwIfAborted } from '../../src/contract/cancellation.js'
 import type { Attributes, Thumbnail, ThumbnailKind, Usage } from '../../src/contract/capabilities.js'
 import type { ByteRange, CallOptions, Source, StatOptions, WriteOptions } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
-import type { DriverEnv } from '../../src/contract/driver-env.js'
+import type { DriverEnv, TreeDriver } from '../../src/contract/driver-env.js'
 import type { Entry, Identity } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, hasDetail, isGatewayError } from '../../src/contract/errors.js'
@@ -55,7 +55,7 @@ export async function openCrypt(options: CryptOptions, env: DriverEnv): Promise<
 }
 
 export interface CryptDependencies {
-  readonly tree: Driver
+  readonly tree: TreeDriver
   readonly names: Names
   readonly box: SecretBox
   /** The key for contents, 32 bytes. */
@@ -73,7 +73,7 @@ interface Located {
 
 export class CryptDriver implements Driver {
   readonly traits: Partial<Traits>
-  readonly #tree: Driver
+  readonly #tree: TreeDriver
   readonly #names: Names
   /** Cached nonces by encrypted path, in order of use. Decryption with a stale nonce fails, so it is detected. */
   readonly #nonces = new Map<Path, Buffer>()
@@ -227,13 +227,12 @@ export class CryptDriver implements Driver {
     }
   }
 
-  async usage(options?: CallOptions): Promise<Usage> {
-    if (!this.#tree.usage) throw new GatewayError('unsupported')
+  usage(options?: CallOptions): Promise<Usage> {
     return this.#tree.usage(options)
   }
 
   async realPath(path: Path, options: CallOptions & { readonly last?: boolean | undefined } = {}): Promise<Path> {
-    if (path === root || !this.#tree.realPath) return path
+    if (path === root) return path
     const located = await this.#find(path, options)
     const at = located?.at ?? this.#fileAt(path)
     const segments = segmentsOf(await this.#tree.realPath(at, options))
@@ -249,7 +248,7 @@ export class CryptDriver implements Driver {
 
   async identities(path: Path, options: CallOptions = {}): Promise<readonly Identity[]> {
     const { at } = await this.#require(path, options)
-    return (await this.#tree.identities?.(at, options)) ?? []
+    return this.#tree.identities(at, options)
   }
 
   // Changing
@@ -257,8 +256,7 @@ export class CryptDriver implements Driver {
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     throwIfAborted(options.signal)
     if (await this.#folderBeside(path, options)) throw new GatewayError('is_dir')
-    const entry = await this.#tree.write?.(this.#fileAt(path), this.#encrypted(source), options)
-    if (!entry) throw readOnly()
+    const entry = await this.#tree.write(this.#fileAt(path), this.#encrypted(source), options)
     return this.#plain(path, entry)
   }
 
@@ -281,19 +279,16 @@ export class CryptDriver implements Driver {
   async mkdir(path: Path, options: CallOptions = {}): Promise<void> {
     throwIfAborted(options.signal)
     if (await this.#fileBeside(path, options)) throw new GatewayError('exists')
-    if (!this.#tree.mkdir) throw readOnly()
     await this.#tree.mkdir(this.#folder(path), options)
   }
 
   async remove(path: Path, options: CallOptions = {}): Promise<void> {
     const { at } = await this.#removable(path, options)
-    if (!this.#tree.remove) throw readOnly()
     await this.#tree.remove(at, options)
   }
 
   async removeTree(path: Path, options: CallOptions = {}): Promise<void> {
     const { at } = await this.#removable(path, options)
-    if (!this.#tree.removeTree) throw new GatewayError('unsupported')
     await this.#tree.removeTree(at, options)
   }
 
@@ -306,7 +301,6 @@ export class CryptDriver implements Driver {
     const asFolder = entry.kind === 'folder' || (entry.kind === 'symlink' && at !== this.#fileAt(from))
     if (asFolder && (await this.#fileBeside(to, options))) throw new GatewayError('exists')
     if (!asFolder && (await this.#folderBeside(to, options))) throw new GatewayError('is_dir')
-    if (!this.#tree.move) throw new GatewayError('unsupported')
     await this.#tree.move(at, asFolder ? this.#folder(to) : this.#fileAt(to), options)
   }
 
@@ -315,13 +309,11 @@ export class CryptDriver implements Driver {
     if (entry.kind === 'folder' || (await this.#folderBeside(to, options))) {
       throw new GatewayError('is_dir')
     }
-    if (!this.#tree.copy) throw new GatewayError('unsupported')
     await this.#tree.copy(at, this.#fileAt(to), options)
   }
 
   async setAttributes(path: Path, to: Attributes, options: CallOptions = {}): Promise<void> {
     const { at } = await this.#require(path, options)
-    if (!this.#tree.setAttributes) throw new GatewayError('unsupported')
     await this.#tree.setAttributes(at, to, options)
   }
 
@@ -407,8 +399,4 @@ function plainEntry(name: string, { kind, size, modified, revision, mode, create
     ...(created !== undefined && { created }),
     ...(isSymlink !== undefined && { isSymlink }),
   }
-}
-
-function readOnly(): GatewayError {
-  return new GatewayError('unsupported', { reason: 'the underlying storage is read-only' })
 }

@@ -279,7 +279,6 @@ async function truncate({ tree, signal }: SessionState, path: Path, size: number
   assertSize(size)
   const file = await tree.open(path, 'update', { signal })
   try {
-    if (!file.truncate) throw new GatewayError('unsupported', { op: 'truncate', path })
     await file.truncate(size)
     await file.commit?.()
   } finally {

@@ -5,7 +5,7 @@
  * A new or truncated file is staged. It gets its name when it is published: at the CLOSE of a handle with write access,
  * or before a rename. Handles that remain open then use the published file.
  */
-import type { Attributes, OpenFile } from '../../src/contract/capabilities.js'
+import type { Attributes, OpenFile, WritableFile } from '../../src/contract/capabilities.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
 import type { Path } from '../../src/contract/path.js'
@@ -133,8 +133,6 @@ export class WorkingFile {
   truncate(size: number): Promise<void> {
     return this.#after(async () => {
       const file = await this.#opened('update')
-      if (!file.truncate)
-        throw new GatewayError('unsupported', { path: this.path, reason: 'truncation is not supported here' })
       await this.#guard(file.truncate(size))
       this.#size = size
       this.#contiguous = Math.min(this.#contiguous, size)
@@ -158,10 +156,13 @@ export class WorkingFile {
     })
   }
 
-  /** Truncates the staged file to zero bytes. Resolves to false if the backend does not support that. */
+  /**
+   * Truncates the staged file to zero bytes. Resolves to false if it rejects with `unsupported`. That need not be a
+   * backend that lacks the method: a file that is streamed to the backend cannot take back what was sent.
+   */
   async #tryTruncate(): Promise<boolean> {
     try {
-      await this.#file?.truncate?.(0)
+      await (await this.#opened('update')).truncate(0)
       return true
     } catch (error) {
       if (!isGatewayError(error, 'unsupported')) throw error
@@ -181,16 +182,16 @@ export class WorkingFile {
   }
 
   /**
-   * Flushes written bytes to the medium. Does nothing if the backend cannot do that before the file is published
-   * (docs/decisions/0029-sftp-ignores.md).
+   * Flushes written bytes to the medium. Does nothing if the backend cannot do that before the file is published: this
+   * protocol chooses to report success then (docs/decisions/0029-sftp-ignores.md).
    */
   sync(): Promise<void> {
     return this.#after(async () => {
       const file = await this.#opened('update')
-      const flushed = file.sync?.().catch((error: unknown) => {
+      const flushed = file.sync().catch((error: unknown) => {
         if (!isGatewayError(error, 'unsupported')) throw error
       })
-      await this.#guard(flushed ?? Promise.resolve())
+      await this.#guard(flushed)
     })
   }
 
@@ -206,14 +207,15 @@ export class WorkingFile {
 
   /**
    * Publishes the contiguous prefix of a file that was never published, so that the upload can be resumed. Does nothing
-   * if there is no such prefix, or a write failed. Rejects if publishing fails.
+   * if there is no such prefix, or a write failed. Rejects, and publishes nothing, if what follows the prefix cannot be
+   * cut off, or if publishing fails.
    */
   publishPartial(): Promise<void> {
     return this.#after(async () => {
       if (!this.unpublished || !this.#isResumable || this.#unlinked) return
       if (this.#failure !== undefined || this.#contiguous === 0) return
       this.#isPartial = true
-      if (this.#contiguous < this.#size) await this.#file?.truncate?.(this.#contiguous)
+      if (this.#contiguous < this.#size) await (await this.#opened('update')).truncate(this.#contiguous)
       await this.#publish()
     })
   }
@@ -268,8 +270,10 @@ export class WorkingFile {
     await file.close()
   }
 
+  #opened(mode: 'update'): Promise<WritableFile>
+  #opened(mode: 'read' | 'update'): Promise<OpenFile>
   async #opened(mode: 'read' | 'update'): Promise<OpenFile> {
-    if (this.#file && (mode === 'read' || this.#file.write)) return this.#file
+    if (this.#file && (mode === 'read' || isWritable(this.#file))) return this.#file
     const reopened = this.#reopening.then(() => this.#reopened(mode))
     this.#reopening = reopened.catch(() => undefined)
     return reopened
@@ -279,7 +283,7 @@ export class WorkingFile {
   async #reopened(mode: 'read' | 'update'): Promise<OpenFile> {
     if (!this.#file && this.#unlinked) throw new GatewayError('not_found', { path: this.path })
     this.#file ??= await this.tree.open(this.path, mode)
-    if (mode === 'update' && !this.#file.write) {
+    if (mode === 'update' && !isWritable(this.#file)) {
       await this.#file.close()
       this.#file = await this.tree.open(this.path, mode)
     }
@@ -349,7 +353,6 @@ export class WorkingFile {
     }
     try {
       const file = await this.#opened('update')
-      if (!file.write) throw new GatewayError('unsupported', { path: this.path })
       if (end > position)
         await this.#guard(
           file.write(
@@ -365,4 +368,9 @@ export class WorkingFile {
       for (const write of batch) write.reject(error)
     }
   }
+}
+
+/** Whether the handle was opened to write. */
+function isWritable(file: OpenFile): file is WritableFile {
+  return file.write !== undefined
 }

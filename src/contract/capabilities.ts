@@ -32,7 +32,10 @@ export interface Attributes {
   readonly mode?: number | undefined
 }
 
-/** Random access to an open file. Supported by disks, memory, SMB and SFTP, but not by object stores. */
+/**
+ * Random access to an open file. Supported by disks, memory, SMB and SFTP, but not by object stores. A handle that was
+ * opened to read has no `write`.
+ */
 export interface OpenFile {
   /** The entry at the time the file was opened. */
   readonly entry: Entry
@@ -52,11 +55,15 @@ export interface OpenFile {
   sync?(): Promise<void>
   /**
    * For 'replace' and a spooled 'update': publishes the file under its name. Before that, nothing visible has changed.
+   * Absent if each change is made in place.
    */
   commit?(attributes?: Attributes): Promise<Entry>
   /** Without a preceding `commit` of such a file, discards what was written. */
   close(): Promise<void>
 }
+
+/** A handle that a storage has opened to write. A method that the driver's handle lacks rejects with `unsupported`. */
+export type WritableFile = OpenFile & Required<Pick<OpenFile, 'write' | 'truncate' | 'sync'>>
 
 /** Files of one folder to be copied into another folder under the same names. */
 export interface FileBundle {

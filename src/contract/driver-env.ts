@@ -22,13 +22,35 @@ export interface DriverEnv {
    * A lazily resolved view of another path of the tree, for drivers built on other storages. It is resolved at each
    * call, and its writes are subject to the locks, properties and events of the target path.
    */
-  tree(path: Path): Driver
+  tree(path: Path): TreeDriver
   /**
    * For connections to hosts that only a server or a user has named. An address that an admin configured is connected
    * to without it.
    */
   readonly egress: Egress
 }
+
+/**
+ * A path of the tree as a driver. What its storages lack is made up for, or rejects with `unsupported`: a driver based
+ * on it has no fallbacks of its own.
+ */
+export type TreeDriver = Driver &
+  Required<
+    Pick<
+      Driver,
+      | 'write'
+      | 'mkdir'
+      | 'remove'
+      | 'removeTree'
+      | 'move'
+      | 'copy'
+      | 'setAttributes'
+      | 'realPath'
+      | 'identities'
+      | 'directUrl'
+      | 'usage'
+    >
+  >
 
 /** Guarded outgoing connections: to the public internet, and to the networks that an admin allows. */
 export interface Egress {

@@ -4,7 +4,7 @@
  */
 import { pipeline, Transform, type Readable } from 'node:stream'
 import { joinSignals } from '../contract/cancellation.js'
-import type { OpenFile } from '../contract/capabilities.js'
+import type { OpenFile, WritableFile } from '../contract/capabilities.js'
 import type { Source } from '../contract/call-options.js'
 import { GatewayError } from '../contract/errors.js'
 import type { Settings } from '../settings/settings.js'
@@ -148,16 +148,15 @@ export class Bandwidth {
 /** No limit. */
 export const unlimited = new SpeedLimit(() => Infinity)
 
+type HandleLimits = readonly [reading: SpeedLimit, writing: SpeedLimit, ...signals: (AbortSignal | undefined)[]]
+
 /**
  * Returns a handle whose reads and writes are throttled. Those that wait reject with `aborted` when one of the signals
  * aborts, and when the handle is closed.
  */
-export function throttled(
-  file: OpenFile,
-  reading: SpeedLimit,
-  writing: SpeedLimit,
-  ...signals: readonly (AbortSignal | undefined)[]
-): OpenFile {
+export function throttled(file: WritableFile, ...limits: HandleLimits): WritableFile
+export function throttled(file: OpenFile, ...limits: HandleLimits): OpenFile
+export function throttled(file: OpenFile, ...[reading, writing, ...signals]: HandleLimits): OpenFile {
   if (!reading.isLimited && !writing.isLimited) return file
   const closed = new AbortController()
   const joined = joinSignals(...signals, closed.signal)

@@ -1,7 +1,7 @@
 /**
  * What Storage does if its driver lacks an ability. A method that is absent and a call that rejects with `unsupported`
- * are equivalent; only this folder handles either. Storage itself rejects with `unsupported` only where this table says
- * so, and of what a handle by streams cannot do.
+ * are equivalent, except for `realPath`; only this folder handles either. Storage itself rejects with `unsupported`
+ * only where these tables say so, and of what a handle by streams cannot do.
  *
  * | ability          | without it                                                                                |
  * | ---------------- | ----------------------------------------------------------------------------------------- |
@@ -18,8 +18,8 @@
  * | `readSymlink`    | rejects                                                                                   |
  * | `symlink`        | rejects                                                                                   |
  * | `hardLink`       | rejects                                                                                   |
- * | `realPath`       | the path itself                                                                           |
- * | `look`           | `realPath` and `stat`                                                                     |
+ * | `realPath`       | the path itself; but `unsupported` is passed on, because access rules apply to the path   |
+ * | `look`           | `realPath` and `stat`; also if the driver lacks `revision`                                |
  * | `identities`     | the path in this storage                                                                  |
  * | `revision`       | listings are cached for a time (`listings.ts`)                                            |
  * | `directUrl`      | undefined: the gateway sends the file                                                     |
@@ -29,13 +29,24 @@
  * | `dropUpload`     | nothing: a driver without `upload` has none to discard                                    |
  * | `copyFiles`      | rejects; `takesFilesOf` tells, and files are copied one by one                            |
  * | `close`          | nothing: there is nothing to release                                                      |
+ *
+ * What it does if a handle lacks an ability. A handle that was opened to write has each of the first three methods.
+ *
+ * | of a handle         | without it                                                                             |
+ * | ------------------- | -------------------------------------------------------------------------------------- |
+ * | `write`             | rejects                                                                                |
+ * | `truncate`          | rejects                                                                                |
+ * | `sync`              | rejects                                                                                |
+ * | `commit`            | absent: each change is made in place                                                   |
+ * | `preferredReadSize` | absent: no size is preferred                                                           |
  */
-import { isGatewayError } from '../contract/errors.js'
+import type { OpenFile, WritableFile } from '../contract/capabilities.js'
+import { GatewayError, isGatewayError } from '../contract/errors.js'
 
-/** Runs a call of an optional method. Returns undefined if there is no method, or if it rejects with `unsupported`. */
-export async function undefinedIfUnsupported<T>(call: (() => Promise<T>) | undefined): Promise<T | undefined> {
+/** Runs a call of the form `driver.method?.()`. Returns undefined also if it rejects with `unsupported`. */
+export async function undefinedIfUnsupported<T>(call: () => Promise<T>): Promise<T | undefined> {
   try {
-    return await call?.()
+    return await call()
   } catch (error) {
     if (isGatewayError(error, 'unsupported')) return undefined
     throw error
@@ -51,5 +62,23 @@ export async function callIfSupported(call: (() => Promise<unknown>) | undefined
   } catch (error) {
     if (isGatewayError(error, 'unsupported')) return false
     throw error
+  }
+}
+
+/** Returns a handle that was opened to write with each method of `WritableFile`. What it lacks rejects. */
+export function withAllWrites(file: OpenFile): WritableFile {
+  const { entry, preferredReadSize } = file
+  const rejecting = (reason: string) => async () => {
+    throw new GatewayError('unsupported', { reason })
+  }
+  return {
+    entry,
+    ...(preferredReadSize !== undefined && { preferredReadSize }),
+    read: (into, position) => file.read(into, position),
+    write: file.write?.bind(file) ?? rejecting('this storage cannot write to an open file'),
+    truncate: file.truncate?.bind(file) ?? rejecting('this storage cannot truncate an open file'),
+    sync: file.sync?.bind(file) ?? rejecting('this storage cannot flush an open file'),
+    ...(file.commit && { commit: file.commit.bind(file) }),
+    close: () => file.close(),
   }
 }

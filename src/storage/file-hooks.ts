@@ -1,5 +1,5 @@
 /** A handle whose calls are watched: to guard it, to measure and throttle it, and to follow its changes. */
-import type { Attributes, OpenFile } from '../contract/capabilities.js'
+import type { Attributes, OpenFile, WritableFile } from '../contract/capabilities.js'
 import type { Entry } from '../contract/entry.js'
 
 /** Callbacks around the calls of a handle. */
@@ -27,6 +27,8 @@ export interface FileHooks {
 }
 
 /** Returns a handle with the same methods as `file`, each of which runs the hooks. */
+export function withHooks(file: WritableFile, hooks: FileHooks): WritableFile
+export function withHooks(file: OpenFile, hooks: FileHooks): OpenFile
 export function withHooks(file: OpenFile, hooks: FileHooks): OpenFile {
   const { before, reading, writing, didRead, didWrite, changing, committing, committed, closed, ended } = hooks
   const { failed = (error: unknown): unknown => error } = hooks

@@ -4,8 +4,7 @@
  */
 import { settlesWithin, sharedController, untilAborted } from '../contract/cancellation.js'
 import type { CallOptions } from '../contract/call-options.js'
-import type { Driver } from '../contract/driver.js'
-import type { DriverEnv, Egress, GatewayFolders, Instance } from '../contract/driver-env.js'
+import type { DriverEnv, Egress, GatewayFolders, Instance, TreeDriver } from '../contract/driver-env.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
 import { failureDetails, logInternal, type Log } from '../contract/log.js'
@@ -47,7 +46,7 @@ interface MountSupervisorDependencies {
   readonly instance: Instance
   readonly own: GatewayFolders
   /** A path of the tree as a driver, for drivers that are made of other storages. */
-  readonly tree: (path: Path) => Driver
+  readonly tree: (path: Path) => TreeDriver
   readonly egress: Egress
   readonly recovery: StorageRecovery
 }

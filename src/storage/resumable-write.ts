@@ -3,7 +3,7 @@ import type { Source, WriteOptions } from '../contract/call-options.js'
 import type { Driver } from '../contract/driver.js'
 import type { Entry } from '../contract/entry.js'
 import type { Path } from '../contract/path.js'
-import { undefinedIfUnsupported } from './fallbacks.js'
+import { callIfSupported, undefinedIfUnsupported } from './fallbacks.js'
 
 /** Minimum size in bytes of files whose uploads are resumable. */
 const minResumableSize = 16 * 1024 * 1024
@@ -53,7 +53,7 @@ export async function writeResumable(
     } finally {
       await upload.close()
       // No later run knows of it.
-      if (!isStored) await driver.dropUpload?.(upload.token)
+      if (!isStored) await callIfSupported(async () => driver.dropUpload?.(upload.token))
     }
   })
 }

@@ -16,6 +16,7 @@ import type {
   Thumbnail,
   ThumbnailKind,
   Usage,
+  WritableFile,
 } from '../contract/capabilities.js'
 import type {
   ByteRange,
@@ -39,7 +40,7 @@ import { ConcurrencyLimiter } from './concurrency-limiter.js'
 import { DirectUrlCache } from './direct-url-cache.js'
 import { withEmptyFolders } from './empty-folders.js'
 import type { Events } from './events.js'
-import { callIfSupported, undefinedIfUnsupported } from './fallbacks.js'
+import { callIfSupported, undefinedIfUnsupported, withAllWrites } from './fallbacks.js'
 import { FailureLog } from './failure-log.js'
 import { ListableNames, type SkippedNames } from './listable-names.js'
 import type { ListingBudget } from './listing-cache.js'
@@ -252,9 +253,12 @@ export class Storage {
     }
   }
 
+  open(path: Path, mode: 'update' | 'replace', options?: OpenOptions): Promise<WritableFile>
+  open(path: Path, mode: OpenMode, options?: OpenOptions): Promise<OpenFile>
   async open(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile> {
     const own = await this.openOwn(path, mode, options)
-    return own ?? openByStreams(this, this.#spool, path, mode, options)
+    const file = own ?? (await openByStreams(this, this.#spool, path, mode, options))
+    return mode === 'read' ? file : withAllWrites(file)
   }
 
   /** The backend's own handle; undefined if it has none. */
@@ -264,7 +268,7 @@ export class Storage {
       await this.#makeMountAncestor(path, options)
     }
     const driver = this.#driver
-    const own = await undefinedIfUnsupported(driver.open && (async () => driver.open?.(path, mode, options)))
+    const own = await undefinedIfUnsupported(async () => driver.open?.(path, mode, options))
     if (!own) return undefined
     const { signal } = options
     const file = this.#bandwidth
@@ -286,11 +290,12 @@ export class Storage {
   /** The path without symlinks, and the entry at it, in one call of the driver if possible. */
   async look(path: Path, options: CallOptions = {}): Promise<LookupResult> {
     const driver = this.#driver
-    if (!driver.look || !driver.revision) {
+    // Without `revision`, `stat` may find the entry in a cached listing.
+    const look = driver.revision && (await undefinedIfUnsupported(async () => driver.look?.(path, options)))
+    if (!look) {
       const real = await this.realPath(path, { ...options, last: true })
       return { path: real, entry: await this.statOrUndefined(real, options) }
     }
-    const look = await driver.look(path, options)
     if (!look.entry || !this.#attributes.needed) return look
     return { path: look.path, entry: await this.#attributes.apply(this.treePath(look.path), look.entry) }
   }
@@ -298,7 +303,7 @@ export class Storage {
   /** The files and folders that a change of the entry at `path` would modify; see `Driver.identities`. */
   async identities(path: Path, options: CallOptions = {}): Promise<readonly Identity[]> {
     const driver = this.#driver
-    const own = await undefinedIfUnsupported(driver.identities && (async () => driver.identities?.(path, options)))
+    const own = await undefinedIfUnsupported(async () => driver.identities?.(path, options))
     return own ?? [{ namespace: `storage ${this.row.id}`, name: this.traits.caseSensitive ? path : foldCase(path) }]
   }
 
@@ -358,7 +363,7 @@ export class Storage {
 
   /** Discards a resumable upload; see `Driver.dropUpload`. */
   async dropUpload(token: string): Promise<void> {
-    await this.#driver.dropUpload?.(token)
+    await callIfSupported(async () => this.#driver.dropUpload?.(token))
   }
 
   async mkdir(path: Path, options: CallOptions = {}): Promise<void> {

@@ -216,6 +216,7 @@ export class Tasks {
   async retryFailed(principal: Principal, kind: TaskKind): Promise<void> {
     for (const entry of this.#visible(principal, kind)) {
       if (entry.task.state !== 'failed') continue
+      // `assertRetryable` has refused a task that cannot run again: it stays failed.
       await this.#retry(entry).catch((error: unknown) => {
         if (!isGatewayError(error, 'unsupported')) throw error
       })

@@ -5,7 +5,7 @@
  */
 import type { Principal } from '../accounts/principal.js'
 import { joinSignals } from '../contract/cancellation.js'
-import type { OpenFile } from '../contract/capabilities.js'
+import type { OpenFile, WritableFile } from '../contract/capabilities.js'
 import { isRealFolder } from '../contract/entry.js'
 import { GatewayError, toGatewayError, TreeError, type ErrorDetail } from '../contract/errors.js'
 import { logInternal } from '../contract/log.js'
@@ -360,6 +360,8 @@ export class Access implements Authority {
    * Wraps a handle: every call rejects with `unauthenticated` once the principal is revoked, and errors are redacted.
    * `hooks`: further ones; the result of `failed` is ignored.
    */
+  guardHandle(path: Path, file: WritableFile, hooks: Omit<FileHooks, 'before'>): WritableFile
+  guardHandle(path: Path, file: OpenFile, hooks: Omit<FileHooks, 'before'>): OpenFile
   guardHandle(path: Path, file: OpenFile, hooks: Omit<FileHooks, 'before'>): OpenFile {
     return withHooks(file, {
       ...hooks,

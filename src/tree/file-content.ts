@@ -4,7 +4,7 @@
  */
 import type { Readable } from 'node:stream'
 import { joinSignals } from '../contract/cancellation.js'
-import type { OpenFile } from '../contract/capabilities.js'
+import type { OpenFile, WritableFile } from '../contract/capabilities.js'
 import type { ByteRange, Source } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError } from '../contract/errors.js'
@@ -38,8 +38,8 @@ export interface FileOpenOptions extends ChangeOptions {
   readonly beforePublish?: (() => Promise<void>) | undefined
 }
 
-/** A handle for writing. */
-export interface WritableFile extends OpenFile {
+/** A handle for writing, and the file that it replaces. */
+export interface WritableTreeFile extends WritableFile {
   /** The file that had this name when the handle was opened. */
   readonly old: Entry | undefined
 }
@@ -160,7 +160,7 @@ export class FileContent {
   }
 
   /** Opens a handle for writes: 'update' in place, 'replace' to a file that `commit` publishes. */
-  async openToWrite(path: Path, openMode: 'update' | 'replace', options: FileOpenOptions): Promise<WritableFile> {
+  async openToWrite(path: Path, openMode: 'update' | 'replace', options: FileOpenOptions): Promise<WritableTreeFile> {
     const writing = this.#writing(path, options, openMode)
     const [target] = await this.operations.check(writing)
     const { storage, inner, entry: old } = target
@@ -195,6 +195,8 @@ export class FileContent {
     }
   }
 
+  #throttled(file: WritableFile, signal: AbortSignal | undefined): WritableFile
+  #throttled(file: OpenFile, signal: AbortSignal | undefined): OpenFile
   #throttled(file: OpenFile, signal: AbortSignal | undefined): OpenFile {
     const { toClients, fromClients } = this.dependencies.bandwidth
     return throttled(file, toClients, fromClients, signal, this.access.principal.signal)

@@ -28,7 +28,7 @@ import { Access } from './access.js'
 import { seesMountUsages } from './authorizer.js'
 import { DeadProperties } from './dead-properties.js'
 import type { TreeDependencies } from './dependencies.js'
-import { FileContent, type FileOpenOptions, type FileWriteOptions, type WritableFile } from './file-content.js'
+import { FileContent, type FileOpenOptions, type FileWriteOptions, type WritableTreeFile } from './file-content.js'
 import { findNames, type SearchResult, type SearchOptions } from './finding.js'
 import { FolderContents, type FolderListOptions, type Listing } from './folder-contents.js'
 import { removeEntry } from './follow-up.js'
@@ -45,7 +45,7 @@ export type { Property, PropertyChange, PropertyName } from '../store/rows.js'
 export { maxPropertiesSize } from '../store/properties.js'
 
 export type { SerializedParts } from '../storage/listing-cache.js'
-export type { FolderView, TransferOptions, TreeDependencies, WritableFile }
+export type { FolderView, TransferOptions, TreeDependencies, WritableTreeFile }
 
 export class VirtualFs {
   readonly #dependencies: TreeDependencies
@@ -140,7 +140,7 @@ export class VirtualFs {
    * Opens a handle. 'read' and 'update' require an existing file; 'update' writes in place. 'replace' writes a new or
    * truncated file, which `commit` publishes; `readable` if it is read too. Calls reject once the session is revoked.
    */
-  open(path: Path, mode: 'update' | 'replace', options?: FileOpenOptions): Promise<WritableFile>
+  open(path: Path, mode: 'update' | 'replace', options?: FileOpenOptions): Promise<WritableTreeFile>
   open(path: Path, mode: OpenMode, options?: FileOpenOptions): Promise<OpenFile>
   open(path: Path, mode: OpenMode, options: FileOpenOptions = {}): Promise<OpenFile> {
     if (mode === 'read') {

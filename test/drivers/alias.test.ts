@@ -1,7 +1,7 @@
 import t from 'tap'
 import { aliasFields, aliasType, type AliasOptions } from '../../drivers/alias/index.js'
 import { namedPaths } from '../../drivers/alias/paths.js'
-import type { DriverEnv } from '../../src/contract/driver-env.js'
+import type { DriverEnv, TreeDriver } from '../../src/contract/driver-env.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { asPath } from '../../src/contract/path.js'
 import { checkOptions } from '../../src/storage/fields.js'
@@ -131,10 +131,11 @@ await t.test(
 
 await t.test('a merged storage that lacks a method is unsupported', async (t) => {
   const { env } = await compositeTree(t, { '/one': {} })
-  await put(env.tree(one) as WritableDriver, '/file', 'x')
+  await put(env.tree(one), '/file', 'x')
+  const lacks = async () => Promise.reject(new GatewayError('unsupported'))
   const lacking: DriverEnv = {
     ...env,
-    tree: (path) => altered(env.tree(path), { mkdir: undefined, remove: undefined }),
+    tree: (path) => altered(env.tree(path), { mkdir: lacks, remove: lacks }) as TreeDriver,
   }
   const merged = await openOver(lacking, 'x:/one', policies('first'))
   await refuses(t, () => merged.mkdir(at('/folder')), 'unsupported', 'mkdir')
@@ -145,7 +146,7 @@ await t.test('Alias reports a storage that does not answer instead of leaving it
   const down = async () => Promise.reject(new GatewayError('unavailable'))
   const { env } = await compositeTree(t, { '/one': {}, '/two': { over: { stat: down } } })
   const merged = await openOver(env, 'x:/one\nx:/two', policies('all'))
-  await put(env.tree(one) as WritableDriver, '/file', 'x')
+  await put(env.tree(one), '/file', 'x')
   await refuses(t, () => listed(merged, '/'), 'unavailable', 'listing')
   await refuses(t, () => put(merged, '/new', 'x'), 'unavailable', 'writing')
   t.equal(await textAt(merged, '/file'), 'x', 'a file of an earlier path can be read')

@@ -15,12 +15,14 @@ import t, { type Test } from 'tap'
 import { cryptFields, cryptType } from '../../drivers/crypt/index.js'
 import { sftpFields, sftpType } from '../../drivers/sftp/index.js'
 import type { Driver } from '../../src/contract/driver.js'
-import { isGatewayError } from '../../src/contract/errors.js'
+import type { TreeDriver } from '../../src/contract/driver-env.js'
+import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { checkOptions } from '../../src/storage/fields.js'
 import { at, bytesAt, chunks, namesIn, put, refuses, textAt, type WritableDriver } from '../conformance/subject.js'
 import { lacks } from '../programs.js'
 import { startCuttingProxy, type CuttingProxy } from '../services/cutting-proxy.js'
 import { startOpenSsh, type OpenSshServer } from '../services/openssh.js'
+import { altered, type Over } from '../tree/tree-fixture.js'
 import { testEnv } from './env.js'
 
 const run = promisify(execFile)
@@ -70,7 +72,10 @@ void t.test('SFTP words the errors of the SSH library, and keeps them as the cau
 
 async function openCrypt(below: Driver): Promise<WritableDriver> {
   const options = { remote_path: '/', password: 'tide', salt: 'time', filename_encryption: 'standard' }
-  const crypt = await cryptType.open(checkOptions(cryptFields, options), testEnv({ tree: () => below }))
+  const refused = async () => Promise.reject(new GatewayError('unsupported'))
+  const lacking: Over = { removeTree: refused, identities: refused, directUrl: refused, realPath: async (path) => path }
+  const tree = altered(below, lacking) as TreeDriver
+  const crypt = await cryptType.open(checkOptions(cryptFields, options), testEnv({ tree: () => tree }))
   // A composite leaves closing to the storage below.
   return Object.assign(crypt as WritableDriver, { close: () => below.close?.() })
 }

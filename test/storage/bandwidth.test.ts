@@ -135,7 +135,7 @@ void t.test('the speed settings apply to streams and handles, of clients and of 
   }
   const into = async (folder: string) => {
     const handle = await fs.open(file(folder), 'replace')
-    await handle.write?.([bytes], 0)
+    await handle.write([bytes], 0)
     await handle.commit?.()
   }
   const get = async (folder: string) => buffer(await fs.read(file(folder)))

@@ -122,9 +122,9 @@ const asking: Readonly<
   open: async (storage, at) => {
     const file = await storage.open(at, 'replace')
     await file.read(Buffer.alloc(1), 0)
-    await file.write?.([], 0)
-    await file.truncate?.(0)
-    await file.sync?.()
+    await file.write([], 0)
+    await file.truncate(0)
+    await file.sync()
     await file.commit?.()
     await file.close()
   },

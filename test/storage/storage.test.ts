@@ -5,6 +5,7 @@ import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { ByteRange, Source } from '../../src/contract/call-options.js'
+import type { OpenFile } from '../../src/contract/capabilities.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
@@ -65,6 +66,57 @@ void t.test('a method that the driver lacks rejects with unsupported, and emits 
   await t.rejects(storage.removeTree(x), { code: 'unsupported' })
   t.same(heard, [])
 })
+
+void t.test('a handle that was opened to write has every method, and rejects what the driver lacks', async (t) => {
+  const memory = new MemoryDriver(0)
+  const open: Driver['open'] = async (...call) => {
+    const file: OpenFile = { ...(await memory.open(...call)) }
+    delete file.write
+    delete file.truncate
+    delete file.sync
+    return file
+  }
+  const own = await newStorage(t, {
+    open,
+    write: (...call) => memory.write(...call),
+    stat: (path) => memory.stat(path),
+  })
+  await own.storage.write(x, sourceOf('x'))
+  for (const mode of ['update', 'replace'] as const) {
+    const file = await own.storage.open(x, mode)
+    await t.rejects(file.write([Buffer.from('y')], 0), { code: 'unsupported' })
+    await t.rejects(file.truncate(0), { code: 'unsupported' })
+    await t.rejects(file.sync(), { code: 'unsupported' })
+    t.equal(file.commit === undefined, mode === 'update')
+    await file.close()
+  }
+  const { storage } = await newStorage(t, bare)
+  await storage.write(x, sourceOf('content'))
+  for (const [mode, readable] of [['update', true] as const, ['replace', true] as const, ['replace', false] as const]) {
+    const file = await storage.open(x, mode, { readable })
+    await file.write([Buffer.from('new')], 0)
+    await file.truncate(3)
+    await t.rejects(file.sync(), { code: 'unsupported' })
+    await file.commit?.()
+    await file.close()
+    t.equal(await text(storage.read(x)), 'new', mode)
+  }
+})
+
+void t.test(
+  'a driver that rejects with unsupported is used as one without the method, except to resolve symlinks',
+  async (t) => {
+    const refused = async () => Promise.reject(new GatewayError('unsupported'))
+    const over = { look: refused, identities: refused, revision: async () => '1' }
+    const { storage } = await newStorage(t, over)
+    await storage.write(x, sourceOf('x'))
+    t.match(await storage.look(x), { path: x, entry: { name: 'x' } })
+    t.match(await storage.identities(x), [{ name: x }])
+    const following = await newStorage(t, { ...over, realPath: refused })
+    await t.rejects(following.storage.realPath(x), { code: 'unsupported' })
+    await t.rejects(following.storage.look(x), { code: 'unsupported' })
+  },
+)
 
 const unnameable = ['', '.', '..', 'a/b', '../etc/passwd', 'a\\b', 'a\0b', 'bad \ufffd', 'half \ud83e', '\udc00']
 
@@ -184,7 +236,7 @@ void t.test(
 void t.test('without open(), a handle writes a new file that is visible at commit', async (t) => {
   const { storage, heard } = await newStorage(t, bare)
   const file = await storage.open(x, 'replace', { modified: time })
-  await file.write?.([Buffer.from('abc')], 0)
+  await file.write([Buffer.from('abc')], 0)
   await t.rejects(storage.stat(x), { code: 'not_found' })
   const later = new Date(time.getTime() + 5000)
   t.match(await file.commit?.({ modified: later, mode: 0o600 }), { size: 3, modified: later, mode: 0o600 })
@@ -200,8 +252,8 @@ void t.test('without open(), a handle writes a new file that is visible at commi
 void t.test('without open(), a file that is also read or changed is spooled', async (t) => {
   const { storage, spool } = await newStorage(t, bare)
   const file = await storage.open(x, 'replace', { readable: true, modified: time })
-  await file.write?.([Buffer.from('world')], 6)
-  await file.write?.([Buffer.from('hello ')], 0)
+  await file.write([Buffer.from('world')], 6)
+  await file.write([Buffer.from('hello ')], 0)
   const into = Buffer.alloc(11)
   t.equal(await file.read(into, 0), 11)
   t.equal(into.toString(), 'hello world')
@@ -210,7 +262,7 @@ void t.test('without open(), a file that is also read or changed is spooled', as
   t.equal(await text(storage.read(x)), 'hello world')
   t.same((await storage.stat(x)).modified, time, 'undefined attributes override nothing')
   const change = await storage.open(x, 'update')
-  await change.write?.([Buffer.from('H')], 0)
+  await change.write([Buffer.from('H')], 0)
   t.equal(await text(storage.read(x)), 'hello world', 'not before the commit')
   await change.commit?.()
   await change.close()
@@ -224,7 +276,7 @@ void t.test('a file that is changed through the spool keeps its mode and gets a 
   await storage.write(x, sourceOf('hello'))
   await storage.setAttributes(x, { mode: 0o640, modified: time })
   const change = await storage.open(x, 'update')
-  await change.write?.([Buffer.from('H')], 0)
+  await change.write([Buffer.from('H')], 0)
   await change.commit?.()
   await change.close()
   const { mode, modified } = await storage.stat(x)
@@ -386,7 +438,7 @@ void t.test('a time that the backend does not store is stored in the database, a
   t.same((await storage.write(x, sourceOf('abc'), { modified: time })).modified, time)
   t.same((await storage.stat(x)).modified, time)
   const file = await storage.open(y, 'replace', { mode: 0o600 })
-  await file.write?.([Buffer.from('abc')], 0)
+  await file.write([Buffer.from('abc')], 0)
   await file.commit?.({ modified: time })
   await file.close()
   t.match(await storage.stat(y), { modified: time, mode: 0o600 })
@@ -730,9 +782,9 @@ void t.test('changes of a handle are visible in the next listing, and emit an ev
   t.equal(await size(), 3)
   heard.length = 0
   const file = await storage.open(x, 'update')
-  await file.write?.([Buffer.from('def')], 3)
+  await file.write([Buffer.from('def')], 3)
   t.equal(await size(), 6)
-  await file.truncate?.(1)
+  await file.truncate(1)
   t.equal(await size(), 1)
   t.same(heard, [])
   await file.close()

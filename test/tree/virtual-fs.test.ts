@@ -503,7 +503,7 @@ void t.test('entries can be created in a folder that exists only because a stora
     'write with parents': (ada) => ada.write(p('/m/n/new/below'), sourceOf('abc'), { parents: true }),
     open: async (ada) => {
       const file = await ada.open(p('/m/n/new'), 'replace')
-      await file.write?.([Buffer.from('abc')], 0)
+      await file.write([Buffer.from('abc')], 0)
       await file.commit?.()
       await file.close()
     },
@@ -615,7 +615,7 @@ void t.test('no driver receives what only the tree evaluates: passwords, lock to
     await fs.write(at('a/x'), sourceOf('abc'), ask)
     for (const mode of ['replace', 'update'] as const) {
       const handle = await fs.open(at('a/x'), mode, ask)
-      await handle.write?.([Buffer.from('def')], 0)
+      await handle.write([Buffer.from('def')], 0)
       await handle.commit?.()
       await handle.close()
     }
@@ -679,7 +679,7 @@ void t.test('an operation on a load-balanced mount uses one storage for all of i
   const fs = as()
   const replace = async () => {
     const handle = await fs.open(p('/a/x'), 'replace')
-    await handle.write?.([Buffer.from('new')], 0)
+    await handle.write([Buffer.from('new')], 0)
     await handle.commit?.()
     await handle.close()
   }
@@ -712,7 +712,7 @@ void t.test('operations that are running when the authority of their principal e
   const reading = await ada.read(p('/x'))
   const handle = await ada.open(p('/x'), 'read')
   const change = await ada.open(p('/new'), 'replace')
-  await change.write?.([Buffer.from('abc')], 0)
+  await change.write([Buffer.from('abc')], 0)
   const { source, body } = openBody()
   body.push('abc')
   const writing = ada.write(p('/y'), source)
@@ -744,7 +744,7 @@ void t.test('operations that have ended leave no listeners on long-lived signals
     await ada.copy(p('/x'), p('/y'), { ...overwrite, ...ask })
     await ada.move(p('/y'), p('/z'), { ...overwrite, ...ask })
     const file = await ada.open(p('/w'), 'replace', ask)
-    await file.write?.([Buffer.from('abc')], 0)
+    await file.write([Buffer.from('abc')], 0)
     await file.commit?.()
     await file.close()
     await (await ada.open(p('/v'), 'replace', ask)).close()
@@ -1022,7 +1022,7 @@ void t.test('a driver with look() is called once for the real path and the entry
   const written = async (path: string, changes: number): Promise<Entry | undefined> => {
     asked.length = 0
     const file = await as().open(p(path), 'replace')
-    await file.write?.([Buffer.from(`${changes}`)], 0)
+    await file.write([Buffer.from(`${changes}`)], 0)
     await file.commit?.()
     await file.close()
     return file.old

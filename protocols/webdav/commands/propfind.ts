@@ -173,6 +173,7 @@ class PropfindResponse {
     try {
       return await this.#webdavRequest.fs.usage(path, this.#webdavRequest.access)
     } catch (error) {
+      // Nothing replaces the values: the properties are left out.
       if (isGatewayError(error, 'unsupported', 'unavailable')) return undefined
       throw error
     }

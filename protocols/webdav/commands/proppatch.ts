@@ -89,6 +89,7 @@ async function apply(
   try {
     await fs.setAttributes(path, { modified }, change)
   } catch (error) {
+    // It is the status of the one property, and the others then fail with 424 (RFC 4918 §9.2).
     if (isGatewayError(error, 'unsupported')) return error
     throw error
   }

@@ -8,7 +8,7 @@ import { ReadGate } from '../../../protocols/sftp/read-gate.js'
 import { SftpSession } from '../../../protocols/sftp/session.js'
 import type { Tree } from '../../../protocols/sftp/tree.js'
 import { createLog } from '../../../src/process/log.js'
-import type { WritableFile } from '../../../src/tree/virtual-fs.js'
+import type { WritableTreeFile } from '../../../src/tree/virtual-fs.js'
 import { flags, PacketClient, status, string, types, uint32, uint64 } from './packet-client.js'
 
 type Heard = 'pause' | 'resume'
@@ -53,7 +53,7 @@ async function session(bytes: number) {
   const entry = { name: 'file', kind: 'file', size: 0, modified: new Date() } as const
   const waiting: (() => void)[] = []
   const wait = () => new Promise<void>((resolve) => waiting.push(resolve))
-  const file: WritableFile = {
+  const file: WritableTreeFile = {
     entry,
     old: undefined,
     read: async () => {
@@ -61,6 +61,8 @@ async function session(bytes: number) {
       return 0
     },
     write: wait,
+    truncate: wait,
+    sync: wait,
     commit: async () => entry,
     close: async () => undefined,
   }

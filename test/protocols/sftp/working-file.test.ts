@@ -1,17 +1,19 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { WorkingFile } from '../../../protocols/sftp/working-file.js'
-import type { OpenFile } from '../../../src/contract/capabilities.js'
+import type { WritableFile } from '../../../src/contract/capabilities.js'
 import { GatewayError } from '../../../src/contract/errors.js'
 import { asPath } from '../../../src/contract/path.js'
 
 const entry = { name: 'x', kind: 'file', size: 0, modified: new Date(0) } as const
 
-function handle(closed: () => void): OpenFile {
+function handle(closed: () => void): WritableFile {
   return {
     entry,
     read: async () => 0,
     write: async () => undefined,
+    truncate: async () => undefined,
+    sync: async () => undefined,
     commit: async () => entry,
     close: async () => closed(),
   }
@@ -43,12 +45,11 @@ void t.test('concurrent reads after publishing reopen the file once', async (t) 
 
 void t.test('a flush that the backend does not have is ignored, one that fails prevents the publication', async (t) => {
   const flushes = [
-    { sync: undefined, isPublished: true },
     { sync: () => Promise.reject(new GatewayError('unsupported')), isPublished: true },
     { sync: () => Promise.reject(new GatewayError('unavailable')), isPublished: false },
   ]
   for (const { sync, isPublished } of flushes) {
-    const staged = { ...handle(() => undefined), ...(sync && { sync }) }
+    const staged = { ...handle(() => undefined), sync }
     const tree = {} as unknown as ConstructorParameters<typeof WorkingFile>[0]
     const file = new WorkingFile(tree, asPath('/x'), staged, true, true)
     for (const step of [() => file.sync(), () => file.publish()]) {
