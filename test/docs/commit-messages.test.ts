@@ -1,7 +1,7 @@
-/** The git hook that checks commit messages. */
+/** The git hook that checks commit messages, and the release notes that are made from them. */
 import { spawnSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import t from 'tap'
 
 void t.test('the hook refuses a message without an area, with two facts, or without a body', async (t) => {
@@ -13,8 +13,26 @@ void t.test('the hook refuses a message without an area, with two facts, or with
   const body = '\n\nIt stayed for ever.\n'
   t.equal(await statusOf(`webdav: a lock ends with its owner${body}`), 0)
   t.equal(await statusOf(`protocols/lib: a lock ends${body}# a comment`), 0)
+  t.equal(await statusOf(`webdav: a lock ends${body}\nChangelog: fixed\n`), 0)
   t.equal(await statusOf('Merge branch "next"\n'), 0)
   const refused = ['A lock ends', 'webdav: locks end; tokens too', 'webdav: locks end.', `a: ${'x'.repeat(100)}`]
   for (const subject of refused) t.equal(await statusOf(subject + body), 1, subject)
   t.equal(await statusOf('webdav: a lock ends with its owner\n\n# a comment\n'), 1, 'without a body')
+  t.equal(await statusOf('webdav: a lock ends\n\nChangelog: fixed\n'), 1, 'a trailer is not a body')
+  t.equal(await statusOf(`webdav: a lock ends${body}\nChangelog: nice\n`), 1, 'an unknown kind')
+})
+
+void t.test('release notes are the subjects of commits that users notice, by kind', async (t) => {
+  const cwd = t.testdir()
+  const author = ['-c', 'user.name=ann', '-c', 'user.email=ann@example.org', '-c', 'commit.gpgsign=false']
+  const commit = (message: string) => spawnSync('git', [...author, 'commit', '--allow-empty', '-m', message], { cwd })
+  spawnSync('git', ['init'], { cwd })
+  commit('core: the first\n\nWhy.\n\nChangelog: added')
+  spawnSync('git', ['tag', 'v1'], { cwd })
+  commit('sftp: an end\n\nWhy.\n\nChangelog: fixed')
+  commit('core: nothing that users notice\n\nWhy.')
+  commit('webdav: a beginning\n\nWhy.\n\nChangelog: added')
+  commit('api: another end\n\nWhy.\n\nChangelog: fixed')
+  const { stdout } = spawnSync(resolve('.ci/release-notes'), { cwd, encoding: 'utf8' })
+  t.equal(stdout, '### Added\n\n- webdav: a beginning\n\n### Fixed\n\n- sftp: an end\n- api: another end\n\n')
 })
