@@ -153,19 +153,21 @@ type Yield<T> = 0 extends 1 & T
     : T
 type Settled<T> = 0 extends 1 & T ? never : T
 /** `Key` and the keys after it, if its type or that of a key of it, down to three levels, is unguarded. */
-type WaysOf<T, Type, Depth extends 0[] = [0, 0]> = T extends readonly unknown[] | string | number | boolean | symbol
+type WaysOf<T, Type, Depth extends 0[] = [0, 0]> = T extends string | number | boolean | symbol
   ? never
-  : {
-      [Key in keyof T & string]-?: [Extract<NonNullable<Yield<T[Key]>>, Type>] extends [never]
-        ? Depth extends [0, ...infer Rest extends 0[]]
-          ? WaysOf<NonNullable<Yield<T[Key]>>, Type, Rest> extends infer Further
-            ? [Further] extends [never]
-              ? never
-              : `${Key}.${Further & string}`
+  : T extends readonly (infer Item)[]
+    ? `[].${WaysOf<{ readonly item: Item }, Type, Depth>}`
+    : {
+        [Key in keyof T & string]-?: [Extract<NonNullable<Yield<T[Key]>>, Type>] extends [never]
+          ? Depth extends [0, ...infer Rest extends 0[]]
+            ? WaysOf<NonNullable<Yield<T[Key]>>, Type, Rest> extends infer Further
+              ? [Further] extends [never]
+                ? never
+                : `${Key}.${Further & string}`
+              : never
             : never
-          : never
-        : Key
-    }[keyof T & string]
+          : Key
+      }[keyof T & string]
 type Ways = WaysOf<ProtocolGateway, Unguarded>
 // This does not compile if a protocol can get one of these; the error names the properties on the way to it.
 const ways: [Ways] extends [never] ? 'none' : Ways = 'none'
@@ -185,7 +187,8 @@ void t.test('a way round the authorization is found: properties, results of meth
   // @ts-expect-error Protocols may have the accounts.
   found.push('accounts')
   const deep: WaysOf<{ readonly a: { b(): Promise<{ readonly c: Store | undefined }> } }, Unguarded> = 'a.b.c'
-  t.equal(found.length + deep.length, 11)
+  const inList: WaysOf<{ readonly list: readonly { open(): Promise<Driver> }[] }, Unguarded> = 'list.[].item.open'
+  t.same([found.length, deep, inList], [6, 'a.b.c', 'list.[].item.open'])
 })
 
 type IsPrincipal<Type> = [Type] extends [Principal] ? true : false
@@ -201,6 +204,11 @@ void t.test('principals are made and widened by the accounts and by signed URLs 
   t.same(filesWith(/^import (?:\* as|\{[^}]*(?<!type )\bPrincipal\b)[^']* from '[^']*\/principal\.js'/m), [
     'src/accounts/accounts.ts',
     'src/urls/signed-urls.ts',
+  ])
+  t.same(filesWith(/\.(?:withWholeTree|withDownloadPermissions|respelled)\(/), [
+    'src/downloads/offline-downloads.ts',
+    'src/gateway/gateway.ts',
+    'src/tree/access.ts',
   ])
   // What a role permits is decided by the principal, the policy, the declarations of endpoints and the owner check of tasks.
   t.same(filesWith(/\brole === '|\brole !== '/), [

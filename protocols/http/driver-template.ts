@@ -1,6 +1,6 @@
 /** The form for a storage in the admin's client: common fields, fields of the driver, and flags of the driver. */
 import { z } from 'zod'
-import { fieldTypes, type AnyDriverType, type DriverFacts, type Field } from '../../src/contract/driver-type.js'
+import { fieldTypes, type DriverDescription, type DriverFacts, type Field } from '../../src/contract/driver-type.js'
 
 const fieldData = z
   .object({
@@ -37,7 +37,7 @@ export const templateData = z
 
 type DriverTemplate = z.infer<typeof templateData>
 
-export function driverTemplate({ name, fields, facts = {} }: AnyDriverType): DriverTemplate {
+export function driverTemplate({ name, fields, facts = {} }: DriverDescription): DriverTemplate {
   const { directUrls, uncached = false, interactive = false, warning } = facts
   const rootField = fields.root_folder_path ?? fields.root_folder_id
   return {

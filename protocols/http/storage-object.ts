@@ -1,7 +1,7 @@
 /** API representation of storages in requests and responses. */
 import { z } from 'zod'
 import type { Usage } from '../../src/contract/capabilities.js'
-import type { AnyDriverType, DriverFacts } from '../../src/contract/driver-type.js'
+import type { DriverDescription, DriverFacts } from '../../src/contract/driver-type.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { StorageConfiguration, StorageRow } from '../../src/gateway/storages.js'
 import { commonFields } from './driver-template.js'
@@ -140,7 +140,7 @@ export function storageObject(row: StorageRow, usage?: Usage): z.input<typeof st
 }
 
 /** The facts of the driver. For an unknown driver, which the core rejects, facts with which every option is accepted. */
-export function driverFacts(types: readonly AnyDriverType[], name: string): DriverFacts {
+export function driverFacts(types: readonly DriverDescription[], name: string): DriverFacts {
   const type = types.find((each) => each.name === name)
   return type ? (type.facts ?? {}) : { directUrls: 'preferred' }
 }

@@ -60,7 +60,6 @@ interface PrincipalFacts {
 
 /** A copy with other properties is not a `Principal`, because the class has private members. */
 export class Principal implements Omit<PrincipalFacts, 'permissions'> {
-  readonly #facts: PrincipalFacts
   readonly userId: number
   readonly username: string
   readonly role: Role
@@ -72,7 +71,6 @@ export class Principal implements Omit<PrincipalFacts, 'permissions'> {
   readonly signal: AbortSignal
 
   constructor(facts: PrincipalFacts) {
-    this.#facts = facts
     this.userId = facts.userId
     this.username = facts.username
     this.role = facts.role
@@ -121,6 +119,8 @@ export class Principal implements Omit<PrincipalFacts, 'permissions'> {
   }
 
   #with(changes: Partial<PrincipalFacts>): Principal {
-    return new Principal({ ...this.#facts, ...changes })
+    const { userId, username, role, permissions, base, protocol, readOnly, onlyPath, signal } = this
+    const facts = { userId, username, role, permissions, base, protocol, readOnly, onlyPath, signal }
+    return new Principal({ ...facts, ...changes })
   }
 }

@@ -57,3 +57,6 @@ export interface DriverType<F extends Fields = Fields> {
 export interface AnyDriverType extends Omit<DriverType, 'open'> {
   open(options: never, env: DriverEnv): Promise<Driver>
 }
+
+/** A driver type for those who show it or check its options, and open no driver. */
+export type DriverDescription = Omit<AnyDriverType, 'open'>

@@ -5,6 +5,7 @@
  * starting and closing, is not listed.
  */
 import type { Accounts } from '../accounts/accounts.js'
+import type { DriverDescription } from '../contract/driver-type.js'
 import type { OfflineDownloads } from '../downloads/offline-downloads.js'
 import type { Search } from '../search/search.js'
 import type { Settings } from '../settings/settings.js'
@@ -48,9 +49,11 @@ export type ProtocolTasks = Pick<
 
 export interface ProtocolGateway extends Pick<
   Gateway,
-  'as' | 'asAdmin' | 'config' | 'driverTypes' | 'log' | 'protocols' | 'submitTransfer' | 'submitUpload'
+  'as' | 'asAdmin' | 'config' | 'log' | 'protocols' | 'submitTransfer' | 'submitUpload'
 > {
   readonly accounts: ProtocolAccounts
+  /** What storages can be created of. `storages` opens them. */
+  readonly driverTypes: readonly DriverDescription[]
   readonly downloads: Pick<OfflineDownloads, 'add' | 'setAria2' | 'setQBittorrent' | 'toolNames'>
   readonly locks: Pick<Locks, 'break' | 'list'>
   readonly metrics: Pick<Metrics, 'contentType' | 'text'>

@@ -28,6 +28,8 @@ void t.test('release notes are the subjects of commits that users notice, by kin
   const commit = (message: string) => spawnSync('git', [...author, 'commit', '--allow-empty', '-m', message], { cwd })
   spawnSync('git', ['init'], { cwd })
   commit('core: the first\n\nWhy.\n\nChangelog: added')
+  const notes = () => spawnSync(resolve('.ci/release-notes'), { cwd, encoding: 'utf8' }).stdout
+  t.equal(notes(), '### Added\n\n- core: the first\n\n', 'without a tag: all commits')
   spawnSync('git', ['tag', 'v1'], { cwd })
   commit('sftp: an end\n\nWhy.\n\nChangelog: fixed')
   commit('core: nothing that users notice\n\nWhy.')

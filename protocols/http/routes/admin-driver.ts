@@ -1,6 +1,6 @@
 /** Information about the available drivers. */
 import { z } from 'zod'
-import type { AnyDriverType } from '../../../src/contract/driver-type.js'
+import type { DriverDescription } from '../../../src/contract/driver-type.js'
 import { driverTemplate, templateData } from '../driver-template.js'
 import { endpoint } from '../endpoint.js'
 import { refused } from '../errors.js'
@@ -45,6 +45,6 @@ export const adminDriverEndpoints = [
   }),
 ]
 
-function byName(types: readonly AnyDriverType[]): readonly AnyDriverType[] {
+function byName(types: readonly DriverDescription[]): readonly DriverDescription[] {
   return [...types].sort((one, other) => (one.name < other.name ? -1 : 1))
 }
