@@ -129,7 +129,11 @@ export class SyncAsyncPolicy {
   #isTurnSpent = false
   readonly #timedCalls: Syscalls
 
-  constructor(immediate: Syscalls = syncSyscalls) {
+  /** `now`: the clock, in milliseconds. */
+  constructor(
+    immediate: Syscalls = syncSyscalls,
+    private readonly now: () => number = () => performance.now(),
+  ) {
     const timed: Record<string, unknown> = { immediate: true }
     for (const [name, call] of Object.entries(immediate)) {
       if (typeof call === 'function') timed[name] = this.#withTiming(call as (...args: never[]) => unknown)
@@ -139,17 +143,17 @@ export class SyncAsyncPolicy {
 
   get calls(): Syscalls {
     if (this.#isTurnSpent) return asyncSyscalls
-    return this.#asyncUntil > 0 && performance.now() < this.#asyncUntil ? asyncSyscalls : this.#timedCalls
+    return this.#asyncUntil > 0 && this.now() < this.#asyncUntil ? asyncSyscalls : this.#timedCalls
   }
 
   #withTiming(call: (...args: never[]) => unknown): (...args: never[]) => unknown {
     return (...args) => {
-      const start = performance.now()
+      const start = this.now()
       if (this.#turnStart === 0) this.#startTurn(start)
       try {
         return call(...args)
       } finally {
-        const end = performance.now()
+        const end = this.now()
         const elapsed = end - start
         this.#isTurnSpent = end - this.#turnStart > maxSyncTime
         if (elapsed > slowCall.threshold)
@@ -158,8 +162,8 @@ export class SyncAsyncPolicy {
     }
   }
 
-  #startTurn(now: number): void {
-    this.#turnStart = now
+  #startTurn(start: number): void {
+    this.#turnStart = start
     setImmediate(() => {
       this.#turnStart = 0
       this.#isTurnSpent = false
