@@ -285,7 +285,10 @@ export class RootFolder {
       const host = name === '.' ? folder.host : joined(folder.host, name)
       const calls = this.syscallsFor(host)
       const at = folder.pathOf(name)
-      return { folder, name, host, calls, at, stats: await calls.lstat(at), viaSymlink: linked }
+      const looking = calls.lstat(at)
+      // An immediate call has nothing to wait for.
+      const stats = looking instanceof Promise ? await looking : looking
+      return { folder, name, host, calls, at, stats, viaSymlink: linked }
     } catch (error) {
       folder.close()
       throw error

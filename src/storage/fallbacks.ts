@@ -44,7 +44,7 @@ import type { OpenFile, WritableFile } from '../contract/capabilities.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 
 /** Runs a call of the form `driver.method?.()`. Returns undefined also if it rejects with `unsupported`. */
-export async function undefinedIfUnsupported<T>(call: () => Promise<T>): Promise<T | undefined> {
+export async function undefinedIfUnsupported<T>(call: () => Promise<T> | undefined): Promise<T | undefined> {
   try {
     return await call()
   } catch (error) {

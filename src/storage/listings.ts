@@ -102,7 +102,7 @@ export class Listings {
   }
 
   async #revision(path: Path, options: CallOptions): Promise<string | undefined> {
-    return undefinedIfUnsupported(async () => this.#dependencies.driver.revision?.(path, options))
+    return undefinedIfUnsupported(() => this.#dependencies.driver.revision?.(path, options))
   }
 
   /** Joins or starts the load of a folder. The load is canceled when its last caller has aborted. */

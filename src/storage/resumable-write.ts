@@ -37,7 +37,7 @@ export async function writeResumable(
   const { size, rereadable } = source
   if (!driver.upload || size === undefined || size < minResumableSize || !rereadable) return undefined
   return resumable.withResume(storageId, async (resumeToken, storeToken) => {
-    const upload = await undefinedIfUnsupported(async () =>
+    const upload = await undefinedIfUnsupported(() =>
       driver.upload?.(path, { size, resumeToken, replaceToken: storeToken }, options),
     )
     if (!upload) return undefined

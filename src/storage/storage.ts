@@ -268,7 +268,7 @@ export class Storage {
       await this.#makeMountAncestor(path, options)
     }
     const driver = this.#driver
-    const own = await undefinedIfUnsupported(async () => driver.open?.(path, mode, options))
+    const own = await undefinedIfUnsupported(() => driver.open?.(path, mode, options))
     if (!own) return undefined
     const { signal } = options
     const file = this.#bandwidth
@@ -291,7 +291,7 @@ export class Storage {
   async look(path: Path, options: CallOptions = {}): Promise<LookupResult> {
     const driver = this.#driver
     // Without `revision`, `stat` may find the entry in a cached listing.
-    const look = driver.revision && (await undefinedIfUnsupported(async () => driver.look?.(path, options)))
+    const look = driver.revision && (await undefinedIfUnsupported(() => driver.look?.(path, options)))
     if (!look) {
       const real = await this.realPath(path, { ...options, last: true })
       return { path: real, entry: await this.statOrUndefined(real, options) }
@@ -303,7 +303,7 @@ export class Storage {
   /** The files and folders that a change of the entry at `path` would modify; see `Driver.identities`. */
   async identities(path: Path, options: CallOptions = {}): Promise<readonly Identity[]> {
     const driver = this.#driver
-    const own = await undefinedIfUnsupported(async () => driver.identities?.(path, options))
+    const own = await undefinedIfUnsupported(() => driver.identities?.(path, options))
     return own ?? [{ namespace: `storage ${this.row.id}`, name: this.traits.caseSensitive ? path : foldCase(path) }]
   }
 
@@ -315,13 +315,13 @@ export class Storage {
   /** The backend's own URL of the file; undefined if it has none. */
   async directUrl(path: Path, options: CallOptions = {}): Promise<DirectUrl | undefined> {
     if (!this.hasDirectUrls) return undefined
-    const ask = () => undefinedIfUnsupported(async () => this.#driver.directUrl?.(path))
+    const ask = () => undefinedIfUnsupported(() => this.#driver.directUrl?.(path))
     return untilAborted(this.#directUrls.get(path, ask), options.signal)
   }
 
   /** As `Driver.thumbnail`; undefined if none can be made of this file. */
   thumbnail(path: Path, kind: ThumbnailKind, options: CallOptions = {}): Promise<Thumbnail | undefined> {
-    return undefinedIfUnsupported(async () => this.#driver.thumbnail?.(path, kind, options))
+    return undefinedIfUnsupported(() => this.#driver.thumbnail?.(path, kind, options))
   }
 
   async usage(options: CallOptions = {}): Promise<Usage> {

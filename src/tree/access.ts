@@ -90,9 +90,12 @@ export class Access implements Authority {
    * core.
    */
   async resolve(path: Path, options: AccessOptions): Promise<Path> {
+    const { mounts, supervisor } = this.#dependencies
     const requested = this.#underBase(path)
-    await this.#dependencies.supervisor.whenStarted(requested, options)
-    const at = await canonicalPath(this.#dependencies.mounts, requested, { signal: options.signal })
+    const starting = supervisor.whenStarted(requested, options)
+    if (starting) await starting
+    const isCaseSensitive = mounts.caseInsensitivePath(requested) === undefined
+    const at = isCaseSensitive ? requested : await canonicalPath(mounts, requested, { signal: options.signal })
     this.#canonical = this.#account.respelled(requested, at)
     return at
   }
@@ -415,7 +418,8 @@ export class Access implements Authority {
   /** Runs an operation on the principal's own `path`. Adds both to its errors, and redacts them. */
   async withErrorContext<T>(op: string, path: Path, work: () => Promise<T>): Promise<T> {
     try {
-      await this.#dependencies.bases.ensure(this.#account)
+      const missing = this.#dependencies.bases.ensure(this.#account)
+      if (missing) await missing
       return await work()
     } catch (error) {
       throw this.reportedError(error, op, path)

@@ -206,7 +206,7 @@ export class Operations {
     const targets = loaded as unknown as Targets<Paths>
     await operation.require?.(...targets)
     const subject = loaded.at(-1)
-    if (subject) await this.assertPreconditions(subject.at, subject.entry, options)
+    if (subject && hasPreconditions(options)) await this.assertPreconditions(subject.at, subject.entry, options)
     for (const touch of operation.touches(...targets)) this.assertUnlocked(touch, options)
     return targets
   }
@@ -247,7 +247,6 @@ export class Operations {
 
   /** Rejects with `precondition_failed` unless the preconditions hold for `entry`, which exists at `at`. */
   async assertPreconditions(at: Path, entry: Entry | undefined, options: Preconditions & AccessOptions): Promise<void> {
-    if (!hasPreconditions(options)) return
     await assertPreconditions(options, entry, (other) => this.#stateOf(other, at, entry, options))
   }
 
