@@ -1,7 +1,7 @@
 /**
- * The contract of `src/contract/driver.ts` in executable form. Every writable driver runs all of it. A test is skipped
- * only for a feature that the driver lacks, by an absent method or a trait, and reports that. A read-only driver is
- * tested on the files it has.
+ * The contract of `src/contract/driver.ts` in executable form. Every writable driver runs all of it. Tests are left out
+ * only for a feature that the driver lacks, by an absent method or a trait: one skip for each such feature lists them. A
+ * read-only driver is tested on the files it has.
  */
 import type { Test } from 'tap'
 import { bundleTests } from './bundles.js'
@@ -12,12 +12,17 @@ import { moveTests } from './moving.js'
 import { nameTests } from './names.js'
 import { readingTests } from './reading.js'
 import { readOnlyTests } from './read-only.js'
-import { subjects, type Candidate } from './subject.js'
+import { subjects, type Candidate, type LeftOut, type Run } from './subject.js'
 import { uploadTests } from './uploads.js'
 import { writingTests } from './writing.js'
 
 export async function conformance(t: Test, candidate: Candidate): Promise<void> {
-  const run = subjects(t, candidate)
+  const leftOut: LeftOut = new Map()
+  await contractTests(subjects(t, candidate, leftOut), candidate)
+  for (const [reason, titles] of leftOut) t.pass(`${reason}: ${titles.join('; ')}`, { skip: reason })
+}
+
+async function contractTests(run: Run, candidate: Candidate): Promise<void> {
   if (candidate.readOnly === true) {
     await readOnlyTests(run)
     return

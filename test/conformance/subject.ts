@@ -182,24 +182,38 @@ export async function missesParent(t: Test, { traits }: Subject, call: () => Pro
   if (traits.emptyFolders) await refuses(t, call, 'parent_missing', 'without a parent')
 }
 
-/** Runs one test on a newly opened driver. */
-export function subjects(t: Test, candidate: Candidate) {
+/** Titles of the tests that were left out, by what the driver lacks. */
+export type LeftOut = Map<string, string[]>
+
+/** Runs one test on a newly opened driver, or adds it to `leftOut` if `lacks` returns what the driver lacks for it. */
+export function subjects(t: Test, candidate: Candidate, leftOut: LeftOut) {
+  const open = async () => {
+    const opened = await candidate.open()
+    const traits = { ...defaultTraits, ...candidate.type.traits, ...opened.driver.traits }
+    return { opened, traits, driver: withPathRules(opened.driver, traits) }
+  }
+  /** A closed driver, for its methods and traits. */
+  let closed: Driver | undefined
+  const closedDriver = async () => {
+    const { opened, driver } = await open()
+    await driver.close?.()
+    await opened.dispose()
+    return driver
+  }
   const run = async (
     title: string,
     work: (t: Test, subject: Subject) => Promise<void>,
     lacks?: (driver: Driver) => string | undefined,
   ): Promise<void> => {
+    const reason = lacks?.((closed ??= await closedDriver()))
+    if (reason !== undefined) {
+      leftOut.set(reason, [...(leftOut.get(reason) ?? []), title])
+      return
+    }
     await t.test(title, async (t) => {
-      const opened = await candidate.open()
-      const traits = { ...defaultTraits, ...candidate.type.traits, ...opened.driver.traits }
-      const driver = withPathRules(opened.driver, traits)
+      const { opened, traits, driver } = await open()
       const { again } = opened
       try {
-        const reason = lacks?.(driver)
-        if (reason !== undefined) {
-          t.pass(title, { skip: reason })
-          return
-        }
         await work(t, {
           driver: driver as WritableDriver,
           own: opened.driver,
