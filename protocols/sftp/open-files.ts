@@ -151,9 +151,9 @@ export class OpenFiles {
       (await tree.write(path, emptySource, { createOnly: plan.action === 'create', mode, signal })).entry
     // A read-only handle has no write that would publish the file later.
     if (!plan.write && plan.action !== 'read') await createEmpty()
-    if (!plan.write) return new WorkingFile(tree, path, await tree.open(path, 'read', { signal }), false, false)
+    if (!plan.write) return new WorkingFile(tree, signal, path, await tree.open(path, 'read', { signal }), false, false)
     if (plan.action === 'update') {
-      return new WorkingFile(tree, path, await tree.open(path, 'update', { signal }), false, true)
+      return new WorkingFile(tree, signal, path, await tree.open(path, 'update', { signal }), false, true)
     }
     if (plan.action === 'replace') return this.#startStaged(path, { mode, readable })
     const own = etagOf(await createEmpty())
@@ -186,7 +186,7 @@ export class OpenFiles {
       if (existing && etagOf(existing) !== own) throw new GatewayError('exists', { op: 'keep', path })
     }
     const opened = await tree.open(path, 'replace', { modeOver, readable, signal, beforePublish })
-    const file = new WorkingFile(tree, path, opened, true, true, modeOver(opened.old), dropEmpty)
+    const file = new WorkingFile(tree, signal, path, opened, true, true, modeOver(opened.old), dropEmpty)
     if (!opened.old || own !== undefined) this.#fresh.add(file)
     return file
   }

@@ -172,9 +172,10 @@ export const requests: Readonly<Partial<Record<number, RequestHandler>>> = {
     const { mode } = readAttributes(fields)
     await session.serializer.run([path], true, async () => {
       if (session.files.stagedAt(path)) throw new GatewayError('exists', { op: 'make folder', path })
-      await session.tree.mkdir(path, { signal: session.signal })
+      const { tree, signal } = session
+      await tree.mkdir(path, { signal })
       const bits = (mode ?? 0o777) & ~umask & 0o777
-      if (bits !== (0o777 & ~umask)) await session.tree.setAttributes(path, { mode: bits })
+      if (bits !== (0o777 & ~umask)) await tree.setAttributes(path, { mode: bits }, { signal })
     })
     return ok(id)
   },

@@ -56,6 +56,8 @@ export class WorkingFile {
 
   constructor(
     private readonly tree: Tree,
+    /** Aborts when the session ends. */
+    private readonly signal: AbortSignal,
     public path: Path,
     file: OpenFile,
     /** The file is staged and was never published. */
@@ -144,7 +146,8 @@ export class WorkingFile {
   restart(): Promise<void> {
     return this.#after(async () => {
       if (!this.isStaged || !(await this.#tryTruncate())) {
-        const file = await this.tree.open(this.path, 'replace', { readable: true, mode: this.entry.mode })
+        const { signal } = this
+        const file = await this.tree.open(this.path, 'replace', { readable: true, mode: this.entry.mode, signal })
         await this.#file?.close()
         this.#file = file
         this.#isResumable = false
@@ -177,7 +180,7 @@ export class WorkingFile {
       this.#modified = to.modified ?? this.#modified
       if (this.#unlinked) return
       if (this.#file?.commit) this.#changed = true
-      else await this.tree.setAttributes(this.path, to)
+      else await this.tree.setAttributes(this.path, to, { signal: this.signal })
     })
   }
 
@@ -282,10 +285,10 @@ export class WorkingFile {
   /** The handle, reopened with the access that is needed now: a read must not require the permission to write. */
   async #reopened(mode: 'read' | 'update'): Promise<OpenFile> {
     if (!this.#file && this.#unlinked) throw new GatewayError('not_found', { path: this.path })
-    this.#file ??= await this.tree.open(this.path, mode)
+    this.#file ??= await this.tree.open(this.path, mode, { signal: this.signal })
     if (mode === 'update' && !isWritable(this.#file)) {
       await this.#file.close()
-      this.#file = await this.tree.open(this.path, mode)
+      this.#file = await this.tree.open(this.path, mode, { signal: this.signal })
     }
     return this.#file
   }
@@ -334,7 +337,7 @@ export class WorkingFile {
   /** Current end of the file. Others may have appended to a file that is changed in place. */
   async #end(): Promise<number> {
     if (!this.isStaged && !this.#unlinked) {
-      const current = await this.tree.stat(this.path).catch(() => undefined)
+      const current = await this.tree.stat(this.path, { signal: this.signal }).catch(() => undefined)
       if (current?.kind === 'file') this.#size = current.size
     }
     return this.#size

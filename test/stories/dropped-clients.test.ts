@@ -4,7 +4,7 @@
  * it waits for its backend.
  */
 import { once } from 'node:events'
-import { readdir, readFile, truncate, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -20,7 +20,7 @@ import { GatewayError } from '../../src/contract/errors.js'
 import type { WritableDriver } from '../conformance/subject.js'
 import { openLocal } from '../drivers/env.js'
 import { startGateway, type RunningGateway } from '../gateway.js'
-import { flags, PacketClient, string, types, uint32, uint64 } from '../protocols/sftp/packet-client.js'
+import { flags, PacketClient, status, string, types, uint32, uint64 } from '../protocols/sftp/packet-client.js'
 import { openChannel } from '../protocols/sftp/server-fixture.js'
 import { basic } from '../protocols/webdav/dav-client.js'
 
@@ -314,10 +314,8 @@ async function soon(what: () => boolean | Promise<boolean>, milliseconds = limit
   return true
 }
 
-async function cutsOff(t: Test, ground: Ground, begin: Begin, path: string): Promise<void> {
-  const { recorder, folder } = ground
-  recorder.calls.length = 0
-  const cut = await begin(ground, path)
+/** Breaks the connection while calls of the driver are pending. Their signals must abort, and their work must end. */
+async function breakConnection(t: Test, { recorder }: Ground, cut: Cut): Promise<void> {
   const running = () => recorder.calls.filter(({ ended }) => !ended)
   let cutOff: readonly Call[] = []
   // On a busy machine, the calls of the first part of the transfer may end before the next part arrives.
@@ -332,6 +330,12 @@ async function cutsOff(t: Test, ground: Ground, begin: Begin, path: string): Pro
     t.ok(await soon(() => signal?.aborted === true), `the signal of ${method} aborts`)
   }
   t.ok(await soon(() => running().length === 0), 'its work ends', { running: running().map(({ method }) => method) })
+}
+
+async function cutsOff(t: Test, ground: Ground, begin: Begin, path: string): Promise<void> {
+  const { recorder, folder } = ground
+  recorder.calls.length = 0
+  await breakConnection(t, ground, await begin(ground, path))
   t.ok(await soon(async () => (await filesOf(ground)).join() === 'large,old'), 'nothing is left', {
     files: await filesOf(ground),
   })
@@ -378,5 +382,20 @@ for (const handles of [true, false]) {
         await cutsOff(t, ground, closing, path)
       })
     }
+    await t.test('SFTP WRITE to a second handle after CLOSE of the first, while the backend stalls', async (t) => {
+      const { recorder, folder } = ground
+      recorder.stalls = false
+      const { client, cut } = await sftp(ground)
+      const [first, second] = [await client.mustOpen('/two', openToWrite), await client.mustOpen('/two', openToWrite)]
+      t.equal(await client.write(first, large - 4, 'last'), status.ok)
+      // Publishes the staged file. The next WRITE opens the published one.
+      t.equal(await client.close(first), status.ok)
+      recorder.stalls = true
+      recorder.calls.length = 0
+      void client.ask(types.write, string(second), uint64(large), string('more'))
+      await breakConnection(t, ground, cut)
+      t.equal((await stat(join(folder, 'two'))).size, large)
+      await rm(join(folder, 'two'))
+    })
   })
 }

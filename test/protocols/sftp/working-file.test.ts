@@ -1,9 +1,10 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { WorkingFile } from '../../../protocols/sftp/working-file.js'
-import type { WritableFile } from '../../../src/contract/capabilities.js'
+import type { CallOptions } from '../../../src/contract/call-options.js'
+import type { Attributes, WritableFile } from '../../../src/contract/capabilities.js'
 import { GatewayError } from '../../../src/contract/errors.js'
-import { asPath } from '../../../src/contract/path.js'
+import { asPath, type Path } from '../../../src/contract/path.js'
 
 const entry = { name: 'x', kind: 'file', size: 0, modified: new Date(0) } as const
 
@@ -31,6 +32,7 @@ void t.test('concurrent reads after publishing reopen the file once', async (t) 
   const staged = handle(() => undefined)
   const file = new WorkingFile(
     tree as unknown as ConstructorParameters<typeof WorkingFile>[0],
+    new AbortController().signal,
     asPath('/x'),
     staged,
     true,
@@ -51,11 +53,51 @@ void t.test('a flush that the backend does not have is ignored, one that fails p
   for (const { sync, isPublished } of flushes) {
     const staged = { ...handle(() => undefined), sync }
     const tree = {} as unknown as ConstructorParameters<typeof WorkingFile>[0]
-    const file = new WorkingFile(tree, asPath('/x'), staged, true, true)
+    const file = new WorkingFile(tree, new AbortController().signal, asPath('/x'), staged, true, true)
     for (const step of [() => file.sync(), () => file.publish()]) {
       if (isPublished) await step()
       else await t.rejects(step, { code: 'unavailable' })
     }
     await file.release()
   }
+})
+
+void t.test('every call of the tree gets the signal of the session', async (t) => {
+  const { signal } = new AbortController()
+  const calls: [name: string, hasSignal: boolean][] = []
+  const closed = () => undefined
+  const inPlace = { ...handle(closed), commit: undefined }
+  const tree = {
+    open: async (_path: Path, mode: string, options?: CallOptions) => {
+      calls.push([mode, options?.signal === signal])
+      return mode === 'replace' ? handle(closed) : inPlace
+    },
+    stat: async (_path: Path, options?: CallOptions) => {
+      calls.push(['stat', options?.signal === signal])
+      return entry
+    },
+    setAttributes: async (_path: Path, _to: Attributes, options?: CallOptions) => {
+      calls.push(['setAttributes', options?.signal === signal])
+    },
+  }
+  const file = new WorkingFile(
+    tree as unknown as ConstructorParameters<typeof WorkingFile>[0],
+    signal,
+    asPath('/x'),
+    handle(closed),
+    true,
+    true,
+  )
+  await file.publish()
+  await file.setAttributes({ mode: 0o600 })
+  await file.read(Buffer.alloc(1), 0)
+  await file.write([Buffer.from('x')], 1, undefined)
+  await file.restart()
+  await file.release()
+  t.same(calls, [
+    ['setAttributes', true],
+    ['read', true],
+    ['stat', true],
+    ['replace', true],
+  ])
 })
