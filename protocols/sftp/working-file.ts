@@ -7,7 +7,7 @@
  */
 import type { Attributes, OpenFile, WritableFile } from '../../src/contract/capabilities.js'
 import type { Entry } from '../../src/contract/entry.js'
-import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
+import { GatewayError, isGatewayError, toGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import type { Path } from '../../src/contract/path.js'
 import type { Tree } from './tree.js'
 
@@ -334,10 +334,13 @@ export class WorkingFile {
     this.#pumping = false
   }
 
-  /** Current end of the file. Others may have appended to a file that is changed in place. */
+  /**
+   * Current end of the file. Others may have appended to a file that is changed in place. If its name is gone, nobody
+   * has; after any other error the end is unknown, and the promise rejects.
+   */
   async #end(): Promise<number> {
     if (!this.isStaged && !this.#unlinked) {
-      const current = await this.tree.stat(this.path, { signal: this.signal }).catch(() => undefined)
+      const current = await undefinedIfMissing(this.tree.stat(this.path, { signal: this.signal }))
       if (current?.kind === 'file') this.#size = current.size
     }
     return this.#size
@@ -345,16 +348,16 @@ export class WorkingFile {
 
   async #writeFrom(first: Write): Promise<void> {
     const batch: Write[] = [first]
-    const position = first.position ?? (await this.#end())
-    let end = position + first.length
-    for (let next = this.#queue[0]; next?.kind === 'write'; next = this.#queue[0]) {
-      const isAdjacent = next.position === undefined ? first.position === undefined : next.position === end
-      if (!isAdjacent || end + next.length - position > mergeLimit) break
-      batch.push(next)
-      end += next.length
-      this.#queue.shift()
-    }
     try {
+      const position = first.position ?? (await this.#end())
+      let end = position + first.length
+      for (let next = this.#queue[0]; next?.kind === 'write'; next = this.#queue[0]) {
+        const isAdjacent = next.position === undefined ? first.position === undefined : next.position === end
+        if (!isAdjacent || end + next.length - position > mergeLimit) break
+        batch.push(next)
+        end += next.length
+        this.#queue.shift()
+      }
       const file = await this.#opened('update')
       if (end > position)
         await this.#guard(

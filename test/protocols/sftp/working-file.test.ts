@@ -2,7 +2,8 @@ import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { WorkingFile } from '../../../protocols/sftp/working-file.js'
 import type { CallOptions } from '../../../src/contract/call-options.js'
-import type { Attributes, WritableFile } from '../../../src/contract/capabilities.js'
+import type { Attributes, OpenFile, WritableFile } from '../../../src/contract/capabilities.js'
+import type { Entry } from '../../../src/contract/entry.js'
 import { GatewayError } from '../../../src/contract/errors.js'
 import { asPath, type Path } from '../../../src/contract/path.js'
 
@@ -100,4 +101,35 @@ void t.test('every call of the tree gets the signal of the session', async (t) =
     ['stat', true],
     ['replace', true],
   ])
+})
+
+void t.test('an append fails if the end of the file is unknown, except after the name is removed', async (t) => {
+  const writes: number[] = []
+  const inPlace: WritableFile = {
+    ...handle(() => undefined),
+    entry: { ...entry, size: 5 },
+    write: async (_from, position) => void writes.push(position),
+  }
+  let looked: () => Promise<Entry> = async () => ({ ...entry, size: 5 })
+  const tree = { stat: () => looked() }
+  const file = new WorkingFile(
+    tree as unknown as ConstructorParameters<typeof WorkingFile>[0],
+    new AbortController().signal,
+    asPath('/x'),
+    { ...inPlace, commit: undefined } as unknown as OpenFile,
+    false,
+    true,
+  )
+  const append = () => file.write([Buffer.from('x')], 1, undefined)
+  for (const code of ['unavailable', 'denied', 'timeout'] as const) {
+    looked = () => Promise.reject(new GatewayError(code))
+    await t.rejects(append, { code })
+  }
+  t.same(writes, [], 'bytes of others are not overwritten')
+  looked = async () => ({ ...entry, size: 8 })
+  await append()
+  looked = () => Promise.reject(new GatewayError('not_found'))
+  await append()
+  t.same(writes, [8, 9])
+  await file.release()
 })
