@@ -183,7 +183,7 @@ export class OpenFiles {
     const beforePublish = async () => {
       if (!file.isPartial) return
       const existing = await this.#stat(path)
-      if (existing && etagOf(existing) !== own) throw new GatewayError('exists', { op: 'keep', path })
+      if (existing && etagOf(existing) !== own) throw new GatewayError('exists', { op: 'publish partial upload', path })
     }
     const opened = await tree.open(path, 'replace', { modeOver, readable, signal, beforePublish })
     const file = new WorkingFile(tree, signal, path, opened, true, true, modeOver(opened.old), dropEmpty)
