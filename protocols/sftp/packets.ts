@@ -33,11 +33,6 @@ export class PacketParser {
     this.#buffered += chunk.length
   }
 
-  /** Whether an incomplete packet is buffered. */
-  get hasIncompletePacket(): boolean {
-    return this.#buffered > 0
-  }
-
   /** The next complete packet, or undefined. Throws if the length is invalid: the stream cannot be decoded then. */
   next(): Packet | undefined {
     if (this.#buffered < 4) return undefined
