@@ -62,7 +62,7 @@ export function openAlias(options: AliasOptions, env: DriverEnv): Driver {
   return readOnly ? new AliasDriver(named, options) : new WritableAliasDriver(named, options)
 }
 
-export class AliasDriver implements Driver {
+class AliasDriver implements Driver {
   /** The storages of the only top-level name, whose folder is then the root. Undefined if there are several names. */
   readonly #only: Merged | undefined
   /**
@@ -191,7 +191,7 @@ export class AliasDriver implements Driver {
 }
 
 /** Adds the changing operations. What the policies do not allow is rejected before anything is changed. */
-export class WritableAliasDriver extends AliasDriver {
+class WritableAliasDriver extends AliasDriver {
   /** Absent if the policy may select several storages, or any of several. The core copies the content then. */
   readonly copy?: (from: Path, to: Path, options?: WriteOptions) => Promise<void>
   /** Absent if the policy distributes files: the source and the target may be on different storages then. */

@@ -54,7 +54,7 @@ export async function openCrypt(options: CryptOptions, env: DriverEnv): Promise<
   return driver
 }
 
-export interface CryptDependencies {
+interface CryptDependencies {
   readonly tree: TreeDriver
   readonly names: Names
   readonly box: SecretBox
@@ -71,7 +71,7 @@ interface Located {
   readonly entry: Entry
 }
 
-export class CryptDriver implements Driver {
+class CryptDriver implements Driver {
   readonly traits: Partial<Traits>
   readonly #tree: TreeDriver
   readonly #names: Names

@@ -55,7 +55,7 @@ import { streamRange } from './stream-range.js'
 import { UsageProbe } from './usage-probe.js'
 import { sendAsNeeded } from './write-needs.js'
 
-export interface StorageDependencies {
+interface StorageDependencies {
   readonly row: StorageRow
   /** The path of the tree where the storage appears. */
   readonly mount: Path
@@ -72,17 +72,17 @@ export interface StorageDependencies {
   readonly isMountAncestor: (treePath: Path) => boolean
 }
 
-export interface StorageWriteOptions extends WriteOptions {
+interface StorageWriteOptions extends WriteOptions {
   /** The upload of a large file can be resumed by a later run, if the driver supports that. */
   readonly resumable?: ResumableUpload | undefined
 }
 
-export interface StorageCopyOptions extends StorageWriteOptions {
+interface StorageCopyOptions extends StorageWriteOptions {
   /** Read instead of the file at `from` if the backend cannot copy. */
   readonly source?: Source | undefined
 }
 
-export interface RemoveTreeOptions extends CallOptions {
+interface RemoveTreeOptions extends CallOptions {
   /** Receives every removed path, also on failure; of a completely removed folder only the folder itself. */
   readonly removed?: Path[] | undefined
 }
