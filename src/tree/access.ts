@@ -281,7 +281,7 @@ export class Access implements Authority {
   #isInvisibleBelow(top: Path, at: Path): boolean {
     for (const path of selfAndAncestors(at)) {
       if (path === top) return false
-      if (isOmitted(this.#dependencies.rules, this.principal, path)) return true
+      if (this.isOmitted(path)) return true
     }
     return false
   }
@@ -402,17 +402,36 @@ export class Access implements Authority {
     return within(this.principal.base, at) ?? root
   }
 
-  /** The lock with the principal's own path. */
-  redactLock(lock: Lock): Lock {
+  /**
+   * The lock with the principal's own path: that of the nearest folder of the lock which the principal sees, or which
+   * `asked` names. `asked`: the path of the request, in the whole tree.
+   */
+  redactLock(lock: Lock, asked: Path): Lock {
     if (redactedLocks.has(lock)) return lock
-    const redacted = { ...lock, path: this.principalPath(lock.path) }
+    const redacted = { ...lock, path: this.principalPath(this.#nearestVisible(lock.path, asked)) }
     redactedLocks.add(redacted)
     return redacted
   }
 
-  /** The error for a lock, without the part of the lock's path that is above the principal's base. */
-  lockedError(lock: Lock): LockedError {
-    return new LockedError(this.redactLock(lock))
+  /** The path without its part that is invisible to the principal, who has named `asked` and the folders above it. */
+  #nearestVisible(at: Path, asked: Path): Path {
+    const { base } = this.principal
+    let visible = at
+    for (const path of selfAndAncestors(at)) {
+      if (isWithin(path, asked) || isWithin(path, base)) break
+      if (this.isOmitted(path)) visible = parentOf(path)
+    }
+    return visible
+  }
+
+  /** Whether listings of the parent folder omit `at`. */
+  isOmitted(at: Path): boolean {
+    return isOmitted(this.#dependencies.rules, this.principal, at)
+  }
+
+  /** The error for a lock that blocks a change of `asked`, with the lock as `redactLock` returns it. */
+  lockedError(lock: Lock, asked: Path): LockedError {
+    return new LockedError(this.redactLock(lock, asked))
   }
 
   /** Runs an operation on the principal's own `path`. Adds both to its errors, and redacts them. */
@@ -431,7 +450,7 @@ export class Access implements Authority {
    * error. If the error means that the base is missing, forgets that it exists.
    */
   reportedError(error: unknown, op: string, path: Path): GatewayError {
-    const redacted = this.redactError(error)
+    const redacted = this.redactError(error, under(this.principal.base, path))
     const isBaseMissing = redacted.code === 'parent_missing' || (redacted.code === 'not_found' && path === root)
     if (isBaseMissing) this.#dependencies.bases.forget(this.#account.base)
     const reported = this.#atOwnPaths(redacted).at(op, path)
@@ -450,13 +469,13 @@ export class Access implements Authority {
 
   /**
    * Removes what the principal must not see. An operation canceled because its principal was revoked is
-   * `unauthenticated`.
+   * `unauthenticated`. `asked`: the path of the request, in the whole tree.
    */
-  redactError(error: unknown): GatewayError {
+  redactError(error: unknown, asked: Path = this.principal.base): GatewayError {
     const converted = toGatewayError(error)
     if (converted instanceof LockedError) {
       const { lock, op, path } = converted
-      return new LockedError(this.redactLock(lock), { op, path, cause: converted })
+      return new LockedError(this.redactLock(lock, asked), { op, path, cause: converted })
     }
     const isRevoked = converted.code === 'aborted' && this.principal.signal.aborted
     return isRevoked ? new GatewayError('unauthenticated', { cause: converted }) : converted

@@ -87,8 +87,8 @@ export interface Operation<Paths extends readonly ResolvedPath[]> {
 export interface Authority {
   /** Undefined for the gateway itself: every WebDAV lock blocks it. */
   readonly principal: Principal | undefined
-  /** The error for a lock that blocks a change. */
-  lockedError(lock: Lock): LockedError
+  /** The error for a lock that blocks a change of `asked`. */
+  lockedError(lock: Lock, asked: Path): LockedError
   /** Returns the path of the whole tree for a path in a precondition. */
   resolve(path: Path, options: AccessOptions): Promise<Path>
   /** Authorizes reading `at`, and follows its symlinks. */
@@ -258,7 +258,7 @@ export class Operations {
 
   assertUnlocked(touch: LockedPath, options: ChangeOptions): void {
     const lock = this.dependencies.locks.blocking(touch, this.authority.principal, options.lockTokens ?? [])
-    if (lock) throw this.authority.lockedError(lock)
+    if (lock) throw this.authority.lockedError(lock, touch.path)
   }
 
   async #stateOf(

@@ -46,7 +46,7 @@ export class PrincipalLocks {
     if (isDangling) throw new GatewayError('denied', { reason: 'a symlink that leads nowhere' })
     const lock = await this.locks.grant(at, request, this.access.principal)
     const created = !entry && (await this.#makeFile(path, at, lock, options))
-    return { lock: this.access.redactLock(lock), created }
+    return { lock: this.access.redactLock(lock, at), created }
   }
 
   /** Creates the empty file that was locked. Returns false if another request has created it in the meantime. */
@@ -67,17 +67,17 @@ export class PrincipalLocks {
 
   async refresh(at: Path, token: string, seconds: number, options: ChangeOptions): Promise<Lock> {
     await this.operations.assertPreconditionsAt(at, options)
-    return this.access.redactLock(await this.locks.refresh(at, token, seconds, this.access.principal))
+    return this.access.redactLock(await this.locks.refresh(at, token, seconds, this.access.principal), at)
   }
 
   unlock(at: Path, token: string): Promise<void> {
     return this.locks.release(at, token, this.access.principal)
   }
 
-  /** The locks that cover the path. `members`: also those on direct members of this folder. */
+  /** The locks that cover the path. `members`: also those on direct members of this folder that the principal sees. */
   covering(at: Path, members: boolean): readonly Lock[] {
-    const onMembers = members ? this.locks.onMembers(at) : []
-    return [...this.locks.covering(at), ...onMembers].map((lock) => this.access.redactLock(lock))
+    const onMembers = members ? this.locks.onMembers(at).filter(({ path }) => !this.access.isOmitted(path)) : []
+    return [...this.locks.covering(at), ...onMembers].map((lock) => this.access.redactLock(lock, at))
   }
 }
 

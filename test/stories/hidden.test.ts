@@ -80,6 +80,66 @@ void t.test('WebDAV', async (t) => {
   }
 })
 
+void t.test('the answer about a lock on a hidden entry names the nearest folder that the user sees', async (t) => {
+  const { davUrl, url, gateway } = await hiding(t)
+  const admin = gateway.as(await gateway.accounts.byToken(gateway.settings.get('token'), http))
+  const options = { signal: new AbortController().signal }
+  await admin.mkdir(asPath('/ruled/sub'), options)
+  for (const path of ['/ruled/sub/secret.txt', '/ruled/sub/secret dir/in', '/ruled/sub/seen']) {
+    await admin.write(asPath(path), sourceOf(path), { ...options, parents: true })
+  }
+  const base = davUrl.replace(/\/$/, '')
+  const authorization = `Basic ${btoa(`${user.username}:${user.password}`)}`
+  const send = async (method: string, path: string, headers: Record<string, string> = {}, body?: string) => {
+    const fields = { Authorization: authorization, ...headers }
+    const response = await fetch(base + path, { method, headers: fields, ...(body === undefined ? {} : { body }) })
+    return { status: response.status, body: await response.text() }
+  }
+  const wanted = '<lockinfo xmlns="DAV:"><lockscope><exclusive/></lockscope><locktype><write/></locktype></lockinfo>'
+  const discovery = '<propfind xmlns="DAV:"><prop><lockdiscovery/></prop></propfind>'
+  const onto = { Destination: `${base}/ruled/sub` }
+  const ofFolder = { status: 423, body: '<D:href>/dav/ruled/sub</D:href>' }
+  const headers = { 'Content-Type': 'application/json' }
+  const call = async (path: string, body: object, token = '') => {
+    const sent = { method: 'POST', headers: { ...headers, Authorization: token }, body: JSON.stringify(body) }
+    return (await (await fetch(`${url}/api/${path}`, sent)).json()) as { code: number; message: string; data: never }
+  }
+  const { token } = (await call('auth/login', user)).data as { token: string }
+  for (const [locked, deep] of [
+    ['/ruled/sub/secret.txt', false],
+    ['/ruled/sub/secret dir', true],
+    ['/ruled/sub/secret dir/in', false],
+  ] as const) {
+    const { lock } = await admin.lock(asPath(locked), { scope: 'exclusive', deep, owner: '', seconds: 60 }, options)
+    for (const [method, path, fields, body] of [
+      ['DELETE', '/ruled/sub', {}],
+      ['LOCK', '/ruled/sub', { Depth: 'infinity' }, wanted],
+      ['COPY', '/open', onto],
+      ['COPY', '/open/file', onto],
+      ['MOVE', '/open/file', onto],
+    ] as const) {
+      const answer = await send(method, path, fields, body)
+      t.equal(answer.status, ofFolder.status, `${method} ${path}, locked: ${locked}`)
+      t.ok(answer.body.includes(ofFolder.body), answer.body)
+      t.notMatch(answer.body, /secret/)
+    }
+    for (const [method, body] of [['DELETE'], ['LOCK', wanted]] as const) {
+      const answer = await send(method, '/ruled', {}, body)
+      t.equal(answer.status, 207)
+      t.ok(answer.body.includes(ofFolder.body), 'the member that the user sees is reported')
+      t.notMatch(answer.body, /secret/)
+    }
+    const listed = await send('PROPFIND', '/ruled/sub', { Depth: '1' }, discovery)
+    t.equal(listed.status, 207)
+    t.notMatch(listed.body, /activelock|secret/, 'nothing that the user sees is locked')
+    t.match(await call('fs/remove', { dir: '/ruled', names: ['sub'] }, token), {
+      code: 423,
+      message: 'locked by admin',
+    })
+    await gateway.locks.break(lock.token)
+  }
+})
+
 void t.test('SFTP', async (t) => {
   const { sftpPort } = await hiding(t)
   const { client, sftp } = await openSftp({ sftpPort }, user)
