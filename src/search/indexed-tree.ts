@@ -75,7 +75,7 @@ export class IndexedTree {
     if (mounted.length > 0) yield this.#named(folder, mounted)
     const location = this.#locate(folder)
     if (!location) return
-    const pages = location.storage.list(location.inner, { signal, refresh: true })
+    const pages = location.storage.pages(location.inner, { signal, refresh: true })
     for await (const page of pages) yield this.#named(folder, page)
   }
 

@@ -29,11 +29,6 @@ export interface SerializedParts {
   set(from: number, part: Buffer): void
 }
 
-export interface CachedListing extends ReadListing {
-  /** `form`: all that the parts depend on besides the entries. Only the parts of the last form are cached. */
-  serialized(form: string): SerializedParts
-}
-
 /** Estimated memory of a listing, and of an entry including its item in the map of names. */
 const listingBytes = 200
 const entryBytes = 288
@@ -90,7 +85,8 @@ export class ListingBudget {
   }
 }
 
-class CacheItem implements CachedListing {
+/** A cached listing. */
+export class CacheItem implements ReadListing {
   readonly entries: readonly Entry[]
   readonly backendOrder: readonly Entry[]
   readonly hasReserved: boolean
@@ -122,6 +118,7 @@ class CacheItem implements CachedListing {
     return this.#indexes.get(name)
   }
 
+  /** `form`: all that the parts depend on besides the entries. Only the parts of the last form are cached. */
   serialized(form: string): SerializedParts {
     if (form !== this.#form) {
       this.#form = form
@@ -147,7 +144,7 @@ export class ListingCache {
 
   constructor(private readonly budget: ListingBudget) {}
 
-  get(folder: Path): CachedListing | undefined {
+  get(folder: Path): CacheItem | undefined {
     const item = this.#items.get(folder)
     if (item) this.budget.touch(item)
     return item
@@ -176,7 +173,7 @@ export class ListingCache {
   }
 
   /** The cached listing if it consists of the same `Entry` objects; undefined otherwise. */
-  unchanged(folder: Path, entries: readonly Entry[]): CachedListing | undefined {
+  unchanged(folder: Path, entries: readonly Entry[]): CacheItem | undefined {
     const item = this.#items.get(folder)
     if (item?.backendOrder.length !== entries.length) return undefined
     const known = this.lookup(folder)

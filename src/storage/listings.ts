@@ -13,12 +13,12 @@ import { nameOf, parentOf, reservedPrefix, within, type Path } from '../contract
 import { compilePatterns, globSource, maxSteps, patternLines, stepsOf, type Pattern } from '../contract/patterns.js'
 import type { StorageRow } from '../store/rows.js'
 import { undefinedIfUnsupported } from './fallbacks.js'
-import { ListingCache, type CachedListing, type ListingBudget } from './listing-cache.js'
+import { ListingCache, type CacheItem, type ListingBudget, type ReadListing } from './listing-cache.js'
 import { sorted, type Order } from './sorting.js'
 
 /** A folder's entries, sorted. `serialized` is absent unless they are cached. */
 export interface FolderListing
-  extends Pick<CachedListing, 'entries' | 'hasReserved'>, Partial<Pick<CachedListing, 'serialized'>> {
+  extends Pick<ReadListing, 'entries' | 'hasReserved'>, Partial<Pick<CacheItem, 'serialized'>> {
   /**
    * false: the names are current, but sizes and times may be outdated. Call `refreshed` for the entries that are
    * returned.
@@ -200,7 +200,7 @@ export class Listings {
   }
 }
 
-function currentListing(cached: CachedListing): FolderListing {
+function currentListing(cached: CacheItem): FolderListing {
   const { entries, hasReserved } = cached
   return { entries, hasReserved, current: true, serialized: (form) => cached.serialized(form) }
 }

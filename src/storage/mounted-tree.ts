@@ -27,11 +27,6 @@ export interface EntryOptions extends CallOptions {
   readonly preferred?: Storage | undefined
 }
 
-export interface MountedListing extends FolderListing {
-  /** The storage that was listed; undefined if only mount points were. */
-  readonly storage?: Storage | undefined
-}
-
 export class MountedTree {
   constructor(
     private readonly mounts: Mounts,
@@ -115,11 +110,14 @@ export class MountedTree {
     return undefinedIfMissing(this.entry(at, { signal, preferred }))
   }
 
-  /** A folder's entries, including mount points. If the storage fails, returns the mount points alone. */
-  async listing(
+  /**
+   * A folder's entries, including mount points. If the storage fails, returns the mount points alone. `storage`: the one
+   * that was listed; undefined if only mount points were.
+   */
+  async list(
     at: Path,
     options: CallOptions & { readonly refresh?: boolean | undefined; readonly limit?: number | undefined },
-  ): Promise<MountedListing> {
+  ): Promise<FolderListing & { readonly storage?: Storage }> {
     const mounted = this.mounts.foldersIn(at)
     const location = this.#locateUnlessVirtual(at)
     const virtual = { entries: mounted, hasReserved: false, current: true }
@@ -128,7 +126,7 @@ export class MountedTree {
       const { signal, refresh = false, limit } = options
       const request = limit === undefined ? { refresh } : { refresh, part: limit }
       const { storage, inner } = location
-      const listing = await storage.listing(inner, signal ? { ...request, signal } : request)
+      const listing = await storage.list(inner, signal ? { ...request, signal } : request)
       if (mounted.length === 0) return { ...listing, storage }
       const names = new Set(listing.entries.map((entry) => entry.name))
       const entries = [...listing.entries, ...mounted.filter((entry) => !names.has(entry.name))]
@@ -158,13 +156,13 @@ export class MountedTree {
     return entries.flatMap((entry) => (mounted.has(entry.name) ? [entry] : (fresh.get(entry.name) ?? [])))
   }
 
-  /** The same entries as `listing`, in pages and in any order. */
+  /** The same entries as `list`, in pages and in any order. */
   async *pages(at: Path, { signal }: CallOptions): AsyncGenerator<readonly Entry[]> {
     const mounted = new Map(this.mounts.foldersIn(at).map((entry) => [entry.name, entry]))
     const location = this.#locateUnlessVirtual(at)
     let hasYielded = false
     try {
-      for await (const page of location?.storage.list(location.inner, { signal }) ?? []) {
+      for await (const page of location?.storage.pages(location.inner, { signal }) ?? []) {
         hasYielded = true
         if (mounted.size > 0) for (const entry of page) mounted.delete(entry.name)
         yield page

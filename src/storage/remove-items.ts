@@ -40,7 +40,7 @@ async function removeFolder(
   }
   await attempt(path, async () => {
     const members: Entry[] = []
-    for await (const page of storage.list(path, { signal })) members.push(...page)
+    for await (const page of storage.pages(path, { signal })) members.push(...page)
     for (const member of members) {
       const at = childOf(path, member.name)
       if (isRealFolder(member)) {

@@ -184,7 +184,7 @@ export class Storage {
   }
 
   /** The whole folder, sorted by the storage's options. `part`: the number of entries that the caller shows. */
-  listing(
+  list(
     path: Path,
     options: CallOptions & { readonly refresh?: boolean; readonly part?: number } = {},
   ): Promise<FolderListing> {
@@ -205,10 +205,10 @@ export class Storage {
   }
 
   /**
-   * The entries of a folder in pages, in any order. Memory use does not grow with the folder if the driver has
+   * The same entries in pages, in any order. Memory use does not grow with the folder if the driver has
    * `revision`. `refresh`: does not use the cached listing.
    */
-  async *list(
+  async *pages(
     path: Path,
     options: CallOptions & { readonly refresh?: boolean } = {},
   ): AsyncGenerator<readonly Entry[]> {
@@ -216,7 +216,7 @@ export class Storage {
       yield* this.#pagesOfDriver(path, options)
       return
     }
-    const { entries } = await this.listing(path, options)
+    const { entries } = await this.list(path, options)
     yield* inPages(entries)
   }
 

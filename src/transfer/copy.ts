@@ -226,7 +226,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
       known.extraneous.length > 0 || known.copied.size > 0 || (await journal.hasBegun(source))
     if (earlier && (await isRecorded(earlier))) return absentInSource(earlier.extraneous)
     const extraneous: string[] = []
-    for await (const page of storage.list(to, { signal }))
+    for await (const page of storage.pages(to, { signal }))
       extraneous.push(...absentInSource(page.map(({ name }) => name)))
     await journal.recordExtraneous(source, extraneous)
     return extraneous
@@ -262,7 +262,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     const [source, target] = [this.job.from.storage, this.job.to.storage]
     const names = new Map<string, Entry>()
     let hasConflict = false
-    for await (const page of source.list(from, { signal: this.job.signal })) {
+    for await (const page of source.pages(from, { signal: this.job.signal })) {
       for (const entry of page) {
         const { name } = entry
         const path = this.#source(childOf(from, name))

@@ -47,7 +47,7 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
     const { from: source, journal, signal, excludes } = this.job
     const { copied } = await journal.itemsIn(source.storage.treePath(folder.from))
     const members: Member[] = []
-    for await (const page of source.storage.list(folder.from, { signal, refresh: true })) {
+    for await (const page of source.storage.pages(folder.from, { signal, refresh: true })) {
       for (const listed of page) {
         members.push({ from: childOf(folder.from, listed.name), known: copied.get(listed.name), listed })
       }

@@ -294,7 +294,7 @@ export class Access implements Authority {
     const { rules } = this.#dependencies
     const at = storage.treePath(folder)
     if (!hidesNames(rules, this.principal, at)) return
-    for await (const page of storage.list(folder, { signal })) {
+    for await (const page of storage.pages(folder, { signal })) {
       for (const entry of page) {
         const member = childOf(folder, entry.name)
         if (isOmitted(rules, this.principal, storage.treePath(member))) {

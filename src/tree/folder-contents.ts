@@ -2,7 +2,8 @@
 import type { Entry } from '../contract/entry.js'
 import { isGatewayError } from '../contract/errors.js'
 import { childOf, type Path } from '../contract/path.js'
-import type { MountedListing, MountedTree } from '../storage/mounted-tree.js'
+import type { FolderListing } from '../storage/listings.js'
+import type { MountedTree } from '../storage/mounted-tree.js'
 import type { Access, NamedPath } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
 import type { AccessOptions } from './operation-options.js'
@@ -16,14 +17,15 @@ export interface FolderListOptions extends AccessOptions, EntryFilter {
   readonly limit?: number | undefined
 }
 
+/** A folder as the principal sees it. */
 export interface Listing {
   /** The requested part. Sorted by the storage's options, with mount points, without hidden entries. */
   readonly entries: readonly Entry[]
   /** Number of entries in all parts. */
   readonly total: number
   readonly folder: FolderView
-  /** As `CachedListing.serialized`; absent if these entries are not a whole cached listing. */
-  readonly serialized?: MountedListing['serialized']
+  /** As `FolderListing.serialized`; absent if these entries are not a whole cached listing. */
+  readonly serialized?: FolderListing['serialized']
 }
 
 export class FolderContents {
@@ -35,7 +37,7 @@ export class FolderContents {
 
   async list(folder: NamedPath, options: FolderListOptions): Promise<Listing> {
     const { at } = folder
-    const listing = await this.tree.listing(at, options)
+    const listing = await this.tree.list(at, options)
     const shown = await this.#visible(folder, listing.entries, { ...options, hasReserved: listing.hasReserved })
     const { offset = 0, limit } = options
     const part = limit === undefined && offset === 0 ? shown : shown.slice(offset, offset + (limit ?? shown.length))

@@ -55,14 +55,14 @@ export class SubtreeDriver implements Driver {
   }
 
   async *list(path: Path, options: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
-    const listing = async ({ storage, inner }: MountedPath) => {
+    const list = async ({ storage, inner }: MountedPath) => {
       // In a circle of storages, a listing would wait for itself. This call rejects there.
       await storage.realPath(inner, { signal: options.signal })
-      const { entries } = await storage.listing(inner, options)
+      const { entries } = await storage.list(inner, options)
       return { entries, skipped: storage.skippedNames(inner) }
     }
     const nothing = { entries: [], skipped: undefined }
-    const { entries, skipped } = await this.#orVirtual(path, options, listing, () => nothing)
+    const { entries, skipped } = await this.#orVirtual(path, options, list, () => nothing)
     yield* inPages(this.#withMounted(await this.#resolve(path, options), entries))
     // Reported once more, so that the storage above leaves them out, and knows it.
     if (!skipped) return

@@ -223,7 +223,7 @@ export class Transfers {
   async #assertSymlinksMayMove({ storage, inner }: MountedPath, target: Path, options: AccessOptions): Promise<void> {
     const { mount } = storage
     if (movesAnySymlink(this.dependencies.rules, this.access.principal, mount)) return
-    for await (const page of storage.list(inner, { signal: options.signal })) {
+    for await (const page of storage.pages(inner, { signal: options.signal })) {
       for (const member of page) {
         const [from, to] = [childOf(inner, member.name), childOf(target, member.name)]
         if (isSymlink(member)) {

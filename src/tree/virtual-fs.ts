@@ -105,7 +105,7 @@ export class VirtualFs {
     })
   }
 
-  /** The same entries in pages, in any order. Memory use does not grow with the folder. */
+  /** The same entries in pages, in any order. Memory use does not grow with a folder of a driver that has `revision`. */
   async *pages(path: Path, options: AccessOptions = {}): AsyncGenerator<readonly Entry[]> {
     try {
       await this.#access.ensureBase()

@@ -62,7 +62,7 @@ for (const { name, open, sets, skip } of servers) {
     await t.test('the time and mode of a write are shown', async (t) => {
       t.match(await storage.write(file, sourceOf('abc'), { modified, mode: 0o640 }), { modified, mode: 0o640 })
       t.match(await storage.stat(file, { refresh: true }), { modified, mode: 0o640, size: 3 })
-      t.match((await storage.listing(asPath('/'), { refresh: true })).entries, [{ modified, mode: 0o640 }])
+      t.match((await storage.list(asPath('/'), { refresh: true })).entries, [{ modified, mode: 0o640 }])
     })
 
     await t.test('and those of a handle, which go with the file', async (t) => {

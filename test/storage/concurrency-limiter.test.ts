@@ -108,7 +108,7 @@ const asking: Readonly<
 > = {
   stat: (storage, at) => storage.stat(at),
   list: async (storage, at) => {
-    for await (const page of storage.list(at)) t.equal(page.length, 1)
+    for await (const page of storage.pages(at)) t.equal(page.length, 1)
   },
   read: async (storage, at) => buffer(await storage.read(at)),
   write: (storage, at) => storage.write(at, sourceOf('x')),
@@ -138,7 +138,7 @@ const asking: Readonly<
   identities: (storage, at) => storage.identities(at),
   symlink: (storage, at) => storage.symlink(at, 'target'),
   hardLink: (storage, at) => storage.hardLink(at, y),
-  revision: (storage, at) => storage.listing(at),
+  revision: (storage, at) => storage.list(at),
   directUrl: (storage, at) => storage.directUrl(at),
   thumbnail: (storage, at) => storage.thumbnail(at, 'image'),
   usage: (storage) => storage.usage(),
@@ -181,11 +181,11 @@ void t.test('pages of concurrent listings alternate, and a page in use holds no 
   }
   const { storage } = await newStorage(t, { list, revision: async () => '' }, {}, { parallel: 1 })
   const walk = async (path: Path) => {
-    for await (const _ of storage.list(path)) await turn()
+    for await (const _ of storage.pages(path)) await turn()
   }
   await Promise.all([walk(x), walk(y)])
   t.same(order, ['/x 1', '/y 1', '/x 2', '/y 2', '/x 3', '/y 3'])
-  const pages = storage.list(x)
+  const pages = storage.pages(x)
   await pages.next()
   t.match(await storage.stat(root), { kind: 'folder' }, 'in the middle of a listing')
   await pages.return(undefined)
@@ -204,11 +204,11 @@ void t.test('a listing that waits for its slot ends on abort, and ending a listi
     }
   }
   const { storage } = await newStorage(t, { list, revision: async () => '' }, {}, { parallel: 1 })
-  const first = storage.list(x)
+  const first = storage.pages(x)
   await first.next()
   const busy = first.next()
   const controller = new AbortController()
-  const waiting = storage.list(y, { signal: controller.signal }).next()
+  const waiting = storage.pages(y, { signal: controller.signal }).next()
   t.notOk(await isDone(waiting))
   controller.abort()
   await t.rejects(waiting, { code: 'aborted' })

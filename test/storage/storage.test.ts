@@ -137,11 +137,11 @@ void t.test(
       logged.length = 0
       const { storage } = await newStorage(t, { ...bare, ...over }, {}, {}, log)
       for (const path of [root, x]) {
-        t.same(names(await storage.listing(path)), ['first', 'last'])
-        t.same(names(await storage.listing(path, { refresh: true })), ['first', 'last'])
+        t.same(names(await storage.list(path)), ['first', 'last'])
+        t.same(names(await storage.list(path, { refresh: true })), ['first', 'last'])
         for (const refresh of [true, false]) {
           const paged: string[] = []
-          for await (const page of storage.list(path, { refresh })) paged.push(...page.map(({ name }) => name))
+          for await (const page of storage.pages(path, { refresh })) paged.push(...page.map(({ name }) => name))
           t.same(paged, ['first', 'last'])
         }
       }
@@ -150,7 +150,7 @@ void t.test(
         { folder: '/x', name: '' },
       ])
       t.equal(logged.length, 2)
-      for (let count = 0; count < 1500; count++) await storage.listing(asPath(`/${count}`))
+      for (let count = 0; count < 1500; count++) await storage.list(asPath(`/${count}`))
       t.equal(logged.length, 1000, 'logging stops after 1000 folders')
     }
   },
@@ -203,7 +203,7 @@ void t.test('without open(), a handle requests only the bytes that are read, and
 void t.test('without open(), a handle never mixes two versions of a file', async (t) => {
   const { storage } = await newStorage(t, bare)
   await storage.write(x, sourceOf(Buffer.alloc(100_000, 'a')))
-  await storage.listing(root)
+  await storage.list(root)
   const file = await storage.open(x, 'read')
   t.equal(await file.read(Buffer.alloc(1000), 0), 1000)
   await storage.write(x, sourceOf(Buffer.alloc(100_000, 'b')))
@@ -224,7 +224,7 @@ void t.test(
     }
     const { storage } = await newStorage(t, over)
     await inner.write(x, sourceOf(Buffer.alloc(100_000, 'a')))
-    await storage.listing(root)
+    await storage.list(root)
     const file = await storage.open(x, 'read')
     t.equal(await file.read(Buffer.alloc(1000), 0), 1000)
     await inner.write(x, sourceOf(Buffer.alloc(100_000, 'b'), { modified: new Date(5000) }))
@@ -318,7 +318,7 @@ void t.test('attributes that the backend cannot store are stored in the database
   await storage.write(x, sourceOf('abc'))
   await storage.setAttributes(x, { modified: time })
   t.same((await storage.stat(x)).modified, time)
-  t.same((await storage.listing(root)).entries[0]?.modified, time)
+  t.same((await storage.list(root)).entries[0]?.modified, time)
   await storage.setAttributes(x, { mode: 0o640 })
   t.match(await storage.stat(x), { modified: time, mode: 0o640 })
   await t.rejects(storage.setAttributes(y, { modified: time }), { code: 'not_found' })
@@ -349,7 +349,7 @@ void t.test('a mode that the backend ignores is stored in the database; the time
   t.equal((await storage.stat(x)).mode, 0o600)
   await storage.setAttributes(x, { modified: time, mode: 0o640 })
   t.match(await storage.stat(x), { modified: time, mode: 0o640 })
-  t.match((await storage.listing(root)).entries, [{ modified: time, mode: 0o640 }])
+  t.match((await storage.list(root)).entries, [{ modified: time, mode: 0o640 }])
   const later = new Date(time.getTime() + 60_000)
   await inner.setAttributes(x, { modified: later })
   t.match(await storage.stat(x, { refresh: true }), { modified: later, mode: 0o640 }, 'set by another program')
@@ -569,7 +569,7 @@ void t.test('a storage without write() rejects every change', async (t) => {
 void t.test('listings are cached, and dropped by every change through the storage', async (t) => {
   const { over, calls } = counted()
   const { storage } = await newStorage(t, over)
-  const list = async () => names(await storage.listing(root))
+  const list = async () => names(await storage.list(root))
   t.same(await list(), [])
   await list()
   t.equal(calls.list, 1)
@@ -580,10 +580,10 @@ void t.test('listings are cached, and dropped by every change through the storag
   t.ok(await storage.tryMove(x, y))
   t.same(await list(), ['d', 'y'])
   await storage.write(asPath('/d/z'), sourceOf('abc'))
-  t.same(names(await storage.listing(asPath('/d'))), ['z'])
+  t.same(names(await storage.list(asPath('/d'))), ['z'])
   t.ok(await storage.tryMove(asPath('/d'), asPath('/e')))
-  t.same(names(await storage.listing(asPath('/e'))), ['z'])
-  await t.rejects(storage.listing(asPath('/d')), { code: 'not_found' })
+  t.same(names(await storage.list(asPath('/e'))), ['z'])
+  await t.rejects(storage.list(asPath('/d')), { code: 'not_found' })
   await storage.removeTree(asPath('/e'))
   t.same(await list(), ['y'])
   await storage.remove(y)
@@ -598,7 +598,7 @@ void t.test(
     const folder = async (path: string, count: number) => {
       await storage.mkdir(asPath(path))
       for (let i = 0; i < count; i++) await storage.write(asPath(`${path}/${i}`), sourceOf(''))
-      await storage.listing(asPath(path))
+      await storage.list(asPath(path))
     }
     await folder('/few', 100)
     await folder('/many', 3000)
@@ -618,13 +618,13 @@ void t.test(
 void t.test('changes by other programs are visible when the cache expires, or at once on refresh', async (t) => {
   const { inner, over } = counted()
   const { storage } = await newStorage(t, over, { cacheExpiration: 0.2 / 60 })
-  await storage.listing(root)
+  await storage.list(root)
   await inner.write!(x, sourceOf('abc'))
-  t.same(names(await storage.listing(root)), [])
-  t.same(names(await storage.listing(root, { refresh: true })), ['x'])
+  t.same(names(await storage.list(root)), [])
+  t.same(names(await storage.list(root, { refresh: true })), ['x'])
   await inner.write!(y, sourceOf('abc'))
   await sleep(250)
-  t.same(names(await storage.listing(root)), ['x', 'y'])
+  t.same(names(await storage.list(root)), ['x', 'y'])
 })
 
 void t.test('with revisions, a cached listing is valid while the revision of the folder is the same', async (t) => {
@@ -637,18 +637,18 @@ void t.test('with revisions, a cached listing is valid while the revision of the
     revision: async () => String(revision),
   })
   for (let i = 0; i < 20; i++) await inner.write!(asPath(`/${i}`), sourceOf('abc'))
-  await storage.listing(root, { part: 2 })
+  await storage.list(root, { part: 2 })
   t.equal(calls.list, 1)
-  t.match(await storage.listing(root, { part: 2 }), { current: false })
+  t.match(await storage.list(root, { part: 2 }), { current: false })
   t.equal(calls.list, 1)
   await inner.write!(asPath('/0'), sourceOf('longer'))
   t.equal((await storage.stat(asPath('/0'))).size, 6, 'stat() asks the backend')
-  const { entries } = await storage.listing(root, { part: 2 })
+  const { entries } = await storage.list(root, { part: 2 })
   const shown = entries.filter(({ name }) => name === '0')
   t.equal((await storage.refreshed(root, shown))[0]?.size, 6)
   revision++
   await inner.remove!(asPath('/0'))
-  t.match(await storage.listing(root, { part: 2 }), { current: true })
+  t.match(await storage.list(root, { part: 2 }), { current: true })
   t.same(await storage.refreshed(root, shown), [], 'removed entries are left out')
 })
 
@@ -658,8 +658,8 @@ void t.test(
     const { over, calls } = counted()
     const { storage } = await newStorage(t, { ...over, revision: async () => '1' })
     for (let i = 0; i < 20; i++) await storage.write(asPath(`/${i}`), sourceOf(''))
-    await storage.listing(root, { part: 1 })
-    await storage.listing(root, { part: 1 })
+    await storage.list(root, { part: 1 })
+    await storage.list(root, { part: 1 })
     t.equal(calls.list, 2)
   },
 )
@@ -681,7 +681,7 @@ function stalled(heedsSignal = true) {
 void t.test('concurrent callers share one load of a listing', async (t) => {
   const { list, waiting } = stalled()
   const { storage } = await newStorage(t, { list })
-  const all = Promise.all([storage.listing(root), storage.listing(root), storage.listing(root)])
+  const all = Promise.all([storage.list(root), storage.list(root), storage.list(root)])
   await turn()
   t.equal(waiting.length, 1)
   waiting[0]?.go()
@@ -693,8 +693,8 @@ void t.test('a load of a listing stops when its last caller aborts', async (t) =
   const { storage } = await newStorage(t, { list })
   const one = new AbortController()
   const other = new AbortController()
-  const first = storage.listing(root, { signal: one.signal })
-  const second = storage.listing(root, { signal: other.signal })
+  const first = storage.list(root, { signal: one.signal })
+  const second = storage.list(root, { signal: other.signal })
   await turn()
   one.abort()
   await t.rejects(first, { code: 'aborted' })
@@ -708,11 +708,11 @@ void t.test('a caller after the last abort starts a new load', async (t) => {
   const { list, waiting } = stalled(false)
   const { storage } = await newStorage(t, { list })
   const leaver = new AbortController()
-  const left = storage.listing(root, { signal: leaver.signal })
+  const left = storage.list(root, { signal: leaver.signal })
   await turn()
   leaver.abort()
   await t.rejects(left, { code: 'aborted' })
-  const next = storage.listing(root)
+  const next = storage.list(root)
   await turn()
   t.equal(waiting.length, 2)
   for (const { go } of waiting) go()
@@ -722,12 +722,12 @@ void t.test('a caller after the last abort starts a new load', async (t) => {
 void t.test('a listing that was read during a change is returned but not cached', async (t) => {
   const { list, waiting, inner } = stalled()
   const { storage } = await newStorage(t, { list, write: (...args) => inner.write(...args) })
-  const reading = storage.listing(root)
+  const reading = storage.list(root)
   await turn()
   await storage.write(x, sourceOf('abc'))
   waiting[0]?.go()
   await reading
-  const again = storage.listing(root)
+  const again = storage.list(root)
   await turn()
   t.equal(waiting.length, 2)
   waiting[1]?.go()
@@ -743,16 +743,16 @@ void t.test('an older load that ends after a refresh does not replace the newer 
       yield before.done === true ? [] : before.value
     },
   })
-  const old = storage.listing(root)
+  const old = storage.list(root)
   await turn()
   await inner.write(x, sourceOf('by another program'))
-  const fresh = storage.listing(root, { refresh: true })
+  const fresh = storage.list(root, { refresh: true })
   await turn()
   waiting[1]?.go()
   t.same(names(await fresh), ['x'])
   waiting[0]?.go()
   await old
-  t.same(names(await storage.listing(root)), ['x'])
+  t.same(names(await storage.list(root)), ['x'])
 })
 
 void t.test('a failed change drops cached listings, because it may have taken effect', async (t) => {
@@ -768,17 +768,17 @@ void t.test('a failed change drops cached listings, because it may have taken ef
       throw new GatewayError('timeout')
     },
   })
-  await storage.listing(root)
+  await storage.list(root)
   await t.rejects(storage.write(x, sourceOf('abc')), { code: 'timeout' })
-  t.same(names(await storage.listing(root)), ['x'])
+  t.same(names(await storage.list(root)), ['x'])
   await t.rejects(storage.mkdir(y), { code: 'timeout' })
-  t.same(names(await storage.listing(root)), ['x', 'y'])
+  t.same(names(await storage.list(root)), ['x', 'y'])
 })
 
 void t.test('changes of a handle are visible in the next listing, and emit an event when it is closed', async (t) => {
   const { storage, heard } = await newStorage(t)
   await storage.write(x, sourceOf('abc'))
-  const size = async () => (await storage.listing(root)).entries[0]?.size
+  const size = async () => (await storage.list(root)).entries[0]?.size
   t.equal(await size(), 3)
   heard.length = 0
   const file = await storage.open(x, 'update')
@@ -844,7 +844,7 @@ void t.test('cache policies of the storage set the expiration of single folders'
   const { over, calls } = counted()
   const { storage } = await newStorage(t, over, { customCachePolicies: ' :5\nnonsense\n/fresh:0\n/:' })
   await storage.mkdir(asPath('/fresh'))
-  for (const path of ['/fresh', '/fresh', '/', '/']) await storage.listing(asPath(path))
+  for (const path of ['/fresh', '/fresh', '/', '/']) await storage.list(asPath(path))
   t.equal(calls.list, 3)
 })
 
@@ -855,7 +855,7 @@ void t.test('stored cache policies that exceed a limit are ignored, and that is 
   const { storage } = await newStorage(t, over, { customCachePolicies: `/x:0\n${'a'.repeat(1001)}:1` }, {}, log)
   t.same(logged, ['the cache policies of the storage exceed a limit and are ignored'])
   await storage.mkdir(x)
-  for (let times = 0; times < 2; times++) await storage.listing(x)
+  for (let times = 0; times < 2; times++) await storage.list(x)
   t.equal(calls.list, 1, 'the folder is cached as if there were no policy')
   t.equal(logged.length, 1)
 })
@@ -880,7 +880,7 @@ void t.test('closing a storage ends its loads and closes the driver once', async
       closed++
     },
   })
-  const reading = storage.listing(root)
+  const reading = storage.list(root)
   await turn()
   await storage.close()
   await t.rejects(reading, { code: 'aborted' })
