@@ -8,16 +8,13 @@ import type { Attributes, DirectUrl, Usage } from '../../src/contract/capabiliti
 import type { ByteRange, CallOptions, Source, StatOptions, WriteOptions } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv, TreeDriver } from '../../src/contract/driver-env.js'
-import type { Entry, Identity } from '../../src/contract/entry.js'
+import { pageSize, type Entry, type Identity } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { childOf, nameOf, parentOf, root, segmentsOf, type Path } from '../../src/contract/path.js'
 import type { AliasOptions } from './index.js'
 import { namedPaths } from './paths.js'
 import { pickRandom, pickByFreeSpace, selectByPolicy, denied } from './policies.js'
 import { writeAll } from './write-all.js'
-
-/** Entries in one page of a listing. */
-const pageSize = 1000
 
 /** Policies that always select the same single storage for a file. */
 const singleTargetPolicies: ReadonlySet<string> = new Set(['first', 'deterministic'])

@@ -8,7 +8,7 @@ import type { Attributes, Thumbnail, ThumbnailKind, Usage } from '../../src/cont
 import type { ByteRange, CallOptions, Source, StatOptions, WriteOptions } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv, TreeDriver } from '../../src/contract/driver-env.js'
-import type { Entry, Identity } from '../../src/contract/entry.js'
+import { pageSize, type Entry, type Identity } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, hasDetail, isGatewayError } from '../../src/contract/errors.js'
 import { childOf, cleanPath, nameOf, parentOf, root, segmentsOf, type Path } from '../../src/contract/path.js'
@@ -27,9 +27,6 @@ import type { CryptOptions } from './index.js'
 import { namesOf, type Names } from './names.js'
 import { keysOf, passwordOf, obscuredForm } from './passwords.js'
 import { secretBox, type SecretBox } from './sodium.js'
-
-/** Entries in one page of a listing. */
-const pageSize = 1000
 
 /** Maximum number of cached nonces. With a cached nonce, reading a range takes one call instead of two. */
 const maxNonces = 4096

@@ -2,7 +2,7 @@
  * Looks up paths and lists folders: with MLST and MLSD if the server has them, otherwise with SIZE, MDTM, CWD and LIST.
  */
 import type { Readable } from 'node:stream'
-import type { Entry } from '../../src/contract/entry.js'
+import { pageSize, type Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { isListableName, nameOf, parentOf, type Path } from '../../src/contract/path.js'
 import type { FtpConnection } from './connection.js'
@@ -11,8 +11,6 @@ import { dateOf, parseListLine, ListClock, parseMlstReply, parseMlsdLine, type L
 import type { NameCharset } from './name-charset.js'
 import { Download, type DownloadOptions } from './transfers.js'
 
-/** Entries of a page. */
-const pageSize = 1000
 /** Bytes of a listing that are buffered for a slow reader, so that the connection becomes available early. */
 const listingBuffer = 32 * 1024 * 1024
 /** Maximum bytes of a line. A longer line is malformed. */

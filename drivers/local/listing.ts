@@ -3,7 +3,7 @@ import { constants, opendirSync, type BigIntStats } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { ListOptions } from '../../src/contract/call-options.js'
-import type { Entry } from '../../src/contract/entry.js'
+import { pageSize, type Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { childOf, isListableName, type Path } from '../../src/contract/path.js'
 import { kindOf, reuseOrCreateEntry, statusOf, type FileStatus } from './entry.js'
@@ -13,7 +13,6 @@ import { syncSyscalls, asyncSyscalls } from './syscalls.js'
 import { numbersPerName, type LookResult } from './worker-jobs.js'
 import { workerThread, type WorkerThread } from './worker-thread.js'
 
-const pageSize = 1000
 /** Milliseconds of synchronous work before other work may run. */
 const sliceTime = 2
 /** Names in one job of the worker thread. */

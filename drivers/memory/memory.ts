@@ -7,7 +7,7 @@ import { throwIfAborted } from '../../src/contract/cancellation.js'
 import type { Attributes, OpenFile, OpenMode, OpenOptions, Usage } from '../../src/contract/capabilities.js'
 import type { ByteRange, CallOptions, Source, WriteOptions } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
-import type { Entry } from '../../src/contract/entry.js'
+import { pageSize, type Entry } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { foldCase, nameOf, parentOf, segmentsOf, type Path } from '../../src/contract/path.js'
@@ -32,7 +32,6 @@ interface MemoryFolder {
 }
 type MemoryNode = MemoryFile | MemoryFolder
 
-const pageSize = 1000
 const chunkSize = 256 * 1024
 
 export class MemoryDriver implements Driver {

@@ -5,6 +5,7 @@
  */
 import { TextDecoder } from 'node:util'
 import { SaxesParser } from 'saxes'
+import { pageSize } from '../../src/contract/entry.js'
 import { protocolViolation } from './errors.js'
 
 /** One `response` element. Missing and malformed values are undefined. */
@@ -29,7 +30,6 @@ export interface Properties {
   readonly used?: number
 }
 
-const pageSize = 1000
 const maxDepth = 64
 /** Maximum number of characters between the ends of two `response` elements. */
 const maxPending = 4 * 1024 * 1024

@@ -47,7 +47,7 @@ export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableU
   // Implemented by every driver.
   /** The entry, with its name in the backend's spelling. Rejects with `not_found` if nothing exists at the path. */
   stat(path: Path, options?: StatOptions): Promise<Entry>
-  /** Yields pages of at most 1,000 entries, in any order. Rejects with `not_found`, `not_dir` before the first page. */
+  /** Yields pages of at most `pageSize` entries (`entry.ts`), in any order. Rejects with `not_found`, `not_dir` before the first page. */
   list(path: Path, options?: ListOptions): AsyncIterable<readonly Entry[]>
   /**
    * Resolves when the content is available: `not_found` and `is_dir` are rejections, never an `error` event of the

@@ -71,7 +71,7 @@ export function isRealFolder(entry: Entry): boolean {
 }
 
 /** Maximum number of entries of a page of `Driver.list`. */
-const pageSize = 1000
+export const pageSize = 1000
 
 export function* inPages(entries: readonly Entry[]): Generator<readonly Entry[]> {
   for (let at = 0; at < entries.length; at += pageSize) yield entries.slice(at, at + pageSize)
