@@ -1,7 +1,7 @@
 /** Maps system errors to GatewayErrors. Reasons never contain a path of the host. */
-import { GatewayError, toGatewayError, type ErrorCode } from '../../src/contract/errors.js'
+import { GatewayError, toGatewayError, type ErrorCode, type ErrorDetail } from '../../src/contract/errors.js'
 
-const table: Readonly<Record<string, readonly [code: ErrorCode, reason?: string]>> = {
+const table: Readonly<Record<string, readonly [code: ErrorCode, reason?: string | undefined, detail?: ErrorDetail]>> = {
   ENOENT: ['not_found'],
   EEXIST: ['exists'],
   ENOTDIR: ['not_dir'],
@@ -10,7 +10,7 @@ const table: Readonly<Record<string, readonly [code: ErrorCode, reason?: string]
   EACCES: ['denied', 'denied by the file system'],
   EPERM: ['denied', 'denied by the file system'],
   EROFS: ['denied', 'read-only file system'],
-  ELOOP: ['denied', 'a symlink that leads nowhere'],
+  ELOOP: ['denied', undefined, 'dangling_symlink'],
   ENOSPC: ['no_space'],
   EDQUOT: ['no_space', 'the file system quota is exceeded'],
   EFBIG: ['too_large', 'file too large for the file system'],
@@ -49,6 +49,6 @@ export function translateError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
   const known = table[systemCode(error) ?? '']
   if (!known) return toGatewayError(error)
-  const [code, reason] = known
-  return new GatewayError(code, { reason, cause: error })
+  const [code, reason, detail] = known
+  return new GatewayError(code, { reason, detail, cause: error })
 }

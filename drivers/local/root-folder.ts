@@ -166,7 +166,7 @@ export class RootFolder {
       return (await this.#walk(this.real, segmentsOf(path))).host
     } catch (error) {
       if (create !== true || !hasDetail(error, 'dangling_symlink')) throw error
-      throw new GatewayError('denied', { reason: error.reason })
+      throw new GatewayError('denied', { detail: error.detail })
     }
   }
 

@@ -78,7 +78,7 @@ const detailResponses: Readonly<Record<ErrorDetail, Text | Required<ResponseRule
   refresh_denied: 'Refresh without permission',
   system_file: 'system file upload ignored',
   parent_hidden: accessDeniedMessage,
-  dangling_symlink: 'object not found',
+  dangling_symlink: (error) => textOf(errorResponses[error.code].text, error),
   nothing_mounted: 'failed get storage: storage not found; please add a storage first',
   no_storage: ({ path = '/' }) => `failed get storage: storage not found; rawPath: ${path}`,
   storage_starting: 'Loading storage, please wait',

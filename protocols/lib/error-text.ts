@@ -9,6 +9,7 @@ export function errorText(error: GatewayError): string {
   const { code, detail } = error
   if (code === 'internal') return 'internal error'
   if (code === 'parent_missing' || detail === 'parent_hidden') return 'the parent folder does not exist'
-  if (code === 'hidden' || (code === 'not_found' && detail === undefined)) return 'not found'
+  const isMissing = code === 'not_found' && (detail === undefined || detail === 'dangling_symlink')
+  if (code === 'hidden' || isMissing) return 'not found'
   return error.message
 }

@@ -283,5 +283,5 @@ export class OpenFiles {
 /** The target of the symlink does not exist, and OPEN creates no files through symlinks. */
 function danglingSymlink(path: Path, flags: number): GatewayError {
   const code = (flags & openFlag.create) === 0 ? 'not_found' : 'denied'
-  return new GatewayError(code, { op: 'open', path, reason: 'a symlink that leads nowhere' })
+  return new GatewayError(code, { op: 'open', path, detail: 'dangling_symlink' })
 }

@@ -233,8 +233,7 @@ async function statTarget(session: SessionState, path: Path): Promise<Entry> {
   const own = session.files.stagedAt(path)
   if (own) return own.entry
   const entry = await session.tree.stat(path, { signal: session.signal })
-  if (entry.kind === 'symlink')
-    throw new GatewayError('not_found', { op: 'stat', path, reason: 'a symlink that leads nowhere' })
+  if (entry.kind === 'symlink') throw new GatewayError('not_found', { op: 'stat', path, detail: 'dangling_symlink' })
   return entry
 }
 

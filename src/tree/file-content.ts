@@ -215,7 +215,7 @@ export class FileContent {
         if (!entry) checkName(nameOf(at))
         if (entry && openMode === undefined && options.createOnly === true) throw new GatewayError('exists')
         if (openMode !== 'replace' || entry?.kind !== 'symlink') return
-        throw new GatewayError('denied', { reason: 'a symlink that leads nowhere' })
+        throw new GatewayError('denied', { detail: 'dangling_symlink' })
       },
       touches: ({ at, entry }) => [{ path: at, membership: !entry }],
     }

@@ -43,7 +43,7 @@ export class PrincipalLocks {
     const isDangling = entry?.kind === 'symlink'
     if ((!entry || isDangling) && options.makesFile === false) throw new GatewayError('not_found')
     // No file is created behind a dangling symlink, so there is nothing to lock.
-    if (isDangling) throw new GatewayError('denied', { reason: 'a symlink that leads nowhere' })
+    if (isDangling) throw new GatewayError('denied', { detail: 'dangling_symlink' })
     const lock = await this.locks.grant(at, request, this.access.principal)
     const created = !entry && (await this.#makeFile(path, at, lock, options))
     return { lock: this.access.redactLock(lock, at), created }

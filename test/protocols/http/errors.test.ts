@@ -25,6 +25,8 @@ void t.test('errors have the codes and messages that existing clients parse', as
     [new GatewayError('parent_missing', at), '500 failed to get parent dir: object not found'],
     [new GatewayError('exists', at), '403 file exists'],
     [nameTaken('a b'), '403 file [a b] exists'],
+    [new GatewayError('not_found', { detail: 'dangling_symlink' }), '500 object not found'],
+    [new GatewayError('denied', { detail: 'dangling_symlink' }), '403 a symlink that leads nowhere'],
     [new GatewayError('denied', at), '403 permission denied'],
     [new GatewayError('denied', { detail: 'refresh_denied' }), '403 Refresh without permission'],
     [new GatewayError('hidden', at), '403 password is incorrect or you have no permission'],

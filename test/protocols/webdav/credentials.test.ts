@@ -40,6 +40,11 @@ void t.test('the response to an unexpected error reveals no details', async (t) 
   t.match(toErrorResponse(new TypeError('secret detail')), { status: 500, message: 'internal error' })
 })
 
+void t.test('a symlink that leads nowhere has the text of a missing file', async (t) => {
+  const at = { op: 'read', path: '/link' }
+  t.match(toErrorResponse(new GatewayError('not_found', { ...at, detail: 'dangling_symlink' })).message, /^not found$/)
+})
+
 void t.test('throttled and busy errors have a Retry-After header', async (t) => {
   t.same(toErrorResponse(new GatewayError('throttled', { retryAfter: 12.3 })).headers, { 'retry-after': '13' })
   t.same(toErrorResponse(new GatewayError('busy')).headers, { 'retry-after': '1' })
