@@ -136,6 +136,9 @@ interface EndpointResponse {
   readonly text?: string
 }
 
+/** The response on which clients prompt for a folder password. */
+export const accessDenied: EndpointResponse = { code: errorResponses.hidden.code, text: accessDeniedMessage }
+
 /** The responses of an endpoint where they differ from the table. A detail takes precedence over a code. */
 type EndpointResponses = Readonly<Partial<Record<ErrorCode | ErrorDetail, EndpointResponse>>>
 

@@ -61,7 +61,6 @@ export const changeRefusals: readonly Refusal[] = [
   { code: 400, text: 'a name …', when: 'a new name contains control characters or is not valid Unicode' },
   { code: 400, text: 'the name is too long' },
   { code: 403, text: 'permission denied', when: 'the user lacks the permission, or a folder rule forbids it' },
-  { code: 403, text: '… root folder is not allowed', when: 'the request would change a mount point' },
   { code: 423, text: 'locked by …', when: 'the path is covered by a WebDAV lock' },
   { code: 500, text: '… root folder is not allowed', when: 'the request would change a mount point' },
   {

@@ -2,12 +2,13 @@
 import { z } from 'zod'
 import type { Usage } from '../../../src/contract/capabilities.js'
 import type { Entry } from '../../../src/contract/entry.js'
-import { GatewayError, hasDetail, isGatewayError } from '../../../src/contract/errors.js'
+import { isGatewayError } from '../../../src/contract/errors.js'
 import { childOf, cleanPath, encodePath, nameOf, parentOf, root, under, type Path } from '../../../src/contract/path.js'
 import type { AccessOptions } from '../../../src/tree/operation-options.js'
 import type { FolderView, VirtualFs } from '../../../src/tree/virtual-fs.js'
 import type { HttpApi } from '../http-api.js'
 import { endpoint } from '../endpoint.js'
+import { accessDenied, withResponses } from '../errors.js'
 import { flag, paging, text } from '../fields.js'
 import { accessOptions, treeHeaders } from '../access-options.js'
 import { mountDetails } from '../mount-details.js'
@@ -80,7 +81,7 @@ export const browseEndpoints = [
       const fs = api.gateway.as(principal)
       const { baseUrl } = api.clientOf(context.req)
       const folderPath = cleanPath(fields.path)
-      const { entries, total, folder, serialized } = await withBrowseErrors(() =>
+      const { entries, total, folder, serialized } = await withResponses(browseResponses, () =>
         fs.list(folderPath, {
           ...accessOptions(context, fields.password || headers.password),
           refresh: fields.refresh,
@@ -122,7 +123,7 @@ export const browseEndpoints = [
       const { baseUrl } = api.clientOf(context.req)
       const entryPath = cleanPath(fields.path)
       const options = accessOptions(context, fields.password || headers.password)
-      const { entry, folder } = await withBrowseErrors(() => fs.view(entryPath, options))
+      const { entry, folder } = await withResponses(browseResponses, () => fs.view(entryPath, options))
       const name = entryPath === root ? 'root' : nameOf(entryPath)
       const object = fileObjectConverter(api, fs, parentOf(entryPath), folder, baseUrl)({ ...entry, name })
       const usage = object.is_dir ? (await mountUsages(api, fs, [entryPath])).get(entryPath) : undefined
@@ -158,7 +159,7 @@ export const browseEndpoints = [
     async answer({ context, api, fields, headers, principal }) {
       const fs = fields.force_root ? api.gateway.asAdmin(principal) : api.gateway.as(principal)
       const options = accessOptions(context, fields.password || headers.password)
-      const { entries } = await withBrowseErrors(() =>
+      const { entries } = await withResponses(browseResponses, () =>
         fs.list(cleanPath(fields.path), { ...options, foldersOnly: true }),
       )
       return entries.map(({ name, modified }) => ({ name, modified: wireTime(modified) }))
@@ -228,14 +229,5 @@ async function related(
   }
 }
 
-/** Maps `denied` to the message on which clients prompt for a folder password. */
-async function withBrowseErrors<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    if (isGatewayError(error, 'denied') && !hasDetail(error, 'refresh_denied')) {
-      throw new GatewayError('hidden', { cause: error })
-    }
-    throw error
-  }
-}
+/** `denied` gets the message on which clients prompt for a folder password. */
+const browseResponses = { denied: accessDenied, refresh_denied: { code: 403 } } as const
