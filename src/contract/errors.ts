@@ -206,7 +206,7 @@ export function hasDetail(
 
 /** The error for a name that another entry of the folder has. */
 export function nameTaken(name: string, cause?: unknown): GatewayError {
-  return new GatewayError('exists', { detail: 'name_taken', subject: name, reason: `file [${name}] exists`, cause })
+  return new GatewayError('exists', { detail: 'name_taken', subject: name, reason: `"${name}" exists already`, cause })
 }
 
 /** Whether no mount covers the path. */

@@ -21,7 +21,7 @@ void t.test('the message of a GatewayError holds the operation, the path and the
   t.match(outer, { code: 'locked', path: '/a', op: 'move', retryAfter: 3, message: 'move: /a: locked by bob' })
   t.notMatch(outer.message, 'mnt')
   const taken = nameTaken('a').at('move', '/a')
-  t.match(taken, { code: 'exists', detail: 'name_taken', subject: 'a' })
+  t.match(taken, { code: 'exists', detail: 'name_taken', subject: 'a', message: 'move: /a: "a" exists already' })
   t.ok(hasDetail(taken, 'name_taken', 'into_itself'))
   t.notOk(hasDetail(taken, 'into_itself'))
   t.notOk(hasDetail(new GatewayError('exists'), 'name_taken'))

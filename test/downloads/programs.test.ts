@@ -275,7 +275,7 @@ void t.test('aria2', { jobs, skip: lacks('aria2c') }, (t) => {
     const failing = (policy: string) => add(admin, 'aria2', `${server.url}/taken`, policy)
     for (const policy of ['delete_on_upload_succeed', 'delete_on_upload_failed', 'delete_always', 'delete_never']) {
       await failing(policy)
-      t.match((await stored(admin)).at(-1), { state: 7, error: '/in/taken: file [taken] exists' }, policy)
+      t.match((await stored(admin)).at(-1), { state: 7, error: '/in/taken: "taken" exists already' }, policy)
     }
     while ((await left(admin, 'aria2')).length > 2) await delay(50)
     await admin.post('/api/fs/remove', { dir: '/in', names: ['taken'] })

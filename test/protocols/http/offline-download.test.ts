@@ -72,7 +72,7 @@ void t.test('a download does not replace an existing file', async (t) => {
   const server = await startScripted(t, (_request, answer) => answer.end(content))
   await served.put('/in/file', 'mine')
   await add(served, [`${server.url}/file`])
-  t.match(await served.ended('offline_download'), [{ state: 7, error: 'file [file] exists' }])
+  t.match(await served.ended('offline_download'), [{ state: 7, error: '"file" exists already' }])
   t.equal(await served.content('/in/file'), 'mine')
 })
 
