@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
-import { GatewayError, isGatewayError, type ErrorCode } from '../contract/errors.js'
+import { GatewayError, isGatewayError } from '../contract/errors.js'
 import type { ProxyAccess } from '../net/egress-proxy.js'
 import { parseUrl } from './http-request.js'
 import { callProgram } from './local-program.js'
@@ -200,8 +200,11 @@ export class Aria2 implements DownloadTool {
     const { result, error } = parsed.data
     if (!error) return result
     if (error.message === 'Unauthorized') throw new GatewayError('denied', { reason: 'aria2 refuses the secret' })
-    const code: ErrorCode = / is not found$|^No such download/.test(error.message) ? 'not_found' : 'invalid'
-    throw new GatewayError(code, { reason: `aria2: ${error.message}` })
+    const isMissing = / is not found$|^No such download/.test(error.message)
+    const [code, reason] = isMissing
+      ? (['not_found', 'aria2 does not know the download'] as const)
+      : (['invalid', 'aria2 rejected the request'] as const)
+    throw new GatewayError(code, { reason, cause: new Error(`${method}: ${error.message}`) })
   }
 }
 
@@ -214,9 +217,44 @@ function gidOf({ id }: DownloadKey): string {
   return createHash('sha256').update(id).digest('hex').slice(0, 16)
 }
 
+/** The error of a failed download. The text of aria2 may have paths of the host, so it is only the cause. */
 function errorOf({ status, errorCode = '', errorMessage = '' }: Status): GatewayError {
-  const reason = status === 'removed' ? 'it was removed in aria2' : `aria2: ${errorMessage || `error ${errorCode}`}`
-  return new GatewayError('unavailable', { reason })
+  if (status === 'removed') return new GatewayError('unavailable', { reason: 'it was removed in aria2' })
+  const reason = failures[errorCode] ?? 'aria2 could not download it'
+  return new GatewayError('unavailable', { reason, cause: new Error(`error ${errorCode}: ${errorMessage}`) })
+}
+
+/** The error codes of downloads (EXIT STATUS in the manual of aria2) in words for users. */
+const failures: Readonly<Record<string, string>> = {
+  2: 'the server does not answer in time',
+  3: 'the server does not have the file',
+  4: 'the server does not have the file',
+  5: 'the server sends next to nothing',
+  6: 'the network failed',
+  7: 'aria2 was stopped before the download was complete',
+  8: 'the server cannot resume the download',
+  9: 'the disk of aria2 is full',
+  10: 'another download with a different piece length has the same file',
+  11: 'aria2 is downloading the same file already',
+  12: 'aria2 is downloading the same torrent already',
+  13: 'the file exists already in the folder of aria2',
+  14: 'aria2 could not rename the file',
+  15: 'aria2 could not open the file',
+  16: 'aria2 could not create the file',
+  17: 'aria2 could not read or write the file',
+  18: 'aria2 could not create the folder',
+  19: 'the name of the server could not be resolved',
+  20: 'the Metalink file is damaged',
+  21: 'the FTP server refused a command',
+  22: 'the server sent an unexpected response',
+  23: 'the server redirects too many times',
+  24: 'the server refuses the download without the right credentials',
+  25: 'the torrent is damaged',
+  26: 'the torrent is damaged',
+  27: 'the magnet link is invalid',
+  28: 'aria2 rejected an option of the download',
+  29: 'the server is overloaded',
+  32: 'the checksum of the file is wrong',
 }
 
 function jsonOf(text: string): unknown {

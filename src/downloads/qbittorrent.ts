@@ -23,7 +23,11 @@ type Torrent = z.output<typeof torrent>
 const completeStates: ReadonlySet<string> = new Set([
   ...['uploading', 'stalledUP', 'queuedUP', 'forcedUP', 'pausedUP', 'stoppedUP'],
 ])
-const failedStates: ReadonlySet<string> = new Set(['error', 'missingFiles'])
+/** States of a failed torrent, in words for users. */
+const failedStates: ReadonlyMap<string, string> = new Map([
+  ['error', 'qBittorrent stopped the download because of an error'],
+  ['missingFiles', 'files of the download are missing'],
+])
 
 export class QBittorrent implements DownloadTool {
   readonly name = name
@@ -64,8 +68,9 @@ export class QBittorrent implements DownloadTool {
     const { state, size, amount_left: left, seeding_time: seeded = 0 } = found
     const totalBytes = Math.max(0, size)
     const common = { text: state, totalBytes, doneBytes: Math.max(0, totalBytes - left), seeded }
-    if (failedStates.has(state)) {
-      const error = new GatewayError('unavailable', { reason: `qBittorrent: ${state}` })
+    const reason = failedStates.get(state)
+    if (reason !== undefined) {
+      const error = new GatewayError('unavailable', { reason })
       return { ...common, state: 'failed', error }
     }
     return { ...common, state: completeStates.has(state) && left === 0 ? 'done' : 'working' }
