@@ -454,7 +454,8 @@ export class Access implements Authority {
     const isBaseMissing = redacted.code === 'parent_missing' || (redacted.code === 'not_found' && path === root)
     if (isBaseMissing) this.#dependencies.bases.forget(this.#account.base)
     const reported = this.#atOwnPaths(redacted).at(op, path)
-    logInternal(this.#dependencies.log, reported, { user: this.principal.username })
+    const { username, protocol } = this.principal
+    logInternal(this.#dependencies.log, reported, { user: username, protocol: protocol.name })
     return reported
   }
 

@@ -67,7 +67,14 @@ void t.test('failures of storages are in the log, of every protocol and of tasks
       t.notMatch(JSON.stringify(await client.names(mountPath)), /cause|srv/)
       const expected =
         code === 'internal'
-          ? { level: 'error', storage: mountPath, err: { code: systemCode }, message: /^list: .*: internal error$/ }
+          ? {
+              level: 'error',
+              user: 'admin',
+              protocol: client.protocol,
+              storage: mountPath,
+              err: { code: systemCode },
+              message: /^list: .*: internal error$/,
+            }
           : { level: 'warn', storage: mountPath, code, cause: { code: systemCode }, message: `list: ${mountPath}: ` }
       t.match(lines, [expected], `${driver} over ${client.protocol}`)
       t.equal(lines.length, 1)
