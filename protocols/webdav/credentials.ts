@@ -84,7 +84,7 @@ export class KnownCallers {
 
 /** Authenticates a request by its Authorization header. Rejects with `unauthenticated`, `throttled` or `denied`. */
 export async function authenticate(
-  accounts: Pick<ProtocolAccounts, 'byPassword' | 'byToken' | 'guest' | 'users'>,
+  accounts: Pick<ProtocolAccounts, 'byPassword' | 'byToken' | 'guest' | 'isGuestName'>,
   header: string | undefined,
   address: string,
 ): Promise<Caller> {
@@ -93,8 +93,7 @@ export async function authenticate(
   if (authorization.scheme === 'bearer') return callerOf(await accounts.byToken(authorization.token, webdav), false)
   const { username, password } = authorization
   // Requests without credentials are the guest's too. Its password protects nothing and is used for folder passwords.
-  const user = accounts.users.byName(username)
-  if (user?.role === guestRole && !user.disabled) return callerOf(accounts.guest(webdav), true, password)
+  if (accounts.isGuestName(username)) return callerOf(accounts.guest(webdav), true, password)
   return callerOf(await accounts.byPassword({ username, password: { plain: password }, address }, webdav), false)
 }
 
@@ -102,6 +101,3 @@ function callerOf(principal: Principal, isDefaultUser: boolean, folderPassword?:
   const { userId, username } = principal
   return { uid: String(userId), username, isDefaultUser, principal, folderPassword }
 }
-
-/** The number of the guest role in the database. */
-const guestRole = 1

@@ -144,6 +144,12 @@ export class Accounts {
     return this.#principal(guest, 'guest', { protocol })
   }
 
+  /** Whether this is the name of the guest, and the guest is enabled. */
+  isGuestName(username: string): boolean {
+    const user = this.users.byName(username)
+    return user !== undefined && !user.disabled && user === this.users.byUniqueRole(1)
+  }
+
   /** Revokes a session token. Does nothing for the permanent token and for invalid or expired ones. */
   async signOut(token: string): Promise<void> {
     const claims = this.#tokens.read(token)

@@ -26,6 +26,7 @@ export interface ProtocolAccounts extends Pick<
   | 'enableTwoStep'
   | 'findKey'
   | 'guest'
+  | 'isGuestName'
   | 'isPermanentToken'
   | 'reload'
   | 'signIn'
