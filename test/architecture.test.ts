@@ -233,6 +233,16 @@ void t.test('permissions are read, and paths decided on, by the policy only', as
   )
 })
 
+void t.test('the error statuses of WebDAV are in its errors.ts only', async (t) => {
+  const literal = filesWith(
+    /\b(?:new HttpError|statusLine|send\w+)\((?:[^()]*, )?[45]\d\d\b|\bstatus(?:: | === )[45]\d\d\b/,
+  )
+  t.same(
+    literal.filter((name) => name.startsWith('protocols/webdav/')),
+    ['protocols/webdav/errors.ts'],
+  )
+})
+
 void t.test('SQL is where CONTRIBUTING.md says, and nowhere else', async (t) => {
   const databases = filesWith(/ from '(?:knex|sqlite3|better-sqlite3)'/)
   t.ok(databases.length > 0, 'the imports were found')

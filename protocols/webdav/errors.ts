@@ -1,4 +1,4 @@
-/** The WebDAV response to each error code, and the errors that only this protocol raises. */
+/** The error statuses of WebDAV: the response to each error code, and the errors that only this protocol raises. */
 import { toGatewayError, type ErrorCode } from '../../src/contract/errors.js'
 import { errorText } from '../lib/error-text.js'
 
@@ -49,8 +49,55 @@ interface ErrorResponse extends ResponseRule {
   readonly headers: Readonly<Record<string, string>>
 }
 
+interface HttpErrorRule extends ResponseRule {
+  /** The message, or a function that returns it for the subject of the error. */
+  readonly text: string | ((subject: string) => string)
+}
+
+const message = (subject: string) => subject
+
+/** The errors that only this protocol raises. */
+const httpErrors = {
+  // the request
+  fragment_in_target: { status: 400, text: 'a request target must not have a fragment' },
+  outside_prefix: { status: 404, text: (prefix) => `WebDAV is at ${prefix}/` },
+  method_not_allowed: { status: 405, text: (method) => `${method} is not supported` },
+  method_unknown: { status: 501, text: (method) => `${method} is not supported` },
+  depth_not_allowed: { status: 400, text: (depth) => `Depth ${depth} is not allowed here` },
+  foreign_destination: { status: 502, text: 'the Destination is not on this server' }, // RFC 4918 §9.8.5
+  body_timeout: { status: 408, text: 'the body did not arrive in time' },
+  document_type: { status: 400, text: 'a document type is not accepted', condition: 'no-external-entities' },
+  // GET and PROPFIND
+  folder_content: { status: 405, text: 'a folder' },
+  infinite_depth: {
+    status: 403,
+    text: (limit) => `more than ${limit} resources`,
+    condition: 'propfind-finite-depth',
+  },
+  // PUT and MKCOL
+  put_folder: { status: 405, text: 'PUT cannot create a folder' },
+  partial_put: { status: 400, text: 'partial PUT is not supported' }, // RFC 9110 §14.5
+  chunked_upload: { status: 501, text: 'chunked uploads are not supported' },
+  mkcol_body: { status: 415, text: 'MKCOL must not have a body' }, // RFC 4918 §9.3
+  // COPY and MOVE
+  shallow_move: { status: 400, text: 'Depth must be infinity to move a folder' }, // RFC 4918 §9.9.2
+  overlapping_paths: { status: 403, text: 'source and destination are the same, or one contains the other' },
+  destination_exists: { status: 412, text: message }, // Overwrite: F
+  // LOCK and UNLOCK
+  locked_folder_missing: { status: 409, text: 'a folder must exist before it is locked' },
+  lock_token_mismatch: { status: 409, text: message, condition: 'lock-token-matches-request-uri' },
+} as const satisfies Readonly<Record<string, HttpErrorRule>>
+
+/** Statuses within a 207 that are not those of an error. */
+export const partStatuses = {
+  property_missing: 404,
+  property_protected: 403,
+  failed_dependency: 424,
+} as const
+
 interface HttpErrorOptions {
-  readonly condition?: ConditionName | undefined
+  /** What the text is about: a method, a value, or a whole message. */
+  readonly subject?: string | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
 }
 
@@ -60,12 +107,13 @@ export class HttpError extends Error implements ErrorResponse {
   readonly condition: ConditionName | undefined
   readonly headers: Readonly<Record<string, string>>
 
-  constructor(status: number, reason: string, options: HttpErrorOptions = {}) {
-    super(reason)
+  constructor(name: keyof typeof httpErrors, { subject = '', headers = {} }: HttpErrorOptions = {}) {
+    const { status, text, condition }: HttpErrorRule = httpErrors[name]
+    super(typeof text === 'string' ? text : text(subject))
     this.name = 'HttpError'
     this.status = status
-    this.condition = options.condition
-    this.headers = options.headers ?? {}
+    this.condition = condition
+    this.headers = headers
   }
 }
 

@@ -98,7 +98,7 @@ function parseLockToken(value: string | undefined): string | undefined {
 function parseDestination(value: string | undefined, site: () => Site): Path | undefined {
   if (value === undefined) return undefined
   const target = locate(value, site())
-  if (target === undefined) throw new HttpError(502, 'the Destination is not on this server')
+  if (target === undefined) throw new HttpError('foreign_destination')
   return target.path
 }
 

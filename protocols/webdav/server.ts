@@ -20,7 +20,7 @@ import { copy, move } from './commands/transfer.js'
 import { mkcol, put, remove } from './commands/write.js'
 import { authenticate, KnownCallers, type Caller } from './credentials.js'
 import { Engine, type Dispatchable, type Handler } from './engine.js'
-import { HttpError, toErrorResponse } from './errors.js'
+import { errorResponses, HttpError, toErrorResponse } from './errors.js'
 import { parseHeaders, type DavHeaders } from './headers.js'
 import { webdav } from './index.js'
 import { hrefOf, locatePath, normalizeHost, type Site, type RequestTarget } from './location.js'
@@ -87,10 +87,10 @@ class WebdavHandler {
     for (const [name, command] of engineCommands) {
       handlers.set(name, (parsed, caller) => this.#run(command, parsed, caller))
     }
-    for (const name of knownMethods) handlers.set(name, (parsed) => this.#refuseMethod(parsed, 405))
+    for (const name of knownMethods) handlers.set(name, (parsed) => this.#refuseMethod(parsed, 'method_not_allowed'))
     this.#engine = new Engine({
       handlers,
-      unknownMethod: (parsed) => this.#refuseMethod(parsed, 501),
+      unknownMethod: (parsed) => this.#refuseMethod(parsed, 'method_unknown'),
       authenticate: (parsed, proceed) => {
         if (isSupported(parsed.request)) this.#authenticate(parsed, proceed)
         else proceed()
@@ -134,10 +134,10 @@ class WebdavHandler {
   #target(requestTarget: string): RequestTarget {
     // RFC 9112 §3.2.2: proxies may send the absolute form.
     const url = requestTarget.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
-    if (url.includes('#')) throw new HttpError(400, 'a request target must not have a fragment')
+    if (url.includes('#')) throw new HttpError('fragment_in_target')
     if (url === '*') return { path: root, slash: true }
     const target = locatePath(url.split('?', 1)[0] ?? '', this.#prefix)
-    if (target === undefined) throw new HttpError(404, `WebDAV is at ${this.#prefix}/`)
+    if (target === undefined) throw new HttpError('outside_prefix', { subject: this.#prefix })
     return target
   }
 
@@ -179,9 +179,9 @@ class WebdavHandler {
     }
   }
 
-  #refuseMethod(parsed: ParsedRequest, status: number): Promise<void> {
-    const reason = `${parsed.request.method} is not supported`
-    return this.#fail(parsed, new HttpError(status, reason, { headers: { allow: allowedMethods } }))
+  #refuseMethod(parsed: ParsedRequest, error: 'method_not_allowed' | 'method_unknown'): Promise<void> {
+    const subject = parsed.request.method
+    return this.#fail(parsed, new HttpError(error, { subject, headers: { allow: allowedMethods } }))
   }
 
   #webdavRequestOf({ request, response, target, headers }: ParsedRequest, caller: Caller): WebdavRequest {
@@ -215,8 +215,10 @@ class WebdavHandler {
     }
     const refusal = toErrorResponse(error)
     // An anonymous client may have credentials that grant access.
-    const status = refusal.status === 403 && anonymous && cause !== undefined ? 401 : refusal.status
-    const headers = { ...refusal.headers, ...(status === 401 ? challenge : {}) }
+    const { denied, unauthenticated } = errorResponses
+    const isChallenged = refusal.status === denied.status && anonymous && cause !== undefined
+    const status = isChallenged ? unauthenticated.status : refusal.status
+    const headers = { ...refusal.headers, ...(status === unauthenticated.status ? challenge : {}) }
     if (refusal.condition === undefined) {
       sendText(response, status, refusal.message, headers)
       return

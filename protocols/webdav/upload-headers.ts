@@ -13,8 +13,8 @@ const hexDigits: Readonly<Record<HashName, number>> = { md5: 32, sha1: 40, sha25
  * for a chunk of an ownCloud upload: neither must be stored as the whole file.
  */
 export function parseUploadHeaders(headers: IncomingHttpHeaders): BodyMetadata {
-  if (headers['content-range'] !== undefined) throw new HttpError(400, 'partial PUT is not supported')
-  if (headers['oc-chunked'] !== undefined) throw new HttpError(501, 'chunked uploads are not supported')
+  if (headers['content-range'] !== undefined) throw new HttpError('partial_put')
+  if (headers['oc-chunked'] !== undefined) throw new HttpError('chunked_upload')
   return { size: sizeOf(headers), modified: modifiedOf(headers), hashes: hashesOf(headers) }
 }
 

@@ -83,7 +83,7 @@ export function expectDepth<Allowed extends Depth>(
 ): Allowed {
   const depth = webdavRequest.headers.depth ?? absent
   const found = allowed.find((one) => one === depth)
-  if (found === undefined) throw new HttpError(400, `Depth ${depth} is not allowed here`)
+  if (found === undefined) throw new HttpError('depth_not_allowed', { subject: String(depth) })
   return found
 }
 

@@ -46,7 +46,7 @@ const nodeLimit = 20_000
  * a document type, and with a 408 after a timeout.
  */
 export async function readXml(request: IncomingMessage): Promise<XmlElement | undefined> {
-  const body = await withTimeout(readBounded(request), () => new HttpError(408, 'the body did not arrive in time'))
+  const body = await withTimeout(readBounded(request), () => new HttpError('body_timeout'))
   return body.length === 0 ? undefined : parseXml(decode(body))
 }
 
@@ -102,7 +102,7 @@ export function parseXml(text: string): XmlElement {
     throw malformed(error.message)
   })
   parser.on('doctype', () => {
-    throw new HttpError(400, 'a document type is not accepted', { condition: 'no-external-entities' })
+    throw new HttpError('document_type')
   })
   parser.on('xmldecl', ({ encoding = 'utf-8' }) => {
     if (!/^(utf-8|utf-16|us-ascii)$/i.test(encoding)) throw malformed(`encoding ${encoding}`)

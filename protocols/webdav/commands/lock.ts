@@ -3,7 +3,7 @@ import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
 import { isWithin } from '../../../src/contract/path.js'
 import { LockedError, type Lock } from '../../../src/tree/locks.js'
 import { parseLockInfo } from '../bodies.js'
-import { HttpError } from '../errors.js'
+import { errorResponses, HttpError, partStatuses } from '../errors.js'
 import { lockDiscovery } from '../locks.js'
 import { Multistatus, statusLine } from '../multistatus.js'
 import { sendStatus, sendXml, expectDepth, href, type Command, type WebdavRequest } from '../webdav-request.js'
@@ -27,7 +27,7 @@ export const lock: Command = async (webdavRequest) => {
     }
     sendXml(response, created ? 201 : 200, discovery(webdavRequest, granted), { 'lock-token': `<${granted.token}>` })
   } catch (error) {
-    if (slash && isGatewayError(error, 'not_found')) throw new HttpError(409, 'a folder must exist before it is locked')
+    if (slash && isGatewayError(error, 'not_found')) throw new HttpError('locked_folder_missing')
     if (!(error instanceof LockedError)) throw error
     sendConflict(webdavRequest, error.lock)
   }
@@ -36,16 +36,18 @@ export const lock: Command = async (webdavRequest) => {
 /** RFC 4918 §9.10.3: if a member is locked, a 207 reports 423 for the member and 424 for the target. */
 function sendConflict(webdavRequest: WebdavRequest, existing: Lock): void {
   const { response, path } = webdavRequest
+  const { status } = errorResponses.locked
   const root = href(webdavRequest, existing.path, false)
   const condition = `<D:no-conflicting-lock><D:href>${root}</D:href></D:no-conflicting-lock>`
   if (existing.path === path || !isWithin(path, existing.path)) {
-    sendXml(response, 423, `<D:error xmlns:D="DAV:">${condition}</D:error>`)
+    sendXml(response, status, `<D:error xmlns:D="DAV:">${condition}</D:error>`)
     return
   }
   const multistatus = new Multistatus(response)
-  const conflict = `${statusLine(423)}<D:error>${condition}</D:error>`
+  const conflict = `${statusLine(status)}<D:error>${condition}</D:error>`
   multistatus.add(`<D:response><D:href>${root}</D:href>${conflict}</D:response>`)
-  multistatus.add(`<D:response><D:href>${href(webdavRequest, path, false)}</D:href>${statusLine(424)}</D:response>`)
+  const dependent = statusLine(partStatuses.failed_dependency)
+  multistatus.add(`<D:response><D:href>${href(webdavRequest, path, false)}</D:href>${dependent}</D:response>`)
   multistatus.end()
 }
 
@@ -72,7 +74,7 @@ export const unlock: Command = async ({ response, fs, path, access, headers }) =
   } catch (error) {
     // A hidden resource has no locks, as one that does not exist.
     if (!isGatewayError(error, 'precondition_failed', 'invalid', 'hidden')) throw error
-    throw new HttpError(409, error.message, { condition: 'lock-token-matches-request-uri' })
+    throw new HttpError('lock_token_mismatch', { subject: error.message })
   }
   sendStatus(response, 204)
 }

@@ -4,7 +4,7 @@ import { isGatewayError } from '../../../src/contract/errors.js'
 import { childOf, type Path } from '../../../src/contract/path.js'
 import type { Property, PropertyName } from '../../../src/tree/virtual-fs.js'
 import { parsePropfind, type PropertyQuery } from '../bodies.js'
-import { HttpError } from '../errors.js'
+import { HttpError, partStatuses } from '../errors.js'
 import {
   isOverridable,
   isQuota,
@@ -98,7 +98,7 @@ class PropfindResponse {
     await this.#visit(top, async () => async (page) => {
       count += page.length
       if (count > infiniteDepthLimit) {
-        throw new HttpError(403, `more than ${infiniteDepthLimit} resources`, { condition: 'propfind-finite-depth' })
+        throw new HttpError('infinite_depth', { subject: String(infiniteDepthLimit) })
       }
     })
     await this.#visit(top, async (folder) => {
@@ -181,7 +181,7 @@ class PropfindResponse {
 }
 
 const foundEnd = `${statusLine(200)}</D:propstat>`
-const missingEnd = `${statusLine(404)}</D:propstat>`
+const missingEnd = `${statusLine(partStatuses.property_missing)}</D:propstat>`
 
 type Renderer = (subject: Resource, dead: readonly Property[]) => string
 

@@ -3,7 +3,7 @@ import { isGatewayError, type GatewayError } from '../../../src/contract/errors.
 import type { ChangeOptions } from '../../../src/tree/operation-options.js'
 import type { Property, PropertyChange, PropertyName } from '../../../src/tree/virtual-fs.js'
 import { parsePropertyUpdate } from '../bodies.js'
-import { toErrorResponse } from '../errors.js'
+import { partStatuses, toErrorResponse } from '../errors.js'
 import { isOverridable, keyOf, liveProperty, microsoftNamespace } from '../live-properties.js'
 import { Multistatus, propertyResponse } from '../multistatus.js'
 import { href, type Command, type WebdavRequest } from '../webdav-request.js'
@@ -33,7 +33,7 @@ export const proppatch: Command = async (webdavRequest) => {
       webdavRequest,
       propertyResponse(target, [
         { status, names: groups.failed },
-        { status: 424, names: groups.others },
+        { status: partStatuses.failed_dependency, names: groups.others },
       ]),
     )
     return
@@ -42,8 +42,8 @@ export const proppatch: Command = async (webdavRequest) => {
   sendMultistatus(
     webdavRequest,
     propertyResponse(target, [
-      { status: 403, names: groups.failed, error: 'cannot-modify-protected-property' },
-      { status: 424, names: groups.others },
+      { status: partStatuses.property_protected, names: groups.failed, error: 'cannot-modify-protected-property' },
+      { status: partStatuses.failed_dependency, names: groups.others },
     ]),
   )
 }

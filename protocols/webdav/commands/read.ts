@@ -48,7 +48,7 @@ async function isExistingFolder({ fs, path, access }: WebdavRequest): Promise<bo
 
 /** Responds to HEAD of a folder. Throws a 405 for GET, since a folder has no content. */
 function sendFolder({ request, response }: WebdavRequest): void {
-  if (request.method !== 'HEAD') throw new HttpError(405, 'a folder', { headers: { allow: folderMethods } })
+  if (request.method !== 'HEAD') throw new HttpError('folder_content', { headers: { allow: folderMethods } })
   sendStatus(response, 200, { 'content-type': 'httpd/unix-directory' })
 }
 

@@ -18,7 +18,7 @@ export const move: Command = async (webdavRequest) => {
   expectDepth(webdavRequest, ['infinity', 0], 'infinity')
   const depth = webdavRequest.headers.depth
   if (depth === 0 && (await webdavRequest.fs.stat(webdavRequest.path, webdavRequest.access)).kind === 'folder') {
-    throw new HttpError(400, 'Depth must be infinity to move a folder')
+    throw new HttpError('shallow_move')
   }
   await transfer(webdavRequest, (to, options) => webdavRequest.fs.move(webdavRequest.path, to, options))
 }
@@ -34,7 +34,7 @@ async function transfer(webdavRequest: WebdavRequest, operation: Operation): Pro
   if (to === undefined) throw new GatewayError('invalid', { reason: 'the Destination header is missing' })
   // A copy into itself would not terminate. Replacing a folder that contains the source would remove the source.
   if (isWithin(path, to) || isWithin(to, path)) {
-    throw new HttpError(403, 'source and destination are the same, or one contains the other')
+    throw new HttpError('overlapping_paths')
   }
   disableTimeout(request)
   let result: TransferResult
@@ -46,7 +46,7 @@ async function transfer(webdavRequest: WebdavRequest, operation: Operation): Pro
       sendFailures(webdavRequest, failures)
       return
     }
-    if (isGatewayError(error, 'exists')) throw new HttpError(412, error.message) // Overwrite: F
+    if (isGatewayError(error, 'exists')) throw new HttpError('destination_exists', { subject: error.message })
     throw error
   }
   sendStatus(response, result.created ? 201 : 204)

@@ -10,7 +10,7 @@ import { parseUploadHeaders } from '../upload-headers.js'
 /** Responds once the content is stored. */
 export const put: Command = async (webdavRequest) => {
   const { request, response, fs, path, change, slash } = webdavRequest
-  if (slash) throw new HttpError(405, 'PUT cannot create a folder', { headers: { allow: allowedMethods } })
+  if (slash) throw new HttpError('put_folder', { headers: { allow: allowedMethods } })
   const metadata = parseUploadHeaders(request.headers)
   const { modified } = metadata
   request.once('end', () => disableTimeout(request)) // a slow storage may still be writing then
@@ -23,7 +23,7 @@ export const put: Command = async (webdavRequest) => {
 }
 
 export const mkcol: Command = async ({ request, response, fs, path, change }) => {
-  if (hasBody(request)) throw new HttpError(415, 'MKCOL must not have a body') // RFC 4918 §9.3
+  if (hasBody(request)) throw new HttpError('mkcol_body')
   await fs.mkdir(path, change)
   sendStatus(response, 201)
 }
