@@ -9,6 +9,7 @@ import { isGatewayError, toGatewayError, type ErrorCode, type GatewayError } fro
 import { failureDetails, firstCause, recordStorage, type DriverLog } from '../contract/log.js'
 import { root, under, type Path } from '../contract/path.js'
 import { withHooks } from './file-hooks.js'
+import { driverOperations, type OperationName } from './operation-names.js'
 import { overriding } from './overriding.js'
 
 /** Minimum time between two lines about the same code, in milliseconds. */
@@ -51,28 +52,32 @@ export class FailureLog {
         write: (path, source, options) =>
           this.#watch('write', path, inner.write(path, this.#withOwnErrors(source), options)),
         open: (path, mode, options) => {
-          const failed = (error: unknown, op: string) => {
+          const failed = (error: unknown, op: OperationName) => {
             this.#report(op, path, error)
             return error
           }
           return this.#watch('open', path, inner.open(path, mode, options), (file) => withHooks(file, { failed }))
         },
         upload: (path, plan, options) =>
-          this.#watch('upload', path, inner.upload(path, plan, options), (upload) => this.#upload(path, upload)),
-        dropUpload: (token, options) => this.#watch('dropUpload', root, inner.dropUpload(token, options)),
-        copyFiles: (bundle, options) => this.#watch('copyFiles', bundle.to, inner.copyFiles(bundle, options)),
+          this.#watch('write', path, inner.upload(path, plan, options), (upload) => this.#upload(path, upload)),
+        dropUpload: (token, options) => this.#watch('drop upload', root, inner.dropUpload(token, options)),
+        copyFiles: (bundle, options) => this.#watch('copy', bundle.to, inner.copyFiles(bundle, options)),
         usage: (options) => this.#watch('usage', root, inner.usage(options)),
         close: () => inner.close(),
       }),
       // The first argument of every other method is a path.
       (method, name) =>
         (...args) =>
-          this.#watch(name, args[0] as Path, Reflect.apply(method, driver, args) as Promise<unknown>),
+          this.#watch(
+            driverOperations[name as keyof typeof driverOperations],
+            args[0] as Path,
+            Reflect.apply(method, driver, args) as Promise<unknown>,
+          ),
     )
   }
 
   /** Reports the rejection of a call. Returns the call, or what `then` makes of its result. */
-  #watch<T>(op: string, path: Path, call: Promise<T>, then?: (result: T) => T): Promise<T> {
+  #watch<T>(op: OperationName, path: Path, call: Promise<T>, then?: (result: T) => T): Promise<T> {
     call.catch((error: unknown) => this.#report(op, path, error))
     return then ? call.then(then) : call
   }
@@ -90,9 +95,9 @@ export class FailureLog {
     return overriding(
       upload,
       (inner) => ({ write: (from) => this.#watch('write', path, inner.write(this.#asBody(from))) }),
-      (method, name) =>
+      (method) =>
         (...args) =>
-          this.#watch(name, path, Reflect.apply(method, upload, args) as Promise<unknown>),
+          this.#watch('write', path, Reflect.apply(method, upload, args) as Promise<unknown>),
     )
   }
 
@@ -113,7 +118,7 @@ export class FailureLog {
     return stream.once(errorMonitor, (error: Error) => this.#ofBodies.add(error))
   }
 
-  #report(op: string, path: Path, error: unknown): void {
+  #report(op: OperationName, path: Path, error: unknown): void {
     const failure = toGatewayError(error)
     const cause = firstCause(failure)
     if (this.#ofBodies.has(failure) || this.#ofBodies.has(cause)) return

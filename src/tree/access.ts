@@ -25,6 +25,7 @@ import {
 import { canonicalPath, canonicalTarget } from '../storage/canonical-case.js'
 import { withHooks, type FileHooks } from '../storage/file-hooks.js'
 import type { MountedTree, ResolvedPath } from '../storage/mounted-tree.js'
+import type { OperationName } from '../storage/operation-names.js'
 import type { Storage } from '../storage/storage.js'
 import type { Lock } from '../store/rows.js'
 import { hidesNames, isOmitted, judge, judgeTarget, readsAll } from './authorizer.js'
@@ -381,7 +382,7 @@ export class Access implements Authority {
    * action.
    */
   withAuthorizedPath<T>(
-    op: string,
+    op: OperationName,
     action: Action,
     path: Path,
     options: AccessOptions,
@@ -435,7 +436,7 @@ export class Access implements Authority {
   }
 
   /** Runs an operation on the principal's own `path`. Adds both to its errors, and redacts them. */
-  async withErrorContext<T>(op: string, path: Path, work: () => Promise<T>): Promise<T> {
+  async withErrorContext<T>(op: OperationName, path: Path, work: () => Promise<T>): Promise<T> {
     try {
       const missing = this.#dependencies.bases.ensure(this.#account)
       if (missing) await missing
@@ -449,7 +450,7 @@ export class Access implements Authority {
    * The error that the principal receives for an operation on its own `path`: redacted, with both. Logs an internal
    * error. If the error means that the base is missing, forgets that it exists.
    */
-  reportedError(error: unknown, op: string, path: Path): GatewayError {
+  reportedError(error: unknown, op: OperationName, path: Path): GatewayError {
     const redacted = this.redactError(error, under(this.principal.base, path))
     const isBaseMissing = redacted.code === 'parent_missing' || (redacted.code === 'not_found' && path === root)
     if (isBaseMissing) this.#dependencies.bases.forget(this.#account.base)

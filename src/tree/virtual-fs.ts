@@ -21,6 +21,7 @@ import { childOf, nameOf, parentOf, resolvePath, root, under, within, type Path 
 import type { DownloadRoute, DownloadRouteOptions } from '../urls/download-routing.js'
 import { MountedTree, type ResolvedPath } from '../storage/mounted-tree.js'
 import type { MountedPath } from '../storage/mounts.js'
+import type { OperationName } from '../storage/operation-names.js'
 import type { Storage } from '../storage/storage.js'
 import { TransferMeter } from '../storage/transfer-meter.js'
 import type { Lock, LockRequest, Property, PropertyChange } from '../store/rows.js'
@@ -496,7 +497,7 @@ export class VirtualFs {
 
   /** Reads what the backend tells about `path`, besides its entry and its content. */
   #reading<Result>(
-    op: string,
+    op: OperationName,
     path: Path,
     options: AccessOptions,
     ask: (location: MountedPath) => Promise<Result>,
@@ -517,7 +518,7 @@ export class VirtualFs {
 
   /** Performs a change while its path locks are held. `path` is added to its errors. */
   #change<Paths extends readonly ResolvedPath[]>(
-    op: string,
+    op: OperationName,
     path: Path,
     operation: Operation<Paths>,
     perform: (...targets: Targets<Paths>) => Promise<void>,

@@ -111,6 +111,22 @@ void t.test('each code has its own line', async (t) => {
   t.equal(lines.length, 2)
 })
 
+void t.test('the call of a driver has the name of the operation that users see', async (t) => {
+  const { driver, lines } = await failing([
+    { method: 'mkdir', fault: { kind: 'fail', error: error('unavailable') } },
+    { method: 'removeTree', fault: { kind: 'fail', error: error('timeout') } },
+    { method: 'setAttributes', fault: { kind: 'fail', error: error('no_space') } },
+  ])
+  await t.rejects(driver.mkdir(x))
+  await t.rejects(driver.removeTree(x))
+  await t.rejects(driver.setAttributes(x, {}))
+  t.match(lines, [
+    { message: 'make folder: /mnt/x: for clients' },
+    { message: 'remove: /mnt/x: for clients' },
+    { message: 'set attributes: /mnt/x: for clients' },
+  ])
+})
+
 void t.test('a failure in the middle of a stream, and of a handle, is logged', async (t) => {
   const cut = { kind: 'cut', after: 1, error: error('unavailable', system('EIO', 'read')) } as const
   const ofStream = await failing([{ method: 'read', fault: cut }])
