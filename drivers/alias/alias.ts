@@ -276,7 +276,8 @@ class WritableAliasDriver extends AliasDriver {
     const known: { value: TreeDriver; free: number }[] = []
     const unmeasured: TreeDriver[] = []
     for (const driver of candidates) {
-      const usage = await usageOf(driver, options)
+      // Each policy decides what to do with a storage that does not report it.
+      const usage = await driver.usageOrUndefined(options)
       if (usage) known.push({ value: driver, free: usage.free })
       else unmeasured.push(driver)
     }
@@ -409,16 +410,6 @@ async function eachOf(drivers: readonly TreeDriver[], work: (driver: TreeDriver)
       throw denied('only some of the merged paths could be changed')
     }
     done++
-  }
-}
-
-/** Undefined if the storage does not report it: each policy decides what to do with such a storage. */
-async function usageOf(driver: TreeDriver, options: CallOptions): Promise<Usage | undefined> {
-  try {
-    return await driver.usage(options)
-  } catch (error) {
-    if (isGatewayError(error, 'unsupported')) return undefined
-    throw error
   }
 }
 

@@ -1,5 +1,7 @@
 /** What a driver may use outside its own modules. */
 import type { Agent } from 'node:http'
+import type { CallOptions } from './call-options.js'
+import type { Usage } from './capabilities.js'
 import type { Driver } from './driver.js'
 import type { DriverLog } from './log.js'
 import type { Path } from './path.js'
@@ -50,7 +52,10 @@ export type TreeDriver = Driver &
       | 'directUrl'
       | 'usage'
     >
-  >
+  > & {
+    /** As `usage`; undefined if the storage does not report it. */
+    usageOrUndefined(options?: CallOptions): Promise<Usage | undefined>
+  }
 
 /** Guarded outgoing connections: to the public internet, and to the networks that an admin allows. */
 export interface Egress {

@@ -1,7 +1,8 @@
 /**
  * What Storage does if its driver lacks an ability. A method that is absent and a call that rejects with `unsupported`
- * are equivalent, except for `realPath`; only this folder handles either. Storage itself rejects with `unsupported`
- * only where these tables say so, and of what a handle by streams cannot do.
+ * are equivalent, except for `realPath`. An ability that a driver lacks is made up for in this folder only; a protocol
+ * chooses how to report what a storage cannot do. Storage itself rejects with `unsupported` only where these tables say
+ * so, and of what a handle by streams cannot do.
  *
  * | ability          | without it                                                                                |
  * | ---------------- | ----------------------------------------------------------------------------------------- |
@@ -24,7 +25,7 @@
  * | `revision`       | listings are cached for a time (`listings.ts`)                                            |
  * | `directUrl`      | undefined: the gateway sends the file                                                     |
  * | `thumbnail`      | undefined: there is none                                                                  |
- * | `usage`          | rejects; `usageWithTimeout` resolves to undefined                                         |
+ * | `usage`          | rejects; `usageOrUndefined` resolves to undefined                                         |
  * | `upload`         | an interrupted upload starts again: `write` (`resumable-write.ts`)                        |
  * | `dropUpload`     | nothing: a driver without `upload` has none to discard                                    |
  * | `copyFiles`      | rejects; `takesFilesOf` tells, and files are copied one by one                            |

@@ -329,7 +329,12 @@ export class Storage {
     return this.#driver.usage(options)
   }
 
-  /** As `usage`; undefined if the backend does not report it, or not in time. */
+  /** As `usage`; undefined if the backend does not report it. */
+  async usageOrUndefined(options: CallOptions = {}): Promise<Usage | undefined> {
+    return undefinedIfUnsupported(async () => this.#driver.usage?.(options))
+  }
+
+  /** As `usageOrUndefined`; undefined also if the backend does not report it in time. */
   usageWithTimeout(): Promise<Usage | undefined> {
     return this.#driver.usage ? this.#usageProbe.usageWithTimeout() : Promise.resolve(undefined)
   }

@@ -7,10 +7,10 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Readable } from 'node:stream'
 import type { Attributes, DirectUrl, Usage } from '../contract/capabilities.js'
 import type { ByteRange, CallOptions, Source, StatOptions, WriteOptions } from '../contract/call-options.js'
-import type { Driver } from '../contract/driver.js'
+import type { TreeDriver } from '../contract/driver-env.js'
 import { inPages, type Entry, type Identity } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
-import { childOf, isWithin, refusedName, under, within, type Path } from '../contract/path.js'
+import { childOf, isWithin, refusedName, root, under, within, type Path } from '../contract/path.js'
 import { canonicalPath, canonicalTarget } from '../storage/canonical-case.js'
 import { MountedTree, type ResolvedPath } from '../storage/mounted-tree.js'
 import type { MountedPath } from '../storage/mounts.js'
@@ -33,7 +33,7 @@ type SubtreeDependencies = Pick<
   'mounts' | 'supervisor' | 'locks' | 'pathLocks' | 'intents' | 'rules' | 'log'
 >
 
-export class SubtreeDriver implements Driver {
+export class SubtreeDriver implements TreeDriver {
   readonly #dependencies: SubtreeDependencies
   readonly #tree: MountedTree
   readonly #operations: Operations
@@ -168,7 +168,11 @@ export class SubtreeDriver implements Driver {
   }
 
   usage(options: CallOptions = {}): Promise<Usage> {
-    return this.#in('/' as Path, options, ({ storage }) => storage.usage(options))
+    return this.#in(root, options, ({ storage }) => storage.usage(options))
+  }
+
+  usageOrUndefined(options: CallOptions = {}): Promise<Usage | undefined> {
+    return this.#in(root, options, ({ storage }) => storage.usageOrUndefined(options))
   }
 
   #change(

@@ -16,7 +16,7 @@ import type {
 } from '../contract/capabilities.js'
 import type { ByteRange, Source, StatOptions } from '../contract/call-options.js'
 import { isSymlink, isRealFolder, type Entry } from '../contract/entry.js'
-import { GatewayError } from '../contract/errors.js'
+import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { childOf, nameOf, parentOf, resolvePath, root, under, within, type Path } from '../contract/path.js'
 import type { DownloadRoute, DownloadRouteOptions } from '../urls/download-routing.js'
 import { MountedTree, type ResolvedPath } from '../storage/mounted-tree.js'
@@ -187,6 +187,18 @@ export class VirtualFs {
 
   usage(path: Path, options: AccessOptions = {}): Promise<Usage> {
     return this.#reading('usage', path, options, ({ storage }) => storage.usage({ signal: options.signal }))
+  }
+
+  /** As `usage`; undefined if the storage cannot report it or does not respond. */
+  async usageOrUndefined(path: Path, options: AccessOptions = {}): Promise<Usage | undefined> {
+    try {
+      return await this.#reading('usage', path, options, ({ storage }) =>
+        storage.usageOrUndefined({ signal: options.signal }),
+      )
+    } catch (error) {
+      if (isGatewayError(error, 'unavailable')) return undefined
+      throw error
+    }
   }
 
   /** The usage of each path that is a mount point. Omits storages that do not report it in time. None for guests. */

@@ -168,15 +168,9 @@ class PropfindResponse {
     return `<D:response><D:href>${target}</D:href>${this.#render(subject, dead)}</D:response>`
   }
 
-  /** The usage of the storage. Undefined if it cannot be determined: there are no quota properties then. */
-  async #usage(path: Path): Promise<Resource['usage']> {
-    try {
-      return await this.#webdavRequest.fs.usage(path, this.#webdavRequest.access)
-    } catch (error) {
-      // Nothing replaces the values: the properties are left out.
-      if (isGatewayError(error, 'unsupported', 'unavailable')) return undefined
-      throw error
-    }
+  /** The usage of the storage. Undefined if it cannot be determined: the quota properties are left out. */
+  #usage(path: Path): Promise<Resource['usage']> {
+    return this.#webdavRequest.fs.usageOrUndefined(path, this.#webdavRequest.access)
   }
 }
 
