@@ -47,7 +47,7 @@ async function download(api: HttpApi, request: IncomingMessage, response: Server
   const signature = query.get('sign')?.replace(/\/$/, '')
   const fs = api.gateway.as(await api.gateway.signedUrls.authorize(path, signature, http))
   if (query.get('type') === 'thumb' && (await sendThumbnail(api, request, response, fs, path))) return
-  const route = request.url?.startsWith('/p/') === true ? 'p' : 'd'
+  const route = request.url?.startsWith('/p/') === true ? 'proxied download' : 'download'
   const decision = await fs.downloadRoute(path, { route, withoutProxy: query.has('d') })
   if (decision.kind === 'stream') {
     await sendFile(request, response, { fs, path })

@@ -1,8 +1,11 @@
 /** Decides how a file is delivered: by the gateway, or by a redirect. A pure function, like `judge()`. */
 import type { StorageRow } from '../store/rows.js'
 
-/** The kind of request: a URL below `/d` or `/p`, the field `raw_url` of a file, or a GET of a file server. */
-export type DownloadRequestKind = 'd' | 'p' | 'raw_url' | 'file_server'
+/**
+ * The kind of request: a download that may be redirected to the backend, one that may not, the URL in the details of a
+ * file, or a GET of a file server.
+ */
+export type DownloadRequestKind = 'download' | 'proxied download' | 'file details' | 'file server'
 
 interface DownloadFacts {
   readonly route: DownloadRequestKind
@@ -18,7 +21,7 @@ interface DownloadFacts {
   isListed(setting: 'proxy_types' | 'text_types'): boolean
 }
 
-/** 'refused': the gateway does not deliver this file through `/p`. */
+/** 'refused': a 'proxied download' of this file is not allowed. */
 export type DownloadVerdict = 'stream' | 'direct' | 'own proxy' | 'refused'
 
 export function judgeDownload(facts: DownloadFacts): DownloadVerdict {
@@ -26,15 +29,15 @@ export function judgeDownload(facts: DownloadFacts): DownloadVerdict {
   const proxied = facts.ownProxy ? 'own proxy' : 'stream'
   const mustProxy = !direct || facts.webProxy
   switch (route) {
-    case 'd':
+    case 'download':
       return mustProxy || facts.isListed('proxy_types') ? proxied : 'direct'
-    case 'p': {
+    case 'proxied download': {
       const may = mustProxy || webdavPolicy === 'use_proxy_url'
       return may || facts.isListed('proxy_types') || facts.isListed('text_types') ? proxied : 'refused'
     }
-    case 'raw_url':
+    case 'file details':
       return mustProxy ? proxied : 'direct'
-    case 'file_server':
+    case 'file server':
       if (webdavPolicy === '302_redirect') return direct ? 'direct' : 'stream'
       return webdavPolicy === 'use_proxy_url' ? proxied : 'stream'
   }

@@ -628,7 +628,7 @@ void t.test('no driver receives what only the tree evaluates: passwords, lock to
     for await (const page of fs.pages(at('a'), fresh)) t.ok(page)
     await fs.usage(at('a'), fresh).catch(() => undefined)
     await fs.directUrl(at('a/x'), fresh)
-    await fs.downloadRoute(at('a/x'), { ...fresh, route: 'raw_url' }).catch(() => undefined)
+    await fs.downloadRoute(at('a/x'), { ...fresh, route: 'file details' }).catch(() => undefined)
     await fs.thumbnail(at('a/x'), 'image', fresh).catch(() => undefined)
     await fs.setAttributes(at('a/x'), { modified: new Date(0) }, ask)
     await fs.setProperties(at('a/x'), [], ask)

@@ -201,7 +201,7 @@ async function rawUrl(
   sign: string,
   options: AccessOptions,
 ): Promise<string> {
-  const decision = await fs.downloadRoute(path, { ...options, route: 'raw_url' })
+  const decision = await fs.downloadRoute(path, { ...options, route: 'file details' })
   if (decision.kind !== 'stream') return absoluteUrl(baseUrl, decision.url)
   const query = areUrlsSigned(api.gateway, view) ? `?sign=${sign}` : ''
   return `${baseUrl}/p${encodePath(under(fs.principal.base, path))}${query}`

@@ -26,7 +26,7 @@ export const get: Command = async (webdavRequest) => {
 }
 
 async function send({ request, response, prefix, fs, path, access }: WebdavRequest): Promise<void> {
-  const route = await fs.downloadRoute(path, { ...access, route: 'file_server' })
+  const route = await fs.downloadRoute(path, { ...access, route: 'file server' })
   if (route.kind !== 'stream') {
     // A URL of this gateway is relative to the site path, which is the prefix without the path of this protocol.
     const location = route.url.startsWith('/') ? prefix.slice(0, -webdav.path.length) + route.url : route.url
