@@ -56,7 +56,7 @@ interface Transfer {
 }
 
 /** `done`: there is nothing to copy or move. */
-type Checked = Transfer | { readonly done: TransferResult }
+type CheckedTransfer = Transfer | { readonly done: TransferResult }
 
 export class Transfers {
   constructor(
@@ -100,7 +100,7 @@ export class Transfers {
   }
 
   /** Copies or moves item by item, unless the backend has done it. */
-  async #complete(checked: Checked, isDone: boolean): Promise<TransferResult> {
+  async #complete(checked: CheckedTransfer, isDone: boolean): Promise<TransferResult> {
     if ('done' in checked) return checked.done
     const { old, respells, options } = checked
     if (!isDone && respells) {
@@ -125,7 +125,7 @@ export class Transfers {
     source: Path,
     { at: target, look }: ResolvedPath,
     options: TransferOptions & { readonly signal: AbortSignal },
-  ): Promise<Checked> {
+  ): Promise<CheckedTransfer> {
     // A transfer that an earlier run started must not continue on the storage that is mounted above.
     if (options.journal?.resumes === true && this.dependencies.mounts.isDisabled(target)) {
       throw new GatewayError('unavailable', { reason: 'the storage is disabled' })

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import t from 'tap'
+import { driverTypes } from '../../drivers/index.js'
 import { endpoints } from '../../protocols/http/endpoints.js'
 import { settingsPage, settingsPagePath } from './settings-page.js'
 
@@ -67,6 +68,12 @@ void t.test('the API examples call existing endpoints with the right method', as
     }
   }
   t.ok(found > 10, 'the examples were found')
+})
+
+void t.test('the table of docs/drivers.md has one row for every driver', async (t) => {
+  const [table = ''] = (await readFile('docs/drivers.md', 'utf8')).split('# Adding a storage')
+  const rows = [...table.matchAll(/^\| \[?`(\w+)`/gm)].map(([, name]) => name)
+  t.strictSame(rows.sort(), driverTypes.map(({ name }) => name).sort())
 })
 
 void t.test('docs/decisions/README.md names every page of its folder', async (t) => {

@@ -101,32 +101,57 @@ void t.test("a driver's own fields are those of its options; default_root is tha
   t.equal(config.default_root, '')
 })
 
-void t.test('each driver has the flags that existing clients expect', async (t) => {
-  const common = { only_local: false, no_upload: false, only_indices: false, local_sort: true }
-  const flags = { ...common, only_proxy: false, no_cache: false, need_ms: false, alert: '', prefer_proxy: false }
-  const expected: Readonly<Record<string, object>> = {
-    Alias: { no_cache: true },
-    Crypt: { only_proxy: true, no_cache: true },
-    FTP: { only_proxy: true },
-    Local: { only_proxy: true, no_cache: true },
-    Memory: { only_proxy: true, no_cache: true, alert: 'warning|All files are lost when the storage stops.' },
-    S3: {},
-    SFTP: { only_proxy: true },
-    SMB: { only_proxy: true, no_cache: true, default_root: '.' },
-    Virtual: { only_proxy: true, need_ms: true, default_root: '' },
-    WebDav: { prefer_proxy: true },
-  }
-  for (const driverType of driverTypes) {
-    const { name } = driverType
-    const { config, common: fields } = driverTemplate(driverType)
-    t.strictSame(config, { name, ...flags, default_root: '/', ...expected[name] }, name)
-    t.equal(
-      fields.some((field) => field.name === 'proxy_range'),
-      name === 'Alias',
-      name,
-    )
-  }
-})
+void t.test(
+  'each driver has the flags that existing clients expect, and those that follow from its facts',
+  async (t) => {
+    const common = { only_local: false, no_upload: false, only_indices: false, local_sort: true }
+    const flags = { ...common, only_proxy: false, no_cache: false, need_ms: false, alert: '', prefer_proxy: false }
+    // What clients of this API have seen so far. A new driver needs no row.
+    const expected: Readonly<Record<string, object>> = {
+      Alias: { no_cache: true },
+      Crypt: { only_proxy: true, no_cache: true },
+      FTP: { only_proxy: true },
+      Local: { only_proxy: true, no_cache: true },
+      Memory: { only_proxy: true, no_cache: true, alert: 'warning|All files are lost when the storage stops.' },
+      S3: {},
+      SFTP: { only_proxy: true },
+      SMB: { only_proxy: true, no_cache: true, default_root: '.' },
+      Virtual: { only_proxy: true, need_ms: true, default_root: '' },
+      WebDav: { prefer_proxy: true },
+    }
+    const names = new Set(driverTypes.map(({ name }) => name))
+    for (const name of Object.keys(expected)) t.ok(names.has(name), name)
+    for (const driverType of driverTypes) {
+      const { name, facts = {} } = driverType
+      const { config, common: fields } = driverTemplate(driverType)
+      const { default_root: defaultRoot, ...others } = config
+      const { directUrls, uncached, interactive, warning } = facts
+      t.strictSame(
+        others,
+        {
+          name,
+          ...flags,
+          ...(directUrls === undefined && { only_proxy: true }),
+          ...(directUrls === 'possible' && { prefer_proxy: true }),
+          ...(uncached === true && { no_cache: true }),
+          ...(interactive === true && { need_ms: true }),
+          ...(warning !== undefined && { alert: `warning|${warning}` }),
+        },
+        name,
+      )
+      const known = expected[name]
+      if (known) t.strictSame(config, { name, ...flags, default_root: '/', ...known }, name)
+      t.type(defaultRoot, 'string')
+      const isComposite = facts.composite === true && directUrls !== undefined
+      t.equal(
+        fields.some((field) => field.name === 'proxy_range'),
+        isComposite,
+        name,
+      )
+      t.equal(isComposite, name === 'Alias' || (!known && isComposite), name)
+    }
+  },
+)
 
 void t.test('drivers are listed by name, and shown one by one or all together', async (t) => {
   const admin = await serve(t)
