@@ -42,9 +42,30 @@ export class SkippedNamesReport {
     this.#paths.push(...paths.slice(0, maxNamed - this.#paths.length))
   }
 
+  /** Empty if nothing was skipped. */
   get text(): string {
+    if (this.#count === 0) return ''
     const more = this.#count - this.#paths.length
     const all = [...this.#paths, ...(more > 0 ? [`and ${more} more`] : [])].join('; ')
     return `left out ${this.#count} whose names no path can hold: ${all}`
+  }
+}
+
+/** The count of copied folders whose time and mode could not be set, and the errors of the first of them. */
+export class LostAttributesReport {
+  #count = 0
+  readonly #errors: string[] = []
+
+  add(folder: Path, { reason }: GatewayError): void {
+    this.#count++
+    if (this.#errors.length < maxNamed) this.#errors.push(`${folder}: ${reason}`)
+  }
+
+  /** Empty if there is no such folder. */
+  get text(): string {
+    if (this.#count === 0) return ''
+    const more = this.#count - this.#errors.length
+    const all = [...this.#errors, ...(more > 0 ? [`and ${more} more`] : [])].join('; ')
+    return `time and mode of ${this.#count} folders not set: ${all}`
   }
 }

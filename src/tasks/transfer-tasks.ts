@@ -7,7 +7,7 @@ import { childOf, parentOf, root, under, within, type Path } from '../contract/p
 import { visiblePath, type Mounts } from '../storage/mounts.js'
 import type { AccessOptions } from '../tree/operation-options.js'
 import type { TransferOptions, VirtualFs } from '../tree/virtual-fs.js'
-import { SkippedNamesReport } from './failures.js'
+import { LostAttributesReport, SkippedNamesReport } from './failures.js'
 import { planOf, type TaskRequest, type TaskRun, type TaskType } from './task.js'
 
 export interface TransferTaskOptions {
@@ -65,9 +65,15 @@ async function transfer(kind: Kind, fs: VirtualFs, run: TaskRun): Promise<void> 
   await items.fail([])
   run.setRemark('')
   const names = new SkippedNamesReport()
+  const attributes = new LostAttributesReport()
+  const report = () => run.setRemark([names.text, attributes.text].filter((text) => text !== '').join('; '))
   const onSkippedNames: TransferOptions['onSkippedNames'] = (folder, left) => {
     names.add(folder, left)
-    run.setRemark(names.text)
+    report()
+  }
+  const onAttributesLost: TransferOptions['onAttributesLost'] = (folder, error) => {
+    attributes.add(folder, error)
+    report()
   }
   run.setPhase('looking_up')
   const walk = new AbortController()
@@ -75,7 +81,8 @@ async function transfer(kind: Kind, fs: VirtualFs, run: TaskRun): Promise<void> 
   const measured = measure(fs, from, run, { password, signal: joined.signal })
   try {
     const journal = { ...items, resumes }
-    await fs[kind](from, to, { overwrite, merge, password, signal, journal, advance, onSkippedNames })
+    const reports = { onSkippedNames, onAttributesLost }
+    await fs[kind](from, to, { overwrite, merge, password, signal, journal, advance, ...reports })
   } catch (error) {
     if (error instanceof TreeError) {
       const failures = error.failures.map((failure) => ({

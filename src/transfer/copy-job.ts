@@ -1,4 +1,5 @@
 /** The description of a copy or move, and the journal that records its progress. */
+import type { GatewayError } from '../contract/errors.js'
 import { under, within, type Path } from '../contract/path.js'
 import type { SkippedNames } from '../storage/listable-names.js'
 import type { MountedPath } from '../storage/mounts.js'
@@ -24,6 +25,11 @@ export interface CopyJob {
    * Called for each folder of the source, by its path in the whole tree, that has entries with unrepresentable names.
    */
   readonly onSkippedNames: (folder: Path, skipped: SkippedNames) => void
+  /**
+   * Called for each folder of the source, by its path in the whole tree, whose time and mode could not be set on its
+   * copy.
+   */
+  readonly onAttributesLost: (folder: Path, error: GatewayError) => void
   /** Moves the entry to a backup. Resolves to undefined for a folder on a storage that cannot rename. */
   readonly moveToBackup: (place: MountedPath) => Promise<Backup | undefined>
   /**

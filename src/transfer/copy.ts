@@ -237,17 +237,24 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     { from, to, entry, isTop, isNew, hasConflict, extraneous }: Folder,
     allMembersDone: boolean,
   ): Promise<boolean> {
-    const { to: target, signal } = this.job
-    const { storage } = target
     const done = allMembersDone && !hasConflict
     // Extraneous entries are removed last, and only if everything is copied.
     if (done) for (const name of extraneous) await this.#removeExtraneous(childOf(to, name))
-    if (entry.modified.getTime() > 0) {
-      await storage.setAttributes(to, { modified: entry.modified, mode: entry.mode }, { signal }).catch(() => undefined)
-    }
+    if (entry.modified.getTime() > 0) await this.#setAttributes(from, to, entry)
     // The record of the top folder states that the whole tree is complete.
     if (!isTop || done) await this.#record(from, entry, { distinct: isNew })
     return done
+  }
+
+  /** Sets time and mode of a copied folder. The copy is complete without them: an error is reported only. */
+  async #setAttributes(from: Path, to: Path, { modified, mode }: Entry): Promise<void> {
+    const { to: target, signal } = this.job
+    try {
+      await target.storage.setAttributes(to, { modified, mode }, { signal })
+    } catch (error) {
+      if (signal.aborted) throw error
+      if (!isGatewayError(error, 'unsupported')) this.job.onAttributesLost(this.#source(from), toGatewayError(error))
+    }
   }
 
   async #removeExtraneous(at: Path): Promise<void> {

@@ -4,6 +4,7 @@
  */
 import { isSymlink, isRealFolder, type Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, nameTaken } from '../contract/errors.js'
+import { failureDetails, logInternal } from '../contract/log.js'
 import { checkName, childOf, isWithin, nameOf, parentOf, root, under, within, type Path } from '../contract/path.js'
 import { canonicalPath } from '../storage/canonical-case.js'
 import type { SkippedNames } from '../storage/listable-names.js'
@@ -35,6 +36,8 @@ export interface TransferOptions extends ChangeOptions {
   readonly advance?: ((bytes: number) => void) | undefined
   /** Called for each source folder with names that are omitted because no path can hold them. */
   readonly onSkippedNames?: ((folder: Path, skipped: SkippedNames) => void) | undefined
+  /** Called for each source folder whose time and mode could not be set on its copy. */
+  readonly onAttributesLost?: ((folder: Path, error: GatewayError) => void) | undefined
 }
 
 type Kind = 'move' | 'copy'
@@ -62,7 +65,7 @@ export class Transfers {
   constructor(
     private readonly dependencies: Pick<
       TreeDependencies,
-      'mounts' | 'rules' | 'locks' | 'store' | 'transferSlots' | 'intents'
+      'mounts' | 'rules' | 'locks' | 'store' | 'transferSlots' | 'intents' | 'log'
     >,
     private readonly access: Access,
     private readonly tree: MountedTree,
@@ -282,7 +285,9 @@ export class Transfers {
   }
 
   #job({ source, target, from, to, options }: Transfer, signal: AbortSignal): CopyJob {
-    const { mounts, rules, transferSlots, intents } = this.dependencies
+    const { mounts, rules, transferSlots, intents, log } = this.dependencies
+    // One warning for each transfer: a backend that refuses one folder may refuse them all.
+    let isLossLogged = false
     const moving = parentOf(source) === parentOf(target) ? 'rename' : 'move'
     return {
       from,
@@ -302,6 +307,12 @@ export class Transfers {
         const seenCount = count - (names.length - seen.length)
         if (seenCount > 0)
           options.onSkippedNames?.(this.access.principalPath(folder), { count: seenCount, names: seen })
+      },
+      onAttributesLost: (folder, error) => {
+        logInternal(log, error, { path: folder })
+        if (!isLossLogged) log.warn({ ...failureDetails(error), path: folder }, 'time and mode of a folder not copied')
+        isLossLogged = true
+        options.onAttributesLost?.(this.access.principalPath(folder), error)
       },
       moveToBackup: (place) => intents.moveToBackup(place, signal),
       reserveBackup: (place) => intents.reserveBackup(place),
