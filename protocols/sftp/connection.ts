@@ -156,7 +156,7 @@ export class SftpConnection {
 
   #start(channel: ServerChannel, principal: Principal): SftpSession {
     const session = new SftpSession(channel, this.socket, {
-      tree: this.gateway.as(principal),
+      fs: this.gateway.as(principal),
       owner: { id: principal.userId, name: principal.username },
       log: this.#log,
       readGate: this.#readGate,

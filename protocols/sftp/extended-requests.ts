@@ -41,7 +41,7 @@ export const extendedRequests: ReadonlyMap<string, RequestHandler> = new Map<str
       await session.serializer.run([from, to], true, async () => {
         await session.files.stagedAt(from)?.publish()
         if (session.files.stagedAt(to)) throw new GatewayError('exists', { op: 'make symlink', path: to })
-        await session.tree.hardLink(from, to, { signal: session.signal })
+        await session.fs.hardLink(from, to, { signal: session.signal })
       })
       return ok(id)
     },
@@ -81,7 +81,7 @@ export const extendedRequests: ReadonlyMap<string, RequestHandler> = new Map<str
           return
         }
         const storable = storableAttributes(requested)
-        if (storable) await session.tree.setOwnAttributes(path, storable, { signal: session.signal })
+        if (storable) await session.fs.setOwnAttributes(path, storable, { signal: session.signal })
       })
       return ok(id)
     },
@@ -121,7 +121,7 @@ export const extendedRequests: ReadonlyMap<string, RequestHandler> = new Map<str
 /** rename(2): only a folder may replace a folder, which must be empty; a folder may not replace a file. */
 async function assertReplaceable(session: SessionState, from: Path, to: Path): Promise<void> {
   if (from === to) return
-  const { tree, signal } = session
+  const { fs, signal } = session
   const target = await statName(session, to).catch((error: unknown) => {
     if (isGatewayError(error, 'not_found')) return undefined
     throw error
@@ -132,13 +132,13 @@ async function assertReplaceable(session: SessionState, from: Path, to: Path): P
   if (isFolder(source) && !isFolder(target)) throw new GatewayError('not_dir', { op: 'rename', path: to })
   if (!isFolder(target)) return
   if (!isFolder(source)) throw new GatewayError('is_dir', { op: 'rename', path: to })
-  for await (const page of tree.pages(to, { signal })) {
+  for await (const page of fs.pages(to, { signal })) {
     if (page.length > 0) throw new GatewayError('not_empty', { op: 'rename', path: to })
   }
 }
 
 async function usagePacket(session: SessionState, id: number, path: Path): Promise<Buffer> {
-  const usage = await session.tree.usage(path, { signal: session.signal })
+  const usage = await session.fs.usage(path, { signal: session.signal })
   const { files = { total: 0, free: 0 } } = usage
   const blocks = (bytes: number) => Math.max(0, Math.floor(bytes / blockSize))
   const packet = new PacketBuilder(packetType.extendedReply, id).uint64(blockSize).uint64(blockSize)

@@ -5,7 +5,7 @@ import { asSymlink, writeAttributes } from './attributes.js'
 import { longName } from './long-name.js'
 import { PacketBuilder } from './packets.js'
 import { packetType } from './wire.js'
-import type { Tree } from './tree.js'
+import type { SftpFileSystem } from './file-system.js'
 
 /** A NAME packet is complete once it reaches this size, in bytes. */
 const batchSize = 32 * 1024
@@ -21,7 +21,7 @@ export class FolderHandle {
   #lastBatch: Promise<unknown> = Promise.resolve()
 
   private constructor(
-    private readonly tree: Tree,
+    private readonly fs: SftpFileSystem,
     readonly path: Path,
     private readonly owner: Owner,
     private readonly pages: AsyncIterator<readonly Entry[]>,
@@ -32,18 +32,18 @@ export class FolderHandle {
 
   /** Opens the folder at `path`. Rejects with the error of the listing: `not_found`, `not_dir` or `denied`. */
   static async open(
-    tree: Tree,
+    fs: SftpFileSystem,
     path: Path,
     owner: Owner,
     own: Map<string, Entry>,
     signal: AbortSignal,
   ): Promise<FolderHandle> {
-    const pages = tree.pages(path, { signal })[Symbol.asyncIterator]()
-    const handle = new FolderHandle(tree, path, owner, pages, own, signal)
+    const pages = fs.pages(path, { signal })[Symbol.asyncIterator]()
+    const handle = new FolderHandle(fs, path, owner, pages, own, signal)
     const first = await pages.next()
-    const self = await tree.stat(path, { signal })
+    const self = await fs.stat(path, { signal })
     // If the parent is not visible, `..` has the attributes of the folder itself.
-    const parent = await tree.stat(parentOf(path), { signal }).catch(() => self)
+    const parent = await fs.stat(parentOf(path), { signal }).catch(() => self)
     const dots = [
       { ...self, name: '.' },
       { ...parent, name: '..' },
@@ -109,7 +109,7 @@ export class FolderHandle {
   /** A symlink with its own size and time, as LSTAT reports them. A listing has those of the target. */
   async #symlinkEntry(entry: Entry): Promise<Entry> {
     try {
-      return asSymlink(await this.tree.stat(childOf(this.path, entry.name), { ofSymlink: true, signal: this.signal }))
+      return asSymlink(await this.fs.stat(childOf(this.path, entry.name), { ofSymlink: true, signal: this.signal }))
     } catch {
       // It was removed meanwhile, or is not accessible. It existed when the folder was listed.
       return asSymlink(entry)

@@ -9,7 +9,7 @@ import type { RequestedAttributes } from './attributes.js'
 import type { FolderHandle } from './folder-handle.js'
 import { needsLookup, planOpen, type OpenPlan } from './open-plan.js'
 import { openFlag } from './wire.js'
-import type { Tree } from './tree.js'
+import type { SftpFileSystem } from './file-system.js'
 import { WorkingFile } from './working-file.js'
 
 export interface FileHandle {
@@ -34,7 +34,7 @@ export class OpenFiles {
   #opening = 0
 
   constructor(
-    private readonly tree: Tree,
+    private readonly fs: SftpFileSystem,
     private readonly limit: number,
     private readonly signal: AbortSignal,
   ) {}
@@ -144,21 +144,21 @@ export class OpenFiles {
 
   /** `mode`: permission bits of a new file. */
   async #start(path: Path, plan: OpenPlan, mode: number | undefined): Promise<WorkingFile> {
-    const { tree } = this
+    const { fs } = this
     const { signal } = this
     const readable = plan.read
     const createEmpty = async () =>
-      (await tree.write(path, emptySource, { createOnly: plan.action === 'create', mode, signal })).entry
+      (await fs.write(path, emptySource, { createOnly: plan.action === 'create', mode, signal })).entry
     // A read-only handle has no write that would publish the file later.
     if (!plan.write && plan.action !== 'read') await createEmpty()
-    if (!plan.write) return new WorkingFile(tree, signal, path, await tree.open(path, 'read', { signal }), false, false)
+    if (!plan.write) return new WorkingFile(fs, signal, path, await fs.open(path, 'read', { signal }), false, false)
     if (plan.action === 'update') {
-      return new WorkingFile(tree, signal, path, await tree.open(path, 'update', { signal }), false, true)
+      return new WorkingFile(fs, signal, path, await fs.open(path, 'update', { signal }), false, true)
     }
     if (plan.action === 'replace') return this.#startStaged(path, { mode, readable })
     const own = etagOf(await createEmpty())
     const dropEmpty = () =>
-      tree.remove(path, { what: 'file', ifMatch: [own] }).catch((error: unknown) => {
+      fs.remove(path, { what: 'file', ifMatch: [own] }).catch((error: unknown) => {
         // Another request has changed or removed it meanwhile.
         if (!isGatewayError(error, 'not_found', 'precondition_failed')) throw error
       })
@@ -177,7 +177,7 @@ export class OpenFiles {
     own?: string,
     dropEmpty?: () => Promise<void>,
   ): Promise<WorkingFile> {
-    const { tree, signal } = this
+    const { fs, signal } = this
     // The mode of a replaced file is preserved.
     const modeOver = (old: Entry | undefined) => (old && own === undefined ? old.mode : mode)
     const beforePublish = async () => {
@@ -185,8 +185,8 @@ export class OpenFiles {
       const existing = await this.#stat(path)
       if (existing && etagOf(existing) !== own) throw new GatewayError('exists', { op: 'publish partial upload', path })
     }
-    const opened = await tree.open(path, 'replace', { modeOver, readable, signal, beforePublish })
-    const file = new WorkingFile(tree, signal, path, opened, true, true, modeOver(opened.old), dropEmpty)
+    const opened = await fs.open(path, 'replace', { modeOver, readable, signal, beforePublish })
+    const file = new WorkingFile(fs, signal, path, opened, true, true, modeOver(opened.old), dropEmpty)
     if (!opened.old || own !== undefined) this.#fresh.add(file)
     return file
   }
@@ -198,7 +198,7 @@ export class OpenFiles {
 
   async #stat(path: Path): Promise<Entry | undefined> {
     try {
-      return await this.tree.stat(path, { signal: this.signal })
+      return await this.fs.stat(path, { signal: this.signal })
     } catch (error) {
       if (isGatewayError(error, 'not_found')) return undefined
       throw error
@@ -250,7 +250,7 @@ export class OpenFiles {
     const own = this.stagedAt(path)
     const files = await this.#pinnedAt(path)
     try {
-      await this.tree.remove(path, { what: 'file', signal: this.signal })
+      await this.fs.remove(path, { what: 'file', signal: this.signal })
     } catch (error) {
       // The file was never published: there is only the staged one.
       if (!own || !isGatewayError(error, 'not_found')) throw error
@@ -263,7 +263,7 @@ export class OpenFiles {
     if (from !== to && !overwrite && this.stagedAt(to)) throw new GatewayError('exists', { op: 'rename', path: to })
     const replaced = from === to ? [] : await this.#pinnedAt(to)
     await Promise.all(this.stagedWithin(from).map((file) => file.publishForRename()))
-    await this.tree.move(from, to, { overwrite, signal: this.signal })
+    await this.fs.move(from, to, { overwrite, signal: this.signal })
     await Promise.all(replaced.map((file) => file.markUnlinked()))
     for (const file of this.#files.keys()) {
       const below = file.isUnlinked ? undefined : within(from, file.path)
@@ -276,7 +276,7 @@ export class OpenFiles {
     const own = this.stagedWithin(path)
     if (own.some((file) => file.path === path)) throw new GatewayError('not_dir', { op: 'remove', path })
     if (own.length > 0) throw new GatewayError('not_empty', { op: 'remove', path })
-    await this.tree.remove(path, { what: 'folder', signal: this.signal })
+    await this.fs.remove(path, { what: 'folder', signal: this.signal })
   }
 }
 

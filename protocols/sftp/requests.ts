@@ -23,11 +23,11 @@ import {
 import { PathSerializer } from './path-serializer.js'
 import { limits, packetType, statusCode } from './wire.js'
 import type { ReplyBuffer } from './reply-buffer.js'
-import type { Tree } from './tree.js'
+import type { SftpFileSystem } from './file-system.js'
 
 /** State that the requests of one session share. */
 export interface SessionState {
-  readonly tree: Tree
+  readonly fs: SftpFileSystem
   readonly files: OpenFiles
   readonly serializer: PathSerializer
   readonly replyBuffer: ReplyBuffer
@@ -116,7 +116,7 @@ export const requests: Readonly<Partial<Record<number, RequestHandler>>> = {
     const entry =
       handle.kind === 'file'
         ? await statHandle(session, handle)
-        : await session.tree.stat(handle.path, { signal: session.signal })
+        : await session.fs.stat(handle.path, { signal: session.signal })
     return attributesPacket(session, id, entry)
   },
 
@@ -144,11 +144,11 @@ export const requests: Readonly<Partial<Record<number, RequestHandler>>> = {
 
   [packetType.opendir]: async (session, id, fields) => {
     const path = readPath(fields)
-    const { tree, files, owner, signal } = session
+    const { fs, files, owner, signal } = session
     const handle = await files.openHandle(() =>
       session.serializer.run([path], false, async () => {
         await files.changesDone(path)
-        return FolderHandle.open(tree, path, owner, files.stagedEntries(path), signal)
+        return FolderHandle.open(fs, path, owner, files.stagedEntries(path), signal)
       }),
     )
     return new PacketBuilder(packetType.handle, id).string(handle).finish()
@@ -172,10 +172,10 @@ export const requests: Readonly<Partial<Record<number, RequestHandler>>> = {
     const { mode } = readAttributes(fields)
     await session.serializer.run([path], true, async () => {
       if (session.files.stagedAt(path)) throw new GatewayError('exists', { op: 'make folder', path })
-      const { tree, signal } = session
-      await tree.mkdir(path, { signal })
+      const { fs, signal } = session
+      await fs.mkdir(path, { signal })
       const bits = (mode ?? 0o777) & ~umask & 0o777
-      if (bits !== (0o777 & ~umask)) await tree.setAttributes(path, { mode: bits }, { signal })
+      if (bits !== (0o777 & ~umask)) await fs.setAttributes(path, { mode: bits }, { signal })
     })
     return ok(id)
   },
@@ -199,7 +199,7 @@ export const requests: Readonly<Partial<Record<number, RequestHandler>>> = {
   [packetType.readlink]: async (session, id, fields) => {
     const path = readPath(fields)
     const target = await session.serializer.run([path], false, () =>
-      session.tree.readSymlink(path, { signal: session.signal }),
+      session.fs.readSymlink(path, { signal: session.signal }),
     )
     return namePacket(id, target)
   },
@@ -210,7 +210,7 @@ export const requests: Readonly<Partial<Record<number, RequestHandler>>> = {
     const path = readPath(fields)
     await session.serializer.run([path], true, async () => {
       if (session.files.stagedAt(path)) throw new GatewayError('exists', { op: 'make symlink', path })
-      await session.tree.symlink(path, target, { signal: session.signal })
+      await session.fs.symlink(path, target, { signal: session.signal })
     })
     return ok(id)
   },
@@ -220,7 +220,7 @@ export const requests: Readonly<Partial<Record<number, RequestHandler>>> = {
 export async function statName(session: SessionState, path: Path): Promise<Entry> {
   await session.files.changesDone(path)
   return (
-    session.files.stagedAt(path)?.entry ?? (await session.tree.stat(path, { ofSymlink: true, signal: session.signal }))
+    session.files.stagedAt(path)?.entry ?? (await session.fs.stat(path, { ofSymlink: true, signal: session.signal }))
   )
 }
 
@@ -232,7 +232,7 @@ async function statTarget(session: SessionState, path: Path): Promise<Entry> {
   await session.files.changesDone(path)
   const own = session.files.stagedAt(path)
   if (own) return own.entry
-  const entry = await session.tree.stat(path, { signal: session.signal })
+  const entry = await session.fs.stat(path, { signal: session.signal })
   if (entry.kind === 'symlink') throw new GatewayError('not_found', { op: 'stat', path, detail: 'dangling_symlink' })
   return entry
 }
@@ -243,7 +243,7 @@ async function statHandle(session: SessionState, { file }: FileHandle): Promise<
   // A read-only handle reports the file that it opened, even if the name belongs to another file now.
   if (file.isStaged || file.isUnlinked || !file.isWritable) return file.entry
   try {
-    return await session.tree.stat(file.path, { signal: session.signal })
+    return await session.fs.stat(file.path, { signal: session.signal })
   } catch (error) {
     // The file may have been removed since.
     if (!isGatewayError(error, 'not_found')) throw error
@@ -253,7 +253,7 @@ async function statHandle(session: SessionState, { file }: FileHandle): Promise<
 
 /** Sets size, modification time and mode. */
 export async function setAttributes(session: SessionState, path: Path, requested: RequestedAttributes): Promise<void> {
-  const { tree, files, signal } = session
+  const { fs, files, signal } = session
   await files.changesDone(path)
   const own = files.stagedAt(path)
   if (own) {
@@ -262,8 +262,8 @@ export async function setAttributes(session: SessionState, path: Path, requested
   }
   if (requested.size !== undefined) await truncate(session, path, requested.size)
   const storable = storableAttributes(requested)
-  if (storable) await tree.setAttributes(path, storable, { signal })
-  else if (requested.size === undefined) await tree.stat(path, { signal })
+  if (storable) await fs.setAttributes(path, storable, { signal })
+  else if (requested.size === undefined) await fs.stat(path, { signal })
 }
 
 async function setHandleAttributes({ file }: Pick<FileHandle, 'file'>, requested: RequestedAttributes): Promise<void> {
@@ -275,9 +275,9 @@ async function setHandleAttributes({ file }: Pick<FileHandle, 'file'>, requested
   if (storable) await file.setAttributes(storable)
 }
 
-async function truncate({ tree, signal }: SessionState, path: Path, size: number): Promise<void> {
+async function truncate({ fs, signal }: SessionState, path: Path, size: number): Promise<void> {
   assertSize(size)
-  const file = await tree.open(path, 'update', { signal })
+  const file = await fs.open(path, 'update', { signal })
   try {
     await file.truncate(size)
     await file.commit?.()

@@ -24,7 +24,7 @@ import { extensions, limits, packetType, protocolVersion, statusCode } from './w
 import type { ReadGate } from './read-gate.js'
 import { ReplyBuffer } from './reply-buffer.js'
 import { requests, type SessionState } from './requests.js'
-import type { Tree } from './tree.js'
+import type { SftpFileSystem } from './file-system.js'
 
 /** Maximum number of concurrent requests of a session. A request counts until its response is sent. */
 const requestLimit = 256
@@ -32,7 +32,7 @@ const requestLimit = 256
 const partialPublishTimeout = 30_000
 
 interface SessionOptions {
-  readonly tree: Tree
+  readonly fs: SftpFileSystem
   readonly owner: Owner
   readonly log: Log
   /** Pauses reading from the connection's socket. */
@@ -76,12 +76,12 @@ export class SftpSession {
     private readonly options: SessionOptions,
   ) {
     this.filesClosed = new Promise((resolve) => (this.#resolveSettled = resolve))
-    const { tree, owner, handleLimit, budget } = options
+    const { fs, owner, handleLimit, budget } = options
     const { signal } = this.#disconnected
     this.#output = new Output(channel, socket, budget)
-    const files = new OpenFiles(tree, handleLimit, signal)
+    const files = new OpenFiles(fs, handleLimit, signal)
     this.#state = {
-      tree,
+      fs,
       files,
       owner,
       signal,

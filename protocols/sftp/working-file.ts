@@ -9,7 +9,7 @@ import type { Attributes, OpenFile, WritableFile } from '../../src/contract/capa
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError, toGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import type { Path } from '../../src/contract/path.js'
-import type { Tree } from './tree.js'
+import type { SftpFileSystem } from './file-system.js'
 
 /** Maximum size of merged writes, in bytes. */
 const mergeLimit = 1024 * 1024
@@ -55,7 +55,7 @@ export class WorkingFile {
   readonly #reads = new Set<Promise<unknown>>()
 
   constructor(
-    private readonly tree: Tree,
+    private readonly fs: SftpFileSystem,
     /** Aborts when the session ends. */
     private readonly signal: AbortSignal,
     public path: Path,
@@ -147,7 +147,7 @@ export class WorkingFile {
     return this.#after(async () => {
       if (!this.isStaged || !(await this.#tryTruncate())) {
         const { signal } = this
-        const file = await this.tree.open(this.path, 'replace', { readable: true, mode: this.entry.mode, signal })
+        const file = await this.fs.open(this.path, 'replace', { readable: true, mode: this.entry.mode, signal })
         await this.#file?.close()
         this.#file = file
         this.#isResumable = false
@@ -180,7 +180,7 @@ export class WorkingFile {
       this.#modified = to.modified ?? this.#modified
       if (this.#unlinked) return
       if (this.#file?.commit) this.#changed = true
-      else await this.tree.setAttributes(this.path, to, { signal: this.signal })
+      else await this.fs.setAttributes(this.path, to, { signal: this.signal })
     })
   }
 
@@ -285,10 +285,10 @@ export class WorkingFile {
   /** The handle, reopened with the access that is needed now: a read must not require the permission to write. */
   async #reopened(mode: 'read' | 'update'): Promise<OpenFile> {
     if (!this.#file && this.#unlinked) throw new GatewayError('not_found', { path: this.path })
-    this.#file ??= await this.tree.open(this.path, mode, { signal: this.signal })
+    this.#file ??= await this.fs.open(this.path, mode, { signal: this.signal })
     if (mode === 'update' && !isWritable(this.#file)) {
       await this.#file.close()
-      this.#file = await this.tree.open(this.path, mode, { signal: this.signal })
+      this.#file = await this.fs.open(this.path, mode, { signal: this.signal })
     }
     return this.#file
   }
@@ -340,7 +340,7 @@ export class WorkingFile {
    */
   async #end(): Promise<number> {
     if (!this.isStaged && !this.#unlinked) {
-      const current = await undefinedIfMissing(this.tree.stat(this.path, { signal: this.signal }))
+      const current = await undefinedIfMissing(this.fs.stat(this.path, { signal: this.signal }))
       if (current?.kind === 'file') this.#size = current.size
     }
     return this.#size

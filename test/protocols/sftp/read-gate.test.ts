@@ -6,7 +6,7 @@ import t from 'tap'
 import { ByteBudget } from '../../../protocols/sftp/byte-budget.js'
 import { ReadGate } from '../../../protocols/sftp/read-gate.js'
 import { SftpSession } from '../../../protocols/sftp/session.js'
-import type { Tree } from '../../../protocols/sftp/tree.js'
+import type { SftpFileSystem } from '../../../protocols/sftp/file-system.js'
 import { createLog } from '../../../src/process/log.js'
 import type { WritableTreeFile } from '../../../src/tree/virtual-fs.js'
 import { flags, PacketClient, status, string, types, uint32, uint64 } from './packet-client.js'
@@ -66,12 +66,12 @@ async function session(bytes: number) {
     commit: async () => entry,
     close: async () => undefined,
   }
-  const tree: Partial<Tree> = { open: async () => file }
+  const fs: Partial<SftpFileSystem> = { open: async () => file }
   const served = new SftpSession(
     Object.assign(channel, { exit: () => undefined }) as unknown as ServerChannel,
     { cork: () => undefined, uncork: () => undefined, writableLength: 0 } as unknown as Socket,
     {
-      tree: tree as Tree,
+      fs: fs as SftpFileSystem,
       owner: { id: 1, name: 'ada' },
       log: createLog('silent'),
       readGate: inlet,

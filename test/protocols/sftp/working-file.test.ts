@@ -23,7 +23,7 @@ function handle(closed: () => void): WritableFile {
 
 void t.test('concurrent reads after publishing reopen the file once', async (t) => {
   let [opened, closed] = [0, 0]
-  const tree = {
+  const fs = {
     open: async () => {
       opened++
       await turn()
@@ -32,7 +32,7 @@ void t.test('concurrent reads after publishing reopen the file once', async (t) 
   }
   const staged = handle(() => undefined)
   const file = new WorkingFile(
-    tree as unknown as ConstructorParameters<typeof WorkingFile>[0],
+    fs as unknown as ConstructorParameters<typeof WorkingFile>[0],
     new AbortController().signal,
     asPath('/x'),
     staged,
@@ -53,8 +53,8 @@ void t.test('a flush that the backend does not have is ignored, one that fails p
   ]
   for (const { sync, isPublished } of flushes) {
     const staged = { ...handle(() => undefined), sync }
-    const tree = {} as unknown as ConstructorParameters<typeof WorkingFile>[0]
-    const file = new WorkingFile(tree, new AbortController().signal, asPath('/x'), staged, true, true)
+    const fs = {} as unknown as ConstructorParameters<typeof WorkingFile>[0]
+    const file = new WorkingFile(fs, new AbortController().signal, asPath('/x'), staged, true, true)
     for (const step of [() => file.sync(), () => file.publish()]) {
       if (isPublished) await step()
       else await t.rejects(step, { code: 'unavailable' })
@@ -63,12 +63,12 @@ void t.test('a flush that the backend does not have is ignored, one that fails p
   }
 })
 
-void t.test('every call of the tree gets the signal of the session', async (t) => {
+void t.test('every call of the file system gets the signal of the session', async (t) => {
   const { signal } = new AbortController()
   const calls: [name: string, hasSignal: boolean][] = []
   const closed = () => undefined
   const inPlace = { ...handle(closed), commit: undefined }
-  const tree = {
+  const fs = {
     open: async (_path: Path, mode: string, options?: CallOptions) => {
       calls.push([mode, options?.signal === signal])
       return mode === 'replace' ? handle(closed) : inPlace
@@ -82,7 +82,7 @@ void t.test('every call of the tree gets the signal of the session', async (t) =
     },
   }
   const file = new WorkingFile(
-    tree as unknown as ConstructorParameters<typeof WorkingFile>[0],
+    fs as unknown as ConstructorParameters<typeof WorkingFile>[0],
     signal,
     asPath('/x'),
     handle(closed),
@@ -111,9 +111,9 @@ void t.test('an append fails if the end of the file is unknown, except after the
     write: async (_from, position) => void writes.push(position),
   }
   let looked: () => Promise<Entry> = async () => ({ ...entry, size: 5 })
-  const tree = { stat: () => looked() }
+  const fs = { stat: () => looked() }
   const file = new WorkingFile(
-    tree as unknown as ConstructorParameters<typeof WorkingFile>[0],
+    fs as unknown as ConstructorParameters<typeof WorkingFile>[0],
     new AbortController().signal,
     asPath('/x'),
     { ...inPlace, commit: undefined } as unknown as OpenFile,

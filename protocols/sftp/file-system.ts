@@ -1,8 +1,7 @@
-/** The part of `VirtualFs` that SFTP uses. */
+/** The part of `VirtualFs` that this protocol uses. */
 import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 
-/** The operations of the tree that this protocol uses. */
-export type Tree = Pick<
+export type SftpFileSystem = Pick<
   VirtualFs,
   | 'stat'
   | 'pages'
