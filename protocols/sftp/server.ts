@@ -8,9 +8,10 @@ import { listen, type ProtocolServer } from '../lib/listen.js'
 import { hostKeyOffers } from './algorithms.js'
 import { ByteBudget } from './byte-budget.js'
 import { SftpConnection, type SftpGateway } from './connection.js'
+import { partialPublishTimeout } from './session.js'
 
-/** Timeout in milliseconds for closing the files of ended connections during `stop`. */
-const closeTimeout = 5000
+/** Timeout in milliseconds for publishing and closing the files of ended connections during `stop`. */
+const closeTimeout = partialPublishTimeout + 5000
 
 export interface SftpLimits {
   /** Maximum number of connections. */
@@ -59,6 +60,8 @@ export function sftpServer(
   const limits = { ...defaultLimits, ...overrides }
   const budget = new ByteBudget(limits.bytes)
   const connections = new Map<Socket, SftpConnection>()
+  /** Ended connections whose files are not closed yet. */
+  const closing = new Set<SftpConnection>()
   // Without noDelay, a small response would wait for the client's next acknowledgment.
   const server = createServer({ noDelay: true, keepAlive: true }, (socket) => {
     const unauthenticated = [...connections].flatMap(([each, connection]) => (connection.signedIn ? [] : [each]))
@@ -75,8 +78,13 @@ export function sftpServer(
       socket.destroy()
       return
     }
-    connections.set(socket, new SftpConnection(gateway, socket, keys, limits, budget))
-    socket.once('close', () => connections.delete(socket))
+    const connection = new SftpConnection(gateway, socket, keys, limits, budget)
+    connections.set(socket, connection)
+    socket.once('close', () => {
+      connections.delete(socket)
+      closing.add(connection)
+      void connection.filesClosed().then(() => closing.delete(connection))
+    })
   })
   server.on('error', (error) => gateway.log.error({ protocol: 'sftp', err: error }, 'SFTP server error'))
 
@@ -86,7 +94,7 @@ export function sftpServer(
     },
 
     async stop(signal) {
-      const atStop = [...connections.values()]
+      const atStop = [...connections.values(), ...closing]
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       const endAll = () => {
         for (const connection of connections.values()) connection.end()

@@ -29,7 +29,7 @@ import type { SftpFileSystem } from './file-system.js'
 /** Maximum number of concurrent requests of a session. A request counts until its response is sent. */
 const requestLimit = 256
 /** Timeout in milliseconds for publishing partial uploads after the connection is lost. */
-const partialPublishTimeout = 30_000
+export const partialPublishTimeout = 30_000
 
 interface SessionOptions {
   readonly fs: SftpFileSystem

@@ -15,8 +15,8 @@ import { storeDaemonUrl, lockDataFolder } from '../gateway/data-folder.js'
 import { Gateway } from '../gateway/gateway.js'
 import { connectableHost, splitAddress } from '../net/addresses.js'
 
-/** Longest time from the end of draining to the end of `stop`. */
-export const closingSeconds = 25
+/** Longest time from the end of draining to the end of `stop`: that of SFTP, and that of `Gateway.close`. */
+export const closingSeconds = 55
 
 export interface Daemon {
   readonly gateway: Gateway

@@ -4,8 +4,11 @@ import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { sftp } from '../../../protocols/sftp/index.js'
 import { asPath } from '../../../src/contract/path.js'
+import { MemoryDriver } from '../../../drivers/memory/memory.js'
+import { startGateway } from '../../gateway.js'
+import { altered } from '../../tree/tree-fixture.js'
 import { flags, PacketClient, status, string, types, uint32, uint64 } from './packet-client.js'
-import { openChannel, password, startProtocol, type Running } from './server-fixture.js'
+import { openChannel, password, serveProtocol, startProtocol, type Running } from './server-fixture.js'
 
 const { read, write, create, truncate, exclusive } = flags
 
@@ -132,4 +135,26 @@ void t.test('stop() stores the uploads that it interrupts', async (t) => {
   const { accounts } = protocol.gateway
   const ada = await accounts.byPassword({ username: 'ada', password: { plain: password }, address: '127.0.0.1' }, sftp)
   t.equal((await protocol.gateway.as(ada).stat(asPath('/stopped'))).size, 4)
+})
+
+void t.test('stop() waits for partial uploads that a slow storage takes seconds to store', async (t) => {
+  const memory = new MemoryDriver(0)
+  const open: MemoryDriver['open'] = async (...call) => {
+    const file = await memory.open(...call)
+    const commit: typeof file.commit = async (...options) => {
+      await wait(6000)
+      return file.commit?.(...options) as never
+    }
+    return { ...file, ...(file.commit && { commit }) }
+  }
+  const driverTypes = [{ name: 'Slow', fields: {}, open: async () => altered(memory, { open }) }]
+  const { gateway } = await startGateway(t, { config: { sftp: 'off' }, driver: { name: 'Slow' }, driverTypes })
+  const protocol = await serveProtocol(t, gateway)
+  await keep(protocol, true)
+  await begin(protocol, '/stopped', 'half')
+  const { cut } = await begin(protocol, '/cut before', 'half')
+  await cut()
+  await protocol.protocol.stop(AbortSignal.abort())
+  t.equal((await memory.stat(asPath('/stopped'))).size, 4)
+  t.equal((await memory.stat(asPath('/cut before'))).size, 4)
 })
