@@ -1,5 +1,5 @@
 /** OpenSSH's extensions (its PROTOCOL file, section 4), by the name in the EXTENDED request. */
-import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { GatewayError } from '../../src/contract/errors.js'
 import { parentOf, resolvePath, root, type Path } from '../../src/contract/path.js'
 import { storableAttributes, readAttributes } from './attributes.js'
 import { FieldReader, MalformedPacket, PacketBuilder } from './packets.js'
@@ -27,8 +27,7 @@ export const extendedRequests: ReadonlyMap<string, RequestHandler> = new Map<str
       const from = readPath(fields)
       const to = readPath(fields)
       await session.serializer.run([from, to], true, async () => {
-        await assertReplaceable(session, from, to)
-        await session.files.move(from, to, true)
+        await session.files.move(from, to, 'same kind')
       })
       return ok(id)
     },
@@ -117,25 +116,6 @@ export const extendedRequests: ReadonlyMap<string, RequestHandler> = new Map<str
         .finish(),
   ],
 ])
-
-/** rename(2): only a folder may replace a folder, which must be empty; a folder may not replace a file. */
-async function assertReplaceable(session: SessionState, from: Path, to: Path): Promise<void> {
-  if (from === to) return
-  const { fs, signal } = session
-  const target = await statName(session, to).catch((error: unknown) => {
-    if (isGatewayError(error, 'not_found')) return undefined
-    throw error
-  })
-  if (!target) return
-  const source = await statName(session, from)
-  const isFolder = (entry: typeof source) => entry.kind === 'folder' && entry.isSymlink !== true
-  if (isFolder(source) && !isFolder(target)) throw new GatewayError('not_dir', { op: 'rename', path: to })
-  if (!isFolder(target)) return
-  if (!isFolder(source)) throw new GatewayError('is_dir', { op: 'rename', path: to })
-  for await (const page of fs.pages(to, { signal })) {
-    if (page.length > 0) throw new GatewayError('not_empty', { op: 'rename', path: to })
-  }
-}
 
 async function usagePacket(session: SessionState, id: number, path: Path): Promise<Buffer> {
   const usage = await session.fs.usage(path, { signal: session.signal })

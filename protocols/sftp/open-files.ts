@@ -1,7 +1,7 @@
 /** The handles of one session, and the effect of its open files on operations by name. */
 import { Readable } from 'node:stream'
 import type { Source } from '../../src/contract/call-options.js'
-import type { Entry } from '../../src/contract/entry.js'
+import { isRealFolder, type Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { isWithin, nameOf, parentOf, under, within, type Path } from '../../src/contract/path.js'
 import { etagOf } from '../../src/tree/preconditions.js'
@@ -259,8 +259,11 @@ export class OpenFiles {
   }
 
   /** Publishes staged files, then moves `from` to `to`. Open handles follow to the new path. */
-  async move(from: Path, to: Path, overwrite: boolean): Promise<void> {
-    if (from !== to && !overwrite && this.stagedAt(to)) throw new GatewayError('exists', { op: 'rename', path: to })
+  async move(from: Path, to: Path, overwrite: false | 'same kind'): Promise<void> {
+    if (from !== to && this.stagedAt(to)) {
+      if (overwrite === false) throw new GatewayError('exists', { op: 'rename', path: to })
+      if (await this.#isFolder(from)) throw new GatewayError('not_dir', { op: 'rename', path: to })
+    }
     const replaced = from === to ? [] : await this.#pinnedAt(to)
     await Promise.all(this.stagedWithin(from).map((file) => file.publishForRename()))
     await this.fs.move(from, to, { overwrite, signal: this.signal })
@@ -269,6 +272,11 @@ export class OpenFiles {
       const below = file.isUnlinked ? undefined : within(from, file.path)
       if (below !== undefined) file.setPath(below === '/' ? to : under(to, below))
     }
+  }
+
+  async #isFolder(path: Path): Promise<boolean> {
+    if (this.stagedAt(path)) return false
+    return isRealFolder(await this.fs.stat(path, { ofSymlink: true, signal: this.signal }))
   }
 
   /** Removes the folder at `path`. Rejects with `not_empty` also if it holds only staged files. */

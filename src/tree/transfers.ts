@@ -18,14 +18,17 @@ import { MemoryJournal } from '../transfer/memory-journal.js'
 import type { Access } from './access.js'
 import { isOmitted, movesAnySymlink, revealsNames } from './authorizer.js'
 import type { TreeDependencies } from './dependencies.js'
-import { renameByBackend } from './follow-up.js'
+import { removeEntry, renameByBackend } from './follow-up.js'
 import type { LockedPath } from './locks.js'
 import { assertSamePaths, type Operations } from './operation.js'
 import type { AccessOptions, ChangeOptions, TransferResult } from './operation-options.js'
 
 export interface TransferOptions extends ChangeOptions {
-  /** false: rejects with `exists` if the target exists. */
-  readonly overwrite: boolean
+  /**
+   * false: rejects with `exists` if the target exists. 'same kind': as rename(2), a folder replaces only an empty folder,
+   * and anything else only what is no folder. Both must hold when the target is replaced.
+   */
+  readonly overwrite: boolean | 'same kind'
   /** false: copies a folder without its members (Depth 0 of WebDAV). */
   readonly deep?: boolean | undefined
   /** Enters existing target folders, and leaves existing files in them unchanged. */
@@ -161,9 +164,10 @@ export class Transfers {
     await this.#assertSymlinkMayMove(transfer)
     await this.operations.assertPreconditions(source, entry, options)
     for (const touch of touches) this.operations.assertUnlocked(touch, options)
-    if (old && isRealFolder(old) && options.overwrite && options.merge !== true) {
+    if (old && isRealFolder(old) && options.overwrite !== false && options.merge !== true) {
       await this.access.assertAllVisible(to.storage, to.inner, options.signal)
     }
+    if (replacesEmptyFolder(transfer)) await assertEmpty(to, options.signal)
     return transfer
   }
 
@@ -187,6 +191,7 @@ export class Transfers {
     // The target may have been created by an earlier run: each item is checked.
     const isTaken = old && !options.overwrite && options.merge !== true && options.journal?.resumes !== true
     if (isTaken === true) throw nameTaken(nameOf(target))
+    if (old && options.overwrite === 'same kind') assertSameKind(entry, old)
     if (!old) checkName(nameOf(target))
     if (isRealFolder(entry) && isWithin(source, target)) {
       throw new GatewayError('invalid', { detail: 'into_itself' })
@@ -195,7 +200,7 @@ export class Transfers {
       throw new GatewayError('invalid', { reason: 'a folder cannot be replaced by what is in it' })
     if (this.dependencies.mounts.isVirtual(target))
       throw new GatewayError('denied', { reason: 'a mount point cannot be replaced' })
-    const replaced = options.overwrite && options.merge !== true ? old : undefined
+    const replaced = options.overwrite !== false && options.merge !== true ? old : undefined
     if (replaced?.kind === 'folder') {
       this.access.authorize('remove', target, options)
       this.access.authorizeBelow('remove', target, options)
@@ -253,12 +258,25 @@ export class Transfers {
     }
     // A file replaces a file in one call. For everything else the name must be free.
     const replaces = old !== undefined && (old.kind === 'folder' || entry.kind === 'folder')
+    if (replacesEmptyFolder(transfer)) return this.#moveOverEmptyFolder(transfer, signal)
     const backup = replaces ? await this.dependencies.intents.moveToBackup(to, signal) : undefined
     if (replaces && !backup) return false
     try {
       return await renameByBackend(this.dependencies, from, to, replaces, { signal })
     } finally {
       await backup?.restoreOrDiscard()
+    }
+  }
+
+  /** As `#moveAtOnce`. The backend removes the old folder only if it is empty, so no backup is needed. */
+  async #moveOverEmptyFolder({ from, to }: Transfer, signal: AbortSignal): Promise<boolean> {
+    await removeEntry(this.dependencies, to, false, { signal })
+    try {
+      return await renameByBackend(this.dependencies, from, to, true, { signal })
+    } catch (error) {
+      // Best effort. If the rename has taken effect, the name is taken.
+      await to.storage.mkdir(to.inner).catch(() => undefined)
+      throw error
     }
   }
 
@@ -284,7 +302,8 @@ export class Transfers {
     }
   }
 
-  #job({ source, target, from, to, options }: Transfer, signal: AbortSignal): CopyJob {
+  #job(transfer: Transfer, signal: AbortSignal): CopyJob {
+    const { source, target, from, to, options } = transfer
     const { mounts, rules, transferSlots, intents, log } = this.dependencies
     // One warning for each transfer: a backend that refuses one folder may refuse them all.
     let isLossLogged = false
@@ -294,8 +313,9 @@ export class Transfers {
       to,
       signal,
       deep: options.deep !== false,
-      merge: options.merge === true,
-      overwrite: options.overwrite,
+      // What others add to the empty folder meanwhile is not removed.
+      merge: options.merge === true || replacesEmptyFolder(transfer),
+      overwrite: options.overwrite !== false && !replacesEmptyFolder(transfer),
       slots: transferSlots,
       meter: this.meter,
       journal: options.journal ?? new MemoryJournal(),
@@ -335,6 +355,7 @@ export class Transfers {
         // To replace a file is to overwrite it.
         const action = what === 'source' ? moving : what === 'extraneous' || tree ? 'remove' : 'write'
         const path = storage.treePath(inner)
+        if (what === 'replaced' && tree && options.overwrite === 'same kind') throw new GatewayError('is_dir')
         const { release } = await this.operations.locked([{ path, tree }], signal, async () => {
           this.access.authorize(action, path, options)
           if (tree) this.access.authorizeBelow(action, path, options)
@@ -425,6 +446,23 @@ export class Transfers {
     for (const { path } of locks.list()) {
       if (isWithin(source, path) && (await isDone(path))) await locks.dropWithin(path, true)
     }
+  }
+}
+
+function assertSameKind(entry: Entry, old: Entry): void {
+  if (isRealFolder(entry) && !isRealFolder(old))
+    throw new GatewayError('not_dir', { reason: 'a folder can replace only a folder' })
+  if (!isRealFolder(entry) && isRealFolder(old))
+    throw new GatewayError('is_dir', { reason: 'only a folder can replace a folder' })
+}
+
+function replacesEmptyFolder({ old, options }: Pick<Transfer, 'old' | 'options'>): boolean {
+  return options.overwrite === 'same kind' && old !== undefined && isRealFolder(old)
+}
+
+async function assertEmpty({ storage, inner }: MountedPath, signal: AbortSignal): Promise<void> {
+  for await (const page of storage.pages(inner, { signal, refresh: true })) {
+    if (page.length > 0) throw new GatewayError('not_empty', { reason: 'the folder to be replaced is not empty' })
   }
 }
 

@@ -328,3 +328,58 @@ void t.test('after a partial failure, properties of the transferred files follow
     steps = 0
   }
 })
+
+const sameKind = { overwrite: 'same kind' } as const
+
+void t.test('a move over an empty folder does not remove a file that was stored there while it waited', async (t) => {
+  const tree = await newTree(t)
+  await fill(tree, { '/full/a': 'a' })
+  await tree.as().mkdir(p('/empty'))
+  const release = await tree.dependencies.pathLocks.acquire([{ path: p('/empty/new'), tree: false }])
+  const moved = tree.as().move(p('/full'), p('/empty'), sameKind)
+  moved.catch(() => undefined)
+  for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate)
+  await tree.drivers.get('/')?.write?.(p('/empty/new'), sourceOf('new'), {})
+  release()
+  await t.rejects(moved, { code: 'not_empty' })
+  t.same(await contents(tree.as()), { '/empty': null, '/empty/new': 'new', '/full': null, '/full/a': 'a' })
+})
+
+/** A driver where another program stores a file in `/empty` as soon as that was listed and found empty. */
+function filledWhenListed(): Driver {
+  const inner = new MemoryDriver(0)
+  let isFilled = false
+  return altered(inner, {
+    list: async function* (path, options) {
+      yield* inner.list(path, options)
+      if (path !== '/empty' || isFilled) return
+      isFilled = true
+      await inner.write(p('/empty/new'), sourceOf('new'))
+    },
+  })
+}
+
+void t.test('a move over an empty folder keeps what another program stores there after the check', async (t) => {
+  const tree = await newTree(t, { '/': { driverOf: async () => filledWhenListed() } })
+  await fill(tree, { '/full/a': 'a' })
+  await tree.as().mkdir(p('/empty'))
+  await t.rejects(tree.as().move(p('/full'), p('/empty'), sameKind), { code: 'not_empty' })
+  t.same(await contents(tree.as()), { '/empty': null, '/empty/new': 'new', '/full': null, '/full/a': 'a' })
+})
+
+void t.test('so does a move between storages', async (t) => {
+  const tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => filledWhenListed() } })
+  await fill(tree, { '/near/full/a': 'a' })
+  await tree.as().mkdir(p('/far/empty'))
+  await tree.as().move(p('/near/full'), p('/far/empty'), sameKind)
+  t.same(await contents(tree.as(), p('/far')), { '/far/empty': null, '/far/empty/a': 'a', '/far/empty/new': 'new' })
+})
+
+void t.test('a folder whose rename fails leaves the empty folder that it would have replaced', async (t) => {
+  const move = async () => Promise.reject(new GatewayError('denied'))
+  const tree = await newTree(t, { '/': { over: { move } } })
+  await fill(tree, { '/full/a': 'a' })
+  await tree.as().mkdir(p('/empty'))
+  await t.rejects(tree.as().move(p('/full'), p('/empty'), sameKind), { code: 'denied' })
+  t.same(await contents(tree.as()), { '/empty': null, '/full': null, '/full/a': 'a' })
+})
