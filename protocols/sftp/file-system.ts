@@ -6,7 +6,7 @@ export type SftpFileSystem = Pick<
   | 'stat'
   | 'pages'
   | 'open'
-  | 'write'
+  | 'reserve'
   | 'mkdir'
   | 'move'
   | 'remove'

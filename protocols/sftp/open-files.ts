@@ -1,8 +1,7 @@
 /** The handles of one session, and the effect of its open files on operations by name. */
-import { Readable } from 'node:stream'
-import type { Source } from '../../src/contract/call-options.js'
 import { isRealFolder, type Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import type { Log } from '../../src/contract/log.js'
 import { isWithin, nameOf, parentOf, under, within, type Path } from '../../src/contract/path.js'
 import { etagOf } from '../../src/tree/preconditions.js'
 import type { RequestedAttributes } from './attributes.js'
@@ -22,8 +21,6 @@ type Handle = FileHandle | FolderHandle
 /** Umask for new files and folders: the default of OpenSSH's server. */
 export const umask = 0o022
 
-const emptySource: Source = { size: 0, rereadable: true, read: async () => Readable.from([]) }
-
 export class OpenFiles {
   readonly #handles = new Map<number, Handle>()
   /** Number of handles that share each file. */
@@ -37,6 +34,7 @@ export class OpenFiles {
     private readonly fs: SftpFileSystem,
     private readonly limit: number,
     private readonly signal: AbortSignal,
+    private readonly log: Pick<Log, 'warn'>,
   ) {}
 
   get count(): number {
@@ -147,23 +145,25 @@ export class OpenFiles {
     const { fs } = this
     const { signal } = this
     const readable = plan.read
-    const createEmpty = async () =>
-      (await fs.write(path, emptySource, { createOnly: plan.action === 'create', mode, signal })).entry
     // A read-only handle has no write that would publish the file later.
-    if (!plan.write && plan.action !== 'read') await createEmpty()
+    if (!plan.write && plan.action !== 'read') {
+      await fs.reserve(path, { mode, signal }).catch((error: unknown) => {
+        // Without EXCL, a file that another request has just created is opened.
+        if (plan.action === 'create' || !isGatewayError(error, 'exists')) throw error
+      })
+    }
     if (!plan.write) return new WorkingFile(fs, signal, path, await fs.open(path, 'read', { signal }), false, false)
     if (plan.action === 'update') {
       return new WorkingFile(fs, signal, path, await fs.open(path, 'update', { signal }), false, true)
     }
     if (plan.action === 'replace') return this.#startStaged(path, { mode, readable })
-    const own = etagOf(await createEmpty())
+    const reservation = await fs.reserve(path, { mode, signal })
     const dropEmpty = () =>
-      fs.remove(path, { what: 'file', ifMatch: [own] }).catch((error: unknown) => {
-        // Another request has changed or removed it meanwhile.
-        if (!isGatewayError(error, 'not_found', 'precondition_failed')) throw error
+      reservation.release().catch((error: unknown) => {
+        this.log.warn({ err: error, path }, 'could not remove the empty file of an upload that was not completed')
       })
     try {
-      return await this.#startStaged(path, { mode, readable }, own, dropEmpty)
+      return await this.#startStaged(path, { mode, readable }, etagOf(reservation.entry), dropEmpty)
     } catch (error) {
       await dropEmpty()
       throw error

@@ -79,7 +79,7 @@ export class SftpSession {
     const { fs, owner, handleLimit, budget } = options
     const { signal } = this.#disconnected
     this.#output = new Output(channel, socket, budget)
-    const files = new OpenFiles(fs, handleLimit, signal)
+    const files = new OpenFiles(fs, handleLimit, signal, options.log)
     this.#state = {
       fs,
       files,

@@ -2,12 +2,12 @@
  * Reads and writes the content of files for one principal, by streams and by handles. Each is a transfer, which is
  * measured, throttled, and ended when the session is revoked. In this file, `at` is a path of the whole tree.
  */
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { joinSignals } from '../contract/cancellation.js'
 import type { OpenFile, WritableFile } from '../contract/capabilities.js'
 import type { ByteRange, Source } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
-import { GatewayError } from '../contract/errors.js'
+import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { checkName, nameOf, type Path } from '../contract/path.js'
 import { throttled } from '../storage/bandwidth.js'
 import type { MountedTree } from '../storage/mounted-tree.js'
@@ -16,9 +16,13 @@ import type { Storage } from '../storage/storage.js'
 import type { TransferMeter } from '../storage/transfer-meter.js'
 import type { Access } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
+import { removeEntry } from './follow-up.js'
 import { makeMissingParents } from './missing-folders.js'
-import type { OnePath, Operation, Operations } from './operation.js'
-import type { AccessOptions, ChangeOptions, WriteResult } from './operation-options.js'
+import { gatewayAuthority, Operations, type OnePath, type Operation, type Target } from './operation.js'
+import type { AccessOptions, ChangeOptions, Reservation, WriteResult } from './operation-options.js'
+import { etagOf } from './preconditions.js'
+
+const emptySource: Source = { size: 0, rereadable: true, read: async () => Readable.from([]) }
 
 /** Options of a write. */
 export interface FileWriteOptions extends ChangeOptions {
@@ -46,7 +50,7 @@ export interface WritableTreeFile extends WritableFile {
 
 export class FileContent {
   constructor(
-    private readonly dependencies: Pick<TreeDependencies, 'mounts' | 'locks' | 'bandwidth'>,
+    private readonly dependencies: Pick<TreeDependencies, 'mounts' | 'locks' | 'pathLocks' | 'bandwidth'>,
     private readonly access: Access,
     private readonly tree: MountedTree,
     private readonly operations: Operations,
@@ -127,7 +131,33 @@ export class FileContent {
   // Writing: `path` is the principal's own.
 
   /** Replaces or creates a file. Resolves when it is stored. */
-  write(path: Path, source: Source, options: FileWriteOptions): Promise<WriteResult> {
+  async write(path: Path, source: Source, options: FileWriteOptions): Promise<WriteResult> {
+    const { entry, created } = await this.#write(path, source, options)
+    return { entry, created }
+  }
+
+  /** Creates an empty file. Rejects with `exists` if the name is taken. */
+  async reserve(path: Path, options: ChangeOptions): Promise<Reservation> {
+    const { entry, at, storage } = await this.#write(path, emptySource, { ...options, createOnly: true })
+    const removal: Operation<OnePath> = {
+      options: { ifMatch: [etagOf(entry)] },
+      preferred: () => storage,
+      resolve: async () => [{ at, look: undefined }],
+      load: 'symlink',
+      touches: () => [{ path: at, membership: true }],
+    }
+    const operations = new Operations(this.dependencies, gatewayAuthority, this.tree)
+    const release = () =>
+      operations
+        .change(removal, (target) => removeEntry(this.dependencies, target, false, {}))
+        .catch((error: unknown) => {
+          // Another request has removed, replaced or changed the file.
+          if (!isGatewayError(error, 'not_found', 'precondition_failed')) throw error
+        })
+    return { entry, release }
+  }
+
+  #write(path: Path, source: Source, options: FileWriteOptions): Promise<WriteResult & Pick<Target, 'at' | 'storage'>> {
     return this.access.untilRevoked(options, async (signal) => {
       const writing = this.#writing(path, { ...options, signal })
       return this.operations.publish(writing, async ([{ at, storage, inner, entry: old }], begin) => {
@@ -146,7 +176,7 @@ export class FileContent {
           const { createOnly, modified, mode, resumable } = options
           const write = { signal, user: principal.userId, createOnly, modified, mode, resumable, beforePublish }
           const entry = await transfer.run(() => storage.write(inner, transfer.counted(source), write))
-          return { entry, created }
+          return { entry, created, at, storage }
         } finally {
           stopExtending()
         }

@@ -22,6 +22,16 @@ export interface TransferResult {
   readonly created: boolean
 }
 
+/** An empty file that was created to reserve its name. */
+export interface Reservation {
+  readonly entry: Entry
+  /**
+   * Removes the file if it is unchanged. Requires no permission, and works after the session is revoked: nothing is
+   * removed but what the reservation has created.
+   */
+  release(): Promise<void>
+}
+
 /** The result of a write: the new entry, and whether nothing existed at the path before. */
 export interface WriteResult extends TransferResult {
   readonly entry: Entry

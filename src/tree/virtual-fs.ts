@@ -36,7 +36,7 @@ import { removeEntry } from './follow-up.js'
 import { makeMissingParents } from './missing-folders.js'
 import { Operations, type OnePath, type Operation, type Targets, type TwoPaths } from './operation.js'
 import type { Preconditions } from './preconditions.js'
-import type { AccessOptions, ChangeOptions, TransferResult, WriteResult } from './operation-options.js'
+import type { AccessOptions, ChangeOptions, Reservation, TransferResult, WriteResult } from './operation-options.js'
 import { PrincipalLocks, type LockOptions, type LockResult } from './principal-locks.js'
 import { Transfers, type TransferOptions } from './transfers.js'
 import { folderView, type FolderView } from './visibility.js'
@@ -252,6 +252,11 @@ export class VirtualFs {
     return this.#access.withErrorContext('write', path, () =>
       this.#content.write(path, this.fromClient(source), options),
     )
+  }
+
+  /** Creates an empty file, which reserves its name. Rejects with `exists` if the name is taken. */
+  reserve(path: Path, options: ChangeOptions = {}): Promise<Reservation> {
+    return this.#access.withErrorContext('write', path, () => this.#content.reserve(path, options))
   }
 
   /** Limits the speed of a body that a protocol receives before it calls `write`. */

@@ -2,6 +2,7 @@
 import { statfs } from 'node:fs/promises'
 import type { Client } from 'ssh2'
 import t from 'tap'
+import { permissionBits } from '../../../src/accounts/principal.js'
 import { startGateway } from '../../gateway.js'
 import { tidegate } from './conformance/servers.js'
 import {
@@ -17,7 +18,7 @@ import {
   uint32,
   uint64,
 } from './packet-client.js'
-import { openChannel, serveProtocol, startProtocol, type Running } from './server-fixture.js'
+import { openChannel, password, serveProtocol, startProtocol, type Running } from './server-fixture.js'
 
 let running: Running
 let ssh: Client
@@ -136,6 +137,37 @@ void t.test('CREAT with EXCL reserves the name at once, and releases it when the
   await client.write(again, 0, 'mine')
   t.equal(await client.close(again), status.ok)
   t.equal(await client.get('/claimed'), 'mine')
+})
+
+void t.test('a name that CREAT with EXCL reserves is released without the permission to remove', async (t) => {
+  const { users } = running.gateway.accounts
+  const permission = permissionBits.write | permissionBits.sftpRead | permissionBits.sftpManage
+  await users.create({
+    username: 'bob',
+    password,
+    basePath: '/',
+    role: 0,
+    permission,
+    disabled: false,
+    ssoId: '',
+  })
+  const client = await session()
+  const bob = users.byName('bob')
+  const ends: Readonly<Record<string, (connection: Client) => unknown>> = {
+    '/cut': (connection) => connection.end(),
+    '/revoked': () => users.update(bob?.id ?? 0, { disabled: true }),
+  }
+  for (const [path, end] of Object.entries(ends)) {
+    const connection = await running.connect({ username: 'bob' })
+    const writer = await session(connection)
+    await writer.mustOpen(path, write | create | exclusive)
+    t.match(await client.stat(path), { size: 0 })
+    await end(connection)
+    for (let tries = 0; tries < 50 && (await client.stat(path)) !== status.noSuchFile; tries++) {
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    t.equal(await client.stat(path), status.noSuchFile, path)
+  }
 })
 
 void t.test('OPEN without TRUNC keeps the content', async (t) => {
