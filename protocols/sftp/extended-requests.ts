@@ -39,7 +39,7 @@ export const extendedRequests: ReadonlyMap<string, RequestHandler> = new Map<str
       const to = readPath(fields)
       await session.serializer.run([from, to], true, async () => {
         await session.files.stagedAt(from)?.publish()
-        if (session.files.stagedAt(to)) throw new GatewayError('exists', { op: 'make symlink', path: to })
+        if (session.files.stagedAt(to)) throw new GatewayError('exists', { op: 'make hard link', path: to })
         await session.fs.hardLink(from, to, { signal: session.signal })
       })
       return ok(id)

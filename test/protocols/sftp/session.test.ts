@@ -170,6 +170,15 @@ void t.test('a name that CREAT with EXCL reserves is released without the permis
   }
 })
 
+void t.test('a hard link over a file that the session writes is refused as a hard link', async () => {
+  const client = await session()
+  await client.put('/linked', 'bytes')
+  await client.mustOpen('/staged', write | create | truncate)
+  const answer = await client.extended('hardlink@openssh.com', string('/linked'), string('/staged'))
+  t.equal(answer.body.readUInt32BE(0), status.failure)
+  t.match(answer.body.toString(), 'make hard link: /staged')
+})
+
 void t.test('OPEN without TRUNC keeps the content', async (t) => {
   const client = await session()
   await client.put('/kept', '0123456789')
