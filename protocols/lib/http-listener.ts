@@ -62,9 +62,11 @@ export class HttpListener implements ProtocolServer {
       else response.writeContinue()
       this.#handle(request, response)
     })
-    // RFC 9110 §9.3.6: CONNECT is for proxies.
+    // RFC 9110 §9.3.6: CONNECT is for proxies. Node has removed its listeners and timeouts from the socket.
     this.#server.on('connect', (_request, socket) => {
+      socket.on('error', () => undefined)
       socket.end('HTTP/1.1 501 Not Implemented\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')
+      setTimeout(() => socket.destroy(), lingerTime).unref()
     })
     this.#server.on('clientError', (error: ParseError, socket) => {
       if (socket instanceof Socket) this.#refuse(error, socket)
@@ -152,7 +154,7 @@ interface ParseError extends NodeJS.ErrnoException {
   readonly bytesParsed?: number
 }
 
-/** Milliseconds for which a connection stays open after the response to a malformed request. */
+/** Milliseconds for which a connection stays open after the response to a malformed request, or to CONNECT. */
 const lingerTime = 2000
 
 /** Status code and reason phrase for an error of Node's parser. */

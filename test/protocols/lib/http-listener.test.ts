@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { request, type IncomingMessage, type ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -88,6 +89,25 @@ void t.test('an unknown method after a long body is detected in linear time, and
   t.match(await rawReply(port, `${first}FOO / HTTP/1.1\r\nHost: x\r\n\r\n`), /^HTTP\/1\.1 200 [^]*HTTP\/1\.1 501 /)
   t.ok(process.cpuUsage().user - before < 1_000_000)
   t.match(await rawReply(port, 'CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n'), /^HTTP\/1\.1 501 /)
+})
+
+void t.test('a client that resets its connection after CONNECT harms nobody, and holds no stop open', async (t) => {
+  const { listener, port, url } = await listen(t, { '': says('fine') })
+  for (let count = 0; count < 20; count += 1) {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('error', () => undefined)
+    await once(socket, 'connect')
+    socket.write('CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n')
+    if (count % 2 === 0) await wait(5)
+    socket.resetAndDestroy()
+  }
+  t.equal(await (await fetch(url)).text(), 'fine')
+  const held = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  await once(held, 'connect')
+  held.write('CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n')
+  await once(held.resume(), 'end')
+  await listener.stop(AbortSignal.abort())
+  held.destroy()
 })
 
 void t.test('an invalid request is answered after the pipelined requests before it', async (t) => {
