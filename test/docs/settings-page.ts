@@ -1,6 +1,6 @@
 /** Generates docs/settings.md from the table of settings and from the sources that read them. */
 import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { format, resolveConfig } from 'prettier'
 import { settingsTable, type SettingDefinition, type SettingGroup } from '../../src/settings/settings-table.js'
 
@@ -10,14 +10,13 @@ const introduction = `# Settings
 
 What an admin changes at run time, as opposed to the [configuration](../README.md#configuration) that is read at start. Values are
 stored in the database; where none is stored, the default holds. Names and defaults are those of the AList / OpenList API, so that
-clients written for it find what they look for; many belong to parts that this version does not have.
+clients written for it find them; many belong to parts that this version does not have.
 
 The last column says what a value does today:
 
 - **in force**: the daemon reads it.
-- **told to clients**: everybody may read it by \`/api/public/settings\`, and what it means is up to the client. The daemon itself
-  does nothing by it.
-- **stored, no effect yet**: it is kept for a part that is still to come.
+- **returned to clients**: \`/api/public/settings\` returns it to every client, which may use it. It has no effect on the daemon.
+- **stored, no effect yet**: the daemon stores it for a part that this version does not have.
 
 This page is made from the source: \`npm run docs\` writes it, and a test fails while it is out of date.
 `
@@ -25,19 +24,19 @@ This page is made from the source: \`npm run docs\` writes it, and a test fails 
 /** Notes on a group that do not fit into the table. */
 const notes: Partial<Record<SettingGroup, string>> = {
   index: `\`database\` and \`database_non_full_text\` are one and the same here: an index that finds any part of a name. \`bleve\` and
-\`meilisearch\` are not part of this server: they are refused, and the value before stays in force. Switching search off keeps the index;
-switching it on again reads the tree once more, to find what changed meanwhile. \`ignore_paths\` takes effect at once for what is to go, and with
-the next build or update for what is to come. Changes through the gateway are always followed, \`auto_update_index\` adds what other programs
-did in a folder when somebody reads it afresh.`,
+\`meilisearch\` are not part of this server: they are rejected, and the previous value stays in force. The index is preserved while search is off, and
+is updated from the tree when search is on again. A path in \`ignore_paths\` is removed from the index immediately; a path that is no longer ignored is added by the
+next build or update. Changes through the gateway are always indexed. With \`auto_update_index\`, changes by other programs in a folder are indexed when the
+folder is listed from the backend.`,
 }
 
-type Effect = 'in force' | 'told to clients' | 'stored, no effect yet'
+type Effect = 'in force' | 'returned to clients' | 'stored, no effect yet'
 
 /** The TypeScript sources that may read a setting, each as its text. */
 function sources(): string[] {
   return ['src', 'protocols', 'drivers'].flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
-      .filter((name) => name.endsWith('.ts') && name !== 'settings-table.ts')
+      .filter((name) => name.endsWith('.ts') && basename(name) !== 'settings-table.ts')
       .map((name) => readFileSync(join(folder, name), 'utf8'))
       .filter((text) => /\bsettings?\b/i.test(text)),
   )
@@ -55,7 +54,7 @@ function isRead(key: string, texts: readonly string[]): boolean {
 
 function effectOf({ key, flag }: SettingDefinition, texts: readonly string[]): Effect {
   if (isRead(key, texts)) return 'in force'
-  return flag === 'public' || flag === 'readonly' ? 'told to clients' : 'stored, no effect yet'
+  return flag === 'public' || flag === 'readonly' ? 'returned to clients' : 'stored, no effect yet'
 }
 
 function defaultCell(value: string): string {
