@@ -18,7 +18,7 @@ import { MemoryJournal } from '../transfer/memory-journal.js'
 import type { Access } from './access.js'
 import { isOmitted, movesAnySymlink, revealsNames } from './authorizer.js'
 import type { TreeDependencies } from './dependencies.js'
-import { removeEntry, renameByBackend } from './follow-up.js'
+import { renameByBackend } from './follow-up.js'
 import type { LockedPath } from './locks.js'
 import { assertSamePaths, type Operations } from './operation.js'
 import type { AccessOptions, ChangeOptions, TransferResult } from './operation-options.js'
@@ -268,15 +268,19 @@ export class Transfers {
     }
   }
 
-  /** As `#moveAtOnce`. The backend removes the old folder only if it is empty, so no backup is needed. */
+  /**
+   * As `#moveAtOnce`. The backend removes the old folder only if it is empty, so no backup is needed. What is recorded
+   * about the old folder is replaced with the rename.
+   */
   async #moveOverEmptyFolder({ from, to }: Transfer, signal: AbortSignal): Promise<boolean> {
-    await removeEntry(this.dependencies, to, false, { signal })
+    await to.storage.remove(to.inner, { signal })
+    let isRenamed = false
     try {
-      return await renameByBackend(this.dependencies, from, to, true, { signal })
-    } catch (error) {
-      // Best effort. If the rename has taken effect, the name is taken.
-      await to.storage.mkdir(to.inner).catch(() => undefined)
-      throw error
+      isRenamed = await renameByBackend(this.dependencies, from, to, true, { signal })
+      return isRenamed
+    } finally {
+      // Best effort. If the rename has taken effect although it was rejected, the name is taken.
+      if (!isRenamed) await to.storage.mkdir(to.inner).catch(() => undefined)
     }
   }
 
@@ -295,7 +299,7 @@ export class Transfers {
     let whole = false
     try {
       await (kind === 'copy' ? copyTree(job) : moveTree(job))
-      whole = options.merge !== true
+      whole = !job.merge
     } finally {
       if (whole) await this.#followWhole(source, target, kind, options.deep !== false)
       else await this.#followItems(transfer, job)

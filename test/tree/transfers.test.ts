@@ -376,10 +376,23 @@ void t.test('so does a move between storages', async (t) => {
 })
 
 void t.test('a folder whose rename fails leaves the empty folder that it would have replaced', async (t) => {
-  const move = async () => Promise.reject(new GatewayError('denied'))
-  const tree = await newTree(t, { '/': { over: { move } } })
-  await fill(tree, { '/full/a': 'a' })
-  await tree.as().mkdir(p('/empty'))
-  await t.rejects(tree.as().move(p('/full'), p('/empty'), sameKind), { code: 'denied' })
-  t.same(await contents(tree.as()), { '/empty': null, '/full': null, '/full/a': 'a' })
+  for (const code of ['denied', 'unsupported'] as const) {
+    const move = async () => Promise.reject(new GatewayError(code))
+    const inner = new MemoryDriver(0)
+    let isFull = false
+    const write: MemoryDriver['write'] = async (...parameters) => {
+      if (isFull) throw new GatewayError('no_space')
+      return inner.write(...parameters)
+    }
+    const copy = async () => Promise.reject(new GatewayError('no_space'))
+    const tree = await newTree(t, { '/': { driverOf: async () => altered(inner, { move, write, copy }) } })
+    await fill(tree, { '/full/a': 'a' })
+    await tree.as().mkdir(p('/empty'))
+    const property = { namespace: 'urn:x', name: 'note', value: 'kept', language: '' }
+    await tree.as().setProperties(p('/empty'), [{ set: property }])
+    isFull = true
+    await t.rejects(tree.as().move(p('/full'), p('/empty'), sameKind), GatewayError)
+    t.same(await contents(tree.as()), { '/empty': null, '/full': null, '/full/a': 'a' }, code)
+    t.match(await tree.as().properties(p('/empty')), [property], code)
+  }
 })
