@@ -66,8 +66,8 @@ export class Intents {
    * Runs `work`, a rename by the backend, which resolves to whether it was performed. The caller holds the path locks
    * of both paths. After a rename, the stored rules, properties and attributes are moved, and `follow` is called.
    *
-   * Records an intent only if there are any of these to move, or if the target was moved to a backup (`replaces`).
-   * Otherwise the rename is the only step.
+   * Records an intent only if there are any of these to move, or if the old target was moved to a backup or removed
+   * (`replaces`). Otherwise the rename is the only step.
    */
   async move(
     from: MountedPath,

@@ -32,7 +32,8 @@ export async function removeEntry(
 
 /**
  * Renames an entry by its backend. Everything recorded about it follows. Resolves to false if the backend cannot
- * rename. The caller holds the path locks of both paths. `replaces`: the old target was moved to a backup.
+ * rename. The caller holds the path locks of both paths. `replaces`: there was an old target, which was moved to a
+ * backup or, if it was an empty folder, removed.
  */
 export async function renameByBackend(
   { intents, rules, locks }: Pick<TreeDependencies, 'intents' | 'rules' | 'locks'>,
