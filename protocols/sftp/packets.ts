@@ -9,7 +9,7 @@ export class MalformedPacket extends Error {
 
 /** The stream cannot be split into packets any more: the channel must be closed, and there is no response. */
 export class MalformedStream extends Error {
-  override readonly name = 'BrokenStream'
+  override readonly name = 'MalformedStream'
 }
 
 export interface Packet {

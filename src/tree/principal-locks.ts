@@ -1,6 +1,4 @@
 /** WebDAV locks, as one principal takes, sees and releases them. In this file, `at` is a path of the whole tree. */
-import { Readable } from 'node:stream'
-import type { Source } from '../contract/call-options.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import type { Path } from '../contract/path.js'
 import type { Lock, LockRequest } from '../store/rows.js'
@@ -54,7 +52,7 @@ export class PrincipalLocks {
     const { signal, password } = options
     const lockTokens = [...(options.lockTokens ?? []), token]
     try {
-      await this.content.write(path, emptySource, { signal, password, lockTokens, createOnly: true })
+      await this.content.reserve(path, { signal, password, lockTokens })
       return true
     } catch (error) {
       // That other file is locked, unless its name has another case.
@@ -79,10 +77,4 @@ export class PrincipalLocks {
     const onMembers = members ? this.locks.onMembers(at).filter(({ path }) => !this.access.isOmitted(path)) : []
     return [...this.locks.covering(at), ...onMembers].map((lock) => this.access.redactLock(lock, at))
   }
-}
-
-const emptySource: Source = {
-  size: 0,
-  rereadable: true,
-  read: async () => Readable.from([]),
 }

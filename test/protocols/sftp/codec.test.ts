@@ -65,7 +65,7 @@ void t.test('an invalid packet length is an error', async (t) => {
   for (const length of [0, limits.packet + 1, 0xffffffff]) {
     const parser = new PacketParser()
     parser.push(uint32(length))
-    t.throws(() => parser.next(), { name: 'BrokenStream' })
+    t.throws(() => parser.next(), { name: 'MalformedStream' })
   }
 })
 
