@@ -10,6 +10,7 @@ import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { checkName, nameOf, type Path } from '../contract/path.js'
 import { throttled } from '../storage/bandwidth.js'
+import { convertErrors } from '../storage/convert-errors.js'
 import type { MountedTree } from '../storage/mounted-tree.js'
 import type { ResumableUpload } from '../storage/resumable-write.js'
 import type { Storage } from '../storage/storage.js'
@@ -59,14 +60,16 @@ export class FileContent {
 
   // Reading: `at` is authorized, and its symlinks are resolved.
 
-  async read(at: Path, range: ByteRange | undefined, options: AccessOptions): Promise<Readable> {
+  /** `path`: the principal's own, for the errors of the stream. */
+  async read(path: Path, at: Path, range: ByteRange | undefined, options: AccessOptions): Promise<Readable> {
     const { storage, inner } = this.tree.locate(at)
     const { principal } = this.access
     const joined = joinSignals(options.signal, principal.signal)
     const transfer = this.meter.start(storage, 'read')
     try {
       const stored = await storage.read(inner, range, { signal: joined.signal, user: principal.userId })
-      const bytes = transfer.deliver(this.dependencies.bandwidth.toClients.stream(stored))
+      const reported = (error: unknown) => this.access.reportedError(error, 'read', path)
+      const bytes = transfer.deliver(convertErrors(this.dependencies.bandwidth.toClients.stream(stored), reported))
       // The stream can fail before its reader has added a listener.
       bytes.on('error', () => undefined)
       try {
@@ -76,7 +79,7 @@ export class FileContent {
         bytes.destroy()
         throw error
       }
-      const stop = () => bytes.destroy(this.access.redactError(new GatewayError('aborted')))
+      const stop = () => bytes.destroy(reported(new GatewayError('aborted')))
       joined.signal.addEventListener('abort', stop, { once: true })
       return bytes.once('close', () => joined.release())
     } catch (error) {

@@ -133,7 +133,7 @@ export class VirtualFs {
 
   read(path: Path, range?: ByteRange, options: AccessOptions = {}): Promise<Readable> {
     return this.#access.withAuthorizedPath('read', 'read', path, options, (at) =>
-      this.#content.read(at, range, options),
+      this.#content.read(path, at, range, options),
     )
   }
 

@@ -92,6 +92,38 @@ void t.test('failures of storages are in the log, of every protocol and of tasks
   t.equal(ofStorage.length, 1)
 })
 
+void t.test('an unexpected error in the middle of a file that is sent has one line in the log', async (t) => {
+  const { log, lines } = recorded()
+  const unexpected = new TypeError('the cause')
+  const open = async () => {
+    const driver = altered(new MemoryDriver(0), bare)
+    return flaky(driver, [{ method: 'read', fault: { kind: 'cut', after: 100_000, error: unexpected } }]).driver
+  }
+  const running = await startGateway(t, { driverTypes: [{ name: 'Streamed', fields: {}, open }], log })
+  const { gateway, adminPassword: password } = running
+  const [first] = gateway.storages.list()
+  if (!first) throw new Error('nothing is mounted')
+  const { id: _id, ...like } = first
+  await gateway.storages.create({ ...like, mountPath: '/s', driver: 'Streamed', addition: '{}' })
+  const clients = await connectAll(running, { username: 'admin', password })
+  t.teardown(() => Promise.all(clients.map((client) => client.close())))
+  await clients[0]?.put('/s/file', Buffer.alloc(300_000))
+  lines.length = 0
+  for (const client of clients) {
+    const isSent = await client.get('/s/file').then(
+      (content) => Buffer.isBuffer(content),
+      () => false,
+    )
+    t.notOk(isSent, client.protocol)
+    // A download is authorized by the signature of its URL.
+    const user = client.protocol === 'http' ? '' : 'admin'
+    const line = { level: 'error', user, protocol: client.protocol, storage: '/s', err: unexpected }
+    t.match(lines, [{ ...line, message: 'read: /s/file: internal error' }], client.protocol)
+    t.equal(lines.length, 1)
+    lines.length = 0
+  }
+})
+
 void t.test('a storage that does not start has one line in the log, in the form of other failures', async (t) => {
   const { log, lines } = recorded()
   const unexpected = new TypeError('x of undefined')

@@ -1,13 +1,17 @@
 /** An error that leaves `VirtualFs` names the operation and the path, as the principal wrote it, whatever call of the driver failed. */
-import t from 'tap'
+import { once } from 'node:events'
+import { Readable } from 'node:stream'
+import t, { type Test } from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Driver } from '../../src/contract/driver.js'
 import { GatewayError, TreeError } from '../../src/contract/errors.js'
+import type { Log } from '../../src/contract/log.js'
 import { asPath as p } from '../../src/contract/path.js'
 import { LockedError } from '../../src/tree/locks.js'
 import { VirtualFs } from '../../src/tree/virtual-fs.js'
 import { principal } from '../accounts/principals.js'
-import { newTree, openBody, sourceOf, text } from './tree-fixture.js'
+import { flaky } from '../drivers/flaky.js'
+import { altered, newTree, openBody, sourceOf, text } from './tree-fixture.js'
 
 /** The principal's own tree is the folder `/base`: `/d/file`, `/d/below/file`, `/other`. */
 const base = '/base'
@@ -133,4 +137,63 @@ void t.test('the error after a revocation keeps the aborted call as its cause', 
   }
   const writing = fs.write(p('/d/new'), { ...source, read })
   await t.rejects(writing, { code: 'unauthenticated', cause: { code: 'aborted' } })
+})
+
+/** A tree whose file `/d/file` is read from the stream that `read` returns, and the errors that it logs. */
+async function streamed(t: Test, read: (driver: Driver) => Driver) {
+  const driver = read(new MemoryDriver(0))
+  const { dependencies, settings } = await newTree(t, { '/': { driverOf: async () => driver, cacheExpiration: 0 } })
+  const lines: object[] = []
+  const log = { error: (details: object, message: string) => lines.push({ ...details, message }) } as unknown as Log
+  const fs = new VirtualFs({ ...dependencies, log }, principal({ base }))
+  await fs.write(file, sourceOf('abc'), { parents: true })
+  return { fs, lines, settings }
+}
+
+for (const speed of ['-1', '100000']) {
+  void t.test(`an error in the middle of a streamed read has its context at a speed of ${speed}`, async (t) => {
+    const unexpected = new TypeError('x of undefined')
+    const unavailable = new GatewayError('unavailable', { op: 'of the driver', path: '/of/the/driver' })
+    for (const error of [unexpected, unavailable]) {
+      const cut = { method: 'read', fault: { kind: 'cut', after: 1, error } } as const
+      const { fs, lines, settings } = await streamed(t, (driver) => flaky(driver, [cut]).driver)
+      await settings.set(new Map([['max_client_download_speed', speed]]))
+      const isUnexpected = error === unexpected
+      const context = { op: 'read', path: file }
+      await t.rejects(text(fs.read(file)), { ...context, code: isUnexpected ? 'internal' : 'unavailable' })
+      const line = { user: 'ada', protocol: 'http', storage: '/', err: error, message: `read: ${file}: internal error` }
+      t.strictSame(lines, isUnexpected ? [line] : [])
+      const stream = await fs.read(file)
+      stream.resume()
+      t.match(await once(stream, 'error').catch((reason: unknown) => [reason]), [context], 'without an iterator')
+    }
+  })
+}
+
+void t.test('an error with which the reader ends a streamed read is not one of the storage', async (t) => {
+  const endless = new Readable({ read: () => endless.push(Buffer.alloc(1000)) })
+  const { fs, lines } = await streamed(t, (driver) => altered(driver, { read: async () => endless }))
+  const stream = await fs.read(file)
+  const failure = new TypeError('of the reader')
+  stream.once('data', () => stream.destroy(failure))
+  t.equal(await once(stream, 'close').catch((reason: unknown) => reason), failure)
+  t.ok(endless.destroyed)
+  t.same(lines, [])
+})
+
+void t.test('a streamed read does not start before its reader, nor read ahead of it', async (t) => {
+  let given = 0
+  const counted = new Readable({
+    highWaterMark: 0,
+    read: () => counted.push(given++ < 100 ? Buffer.alloc(1000) : null),
+  })
+  const { fs } = await streamed(t, (driver) => altered(driver, { read: async () => counted }))
+  const stream = await fs.read(file)
+  await new Promise((resolve) => setImmediate(resolve))
+  t.equal(given, 0)
+  for await (const chunk of stream) {
+    t.equal((chunk as Buffer).length, 1000)
+    break
+  }
+  t.ok(given < 5, `${given} chunks were read`)
 })
