@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { resolvePath, root, type Path } from '../../src/contract/path.js'
+import { signalOf } from '../lib/client.js'
 import { sendFile } from '../lib/send.js'
 import type { HttpApi } from './http-api.js'
 import { logUnexpected, toErrorResponse } from './errors.js'
@@ -48,7 +49,7 @@ async function download(api: HttpApi, request: IncomingMessage, response: Server
   const fs = api.gateway.as(await api.gateway.signedUrls.authorize(path, signature, http))
   if (query.get('type') === 'thumb' && (await sendThumbnail(api, request, response, fs, path))) return
   const route = request.url?.startsWith('/p/') === true ? 'proxied download' : 'download'
-  const decision = await fs.downloadRoute(path, { route, withoutProxy: query.has('d') })
+  const decision = await fs.downloadRoute(path, { route, withoutProxy: query.has('d'), signal: signalOf(response) })
   if (decision.kind === 'stream') {
     await sendFile(request, response, { fs, path })
     return

@@ -1,4 +1,5 @@
 /** Routes downloads by the verdict of the download policy. */
+import type { CallOptions } from '../contract/call-options.js'
 import type { DirectUrl } from '../contract/capabilities.js'
 import { GatewayError } from '../contract/errors.js'
 import { extensionOf, extensionsOf } from '../contract/file-extensions.js'
@@ -36,7 +37,7 @@ export class DownloadRouting {
   async route(
     storage: Storage,
     path: Path,
-    { route, withoutProxy = false }: DownloadRouteOptions,
+    { route, withoutProxy = false, signal }: DownloadRouteOptions & CallOptions,
   ): Promise<DownloadRoute> {
     const { row } = storage
     const [proxy = ''] = row.downProxyUrl.split('\n', 1).map((line) => line.trim())
@@ -52,13 +53,13 @@ export class DownloadRouting {
     let verdict = verdictFor(storage.hasDirectUrls)
     // Requests the direct URL only if the verdict depends on it.
     if (storage.hasDirectUrls && (verdict === 'direct' || verdict === 'refused')) {
-      const url = redirectUrl(await storage.directUrl(path))
+      const url = redirectUrl(await storage.directUrl(path, { signal }))
       if (url === undefined) verdict = verdictFor(false)
       else if (verdict === 'direct') return { kind: 'direct', url }
     }
     if (verdict === 'refused') throw new GatewayError('denied', { detail: 'proxy_refused' })
     if (verdict !== 'own proxy') return stream
-    const { kind } = await storage.stat(path)
+    const { kind } = await storage.stat(path, { signal })
     if (kind === 'folder') throw new GatewayError('is_dir')
     const treePath = storage.treePath(path)
     const query = row.disableProxySign ? '' : `?sign=${this.signedUrls.sign(treePath)}`
