@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { resolvePath, root, type Path } from '../../src/contract/path.js'
 import { signalOf } from '../lib/client.js'
+import { requestDetails } from '../lib/request-details.js'
 import { sendFile } from '../lib/send.js'
 import type { HttpApi } from './http-api.js'
 import { logUnexpected, toErrorResponse } from './errors.js'
@@ -32,7 +33,7 @@ export async function serveDownload(api: HttpApi, request: IncomingMessage, resp
   } catch (error) {
     const { gateway } = api
     const failure = toGatewayError(error)
-    logUnexpected(gateway.log, error, { method: request.method })
+    logUnexpected(gateway.log, error, { protocol: http.name, ...requestDetails(request) })
     if (response.headersSent) gateway.log.debug({ code: failure.code }, 'download aborted')
     if (response.headersSent || response.destroyed) return
     const { status, message, retryAfter } = toErrorResponse(error)

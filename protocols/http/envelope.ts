@@ -3,6 +3,7 @@ import type { Middleware } from 'koa'
 import { drain } from '../lib/request-body.js'
 import type { HttpApi, State } from './http-api.js'
 import { logUnexpected, toErrorResponse } from './errors.js'
+import { http } from './index.js'
 
 export interface Envelope {
   readonly code: number
@@ -27,7 +28,7 @@ export function envelopeMiddleware(api: HttpApi): Middleware<State> {
       await next()
     } catch (error) {
       const { code, message, retryAfter } = toErrorResponse(error)
-      logUnexpected(api.gateway.log, error, { method: context.method, url: context.path })
+      logUnexpected(api.gateway.log, error, { protocol: http.name, method: context.method, url: context.path })
       if (retryAfter !== undefined) context.set('Retry-After', String(Math.ceil(retryAfter)))
       context.status = 200
       const line = toSingleLine(message)

@@ -111,7 +111,7 @@ export class SftpConnection {
       else this.#accepted(context, result.principal)
     } catch (error) {
       const cause = toGatewayError(error)
-      logInternal(this.#log, cause)
+      logInternal(this.#log, cause, { user: context.username, method: context.method })
       const isPassword = context.method === 'password' || context.method === 'keyboard-interactive'
       // The accounts log wrong passwords.
       const isLogged = isPassword && !hasDetail(error, 'method_refused', 'protocol_denied', 'code_required')

@@ -63,9 +63,19 @@ export class OpenFiles {
     }
   }
 
+  /** The path of the handle of `key`; undefined if there is none. */
+  pathOf(key: Buffer): Path | undefined {
+    const handle = this.#get(key)
+    return handle?.kind === 'file' ? handle.file.path : handle?.path
+  }
+
+  #get(key: Buffer): Handle | undefined {
+    return key.length === 4 ? this.#handles.get(key.readUInt32BE(0)) : undefined
+  }
+
   /** The handle of `key`. Throws `invalid` if there is none. */
   find(key: Buffer): Handle {
-    const handle = key.length === 4 ? this.#handles.get(key.readUInt32BE(0)) : undefined
+    const handle = this.#get(key)
     if (!handle) throw new GatewayError('invalid', { reason: 'no such handle' })
     return handle
   }

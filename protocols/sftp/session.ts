@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net'
 import type { ServerChannel } from 'ssh2'
 import { sharedController } from '../../src/contract/cancellation.js'
-import { toGatewayError } from '../../src/contract/errors.js'
+import { toGatewayError, type GatewayError } from '../../src/contract/errors.js'
 import { logInternal, type Log } from '../../src/contract/log.js'
 import type { ByteBudget } from './byte-budget.js'
 import { toErrorResponse } from './errors.js'
@@ -23,6 +23,7 @@ import { PathSerializer } from './path-serializer.js'
 import { extensions, limits, packetType, protocolVersion, statusCode } from './wire.js'
 import type { ReadGate } from './read-gate.js'
 import { ReplyBuffer } from './reply-buffer.js'
+import { requestDetails } from './request-details.js'
 import { requests, type SessionState } from './requests.js'
 import type { SftpFileSystem } from './file-system.js'
 
@@ -201,7 +202,7 @@ export class SftpSession {
       this.#advance()
       if (this.idle) this.options.onIdle()
     }
-    const response = this.#respond(packet, id, fields).catch((error: unknown) => this.#errorStatus(id, error))
+    const response = this.#respond(packet, id, fields).catch((error: unknown) => this.#errorStatus(packet, id, error))
     if (packet.type === packetType.write) this.#countWrite(response)
     if (packet.type === packetType.read) this.#sendInOrder(handleOf(packet), response, done)
     else void response.then((bytes) => this.#output.send(bytes, done))
@@ -240,10 +241,17 @@ export class SftpSession {
     return request(this.#state, id, fields, packet.data)
   }
 
-  #errorStatus(id: number, error: unknown): Buffer {
-    if (!(error instanceof MalformedPacket)) logInternal(this.options.log, toGatewayError(error))
+  #errorStatus(packet: Packet, id: number, error: unknown): Buffer {
+    if (!(error instanceof MalformedPacket)) this.#logInternal(packet, toGatewayError(error))
     const { status, message } = toErrorResponse(error)
     return statusPacket(id, status, message)
+  }
+
+  /** Logs an unexpected error that no operation on the tree has logged. */
+  #logInternal(packet: Packet, error: GatewayError): void {
+    if (error.code !== 'internal') return
+    const { log, owner } = this.options
+    logInternal(log, error, { user: owner.name, ...requestDetails(packet, this.#state.files) })
   }
 }
 

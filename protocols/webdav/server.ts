@@ -12,6 +12,7 @@ import { clientOf, signalOf, sitePath, type Client, type ClientOptions } from '.
 import { handleCors } from '../lib/cors.js'
 import type { RequestHandler } from '../lib/handler.js'
 import { drain } from '../lib/request-body.js'
+import { requestDetails } from '../lib/request-details.js'
 import { lock, unlock } from './commands/lock.js'
 import { propfind } from './commands/propfind.js'
 import { proppatch } from './commands/proppatch.js'
@@ -175,7 +176,7 @@ class WebdavHandler {
       await command(this.#webdavRequestOf(parsed, caller))
       await drain(parsed.request)
     } catch (error) {
-      await this.#fail(parsed, error, caller.isDefaultUser)
+      await this.#fail(parsed, error, caller)
     }
   }
 
@@ -199,16 +200,20 @@ class WebdavHandler {
     }
   }
 
-  /** Sends the error response and discards the rest of the body. `anonymous`: the request has no user credentials. */
-  async #fail({ request, response }: Dispatchable, error: unknown, anonymous = false): Promise<void> {
-    this.#sendError(request, response, error, anonymous)
+  /** Sends the error response and discards the rest of the body. */
+  async #fail({ request, response }: Dispatchable, error: unknown, caller?: Caller): Promise<void> {
+    this.#sendError(request, response, error, caller)
     await drain(request)
   }
 
   /** Sends the error response, or closes the connection if the response has begun. Logs internal errors once. */
-  #sendError(request: IncomingMessage, response: ServerResponse, error: unknown, anonymous: boolean): void {
+  #sendError(request: IncomingMessage, response: ServerResponse, error: unknown, caller?: Caller): void {
     const cause = error instanceof HttpError ? undefined : toGatewayError(error)
-    if (cause) logInternal(this.#gateway.log, cause, { method: request.method })
+    if (cause) {
+      const user = caller?.principal.username
+      const details = { ...(user !== undefined && { user }), protocol: webdav.name, ...requestDetails(request) }
+      logInternal(this.#gateway.log, cause, details)
+    }
     if (response.headersSent || response.destroyed) {
       response.destroy() // the client must detect the truncated response
       return
@@ -216,7 +221,7 @@ class WebdavHandler {
     const refusal = toErrorResponse(error)
     // An anonymous client may have credentials that grant access.
     const { denied, unauthenticated } = errorResponses
-    const isChallenged = refusal.status === denied.status && anonymous && cause !== undefined
+    const isChallenged = refusal.status === denied.status && caller?.isDefaultUser === true && cause !== undefined
     const status = isChallenged ? unauthenticated.status : refusal.status
     const headers = { ...refusal.headers, ...(status === unauthenticated.status ? challenge : {}) }
     if (refusal.condition === undefined) {

@@ -1,4 +1,6 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import t from 'tap'
+import { serveDownload } from '../../../protocols/http/download.js'
 import {
   ApiError,
   badRequest,
@@ -7,6 +9,7 @@ import {
   toErrorResponse,
   withResponses,
 } from '../../../protocols/http/errors.js'
+import type { HttpApi } from '../../../protocols/http/http-api.js'
 import type { Log } from '../../../src/contract/log.js'
 import { errorCodes, GatewayError, nameTaken } from '../../../src/contract/errors.js'
 import { asPath, relativePathError } from '../../../src/contract/path.js'
@@ -140,4 +143,19 @@ void t.test('only unexpected errors are logged, each once', async (t) => {
     { method: 'PUT', err: unexpected, message: 'write: /a: internal error' },
     { method: 'PUT', err: unexpected, message: 'stat: /b: internal error' },
   ])
+})
+
+void t.test('the line about an unexpected error of a download has its request, without the signature', async (t) => {
+  const lines: unknown[] = []
+  const log = { error: (details: object) => lines.push(details), debug: () => undefined }
+  const unexpected = new TypeError('x')
+  const api = { gateway: { log, signedUrls: { authorize: () => Promise.reject(unexpected) } } }
+  const request = { method: 'GET', url: '/d/a%20b?sign=secret' }
+  const response = { headersSent: true, destroyed: true }
+  await serveDownload(
+    api as unknown as HttpApi,
+    request as unknown as IncomingMessage,
+    response as unknown as ServerResponse,
+  )
+  t.strictSame(lines, [{ protocol: 'http', method: 'GET', url: '/d/a%20b', err: unexpected }])
 })

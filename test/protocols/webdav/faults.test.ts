@@ -15,7 +15,7 @@ async function serve(t: Test, tree: Partial<VirtualFs>): Promise<{ url: string; 
   const gateway = {
     config: { cors_origins: [] },
     log: { error: (details: object) => logged.push(details) },
-    accounts: { guest: () => ({ username: 'guest' }) },
+    accounts: { guest: () => ({ username: 'guest' }), byToken: () => Promise.reject(new TypeError('secret')) },
     as: () => ({
       stat: () => Promise.resolve(folder),
       locks: () => Promise.resolve([]),
@@ -54,10 +54,13 @@ void t.test('PROPFIND of infinite depth over a large tree fails with propfind-fi
 
 void t.test('an unexpected error is answered with 500 without details, and logged once', async (t) => {
   const { url, logged } = await serve(t, { stat: () => Promise.reject(new TypeError('secret')) })
-  const answer = await fetch(url, { method: 'PROPFIND' })
+  const request = { method: 'PROPFIND', url: '/dav/a%20b' }
+  const answer = await fetch(`${url}a%20b?sign=x`, { method: 'PROPFIND' })
   t.equal(answer.status, 500)
   t.notMatch(await answer.text(), /secret/)
-  t.equal(logged.length, 1)
+  t.strictSame(logged, [{ user: 'guest', protocol: 'webdav', ...request, err: new TypeError('secret') }])
+  await fetch(`${url}a%20b`, { method: 'PROPFIND', headers: { authorization: 'Bearer x' } })
+  t.strictSame(logged[1], { protocol: 'webdav', ...request, err: new TypeError('secret') }, 'before the user is known')
 })
 
 void t.test('a listing that fails halfway breaks off the response', async (t) => {

@@ -1,0 +1,68 @@
+/** The log lines about errors that no operation on the tree has logged. */
+import type { Socket } from 'node:net'
+import { Duplex, PassThrough } from 'node:stream'
+import type { ServerChannel } from 'ssh2'
+import t from 'tap'
+import { ByteBudget } from '../../../protocols/sftp/byte-budget.js'
+import type { SftpFileSystem } from '../../../protocols/sftp/file-system.js'
+import { ReadGate } from '../../../protocols/sftp/read-gate.js'
+import { SftpSession } from '../../../protocols/sftp/session.js'
+import type { Log } from '../../../src/contract/log.js'
+import type { WritableTreeFile } from '../../../src/tree/virtual-fs.js'
+import { flags, names, noAttributes, PacketClient, status, string, types, uint32, uint64 } from './packet-client.js'
+
+void t.test('the line about an unexpected error has the request, its path and the user', async (t) => {
+  const unexpected = new TypeError('secret')
+  const fails = () => Promise.reject(unexpected)
+  const entry = { name: 'file', kind: 'file', size: 1, modified: new Date() } as const
+  const file: Partial<WritableTreeFile> = { entry, read: fails, sync: fails, close: async () => undefined }
+  const fs: Partial<SftpFileSystem> = {
+    open: async () => file as WritableTreeFile,
+    stat: fails,
+    mkdir: fails,
+    move: fails,
+    usage: fails,
+  }
+  const lines: object[] = []
+  const log = { error: (details: object, message: string) => lines.push({ ...details, message }) } as unknown as Log
+  const [toServer, toClient] = [new PassThrough(), new PassThrough()]
+  const channel = Duplex.from({ readable: toServer, writable: toClient })
+  const nothing = () => undefined as unknown as Socket
+  const served = new SftpSession(
+    Object.assign(channel, { exit: nothing }) as unknown as ServerChannel,
+    { cork: nothing, uncork: nothing, writableLength: 0 } as unknown as Socket,
+    {
+      fs: fs as SftpFileSystem,
+      owner: { id: 1, name: 'ada' },
+      log,
+      readGate: new ReadGate({ pause: nothing, resume: nothing }),
+      handleLimit: 10,
+      budget: new ByteBudget(1_000_000),
+      publishesPartialUploads: () => false,
+      onIdle: () => undefined,
+    },
+  )
+  const client = new PacketClient(Duplex.from({ readable: toClient, writable: toServer }))
+  await client.start()
+  const handle = string(await client.mustOpen('/d/file', flags.read))
+  const asked = [
+    { request: 'stat', path: '/d/x', answer: client.ask(names.stat, string('d/x')) },
+    { request: 'mkdir', path: '/new', answer: client.ask(names.mkdir, string('/new'), noAttributes) },
+    { request: 'rename', path: '/a', answer: client.ask(names.rename, string('/a'), string('/b')) },
+    { request: 'read', path: '/d/file', answer: client.ask(types.read, handle, uint64(0), uint32(1)) },
+    { request: 'statvfs@openssh.com', path: '/d', answer: client.extended('statvfs@openssh.com', string('/d')) },
+    { request: 'fstatvfs@openssh.com', path: '/d/file', answer: client.extended('fstatvfs@openssh.com', handle) },
+  ]
+  for (const { answer, ...details } of asked) {
+    const { body } = await answer
+    t.equal(body.readUInt32BE(0), status.failure)
+    t.notMatch(body.toString(), /secret/)
+    const line = lines.find((each) => (each as { readonly request?: string }).request === details.request)
+    t.strictSame(line, { user: 'ada', ...details, err: unexpected, message: 'internal error' })
+  }
+  t.equal(lines.length, asked.length)
+  await client.ask(types.read, string('none'), uint64(0), uint32(1))
+  t.equal(lines.length, asked.length, 'an error of the client is not logged')
+  served.abort()
+  await served.filesClosed
+})
