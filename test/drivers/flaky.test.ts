@@ -13,6 +13,7 @@ await t.test('flaky() fails exactly the planned calls', async (t) => {
     { method: 'stat', call: 2, fault: { kind: 'fail' } },
     { method: 'mkdir', call: 1, fault: { kind: 'fail after' } },
     { method: 'open', fault: { kind: 'short', bytes: 2 } },
+    { method: 'read', call: 1, fault: { kind: 'short', bytes: 2 } },
     { method: 'remove', call: 1, fault: { kind: 'stall' } },
     { method: 'list', call: 1, fault: { kind: 'cut', after: 0 } },
   ] as const
@@ -27,6 +28,9 @@ await t.test('flaky() fails exactly the planned calls', async (t) => {
   t.equal((await inner.stat(at('/folder'))).kind, 'folder', 'the folder was created')
   const handle = await driver.open?.(at('/file'), 'read')
   t.equal(await handle?.read(Buffer.alloc(5), 0), 2, 'a short read')
+  const chunks: string[] = []
+  for await (const chunk of (await driver.read(at('/file'))) as AsyncIterable<Buffer>) chunks.push(chunk.toString())
+  t.same(chunks, ['he', 'll', 'o'], 'short chunks')
   await refuses(t, () => namesIn(driver, '/'), 'unavailable', 'a listing that fails')
   t.same(await namesIn(driver, '/'), ['file', 'folder'])
   const removing = driver.remove(at('/file'))

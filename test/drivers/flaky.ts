@@ -17,7 +17,7 @@ export type Fault =
   | { readonly kind: 'stall' }
   /** A stream (of `read`, or the body of `write`) fails after this many bytes. */
   | { readonly kind: 'cut'; readonly after: number; readonly error?: Error }
-  /** Reads of a handle return at most this many bytes. */
+  /** Reads of a handle return at most this many bytes, and chunks of a stream have no more. */
   | { readonly kind: 'short'; readonly bytes: number }
 
 export interface Planned {
@@ -71,6 +71,7 @@ export function flaky(inner: Driver, plan: readonly Planned[]): Flaky {
       const answer = await method.apply(inner, [...given])
       if (fault?.kind === 'fail after') throw errorOf(fault)
       if (fault?.kind === 'cut' && answer instanceof Readable) return cut(answer, fault)
+      if (fault?.kind === 'short' && answer instanceof Readable) return inChunks(answer, fault.bytes)
       if (fault?.kind === 'short' && name === 'open') return short(answer as OpenFile, fault.bytes)
       return answer
     }
@@ -137,6 +138,15 @@ function withCutBody([path, source, ...rest]: readonly unknown[], fault: Cut): r
   const body = source as { read: (...args: readonly unknown[]) => Promise<Readable> }
   const read = async (...args: readonly unknown[]) => cut(await body.read(...args), fault)
   return [path, { ...body, read }, ...rest]
+}
+
+function inChunks(stream: Readable, size: number): Readable {
+  const chunks = async function* () {
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      for (let at = 0; at < chunk.length; at += size) yield chunk.subarray(at, at + size)
+    }
+  }
+  return Readable.from(chunks(), { objectMode: false, highWaterMark: 1 }).once('close', () => stream.destroy())
 }
 
 function short(handle: OpenFile, bytes: number): OpenFile {
