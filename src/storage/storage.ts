@@ -330,8 +330,8 @@ export class Storage {
   }
 
   /** As `usage`; undefined if the backend does not report it. */
-  async usageOrUndefined(options: CallOptions = {}): Promise<Usage | undefined> {
-    return undefinedIfUnsupported(async () => this.#driver.usage?.(options))
+  usageOrUndefined(options: CallOptions = {}): Promise<Usage | undefined> {
+    return undefinedIfUnsupported(() => this.#driver.usage?.(options))
   }
 
   /** As `usageOrUndefined`; undefined also if the backend does not report it in time. */

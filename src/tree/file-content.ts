@@ -149,9 +149,8 @@ export class FileContent {
       load: 'symlink',
       touches: () => [{ path: at, membership: true }],
     }
-    const operations = new Operations(this.dependencies, gatewayAuthority, this.tree)
     const release = () =>
-      operations
+      new Operations(this.dependencies, gatewayAuthority, this.tree)
         .change(removal, (target) => removeEntry(this.dependencies, target, false, {}))
         .catch((error: unknown) => {
           // Another request has removed, replaced or changed the file.
