@@ -3,6 +3,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
+import { closedByPeer } from './closed-connections.js'
 import { deferContinue } from './continue.js'
 import type { RequestHandler } from './handler.js'
 import { listen, type ProtocolServer } from './listen.js'
@@ -30,6 +31,7 @@ export class HttpListener implements ProtocolServer {
   readonly #open = new Map<Socket, OpenRequest>()
   /** Connections that have sent a malformed request. Anything else that they send is ignored. */
   readonly #refused = new WeakSet<Socket>()
+  #stalledCheck: NodeJS.Timeout | undefined
   #stopping = false
 
   constructor(options: HttpListenerOptions) {
@@ -77,12 +79,26 @@ export class HttpListener implements ProtocolServer {
    * Starts listening. Resolves to the bound address, `HOST:PORT`. Rejects with the system's error, such as EADDRINUSE.
    */
   start(): Promise<string> {
+    this.#stalledCheck = setTimeout(() => void this.#closeDisconnected(), stalledCheckInterval).unref()
     return listen(this.#server, this.#options)
+  }
+
+  /** Closes connections whose client has gone while the body of a request is not being read. */
+  async #closeDisconnected(): Promise<void> {
+    const stalled: Socket[] = []
+    for (const [socket, open] of this.#open) {
+      if (!open.request.complete && socket.bytesRead === open.bytesRead) stalled.push(socket)
+      open.bytesRead = socket.bytesRead
+    }
+    if (stalled.length > 0) {
+      for (const socket of await closedByPeer(this.#server, stalled)) socket.destroy()
+    }
+    this.#stalledCheck?.refresh()
   }
 
   #handle(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request
-    const open = { request, response }
+    const open = { request, response, bytesRead: -1 }
     this.#open.set(socket, open)
     response.once('close', () => {
       // A pipelined request may have followed.
@@ -130,6 +146,8 @@ export class HttpListener implements ProtocolServer {
     const sweep = setInterval(() => this.#server.closeIdleConnections(), 100)
     await closed
     clearInterval(sweep)
+    clearTimeout(this.#stalledCheck)
+    this.#stalledCheck = undefined
     cut.removeEventListener('abort', closeAll)
   }
 }
@@ -137,7 +155,12 @@ export class HttpListener implements ProtocolServer {
 interface OpenRequest {
   readonly request: IncomingMessage
   readonly response: ServerResponse
+  /** The bytes of the connection that had been read at the last check for clients that have gone. */
+  bytesRead: number
 }
+
+/** Milliseconds between two checks for clients that have gone. */
+const stalledCheckInterval = 400
 
 /**
  * Whether the client waits for the server: received body bytes are not read yet, or the response is not written yet.

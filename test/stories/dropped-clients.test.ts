@@ -204,10 +204,10 @@ async function request({ running }: Ground, lines: readonly string[], body: stri
 }
 
 /**
- * The beginning of a file, a little more than a stalling backend accepts. With much more, the connection would not be
- * read any more, and its end would not be noticed.
+ * The beginning of a file: so much more than a stalling backend accepts that the connection is not read any more, and
+ * bytes wait in the socket before its end.
  */
-const half = Buffer.alloc(passing + 32_768, 'new ')
+const half = Buffer.alloc(passing + 256 * 1024, 'new ')
 
 const put =
   (endpoint: string, type: string, body: string | Buffer): Begin =>

@@ -226,3 +226,36 @@ void t.test('a client that stalls within its body is disconnected; one that wait
   t.match(await cut, { code: 'ECONNRESET' })
   t.equal(await (await fetch(`${url}/work`)).text(), 'done')
 })
+
+void t.test('a connection that is not being read is closed within a second of its end', async (t) => {
+  const ended: Record<string, number> = {}
+  const { port } = await listen(t, {
+    '': (request) => {
+      request.pause()
+      request.on('error', () => undefined)
+      request.on('close', () => (ended[request.url ?? ''] = Date.now()))
+    },
+  })
+  const begin = async (path: string, unread: number) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('error', () => undefined)
+    await once(socket, 'connect')
+    socket.write(`PUT ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n`)
+    socket.write(Buffer.alloc(unread))
+    return socket
+  }
+  const waiting = await begin('/waiting', 8 * 1024 * 1024)
+  const reset = await begin('/reset', 8 * 1024 * 1024)
+  const closed = await begin('/closed', 100_000)
+  await wait(1000)
+  t.same(ended, {}, 'connections that are open stay open')
+  const end = Date.now()
+  reset.resetAndDestroy()
+  closed.destroy()
+  while (Object.keys(ended).length < 2 && Date.now() < end + 10_000) await wait(10)
+  t.ok((ended['/reset'] ?? Infinity) - end < 1000, 'a reset is noticed, although bytes wait before it')
+  t.ok((ended['/closed'] ?? Infinity) - end < 1000, 'so is a close whose bytes have all arrived')
+  await wait(1000)
+  t.same(Object.keys(ended).sort(), ['/closed', '/reset'])
+  waiting.destroy()
+})
