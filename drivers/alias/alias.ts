@@ -87,7 +87,7 @@ class AliasDriver implements Driver {
     return resolved.inner === root ? { ...copy.entry, name: nameOf(path) } : copy.entry
   }
 
-  async *list(path: Path, options: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
+  async *pages(path: Path, options: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
     throwIfAborted(options.signal)
     const resolved = this.resolve(path)
     if (!resolved) {
@@ -96,12 +96,12 @@ class AliasDriver implements Driver {
     }
     const [first, ...others] = await allOf(resolved, options)
     if (!first) throw new GatewayError('not_found')
-    if (first.entry.kind !== 'folder') throw new GatewayError('not_dir')
+    if (first.entry.kind !== 'folder') throw new GatewayError('not_folder')
     const folders = [first, ...others.filter(({ entry }) => entry.kind === 'folder')]
     const names = new Set<string>()
     let page: Entry[] = []
     for (const { driver } of folders) {
-      for await (const entries of driver.list(resolved.inner, options)) {
+      for await (const entries of driver.pages(resolved.inner, options)) {
         for (const entry of entries) {
           if (names.has(entry.name)) continue
           names.add(entry.name)
@@ -129,7 +129,7 @@ class AliasDriver implements Driver {
   async #readable(path: Path, options: CallOptions): Promise<{ readonly driver: TreeDriver; readonly inner: Path }> {
     throwIfAborted(options.signal)
     const resolved = this.resolve(path)
-    if (!resolved) throw new GatewayError('is_dir')
+    if (!resolved) throw new GatewayError('is_folder')
     const { inner } = resolved
     if (this.options.read_conflict_policy === 'first') {
       const copy = await firstOf(resolved, options)
@@ -228,7 +228,7 @@ class WritableAliasDriver extends AliasDriver {
     throwIfAborted(options.signal)
     const source = this.resolve(from)
     const copy = source && (await firstOf(source, options))
-    if (!source || copy?.entry.kind === 'folder') throw new GatewayError('is_dir')
+    if (!source || copy?.entry.kind === 'folder') throw new GatewayError('is_folder')
     if (!copy) throw new GatewayError('not_found')
     const { inner, drivers } = await this.#targets(to, copy.entry.size, options)
     const [driver] = drivers
@@ -246,10 +246,10 @@ class WritableAliasDriver extends AliasDriver {
   ): Promise<{ inner: Path; drivers: readonly TreeDriver[] }> {
     const policy = this.options.put_conflict_policy
     const resolved = this.resolve(path)
-    if (!resolved || resolved.inner === root) throw new GatewayError('is_dir')
+    if (!resolved || resolved.inner === root) throw new GatewayError('is_folder')
     const { inner, merged } = resolved
     const copies = await allOf(resolved, options)
-    if (copies[0]?.entry.kind === 'folder') throw new GatewayError('is_dir')
+    if (copies[0]?.entry.kind === 'folder') throw new GatewayError('is_folder')
     if (copies.length > 0 && options.createOnly === true) throw new GatewayError('exists')
     const files = copies.filter(({ entry }) => entry.kind !== 'folder').map(({ driver }) => driver)
     const isDistributed = distributingPolicies.has(policy)
@@ -299,7 +299,7 @@ class WritableAliasDriver extends AliasDriver {
     const { resolved, copies } = await this.#removable(path, options)
     if (copies[0]?.entry.kind === 'folder') {
       // Even if the selected copy is empty: the entries of the other copies would disappear from view.
-      for await (const page of this.list(path, options)) if (page.length > 0) throw new GatewayError('not_empty')
+      for await (const page of this.pages(path, options)) if (page.length > 0) throw new GatewayError('not_empty')
     }
     await eachOf(this.#selectCopies(copies, resolved), (driver) => driver.remove(resolved.inner, options))
   }
@@ -313,12 +313,12 @@ class WritableAliasDriver extends AliasDriver {
     const { resolved, copies } = await this.#removable(from, options)
     const isFolder = copies[0]?.entry.kind === 'folder'
     const target = this.resolve(to)
-    if (!target || target.inner === root) throw new GatewayError('is_dir')
+    if (!target || target.inner === root) throw new GatewayError('is_folder')
     const drivers = this.#selectCopies(copies, resolved)
     const old = await allOf(target, { ...options, ofSymlink: true })
     const isSame = resolved.merged === target.merged && old.every(({ driver }) => drivers.includes(driver))
     if (old[0]?.entry.kind === 'folder' && !(isSame && old[0].entry.name === nameOf(from)))
-      throw new GatewayError('is_dir')
+      throw new GatewayError('is_folder')
     if (isFolder && old[0]?.entry.kind === 'file') throw new GatewayError('exists')
     const parents = await parentsOf(target, options)
     // Otherwise the moved file could be hidden by another copy, or its target folder is missing. The core copies it
@@ -382,17 +382,17 @@ async function copyIn(driver: TreeDriver, inner: Path, options: StatOptions): Pr
   try {
     return { driver, entry: await driver.stat(inner, options) }
   } catch (error) {
-    if (isGatewayError(error, 'not_found', 'not_dir')) return undefined
+    if (isGatewayError(error, 'not_found', 'not_folder')) return undefined
     throw error
   }
 }
 
-/** The storages that contain the parent folder. Rejects with `parent_missing` or `not_dir`. */
+/** The storages that contain the parent folder. Rejects with `parent_missing` or `not_folder`. */
 async function parentsOf({ merged, inner }: Resolved, options: CallOptions): Promise<readonly TreeDriver[]> {
   const copies = await allOf({ merged, inner: parentOf(inner) }, options)
   const [first] = copies
   if (!first) throw new GatewayError('parent_missing')
-  if (first.entry.kind !== 'folder') throw new GatewayError('not_dir')
+  if (first.entry.kind !== 'folder') throw new GatewayError('not_folder')
   return copies.filter(({ entry }) => entry.kind === 'folder').map(({ driver }) => driver)
 }
 

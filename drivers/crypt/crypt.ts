@@ -88,7 +88,7 @@ class CryptDriver implements Driver {
     return this.#plain(path, entry)
   }
 
-  async *list(path: Path, options: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
+  async *pages(path: Path, options: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
     throwIfAborted(options.signal)
     let page: Entry[] = []
     let readable = 0
@@ -118,9 +118,9 @@ class CryptDriver implements Driver {
 
   async *#pages(path: Path, options: CallOptions): AsyncGenerator<readonly Entry[]> {
     try {
-      yield* this.#tree.list(this.#folder(path), options)
+      yield* this.#tree.pages(this.#folder(path), options)
     } catch (error) {
-      if (isGatewayError(error, 'not_found') && (await this.#file(path, options))) throw new GatewayError('not_dir')
+      if (isGatewayError(error, 'not_found') && (await this.#file(path, options))) throw new GatewayError('not_folder')
       throw error
     }
   }
@@ -134,7 +134,7 @@ class CryptDriver implements Driver {
         : this.#readFrom(at, range, options))
     } catch (error) {
       if (isGatewayError(error, 'not_found') && (await this.#folderBeside(path, options))) {
-        throw new GatewayError('is_dir')
+        throw new GatewayError('is_folder')
       }
       throw error
     }
@@ -219,7 +219,7 @@ class CryptDriver implements Driver {
       )
       return { type: 'image/webp', bytes: await buffer(stream) }
     } catch (error) {
-      if (isGatewayError(error, 'not_found', 'is_dir')) throw new GatewayError('unsupported', { cause: error })
+      if (isGatewayError(error, 'not_found', 'is_folder')) throw new GatewayError('unsupported', { cause: error })
       throw error
     }
   }
@@ -252,7 +252,7 @@ class CryptDriver implements Driver {
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     throwIfAborted(options.signal)
-    if (await this.#folderBeside(path, options)) throw new GatewayError('is_dir')
+    if (await this.#folderBeside(path, options)) throw new GatewayError('is_folder')
     const entry = await this.#tree.write(this.#fileAt(path), this.#encrypted(source), options)
     return this.#plain(path, entry)
   }
@@ -297,14 +297,14 @@ class CryptDriver implements Driver {
     const { at, entry } = await this.#removable(from, options)
     const asFolder = entry.kind === 'folder' || (entry.kind === 'symlink' && at !== this.#fileAt(from))
     if (asFolder && (await this.#fileBeside(to, options))) throw new GatewayError('exists')
-    if (!asFolder && (await this.#folderBeside(to, options))) throw new GatewayError('is_dir')
+    if (!asFolder && (await this.#folderBeside(to, options))) throw new GatewayError('is_folder')
     await this.#tree.move(at, asFolder ? this.#folder(to) : this.#fileAt(to), options)
   }
 
   async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
     const { at, entry } = await this.#require(from, options)
     if (entry.kind === 'folder' || (await this.#folderBeside(to, options))) {
-      throw new GatewayError('is_dir')
+      throw new GatewayError('is_folder')
     }
     await this.#tree.copy(at, this.#fileAt(to), options)
   }

@@ -83,7 +83,7 @@ class FtpDriver implements Driver {
     return this.withRetry(signal, (on) => this.files.entry(on, path, ofSymlink === true))
   }
 
-  async *list(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
+  async *pages(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
     let onClosed: () => void
     const closed = new Promise<void>((resolve) => (onClosed = resolve))
     const { stream, connection } = await this.#within(signal, () => this.#openListing(path, () => onClosed(), signal))
@@ -149,7 +149,7 @@ class FtpDriver implements Driver {
     return this.#within(signal, async () => {
       if (offset > 0 || length === 0) {
         const { kind, size } = await this.stat(path, { signal })
-        if (kind === 'folder') throw new GatewayError('is_dir')
+        if (kind === 'folder') throw new GatewayError('is_folder')
         if (kind === 'symlink') throw new GatewayError('not_found')
         if (length === 0 || offset >= size) return Readable.from([], { objectMode: false })
       }
@@ -197,7 +197,7 @@ class FtpDriver implements Driver {
     const { signal, createOnly } = options
     return this.#withoutRetry('write', signal, async (on) => {
       const old = await this.files.find(on, path)
-      if (old?.kind === 'folder') throw new GatewayError('is_dir')
+      if (old?.kind === 'folder') throw new GatewayError('is_folder')
       if (old && createOnly === true) throw new GatewayError('exists')
       if (!old) await this.#assertEndingSupported(on, path)
       const staged = this.#stagedPath(path)
@@ -330,7 +330,7 @@ class FtpDriver implements Driver {
     await this.#withoutRetry('ask', signal, async (on) => {
       const { kind } = await this.files.entry(on, from, true)
       const old = await this.files.kindAt(on, to)
-      if (old === 'folder') throw new GatewayError('is_dir')
+      if (old === 'folder') throw new GatewayError('is_folder')
       if (old === 'file' && kind === 'folder') throw new GatewayError('exists')
       await this.#assertEndingSupported(on, to)
       await this.#publishing.run(to, () => this.#rename(on, from, to), signal)
@@ -376,40 +376,40 @@ class FtpDriver implements Driver {
 
   // Errors: servers use one reply code for most of them, so the cause is found by looking at the path
 
-  /** Rejects with the refined error of a command on an existing entry: `not_found`, `not_dir` or `denied`. */
+  /** Rejects with the refined error of a command on an existing entry: `not_found`, `not_folder` or `denied`. */
   protected async refineError(on: FtpConnection, error: unknown, path: Path): Promise<never> {
     const known = translated(error)
     if (on.broken || !isRefusal(error) || isGatewayError(known, 'denied', 'no_space')) throw known
     const kind = await this.files.kindAt(on, path)
-    const code: ErrorCode = kind === 'nothing' ? 'not_found' : kind === 'file' ? 'not_dir' : 'denied'
+    const code: ErrorCode = kind === 'nothing' ? 'not_found' : kind === 'file' ? 'not_folder' : 'denied'
     throw new GatewayError(code, { cause: error })
   }
 
-  /** Rejects with the refined error of reading a file: `is_dir` or `not_found`. */
+  /** Rejects with the refined error of reading a file: `is_folder` or `not_found`. */
   async #refineReadError(on: FtpConnection, error: unknown, path: Path): Promise<never> {
     const known = translated(error)
     if (on.broken || !isRefusal(error) || known.code === 'no_space') throw known
     const kind = await this.files.kindAt(on, path)
     if (kind === 'file') throw known
-    throw new GatewayError(kind === 'folder' ? 'is_dir' : 'not_found', { cause: error })
+    throw new GatewayError(kind === 'folder' ? 'is_folder' : 'not_found', { cause: error })
   }
 
-  /** Rejects with the refined error of creating an entry: `parent_missing`, `not_dir`, `exists` or `denied`. */
+  /** Rejects with the refined error of creating an entry: `parent_missing`, `not_folder`, `exists` or `denied`. */
   async #refineCreateError(on: FtpConnection, error: unknown, path: Path): Promise<never> {
     const known = translated(error)
     if (on.broken || !isRefusal(error) || known.code === 'no_space') throw known
     const parent = await this.files.kindAt(on, parentOf(path))
     if (parent === 'nothing') throw new GatewayError('parent_missing', { cause: error })
-    if (parent === 'file') throw new GatewayError('not_dir', { cause: error })
+    if (parent === 'file') throw new GatewayError('not_folder', { cause: error })
     if ((await this.files.kindAt(on, path)) !== 'nothing') throw new GatewayError('exists', { cause: error })
     throw new GatewayError('denied', { reason: 'the FTP server refused the request', cause: error })
   }
 
-  /** Rejects with the refined error of a rename to `path`: `is_dir`, or as for creating an entry. */
+  /** Rejects with the refined error of a rename to `path`: `is_folder`, or as for creating an entry. */
   async #refineRenameError(on: FtpConnection, error: unknown, path: Path): Promise<never> {
     const known = translated(error)
     if (on.broken || !isRefusal(error) || known.code === 'no_space') throw known
-    if ((await this.files.kindAt(on, path)) === 'folder') throw new GatewayError('is_dir', { cause: error })
+    if ((await this.files.kindAt(on, path)) === 'folder') throw new GatewayError('is_folder', { cause: error })
     return this.#refineCreateError(on, error, path)
   }
 

@@ -4,8 +4,8 @@ import { GatewayError, toGatewayError, type ErrorCode, type ErrorDetail } from '
 const table: Readonly<Record<string, readonly [code: ErrorCode, reason?: string | undefined, detail?: ErrorDetail]>> = {
   ENOENT: ['not_found'],
   EEXIST: ['exists'],
-  ENOTDIR: ['not_dir'],
-  EISDIR: ['is_dir'],
+  ENOTDIR: ['not_folder'],
+  EISDIR: ['is_folder'],
   ENOTEMPTY: ['not_empty'],
   EACCES: ['denied', 'denied by the file system'],
   EPERM: ['denied', 'denied by the file system'],

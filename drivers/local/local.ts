@@ -139,14 +139,14 @@ class Local implements Driver {
           entryOf(name, requireExisting(target), true),
         )
       } catch (error) {
-        if (!isGatewayError(error, 'denied', 'not_found', 'not_dir')) throw error
+        if (!isGatewayError(error, 'denied', 'not_found', 'not_folder')) throw error
       }
     }
     if (!options.directory_size || entry.kind !== 'folder' || entry.isSymlink === true) return entry
     return { ...entry, size: await sizeOfTree(root, path, [env.signal, signal]) }
   }
 
-  async *list(path: Path, { signal, known }: ListOptions = {}): AsyncGenerator<readonly Entry[]> {
+  async *pages(path: Path, { signal, known }: ListOptions = {}): AsyncGenerator<readonly Entry[]> {
     throwIfAborted(signal)
     const { root, options } = this.dependencies
     try {
@@ -339,7 +339,7 @@ class Local implements Driver {
   async #assertMovable(sourceStats: BigIntStats, to: Path, target: Location): Promise<void> {
     if (target.stats && !isSame(sourceStats, target.stats)) {
       const { kind } = await this.#entry(to, target.name, statusOf(target.stats))
-      if (kind === 'folder') throw new GatewayError('is_dir')
+      if (kind === 'folder') throw new GatewayError('is_folder')
       if (sourceStats.isDirectory()) throw new GatewayError('exists')
     }
     const folder = await target.folder.calls.lstat(target.folder.pathOf('.'))

@@ -88,11 +88,11 @@ export function requireExisting({ stats, name }: Location): BigIntStats {
 
 export function assertFile(stats: BigIntStats | undefined): asserts stats is BigIntStats {
   if (!stats) throw new GatewayError('not_found')
-  if (stats.isDirectory()) throw new GatewayError('is_dir')
+  if (stats.isDirectory()) throw new GatewayError('is_folder')
   if (!stats.isFile()) throw new GatewayError('denied', { reason: 'not a regular file' })
 }
 
 export function assertReplaceable({ stats }: Location, createOnly: boolean): void {
-  if (stats?.isDirectory() === true) throw new GatewayError('is_dir')
+  if (stats?.isDirectory() === true) throw new GatewayError('is_folder')
   if (stats && createOnly) throw new GatewayError('exists')
 }

@@ -98,7 +98,7 @@ export class RootFolder {
   }
 
   /**
-   * Opens an existing folder and follows symlinks. The caller closes it. Rejects with `not_found`, `not_dir` or
+   * Opens an existing folder and follows symlinks. The caller closes it. Rejects with `not_found`, `not_folder` or
    * `denied`.
    */
   async folder(path: Path): Promise<Folder> {
@@ -126,7 +126,7 @@ export class RootFolder {
     }
     for (let count = 0; count < maxAttempts; count++) {
       const { host, stats } = await this.#walk(this.real, segmentsOf(path))
-      if (!stats.isDirectory()) throw new GatewayError('not_dir')
+      if (!stats.isDirectory()) throw new GatewayError('not_folder')
       const folder = await this.openRealPath(host)
       if (folder) return folder
     }
@@ -135,7 +135,7 @@ export class RootFolder {
 
   /**
    * Locates a name in its open folder. The caller closes the folder. Rejects with `not_found` if the folder is missing
-   * (with `create`: `parent_missing` or `not_dir`), and with `denied` if the path, or with `follow` the name itself, is
+   * (with `create`: `parent_missing` or `not_folder`), and with `denied` if the path, or with `follow` the name itself, is
    * a symlink that leads outside of the root. With `create` and `follow`, a dangling symlink is also `denied`: nothing
    * is created at its target.
    */
@@ -212,7 +212,7 @@ export class RootFolder {
     try {
       return this.pathOf((await this.#walk(this.real, segmentsOf(path))).host)
     } catch (error) {
-      if (isGatewayError(error, 'not_found', 'not_dir')) {
+      if (isGatewayError(error, 'not_found', 'not_folder')) {
         return undefined
       }
       throw error
@@ -227,7 +227,7 @@ export class RootFolder {
     try {
       await this.#walk(target.startsWith('/') ? '/' : folder.host, target.split('/'))
     } catch (error) {
-      if (isGatewayError(error, 'not_found', 'not_dir')) return
+      if (isGatewayError(error, 'not_found', 'not_folder')) return
       throw error
     }
   }
@@ -273,7 +273,7 @@ export class RootFolder {
       if (options.create === true && isGatewayError(error, 'not_found')) {
         throw new GatewayError('parent_missing', { cause: error })
       }
-      if (options.create !== true && isGatewayError(error, 'not_dir')) {
+      if (options.create !== true && isGatewayError(error, 'not_folder')) {
         throw new GatewayError('not_found', { cause: error })
       }
       throw error
@@ -316,7 +316,7 @@ export class RootFolder {
         stats = undefined
         continue
       }
-      if (stats && !stats.isDirectory()) throw fromSymlink ? missing(true) : new GatewayError('not_dir')
+      if (stats && !stats.isDirectory()) throw fromSymlink ? missing(true) : new GatewayError('not_folder')
       const next = joined(host, name)
       if (!this.#contains(next)) {
         if (this.real !== next && !this.real.startsWith(`${next}/`)) throw symlinkOutside()

@@ -58,10 +58,10 @@ export class MemoryDriver implements Driver {
     return entryOf(this.#existing(path))
   }
 
-  async *list(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
+  async *pages(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
     throwIfAborted(signal)
     const folder = this.#existing(path)
-    if (folder.kind !== 'folder') throw new GatewayError('not_dir')
+    if (folder.kind !== 'folder') throw new GatewayError('not_folder')
     let page: Entry[] = []
     for (const node of [...folder.children.values()]) {
       if (page.length === pageSize) {
@@ -164,7 +164,7 @@ export class MemoryDriver implements Driver {
     const node = this.#existing(from)
     const found = this.#find(to)
     const old = found === node ? undefined : found
-    if (old?.kind === 'folder') throw new GatewayError('is_dir')
+    if (old?.kind === 'folder') throw new GatewayError('is_folder')
     if (old && node.kind === 'folder') throw new GatewayError('exists')
     this.#parent(to)
     this.#detach(from)
@@ -265,7 +265,7 @@ export class MemoryDriver implements Driver {
   async revision(path: Path, { signal }: CallOptions = {}): Promise<string> {
     throwIfAborted(signal)
     const node = this.#existing(path)
-    if (node.kind !== 'folder') throw new GatewayError('not_dir')
+    if (node.kind !== 'folder') throw new GatewayError('not_folder')
     return String(node.version)
   }
 
@@ -294,14 +294,14 @@ export class MemoryDriver implements Driver {
 
   #file(path: Path): MemoryFile {
     const node = this.#existing(path)
-    if (node.kind === 'folder') throw new GatewayError('is_dir')
+    if (node.kind === 'folder') throw new GatewayError('is_folder')
     return node
   }
 
   #parent(path: Path): MemoryFolder {
     const parent = this.#find(parentOf(path))
     if (!parent) throw new GatewayError('parent_missing')
-    if (parent.kind !== 'folder') throw new GatewayError('not_dir')
+    if (parent.kind !== 'folder') throw new GatewayError('not_folder')
     return parent
   }
 
@@ -327,7 +327,7 @@ export class MemoryDriver implements Driver {
 
   #assertReplaceable(path: Path, options: WriteOptions): MemoryFile | undefined {
     const old = this.#find(path)
-    if (old?.kind === 'folder') throw new GatewayError('is_dir')
+    if (old?.kind === 'folder') throw new GatewayError('is_folder')
     if (old && options.createOnly === true) throw new GatewayError('exists')
     this.#parent(path)
     return old

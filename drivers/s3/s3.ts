@@ -97,7 +97,7 @@ class S3Driver implements Driver {
     return this.#entry(path, head)
   }
 
-  async *list(path: Path, { signal }: ListOptions = {}): AsyncGenerator<readonly Entry[]> {
+  async *pages(path: Path, { signal }: ListOptions = {}): AsyncGenerator<readonly Entry[]> {
     const prefix = this.#keys.folder(path)
     let isFolder = path === '/'
     /** Names of files that may hide a folder of the same name on a later page. */
@@ -123,7 +123,7 @@ class S3Driver implements Driver {
       if (entries.length > 0) yield entries
     }
     if (isFolder) return
-    throw new GatewayError((await this.#head(path, signal)) === undefined ? 'not_found' : 'not_dir')
+    throw new GatewayError((await this.#head(path, signal)) === undefined ? 'not_found' : 'not_folder')
   }
 
   async read(path: Path, range: ByteRange = { offset: 0 }, { signal }: CallOptions = {}): Promise<Readable> {
@@ -282,7 +282,7 @@ class S3Driver implements Driver {
     ])
     if (old !== undefined) throw new GatewayError('exists')
     if (below.length > 0 && (await this.#head(path, signal)) === undefined) {
-      throw new GatewayError(createOnly === true ? 'exists' : 'is_dir')
+      throw new GatewayError(createOnly === true ? 'exists' : 'is_folder')
     }
   }
 
@@ -312,7 +312,7 @@ class S3Driver implements Driver {
   async #file(path: Path, signal: AbortSignal | undefined): Promise<HeadObjectCommandOutput> {
     const head = await this.#find(path, signal)
     if (head === undefined) throw new GatewayError('not_found')
-    if (head === 'folder') throw new GatewayError('is_dir')
+    if (head === 'folder') throw new GatewayError('is_folder')
     return head
   }
 

@@ -33,7 +33,7 @@ export class SftpLocations {
 
   /**
    * The entry at the path. For a symlink: its target's, or with `ofSymlink` its own. Rejects with `not_found` or
-   * `not_dir`.
+   * `not_folder`.
    */
   async entryAt(on: SftpConnection, path: Path, ofSymlink: boolean): Promise<Entry> {
     const host = this.serverPath(path)
@@ -60,17 +60,17 @@ export class SftpLocations {
   /** The entry at the path, with a symlink resolved; undefined if there is none. */
   async entryOrUndefined(on: SftpConnection, path: Path): Promise<Entry | undefined> {
     return this.entryAt(on, path, false).catch((error: unknown) => {
-      if (isGatewayError(error, 'not_found', 'not_dir')) return undefined
+      if (isGatewayError(error, 'not_found', 'not_folder')) return undefined
       throw error
     })
   }
 
   /**
-   * The file that a write would replace, if any. Rejects with `is_dir` for a folder, and with `exists` if `createOnly`.
+   * The file that a write would replace, if any. Rejects with `is_folder` for a folder, and with `exists` if `createOnly`.
    */
   async replaceable(on: SftpConnection, path: Path, { createOnly }: WriteOptions): Promise<Entry | undefined> {
     const old = await this.entryOrUndefined(on, path)
-    if (old?.kind === 'folder') throw new GatewayError('is_dir')
+    if (old?.kind === 'folder') throw new GatewayError('is_folder')
     if (old && createOnly === true) throw new GatewayError('exists')
     return old
   }
@@ -85,34 +85,35 @@ export class SftpLocations {
   }
 
   /**
-   * Rejects with the refined error of a request for an existing entry: `not_dir` if a file is in place of the folder.
+   * Rejects with the refined error of a request for an existing entry: `not_folder` if a file is in place of the folder.
    */
   async refineError(on: SftpConnection, error: unknown, path: Path): Promise<never> {
     const known = toGatewayError(error)
     if (on.broken || known.code === 'denied' || known.code === 'no_space') throw known
     const isUnspecific = known.code === 'unavailable' || known.code === 'not_found'
-    if (isUnspecific && (await this.#kindAt(on, path)) === 'file') throw new GatewayError('not_dir', { cause: error })
+    if (isUnspecific && (await this.#kindAt(on, path)) === 'file')
+      throw new GatewayError('not_folder', { cause: error })
     throw known
   }
 
   /**
-   * Rejects with the refined error of opening a file for reading: `is_dir` for a folder, which some servers refuse to
+   * Rejects with the refined error of opening a file for reading: `is_folder` for a folder, which some servers refuse to
    * open.
    */
   async refineReadError(on: SftpConnection, error: unknown, path: Path): Promise<never> {
     const isRefused = !on.broken && isGatewayError(error, 'unavailable')
-    if (isRefused && (await this.#kindAt(on, path)) === 'folder') throw new GatewayError('is_dir', { cause: error })
+    if (isRefused && (await this.#kindAt(on, path)) === 'folder') throw new GatewayError('is_folder', { cause: error })
     return this.refineError(on, error, path)
   }
 
-  /** Rejects with the refined error of creating an entry: `no_space`, `not_dir` or `parent_missing`. */
+  /** Rejects with the refined error of creating an entry: `no_space`, `not_folder` or `parent_missing`. */
   async refineCreateError(on: SftpConnection, error: unknown, path: Path): Promise<never> {
     const known = toGatewayError(error)
     if (on.broken || known.code === 'no_space') throw known
     if (await this.#isFull(on, known)) throw new GatewayError('no_space', { cause: error })
     const parent = await this.#kindAt(on, parentOf(path))
     if (parent === 'folder') throw known
-    throw new GatewayError(parent === 'file' ? 'not_dir' : 'parent_missing', { cause: error })
+    throw new GatewayError(parent === 'file' ? 'not_folder' : 'parent_missing', { cause: error })
   }
 
   /** Rejects with the refined error of writing bytes: `no_space` if the disk is full. */
@@ -128,12 +129,12 @@ export class SftpLocations {
     return usage !== undefined && usage.f_bavail * usage.f_frsize < fullDiskThreshold
   }
 
-  /** Rejects with the refined error of a rename to `path`: `is_dir` or `exists` if the name is in use. */
+  /** Rejects with the refined error of a rename to `path`: `is_folder` or `exists` if the name is in use. */
   async refineRenameError(on: SftpConnection, error: unknown, path: Path): Promise<never> {
     const known = toGatewayError(error)
     if (on.broken || known.code === 'no_space') throw known
     const kind = await this.#kindAt(on, path)
-    if (kind === 'folder') throw new GatewayError('is_dir', { cause: error })
+    if (kind === 'folder') throw new GatewayError('is_folder', { cause: error })
     if (kind === 'file' && known.code !== 'denied') throw new GatewayError('exists', { cause: error })
     return this.refineCreateError(on, error, path)
   }

@@ -96,7 +96,7 @@ class SftpDriver implements Driver {
     )
   }
 
-  async *list(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
+  async *pages(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
     // The batches are read through one handle, so no request after the first batch can be retried on another
     // connection.
     const connection = await this.#within(signal, () => this.#acquireLive(), this.#release)
@@ -138,7 +138,7 @@ class SftpDriver implements Driver {
         .catch((error: unknown) => this.#locations.refineReadError(on, error, path))
       try {
         const stats = await on.fstat(handle)
-        if (stats.isDirectory()) throw new GatewayError('is_dir')
+        if (stats.isDirectory()) throw new GatewayError('is_folder')
         on.users++
         let isOpen = true
         const close = async () => {
@@ -241,7 +241,7 @@ class SftpDriver implements Driver {
     await this.#within(signal, () =>
       this.connections.useAfterLookup(look, async (on, source) => {
         const old = await this.#locations.entryOrUndefined(on, to)
-        if (old?.kind === 'folder' && old.isSymlink !== true) throw new GatewayError('is_dir')
+        if (old?.kind === 'folder' && old.isSymlink !== true) throw new GatewayError('is_folder')
         if (old && source.isDirectory()) throw new GatewayError('exists')
         const host = this.#locations.serverPath(from)
         await (old ? this.#staging.renameReplacing(on, host, to) : this.#staging.renameNew(on, host, to))
@@ -285,7 +285,7 @@ class SftpDriver implements Driver {
     const on = await this.#acquireLive()
     try {
       const entry = await this.#locations.entryAt(on, path, false)
-      if (entry.kind === 'folder') throw new GatewayError('is_dir')
+      if (entry.kind === 'folder') throw new GatewayError('is_folder')
       const handle = await on.open(this.#locations.serverPath(path), 'update')
       return { entry, ...this.#writableMethods(on, handle), close: this.#closeOnce(on, handle) }
     } catch (error) {

@@ -110,7 +110,7 @@ export class SftpStaging {
     if (on.broken) this.orphans.add((other) => other.unlink(staged.host))
   }
 
-  /** Renames `from` to `to`. Rejects with `exists` or `is_dir` if `to` exists. */
+  /** Renames `from` to `to`. Rejects with `exists` or `is_folder` if `to` exists. */
   async renameNew(on: SftpConnection, from: string, to: Path): Promise<void> {
     await on
       .renameNew(from, this.locations.serverPath(to))

@@ -85,35 +85,35 @@ export class SmbLocations {
   }
 
   /**
-   * Looks up the target of a write. Rejects with `is_dir` for a folder, and with `exists` for a file if `createOnly` is
+   * Looks up the target of a write. Rejects with `is_folder` for a folder, and with `exists` for a file if `createOnly` is
    * set.
    */
   async findReplaceable(share: Share, path: Path, createOnly = false): Promise<SmbLocation> {
     const location = await this.find(share, path)
-    if (location.facts && isFolder(location.facts)) throw new GatewayError('is_dir')
+    if (location.facts && isFolder(location.facts)) throw new GatewayError('is_folder')
     if (location.facts && createOnly) throw new GatewayError('exists')
     return location
   }
 
   /**
-   * Refines the error of a failed creation: `parent_missing` or `not_dir` if the parent is the cause. Always rejects.
+   * Refines the error of a failed creation: `parent_missing` or `not_folder` if the parent is the cause. Always rejects.
    */
   async refineCreateError(share: Share, error: unknown, path: Path): Promise<never> {
     if (!isMissing(error)) throw error
     const { facts } = await this.find(share, parentOf(path))
     if (facts === undefined) throw new GatewayError('parent_missing', { cause: error })
-    if (!isFolder(facts)) throw new GatewayError('not_dir', { cause: error })
+    if (!isFolder(facts)) throw new GatewayError('not_folder', { cause: error })
     throw error
   }
 
   /**
-   * Refines the error of a failed rename to `path`: `is_dir` if a folder exists there, else as for a creation. Always
+   * Refines the error of a failed rename to `path`: `is_folder` if a folder exists there, else as for a creation. Always
    * rejects.
    */
   async refineRenameError(share: Share, error: unknown, path: Path): Promise<never> {
     if (isStatus(error, status.objectNameCollision, status.accessDenied)) {
       const { facts } = await this.find(share, path)
-      if (facts && isFolder(facts)) throw new GatewayError('is_dir', { cause: error })
+      if (facts && isFolder(facts)) throw new GatewayError('is_folder', { cause: error })
     }
     return this.refineCreateError(share, error, path)
   }

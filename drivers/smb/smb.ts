@@ -89,7 +89,7 @@ class SmbDriver implements Driver {
     return this.#within(signal, () => this.#readers.useIdempotent((share) => this.#locations.entryAt(share, path)))
   }
 
-  async *list(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
+  async *pages(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
     // All pages are read through one handle, so only the first page can be retried on another connection.
     const { lease, id, first, close } = await this.#within(
       signal,
@@ -207,7 +207,7 @@ class SmbDriver implements Driver {
     const remove = (share: Share) =>
       this.#locations.withServerPath(share, resumable.path, (wire) => share.removeAt(wire))
     await this.#within(signal, () => this.#writers.useIdempotent(remove)).catch((error: unknown) => {
-      if (!isGatewayError(error, 'not_found', 'not_dir')) throw error
+      if (!isGatewayError(error, 'not_found', 'not_folder')) throw error
     })
   }
 
@@ -246,7 +246,7 @@ class SmbDriver implements Driver {
         if (source.facts === undefined) throw new GatewayError('not_found')
         const isSame = isSameName(from, to)
         const old = isSame ? undefined : target.facts
-        if (old && isFolder(old)) throw new GatewayError('is_dir')
+        if (old && isFolder(old)) throw new GatewayError('is_folder')
         if (old && isFolder(source.facts)) throw new GatewayError('exists')
         const wire = isSame ? joinWirePath(folderOf(source.wire), wireName(nameOf(to))) : target.wire
         try {

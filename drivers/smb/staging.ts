@@ -38,7 +38,7 @@ export class SmbStaging {
 
   /**
    * Opens a staged file in the folder of `path`. With `plan`, the file is resumable, and the upload that the plan's
-   * token names is continued if possible. Rejects with `is_dir` if `path` is a folder, and with `exists` if
+   * token names is continued if possible. Rejects with `is_folder` if `path` is a folder, and with `exists` if
    * `createOnly` is set and it is a file.
    */
   async stage(path: Path, { createOnly }: WriteOptions, plan?: UploadPlan): Promise<StagedWrite> {

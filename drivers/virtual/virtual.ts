@@ -42,9 +42,9 @@ export class VirtualDriver implements Driver {
     return this.#existing(path)
   }
 
-  async *list(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
+  async *pages(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
     throwIfAborted(signal)
-    if (this.#existing(path).kind !== 'folder') throw new GatewayError('not_dir')
+    if (this.#existing(path).kind !== 'folder') throw new GatewayError('not_folder')
     const entries = [...this.#members(segmentsOf(path)).values()]
     for (const page of inPages(entries)) {
       throwIfAborted(signal)
@@ -55,7 +55,7 @@ export class VirtualDriver implements Driver {
   async read(path: Path, range: ByteRange = { offset: 0 }, { signal }: CallOptions = {}): Promise<Readable> {
     throwIfAborted(signal)
     const { kind, size } = this.#existing(path)
-    if (kind === 'folder') throw new GatewayError('is_dir')
+    if (kind === 'folder') throw new GatewayError('is_folder')
     const end = Math.min(size, range.offset + (range.length ?? size))
     return contentOf(this.#seed('content', segmentsOf(path)), range.offset, end, signal)
   }

@@ -139,19 +139,19 @@ class WebdavDriver implements Driver {
     }
   }
 
-  async *list(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
+  async *pages(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
     let buffered: Entry[] = []
     let isFolder = false
     try {
       for await (const { itself, members } of this.#server.members(path, signal)) {
-        if (itself && itself.isFolder !== true) throw new GatewayError('not_dir')
+        if (itself && itself.isFolder !== true) throw new GatewayError('not_folder')
         isFolder ||= itself !== undefined
         const entries = members.filter(({ name }) => !this.#publishing.isStaged(path, name))
         buffered.push(...entries.map(({ name, properties }) => entryOf(name, properties)))
         // Most servers describe the folder first. Entries that precede it are buffered.
         if (!isFolder && buffered.length > maxBuffered) {
           isFolder = (await this.#stat(path, signal)).isFolder === true
-          if (!isFolder) throw new GatewayError('not_dir')
+          if (!isFolder) throw new GatewayError('not_folder')
         }
         if (!isFolder || buffered.length === 0) continue
         yield buffered
@@ -162,16 +162,16 @@ class WebdavDriver implements Driver {
           reason: `the ${serverName} did not describe the folder in its listing`,
         })
     } catch (error) {
-      if (isFolder || isGatewayError(error, 'not_dir', 'aborted', 'unavailable', 'timeout')) throw error
+      if (isFolder || isGatewayError(error, 'not_folder', 'aborted', 'unavailable', 'timeout')) throw error
       // Some servers do not find a file by its URL with a trailing slash.
-      if ((await this.#stat(path, signal)).isFolder !== true) throw new GatewayError('not_dir', { cause: error })
+      if ((await this.#stat(path, signal)).isFolder !== true) throw new GatewayError('not_folder', { cause: error })
       throw error
     }
   }
 
   async read(path: Path, range?: ByteRange, { signal }: CallOptions = {}): Promise<Readable> {
     const { isFolder, size } = await this.#stat(path, signal)
-    if (isFolder === true) throw new GatewayError('is_dir')
+    if (isFolder === true) throw new GatewayError('is_folder')
     const { offset, length } = range ?? { offset: 0 }
     if (length === 0 || (size !== undefined && offset >= size)) return Readable.from([], { objectMode: false })
     const isWhole = offset === 0 && (length === undefined || (size !== undefined && length >= size))
@@ -303,7 +303,7 @@ class WebdavDriver implements Driver {
   async move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
     const kind = kindOf(await this.#stat(from, signal))
     const old = await this.#statOrUndefined(to, signal)
-    if (old?.isFolder === true) throw new GatewayError('is_dir')
+    if (old?.isFolder === true) throw new GatewayError('is_folder')
     if (old && kind === 'folder') throw new GatewayError('exists')
     try {
       await this.#server.move(from, to, kind, old !== undefined, signal)
@@ -315,7 +315,7 @@ class WebdavDriver implements Driver {
   async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
     const { signal, modified } = options
     const original = await this.#stat(from, signal)
-    if (original.isFolder === true) throw new GatewayError('is_dir')
+    if (original.isFolder === true) throw new GatewayError('is_folder')
     const isAnotherTime = modified !== undefined && modified.getTime() !== original.modified?.getTime()
     if (this.dependencies.observed.acceptsTimes && isAnotherTime) throw new GatewayError('unsupported')
     const old = await this.#replaceable(to, options)
@@ -327,7 +327,7 @@ class WebdavDriver implements Driver {
   /** Supported if the server redirects downloads to another origin, such as an object store. */
   async directUrl(path: Path, { signal }: CallOptions = {}): Promise<DirectUrl> {
     const { isFolder } = await this.#stat(path, signal)
-    if (isFolder === true) throw new GatewayError('is_dir')
+    if (isFolder === true) throw new GatewayError('is_folder')
     const target = await this.#server.redirectTarget(path, signal)
     if (!target) throw new GatewayError('unsupported', { reason: 'its URL requires the credentials of the storage' })
     return { url: target.href }
@@ -349,15 +349,15 @@ class WebdavDriver implements Driver {
   /** As `#stat`; undefined if nothing exists there. */
   async #statOrUndefined(path: Path, signal: AbortSignal | undefined): Promise<Properties | undefined> {
     return this.#stat(path, signal).catch((error: unknown) => {
-      if (isGatewayError(error, 'not_found', 'parent_missing', 'not_dir')) return undefined
+      if (isGatewayError(error, 'not_found', 'parent_missing', 'not_folder')) return undefined
       throw error
     })
   }
 
-  /** The file that a write would replace. Rejects with `is_dir`, and with `exists` if `createOnly` is set. */
+  /** The file that a write would replace. Rejects with `is_folder`, and with `exists` if `createOnly` is set. */
   async #replaceable(path: Path, { createOnly, signal }: WriteOptions): Promise<Properties | undefined> {
     const old = await this.#statOrUndefined(path, signal)
-    if (old?.isFolder === true) throw new GatewayError('is_dir')
+    if (old?.isFolder === true) throw new GatewayError('is_folder')
     if (old && createOnly === true) throw new GatewayError('exists')
     return old
   }
@@ -369,13 +369,13 @@ class WebdavDriver implements Driver {
   async #refinedError(error: unknown, path: Path, signal: AbortSignal | undefined): Promise<unknown> {
     if (isGatewayError(error, 'precondition_failed')) {
       const current = await this.#statOrUndefined(path, signal).catch(() => undefined)
-      return new GatewayError(current?.isFolder === true ? 'is_dir' : 'exists', { cause: error })
+      return new GatewayError(current?.isFolder === true ? 'is_folder' : 'exists', { cause: error })
     }
     if (!isGatewayError(error) || !(error.cause instanceof WebdavStatus)) return error
     if (isGatewayError(error, 'no_space', 'locked', 'too_large')) return error
     const parent = await this.#statOrUndefined(parentOf(path), signal).catch(() => ({ isFolder: true }))
     if (!parent) return new GatewayError('parent_missing', { cause: error })
-    if (parent.isFolder !== true) return new GatewayError('not_dir', { cause: error })
+    if (parent.isFolder !== true) return new GatewayError('not_folder', { cause: error })
     return error
   }
 

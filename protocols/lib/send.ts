@@ -105,7 +105,7 @@ type Found =
 async function findFile(method: string | undefined, { fs, path }: SendOptions, access: AccessOptions): Promise<Found> {
   const { entry, file } = method === 'HEAD' ? { entry: await fs.stat(path, access) } : await fs.openToSend(path, access)
   if (file) return { entry, file }
-  if (entry.kind === 'folder') throw new GatewayError('is_dir', { op: 'read', path })
+  if (entry.kind === 'folder') throw new GatewayError('is_folder', { op: 'read', path })
   if (entry.kind === 'symlink') throw new GatewayError('not_found', { op: 'read', path })
   return { entry, read: (range) => fs.read(path, range, access) }
 }

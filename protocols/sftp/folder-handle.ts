@@ -30,7 +30,7 @@ export class FolderHandle {
     private readonly signal: AbortSignal,
   ) {}
 
-  /** Opens the folder at `path`. Rejects with the error of the listing: `not_found`, `not_dir` or `denied`. */
+  /** Opens the folder at `path`. Rejects with the error of the listing: `not_found`, `not_folder` or `denied`. */
   static async open(
     fs: SftpFileSystem,
     path: Path,

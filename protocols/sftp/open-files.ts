@@ -80,10 +80,10 @@ export class OpenFiles {
     return handle
   }
 
-  /** The file handle of `key`. Throws `invalid` if there is none, and `is_dir` for the handle of a folder. */
+  /** The file handle of `key`. Throws `invalid` if there is none, and `is_folder` for the handle of a folder. */
   file(key: Buffer): FileHandle {
     const handle = this.find(key)
-    if (handle.kind !== 'file') throw new GatewayError('is_dir', { reason: 'the handle belongs to a folder' })
+    if (handle.kind !== 'file') throw new GatewayError('is_folder', { reason: 'the handle belongs to a folder' })
     return handle
   }
 
@@ -272,7 +272,7 @@ export class OpenFiles {
   async move(from: Path, to: Path, overwrite: false | 'same kind'): Promise<void> {
     if (from !== to && this.stagedAt(to)) {
       if (overwrite === false) throw new GatewayError('exists', { op: 'rename', path: to })
-      if (await this.#isFolder(from)) throw new GatewayError('not_dir', { op: 'rename', path: to })
+      if (await this.#isFolder(from)) throw new GatewayError('not_folder', { op: 'rename', path: to })
     }
     const replaced = from === to ? [] : await this.#pinnedAt(to)
     await Promise.all(this.stagedWithin(from).map((file) => file.publishForRename()))
@@ -292,7 +292,7 @@ export class OpenFiles {
   /** Removes the folder at `path`. Rejects with `not_empty` also if it holds only staged files. */
   async removeFolder(path: Path): Promise<void> {
     const own = this.stagedWithin(path)
-    if (own.some((file) => file.path === path)) throw new GatewayError('not_dir', { op: 'remove', path })
+    if (own.some((file) => file.path === path)) throw new GatewayError('not_folder', { op: 'remove', path })
     if (own.length > 0) throw new GatewayError('not_empty', { op: 'remove', path })
     await this.fs.remove(path, { what: 'folder', signal: this.signal })
   }

@@ -21,8 +21,8 @@ export const errorResponses: Readonly<Record<ErrorCode, ResponseRule>> = {
   not_found: { status: 404 },
   parent_missing: { status: 409 },
   exists: { status: 405 }, // RFC 4918 §9.3.1; COPY and MOVE respond with 412
-  not_dir: { status: 409 },
-  is_dir: { status: 405 }, // RFC 4918 §9.7.2
+  not_folder: { status: 409 },
+  is_folder: { status: 405 }, // RFC 4918 §9.7.2
   not_empty: { status: 409 },
   denied: { status: 403 },
   hidden: { status: 404 },

@@ -169,7 +169,7 @@ export interface Symlinks {
 
 /** Backends in which one file may have several names. */
 export interface AlternativeNames {
-  /** Gives the file at `from` a second name. Rejects with `is_dir` for a folder, and with `exists` if `to` is taken. */
+  /** Gives the file at `from` a second name. Rejects with `is_folder` for a folder, and with `exists` if `to` is taken. */
   hardLink(from: Path, to: Path, options?: CallOptions): Promise<void>
   /**
    * The identities of all files and folders that a change of the entry at `path` would modify, after following

@@ -11,7 +11,7 @@
  * - If the signal aborts, the call rejects with `aborted` and closes what it has opened.
  * - Names are reported as the backend has them: see `Entry.name`. With the trait `caseSensitive: false`, every method
  *   accepts any spelling of a name.
- * - `stat`, `list` and `write` report equal entries of one file. If the backend reports a time in two resolutions, the
+ * - `stat`, `pages` and `write` report equal entries of one file. If the backend reports a time in two resolutions, the
  *   driver uses the coarser one.
  * - Of files, a driver caches only what it verifies at each use (docs/decisions/0028-caches.md).
  */
@@ -47,10 +47,10 @@ export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableU
   // Implemented by every driver.
   /** The entry, with its name in the backend's spelling. Rejects with `not_found` if nothing exists at the path. */
   stat(path: Path, options?: StatOptions): Promise<Entry>
-  /** Yields pages of at most `pageSize` entries (`entry.ts`), in any order. Rejects with `not_found`, `not_dir` before the first page. */
-  list(path: Path, options?: ListOptions): AsyncIterable<readonly Entry[]>
+  /** Yields pages of at most `pageSize` entries (`entry.ts`), in any order. Rejects with `not_found`, `not_folder` before the first page. */
+  pages(path: Path, options?: ListOptions): AsyncIterable<readonly Entry[]>
   /**
-   * Resolves when the content is available: `not_found` and `is_dir` are rejections, never an `error` event of the
+   * Resolves when the content is available: `not_found` and `is_folder` are rejections, never an `error` event of the
    * stream. A range that starts at or after the end returns an empty stream.
    */
   read(path: Path, range?: ByteRange, options?: CallOptions): Promise<Readable>
@@ -58,7 +58,7 @@ export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableU
   // Implemented together by every writable driver.
   /**
    * Replaces the file atomically: even after an abort or an error of the source, either the complete old or the complete
-   * new file exists. Rejects with `is_dir` if the path is a folder, with `parent_missing` if the parent does not exist,
+   * new file exists. Rejects with `is_folder` if the path is a folder, with `parent_missing` if the parent does not exist,
    * and with `invalid` if the source ends before its announced size or exceeds it. Resolves when the data is stored.
    */
   write?(path: Path, source: Source, options?: WriteOptions): Promise<Entry>
@@ -69,12 +69,12 @@ export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableU
 
   // Faster alternatives to fallbacks of the core.
   /**
-   * Renames a file or a whole tree in one step. A file replaces a file. Rejects with `is_dir` if the target is a
+   * Renames a file or a whole tree in one step. A file replaces a file. Rejects with `is_folder` if the target is a
    * folder, and with `exists` for a folder over a file. A symlink is moved, never its target. A move to another spelling
    * of the same name renames the entry and removes nothing.
    */
   move?(from: Path, to: Path, options?: CallOptions): Promise<void>
-  /** Copies one file. Replaces a file; rejects with `is_dir` if the target is a folder. */
+  /** Copies one file. Replaces a file; rejects with `is_folder` if the target is a folder. */
   copy?(from: Path, to: Path, options?: WriteOptions): Promise<void>
   /**
    * Removes a file, a symlink (never its target), or a folder with everything in it. If it rejects, a part of the

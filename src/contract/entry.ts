@@ -70,7 +70,7 @@ export function isRealFolder(entry: Entry): boolean {
   return entry.kind === 'folder' && entry.isSymlink !== true
 }
 
-/** Maximum number of entries of a page of `Driver.list`. */
+/** Maximum number of entries of a page of `Driver.pages`. */
 export const pageSize = 1000
 
 export function* inPages(entries: readonly Entry[]): Generator<readonly Entry[]> {

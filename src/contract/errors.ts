@@ -8,8 +8,8 @@ export const errorCodes = [
   'not_found', // no entry has this name
   'parent_missing', // its parent folder does not exist
   'exists', // an entry has this name already
-  'not_dir', // an operation on a folder; the entry is not one
-  'is_dir', // an operation on a file; the entry is a folder
+  'not_folder', // an operation on a folder; the entry is not one
+  'is_folder', // an operation on a file; the entry is a folder
   'not_empty', // the folder has entries
   'denied', // the principal lacks the permission
   'hidden', // a folder rule hides it from the principal
@@ -37,8 +37,8 @@ const sentences: Readonly<Record<ErrorCode, string>> = {
   not_found: 'not found',
   parent_missing: 'the parent folder does not exist',
   exists: 'already exists',
-  not_dir: 'not a folder',
-  is_dir: 'is a folder',
+  not_folder: 'not a folder',
+  is_folder: 'is a folder',
   not_empty: 'not empty',
   denied: 'permission denied',
   hidden: 'permission denied',
@@ -75,7 +75,7 @@ const details = {
   root_made: 'the root folder cannot be made',
   in_place: 'source and target are the same',
   target_missing: 'the target folder does not exist',
-  target_not_dir: 'the target is not a folder',
+  target_not_folder: 'the target is not a folder',
   refresh_denied: 'only a user who may write can refresh a listing',
   system_file: 'files of this name are not accepted (ignore_system_files)',
   dangling_symlink: 'a symlink that leads nowhere',

@@ -8,7 +8,7 @@ import type { VirtualFs } from '../tree/virtual-fs.js'
 /** Rejects if the principal cannot create a file in the folder. The folder itself need not exist yet. */
 export async function assertCanReceive(fs: VirtualFs, folder: Path, access: AccessOptions): Promise<void> {
   try {
-    if ((await fs.stat(folder, access)).kind !== 'folder') throw new GatewayError('not_dir')
+    if ((await fs.stat(folder, access)).kind !== 'folder') throw new GatewayError('not_folder')
   } catch (error) {
     if (!isGatewayError(error, 'not_found')) throw error
   }

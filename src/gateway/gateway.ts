@@ -28,7 +28,7 @@ import { Tasks } from '../tasks/tasks.js'
 import { transferRequest, transferTasks, type TransferTaskOptions } from '../tasks/transfer-tasks.js'
 import { spooledFiles, uploadRequest, uploadTasks, type UploadOptions } from '../tasks/upload-tasks.js'
 import { Intents } from '../transfer/intents.js'
-import { ResumableUploads } from '../transfer/resumable-uploads.js'
+import { TaskUploads } from '../transfer/task-uploads.js'
 import { Semaphore } from '../transfer/semaphore.js'
 import { storageRecovery } from '../transfer/storage-recovery.js'
 import { BaseFolders } from '../tree/base-folders.js'
@@ -163,7 +163,7 @@ export class Gateway {
       const events = new Events()
       const authority = (userId: number) => accounts.forTask(userId)
       const storageOf = (id: number) => mounts.storageOf(id)
-      const uploads = new ResumableUploads({ store: store.uploads, storageOf, log })
+      const uploads = new TaskUploads({ store: store.uploads, storageOf, log })
       const tasks = (opened.tasks = await Tasks.load({ store: store.tasks, settings, log, authority, uploads }))
       const spool = await Spool.open(join(config.data, 'spool'), {
         keep: spooledFiles(tasks.unfinished),

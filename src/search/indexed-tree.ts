@@ -64,7 +64,7 @@ export class IndexedTree {
       const entry = await this.#tree.entry(path, { signal, ofSymlink: true })
       return entry.kind === 'symlink' ? await this.#tree.entry(path, { signal }) : entry
     } catch (error) {
-      if (isGatewayError(error, 'not_found', 'not_dir')) return undefined
+      if (isGatewayError(error, 'not_found', 'not_folder')) return undefined
       throw error
     }
   }

@@ -122,7 +122,7 @@ async function readFolders(options: WalkOptions, folders: readonly Path[]): Prom
         } catch (error) {
           assertNotAborted(signal)
           contents.set(folder, 'unknown')
-          if (isGatewayError(error, 'not_found', 'not_dir')) follower.recheck(folder)
+          if (isGatewayError(error, 'not_found', 'not_folder')) follower.recheck(folder)
           else options.failed(folder, toGatewayError(error))
         }
       }

@@ -33,7 +33,7 @@ export async function canonicalPath(mounts: Mounts, path: Path, options: CallOpt
     try {
       return await storage.stat(childOf(within(storage.mount, folder) ?? root, name), options)
     } catch (error) {
-      if (isGatewayError(error, 'not_found', 'parent_missing', 'not_dir')) return undefined
+      if (isGatewayError(error, 'not_found', 'parent_missing', 'not_folder')) return undefined
       throw error
     }
   }

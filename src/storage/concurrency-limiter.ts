@@ -63,7 +63,7 @@ export class ConcurrencyLimiter {
   limited(driver: Driver): Driver {
     if (!this.#slots) return driver
     return this.#counted(driver, (inner) => ({
-      list: (path, options) => this.#pages(() => inner.list(path, options), options),
+      pages: (path, options) => this.#pages(() => inner.pages(path, options), options),
       read: (path, range, options) => this.#stream(() => inner.read(path, range, options), options),
       write: (path, source, options) => this.limitWrite(() => inner.write(path, source, options), options),
       upload: async (path, plan, options) => {

@@ -17,7 +17,7 @@ export function withEmptyFolders(driver: Driver, store: Store['folders'], treePa
   const folders = new EmptyFolders(driver, store, treePath)
   return overriding(driver, (inner) => ({
     stat: (path, options) => folders.stat(path, options),
-    list: (path, options) => folders.list(path, options),
+    pages: (path, options) => folders.list(path, options),
     write: async (path, source, options) => {
       await folders.assertFile(path, options)
       return inner.write(path, source, options)
@@ -103,7 +103,7 @@ class EmptyFolders {
     const at = this.treePath(path)
     const stored = await this.store.ofChildren(at)
     try {
-      for await (const page of this.inner.list(path, options)) {
+      for await (const page of this.inner.pages(path, options)) {
         if (stored.size > 0) for (const { name } of page) stored.delete(childOf(at, name))
         yield page
       }
@@ -113,19 +113,19 @@ class EmptyFolders {
     if (stored.size > 0) yield [...stored].map(([child, modified]) => folderEntry(child, modified))
   }
 
-  /** Rejects with `is_dir` if there is a stored folder at `path`, and as `assertParent`. */
+  /** Rejects with `is_folder` if there is a stored folder at `path`, and as `assertParent`. */
   async assertFile(path: Path, options: CallOptions = {}): Promise<void> {
-    if (path === '/' || (await this.store.of(this.treePath(path)))) throw new GatewayError('is_dir')
+    if (path === '/' || (await this.store.of(this.treePath(path)))) throw new GatewayError('is_folder')
     await this.assertParent(path, options)
   }
 
-  /** Rejects with `parent_missing` or `not_dir` if the parent of `path` is missing or is not a folder. */
+  /** Rejects with `parent_missing` or `not_folder` if the parent of `path` is missing or is not a folder. */
   async assertParent(path: Path, { signal }: CallOptions = {}): Promise<void> {
     const parent = parentOf(path)
     if (parent === '/') return
     const folder = await this.find(parent, { signal })
     if (!folder) throw new GatewayError('parent_missing')
-    if (folder.kind !== 'folder') throw new GatewayError('not_dir')
+    if (folder.kind !== 'folder') throw new GatewayError('not_folder')
   }
 
   /** Stores a folder, so that it exists even when it is empty. */

@@ -44,7 +44,7 @@ export class FailureLog {
     return overriding(
       driver,
       (inner) => ({
-        list: (path, options) => this.#pages(path, inner.list(path, options)),
+        pages: (path, options) => this.#pages(path, inner.pages(path, options)),
         read: (path, range, options) =>
           this.#watch('read', path, inner.read(path, range, options), (bytes) =>
             bytes.once(errorMonitor, (error) => this.#report('read', path, error)),

@@ -192,10 +192,10 @@ export class MountedTree {
   }
 
   /**
-   * After `not_dir`: rejects if nothing exists at `at`. Some backends return `not_dir` also for a path below a file.
+   * After `not_folder`: rejects if nothing exists at `at`. Some backends return `not_folder` also for a path below a file.
    */
   async #assertExists(at: Path, error: unknown, { signal }: CallOptions): Promise<void> {
-    if (isGatewayError(error, 'not_dir')) await this.entry(at, { signal })
+    if (isGatewayError(error, 'not_folder')) await this.entry(at, { signal })
   }
 
   /** Throws the error of a listing unless there are mount points to return instead. */

@@ -38,7 +38,7 @@ type BackendOperationName = 'resolve symlinks' | 'identify' | 'read revision' | 
 
 export const driverOperations: Readonly<Record<Exclude<keyof Driver, 'traits'>, OperationName>> = {
   stat: 'stat',
-  list: 'list',
+  pages: 'list',
   read: 'read',
   write: 'write',
   mkdir: 'make folder',

@@ -14,7 +14,7 @@ export function withPathRules(driver: Driver, { caseSensitive }: Pick<Traits, 'c
     if (path === root) throw new GatewayError('denied', { reason: 'the root folder cannot be removed or moved' })
   }
   const assertFile = (path: Path) => {
-    if (path === root) throw new GatewayError('is_dir')
+    if (path === root) throw new GatewayError('is_folder')
   }
   const isBelow = (folder: Path, path: Path) => {
     const [one, other] = caseSensitive ? [folder, path] : [foldCase(folder), foldCase(path)]
@@ -58,7 +58,9 @@ export function withPathRules(driver: Driver, { caseSensitive }: Pick<Traits, 'c
       }
       if (isBelow(from, to)) {
         const { kind } = await inner.stat(from, { ...options, ofSymlink: true })
-        throw kind === 'folder' ? new GatewayError('invalid', { detail: 'into_itself' }) : new GatewayError('not_dir')
+        throw kind === 'folder'
+          ? new GatewayError('invalid', { detail: 'into_itself' })
+          : new GatewayError('not_folder')
       }
       return inner.move(from, to, options)
     },

@@ -226,14 +226,14 @@ export class Storage {
   }
 
   #pagesOfDriver(path: Path, options: ListOptions): AsyncIterable<readonly Entry[]> {
-    const pages = this.#names.filterPages(path, this.#driver.list(path, options))
+    const pages = this.#names.filterPages(path, this.#driver.pages(path, options))
     return this.#attributes.applyToPages(this.treePath(path), pages)
   }
 
   async read(path: Path, range?: ByteRange, options: CallOptions = {}): Promise<Readable> {
     if (range?.length === 0) {
       const entry = await this.stat(path, options)
-      if (entry.kind === 'folder') throw new GatewayError('is_dir')
+      if (entry.kind === 'folder') throw new GatewayError('is_folder')
       return Readable.from([])
     }
     const own = this.traits.ranges ? range : undefined

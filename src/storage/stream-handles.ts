@@ -25,7 +25,7 @@ export async function openByStreams(
 async function openToRead(storage: Storage, path: Path, options: CallOptions): Promise<OpenFile> {
   // Compared with later entries, so it must not come from the cached listing.
   const entry = await storage.stat(path, { ...options, refresh: true })
-  if (entry.kind === 'folder') throw new GatewayError('is_dir')
+  if (entry.kind === 'folder') throw new GatewayError('is_folder')
   let isFirst = true
   const open = async (range: ByteRange) => {
     const stream = await storage.read(path, range, options)
@@ -65,7 +65,7 @@ async function openToWrite(
     if (mode === 'replace' && isGatewayError(error, 'not_found')) return undefined
     throw error
   })
-  if (old?.kind === 'folder') throw new GatewayError('is_dir')
+  if (old?.kind === 'folder') throw new GatewayError('is_folder')
   if (old && options.createOnly === true) throw new GatewayError('exists')
   if (!old) await assertParent(storage, path, options)
   const fresh: Entry = { name: nameOf(path), kind: 'file', size: 0, modified: new Date() }
@@ -99,5 +99,5 @@ async function assertParent(storage: Storage, path: Path, options: CallOptions):
   const parent = await storage.stat(parentOf(path), options).catch((error: unknown) => {
     throw isGatewayError(error, 'not_found') ? new GatewayError('parent_missing') : error
   })
-  if (parent.kind !== 'folder') throw new GatewayError('not_dir')
+  if (parent.kind !== 'folder') throw new GatewayError('not_folder')
 }

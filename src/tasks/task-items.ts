@@ -3,14 +3,14 @@ import { childOf, nameOf } from '../contract/path.js'
 import type { TaskItemRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
 import type { CopiedState } from '../transfer/copy-job.js'
-import type { ResumableUploads } from '../transfer/resumable-uploads.js'
+import type { TaskUploads } from '../transfer/task-uploads.js'
 import type { ItemJournal } from './item-journal.js'
 import type { TaskItems } from './task.js'
 
 interface TaskItemsDependencies {
   readonly store: Store['tasks']
   readonly journal: ItemJournal
-  readonly uploads: Pick<ResumableUploads, 'forFile'>
+  readonly uploads: Pick<TaskUploads, 'forFile'>
 }
 
 const noItem = { source: '', copy: '', size: 0, error: '' } as const

@@ -12,7 +12,7 @@ import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors
 import type { Log } from '../contract/log.js'
 import type { Settings } from '../settings/settings.js'
 import type { Store } from '../store/tables.js'
-import type { ResumableUploads } from '../transfer/resumable-uploads.js'
+import type { TaskUploads } from '../transfer/task-uploads.js'
 import { failureText, retryDelay } from './failures.js'
 import { ItemJournal } from './item-journal.js'
 import { taskItemsOf } from './task-items.js'
@@ -33,7 +33,7 @@ interface TasksDependencies {
   readonly settings: Pick<Settings, 'number' | 'onChange'>
   readonly log: Log
   /** Resumable uploads of the files that tasks transfer. */
-  readonly uploads: Pick<ResumableUploads, 'forFile' | 'discardAll' | 'tasksWithUploads' | 'close'>
+  readonly uploads: Pick<TaskUploads, 'forFile' | 'discardAll' | 'tasksWithUploads' | 'close'>
   /** The current principal of an account. Throws if the account is deleted or disabled. */
   readonly authority: (userId: number) => Principal
 }

@@ -48,7 +48,7 @@ async function identitiesOf({ storage, inner }: MountedPath, signal: AbortSignal
   try {
     return await storage.identities(inner, { signal })
   } catch (error) {
-    if (isGatewayError(error, 'not_found', 'not_dir', 'denied')) return []
+    if (isGatewayError(error, 'not_found', 'not_folder', 'denied')) return []
     throw error
   }
 }

@@ -1,11 +1,11 @@
 /** What transfers recover when a storage starts: interrupted intents, then uploads that no task will resume. */
 import type { StorageRecovery } from '../storage/mount-supervisor.js'
 import type { Intents } from './intents.js'
-import type { ResumableUploads } from './resumable-uploads.js'
+import type { TaskUploads } from './task-uploads.js'
 
 export function storageRecovery(
   intents: Pick<Intents, 'recover' | 'close'>,
-  uploads: Pick<ResumableUploads, 'discardUnused' | 'tokens'>,
+  uploads: Pick<TaskUploads, 'discardUnused' | 'tokens'>,
 ): StorageRecovery {
   return {
     recover: (storage) => intents.recover(storage),

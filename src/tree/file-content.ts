@@ -241,9 +241,9 @@ export class FileContent {
       resolve: this.access.resolver('write', path, options),
       require: (target) => {
         const { at, entry } = target
-        if (this.dependencies.mounts.isVirtual(at)) throw new GatewayError('is_dir')
+        if (this.dependencies.mounts.isVirtual(at)) throw new GatewayError('is_folder')
         target.storage.assertWritable()
-        if (entry?.kind === 'folder') throw new GatewayError('is_dir')
+        if (entry?.kind === 'folder') throw new GatewayError('is_folder')
         if (!entry) checkName(nameOf(at))
         if (entry && openMode === undefined && options.createOnly === true) throw new GatewayError('exists')
         if (openMode !== 'replace' || entry?.kind !== 'symlink') return
@@ -260,7 +260,7 @@ function publishing(writing: Operation<OnePath>, options: ChangeOptions, mustExi
     ...writing,
     require: ({ entry }) => {
       if (entry && options.createOnly === true) throw new GatewayError('exists')
-      if (entry?.kind === 'folder') throw new GatewayError('is_dir')
+      if (entry?.kind === 'folder') throw new GatewayError('is_folder')
       if (!entry && mustExist) throw new GatewayError('not_found')
     },
   }

@@ -9,7 +9,7 @@ import type { ChangeOptions } from './operation-options.js'
 
 /**
  * Makes `folder`, a path of the whole tree, and the missing folders above it. Each is authorized and locked like any
- * other change. Resolves to the number of folders that did not exist. Rejects with `not_dir` if a file is in the way.
+ * other change. Resolves to the number of folders that did not exist. Rejects with `not_folder` if a file is in the way.
  * `preferred`: the storage to use if it is one of several at the same mount point.
  */
 export async function makeMissingFolders(
@@ -21,7 +21,7 @@ export async function makeMissingFolders(
 ): Promise<number> {
   const { signal } = options
   const nearest = await findDeepest(folder, (path) => tree.entryOrUndefined(path, { signal, preferred }))
-  if (nearest && nearest.found.kind !== 'folder') throw new GatewayError('not_dir')
+  if (nearest && nearest.found.kind !== 'folder') throw new GatewayError('not_folder')
   const missing: Path[] = []
   for (let path = folder; path !== (nearest?.at ?? root); path = parentOf(path)) missing.unshift(path)
   for (const path of missing) {

@@ -54,7 +54,7 @@ export class SubtreeDriver implements TreeDriver {
     return this.#orVirtual(path, options, stat, (entry) => entry)
   }
 
-  async *list(path: Path, options: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
+  async *pages(path: Path, options: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
     const list = async ({ storage, inner }: MountedPath) => {
       // In a circle of storages, a listing would wait for itself. This call rejects there.
       await storage.realPath(inner, { signal: options.signal })

@@ -174,7 +174,7 @@ export class Transfers {
   async #assertFolder(at: Path, options: EntryOptions): Promise<void> {
     const entry = await this.tree.entryOrUndefined(at, options)
     if (!entry) throw new GatewayError('parent_missing')
-    if (entry.kind !== 'folder') throw new GatewayError('not_dir')
+    if (entry.kind !== 'folder') throw new GatewayError('not_folder')
   }
 
   // Checks
@@ -359,7 +359,7 @@ export class Transfers {
         // To replace a file is to overwrite it.
         const action = what === 'source' ? moving : what === 'extraneous' || tree ? 'remove' : 'write'
         const path = storage.treePath(inner)
-        if (what === 'replaced' && tree && options.overwrite === 'same kind') throw new GatewayError('is_dir')
+        if (what === 'replaced' && tree && options.overwrite === 'same kind') throw new GatewayError('is_folder')
         const { release } = await this.operations.locked([{ path, tree }], signal, async () => {
           this.access.authorize(action, path, options)
           if (tree) this.access.authorizeBelow(action, path, options)
@@ -455,9 +455,9 @@ export class Transfers {
 
 function assertSameKind(entry: Entry, old: Entry): void {
   if (isRealFolder(entry) && !isRealFolder(old))
-    throw new GatewayError('not_dir', { reason: 'a folder can replace only a folder' })
+    throw new GatewayError('not_folder', { reason: 'a folder can replace only a folder' })
   if (!isRealFolder(entry) && isRealFolder(old))
-    throw new GatewayError('is_dir', { reason: 'only a folder can replace a folder' })
+    throw new GatewayError('is_folder', { reason: 'only a folder can replace a folder' })
 }
 
 function replacesEmptyFolder({ old, options }: Pick<Transfer, 'old' | 'options'>): boolean {

@@ -321,8 +321,8 @@ export class VirtualFs {
         load: 'symlink',
         require: ({ at, existing }) => {
           this.#access.assertMovable(at, 'mount_removed')
-          if (what === 'file' && isRealFolder(existing)) throw new GatewayError('is_dir')
-          if (what === 'folder' && !isRealFolder(existing)) throw new GatewayError('not_dir')
+          if (what === 'file' && isRealFolder(existing)) throw new GatewayError('is_folder')
+          if (what === 'folder' && !isRealFolder(existing)) throw new GatewayError('not_folder')
           if (isRealFolder(existing)) this.#access.authorizeBelow('remove', at, options)
         },
         touches: ({ at, existing }) => [{ path: at, tree: isRealFolder(existing), membership: true }],

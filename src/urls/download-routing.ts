@@ -60,7 +60,7 @@ export class DownloadRouting {
     if (verdict === 'refused') throw new GatewayError('denied', { detail: 'proxy_refused' })
     if (verdict !== 'own proxy') return stream
     const { kind } = await storage.stat(path, { signal })
-    if (kind === 'folder') throw new GatewayError('is_dir')
+    if (kind === 'folder') throw new GatewayError('is_folder')
     const treePath = storage.treePath(path)
     const query = row.disableProxySign ? '' : `?sign=${this.signedUrls.sign(treePath)}`
     return { kind: 'own proxy', url: trimTrailing(proxy, '/') + encodePath(treePath) + query }

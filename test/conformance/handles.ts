@@ -65,9 +65,9 @@ export async function handleTests(run: Run): Promise<void> {
       await put(driver, '/file', 'x')
       for (const mode of ['read', 'update'] as const) {
         await refuses(t, () => opened(driver, '/none', mode), 'not_found', `${mode} of a missing file`)
-        await refuses(t, () => opened(driver, '/folder', mode), 'is_dir', `${mode} of a folder`)
+        await refuses(t, () => opened(driver, '/folder', mode), 'is_folder', `${mode} of a folder`)
       }
-      await refuses(t, () => opened(driver, '/folder', 'replace'), 'is_dir', 'replace of a folder')
+      await refuses(t, () => opened(driver, '/folder', 'replace'), 'is_folder', 'replace of a folder')
       await missesParent(t, subject, () => opened(driver, '/no/file', 'replace'))
       await refuses(t, () => opened(driver, '/file', 'replace', { createOnly: true }), 'exists', 'createOnly')
       t.same(await namesIn(driver, '/'), ['file', 'folder'])

@@ -36,9 +36,9 @@ export async function listingTests(run: Run): Promise<void> {
     },
   )
 
-  await run('list() of a file rejects with not_dir before the first page', async (t, { driver }) => {
+  await run('list() of a file rejects with not_folder before the first page', async (t, { driver }) => {
     await put(driver, '/file', 'hello')
-    await refuses(t, () => driver.list(at('/file'))[Symbol.asyncIterator]().next(), 'not_dir', 'list')
+    await refuses(t, () => driver.pages(at('/file'))[Symbol.asyncIterator]().next(), 'not_folder', 'list')
   })
 
   await run('10,000 entries are listed in pages, each once', async (t, { driver, many: count }) => {
@@ -50,7 +50,7 @@ export async function listingTests(run: Run): Promise<void> {
     const seen = new Set<string>()
     let pages = 0
     let total = 0
-    for await (const page of driver.list(at('/many'))) {
+    for await (const page of driver.pages(at('/many'))) {
       pages++
       total += page.length
       t.ok(page.length <= 1000, 'a page has at most 1,000 entries')
@@ -60,7 +60,7 @@ export async function listingTests(run: Run): Promise<void> {
     t.same(seen, new Set(names))
     t.ok(pages >= count / 1000)
     let first = 0
-    for await (const page of driver.list(at('/many'))) {
+    for await (const page of driver.pages(at('/many'))) {
       first = page.length
       break
     }

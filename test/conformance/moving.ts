@@ -70,14 +70,14 @@ export async function moveTests(run: Run): Promise<void> {
       await move('/one', '/two')
       t.equal(await textAt(driver, '/two'), 'one')
       await refuses(t, () => move('/one', '/three'), 'not_found', 'a missing source')
-      await refuses(t, () => move('/two', '/folder'), 'is_dir', 'a file over a folder')
+      await refuses(t, () => move('/two', '/folder'), 'is_folder', 'a file over a folder')
       if (traits.emptyFolders) {
-        await refuses(t, () => move('/other', '/folder'), 'is_dir', 'a folder over a folder')
+        await refuses(t, () => move('/other', '/folder'), 'is_folder', 'a folder over a folder')
         await refuses(t, () => move('/other', '/two'), 'exists', 'a folder over a file')
       }
       await refuses(t, () => move('/folder', '/folder/below/in'), 'invalid', 'a folder into itself')
       await missesParent(t, subject, () => move('/two', '/no/two'))
-      await refuses(t, () => move('/two', '/two/three'), ['invalid', 'not_dir', 'parent_missing'], 'below itself')
+      await refuses(t, () => move('/two', '/two/three'), ['invalid', 'not_folder', 'parent_missing'], 'below itself')
       await refuses(t, () => move('/', '/other/root'), ['invalid', 'denied'], 'the root')
       t.same(await namesIn(driver, '/'), ['folder', 'other', 'two'])
       t.equal(await textAt(driver, '/two'), 'one')
@@ -107,8 +107,8 @@ export async function moveTests(run: Run): Promise<void> {
       await copy('/empty', '/folder/copy')
       t.equal(await textAt(driver, '/folder/copy'), '')
       await refuses(t, () => copy('/none', '/new'), 'not_found', 'a missing file')
-      await refuses(t, () => copy('/folder', '/new'), 'is_dir', 'a folder')
-      await refuses(t, () => copy('/file', '/folder'), 'is_dir', 'over a folder')
+      await refuses(t, () => copy('/folder', '/new'), 'is_folder', 'a folder')
+      await refuses(t, () => copy('/file', '/folder'), 'is_folder', 'over a folder')
       await missesParent(t, subject, () => copy('/file', '/no/file'))
       const options = { createOnly: true }
       await refuses(t, async () => driver.copy?.(at('/file'), at('/empty'), options), 'exists', 'with createOnly')

@@ -53,7 +53,7 @@ export async function readOnlyTests(run: Run): Promise<void> {
     }
     for (const folder of folders) {
       const names: string[] = []
-      for await (const page of driver.list(folder)) {
+      for await (const page of driver.pages(folder)) {
         t.ok(page.length <= 1000, 'a page has at most 1,000 entries')
         names.push(...page.map(({ name }) => name))
       }
@@ -68,12 +68,12 @@ export async function readOnlyTests(run: Run): Promise<void> {
       await refuses(t, () => driver.read(path), 'not_found', `read ${path}`)
       await refuses(t, () => listed(driver, path), 'not_found', `list ${path}`)
     }
-    await refuses(t, () => listed(driver, file.path), 'not_dir', 'list of a file')
+    await refuses(t, () => listed(driver, file.path), 'not_folder', 'list of a file')
   })
 
   await run('read() of a folder rejects, and its stream never fails instead', async (t, { driver }) => {
     const { folder } = await samples(t, driver)
-    for (const path of [folder.path, at('/')]) await refuses(t, () => driver.read(path), 'is_dir', path)
+    for (const path of [folder.path, at('/')]) await refuses(t, () => driver.read(path), 'is_folder', path)
   })
 
   await run('read() returns exactly the bytes of the range', async (t, { driver }) => {
@@ -102,7 +102,7 @@ export async function readOnlyTests(run: Run): Promise<void> {
     const signal = AbortSignal.abort()
     await refuses(t, () => driver.stat(file.path, { signal }), 'aborted', 'stat')
     await refuses(t, () => driver.read(file.path, undefined, { signal }), 'aborted', 'read')
-    await refuses(t, () => driver.list(at('/'), { signal })[Symbol.asyncIterator]().next(), 'aborted', 'list')
+    await refuses(t, () => driver.pages(at('/'), { signal })[Symbol.asyncIterator]().next(), 'aborted', 'list')
     await endsWithSignal(t, driver, file.path)
   })
 }

@@ -10,7 +10,7 @@ export async function readingTests(run: Run): Promise<void> {
     const root = await driver.stat(at('/'))
     t.equal(root.kind, 'folder')
     t.equal(root.size, 0)
-    for await (const page of driver.list(at('/'))) t.same(page, [], 'it is empty')
+    for await (const page of driver.pages(at('/'))) t.same(page, [], 'it is empty')
   })
 
   await run('stat() returns kind, size and name', async (t, subject) => {
@@ -33,14 +33,14 @@ export async function readingTests(run: Run): Promise<void> {
       await refuses(t, () => driver.read(path), 'not_found', `read ${path}`)
       await refuses(t, () => driver.remove(path), 'not_found', `remove ${path}`)
     }
-    await refuses(t, () => driver.list(at('/no'))[Symbol.asyncIterator]().next(), 'not_found', 'list')
+    await refuses(t, () => driver.pages(at('/no'))[Symbol.asyncIterator]().next(), 'not_found', 'list')
   })
 
   await run('read() of a folder rejects, and its stream never fails instead', async (t, subject) => {
     const { driver } = subject
     await makeFolder(subject, '/folder')
-    await refuses(t, () => driver.read(at('/folder')), 'is_dir', 'read')
-    await refuses(t, () => driver.read(at('/')), 'is_dir', 'read of the root')
+    await refuses(t, () => driver.read(at('/folder')), 'is_folder', 'read')
+    await refuses(t, () => driver.read(at('/')), 'is_folder', 'read of the root')
   })
 
   await run('read() returns exactly the bytes of the range', async (t, { driver }) => {
@@ -83,7 +83,7 @@ export async function readingTests(run: Run): Promise<void> {
     await refuses(t, () => driver.read(at('/file'), undefined, { signal }), 'aborted', 'read')
     await refuses(t, () => driver.mkdir(at('/new'), { signal }), 'aborted', 'mkdir')
     await refuses(t, () => driver.remove(at('/file'), { signal }), 'aborted', 'remove')
-    const listing = driver.list(at('/'), { signal })[Symbol.asyncIterator]()
+    const listing = driver.pages(at('/'), { signal })[Symbol.asyncIterator]()
     await refuses(t, () => listing.next(), 'aborted', 'list')
     await endsWithSignal(t, driver, '/file')
     t.equal((await driver.stat(at('/file'))).size, 5_000_000, 'the file was not removed')

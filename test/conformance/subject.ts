@@ -122,7 +122,7 @@ export async function textAt(driver: Driver, path: string, offset?: number, leng
 
 export async function listed(driver: Driver, path: string): Promise<Entry[]> {
   const entries: Entry[] = []
-  for await (const page of driver.list(at(path))) entries.push(...page)
+  for await (const page of driver.pages(at(path))) entries.push(...page)
   return entries.sort((one, other) => (one.name < other.name ? -1 : 1))
 }
 
@@ -136,7 +136,7 @@ export function shownBy(driver: Driver) {
   const listedNames = new ListableNames({ debug: silent, info: silent, warn, error: silent })
   const names = async (path: string) => {
     const shown: string[] = []
-    const pages = listedNames.filterPages(at(path), driver.list(at(path)))
+    const pages = listedNames.filterPages(at(path), driver.pages(at(path)))
     for await (const page of pages) shown.push(...page.map(({ name }) => name))
     return shown.sort()
   }

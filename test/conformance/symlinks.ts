@@ -171,7 +171,7 @@ export async function symlinkTests(run: Run): Promise<void> {
       t.equal(await textAt(driver, '/two'), 'hello')
       await refuses(t, () => hardLink('/one', '/two'), 'exists', 'a name that is taken')
       await refuses(t, () => hardLink('/none', '/three'), 'not_found', 'a missing file')
-      await refuses(t, () => hardLink('/folder', '/three'), 'is_dir', 'a folder')
+      await refuses(t, () => hardLink('/folder', '/three'), 'is_folder', 'a folder')
       await driver.move?.(at('/one'), at('/two'))
       t.same(await namesIn(driver, '/'), ['folder', 'two'], 'a move onto its other name leaves one name')
       t.equal(await textAt(driver, '/two'), 'hello')

@@ -177,8 +177,8 @@ export async function uploadTests(run: Run): Promise<void> {
       const { driver } = subject
       await makeFolder(subject, '/folder')
       await put(driver, '/file', 'old')
-      await refuses(t, () => new Sender(driver, '/folder').begin(4), 'is_dir', 'over a folder')
-      await refuses(t, () => new Sender(driver, '/').begin(4), 'is_dir', 'over the root')
+      await refuses(t, () => new Sender(driver, '/folder').begin(4), 'is_folder', 'over a folder')
+      await refuses(t, () => new Sender(driver, '/').begin(4), 'is_folder', 'over the root')
       await missesParent(t, subject, () => new Sender(driver, '/no/file').begin(4))
       const taken = () => new Sender(driver, '/file').begin(4, { createOnly: true })
       await refuses(t, taken, 'exists', 'over a file, with createOnly')

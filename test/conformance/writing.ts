@@ -78,11 +78,11 @@ export async function writingTests(run: Run): Promise<void> {
     const { driver, traits } = subject
     await makeFolder(subject, '/folder')
     await put(driver, '/file', 'hello')
-    await refuses(t, () => put(driver, '/folder', 'x'), 'is_dir', 'over a folder')
-    await refuses(t, () => put(driver, '/', 'x'), 'is_dir', 'over the root')
+    await refuses(t, () => put(driver, '/folder', 'x'), 'is_folder', 'over a folder')
+    await refuses(t, () => put(driver, '/', 'x'), 'is_folder', 'over the root')
     await missesParent(t, subject, () => put(driver, '/no/file', 'x'))
     if (traits.emptyFolders) {
-      await refuses(t, () => put(driver, '/file/below', 'x'), ['parent_missing', 'not_dir'], 'below a file')
+      await refuses(t, () => put(driver, '/file/below', 'x'), ['parent_missing', 'not_folder'], 'below a file')
     }
     t.same(await namesIn(driver, '/'), ['file', 'folder'])
     t.equal(await textAt(driver, '/file'), 'hello')
@@ -230,7 +230,7 @@ export async function writingTests(run: Run): Promise<void> {
     // Without empty folders, the core makes all other checks.
     if (!traits.emptyFolders) return
     await refuses(t, () => driver.mkdir(at('/no/three')), 'parent_missing', 'without a parent')
-    await refuses(t, () => driver.mkdir(at('/file/four')), ['parent_missing', 'not_dir'], 'below a file')
+    await refuses(t, () => driver.mkdir(at('/file/four')), ['parent_missing', 'not_folder'], 'below a file')
     const tries = await Promise.allSettled([1, 2, 3].map(() => driver.mkdir(at('/race'))))
     t.equal(tries.filter((each) => each.status === 'fulfilled').length, 1, 'one of three succeeds')
   })

@@ -78,7 +78,7 @@ await t.test('Alias merges paths of one name, the earlier path first, and shows 
   )
   t.equal(await textAt(named, '/second/same'), 'the second')
   t.equal((await named.stat(at('/second'))).name, 'second')
-  await refuses(t, () => put(named, '/new', 'x'), ['is_dir', 'parent_missing'], 'next to the named folders')
+  await refuses(t, () => put(named, '/new', 'x'), ['is_folder', 'parent_missing'], 'next to the named folders')
   await refuses(t, () => named.mkdir(at('/second')), 'exists', 'over a name')
   await refuses(t, () => named.remove(at('/second')), 'denied', 'a name')
   await refuses(t, () => named.stat(at('/third')), 'not_found', 'another name')

@@ -15,7 +15,7 @@ await t.test('flaky() fails exactly the planned calls', async (t) => {
     { method: 'open', fault: { kind: 'short', bytes: 2 } },
     { method: 'read', call: 1, fault: { kind: 'short', bytes: 2 } },
     { method: 'remove', call: 1, fault: { kind: 'stall' } },
-    { method: 'list', call: 1, fault: { kind: 'cut', after: 0 } },
+    { method: 'pages', call: 1, fault: { kind: 'cut', after: 0 } },
   ] as const
   const struck = flaky(inner, plan)
   const driver = struck.driver as WritableDriver

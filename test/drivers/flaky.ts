@@ -56,7 +56,7 @@ export function flaky(inner: Driver, plan: readonly Planned[]): Flaky {
     })
 
   const wrap = (name: keyof Driver, method: Method): Method => {
-    if (name === 'list')
+    if (name === 'pages')
       return (...args) =>
         pages(
           strike(name),

@@ -46,7 +46,7 @@ for (const [name, start] of [
     const { driver, path, decide } = await mounted(t, () => start())
     await Promise.all(Array.from({ length: 6 }, () => listed(driver, '/')))
     const begun = async (folder: string) => {
-      for await (const page of driver.list(at(folder))) if (page.length > 0) break
+      for await (const page of driver.pages(at(folder))) if (page.length > 0) break
     }
     // As servers on Windows do, and servers whose files are on one.
     const folders = new Map<number, string>()

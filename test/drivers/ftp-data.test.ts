@@ -46,7 +46,7 @@ void t.test('FTP: an abort ends a call whose data connection is not accepted', {
   const before = Date.now()
   const read = (signal: AbortSignal) => driver.read(at('/file'), undefined, { signal })
   await refuses(t, () => read(AbortSignal.timeout(100)), 'aborted', 'a read')
-  const list = async (signal: AbortSignal) => driver.list(at('/'), { signal })[Symbol.asyncIterator]().next()
+  const list = async (signal: AbortSignal) => driver.pages(at('/'), { signal })[Symbol.asyncIterator]().next()
   await refuses(t, () => list(AbortSignal.timeout(100)), 'aborted', 'a listing')
   t.ok(Date.now() - before < 5000, 'at once')
 })

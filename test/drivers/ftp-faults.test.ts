@@ -129,7 +129,7 @@ void t.test('FTP: a silent server does not delay the abort of a call', { skip },
   await put(driver, '/file', randomBytes(20_000_000))
   const calls: readonly (readonly [string, (signal?: AbortSignal) => Promise<unknown>])[] = [
     ['stat', (signal) => driver.stat(at('/file'), { signal })],
-    ['list', async (signal) => driver.list(at('/'), { signal })[Symbol.asyncIterator]().next()],
+    ['list', async (signal) => driver.pages(at('/'), { signal })[Symbol.asyncIterator]().next()],
     ['read', async (signal) => buffer(await driver.read(at('/file'), undefined, { signal }))],
     ['write', (signal) => driver.write(at('/new'), source('x'), { signal })],
   ]

@@ -139,6 +139,6 @@ void t.test('FTP: cwd_list enters a folder to list it', { skip }, async (t) => {
   await put(driver, '/folder/file', 'x')
   t.same(await namesIn(driver, '/folder'), ['file'])
   await refuses(t, () => namesIn(driver, '/none'), 'not_found', 'a missing folder')
-  await refuses(t, () => namesIn(driver, '/folder/file'), 'not_dir', 'a file')
+  await refuses(t, () => namesIn(driver, '/folder/file'), 'not_folder', 'a file')
   await driver.close?.()
 })

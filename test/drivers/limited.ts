@@ -79,8 +79,8 @@ function limited(memory: Driver, limits: Limits): Driver {
   }
   const over: Partial<Driver> = {
     stat: async (path, options) => told(await inner.stat(path, options)),
-    async *list(path, options) {
-      for await (const entries of inner.list(path, options)) {
+    async *pages(path, options) {
+      for await (const entries of inner.pages(path, options)) {
         for (let at = 0; at < entries.length; at += page) {
           await new Promise((resolve) => setImmediate(resolve))
           yield entries.slice(at, at + page).map(told)

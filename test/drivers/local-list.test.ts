@@ -31,7 +31,7 @@ await t.test(
     let most = 0
     let total = 0
     const took = await processorTime(async () => {
-      for await (const page of driver.list(at('/many'))) {
+      for await (const page of driver.pages(at('/many'))) {
         total += page.length
         most = Math.max(most, process.memoryUsage.rss() - before)
       }
@@ -118,7 +118,7 @@ await t.test('Local returns a known entry again while it is unchanged', async (t
   chmodSync(join(folder, 'mode'), 0o600)
   await put(driver, '/moved', 'xyz')
   renameSync(join(folder, 'moved'), join(folder, 'other'))
-  for await (const page of driver.list(at('/'), { known: (name) => before.get(name) })) {
+  for await (const page of driver.pages(at('/'), { known: (name) => before.get(name) })) {
     for (const entry of page) after.set(entry.name, entry)
   }
   for (const name of ['same', 'folder']) t.equal(after.get(name), before.get(name), name)

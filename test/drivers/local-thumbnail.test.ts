@@ -101,7 +101,7 @@ void t.test('a file that is not an image has no thumbnail; a corrupt image is re
   t.same(await openFiles(folder), [])
   await mkdir(join(folder, 'folder'))
   await symlink('/etc/hostname', join(folder, 'outside.png'))
-  await t.rejects(of('folder'), { code: 'is_dir' })
+  await t.rejects(of('folder'), { code: 'is_folder' })
   await t.rejects(of('none'), { code: 'not_found' })
   await t.rejects(of('outside.png'), { code: 'denied' })
   await t.rejects(of('text.jpg', 'image', AbortSignal.abort()), { code: 'aborted' })

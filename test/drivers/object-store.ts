@@ -32,8 +32,8 @@ export class ObjectStoreDriver implements Driver {
     return entry
   }
 
-  async *list(path: Path, options: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
-    if ((await this.stat(path, options)).kind !== 'folder') throw new GatewayError('not_dir')
+  async *pages(path: Path, options: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
+    if ((await this.stat(path, options)).kind !== 'folder') throw new GatewayError('not_folder')
     const depth = segmentsOf(path).length
     const members = new Map<string, Entry>()
     for (const [key, object] of this.#objects) {
@@ -119,12 +119,12 @@ export class ObjectStoreDriver implements Driver {
   #file(path: Path): StoredObject {
     const object = this.#objects.get(path)
     if (object) return object
-    throw new GatewayError(this.#entry(path) ? 'is_dir' : 'not_found')
+    throw new GatewayError(this.#entry(path) ? 'is_folder' : 'not_found')
   }
 
   #assertReplaceable(path: Path, { createOnly = false }: WriteOptions = {}): void {
     const old = this.#entry(path)
-    if (old?.kind === 'folder') throw new GatewayError('is_dir')
+    if (old?.kind === 'folder') throw new GatewayError('is_folder')
     if (old && createOnly) throw new GatewayError('exists')
   }
 

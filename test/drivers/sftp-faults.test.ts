@@ -267,7 +267,7 @@ for (const { name, open } of rows) {
       const calls: Readonly<Record<string, (signal: AbortSignal) => Promise<unknown>>> = {
         stat: (signal) => driver.stat(at('/file'), { signal }),
         read: (signal) => driver.read(at('/file'), undefined, { signal }),
-        list: (signal) => driver.list(at('/folder'), { signal })[Symbol.asyncIterator]().next(),
+        list: (signal) => driver.pages(at('/folder'), { signal })[Symbol.asyncIterator]().next(),
         write: (signal) => driver.write(at('/other'), chunks(4, old), { signal }),
         move: async (signal) => driver.move?.(at('/new'), at('/newer'), { signal }),
       }

@@ -133,7 +133,7 @@ await t.test('SMB: faults', { skip: lacks(...sambaPrograms) }, async (t) => {
         read: (signal: AbortSignal) => driver.read(at('/file'), undefined, { signal }),
         write: (signal: AbortSignal) => driver.write(at('/file'), source('new'), { signal }),
         mkdir: (signal: AbortSignal) => driver.mkdir(at('/folder'), { signal }),
-        list: (signal: AbortSignal) => driver.list(at('/'), { signal })[Symbol.asyncIterator]().next(),
+        list: (signal: AbortSignal) => driver.pages(at('/'), { signal })[Symbol.asyncIterator]().next(),
       })) {
         await refuses(t, () => call(AbortSignal.timeout(100)), 'aborted', what)
       }

@@ -20,7 +20,7 @@ await t.test('Virtual passes the conformance suite', async (t) => {
 await t.test('Virtual lists a large folder in pages', async (t) => {
   const driver = await open({ num_file: 2500, num_folder: 0 })
   const pages: number[] = []
-  for await (const page of driver.list(at('/'))) pages.push(page.length)
+  for await (const page of driver.pages(at('/'))) pages.push(page.length)
   t.same(pages, [1000, 1000, 500])
 })
 

@@ -320,7 +320,7 @@ await t.test(
     t.equal((await driver.stat(at('/folder'))).kind, 'folder')
     depths.length = 0
     const pages: number[] = []
-    for await (const page of driver.list(at('/folder'))) pages.push(page.length)
+    for await (const page of driver.pages(at('/folder'))) pages.push(page.length)
     t.equal(
       pages.reduce((sum, length) => sum + length, 0),
       4500,

@@ -53,7 +53,7 @@ void t.test('a build indexes every storage, also below one that fails, and repor
   const failing: Driver = {
     stat: async (path) => ({ name: path, kind: 'folder', size: 0, modified: new Date(0) }),
     // eslint-disable-next-line require-yield -- it fails before the first page
-    list: async function* () {
+    pages: async function* () {
       throw new GatewayError('unavailable', { reason: 'out of order' })
     },
     read: () => Promise.reject(new GatewayError('unavailable')),
@@ -77,8 +77,8 @@ void t.test('symlinks to folders are indexed but not followed', async (t) => {
       over: {},
     },
   })
-  const list = driver.list.bind(driver)
-  driver.list = async function* (path, options) {
+  const list = driver.pages.bind(driver)
+  driver.pages = async function* (path, options) {
     for await (const page of list(path, options)) yield page
     if (path === '/') {
       yield [{ name: 'link', kind: 'folder', isSymlink: true, size: 0, modified: new Date(0) }]
@@ -158,8 +158,8 @@ void t.test('with auto_update_index, a refreshed listing updates the index', asy
 
 void t.test('after concurrent changes and scans, the index equals the tree', async (t) => {
   const slow = new MemoryDriver(0)
-  const list = slow.list.bind(slow)
-  slow.list = async function* (path, options) {
+  const list = slow.pages.bind(slow)
+  slow.pages = async function* (path, options) {
     const pages = []
     for await (const page of list(path, options)) pages.push(page)
     // The pages are out of date when they are returned.

@@ -69,7 +69,7 @@ function slowDriver(calls: InFlight): Required<Driver> {
   return {
     traits: {},
     stat: () => calls.during(entry),
-    list: async function* () {
+    pages: async function* () {
       for (let page = 0; page < 3; page++) yield await calls.during([{ ...entry, name: `${page}` }])
     },
     read: () => calls.during(Readable.from([Buffer.from('x')], { objectMode: false })),
@@ -107,7 +107,7 @@ const asking: Readonly<
   Record<Exclude<keyof Driver, 'traits' | 'close'>, (storage: Storage, at: Path) => Promise<unknown>>
 > = {
   stat: (storage, at) => storage.stat(at),
-  list: async (storage, at) => {
+  pages: async (storage, at) => {
     for await (const page of storage.pages(at)) t.equal(page.length, 1)
   },
   read: async (storage, at) => buffer(await storage.read(at)),
@@ -172,14 +172,14 @@ void t.test('ConcurrencyLimiter without a limit returns the driver itself', (t) 
 
 void t.test('pages of concurrent listings alternate, and a page in use holds no slot', async (t) => {
   const order: string[] = []
-  const list: Driver['list'] = async function* (path) {
+  const list: Driver['pages'] = async function* (path) {
     for (let page = 1; page <= 3; page++) {
       await turn()
       order.push(`${path} ${page}`)
       yield []
     }
   }
-  const { storage } = await newStorage(t, { list, revision: async () => '' }, {}, { parallel: 1 })
+  const { storage } = await newStorage(t, { pages: list, revision: async () => '' }, {}, { parallel: 1 })
   const walk = async (path: Path) => {
     for await (const _ of storage.pages(path)) await turn()
   }
@@ -194,7 +194,7 @@ void t.test('pages of concurrent listings alternate, and a page in use holds no 
 void t.test('a listing that waits for its slot ends on abort, and ending a listing ends the driver’s', async (t) => {
   let go: () => void = () => undefined
   let ended = 0
-  const list: Driver['list'] = async function* () {
+  const list: Driver['pages'] = async function* () {
     try {
       yield []
       await new Promise<void>((resolve) => (go = resolve))
@@ -203,7 +203,7 @@ void t.test('a listing that waits for its slot ends on abort, and ending a listi
       ended++
     }
   }
-  const { storage } = await newStorage(t, { list, revision: async () => '' }, {}, { parallel: 1 })
+  const { storage } = await newStorage(t, { pages: list, revision: async () => '' }, {}, { parallel: 1 })
   const first = storage.pages(x)
   await first.next()
   const busy = first.next()

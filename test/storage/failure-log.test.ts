@@ -101,11 +101,11 @@ void t.test('a thousand failures in a row write one line, and the next minute an
 void t.test('each code has its own line', async (t) => {
   const { driver, lines } = await failing([
     { method: 'stat', fault: { kind: 'fail', error: error('timeout') } },
-    { method: 'list', fault: { kind: 'fail', error: error('unavailable') } },
+    { method: 'pages', fault: { kind: 'fail', error: error('unavailable') } },
     { method: 'mkdir', fault: { kind: 'fail', error: error('unavailable') } },
   ])
   await t.rejects(driver.stat(x))
-  await t.rejects(driver.list(asPath('/'))[Symbol.asyncIterator]().next())
+  await t.rejects(driver.pages(asPath('/'))[Symbol.asyncIterator]().next())
   await t.rejects(driver.mkdir(x))
   t.match(lines, [{ code: 'timeout' }, { code: 'unavailable', message: 'list: /mnt: for clients' }])
   t.equal(lines.length, 2)

@@ -21,11 +21,11 @@ const time = new Date(1_700_000_000_000)
 
 /** Driver methods that count their calls, over a memory driver. */
 function counted(inner: Driver = new MemoryDriver(0)) {
-  const calls = { list: 0, stat: 0 }
+  const calls = { pages: 0, stat: 0 }
   const over = {
-    list: (...args: Parameters<Driver['list']>) => {
-      calls.list++
-      return inner.list(...args)
+    pages: (...args: Parameters<Driver['pages']>) => {
+      calls.pages++
+      return inner.pages(...args)
     },
     stat: (...args: Parameters<Driver['stat']>) => {
       calls.stat++
@@ -54,7 +54,7 @@ void t.test('without open(), a handle can read at any position', async (t) => {
   }
   await file.close()
   await t.rejects(storage.open(asPath('/none'), 'read'), { code: 'not_found' })
-  await t.rejects(storage.open(root, 'read'), { code: 'is_dir' })
+  await t.rejects(storage.open(root, 'read'), { code: 'is_folder' })
 })
 
 void t.test('a method that the driver lacks rejects with unsupported, and emits no event', async (t) => {
@@ -127,13 +127,13 @@ void t.test(
     const silent = () => undefined
     const log = { debug: silent, info: silent, warn: (details: object) => void logged.push(details), error: silent }
     const entry = (name: string): Entry => ({ name, kind: 'file', size: 1, modified: time })
-    const list: Driver['list'] = async function* () {
+    const pages: Driver['pages'] = async function* () {
       yield [entry('first'), ...unnameable.map(entry)]
       yield unnameable.map(entry)
       yield [entry('last')]
     }
     const stat = async (): Promise<Entry> => ({ name: '', kind: 'folder', size: 0, modified: time })
-    for (const over of [{ list }, { list, stat, revision: async () => '1' }]) {
+    for (const over of [{ pages }, { pages, stat, revision: async () => '1' }]) {
       logged.length = 0
       const { storage } = await newStorage(t, { ...bare, ...over }, {}, {}, log)
       for (const path of [root, x]) {
@@ -220,7 +220,7 @@ void t.test(
       ...bare,
       stat: (...args) => inner.stat(...args),
       read: (...args) => inner.read(...args),
-      list: (...args) => inner.list(...args),
+      pages: (...args) => inner.pages(...args),
     }
     const { storage } = await newStorage(t, over)
     await inner.write(x, sourceOf(Buffer.alloc(100_000, 'a')))
@@ -244,9 +244,9 @@ void t.test('without open(), a handle writes a new file that is visible at commi
   t.equal(await text(storage.read(x)), 'abc')
   t.ok(heard.some((event) => event.kind === 'written' && event.path === '/mnt/x'))
   await t.rejects(storage.open(x, 'replace', { createOnly: true }), { code: 'exists' })
-  await t.rejects(storage.open(root, 'replace'), { code: 'is_dir' })
+  await t.rejects(storage.open(root, 'replace'), { code: 'is_folder' })
   await t.rejects(storage.open(asPath('/none/x'), 'replace'), { code: 'parent_missing' }, 'before any byte is sent')
-  await t.rejects(storage.open(asPath('/x/y'), 'replace'), { code: 'not_dir' })
+  await t.rejects(storage.open(asPath('/x/y'), 'replace'), { code: 'not_folder' })
 })
 
 void t.test('without open(), a file that is also read or changed is spooled', async (t) => {
@@ -337,8 +337,8 @@ void t.test('a mode that the backend ignores is stored in the database; the time
   const over: Over = {
     ...bare,
     stat: async (path, options) => modeless(await inner.stat(path, options)),
-    async *list(path, options) {
-      for await (const page of inner.list(path, options)) yield page.map(modeless)
+    async *pages(path, options) {
+      for await (const page of inner.pages(path, options)) yield page.map(modeless)
     },
     read: (...args) => inner.read(...args),
     write: async (path, source, options) => modeless(await inner.write(path, source, options)),
@@ -478,7 +478,7 @@ void t.test('a backend without ranges is read from the start and skipped', async
   t.equal(asked.length, 3)
   await turn()
   t.ok(streams.every((stream) => stream.destroyed))
-  await t.rejects(storage.read(root, { offset: 0, length: 0 }), { code: 'is_dir' })
+  await t.rejects(storage.read(root, { offset: 0, length: 0 }), { code: 'is_folder' })
   const failing = await storage.read(x, { offset: 10 })
   const failed = new Promise((resolve) => failing.once('error', resolve))
   streams.at(-1)?.destroy(new GatewayError('unavailable'))
@@ -572,7 +572,7 @@ void t.test('listings are cached, and dropped by every change through the storag
   const list = async () => names(await storage.list(root))
   t.same(await list(), [])
   await list()
-  t.equal(calls.list, 1)
+  t.equal(calls.pages, 1)
   await storage.write(x, sourceOf('abc'))
   t.same(await list(), ['x'])
   await storage.mkdir(asPath('/d'))
@@ -638,9 +638,9 @@ void t.test('with revisions, a cached listing is valid while the revision of the
   })
   for (let i = 0; i < 20; i++) await inner.write!(asPath(`/${i}`), sourceOf('abc'))
   await storage.list(root, { part: 2 })
-  t.equal(calls.list, 1)
+  t.equal(calls.pages, 1)
   t.match(await storage.list(root, { part: 2 }), { current: false })
-  t.equal(calls.list, 1)
+  t.equal(calls.pages, 1)
   await inner.write!(asPath('/0'), sourceOf('longer'))
   t.equal((await storage.stat(asPath('/0'))).size, 6, 'stat() asks the backend')
   const { entries } = await storage.list(root, { part: 2 })
@@ -660,7 +660,7 @@ void t.test(
     for (let i = 0; i < 20; i++) await storage.write(asPath(`/${i}`), sourceOf(''))
     await storage.list(root, { part: 1 })
     await storage.list(root, { part: 1 })
-    t.equal(calls.list, 2)
+    t.equal(calls.pages, 2)
   },
 )
 
@@ -673,14 +673,14 @@ function stalled(heedsSignal = true) {
       waiting.push({ go: resolve, signal })
       if (heedsSignal) signal?.addEventListener('abort', () => reject(new GatewayError('aborted')))
     })
-    yield* inner.list(path)
+    yield* inner.pages(path)
   }
   return { inner, waiting, list }
 }
 
 void t.test('concurrent callers share one load of a listing', async (t) => {
   const { list, waiting } = stalled()
-  const { storage } = await newStorage(t, { list })
+  const { storage } = await newStorage(t, { pages: list })
   const all = Promise.all([storage.list(root), storage.list(root), storage.list(root)])
   await turn()
   t.equal(waiting.length, 1)
@@ -690,7 +690,7 @@ void t.test('concurrent callers share one load of a listing', async (t) => {
 
 void t.test('a load of a listing stops when its last caller aborts', async (t) => {
   const { list, waiting } = stalled()
-  const { storage } = await newStorage(t, { list })
+  const { storage } = await newStorage(t, { pages: list })
   const one = new AbortController()
   const other = new AbortController()
   const first = storage.list(root, { signal: one.signal })
@@ -706,7 +706,7 @@ void t.test('a load of a listing stops when its last caller aborts', async (t) =
 
 void t.test('a caller after the last abort starts a new load', async (t) => {
   const { list, waiting } = stalled(false)
-  const { storage } = await newStorage(t, { list })
+  const { storage } = await newStorage(t, { pages: list })
   const leaver = new AbortController()
   const left = storage.list(root, { signal: leaver.signal })
   await turn()
@@ -721,7 +721,7 @@ void t.test('a caller after the last abort starts a new load', async (t) => {
 
 void t.test('a listing that was read during a change is returned but not cached', async (t) => {
   const { list, waiting, inner } = stalled()
-  const { storage } = await newStorage(t, { list, write: (...args) => inner.write(...args) })
+  const { storage } = await newStorage(t, { pages: list, write: (...args) => inner.write(...args) })
   const reading = storage.list(root)
   await turn()
   await storage.write(x, sourceOf('abc'))
@@ -737,8 +737,8 @@ void t.test('a listing that was read during a change is returned but not cached'
 void t.test('an older load that ends after a refresh does not replace the newer listing', async (t) => {
   const { list, waiting, inner } = stalled()
   const { storage } = await newStorage(t, {
-    list: async function* (path, options) {
-      const before = await inner.list(path).next()
+    pages: async function* (path, options) {
+      const before = await inner.pages(path).next()
       for await (const page of list(path, options)) if (page.length < 0) yield page
       yield before.done === true ? [] : before.value
     },
@@ -845,7 +845,7 @@ void t.test('cache policies of the storage set the expiration of single folders'
   const { storage } = await newStorage(t, over, { customCachePolicies: ' :5\nnonsense\n/fresh:0\n/:' })
   await storage.mkdir(asPath('/fresh'))
   for (const path of ['/fresh', '/fresh', '/', '/']) await storage.list(asPath(path))
-  t.equal(calls.list, 3)
+  t.equal(calls.pages, 3)
 })
 
 void t.test('stored cache policies that exceed a limit are ignored, and that is logged once', async (t) => {
@@ -856,7 +856,7 @@ void t.test('stored cache policies that exceed a limit are ignored, and that is 
   t.same(logged, ['the cache policies of the storage exceed a limit and are ignored'])
   await storage.mkdir(x)
   for (let times = 0; times < 2; times++) await storage.list(x)
-  t.equal(calls.list, 1, 'the folder is cached as if there were no policy')
+  t.equal(calls.pages, 1, 'the folder is cached as if there were no policy')
   t.equal(logged.length, 1)
 })
 
@@ -875,7 +875,7 @@ void t.test('closing a storage ends its loads and closes the driver once', async
   const { list, waiting } = stalled()
   let closed = 0
   const { storage } = await newStorage(t, {
-    list,
+    pages: list,
     close: async () => {
       closed++
     },

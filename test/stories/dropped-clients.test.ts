@@ -139,7 +139,7 @@ function recorded(inner: WritableDriver, recorder: Recorder, handles: boolean): 
       if (hidden.includes(name)) return undefined
       if (name in over) return over[name]
       const value: unknown = Reflect.get(target, name)
-      if (typeof value !== 'function' || name === 'list' || name === 'close') {
+      if (typeof value !== 'function' || name === 'pages' || name === 'close') {
         return typeof value === 'function' ? (value as () => unknown).bind(target) : value
       }
       return async (...words: unknown[]) => {

@@ -24,7 +24,7 @@ const driverTypes: readonly AnyDriverType[] = Object.entries(causes).map(([name,
     const cause = Object.assign(new Error(`the cause at /srv/${name}`), { code: systemCode })
     const fault = { kind: 'fail', error: new GatewayError(code, { cause }) } as const
     const plan = [
-      { method: 'list', fault },
+      { method: 'pages', fault },
       { method: 'write', fault },
     ] as const
     return flaky(altered(new MemoryDriver(0), bare), plan).driver

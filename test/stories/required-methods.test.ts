@@ -34,8 +34,8 @@ async function requiredMethods(isWritable: boolean): Promise<DriverType<Record<s
   const bare = ({ name, kind, size, modified }: Entry): Entry => ({ name, kind, size, modified })
   const reading: Driver = {
     stat: async (path) => bare(await memory.stat(path)),
-    async *list(path) {
-      for await (const page of memory.list(path)) yield page.map(bare)
+    async *pages(path) {
+      for await (const page of memory.pages(path)) yield page.map(bare)
     },
     read: (path, range) => memory.read(path, range),
   }

@@ -29,7 +29,7 @@ const generated: Driver = {
     if (segmentsOf(path).length > 2) throw new GatewayError('not_found')
     return folder(path.slice(path.lastIndexOf('/') + 1))
   },
-  list: async function* (path) {
+  pages: async function* (path) {
     const [shelf, box] = segmentsOf(path).map((name) => Number(/\d+/.exec(name)?.[0]))
     if (shelf === undefined) {
       yield Array.from({ length: Math.ceil(names / inFolder / 100) }, (_, at) => folder(`shelf ${at}`))

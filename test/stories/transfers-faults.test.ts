@@ -17,7 +17,7 @@ const files: Readonly<Record<string, string>> = {
 }
 const methods: readonly (keyof Driver)[] = [
   'stat',
-  'list',
+  'pages',
   'read',
   'write',
   'mkdir',

@@ -148,8 +148,8 @@ function silent(over: Partial<Record<keyof Driver, undefined>>): Driver {
     ...over,
     stat: async (...args) => told(await inner.stat(...args)),
     write: async (...args) => told(await inner.write(...args)),
-    async *list(...args) {
-      for await (const page of inner.list(...args)) yield page.map(told)
+    async *pages(...args) {
+      for await (const page of inner.pages(...args)) yield page.map(told)
     },
     revision: undefined,
   })

@@ -14,7 +14,7 @@ import { failureText, retryDelay } from '../../src/tasks/failures.js'
 import { ItemJournal } from '../../src/tasks/item-journal.js'
 import { hasEnded, type Task, type TaskRequest, type TaskRun, type TaskType } from '../../src/tasks/task.js'
 import { Tasks } from '../../src/tasks/tasks.js'
-import { ResumableUploads } from '../../src/transfer/resumable-uploads.js'
+import { TaskUploads } from '../../src/transfer/task-uploads.js'
 import { principal } from '../accounts/principals.js'
 import { storageRow } from '../store/store-rows.js'
 import type { Test } from '../tree/tree-fixture.js'
@@ -44,7 +44,7 @@ async function begin(
   const settings = new Map([['finished_tasks_days', 7]])
   let change: () => void = () => undefined
   const dropped: string[] = []
-  const uploads = new ResumableUploads({ store: store.uploads, storageOf: () => undefined, log: createLog('silent') })
+  const uploads = new TaskUploads({ store: store.uploads, storageOf: () => undefined, log: createLog('silent') })
   const tasks = await Tasks.load({
     store: store.tasks,
     uploads: {

@@ -61,7 +61,7 @@ async function ground(t: Parameters<typeof newTree>[0]) {
       return (...words: unknown[]): unknown => {
         const failure = () => new GatewayError('unavailable', { op: 'of the driver', path: '/of/the/driver' })
         if (name !== struck) return Reflect.apply(value as () => unknown, target, words)
-        if (name !== 'list') return Promise.reject(failure())
+        if (name !== 'pages') return Promise.reject(failure())
         return { [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(failure()) }) }
       }
     },
@@ -74,7 +74,7 @@ async function ground(t: Parameters<typeof newTree>[0]) {
   return { fs: as({ base }), all, dependencies, strike: (name: keyof Driver | undefined) => (struck = name) }
 }
 
-const struckMethods = ['stat', 'list', 'read', 'write', 'mkdir', 'remove', 'removeTree', 'move', 'copy'] as const
+const struckMethods = ['stat', 'pages', 'read', 'write', 'mkdir', 'remove', 'removeTree', 'move', 'copy'] as const
 const moreMethods = ['open', 'setAttributes', 'revision', 'usage'] as const
 
 for (const { op, path, act } of [...reads, ...changes]) {

@@ -28,7 +28,7 @@ void t.test('a folder is listed in pages of at most 1,000 entries, as a driver p
   const { fs, subtree } = await based(t)
   for (let index = 0; index < 1001; index++) await fs.mkdir(p(`/base/${index}`))
   const sizes: number[] = []
-  for await (const page of subtree.list(p('/'))) sizes.push(page.length)
+  for await (const page of subtree.pages(p('/'))) sizes.push(page.length)
   t.same(sizes, [1000, 1])
 })
 

@@ -350,8 +350,8 @@ function filledWhenListed(): Driver {
   const inner = new MemoryDriver(0)
   let isFilled = false
   return altered(inner, {
-    list: async function* (path, options) {
-      yield* inner.list(path, options)
+    pages: async function* (path, options) {
+      yield* inner.pages(path, options)
       if (path !== '/empty' || isFilled) return
       isFilled = true
       await inner.write(p('/empty/new'), sourceOf('new'))

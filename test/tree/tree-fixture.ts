@@ -30,7 +30,7 @@ import type { StorageRow, FolderRule } from '../../src/store/rows.js'
 import type { Store } from '../../src/store/tables.js'
 import { openStore } from '../../src/store/store.js'
 import { Intents } from '../../src/transfer/intents.js'
-import { ResumableUploads } from '../../src/transfer/resumable-uploads.js'
+import { TaskUploads } from '../../src/transfer/task-uploads.js'
 import { Semaphore } from '../../src/transfer/semaphore.js'
 import { storageRecovery } from '../../src/transfer/storage-recovery.js'
 import { BaseFolders } from '../../src/tree/base-folders.js'
@@ -154,7 +154,7 @@ export interface Tree {
   readonly settings: Settings
   readonly drivers: ReadonlyMap<string, Driver>
   readonly spool: Spool
-  readonly uploads: ResumableUploads
+  readonly uploads: TaskUploads
   /** Starts another storage. */
   readonly mount: (path: string, ask?: MountAsk) => Promise<StorageRow>
   readonly as: (who?: Asker) => VirtualFs
@@ -176,7 +176,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
   const pathLocks = new LocalPathLocks()
   const storageOf = (id: number) => mounts.storageOf(id)
   const intents = new Intents({ store, rules, pathLocks, log, storageOf })
-  const uploads = new ResumableUploads({ store: store.uploads, storageOf, log })
+  const uploads = new TaskUploads({ store: store.uploads, storageOf, log })
   const supervisor: MountSupervisor = new MountSupervisor({
     mounts,
     recovery: storageRecovery(intents, uploads),

@@ -31,7 +31,7 @@ async function fill(tree: VirtualFs, files: Readonly<Record<string, string | nul
 }
 
 /** A listing that fails like `call`. */
-function failing(call: () => Promise<never>): Driver['list'] {
+function failing(call: () => Promise<never>): Driver['pages'] {
   return () => ({ [Symbol.asyncIterator]: () => ({ next: call }) })
 }
 
@@ -61,7 +61,7 @@ void t.test("errors do not reveal a user's base folder, the mount or paths of th
   const { as, mount } = await newTree(t, { '/home': {} })
   await fill(as(), { '/home/ada/d/x': 'abc' })
   await as().lock(p('/home/ada/d'), lockAsk)
-  await mount('/home/ada/broken', { over: { stat: broken, list: failing(broken), read: broken, write: broken } })
+  await mount('/home/ada/broken', { over: { stat: broken, pages: failing(broken), read: broken, write: broken } })
   await mount('/home/ada/down', { driverOf: broken }).catch(() => undefined)
   const ada = as({ base: '/home/ada', userId: 2, username: 'ada' })
   const lost = as({ base: '/nowhere/at/all' })
@@ -452,7 +452,7 @@ for (const [how, mounted, from, to] of kinds) {
     }
     t.same(await store.intents.all(), [])
     for (const driver of drivers.values()) {
-      for await (const page of driver.list(p('/')))
+      for await (const page of driver.pages(p('/')))
         t.same(
           page.map(({ name }) => name),
           [],
@@ -483,9 +483,9 @@ void t.test('mount points cannot be removed, moved or replaced', async (t) => {
   await fill(ada, { '/x': 'abc', '/d/y': 'abc' })
   for (const path of ['/', '/m', '/m/one']) {
     await t.rejects(ada.remove(p(path)), { code: 'denied' }, path)
-    await t.rejects(ada.write(p(path), sourceOf('')), { code: 'is_dir' }, path)
+    await t.rejects(ada.write(p(path), sourceOf('')), { code: 'is_folder' }, path)
     await t.rejects(ada.mkdir(p(path)), { code: 'exists' }, path)
-    await t.rejects(ada.open(p(path), 'replace'), { code: 'is_dir' }, path)
+    await t.rejects(ada.open(p(path), 'replace'), { code: 'is_folder' }, path)
     if (path === '/') continue
     await t.rejects(ada.move(p(path), p('/other'), keep), { code: 'denied' }, path)
     await t.rejects(ada.copy(p('/x'), p(path), overwrite), { code: 'denied' }, path)
@@ -526,12 +526,12 @@ void t.test('entries can be created in a folder that exists only because a stora
   }
 })
 
-void t.test('listing a file fails with not_dir, and paths below a file are not_found', async (t) => {
+void t.test('listing a file fails with not_folder, and paths below a file are not_found', async (t) => {
   const { as } = await newTree(t, { '/': {}, '/disk': { driverOf: () => openLocal(t.testdir()) } })
   for (const file of ['/x', '/disk/x']) {
     await fill(as(), { [file]: 'abc' })
-    await t.rejects(as().list(p(file)), { code: 'not_dir' }, file)
-    await t.rejects(pagesOf(as(), file), { code: 'not_dir' }, file)
+    await t.rejects(as().list(p(file)), { code: 'not_folder' }, file)
+    await t.rejects(pagesOf(as(), file), { code: 'not_folder' }, file)
     for (const below of [`${file}/y`, `${file}/y/z`]) {
       await t.rejects(as().stat(p(below)), { code: 'not_found' }, below)
       await t.rejects(as().list(p(below)), { code: 'not_found' }, below)
@@ -546,7 +546,7 @@ void t.test('a broken storage does not affect the other storages', async (t) => 
   }
   for (const mounted of [
     { '/': { driverOf: down }, '/good': {}, '/d/deep': {} },
-    { '/': { over: { list: failing(down), revision: down, stat: down } }, '/good': {}, '/d/deep': {} },
+    { '/': { over: { pages: failing(down), revision: down, stat: down } }, '/good': {}, '/d/deep': {} },
   ]) {
     const { as } = await newTree(t, mounted)
     t.same((await names(as(), '/')).sort(), ['d', 'good'])
@@ -559,11 +559,11 @@ void t.test('a broken storage does not affect the other storages', async (t) => 
 
 void t.test('a listing that fails halfway rejects, even if a storage is mounted below the folder', async (t) => {
   const inner = new MemoryDriver(0)
-  const list: Driver['list'] = async function* (path) {
-    yield* inner.list(path)
+  const list: Driver['pages'] = async function* (path) {
+    yield* inner.pages(path)
     throw new GatewayError('unavailable')
   }
-  const { as } = await newTree(t, { '/': { driverOf: async () => altered(inner, { list }) }, '/good': {} })
+  const { as } = await newTree(t, { '/': { driverOf: async () => altered(inner, { pages: list }) }, '/good': {} })
   await fill(as(), { '/x': 'abc' })
   await t.rejects(pagesOf(as(), '/'), { code: 'unavailable' })
 })
@@ -574,7 +574,7 @@ void t.test('a rename on a load-balanced mount changes only one of its storages'
   await as().move(p('/a/x'), p('/a/y'), keep)
   const found = await Promise.all(
     [...drivers.values()].map(async (driver) => {
-      for await (const page of driver.list(p('/'))) return page.map(({ name }) => name)
+      for await (const page of driver.pages(p('/'))) return page.map(({ name }) => name)
       return []
     }),
   )

@@ -216,11 +216,11 @@ function checkNames(names: readonly string[]): readonly string[] {
   return names
 }
 
-/** Rejects with `not_found` or `not_dir` if `path` is not an existing folder. */
+/** Rejects with `not_found` or `not_folder` if `path` is not an existing folder. */
 export async function assertTargetFolder(fs: VirtualFs, path: Path, access: AccessOptions): Promise<void> {
   const entry = await statOrUndefined(fs, path, access)
   if (entry === undefined) throw new GatewayError('not_found', { detail: 'target_missing' })
-  if (entry.kind !== 'folder') throw new GatewayError('not_dir', { detail: 'target_not_dir' })
+  if (entry.kind !== 'folder') throw new GatewayError('not_folder', { detail: 'target_not_folder' })
 }
 
 async function statOrUndefined(fs: VirtualFs, path: Path, access: AccessOptions): Promise<Entry | undefined> {

@@ -17,9 +17,9 @@ export const get: Command = async (webdavRequest) => {
   try {
     await send(webdavRequest)
   } catch (error) {
-    if (webdavRequest.response.headersSent || !isGatewayError(error, 'is_dir', 'not_found')) throw error
+    if (webdavRequest.response.headersSent || !isGatewayError(error, 'is_folder', 'not_found')) throw error
     // A folder that exists only as the parent of mounts is on no storage, and yields `not_found`.
-    const isFolder = error.code === 'is_dir' || (await isExistingFolder(webdavRequest))
+    const isFolder = error.code === 'is_folder' || (await isExistingFolder(webdavRequest))
     if (!isFolder) throw error
     sendFolder(webdavRequest)
   }

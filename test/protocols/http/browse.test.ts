@@ -103,14 +103,14 @@ void t.test('fifty concurrent listings of an uncached folder make one call of th
   const served = await serve(t)
   await served.put('/cold/file', 'content')
   const { accounts } = served.gateway
-  const list = Reflect.get<MemoryDriver, 'list'>(MemoryDriver.prototype, 'list')
+  const list = Reflect.get<MemoryDriver, 'pages'>(MemoryDriver.prototype, 'pages')
   const signIn = accounts.byToken.bind(accounts)
   let asked = 0
   t.capture(accounts, 'byToken', (...words: Parameters<typeof signIn>) => {
     asked++
     return signIn(...words)
   })
-  const listings = t.capture(MemoryDriver.prototype, 'list', async function* (this: MemoryDriver, ...words) {
+  const listings = t.capture(MemoryDriver.prototype, 'pages', async function* (this: MemoryDriver, ...words) {
     while (asked < clients) await delay(5)
     // The last client has been authenticated, and its listing is about to begin.
     await delay(100)

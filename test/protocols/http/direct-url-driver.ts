@@ -22,7 +22,7 @@ export function directUrlType(directUrls: DirectUrls): AnyDriverType {
       return Object.assign(driver, {
         directUrl: async (path: Path): Promise<DirectUrl> => {
           directUrls.asked++
-          if ((await driver.stat(path)).kind === 'folder') throw new GatewayError('is_dir')
+          if ((await driver.stat(path)).kind === 'folder') throw new GatewayError('is_folder')
           return directUrls.directUrl(path)
         },
       })

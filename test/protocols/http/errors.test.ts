@@ -23,8 +23,8 @@ void t.test('errors have the codes and messages that existing clients parse', as
   const at = { op: 'list', path: '/secret/path' }
   for (const [error, expected] of [
     [new GatewayError('not_found', at), '500 object not found'],
-    [new GatewayError('not_dir', at), '500 not a folder'],
-    [new GatewayError('is_dir', at), '500 not a file'],
+    [new GatewayError('not_folder', at), '500 not a folder'],
+    [new GatewayError('is_folder', at), '500 not a file'],
     [new GatewayError('parent_missing', at), '500 failed to get parent dir: object not found'],
     [new GatewayError('exists', at), '403 file exists'],
     [nameTaken('a b'), '403 file [a b] exists'],
@@ -72,7 +72,7 @@ void t.test('errors have the codes and messages that existing clients parse', as
       new GatewayError('not_found', { detail: 'target_missing' }),
       '500 failed to get dst dir: failed to get obj: object not found',
     ],
-    [new GatewayError('not_dir', { detail: 'target_not_dir' }), '500 failed to get dst dir: not a folder'],
+    [new GatewayError('not_folder', { detail: 'target_not_folder' }), '500 failed to get dst dir: not a folder'],
     [new GatewayError('unsupported', { detail: 'size_required', reason: 'for logs' }), '500 not support'],
     [new GatewayError('unavailable', { detail: 'size_required', reason: 'no size' }), '500 no size'],
     [new ApiError(402, 'Invalid 2FA code'), '402 Invalid 2FA code'],

@@ -281,7 +281,7 @@ void t.test('an error of opening is reported before the response begins', async 
   const { url, errors } = await serve(t, file, { path: asPath('/') })
   t.equal((await get(url)).status, 500)
   t.equal((await get(url, {}, 'HEAD')).status, 500)
-  t.match(errors, [{ code: 'is_dir' }, { code: 'is_dir' }])
+  t.match(errors, [{ code: 'is_folder' }, { code: 'is_folder' }])
 })
 
 void t.test('the content type and the disposition depend on the name', async (t) => {

@@ -12,7 +12,7 @@ import { GatewayError, type ErrorCode } from '../../src/contract/errors.js'
 import { asPath as p, type Path } from '../../src/contract/path.js'
 import { writeResumable, type ResumableUpload } from '../../src/storage/resumable-write.js'
 import { createLog } from '../../src/process/log.js'
-import { ResumableUploads } from '../../src/transfer/resumable-uploads.js'
+import { TaskUploads } from '../../src/transfer/task-uploads.js'
 import { openLocal } from '../drivers/env.js'
 import { flaky, type Planned } from '../drivers/flaky.js'
 import { altered, newTree, sourceOf, type Over, type Test, type Tree } from '../tree/tree-fixture.js'
@@ -343,7 +343,7 @@ void t.test('a failed discard is retried at intervals until it succeeds', async 
   plan.push(cut(18 * mebibyte))
   await t.rejects(copy(), { code: 'unavailable' })
   const storageOf = (id: number) => mounts.storageOf(id)
-  const uploads = new ResumableUploads({ store: store.uploads, storageOf, log: createLog('silent') }, 500)
+  const uploads = new TaskUploads({ store: store.uploads, storageOf, log: createLog('silent') }, 500)
   t.teardown(() => uploads.close())
   await uploads.discardAll(taskId)
   await uploads.discardAll('another task')

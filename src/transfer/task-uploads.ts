@@ -19,14 +19,14 @@ const defaultRetryDelay = 60_000
 /** The columns of a row that identify the upload of a file: everything but its token. */
 type FileUpload = Omit<UploadRow, 'id' | 'token'> & { readonly taskId: string }
 
-interface ResumableUploadsOptions {
+interface TaskUploadsOptions {
   readonly store: Store['uploads']
   /** Undefined if the storage is not running. */
   readonly storageOf: (id: number) => Pick<Storage, 'dropUpload'> | undefined
   readonly log: Log
 }
 
-export class ResumableUploads {
+export class TaskUploads {
   /** IDs of rows whose files are being written or discarded. */
   readonly #busy = new Set<number>()
   /** IDs of rows whose uploads could not be discarded. */
@@ -34,7 +34,7 @@ export class ResumableUploads {
   #retryTimer: NodeJS.Timeout | undefined
 
   constructor(
-    private readonly options: ResumableUploadsOptions,
+    private readonly options: TaskUploadsOptions,
     private readonly retryDelay = defaultRetryDelay,
   ) {}
 
