@@ -48,7 +48,7 @@ export const extendedRequests: ReadonlyMap<string, RequestHandler> = new Map<str
   [
     'fsync@openssh.com',
     async (session, id, fields) => {
-      await session.files.file(fields.string()).file.sync()
+      await session.files.sync(fields.string())
       return ok(id)
     },
   ],

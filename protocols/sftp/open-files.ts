@@ -29,12 +29,13 @@ export class OpenFiles {
   readonly #fresh = new WeakSet<WorkingFile>()
   #next = 0
   #opening = 0
+  #hasReportedSync = false
 
   constructor(
     private readonly fs: SftpFileSystem,
     private readonly limit: number,
     private readonly signal: AbortSignal,
-    private readonly log: Pick<Log, 'warn'>,
+    private readonly log: Pick<Log, 'info' | 'warn'>,
   ) {}
 
   get count(): number {
@@ -76,15 +77,27 @@ export class OpenFiles {
   /** The handle of `key`. Throws `invalid` if there is none. */
   find(key: Buffer): Handle {
     const handle = this.#get(key)
-    if (!handle) throw new GatewayError('invalid', { reason: 'no such handle' })
+    if (!handle) throw new GatewayError('invalid', { op: 'use handle', reason: 'no such handle' })
     return handle
   }
 
   /** The file handle of `key`. Throws `invalid` if there is none, and `is_folder` for the handle of a folder. */
   file(key: Buffer): FileHandle {
     const handle = this.find(key)
-    if (handle.kind !== 'file') throw new GatewayError('is_folder', { reason: 'the handle belongs to a folder' })
+    if (handle.kind !== 'file')
+      throw new GatewayError('is_folder', { op: 'use handle', reason: 'the handle belongs to a folder' })
     return handle
+  }
+
+  /**
+   * Flushes what was written to the file of the handle. If its backend cannot, this protocol reports success nevertheless
+   * (docs/decisions/0029-sftp-ignores.md), and the log says so once for each session.
+   */
+  async sync(key: Buffer): Promise<void> {
+    const { file } = this.file(key)
+    if ((await file.sync()) || this.#hasReportedSync) return
+    this.#hasReportedSync = true
+    this.log.info({ path: file.path }, 'fsync has no effect on this storage: a file is stored when its CLOSE succeeds')
   }
 
   /** Invalidates the key and returns its handle, which the caller closes with `close`. */

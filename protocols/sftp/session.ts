@@ -58,7 +58,7 @@ export class SftpSession {
   readonly #lastReads = new Map<string, Promise<void>>()
   /** Resolves when the channel is closed and all its files are closed or published. */
   readonly filesClosed: Promise<void>
-  #resolveSettled: () => void = () => undefined
+  #resolveFilesClosed: () => void = () => undefined
   #started = false
   /** Number of requests whose response is not sent yet. */
   #pending = 0
@@ -76,7 +76,7 @@ export class SftpSession {
     socket: Socket,
     private readonly options: SessionOptions,
   ) {
-    this.filesClosed = new Promise((resolve) => (this.#resolveSettled = resolve))
+    this.filesClosed = new Promise((resolve) => (this.#resolveFilesClosed = resolve))
     const { fs, owner, handleLimit, budget } = options
     const { signal } = this.#disconnected
     this.#output = new Output(channel, socket, budget)
@@ -120,7 +120,7 @@ export class SftpSession {
     this.options.readGate.release(this)
     // Pending requests get no response.
     this.options.budget.update(this.#bytes, 0)
-    void this.#closeFiles(reason).finally(() => this.#resolveSettled())
+    void this.#closeFiles(reason).finally(() => this.#resolveFilesClosed())
   }
 
   async #closeFiles(reason?: Error): Promise<void> {

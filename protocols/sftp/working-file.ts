@@ -142,35 +142,19 @@ export class WorkingFile {
     })
   }
 
-  /** Truncates the file to be rewritten. Others see the old content until the new one is published. */
+  /** Begins the file anew, in a new staged file. Others see the old content until the new one is published. */
   restart(): Promise<void> {
     return this.#after(async () => {
-      if (!this.isStaged || !(await this.#tryTruncate())) {
-        const { signal } = this
-        const file = await this.fs.open(this.path, 'replace', { readable: true, mode: this.entry.mode, signal })
-        await this.#file?.close()
-        this.#file = file
-        this.#isResumable = false
-        this.#failure = undefined
-      }
+      const { signal } = this
+      const file = await this.fs.open(this.path, 'replace', { readable: true, mode: this.entry.mode, signal })
+      await this.#file?.close()
+      this.#file = file
+      this.#isResumable = false
+      this.#failure = undefined
       this.#size = 0
       this.#contiguous = 0
       this.#markChanged()
     })
-  }
-
-  /**
-   * Truncates the staged file to zero bytes. Resolves to false if it rejects with `unsupported`. That need not be a
-   * backend that lacks the method: a file that is streamed to the backend cannot take back what was sent.
-   */
-  async #tryTruncate(): Promise<boolean> {
-    try {
-      await (await this.#opened('update')).truncate(0)
-      return true
-    } catch (error) {
-      if (!isGatewayError(error, 'unsupported')) throw error
-      return false
-    }
   }
 
   /** Sets mode and modification time: when the file is published if it is staged, otherwise immediately. */
@@ -184,17 +168,18 @@ export class WorkingFile {
     })
   }
 
-  /**
-   * Flushes written bytes to the medium. Does nothing if the backend cannot do that before the file is published: this
-   * protocol chooses to report success then (docs/decisions/0029-sftp-ignores.md).
-   */
-  sync(): Promise<void> {
+  /** Flushes written bytes to the medium. Resolves to false, and changes nothing, if the backend cannot. */
+  sync(): Promise<boolean> {
     return this.#after(async () => {
       const file = await this.#opened('update')
-      const flushed = file.sync().catch((error: unknown) => {
-        if (!isGatewayError(error, 'unsupported')) throw error
-      })
-      await this.#guard(flushed)
+      try {
+        await file.sync()
+        return true
+      } catch (error) {
+        if (isGatewayError(error, 'unsupported')) return false
+        this.#recordFailure(error)
+        throw error
+      }
     })
   }
 
@@ -303,9 +288,13 @@ export class WorkingFile {
     try {
       await work
     } catch (error) {
-      if (this.#file?.commit) this.#failure ??= toGatewayError(error)
+      this.#recordFailure(error)
       throw error
     }
+  }
+
+  #recordFailure(error: unknown): void {
+    if (this.#file?.commit) this.#failure ??= toGatewayError(error)
   }
 
   /** Runs `work` when all changes that were requested before have ended. */

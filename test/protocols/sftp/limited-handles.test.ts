@@ -1,11 +1,14 @@
 /** Storages whose handles cannot truncate or flush: nothing is published that the client did not write. */
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
+import { pino } from 'pino'
 import t, { type Test } from 'tap'
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
 import type { OpenFile } from '../../../src/contract/capabilities.js'
 import type { Driver } from '../../../src/contract/driver.js'
 import { GatewayError } from '../../../src/contract/errors.js'
+import type { Log } from '../../../src/contract/log.js'
+import { createLog } from '../../../src/process/log.js'
 import { startGateway } from '../../gateway.js'
 import { altered } from '../../tree/tree-fixture.js'
 import { flags, PacketClient, status, string, symlinkTypes, types, uint32, uint64 } from './packet-client.js'
@@ -34,9 +37,10 @@ function limitedDriver(methods: Pick<OpenFile, 'truncate' | 'sync'>): Driver {
   })
 }
 
-async function started(t: Test, methods: Pick<OpenFile, 'truncate' | 'sync'>) {
+async function started(t: Test, methods: Pick<OpenFile, 'truncate' | 'sync'>, log: Log = createLog('silent')) {
   const driverTypes = [{ name: 'Limited', fields: {}, open: async () => limitedDriver(methods) }]
-  const { gateway } = await startGateway(t, { config: { sftp: 'off' }, driver: { name: 'Limited' }, driverTypes })
+  const config = { sftp: 'off' }
+  const { gateway } = await startGateway(t, { config, driver: { name: 'Limited' }, driverTypes, log })
   await gateway.settings.set(new Map([['sftp_keep_partial_uploads', 'true']]))
   const protocol = await serveProtocol(t, gateway)
   return async () => {
@@ -90,11 +94,15 @@ for (const [name, methods] of Object.entries(kinds)) {
     t.equal(await client.get('/x'), 'content')
   })
 
-  void t.test(`${name}: fsync succeeds, and CLOSE stores the file`, async (t) => {
-    const { client } = await (await started(t, methods))()
+  void t.test(`${name}: fsync succeeds, which is logged once, and CLOSE stores the file`, async (t) => {
+    let text = ''
+    const log = pino({}, { write: (line) => void (text += line) })
+    const { client } = await (await started(t, methods, log))()
     const handle = await client.mustOpen('/x', write | create | truncate)
     await client.write(handle, 0, 'content')
-    t.equal(await client.status(symlinkTypes.extended, string('fsync@openssh.com'), string(handle)), status.ok)
+    const fsync = () => client.status(symlinkTypes.extended, string('fsync@openssh.com'), string(handle))
+    t.same([await fsync(), await fsync()], [status.ok, status.ok])
+    t.equal(text.split('fsync has no effect on this storage').length, 2)
     t.equal(await client.close(handle), status.ok)
     t.equal(await client.get('/x'), 'content')
   })
