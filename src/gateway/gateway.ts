@@ -12,19 +12,20 @@ import { OfflineDownloads } from '../downloads/offline-downloads.js'
 import { DownloadRouting } from '../urls/download-routing.js'
 import { SignedUrls } from '../urls/signed-urls.js'
 import { EgressGuard, parseNetworks } from '../net/egress.js'
-import { Search } from '../search/search.js'
+import { Search, searchCloseTimeout } from '../search/search.js'
 import { Settings } from '../settings/settings.js'
 import { Bandwidth, unlimited } from '../storage/bandwidth.js'
 import { Events } from '../storage/events.js'
-import { MountSupervisor } from '../storage/mount-supervisor.js'
+import { MountSupervisor, storagesCloseTimeout } from '../storage/mount-supervisor.js'
 import { Mounts } from '../storage/mounts.js'
 import { LocalPathLocks } from '../storage/path-locks.js'
 import { Spool } from '../storage/spool.js'
 import { newStorage } from '../store/new-storage.js'
+import { listenersCloseTimeout } from '../store/foreign-changes.js'
 import type { Store } from '../store/tables.js'
 import { openStore } from '../store/store.js'
 import type { Task } from '../tasks/task.js'
-import { Tasks } from '../tasks/tasks.js'
+import { Tasks, tasksCloseTimeout } from '../tasks/tasks.js'
 import { transferRequest, transferTasks, type TransferTaskOptions } from '../tasks/transfer-tasks.js'
 import { spooledFiles, uploadRequest, uploadTasks, type UploadOptions } from '../tasks/upload-tasks.js'
 import { Intents } from '../transfer/intents.js'
@@ -78,6 +79,10 @@ interface Opened {
   /** Remove the listeners for changes by other processes. */
   unsubscribe?: readonly (() => void)[]
 }
+
+/** The longest time that `Gateway.close` takes, in seconds. */
+export const gatewayClosingSeconds =
+  (tasksCloseTimeout + searchCloseTimeout + storagesCloseTimeout + listenersCloseTimeout) / 1000
 
 export class Gateway {
   readonly config: Config
@@ -276,7 +281,7 @@ export class Gateway {
 
   /**
    * Stops background work, closes the storages and, last, the database. The protocols must be closed before. Whatever
-   * waits for a backend has a timeout, and so have the listeners of other processes' changes, 18 seconds in total: work
+   * waits for a backend has a timeout, and so have the listeners of other processes' changes, `gatewayClosingSeconds` in total: work
    * that has not ended by then is abandoned, so that a backend that does not answer cannot block the exit. The last
    * statements of the accounts and the closing of the database have none: they wait for the local disk only.
    */

@@ -9,14 +9,17 @@ import type { Protocol, ProtocolEnv } from '../../protocols/lib/protocol.js'
 import type { AdminPassword } from '../accounts/bootstrap.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
+import { settlesWithin } from '../contract/cancellation.js'
 import type { Log } from '../contract/log.js'
 import type { Addresses, Config } from '../gateway/config.js'
 import { storeDaemonUrl, lockDataFolder } from '../gateway/data-folder.js'
-import { Gateway } from '../gateway/gateway.js'
+import { Gateway, gatewayClosingSeconds } from '../gateway/gateway.js'
 import { connectableHost, splitAddress } from '../net/addresses.js'
 
-/** Longest time from the end of draining to the end of `stop`: that of SFTP, and that of `Gateway.close`. */
-export const closingSeconds = 55
+/** Time for the protocols to close after draining. SFTP publishes partial uploads then. */
+const protocolClosingSeconds = 37
+/** Longest time from the end of draining to the end of `stop`. */
+export const closingSeconds = protocolClosingSeconds + gatewayClosingSeconds
 
 export interface Daemon {
   readonly gateway: Gateway
@@ -59,10 +62,13 @@ export async function startDaemon(
   const stop = async (): Promise<void> => {
     // Another program may soon listen at this address: the command line must not send it a token.
     await storeDaemonUrl(config.data, undefined).catch(() => undefined)
-    const drainTimeout = new AbortController()
-    const deadline = setTimeout(() => drainTimeout.abort(), config.drain_seconds * 1000)
-    await Promise.all(started.map((server) => server.stop(drainTimeout.signal)))
-    clearTimeout(deadline)
+    const drained = new AbortController()
+    const draining = setTimeout(() => drained.abort(), config.drain_seconds * 1000)
+    const stopped = Promise.all(started.map((server) => server.stop(drained.signal)))
+    if (!(await settlesWithin(stopped, (config.drain_seconds + protocolClosingSeconds) * 1000))) {
+      log.warn({}, 'a protocol did not close its connections in time')
+    }
+    clearTimeout(draining)
     await gateway.close()
     await releaseFolder()
   }

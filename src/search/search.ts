@@ -38,7 +38,7 @@ const maxComparisons = 100
 /** Maximum trees that wait to be read again; beyond it, the whole tree is. */
 const maxPendingScans = 1000
 /** Milliseconds that `close` waits for the last changes to be indexed. */
-const closeTimeout = 3000
+export const searchCloseTimeout = 3000
 
 /** A build or an update. */
 interface Run {
@@ -388,7 +388,7 @@ export class Search {
     const closed = this.#switching.onIdle().then(() => this.#switchOff(false))
     const failed = (error: unknown) => this.dependencies.log.warn({ err: error }, 'search index: closing failed')
     closed.catch(failed)
-    if (await settlesWithin(closed, closeTimeout)) return
+    if (await settlesWithin(closed, searchCloseTimeout)) return
     this.dependencies.log.warn({}, 'search index: the last changes were not indexed in time')
     const engine = this.#engine
     this.#engine = undefined

@@ -77,7 +77,7 @@ const retryPauses = [5, 15, 60, 300]
 const startTimeout = 1500
 
 /** Milliseconds that `stop` waits for the storages to close. */
-const closeTimeout = 6000
+export const storagesCloseTimeout = 6000
 
 export class MountSupervisor {
   readonly #mounts = new Map<number, SupervisedMount>()
@@ -96,7 +96,7 @@ export class MountSupervisor {
     this.dependencies.recovery.close()
     const closing = new Set(this.#mounts.values())
     const closed = [...closing].map((mount) => this.remove(mount.row.id).finally(() => closing.delete(mount)))
-    if (await settlesWithin(Promise.all(closed), closeTimeout)) return
+    if (await settlesWithin(Promise.all(closed), storagesCloseTimeout)) return
     const storages = [...closing].map(({ row }) => row.mountPath)
     this.dependencies.log.warn({ storages }, 'storages did not close in time')
   }

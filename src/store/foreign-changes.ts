@@ -6,7 +6,7 @@ import type { Topic } from './rows.js'
 const interval = 250
 
 /** Milliseconds that `close` waits for running listeners, which may wait for a backend. */
-const closeTimeout = 1000
+export const listenersCloseTimeout = 1000
 
 interface Listener {
   readonly topic: Topic
@@ -51,11 +51,11 @@ export class ForeignChanges {
     }
   }
 
-  /** Stops polling. Resolves when running listeners have ended, or after `closeTimeout`. */
+  /** Stops polling. Resolves when running listeners have ended, or after `listenersCloseTimeout`. */
   async close(): Promise<void> {
     this.#listeners.clear()
     this.#stop()
-    await settlesWithin(Promise.all([this.#polling, ...this.#running]), closeTimeout)
+    await settlesWithin(Promise.all([this.#polling, ...this.#running]), listenersCloseTimeout)
   }
 
   #stop(): void {

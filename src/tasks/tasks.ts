@@ -58,7 +58,7 @@ const maxFinished = 10_000
 /** Milliseconds between two sweeps of finished tasks. */
 const sweepInterval = 3_600_000
 /** Milliseconds that `close` waits for running tasks. */
-const closeTimeout = 8000
+export const tasksCloseTimeout = 8000
 const day = 86_400_000
 
 /** The setting that limits the concurrent tasks of each kind. */
@@ -422,7 +422,7 @@ export class Tasks {
   }
 
   /**
-   * Stops all runs. The tasks resume at the next start. A run that does not end within `closeTimeout` is logged and
+   * Stops all runs. The tasks resume at the next start. A run that does not end within `tasksCloseTimeout` is logged and
    * abandoned.
    */
   async close(): Promise<void> {
@@ -432,7 +432,7 @@ export class Tasks {
     for (const { timer } of this.#entries.values()) clearTimeout(timer)
     for (const queue of this.#queues.values()) queue.clear()
     const idle = Promise.all([...this.#queues.values()].map((queue) => queue.onIdle()))
-    if (!(await settlesWithin(idle, closeTimeout))) {
+    if (!(await settlesWithin(idle, tasksCloseTimeout))) {
       const running = [...this.#entries.values()].filter((entry) => entry.running !== undefined)
       const tasks = running.map(({ task: { id, kind, name } }) => ({ id, kind, name }))
       this.dependencies.log.warn({ tasks }, 'tasks did not end in time; they continue at the next start')

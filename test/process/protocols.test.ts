@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
-import { setTimeout as wait } from 'node:timers/promises'
+import { mock } from 'node:test'
+import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { protocols as usual } from '../../protocols/index.js'
 import { listen } from '../../protocols/lib/listen.js'
@@ -62,10 +63,10 @@ const greeting: Protocol = {
   handler: async () => (request, response) => response.end(`hello from ${request.url}`),
 }
 
-const protocols = [...usual, line, greeting]
+const all = [...usual, line, greeting]
 const addresses = { http: '127.0.0.1:0', sftp: 'off', line: '127.0.0.1:0' }
 
-async function start(t: Test) {
+async function start(t: Test, protocols: readonly Protocol[] = all) {
   const flags = { data: join(t.testdir(), 'data'), ...addresses }
   const config = await loadConfig({ flags, environment: {}, protocols })
   const daemon = await startDaemon({ ...config, site_url: '/site' }, createLog('silent'), 'tide', { protocols })
@@ -89,7 +90,7 @@ async function start(t: Test) {
 
 void t.test('its address is a key, a flag and a variable, and one of the bound addresses', async (t) => {
   const load = async (flags: object, environment: Record<string, string>) =>
-    (await loadConfig({ flags: { ...flags }, environment, protocols })).addresses
+    (await loadConfig({ flags: { ...flags }, environment, protocols: all })).addresses
   t.same(await load({}, {}), { http: '0.0.0.0:5244', sftp: '0.0.0.0:5222', line: '127.0.0.1:5999' })
   t.match(await load({}, { TIDEGATE_LINE: '1.1.1.1:1' }), { line: '1.1.1.1:1' })
   t.match(await load({ line: 'off' }, { TIDEGATE_LINE: '1.1.1.1:1' }), { line: 'off' })
@@ -147,15 +148,32 @@ void t.test('a stop waits for its connections and accepts no others', async (t) 
   t.equal(await ask('admin tide /open.txt'), 'content of /open.txt', 'the first connection is accepted')
   const stopped = stop()
   const refused = async () => {
+    const socket = dial()
     try {
-      await once(dial(), 'connect')
+      await once(socket, 'connect')
       return false
     } catch (error) {
       return (error as NodeJS.ErrnoException).code === 'ECONNREFUSED'
+    } finally {
+      socket.destroy()
     }
   }
   while (!(await refused())) await wait(10)
   open.write('/open.txt\n')
   t.equal(await text(open), 'content of /open.txt')
   await stopped
+})
+
+void t.test('a protocol that does not close its connections does not prevent the stop', async (t) => {
+  const stuck: Protocol = {
+    ...{ name: 'stuck', appPasswords: false },
+    listen: { default: '127.0.0.1:5998', description: 'address of the stuck protocol, or "off"', optional: true },
+    server: async () => ({ start: async () => '127.0.0.1:1', stop: () => new Promise<never>(() => undefined) }),
+  }
+  mock.timers.enable({ apis: ['setTimeout'] })
+  t.teardown(() => mock.timers.reset())
+  const { stop } = await start(t, [...all, stuck])
+  const stopped = stop()
+  while (!(await Promise.race([stopped.then(() => true), turn(false)]))) mock.timers.tick(1000)
+  t.pass('it stopped')
 })
