@@ -150,8 +150,15 @@ async function hardLinkToFreeName(at: string, location: Location): Promise<void>
     if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(systemCode(error) ?? '')) throw error
     // Without hard links, an empty file reserves the name, and the rename replaces it.
     const fd = await location.calls.open(location.at, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+    const { ino } = await location.calls.fstat(fd)
     await location.calls.close(fd)
-    await location.calls.rename(at, location.at)
+    try {
+      await location.calls.rename(at, location.at)
+    } catch (renameError) {
+      const current = await location.calls.lstat(location.at)
+      if (current?.ino === ino && current.size === 0n) await unlinkIfExists(location.calls, location.at)
+      throw renameError
+    }
   }
 }
 

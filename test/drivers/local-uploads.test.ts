@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import t, { type Test } from 'tap'
 import type { Upload } from '../../src/contract/capabilities.js'
+import { asyncSyscalls, syncSyscalls } from '../../drivers/local/syscalls.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { at, refuses, source, type WritableDriver } from '../conformance/subject.js'
 import { openLocal } from './env.js'
@@ -133,4 +134,25 @@ await t.test('Local reports a staged file that was removed before publication as
   await again.commit()
   await again.close()
   t.ok(readFileSync(join(folder, 'file')).equals(data))
+})
+
+void t.test('without hard links, a reserved name whose rename fails is free again', async (t) => {
+  let renames = false
+  const fail = (code: string) => {
+    throw Object.assign(new Error(code), { code })
+  }
+  for (const calls of [syncSyscalls, asyncSyscalls]) {
+    const rename = calls.rename.bind(calls)
+    t.capture(calls, 'link', () => fail('EPERM'))
+    t.capture(calls, 'rename', (from: string, to: string) => (renames ? rename(from, to) : fail('EIO')))
+  }
+  const { folder, driver } = await mount(t)
+  const write = () => driver.write(at('/file'), source('text'), { createOnly: true })
+  await t.rejects(write())
+  t.notOk(existsSync(join(folder, 'file')))
+  renames = true
+  await write()
+  t.equal(readFileSync(join(folder, 'file'), 'utf8'), 'text')
+  await refuses(t, write, 'exists', 'a name that is taken')
+  t.equal(readFileSync(join(folder, 'file'), 'utf8'), 'text')
 })
