@@ -40,18 +40,23 @@ export class FolderHandle {
   ): Promise<FolderHandle> {
     const pages = fs.pages(path, { signal })[Symbol.asyncIterator]()
     const handle = new FolderHandle(fs, path, owner, pages, own, signal)
-    const first = await pages.next()
-    const self = await fs.stat(path, { signal })
-    // If the parent is not visible, `..` has the attributes of the folder itself.
-    const parent = await fs.stat(parentOf(path), { signal }).catch(() => self)
-    const dots = [
-      { ...self, name: '.' },
-      { ...parent, name: '..' },
-    ]
-    handle.#entries = [...dots, ...(first.done === true ? [] : await handle.#sessionView(first.value))][
-      Symbol.iterator
-    ]()
-    return handle
+    try {
+      const first = await pages.next()
+      const self = await fs.stat(path, { signal })
+      // If the parent is not visible, `..` has the attributes of the folder itself.
+      const parent = await fs.stat(parentOf(path), { signal }).catch(() => self)
+      const dots = [
+        { ...self, name: '.' },
+        { ...parent, name: '..' },
+      ]
+      handle.#entries = [...dots, ...(first.done === true ? [] : await handle.#sessionView(first.value))][
+        Symbol.iterator
+      ]()
+      return handle
+    } catch (error) {
+      await handle.close()
+      throw error
+    }
   }
 
   /** The next NAME packet, or undefined at the end. Concurrent calls run one after another. */
