@@ -1,4 +1,5 @@
 /** OpenSSH's extensions (its PROTOCOL file, section 4), by the name in the EXTENDED request. */
+import { throwIfAborted } from '../../src/contract/cancellation.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { parentOf, resolvePath, root, type Path } from '../../src/contract/path.js'
 import { storableAttributes, readAttributes } from './attributes.js'
@@ -102,7 +103,7 @@ export const extendedRequests: ReadonlyMap<string, RequestHandler> = new Map<str
     async (session, id, fields) => {
       const user = fields.text()
       if (user !== '' && user !== session.owner.name) {
-        throw new GatewayError('invalid', { reason: `the home folder of ${user} is not available` })
+        throw new GatewayError('invalid', { op: 'home folder', reason: `the home folder of ${user} is not available` })
       }
       return namePacket(id, root)
     },
@@ -135,7 +136,10 @@ function expand({ owner }: SessionState, text: string): Path {
   const [first = '', ...rest] = text.split('/')
   if (!first.startsWith('~')) return resolvePath(root, text)
   if (first !== '~' && first !== `~${owner.name}`) {
-    throw new GatewayError('not_found', { reason: `the home folder of ${first.slice(1)} is not available` })
+    throw new GatewayError('not_found', {
+      op: 'expand path',
+      reason: `the home folder of ${first.slice(1)} is not available`,
+    })
   }
   return resolvePath(root, rest.join('/'))
 }
@@ -186,7 +190,12 @@ interface CopyRange {
 async function copyBytes(session: SessionState, { from, start, length, to, target }: CopyRange): Promise<void> {
   const buffer = Buffer.allocUnsafe(Math.min(copySize, length))
   for (let done = 0; done < length;) {
-    session.signal.throwIfAborted()
+    throwIfAborted(session.signal)
+    // As READ and WRITE do: no file is that large.
+    if (start + done > Number.MAX_SAFE_INTEGER - buffer.length) return
+    if (target !== undefined && target + done > Number.MAX_SAFE_INTEGER - buffer.length) {
+      throw new GatewayError('too_large', { op: 'copy', reason: 'no file can be that large' })
+    }
     const filled = await from.read(buffer.subarray(0, Math.min(buffer.length, length - done)), start + done)
     if (filled === 0) return
     await to.write([buffer.subarray(0, filled)], filled, target === undefined ? undefined : target + done)

@@ -151,6 +151,7 @@ export class WorkingFile {
       this.#file = file
       this.#isResumable = false
       this.#failure = undefined
+      this.#modified = undefined
       this.#size = 0
       this.#contiguous = 0
       this.#markChanged()

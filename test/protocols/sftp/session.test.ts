@@ -388,6 +388,34 @@ void t.test('REALPATH resolves .. by name, and stays below the root', async (t) 
   }
 })
 
+void t.test('copy-data of positions that no file has reads nothing and writes nothing', async (t) => {
+  const client = await session()
+  await client.put('/bounded', 'content')
+  const from = await client.mustOpen('/bounded', read)
+  const to = await client.mustOpen('/unbounded', write | create | truncate)
+  const copied = async (start: bigint, target: bigint) => {
+    const positions = [uint64(start), uint64(0), string(to), uint64(target)] as const
+    return (await client.extended('copy-data', string(from), ...positions)).body.readUInt32BE(0)
+  }
+  for (const beyond of [2n ** 53n - 4n, 2n ** 53n, 2n ** 64n - 1n]) {
+    t.equal(await copied(beyond, 0n), status.ok, 'a start after the end')
+    t.equal(await copied(0n, beyond), status.failure, 'a target')
+  }
+  t.match(await client.fstat(to), { size: 0 })
+  t.equal(await client.close(to), status.ok)
+})
+
+void t.test('a file that is opened again to be rewritten does not get the time of its old content', async (t) => {
+  const client = await session()
+  const old = await client.mustOpen('/rewritten', write | create | truncate)
+  t.equal(await client.status(types.fsetstat, string(old), uint32(8), uint32(1), uint32(1_500_000_000)), status.ok)
+  const again = await client.mustOpen('/rewritten', write | create | truncate)
+  await client.write(again, 0, 'new')
+  for (const handle of [again, old]) t.equal(await client.close(handle), status.ok)
+  const stored = await client.stat('/rewritten')
+  t.ok(typeof stored === 'object' && stored.modified > 1_500_000_000)
+})
+
 void t.test('copy-data copies between handles, and limits returns the limits', async (t) => {
   const client = await session()
   await client.put('/source', Buffer.alloc(2_500_000, 'c'))
