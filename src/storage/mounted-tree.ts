@@ -128,8 +128,7 @@ export class MountedTree {
       const { storage, inner } = location
       const listing = await storage.list(inner, signal ? { ...request, signal } : request)
       if (mounted.length === 0) return { ...listing, storage }
-      const names = new Set(listing.entries.map((entry) => entry.name))
-      const entries = [...listing.entries, ...mounted.filter((entry) => !names.has(entry.name))]
+      const entries = withMountPoints(listing.entries, mounted)
       const { current, hasReserved } = listing
       return { entries, hasReserved, current, storage }
     } catch (error) {
@@ -164,8 +163,13 @@ export class MountedTree {
     try {
       for await (const page of location?.storage.pages(location.inner, { signal }) ?? []) {
         hasYielded = true
-        if (mounted.size > 0) for (const entry of page) mounted.delete(entry.name)
-        yield page
+        if (mounted.size === 0) {
+          yield page
+          continue
+        }
+        // A mount point covers a file of the same name.
+        yield page.filter(({ name, kind }) => kind === 'folder' || !mounted.has(name))
+        for (const { name, kind } of page) if (kind === 'folder') mounted.delete(name)
       }
     } catch (error) {
       // An incomplete listing must not look complete.
@@ -203,4 +207,14 @@ export class MountedTree {
     if (mounted === 0 || isGatewayError(toGatewayError(error), 'aborted', 'unauthenticated')) throw error
     this.log.warn({ err: error, path: at }, 'folder listing failed; returned the mount points only')
   }
+}
+
+/** The entries of a folder, and the mount points in it. A mount point covers a file of its name. */
+export function withMountPoints(entries: readonly Entry[], mountPoints: readonly Entry[]): Entry[] {
+  const folders = new Set(entries.filter(({ kind }) => kind === 'folder').map(({ name }) => name))
+  const covering = new Set(mountPoints.map(({ name }) => name))
+  return [
+    ...entries.filter(({ name, kind }) => kind === 'folder' || !covering.has(name)),
+    ...mountPoints.filter(({ name }) => !folders.has(name)),
+  ]
 }

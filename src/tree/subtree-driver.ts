@@ -12,7 +12,7 @@ import { inPages, type Entry, type Identity } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { childOf, isWithin, refusedName, root, under, within, type Path } from '../contract/path.js'
 import { canonicalPath, canonicalTarget } from '../storage/canonical-case.js'
-import { MountedTree, type ResolvedPath } from '../storage/mounted-tree.js'
+import { MountedTree, withMountPoints, type ResolvedPath } from '../storage/mounted-tree.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { Storage } from '../storage/storage.js'
 import type { TreeDependencies } from './dependencies.js'
@@ -231,8 +231,7 @@ export class SubtreeDriver implements TreeDriver {
     const { mounts } = this.#dependencies
     const mounted = mounts.foldersIn(at)
     if (mounted.length === 0) return entries
-    const names = new Set(entries.map(({ name }) => name))
-    return [...entries, ...mounted.filter(({ name }) => !names.has(name))].filter(({ name }) => {
+    return withMountPoints(entries, mounted).filter(({ name }) => {
       const path = childOf(at, name)
       return !mounts.isMountPoint(path) || !this.#isExcluded(path)
     })
