@@ -253,7 +253,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
       await target.storage.setAttributes(to, { modified, mode }, { signal })
     } catch (error) {
       if (signal.aborted) throw error
-      if (!isGatewayError(error, 'unsupported')) this.job.onAttributesLost(this.#source(from), toGatewayError(error))
+      this.job.onAttributesLost(this.#source(from), toGatewayError(error))
     }
   }
 

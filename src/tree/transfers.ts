@@ -334,7 +334,8 @@ export class Transfers {
       },
       onAttributesLost: (folder, error) => {
         logInternal(log, error, { path: folder })
-        if (!isLossLogged) log.warn({ ...failureDetails(error), path: folder }, 'time and mode of a folder not copied')
+        if (!isLossLogged && error.code !== 'internal')
+          log.warn({ ...failureDetails(error), path: folder }, 'time and mode of a folder not copied')
         isLossLogged = true
         options.onAttributesLost?.(this.access.principalPath(folder), error)
       },
