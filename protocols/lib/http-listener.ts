@@ -87,7 +87,9 @@ export class HttpListener implements ProtocolServer {
   async #closeDisconnected(): Promise<void> {
     const stalled: Socket[] = []
     for (const [socket, open] of this.#open) {
-      if (!open.request.complete && socket.bytesRead === open.bytesRead) stalled.push(socket)
+      // A connection that is being read reports its end itself.
+      const isPaused = !open.request.complete && open.request.readableLength > 0
+      if (isPaused && socket.bytesRead === open.bytesRead) stalled.push(socket)
       open.bytesRead = socket.bytesRead
     }
     if (stalled.length > 0) {
