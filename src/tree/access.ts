@@ -6,8 +6,9 @@
 import type { Principal } from '../accounts/principal.js'
 import { joinSignals } from '../contract/cancellation.js'
 import type { OpenFile, WritableFile } from '../contract/capabilities.js'
+import type { StatOptions } from '../contract/call-options.js'
 import { isRealFolder } from '../contract/entry.js'
-import { GatewayError, toGatewayError, TreeError, type ErrorDetail } from '../contract/errors.js'
+import { GatewayError, isGatewayError, toGatewayError, TreeError, type ErrorDetail } from '../contract/errors.js'
 import { logInternal } from '../contract/log.js'
 import {
   childOf,
@@ -28,7 +29,7 @@ import type { MountedTree, ResolvedPath } from '../storage/mounted-tree.js'
 import type { OperationName } from '../storage/operation-names.js'
 import type { Storage } from '../storage/storage.js'
 import type { Lock } from '../store/rows.js'
-import { hidesNames, isOmitted, judge, judgeTarget, readsAll } from './authorizer.js'
+import { hidesNames, isOmitted, judge, judgeMembers, judgeTarget, readsAll } from './authorizer.js'
 import type { TreeDependencies } from './dependencies.js'
 import { LockedError } from './locks.js'
 import { symlinkChanged, type Authority, type OnePath } from './operation.js'
@@ -124,6 +125,25 @@ export class Access implements Authority {
     const at = await this.resolve(path, options)
     this.authorize(action, at, options)
     return this.followSymlinks(action, at, options, last)
+  }
+
+  /**
+   * As `resolveAndAuthorize` for `read`, of what is known about an entry besides its content. Without a `…Sub` flag, a rule
+   * closes the files of its folder and not the folders in it: of such a folder, whoever may list it may read the entry.
+   */
+  async resolveAndAuthorizeEntry(path: Path, options: AccessOptions & StatOptions): Promise<Path> {
+    const at = await this.resolve(path, options)
+    const refusal = this.#refusalOf('read', at, options)
+    if (!refusal) return this.followSymlinks('read', at, options, options.ofSymlink !== true)
+    if (this.#refusalOf('list', at, options)) throw refusal
+    try {
+      const folder = await this.followSymlinks('list', at, options, options.ofSymlink !== true)
+      if ((await this.#tree.entry(folder, options)).kind === 'folder') return folder
+    } catch (error) {
+      // Whatever it is: the answer must not tell whether a file of this name exists.
+      if (isGatewayError(error, 'aborted')) throw error
+    }
+    throw refusal
   }
 
   /** As `resolveAndAuthorize` for `list`, with both paths of the folder. */
@@ -237,12 +257,25 @@ export class Access implements Authority {
     this.#enforce(judge(this.#dependencies.rules, this.principal, action, at, options.password), action, at, options)
   }
 
+  /** As `authorize`, for those members of `folder` that no rule hides. */
+  authorizeMembers(action: Action, folder: Path, options: AccessOptions): void {
+    const verdict = judgeMembers(this.#dependencies.rules, this.principal, action, folder, options.password)
+    if (verdict !== 'allow') throw new GatewayError(verdict)
+  }
+
   #enforce(verdict: Verdict, action: Action, at: Path, options: AccessOptions): void {
-    if (verdict === 'allow') {
-      if (action === 'write' || action === 'mkdir') this.assertAllowedName(nameOf(at))
-      return
-    }
-    throw new GatewayError(verdict, { detail: this.#detailOf(verdict, action, at, options) })
+    if (verdict !== 'allow') throw this.#refusal(verdict, action, at, options)
+    if (action === 'write' || action === 'mkdir') this.assertAllowedName(nameOf(at))
+  }
+
+  /** The error for an action that is not allowed at `at`; undefined if it is. */
+  #refusalOf(action: Action, at: Path, options: AccessOptions): GatewayError | undefined {
+    const verdict = judge(this.#dependencies.rules, this.principal, action, at, options.password)
+    return verdict === 'allow' ? undefined : this.#refusal(verdict, action, at, options)
+  }
+
+  #refusal(verdict: Exclude<Verdict, 'allow'>, action: Action, at: Path, options: AccessOptions): GatewayError {
+    return new GatewayError(verdict, { detail: this.#detailOf(verdict, action, at, options) })
   }
 
   #detailOf(verdict: Verdict, action: Action, at: Path, options: AccessOptions): ErrorDetail | undefined {
@@ -272,8 +305,7 @@ export class Access implements Authority {
     const own = nearest?.path === at && action !== 'copy' ? [nearest] : []
     const below = rules.below(at).filter((rule) => action !== 'copy' || !this.#isInvisibleBelow(at, rule.path))
     for (const rule of [...own, ...below]) {
-      const ruling = { own: rule, folder: rule }
-      const verdict = judge(rules, this.principal, action, childOf(rule.path, '*'), options.password, ruling)
+      const verdict = judgeMembers(rules, this.principal, action, rule.path, options.password)
       if (verdict !== 'allow') throw new GatewayError(verdict, { reason: 'permission denied below this folder' })
     }
   }
@@ -375,6 +407,16 @@ export class Access implements Authority {
         return this.reportedError(error, op, path)
       },
     })
+  }
+
+  /** As `withAuthorizedPath`, by `resolveAndAuthorizeEntry`. */
+  withAuthorizedEntry<T>(
+    op: OperationName,
+    path: Path,
+    options: AccessOptions & StatOptions,
+    work: (at: Path) => Promise<T>,
+  ): Promise<T> {
+    return this.withErrorContext(op, path, async () => work(await this.resolveAndAuthorizeEntry(path, options)))
   }
 
   /**

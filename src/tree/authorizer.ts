@@ -26,6 +26,17 @@ export function judge(
   return policy.judge(principal, action, at, ruling, password)
 }
 
+/** Decides on an action on those members of a folder that no rule hides. */
+export function judgeMembers(
+  rules: RuleLookup,
+  principal: Principal,
+  action: Action,
+  folder: Path,
+  password?: string,
+): Verdict {
+  return policy.judgeMembers(principal, action, folder, rules.nearest(folder), password)
+}
+
 /** Decides on an action at the target of a symlink. `realBase`: the principal's base with its symlinks resolved. */
 export function judgeTarget(
   rules: RuleLookup,

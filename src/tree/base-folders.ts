@@ -3,9 +3,9 @@
  * the user may create something in it. For other users it is missing, like any other folder.
  */
 import type { Principal } from '../accounts/principal.js'
-import { childOf, isWithin, root, type Path } from '../contract/path.js'
+import { isWithin, root, type Path } from '../contract/path.js'
 import { MountedTree } from '../storage/mounted-tree.js'
-import { judge } from './authorizer.js'
+import { judgeMembers } from './authorizer.js'
 import type { TreeDependencies } from './dependencies.js'
 import { makeMissingFolders } from './missing-folders.js'
 import { gatewayAuthority, Operations } from './operation.js'
@@ -58,10 +58,6 @@ export class BaseFolders {
   }
 
   #mayFill(principal: Principal): boolean {
-    const rule = this.dependencies.rules.nearest(principal.base)
-    const ruling = { own: rule, folder: rule }
-    return (
-      judge(this.dependencies.rules, principal, 'mkdir', childOf(principal.base, '*'), undefined, ruling) === 'allow'
-    )
+    return judgeMembers(this.dependencies.rules, principal, 'mkdir', principal.base) === 'allow'
   }
 }

@@ -65,12 +65,40 @@ const reading: ReadonlySet<Action> = new Set<Action>(['list', 'read', 'refresh',
  * `readUsers`, folder password, then the permission for the change.
  */
 export function judge(principal: Principal, action: Action, path: Path, rules: Ruling, password?: string): Verdict {
+  const verdict = judgeCredential(principal, action, path)
+  if (verdict !== undefined) return verdict
+  return isHidden(principal, path, rules.folder) ? 'hidden' : judgeVisible(principal, action, path, rules, password)
+}
+
+/** As `judge`, for whichever members of `folder` no rule hides. `rule`: the one that applies to the folder. */
+export function judgeMembers(
+  principal: Principal,
+  action: Action,
+  folder: Path,
+  rule: Rule | undefined,
+  password?: string,
+): Verdict {
+  const member = childOf(folder, 'any')
+  const ruling = { own: rule, folder: rule }
+  return judgeCredential(principal, action, member) ?? judgeVisible(principal, action, member, ruling, password)
+}
+
+/** The verdict that follows from how the principal was authenticated; undefined if the rules decide. */
+function judgeCredential(principal: Principal, action: Action, path: Path): Verdict | undefined {
   if (principal.signal.aborted) return 'unauthenticated'
   if (principal.onlyPath !== undefined) {
     return action === 'read' && principal.onlyPath === path ? 'allow' : 'denied'
   }
-  if (!mayUseProtocol(principal, action)) return 'denied'
-  if (isHidden(principal, path, rules.folder)) return 'hidden'
+  return mayUseProtocol(principal, action) ? undefined : 'denied'
+}
+
+function judgeVisible(
+  principal: Principal,
+  action: Action,
+  path: Path,
+  rules: Ruling,
+  password: string | undefined,
+): Verdict {
   // The parent folder's rule decides on changes; the path's own rule decides on listing, reading and refreshing.
   const isChange = action !== 'list' && action !== 'read' && action !== 'refresh'
   const rule = isChange ? rules.folder : rules.own

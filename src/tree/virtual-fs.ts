@@ -17,7 +17,7 @@ import type {
 import type { ByteRange, Source, StatOptions } from '../contract/call-options.js'
 import { isSymlink, isRealFolder, type Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
-import { childOf, nameOf, parentOf, resolvePath, root, under, within, type Path } from '../contract/path.js'
+import { nameOf, parentOf, resolvePath, root, under, within, type Path } from '../contract/path.js'
 import type { DownloadRoute, DownloadRouteOptions } from '../urls/download-routing.js'
 import { MountedTree, type ResolvedPath } from '../storage/mounted-tree.js'
 import type { MountedPath } from '../storage/mounts.js'
@@ -82,17 +82,12 @@ export class VirtualFs {
 
   /** `ofSymlink`: the entry of a symlink itself, not of its target. */
   stat(path: Path, options: AccessOptions & StatOptions = {}): Promise<Entry> {
-    return this.#access.withErrorContext('stat', path, async () => {
-      return this.#entry(
-        await this.#access.resolveAndAuthorize('read', path, options, options.ofSymlink !== true),
-        options,
-      )
-    })
+    return this.#access.withAuthorizedEntry('stat', path, options, (at) => this.#entry(at, options))
   }
 
   /** The entry, and what the folder rules define for it. */
   view(path: Path, options: AccessOptions = {}): Promise<{ readonly entry: Entry; readonly folder: FolderView }> {
-    return this.#access.withAuthorizedPath('stat', 'read', path, options, async (at) => ({
+    return this.#access.withAuthorizedEntry('stat', path, options, async (at) => ({
       entry: await this.#entry(at, options),
       folder: folderView(this.#dependencies, this.#access.principal, at),
     }))
@@ -213,7 +208,7 @@ export class VirtualFs {
     const usages = await Promise.all(
       mounted.map(async (path) => {
         try {
-          const { storage } = this.#tree.locate(await this.#access.resolveAndAuthorize('read', path, {}))
+          const { storage } = this.#tree.locate(await this.#access.resolveAndAuthorizeEntry(path, {}))
           return [path, await storage.usageWithTimeout()] as const
         } catch {
           // The storage does not run, or the principal may not read it.
@@ -276,7 +271,7 @@ export class VirtualFs {
     options: AccessOptions = {},
   ): Promise<void> {
     return this.#access.withErrorContext(action, folder, async () => {
-      this.#access.authorize(action, childOf(await this.#access.resolve(folder, options), '*'), options)
+      this.#access.authorizeMembers(action, await this.#access.resolve(folder, options), options)
     })
   }
 
@@ -476,14 +471,14 @@ export class VirtualFs {
     path: Path,
     options: AccessOptions & { readonly members?: boolean | undefined } = {},
   ): Promise<readonly Lock[]> {
-    return this.#access.withAuthorizedPath('list locks', 'read', path, options, async (at) =>
+    return this.#access.withAuthorizedEntry('list locks', path, options, async (at) =>
       this.#locks.covering(at, options.members === true),
     )
   }
 
   /** The dead properties stored for this path. */
   properties(path: Path, options: AccessOptions = {}): Promise<readonly Property[]> {
-    return this.#access.withAuthorizedPath('read properties', 'read', path, options, (at) => this.#properties.of(at))
+    return this.#access.withAuthorizedEntry('read properties', path, options, (at) => this.#properties.of(at))
   }
 
   /**
@@ -519,7 +514,7 @@ export class VirtualFs {
     options: AccessOptions,
     ask: (location: MountedPath) => Promise<Result>,
   ): Promise<Result> {
-    return this.#access.withAuthorizedPath(op, 'read', path, options, (at) => ask(this.#tree.locate(at)))
+    return this.#access.withAuthorizedEntry(op, path, options, (at) => ask(this.#tree.locate(at)))
   }
 
   #transfer(

@@ -18,6 +18,9 @@ interface Story {
 
 const without = (permission: Permission): readonly Permission[] => every.filter((each) => each !== permission)
 
+/** How each protocol answers about what a rule hides. */
+const hiddenAnswer = { http: 'refused', webdav: 'missing', sftp: 'missing' } as const
+
 const stories: readonly Story[] = [
   {
     title: 'a user without the write bit cannot upload',
@@ -72,31 +75,31 @@ const stories: readonly Story[] = [
     title: 'a hidden file cannot be read',
     holds: every,
     act: (d) => d.get('/ruled/secret.txt'),
-    expect: { http: 'refused', webdav: 'missing', sftp: 'missing' },
+    expect: hiddenAnswer,
   },
   {
     title: 'a file below a hidden folder cannot be read',
     holds: every,
     act: (d) => d.get('/ruled/secret folder/inside'),
-    expect: { http: 'refused', webdav: 'missing', sftp: 'missing' },
+    expect: hiddenAnswer,
   },
   {
     title: 'a hidden file cannot be overwritten',
     holds: every,
     act: (d) => d.put('/ruled/secret.txt', Buffer.from('x')),
-    expect: { http: 'refused', webdav: 'missing', sftp: 'missing' },
+    expect: hiddenAnswer,
   },
   {
     title: 'a hidden name cannot be created',
     holds: every,
     act: (d) => d.makeFolder('/ruled/secret new'),
-    expect: { http: 'refused', webdav: 'missing', sftp: 'missing' },
+    expect: hiddenAnswer,
   },
   {
     title: 'a hidden file cannot be removed',
     holds: every,
     act: (d) => d.remove('/ruled/secret.txt'),
-    expect: { http: 'refused', webdav: 'missing', sftp: 'missing' },
+    expect: hiddenAnswer,
   },
   {
     title: 'a user who sees hidden entries can read them',
@@ -122,6 +125,32 @@ const stories: readonly Story[] = [
     act: (d) => d.put('/locked/new', Buffer.from('x')),
     expect: 'refused',
   },
+  ...['/private', '/staff'].flatMap((folder): Story[] => {
+    const reason = folder === '/private' ? 'a password' : 'other readers'
+    const refused = folder === '/private' ? 'refused' : hiddenAnswer
+    return [
+      {
+        title: `a folder that requires ${reason} without its subfolders cannot be listed`,
+        ...{ holds: every, act: (d) => d.names(folder), expect: refused },
+      },
+      {
+        title: `a file in a folder that requires ${reason} without its subfolders cannot be read`,
+        ...{ holds: every, act: (d) => d.get(`${folder}/file`), expect: refused },
+      },
+      {
+        title: `a missing name in a folder that requires ${reason} without its subfolders is answered as a file`,
+        ...{ holds: every, act: (d) => d.get(`${folder}/missing`), expect: refused },
+      },
+      {
+        title: `a subfolder of a folder that requires ${reason} without its subfolders can be listed`,
+        ...{ holds: every, act: (d) => d.names(`${folder}/sub`), expect: ['inside'] },
+      },
+      {
+        title: `a file in a subfolder of a folder that requires ${reason} without its subfolders can be read`,
+        ...{ holds: every, act: (d) => d.get(`${folder}/sub/inside`), expect: 'done' },
+      },
+    ]
+  }),
   {
     title: 'a user who needs no folder passwords can list it',
     holds: ['skipPasswords'],
@@ -135,7 +164,10 @@ void t.test('each story has the same result by all three protocols', async (t) =
   const { gateway } = running
   const [admin] = await connectAll(running, { username: 'admin', password: running.adminPassword })
   if (!admin) throw new Error('no protocol')
-  for (const folder of ['/open', '/open/sub', '/drop', '/ruled', '/ruled/sub', '/ruled/secret folder', '/locked']) {
+  for (const folder of [
+    ...['/open', '/open/sub', '/drop', '/ruled', '/ruled/sub', '/ruled/secret folder', '/locked'],
+    ...['/private', '/private/sub', '/staff', '/staff/sub'],
+  ]) {
     t.equal(await admin.makeFolder(folder), 'done')
   }
   for (const file of [
@@ -145,12 +177,18 @@ void t.test('each story has the same result by all three protocols', async (t) =
     '/ruled/secret.txt',
     '/ruled/secret folder/inside',
     '/locked/file',
+    '/private/file',
+    '/private/sub/inside',
+    '/staff/file',
+    '/staff/sub/inside',
   ]) {
     t.equal(await admin.put(file, Buffer.from(file)), 'done')
   }
   await gateway.rules.create(ruleRow({ path: asPath('/drop'), write: true }))
   await gateway.rules.create(ruleRow({ path: asPath('/ruled'), hide: '^secret', hideSub: true }))
   await gateway.rules.create(ruleRow({ path: asPath('/locked'), password: 'open sesame', passwordSub: true }))
+  await gateway.rules.create(ruleRow({ path: asPath('/private'), password: 'open sesame' }))
+  await gateway.rules.create(ruleRow({ path: asPath('/staff'), readUsers: [1] }))
 
   for (const [number, story] of stories.entries()) {
     await t.test(story.title, async (t) => {

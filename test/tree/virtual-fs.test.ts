@@ -495,6 +495,27 @@ void t.test('mount points cannot be removed, moved or replaced', async (t) => {
   t.same(await names(ada, '/m'), ['one'])
 })
 
+void t.test('a mount point covers a file of its name, alone and in listings', async (t) => {
+  const { as, mount } = await newTree(t, { '/': {} })
+  await fill(as(), { '/m': 'covered', '/d/e': 'abc' })
+  for (const path of ['/m', '/d']) await mount(path)
+  const kinds = (entries: readonly Entry[]) => entries.map(({ name, kind }) => `${name} ${kind}`).sort()
+  t.same(kinds((await as().list(p('/'))).entries), ['d folder', 'm folder'])
+  t.same((await pagesOf(as(), '/')).toSorted(), ['d', 'm'])
+  t.match(await as().stat(p('/m')), { kind: 'folder' })
+})
+
+void t.test('a rule that hides everything in a folder does not prevent a copy or a move of the folder', async (t) => {
+  const { as, rule } = await newTree(t, { '/': {} })
+  await fill(as(), { '/a/x': 'abc', '/a/d/hidden': 'secret', '/b/d/hidden': 'secret' })
+  for (const folder of ['/a/d', '/b/d']) await rule(folder, { hide: '.*' })
+  const ada = as({ may: ['write', 'rename', 'move', 'copy', 'remove'] })
+  await ada.copy(p('/a'), p('/copied'), keep)
+  t.same(await contents(as(), p('/copied')), { '/copied/x': 'abc', '/copied/d': null })
+  await ada.move(p('/b'), p('/moved'), keep)
+  t.same(await contents(as(), p('/moved')), { '/moved/d': null, '/moved/d/hidden': 'secret' })
+})
+
 void t.test('entries can be created in a folder that exists only because a storage is mounted below it', async (t) => {
   const changes: Record<string, (ada: VirtualFs) => Promise<unknown>> = {
     mkdir: (ada) => ada.mkdir(p('/m/n/new')),
