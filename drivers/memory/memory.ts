@@ -20,6 +20,9 @@ interface MemoryFile {
   modified: Date
   mode: number
   version: number
+  /** Number of open handles. The bytes of a removed file count until the last one is closed. */
+  handles: number
+  isRemoved: boolean
 }
 interface MemoryFolder {
   readonly kind: 'folder'
@@ -132,9 +135,9 @@ export class MemoryDriver implements Driver {
     throwIfAborted(options.signal)
     const old = this.#assertReplaceable(path, options)
     const { modified = new Date(), mode = old?.mode ?? 0o644 } = options
-    const file: MemoryFile = { kind: 'file', name: nameOf(path), content, modified, mode, version: ++this.#versions }
+    const file = { ...this.#newFile(nameOf(path)), content, modified, mode }
     this.#put(path, file)
-    if (old) this.#used -= old.content.size
+    if (old) this.#release(old)
     return entryOf(file)
   }
 
@@ -149,14 +152,14 @@ export class MemoryDriver implements Driver {
     const node = this.#existing(path)
     if (node.kind === 'folder' && node.children.size > 0) throw new GatewayError('not_empty')
     this.#detach(path)
-    this.#used -= bytesOf(node)
+    this.#release(node)
   }
 
   async removeTree(path: Path, { signal }: CallOptions = {}): Promise<void> {
     throwIfAborted(signal)
     const node = this.#existing(path)
     this.#detach(path)
-    this.#used -= bytesOf(node)
+    this.#release(node)
   }
 
   async move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
@@ -169,7 +172,7 @@ export class MemoryDriver implements Driver {
     this.#parent(to)
     this.#detach(from)
     this.#put(to, node)
-    if (old) this.#used -= bytesOf(old)
+    if (old) this.#release(old)
   }
 
   async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
@@ -195,10 +198,9 @@ export class MemoryDriver implements Driver {
     if (mode === 'replace') return this.#openReplacement(path, options)
     const file = this.#file(path)
     const entry = entryOf(file)
-    const reading = { entry, read: async (into: Buffer, position: number) => file.content.read(into, position) }
-    const close = async () => undefined
-    if (mode === 'read') return { ...reading, close }
-    return { ...reading, close, ...this.#writeMethods(file) }
+    const read = async (into: Buffer, position: number) => file.content.read(into, position)
+    const close = this.#handleOf(file)
+    return { entry, read, close, ...(mode === 'update' && this.#writeMethods(file)) }
   }
 
   /** The write methods of a handle. Each call changes the revision of the file. */
@@ -230,6 +232,7 @@ export class MemoryDriver implements Driver {
   #openReplacement(path: Path, options: OpenOptions): OpenFile {
     this.#assertReplaceable(path, options)
     const file = this.#newFile(nameOf(path))
+    const close = this.#handleOf(file)
     let published = false
     return {
       entry: entryOf(file),
@@ -242,14 +245,13 @@ export class MemoryDriver implements Driver {
         file.mode = mode ?? old?.mode ?? file.mode
         file.version = ++this.#versions
         if (!published) this.#put(path, file)
-        if (old) this.#used -= old.content.size
+        if (old) this.#release(old)
         published = true
         return entryOf(file)
       },
       close: async () => {
-        if (published) return
-        this.#used -= file.content.size
-        file.content = new Content()
+        file.isRemoved ||= !published
+        await close()
       },
     }
   }
@@ -338,6 +340,28 @@ export class MemoryDriver implements Driver {
     this.#used += bytes
   }
 
+  /** Counts a handle of the file. Returns the function that closes it; calling it again has no effect. */
+  #handleOf(file: MemoryFile): () => Promise<void> {
+    file.handles++
+    let isOpen = true
+    return async () => {
+      if (!isOpen) return
+      isOpen = false
+      file.handles--
+      if (file.isRemoved) this.#release(file)
+    }
+  }
+
+  /** Releases the bytes of what is no longer in the tree, except those of files that are still open. */
+  #release(node: MemoryNode): void {
+    if (node.kind === 'folder') {
+      for (const child of node.children.values()) this.#release(child)
+      return
+    }
+    node.isRemoved = true
+    if (node.handles === 0) this.#used -= node.content.size
+  }
+
   #newFolder(): MemoryFolder {
     return {
       kind: 'folder',
@@ -350,20 +374,16 @@ export class MemoryDriver implements Driver {
   }
 
   #newFile(name: string): MemoryFile {
-    return { kind: 'file', name, content: new Content(), modified: new Date(), mode: 0o644, version: ++this.#versions }
+    return {
+      ...{ kind: 'file', name, content: new Content(), modified: new Date(), mode: 0o644 },
+      ...{ version: ++this.#versions, handles: 0, isRemoved: false },
+    }
   }
 }
 
 function entryOf(node: MemoryNode): Entry {
   const { name, kind, modified, mode, version } = node
   return { name, kind, size: kind === 'file' ? node.content.size : 0, modified, mode, revision: String(version) }
-}
-
-function bytesOf(node: MemoryNode): number {
-  if (node.kind === 'file') return node.content.size
-  let sum = 0
-  for (const child of node.children.values()) sum += bytesOf(child)
-  return sum
 }
 
 /** Converts a stream error. A premature end means that the sender aborted the body. */
