@@ -18,7 +18,7 @@ import { Bandwidth, unlimited } from '../storage/bandwidth.js'
 import { Events } from '../storage/events.js'
 import { MountSupervisor, storagesCloseTimeout } from '../storage/mount-supervisor.js'
 import { Mounts } from '../storage/mounts.js'
-import { LocalPathLocks } from '../storage/path-locks.js'
+import { PathLocksInProcess } from '../storage/path-locks.js'
 import { Spool } from '../storage/spool.js'
 import { newStorage } from '../store/new-storage.js'
 import { listenersCloseTimeout } from '../store/foreign-changes.js'
@@ -178,7 +178,7 @@ export class Gateway {
       for (const key of ['egress_networks', 'metrics_networks']) {
         settings.guard(key, async (networks) => void parseNetworks(networks))
       }
-      const pathLocks = new LocalPathLocks()
+      const pathLocks = new PathLocksInProcess()
       const intents = new Intents({ store, rules, pathLocks, log, storageOf })
       const supervisor: MountSupervisor = (opened.supervisor = new MountSupervisor({
         mounts,

@@ -93,7 +93,7 @@ export class IndexedTree {
     try {
       return this.mounts.find(folder)
     } catch (error) {
-      if (isWithoutStorage(error) && this.mounts.isVirtual(folder)) return undefined
+      if (isWithoutStorage(error) && this.mounts.isMountFolder(folder)) return undefined
       throw error
     }
   }

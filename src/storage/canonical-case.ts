@@ -17,7 +17,7 @@ export async function canonicalPath(mounts: Mounts, path: Path, options: CallOpt
   if (!location) return path
   const { storage } = location
   const names = segmentsOf(location.inner)
-  let canonical = storage.mount
+  let canonical = storage.mountPoint
   for (const [index, name] of names.entries()) {
     const mounted = mounts.foldersIn(canonical).find((entry) => foldCase(entry.name) === foldCase(name))
     const existing = mounted ?? (await memberOf(canonical, name))
@@ -31,7 +31,7 @@ export async function canonicalPath(mounts: Mounts, path: Path, options: CallOpt
 
   async function memberOf(folder: Path, name: string) {
     try {
-      return await storage.stat(childOf(within(storage.mount, folder) ?? root, name), options)
+      return await storage.stat(childOf(within(storage.mountPoint, folder) ?? root, name), options)
     } catch (error) {
       if (isGatewayError(error, 'not_found', 'parent_missing', 'not_folder')) return undefined
       throw error

@@ -264,7 +264,7 @@ export class MountSupervisor {
     const { mounts, events, spool, bandwidth, store, log } = this.dependencies
     return new Storage({
       row,
-      mount: mount.mountPoint,
+      mountPoint: mount.mountPoint,
       driver,
       traits: type.traits,
       events,

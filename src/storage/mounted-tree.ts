@@ -63,12 +63,12 @@ export class MountedTree {
    */
   async look(path: Path, options: CallOptions = {}): Promise<LookupResult | undefined> {
     const mountPoint = this.mounts.mountPointOf(path)
-    if (mountPoint === undefined || this.mounts.isVirtual(path)) return undefined
+    if (mountPoint === undefined || this.mounts.isMountFolder(path)) return undefined
     const [storage, other] = this.mounts.storagesAt(mountPoint)
     if (!storage || other) return undefined
     const look = await storage.look(within(mountPoint, path) ?? root, options)
     const real = storage.treePath(look.path)
-    return this.mounts.mountPointOf(real) === mountPoint && !this.mounts.isVirtual(real)
+    return this.mounts.mountPointOf(real) === mountPoint && !this.mounts.isMountFolder(real)
       ? { path: real, entry: look.entry }
       : undefined
   }
@@ -87,12 +87,12 @@ export class MountedTree {
         if (!isGatewayError(error, 'not_found', 'unavailable') || !this.mounts.isMountAncestor(at)) throw error
       }
     }
-    const virtual = this.mounts.virtualEntry(at)
-    if (!virtual) throw new GatewayError('not_found', { detail: 'no_storage', path: at })
-    return { ...virtual, name: nameOf(at) }
+    const mountFolder = this.mounts.mountFolderEntry(at)
+    if (!mountFolder) throw new GatewayError('not_found', { detail: 'no_storage', path: at })
+    return { ...mountFolder, name: nameOf(at) }
   }
 
-  /** The entry of a mount point. Undefined if its storage fails: the mount point is then shown as a virtual folder. */
+  /** The entry of a mount point. Undefined if its storage fails: the mount point is then shown as a folder without entries of its own. */
   async #mountRoot(at: Path, { signal, preferred }: EntryOptions): Promise<Entry | undefined> {
     try {
       const { storage, inner } = this.mounts.find(at, preferred)
@@ -119,9 +119,9 @@ export class MountedTree {
     options: CallOptions & { readonly refresh?: boolean | undefined; readonly limit?: number | undefined },
   ): Promise<FolderListing & { readonly storage?: Storage }> {
     const mounted = this.mounts.foldersIn(at)
-    const location = this.#locateUnlessVirtual(at)
-    const virtual = { entries: mounted, hasReserved: false, current: true }
-    if (!location) return virtual
+    const location = this.#locateUnlessMountFolder(at)
+    const mountPoints = { entries: mounted, hasReserved: false, current: true }
+    if (!location) return mountPoints
     try {
       const { signal, refresh = false, limit } = options
       const request = limit === undefined ? { refresh } : { refresh, part: limit }
@@ -134,7 +134,7 @@ export class MountedTree {
     } catch (error) {
       await this.#assertExists(at, error, options)
       this.#assertHasMounts(at, mounted.length, error)
-      return virtual
+      return mountPoints
     }
   }
 
@@ -158,7 +158,7 @@ export class MountedTree {
   /** The same entries as `list`, in pages and in any order. */
   async *pages(at: Path, { signal }: CallOptions): AsyncGenerator<readonly Entry[]> {
     const mounted = new Map(this.mounts.foldersIn(at).map((entry) => [entry.name, entry]))
-    const location = this.#locateUnlessVirtual(at)
+    const location = this.#locateUnlessMountFolder(at)
     let hasYielded = false
     try {
       for await (const page of location?.storage.pages(location.inner, { signal }) ?? []) {
@@ -191,7 +191,7 @@ export class MountedTree {
   }
 
   /** As `locate`. Undefined for a folder above a mount point if no storage runs there. */
-  #locateUnlessVirtual(at: Path): MountedPath | undefined {
+  #locateUnlessMountFolder(at: Path): MountedPath | undefined {
     return this.mounts.isMountAncestor(at) ? this.locateIfRunning(at) : this.locate(at)
   }
 

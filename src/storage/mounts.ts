@@ -179,7 +179,7 @@ export class Mounts {
   /** A key that all spellings of `path` share; undefined for a path with only one spelling. */
   caseFoldedPath(path: Path): Path | undefined {
     const location = this.caseInsensitivePath(path)
-    return location && under(location.storage.mount, foldCase(location.inner))
+    return location && under(location.storage.mountPoint, foldCase(location.inner))
   }
 
   #mountsOver(path: Path): readonly Mount[] {
@@ -190,10 +190,10 @@ export class Mounts {
     return []
   }
 
-  // Virtual folders
+  // Mount points, and the folders above them
 
   /** Whether `path` is a mount point, or a folder that exists only because a storage is mounted below it. */
-  isVirtual(path: Path): boolean {
+  isMountFolder(path: Path): boolean {
     return this.isMountPoint(path) || this.isMountAncestor(path)
   }
 
@@ -230,9 +230,9 @@ export class Mounts {
     return [...(this.#ancestors.get(folder)?.values() ?? [])]
   }
 
-  /** The entry of a virtual folder. Undefined if `path` is not one, except for the root, which always has an entry. */
-  virtualEntry(path: Path): Entry | undefined {
-    if (path === root) return virtualFolder('', this.#byMountPoint.get(root)?.[0]?.row.modified ?? new Date(0))
+  /** The entry of a mount point or of a folder above one. Undefined if `path` is not one, except for the root, which always has an entry. */
+  mountFolderEntry(path: Path): Entry | undefined {
+    if (path === root) return mountFolder('', this.#byMountPoint.get(root)?.[0]?.row.modified ?? new Date(0))
     return this.#ancestors.get(parentOf(path))?.get(nameOf(path))
   }
 }
@@ -256,13 +256,13 @@ function ancestorsOf(mounts: readonly Mount[]): Map<Path, Map<string, Entry>> {
     for (let at = mountPoint; at !== root; at = parentOf(at)) {
       const names = ancestors.get(parentOf(at)) ?? new Map<string, Entry>()
       ancestors.set(parentOf(at), names)
-      if (!names.has(nameOf(at))) names.set(nameOf(at), virtualFolder(nameOf(at), row.modified))
+      if (!names.has(nameOf(at))) names.set(nameOf(at), mountFolder(nameOf(at), row.modified))
     }
   }
   return ancestors
 }
 
-function virtualFolder(name: string, modified: Date): Entry {
+function mountFolder(name: string, modified: Date): Entry {
   return { name, kind: 'folder', size: 0, modified }
 }
 

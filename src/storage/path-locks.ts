@@ -33,7 +33,7 @@ function overlaps(one: PathClaim, other: PathClaim): boolean {
 }
 
 /** Excludes changes by this process only. */
-export class LocalPathLocks implements PathLocks {
+export class PathLocksInProcess implements PathLocks {
   /** Trees that are locked, and the number of locks on each single path. */
   readonly #trees = new Set<PathClaim>()
   readonly #names = new Map<Path, number>()

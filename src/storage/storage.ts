@@ -58,7 +58,7 @@ import { sendAsNeeded } from './write-needs.js'
 interface StorageDependencies {
   readonly row: StorageRow
   /** The path of the tree where the storage appears. */
-  readonly mount: Path
+  readonly mountPoint: Path
   readonly driver: Driver
   readonly traits: Partial<Traits> | undefined
   readonly events: Events
@@ -89,7 +89,7 @@ interface RemoveTreeOptions extends CallOptions {
 
 export class Storage {
   readonly row: StorageRow
-  readonly mount: Path
+  readonly mountPoint: Path
   readonly traits: Traits
   /** The records about its files, which are as durable as the files. */
   readonly records: FileRecords
@@ -114,12 +114,12 @@ export class Storage {
 
   constructor(dependencies: StorageDependencies) {
     this.row = dependencies.row
-    this.mount = dependencies.mount
+    this.mountPoint = dependencies.mountPoint
     this.traits = { ...defaultTraits, ...dependencies.traits, ...dependencies.driver.traits }
     this.records = this.traits.durable ? dependencies.store : dependencies.store.relaxed
     this.#own = dependencies.driver
     this.#calls = new ConcurrencyLimiter(this.traits.parallel)
-    const watched = new FailureLog(dependencies.log, this.mount).watched(dependencies.driver)
+    const watched = new FailureLog(dependencies.log, this.mountPoint).watched(dependencies.driver)
     const driver = this.#calls.limited(watched)
     const filled = this.traits.emptyFolders
       ? driver
@@ -142,15 +142,20 @@ export class Storage {
       pages: (path, options) => this.#pagesOfDriver(path, options),
       read: (path, entries) => dependencies.events.emitListing(this.treePath(path), entries),
     })
-    this.#changes = new StorageChanges(dependencies.mount, dependencies.events, this.#attributes, (path, withBelow) => {
-      this.#directUrls.invalidate(path, withBelow)
-      this.#listings.invalidate(path, withBelow)
-    })
+    this.#changes = new StorageChanges(
+      dependencies.mountPoint,
+      dependencies.events,
+      this.#attributes,
+      (path, withBelow) => {
+        this.#directUrls.invalidate(path, withBelow)
+        this.#listings.invalidate(path, withBelow)
+      },
+    )
   }
 
   /** The storage's path in the whole tree. */
   treePath(path: Path): Path {
-    return under(this.mount, path)
+    return under(this.mountPoint, path)
   }
 
   get writable(): boolean {

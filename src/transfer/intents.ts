@@ -106,7 +106,7 @@ export class Intents {
     } finally {
       if (id !== undefined) {
         await this.#end(intent.storageId, id, async () => {
-          await (moved ? intents.apply(id, storage.mount) : intents.drop(id))
+          await (moved ? intents.apply(id, storage.mountPoint) : intents.drop(id))
         })
       }
       // Rules may have been created during the call. They must move too.
@@ -233,7 +233,7 @@ export class Intents {
       if ((await this.#recoverEach(storage, backups)) && recovered) return
     } catch (error) {
       if (!this.#closed)
-        log.warn({ err: error, storage: storage.mount }, 'could not read the intents of interrupted operations')
+        log.warn({ err: error, storage: storage.mountPoint }, 'could not read the intents of interrupted operations')
     }
     this.#scheduleRetry(id, failures)
   }
@@ -248,7 +248,7 @@ export class Intents {
         if (!(await this.#recoverIntent(storage, intent))) allRecovered = false
       } catch (error) {
         allRecovered = false
-        const details = { err: error, storage: storage.mount, path: storage.treePath(intent.from) }
+        const details = { err: error, storage: storage.mountPoint, path: storage.treePath(intent.from) }
         this.dependencies.log.warn(details, 'could not recover an interrupted operation; retrying later')
       } finally {
         this.#busy.delete(intent.id)
@@ -273,7 +273,7 @@ export class Intents {
 
   async #recoverMove(storage: Storage, intent: Intent): Promise<boolean> {
     const { intents } = this.dependencies.store
-    if (await hasMoved(storage, intent)) await intents.apply(intent.id, storage.mount)
+    if (await hasMoved(storage, intent)) await intents.apply(intent.id, storage.mountPoint)
     else if (await exists(storage, intent.from)) await intents.drop(intent.id)
     else return false
     return true

@@ -340,7 +340,7 @@ export class Access implements Authority {
 
   /** Rejects with `denied` for mount points, the folders above them, and the principal's base: they cannot be moved. */
   assertMovable(at: Path, detail: 'mount_moved' | 'mount_removed'): void {
-    if (at === this.principal.base || this.#dependencies.mounts.isVirtual(at))
+    if (at === this.principal.base || this.#dependencies.mounts.isMountFolder(at))
       throw new GatewayError('denied', { detail })
   }
 

@@ -28,7 +28,7 @@ export class DeadProperties {
   /** Makes all of the changes, or none. They are as durable as the storage of the target. */
   async change(target: Target, changes: readonly PropertyChange[]): Promise<void> {
     const { mounts, store } = this.dependencies
-    const { properties } = mounts.isVirtual(target.at) ? store : target.storage.records
+    const { properties } = mounts.isMountFolder(target.at) ? store : target.storage.records
     await properties.change(target.at, changes)
   }
 }

@@ -241,7 +241,7 @@ export class FileContent {
       resolve: this.access.resolver('write', path, options),
       require: (target) => {
         const { at, entry } = target
-        if (this.dependencies.mounts.isVirtual(at)) throw new GatewayError('is_folder')
+        if (this.dependencies.mounts.isMountFolder(at)) throw new GatewayError('is_folder')
         target.storage.assertWritable()
         if (entry?.kind === 'folder') throw new GatewayError('is_folder')
         if (!entry) checkName(nameOf(at))

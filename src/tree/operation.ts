@@ -220,7 +220,7 @@ export class Operations {
     const { mounts } = this.dependencies
     const locate = () => mounts.find(at, preferred())
     if (loaded === 'nothing') return new Target(at, undefined, locate)
-    if (mounts.isVirtual(at)) {
+    if (mounts.isMountFolder(at)) {
       const mounted = this.tree.locateIfRunning(at, preferred())
       const entry = await this.tree.entryOrUndefined(at, { signal, preferred: mounted?.storage })
       return new Target(at, entry, locate, mounted)

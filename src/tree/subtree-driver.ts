@@ -51,7 +51,7 @@ export class SubtreeDriver implements TreeDriver {
 
   stat(path: Path, options: StatOptions = {}): Promise<Entry> {
     const stat = ({ storage, inner }: MountedPath) => storage.stat(inner, options)
-    return this.#orVirtual(path, options, stat, (entry) => entry)
+    return this.#orMountFolder(path, options, stat, (entry) => entry)
   }
 
   async *pages(path: Path, options: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
@@ -62,7 +62,7 @@ export class SubtreeDriver implements TreeDriver {
       return { entries, skipped: storage.skippedNames(inner) }
     }
     const nothing = { entries: [], skipped: undefined }
-    const { entries, skipped } = await this.#orVirtual(path, options, list, () => nothing)
+    const { entries, skipped } = await this.#orMountFolder(path, options, list, () => nothing)
     yield* inPages(this.#withMounted(await this.#resolve(path, options), entries))
     // Reported once more, so that the storage above leaves them out, and knows it.
     if (!skipped) return
@@ -80,7 +80,7 @@ export class SubtreeDriver implements TreeDriver {
         throw new GatewayError('denied', { reason: 'a symlink that leads outside of the storage' })
       return real
     }
-    return this.#orVirtual(path, options, resolve, () => path)
+    return this.#orMountFolder(path, options, resolve, () => path)
   }
 
   identities(path: Path, options: CallOptions = {}): Promise<readonly Identity[]> {
@@ -201,7 +201,7 @@ export class SubtreeDriver implements TreeDriver {
   }
 
   #assertMovable(at: Path): void {
-    if (this.#dependencies.mounts.isVirtual(at))
+    if (this.#dependencies.mounts.isMountFolder(at))
       throw new GatewayError('denied', { reason: 'a mount point is in this folder' })
   }
 
@@ -237,12 +237,12 @@ export class SubtreeDriver implements TreeDriver {
     })
   }
 
-  /** As `#in`. `virtual`: the result for a folder that exists only because storages are mounted below it. */
-  async #orVirtual<T>(
+  /** As `#in`. `otherwise`: the result for a folder that exists only because storages are mounted below it. */
+  async #orMountFolder<T>(
     path: Path,
     options: CallOptions,
     work: (place: MountedPath) => Promise<T>,
-    virtual: (entry: Entry) => T,
+    otherwise: (entry: Entry) => T,
   ): Promise<T> {
     try {
       return await this.#in(path, options, work)
@@ -250,9 +250,9 @@ export class SubtreeDriver implements TreeDriver {
       if (!isGatewayError(error, 'not_found')) throw error
       const { mounts } = this.#dependencies
       const at = await this.#resolve(path, options)
-      const entry = mounts.isMountAncestor(at) ? mounts.virtualEntry(at) : undefined
+      const entry = mounts.isMountAncestor(at) ? mounts.mountFolderEntry(at) : undefined
       if (!entry) throw error
-      return virtual(entry)
+      return otherwise(entry)
     }
   }
 

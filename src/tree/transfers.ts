@@ -119,7 +119,7 @@ export class Transfers {
   /** Whether both paths are on one storage, and no earlier run has started to copy item by item. */
   #mayMoveByBackend(source: Path, target: Path, { merge, journal }: TransferOptions): boolean {
     const { mounts } = this.dependencies
-    if (merge === true || journal?.resumes === true || mounts.isVirtual(source) || mounts.isVirtual(target))
+    if (merge === true || journal?.resumes === true || mounts.isMountFolder(source) || mounts.isMountFolder(target))
       return false
     const { storage } = mounts.find(source)
     return mounts.find(target, storage).storage === storage
@@ -198,7 +198,7 @@ export class Transfers {
     }
     if (isWithin(target, source))
       throw new GatewayError('invalid', { reason: 'a folder cannot be replaced by what is in it' })
-    if (this.dependencies.mounts.isVirtual(target))
+    if (this.dependencies.mounts.isMountFolder(target))
       throw new GatewayError('denied', { reason: 'a mount point cannot be replaced' })
     const replaced = options.overwrite !== false && options.merge !== true ? old : undefined
     if (replaced?.kind === 'folder') {
@@ -222,14 +222,14 @@ export class Transfers {
     if (!isSymlink(entry) || parentOf(source) === parentOf(target)) return
     const text = await from.storage.readSymlink(from.inner, { signal: options.signal })
     if (text.startsWith('/')) return
-    const { mount } = to.storage
-    if (kind === 'move' || mount === from.storage.mount)
+    const { mountPoint: mount } = to.storage
+    if (kind === 'move' || mount === from.storage.mountPoint)
       await this.access.authorizeSymlinkTarget(mount, target, text, options)
   }
 
   /** As `#assertSymlinkMayMove`, for all symlinks in a folder. Skipped for a principal who may read the whole storage. */
   async #assertSymlinksMayMove({ storage, inner }: MountedPath, target: Path, options: AccessOptions): Promise<void> {
-    const { mount } = storage
+    const { mountPoint: mount } = storage
     if (movesAnySymlink(this.dependencies.rules, this.access.principal, mount)) return
     for await (const page of storage.pages(inner, { signal: options.signal })) {
       for (const member of page) {
@@ -345,7 +345,7 @@ export class Transfers {
         await this.access.followSymlinks('read', path, options)
       },
       assertSymlinkAllowed: async (path, text) => {
-        if (!text.startsWith('/')) await this.access.authorizeSymlinkTarget(to.storage.mount, path, text, options)
+        if (!text.startsWith('/')) await this.access.authorizeSymlinkTarget(to.storage.mountPoint, path, text, options)
       },
       beforePublish: async (targets, replaces) => {
         const paths = await Promise.all(targets.map((to) => canonicalPath(mounts, to, { signal })))
@@ -427,7 +427,7 @@ export class Transfers {
     const { store, rules, locks } = this.dependencies
     const isDone = async (path: Path) => {
       if (!(await journal.copied(path))) return false
-      return kind === 'copy' || (await isThere(from.storage, within(from.storage.mount, path) ?? path)) === false
+      return kind === 'copy' || (await isThere(from.storage, within(from.storage.mountPoint, path) ?? path)) === false
     }
     const targetFor = (path: Path) => under(target, within(source, path) ?? root)
     // The target first: records of its old files are deleted where the source has none.

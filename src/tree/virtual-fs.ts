@@ -415,7 +415,7 @@ export class VirtualFs {
     }
     return this.#change('make symlink', path, making, async ({ at, storage, inner }) => {
       // To the client it is a path of the tree, to the backend a path of the storage.
-      const leadsTo = await this.#access.authorizeSymlinkTarget(storage.mount, at, target, options)
+      const leadsTo = await this.#access.authorizeSymlinkTarget(storage.mountPoint, at, target, options)
       await storage.symlink(inner, target.startsWith('/') ? leadsTo : target, { signal: options.signal })
     })
   }

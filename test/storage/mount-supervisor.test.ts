@@ -22,7 +22,7 @@ void t.test('a storage that does not start reports why, does not affect others, 
     '/worse': { driverOf: crashed },
     '/good': {},
   })
-  t.equal(mounts.find(asPath('/good')).storage.mount, '/good')
+  t.equal(mounts.find(asPath('/good')).storage.mountPoint, '/good')
   t.throws(() => mounts.find(asPath('/bad/x')), { code: 'unavailable', message: /no <b>answer/ })
   t.throws(
     () => mounts.find(asPath('/worse/x')),
@@ -300,7 +300,7 @@ void t.test('a request waits five seconds for a starting storage, and the start 
   t.notOk(hasStarted)
   tick(1500)
   await starting
-  t.equal(tree.mounts.find(asPath('/quick')).storage.mount, '/quick')
+  t.equal(tree.mounts.find(asPath('/quick')).storage.mountPoint, '/quick')
   t.notOk(tree.mounts.isMountPoint(asPath('/off')))
   let hasWaited = false
   const waiting = tree.supervisor.whenStarted(asPath('/hangs/x'))?.then(() => (hasWaited = true))

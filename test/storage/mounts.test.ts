@@ -30,7 +30,7 @@ function mountOf(
 ): Mount {
   const row = { ...storageRow({ mountPath: p(path), ...fields }), id }
   const mountPoint = visiblePath(row.mountPath)
-  const storage = { row, mount: mountPoint, traits: { caseSensitive } } as unknown as Storage
+  const storage = { row, mountPoint, traits: { caseSensitive } } as unknown as Storage
   return {
     row,
     mountPoint,
@@ -55,7 +55,7 @@ void t.test('a path belongs to the nearest mount point at or above it', async (t
   ]
   for (const [path, mountPoint, inner] of rows) {
     const location = mounts.find(p(path))
-    t.equal(location.storage.mount, mountPoint, path)
+    t.equal(location.storage.mountPoint, mountPoint, path)
     t.equal(location.inner, inner, path)
     t.equal(mounts.mountPointOf(p(path)), mountPoint, path)
     t.equal(mounts.rowOf(p(path))?.mountPath, mountPoint, path)
@@ -147,7 +147,7 @@ void t.test('replace() removes every trace of the old table', async (t) => {
   mounts.replace([mountOf('/new', 2, {})])
   t.throws(() => mounts.find(p('/old/deep/x')), { code: 'not_found' })
   t.notOk(mounts.isMountAncestor(p('/old')))
-  t.equal(mounts.virtualEntry(p('/old')), undefined)
+  t.equal(mounts.mountFolderEntry(p('/old')), undefined)
   t.equal(mounts.caseFoldedPath(p('/old/deep/X')), undefined)
   t.equal(mounts.storageOf(1), undefined)
   t.same(
@@ -171,15 +171,15 @@ void t.test(
     t.same(names('/m'), ['c', 'b', 'a'])
     t.same(names('/m/c'), ['deep', 'other'])
     t.same(names('/m/a'), [])
-    t.match(mounts.virtualEntry(p('/m/c')), { name: 'c', kind: 'folder', modified: new Date(1000) })
-    t.match(mounts.virtualEntry(p('/m/b')), { name: 'b', kind: 'folder', modified: new Date(2000) })
-    t.equal(mounts.virtualEntry(p('/m/d')), undefined)
-    t.equal(mounts.virtualEntry(p('/off')), undefined)
-    t.match(mounts.virtualEntry(p('/')), { name: '', kind: 'folder' })
-    t.ok(mounts.isVirtual(p('/m/c')))
-    t.ok(mounts.isVirtual(p('/m/a')))
+    t.match(mounts.mountFolderEntry(p('/m/c')), { name: 'c', kind: 'folder', modified: new Date(1000) })
+    t.match(mounts.mountFolderEntry(p('/m/b')), { name: 'b', kind: 'folder', modified: new Date(2000) })
+    t.equal(mounts.mountFolderEntry(p('/m/d')), undefined)
+    t.equal(mounts.mountFolderEntry(p('/off')), undefined)
+    t.match(mounts.mountFolderEntry(p('/')), { name: '', kind: 'folder' })
+    t.ok(mounts.isMountFolder(p('/m/c')))
+    t.ok(mounts.isMountFolder(p('/m/a')))
     t.notOk(mounts.isMountPoint(p('/m/c')))
-    t.notOk(mounts.isVirtual(p('/m/c/x')))
+    t.notOk(mounts.isMountFolder(p('/m/c/x')))
     t.notOk(mounts.isMountAncestor(p('/m/a')))
   },
 )
@@ -194,7 +194,7 @@ void t.test('rows() returns all storages, sorted by order and mount path', async
 
 void t.test('a disabled storage owns no path, but isDisabled() recognizes its paths', async (t) => {
   const mounts = table({ '/': {}, '/off': { disabled: true }, '/off/on': {}, '/off/on/off': { disabled: true } })
-  t.equal(mounts.find(p('/off/x')).storage.mount, '/')
+  t.equal(mounts.find(p('/off/x')).storage.mountPoint, '/')
   t.notOk(mounts.isMountPoint(p('/off')))
   const disabled = ['/off', '/off/x', '/off/on/off/x']
   for (const path of disabled) t.ok(mounts.isDisabled(p(path)), path)

@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events'
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { asPath } from '../../src/contract/path.js'
-import { LocalPathLocks, type PathClaim, type PathLocks } from '../../src/storage/path-locks.js'
+import { PathLocksInProcess, type PathClaim, type PathLocks } from '../../src/storage/path-locks.js'
 
 const name = (path: string): PathClaim => ({ path: asPath(path), tree: false })
 const tree = (path: string): PathClaim => ({ path: asPath(path), tree: true })
@@ -18,7 +18,7 @@ function taker(reservations: PathLocks, log: string[]) {
 
 void t.test('the second lock of a path waits until the first is released', async (t) => {
   const log: string[] = []
-  const take = taker(new LocalPathLocks(), log)
+  const take = taker(new PathLocksInProcess(), log)
   const first = await take('first', name('/a'))
   const second = take('second', name('/a'))
   await turn()
@@ -32,7 +32,7 @@ void t.test('the second lock of a path waits until the first is released', async
 
 void t.test('locks of other paths, and of members of a locked name, are granted', async (t) => {
   const log: string[] = []
-  const take = taker(new LocalPathLocks(), log)
+  const take = taker(new PathLocksInProcess(), log)
   await take('a', name('/a'))
   await take('b', name('/b'))
   await take('ab', name('/ab'))
@@ -42,7 +42,7 @@ void t.test('locks of other paths, and of members of a locked name, are granted'
 
 void t.test('a tree lock excludes all paths in it, and waits for their locks', async (t) => {
   const log: string[] = []
-  const take = taker(new LocalPathLocks(), log)
+  const take = taker(new PathLocksInProcess(), log)
   const holding = await take('tree', tree('/a'))
   const below = take('below', name('/a/b/c'))
   const itself = take('itself', name('/a'))
@@ -61,7 +61,7 @@ void t.test('a tree lock excludes all paths in it, and waits for their locks', a
 
 void t.test('a waiting lock is not overtaken by later ones that conflict with it', async (t) => {
   const log: string[] = []
-  const take = taker(new LocalPathLocks(), log)
+  const take = taker(new PathLocksInProcess(), log)
   const reader = await take('holder', name('/a/x'))
   const whole = take('whole', tree('/a'))
   const late = take('late', name('/a/y'))
@@ -77,7 +77,7 @@ void t.test('a waiting lock is not overtaken by later ones that conflict with it
 
 void t.test('all claims of one call are granted together', async (t) => {
   const log: string[] = []
-  const take = taker(new LocalPathLocks(), log)
+  const take = taker(new PathLocksInProcess(), log)
   const b = await take('b', name('/b'))
   const both = take('a and b', name('/a'), name('/b'))
   const a = take('a', name('/a'))
@@ -92,7 +92,7 @@ void t.test('all claims of one call are granted together', async (t) => {
 })
 
 void t.test('a lock that times out rejects with busy, and the ones behind it proceed', async (t) => {
-  const reservations = new LocalPathLocks()
+  const reservations = new PathLocksInProcess()
   const holding = await reservations.acquire([name('/a/x')])
   const waiting = reservations.acquire([tree('/a')], undefined, 20)
   const behind = reservations.acquire([name('/a/y')])
@@ -103,7 +103,7 @@ void t.test('a lock that times out rejects with busy, and the ones behind it pro
 })
 
 void t.test('an abort ends the wait for a lock, and the ones behind it proceed', async (t) => {
-  const reservations = new LocalPathLocks()
+  const reservations = new PathLocksInProcess()
   const controller = new AbortController()
   const holding = await reservations.acquire([name('/a/x')])
   const waiting = reservations.acquire([tree('/a')], controller.signal)
@@ -117,7 +117,7 @@ void t.test('an abort ends the wait for a lock, and the ones behind it proceed',
 })
 
 void t.test('locks leave no listener on a long-lived signal', async (t) => {
-  const reservations = new LocalPathLocks()
+  const reservations = new PathLocksInProcess()
   const { signal } = new AbortController()
   const holding = await reservations.acquire([name('/a')], signal)
   const waiting = reservations.acquire([name('/a')], signal)

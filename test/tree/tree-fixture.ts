@@ -23,7 +23,7 @@ import { Events, type TreeEvent } from '../../src/storage/events.js'
 import { ListingBudget } from '../../src/storage/listing-cache.js'
 import { MountSupervisor } from '../../src/storage/mount-supervisor.js'
 import { Mounts } from '../../src/storage/mounts.js'
-import { LocalPathLocks } from '../../src/storage/path-locks.js'
+import { PathLocksInProcess } from '../../src/storage/path-locks.js'
 import { Spool } from '../../src/storage/spool.js'
 import { Storage } from '../../src/storage/storage.js'
 import type { StorageRow, FolderRule } from '../../src/store/rows.js'
@@ -125,7 +125,7 @@ export async function newStorage(
   const spool = await Spool.open(join(t.testdir(), `spool-${randomUUID()}`))
   const storage = new Storage({
     row: { ...storageRow({ mountPath: asPath('/mnt'), cacheExpiration: 30, ...fields }), id: 1 },
-    mount: asPath('/mnt'),
+    mountPoint: asPath('/mnt'),
     driver,
     traits,
     events,
@@ -173,7 +173,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
   const bandwidth = new Bandwidth(settings)
   const drivers = new Map<string, Driver>()
   const driverTypes: AnyDriverType[] = []
-  const pathLocks = new LocalPathLocks()
+  const pathLocks = new PathLocksInProcess()
   const storageOf = (id: number) => mounts.storageOf(id)
   const intents = new Intents({ store, rules, pathLocks, log, storageOf })
   const uploads = new TaskUploads({ store: store.uploads, storageOf, log })
