@@ -8,6 +8,8 @@
  *   `denied`; `unauthenticated` concerns the client of the gateway.
  * - A method rejects with `unsupported` only before it has changed anything; an absent method is equivalent to that. The
  *   core then uses a slower fallback.
+ * - A call about something that must exist rejects with `not_found` if it does not. A call that creates an entry rejects
+ *   with `parent_missing` if the parent folder does not exist.
  * - If the signal aborts, the call rejects with `aborted` and closes what it has opened.
  * - Names are reported as the backend has them: see `Entry.name`. With the trait `caseSensitive: false`, every method
  *   accepts any spelling of a name.
@@ -45,9 +47,12 @@ export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableU
   readonly traits?: Partial<Traits>
 
   // Implemented by every driver.
-  /** The entry, with its name in the backend's spelling. Rejects with `not_found` if nothing exists at the path. */
+  /** The entry as the backend reports it now, with its name in the backend's spelling. */
   stat(path: Path, options?: StatOptions): Promise<Entry>
-  /** Yields pages of at most `pageSize` entries (`entry.ts`), in any order. Rejects with `not_found`, `not_folder` before the first page. */
+  /**
+   * Yields pages of at most `pageSize` entries (`entry.ts`), in any order. Rejects with `not_found` and `not_folder` before
+   * the first page.
+   */
   pages(path: Path, options?: ListOptions): AsyncIterable<readonly Entry[]>
   /**
    * Resolves when the content is available: `not_found` and `is_folder` are rejections, never an `error` event of the
@@ -58,11 +63,11 @@ export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableU
   // Implemented together by every writable driver.
   /**
    * Replaces the file atomically: even after an abort or an error of the source, either the complete old or the complete
-   * new file exists. Rejects with `is_folder` if the path is a folder, with `parent_missing` if the parent does not exist,
-   * and with `invalid` if the source ends before its announced size or exceeds it. Resolves when the data is stored.
+   * new file exists. Rejects with `is_folder` if the path is a folder, and with `invalid` if the source ends before its
+   * announced size or exceeds it. Resolves when the data is stored.
    */
   write?(path: Path, source: Source, options?: WriteOptions): Promise<Entry>
-  /** Rejects with `exists` if anything exists at the path, with `parent_missing` if the parent does not exist. */
+  /** Creates a folder. Rejects with `exists` if anything exists at the path. */
   mkdir?(path: Path, options?: CallOptions): Promise<void>
   /** Removes a file, a symlink (never its target) or an empty folder; otherwise rejects with `not_empty`. */
   remove?(path: Path, options?: CallOptions): Promise<void>
@@ -74,7 +79,10 @@ export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableU
    * of the same name renames the entry and removes nothing.
    */
   move?(from: Path, to: Path, options?: CallOptions): Promise<void>
-  /** Copies one file. Replaces a file; rejects with `is_folder` if the target is a folder. */
+  /**
+   * Copies one file with its time and mode, unless the options have others. Replaces a file. Rejects with `is_folder` if
+   * the source or the target is a folder.
+   */
   copy?(from: Path, to: Path, options?: WriteOptions): Promise<void>
   /**
    * Removes a file, a symlink (never its target), or a folder with everything in it. If it rejects, a part of the
@@ -85,10 +93,14 @@ export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableU
   // Implemented only if the backend supports them natively.
   /**
    * Opens a handle for random access. 'update' changes the file in place and never creates it. 'replace' writes a new
-   * or truncated file, at any position, to a staged file until `commit`.
+   * or truncated file, at any position, to a staged file until `commit`, which calls `beforePublish` and rejects as
+   * `write` does. Rejects with `is_folder` for a folder.
    */
   open?(path: Path, mode: OpenMode, options?: OpenOptions): Promise<OpenFile>
-  /** Sets every given attribute, or rejects with `unsupported` before any change. Follows symlinks. */
+  /**
+   * Sets every given attribute that the trait `keeps` names, or rejects with `unsupported` before any change. Follows
+   * symlinks.
+   */
   setAttributes?(path: Path, to: Attributes, options?: CallOptions): Promise<void>
   /**
    * Revision of a folder: differs when a name was added or removed. A cached listing is valid only while it is

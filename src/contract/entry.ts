@@ -22,6 +22,7 @@ export interface Entry {
   readonly isSymlink?: boolean
   /** Bytes; 0 for a folder. */
   readonly size: number
+  /** The time of the last change of the content. `new Date(0)` if the backend reports none. */
   readonly modified: Date
   /** Differs whenever the content differs. The ETag is derived from it. */
   readonly revision?: string

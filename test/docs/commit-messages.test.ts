@@ -4,24 +4,27 @@ import { writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import t from 'tap'
 
-void t.test('the hook refuses a message without an area, with two facts, without a body, or without a kind of change', async (t) => {
-  const file = join(t.testdir(), 'message')
-  const statusOf = async (message: string) => {
-    await writeFile(file, message)
-    return spawnSync('.githooks/commit-msg', [file]).status
-  }
-  const reason = '\n\nIt stayed for ever.\n'
-  const body = `${reason}\nChangelog: fixed\n`
-  t.equal(await statusOf(`webdav: a lock ends with its owner${body}`), 0)
-  t.equal(await statusOf(`protocols/lib: a lock ends${body}# a comment`), 0)
-  t.equal(await statusOf(`webdav: a lock ends${reason}\nChangelog: none\n`), 0, 'users do not notice it')
-  t.equal(await statusOf('Merge branch "next"\n'), 0)
-  const refused = ['A lock ends', 'webdav: locks end; tokens too', 'webdav: locks end.', `a: ${'x'.repeat(100)}`]
-  for (const subject of refused) t.equal(await statusOf(subject + body), 1, subject)
-  t.equal(await statusOf('webdav: a lock ends\n\nChangelog: fixed\n'), 1, 'a trailer is not a body')
-  t.equal(await statusOf(`webdav: a lock ends${reason}`), 1, 'no kind')
-  t.equal(await statusOf(`webdav: a lock ends${reason}\nChangelog: nice\n`), 1, 'an unknown kind')
-})
+void t.test(
+  'the hook refuses a message without an area, with two facts, without a body, or without a kind of change',
+  async (t) => {
+    const file = join(t.testdir(), 'message')
+    const statusOf = async (message: string) => {
+      await writeFile(file, message)
+      return spawnSync('.githooks/commit-msg', [file]).status
+    }
+    const reason = '\n\nIt stayed for ever.\n'
+    const body = `${reason}\nChangelog: fixed\n`
+    t.equal(await statusOf(`webdav: a lock ends with its owner${body}`), 0)
+    t.equal(await statusOf(`protocols/lib: a lock ends${body}# a comment`), 0)
+    t.equal(await statusOf(`webdav: a lock ends${reason}\nChangelog: none\n`), 0, 'users do not notice it')
+    t.equal(await statusOf('Merge branch "next"\n'), 0)
+    const refused = ['A lock ends', 'webdav: locks end; tokens too', 'webdav: locks end.', `a: ${'x'.repeat(100)}`]
+    for (const subject of refused) t.equal(await statusOf(subject + body), 1, subject)
+    t.equal(await statusOf('webdav: a lock ends\n\nChangelog: fixed\n'), 1, 'a trailer is not a body')
+    t.equal(await statusOf(`webdav: a lock ends${reason}`), 1, 'no kind')
+    t.equal(await statusOf(`webdav: a lock ends${reason}\nChangelog: nice\n`), 1, 'an unknown kind')
+  },
+)
 
 void t.test('release notes are the subjects of commits that users notice, by kind', async (t) => {
   const cwd = t.testdir()

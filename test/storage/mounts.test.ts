@@ -233,7 +233,10 @@ void t.test('a path has other spellings only if its running storage ignores case
     '/Disk/exact': {},
     '/late': { caseSensitive: false, state: 'starting' },
   })
-  t.match(mounts.caseInsensitivePath(p('/Disk/Folder/FILE')), { inner: '/Folder/FILE', storage: { mount: '/Disk' } })
+  t.match(mounts.caseInsensitivePath(p('/Disk/Folder/FILE')), {
+    inner: '/Folder/FILE',
+    storage: { mountPoint: '/Disk' },
+  })
   t.equal(mounts.caseFoldedPath(p('/Disk/Folder/FILE')), mounts.caseFoldedPath(p('/Disk/folder/File')))
   t.not(mounts.caseFoldedPath(p('/Disk/a')), mounts.caseFoldedPath(p('/Disk/b')))
   for (const path of ['/', '/X', '/disk/x', '/Disk/exact/X', '/late/X']) {
