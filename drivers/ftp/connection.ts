@@ -241,7 +241,8 @@ async function signIn(client: Client, { username, password, names, security }: F
     ]),
   )
   await client.send('TYPE I')
-  // Some servers use UTF-8 for names only after this command, and then for all names.
+  // Some servers use UTF-8 for names only after this command, and then for all names
+  // (draft-ietf-ftpext-utf-8-option-00).
   await client.sendIgnoringError(names.isUtf8 ? 'OPTS UTF8 ON' : 'OPTS UTF8 OFF')
   if (announced.has('MLST')) await client.sendIgnoringError('OPTS MLST type;size;modify;unique;UNIX.mode;')
   if (security !== 'plain') {

@@ -28,8 +28,8 @@ interface DataConnection {
 
 /**
  * Requests a port with EPSV or PASV, and connects to it. The host in the reply to PASV is ignored: behind address
- * translation it is wrong, and a hostile server could redirect the connection to another host. `track` is called with
- * each socket as soon as it is created, so that it can be destroyed.
+ * translation it is wrong, and a hostile server could redirect the connection to another host (CVE-2020-8284). `track`
+ * is called with each socket as soon as it is created, so that it can be destroyed.
  */
 export async function openDataConnection(
   control: FTPContext,
@@ -57,7 +57,7 @@ export async function openDataConnection(
   }
   if (!(control.socket instanceof TLSSocket)) return { socket, secured: () => Promise.resolve() }
   // Servers require the TLS session of the control connection, which proves that both connections are from the same
-  // client.
+  // client (vsftpd.conf(5), require_ssl_reuse).
   const session = control.tlsSessionStore ?? control.socket.getSession()
   const secure = guarded(connectTls({ ...control.tlsOptions, socket, ...(session && { session }) }))
   track(secure)

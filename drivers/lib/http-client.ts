@@ -20,7 +20,7 @@ import { networkError } from './network-errors.js'
 
 /** A request body that can be sent once. */
 export interface OneShotBody {
-  /** Size in bytes. Undefined: sent with chunked transfer coding, which some servers reject. */
+  /** Size in bytes. Undefined: sent with chunked transfer coding, which some servers reject (RFC 9112 §6.1, §6.3). */
   readonly size: number | undefined
   /** Called when the server is ready for the body. Ends `into`, or destroys it and rejects. */
   sendTo(into: Writable): Promise<void>
@@ -71,7 +71,7 @@ export interface HttpClientOptions {
 
 /** Milliseconds to establish a connection, and for which an idle one is reused. */
 const connectTimeout = 10_000
-/** Milliseconds to wait for `100 Continue`, which some servers do not send. */
+/** Milliseconds to wait for `100 Continue`, which some servers do not send (RFC 9110 §10.1.1). */
 const continueTimeout = 1000
 const maxRedirects = 5
 const maxChallenges = 3
@@ -275,7 +275,7 @@ class PendingRequest {
     if (body === undefined) return all
     if (typeof body === 'string') return { ...all, 'content-length': String(Buffer.byteLength(body)) }
     // Lets the server request credentials, redirect or refuse before the body is sent. With `Expect`, Node sends
-    // headers as UTF-8 and would encode them a second time if they already are.
+    // headers as UTF-8 and would encode them a second time if they already are (nodejs/node#1693).
     this.#expects = body.size !== 0 && /^[ -~]*$/.test(authorization ?? '')
     const length =
       body.size === undefined ? { 'transfer-encoding': 'chunked' } : { 'content-length': String(body.size) }
@@ -300,10 +300,10 @@ class PendingRequest {
     outgoing.once('close', () => signal?.removeEventListener('abort', abort))
     this.#watchIdle(outgoing, () => response)
     if (typeof body !== 'object') {
-      // A string would be sent together with the headers, in its own encoding.
+      // A string would be sent together with the headers, in its own encoding (nodejs/node#1693).
       outgoing.end(body === undefined ? undefined : Buffer.from(body))
     } else {
-      // flushHeaders() of Node would send the headers as UTF-8.
+      // flushHeaders() of Node would send the headers as UTF-8 (nodejs/node#1693).
       outgoing.write(Buffer.alloc(0))
       if (this.#expects) await readyForBody(outgoing, responded)
       if (!response && !outgoing.destroyed) await this.#sendBody(outgoing, body, responded)

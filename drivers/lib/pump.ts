@@ -27,7 +27,10 @@ export async function pump(source: Source, sink: Sink, signal: AbortSignal | und
   return pumpBody(signal ? addAbortSignal(signal, body) : body, source.size, sink)
 }
 
-/** Uses events, because an async iterator would concatenate buffered chunks into a new buffer. */
+/**
+ * Uses events, because an async iterator would concatenate buffered chunks into a new buffer
+ * (Node.js: lib/internal/streams/readable.js).
+ */
 function pumpBody(body: Readable, announced: number | undefined, sink: Sink): Promise<number> {
   return new Promise((resolve, reject) => {
     let received = 0

@@ -65,8 +65,8 @@ function dateOf(nanoseconds: number): Date {
 
 /**
  * Converts a time, or nanoseconds since 1970, to the seconds that system calls of Node take. Node truncates to
- * microseconds, so half of one is added. Node treats negative numbers as the current time, so a time before 1970 is
- * returned as a Date.
+ * microseconds (libuv: src/unix/fs.c), so half of one is added. Node treats negative numbers as the current time
+ * (nodejs/node#64597), so a time before 1970 is returned as a Date.
  */
 export function systemTime(time: Date | bigint): number | Date {
   const nanoseconds = typeof time === 'bigint' ? Number(time) : time.getTime() * 1e6

@@ -21,11 +21,11 @@ import { SyncAsyncPolicy, asyncSyscalls, type Syscalls } from './syscalls.js'
 export const reservedName = '.tidegate-staging'
 
 /**
- * `O_PATH` of Linux, which Node does not define: opens a location without opening the file. Needs no read permission
- * and never blocks on a device.
+ * `O_PATH` of Linux (open(2)), which Node does not define: opens a location without opening the file. Needs no read
+ * permission and never blocks on a device.
  */
 export const O_PATH = 0o10000000
-/** Maximum number of symlinks in one path, as in Linux. */
+/** Maximum number of symlinks in one path, as in Linux (path_resolution(7)). */
 const maxSymlinks = 40
 /** Maximum number of attempts to open a path that changes between lookup and open. */
 const maxAttempts = 5

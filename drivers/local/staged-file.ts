@@ -81,8 +81,8 @@ export class LocalStagedFile implements Staged {
       }
       if (systemCode(error) !== 'EXDEV') throw error
     }
-    // EXDEV is possible although the devices matched: a device can be mounted twice, and a folder can be moved to
-    // another file system.
+    // EXDEV is possible although the devices matched: a device can be mounted twice (rename(2)), and a folder can be
+    // moved to another file system.
     const copy = await this.staging.copyToSibling(this, location)
     try {
       return await copy.publish(location, createOnly)

@@ -186,7 +186,7 @@ export async function writeAll(calls: Syscalls, fd: number, from: readonly Buffe
   }
 }
 
-/** `IOV_MAX` of Linux. */
+/** `IOV_MAX` of Linux (writev(2)). */
 const maxBuffers = 1024
 
 function skipBytes(buffers: readonly Buffer[], bytes: number): readonly Buffer[] {

@@ -7,7 +7,8 @@ import { GatewayError } from '../../src/contract/errors.js'
 import { translated } from './errors.js'
 import type { S3Options } from './index.js'
 
-// Suppresses the SDK's warning that its later versions require a newer Node.js: the package is pinned.
+// Suppresses the SDK's warning that its later versions require a newer Node.js: the package is pinned
+// (@aws-sdk/core: submodules/client/emitWarningIfUnsupportedVersion.js).
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true'
 
 /** Milliseconds to establish a connection, and until an idle pooled connection is closed. */
@@ -51,7 +52,7 @@ export class BucketClient {
         secretAccessKey: options.secret_access_key,
         ...(options.session_token === '' ? {} : { sessionToken: options.session_token }),
       },
-      // Many servers other than Amazon's support no checksum but MD5.
+      // Many servers other than Amazon's support no checksum but MD5 (aws/aws-sdk-js-v3#6810).
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
       maxAttempts,
@@ -118,7 +119,8 @@ export class BucketClient {
         try {
           return await next(args)
         } catch (error) {
-          // The SDK retries every error that it considers transient, timeouts included.
+          // The SDK retries every error that it considers transient, timeouts included
+          // (@smithy/core: submodules/retry/service-error-classification/constants.js).
           throw isResponseTimeout(error)
             ? new GatewayError('timeout', { reason: 'the S3 server does not answer' })
             : error
@@ -128,7 +130,10 @@ export class BucketClient {
     )
   }
 
-  /** Servers that predate the newer checksums, such as Swift, require `Content-MD5` on DeleteObjects. */
+  /**
+   * Servers that predate the newer checksums, such as Swift, require `Content-MD5` on DeleteObjects
+   * (aws/aws-sdk-js-v3#6920).
+   */
   #sendDigestOfDeletions(): void {
     this.client.middlewareStack.add(
       (next, context) => async (args) => {
@@ -175,7 +180,8 @@ class DeadlineOptions implements HandlerOptions {
 }
 
 /**
- * Whether the SDK threw this error because `requestTimeout` expired. The system's own ETIMEDOUT also has a `syscall`.
+ * Whether the SDK threw this error because `requestTimeout` expired (set-request-timeout.js of the
+ * package @smithy/node-http-handler). The system's own ETIMEDOUT also has a `syscall`.
  */
 function isResponseTimeout(error: unknown): boolean {
   if (!(error instanceof Error) || error.name !== 'TimeoutError') return false

@@ -84,7 +84,8 @@ function statusOf(error: unknown): number | undefined {
 export function translated(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
   const status = statusOf(error)
-  // The system's code takes precedence over the name: the SDK names a connection reset a timeout.
+  // The system's code takes precedence over the name: the SDK names a connection reset a timeout
+  // (@smithy/node-http-handler: node-http-handler.js).
   const names = [field(error, 'Code', 'string'), field(error, 'code', 'string'), field(error, 'name', 'string')]
   const known = names.map((name) => (name !== undefined && Object.hasOwn(meanings, name) ? meanings[name] : undefined))
   const meaning =

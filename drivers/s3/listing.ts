@@ -91,7 +91,7 @@ function pageOf({ Contents = [], CommonPrefixes = [], EncodingType }: Answer): P
   return { objects, prefixes: prefixes.filter((each) => each !== undefined) }
 }
 
-/** Undoes the URL encoding. Some servers encode spaces as `+`. */
+/** Undoes the URL encoding. Some servers encode spaces as `+` (minio/minio-py#1156). */
 function decoded(text: string | undefined, encoding: string | undefined): string | undefined {
   if (text === undefined || encoding !== 'url') return text
   try {

@@ -31,8 +31,8 @@ export interface UploadTarget {
 }
 
 /**
- * Bytes of the part with this number. All parts are of equal size, as some servers require. For a body of unknown size
- * the parts grow after the first 5,000 (80 GB); servers that require equal parts reject those.
+ * Bytes of the part with this number. All parts are of equal size, as some servers require (apache/opendal#2904). For a
+ * body of unknown size the parts grow after the first 5,000 (80 GB); servers that require equal parts reject those.
  */
 export function partSize(part: number, size: number | undefined): number {
   if (size !== undefined) return Math.max(maxSingleUpload, Math.ceil(size / maxParts / mebibyte) * mebibyte)

@@ -158,7 +158,7 @@ export class SftpConnection {
 
   /**
    * Maximum bytes of one READ or WRITE. The library splits longer requests and sends the pieces one after another. The
-   * limits of the server are in private fields of the library.
+   * limits of the server are in private fields of the library (ssh2: lib/protocol/SFTP.js).
    */
   get pieceSize(): number {
     const sizes = ['_maxReadLen', '_maxWriteLen'].map((name) => Number(Reflect.get(this.sftp, name) ?? safePieceSize))
@@ -215,7 +215,7 @@ export class SftpConnection {
           resolve(value)
         })
       } catch (error) {
-        // The library throws if the server has not announced the extension.
+        // The library throws if the server has not announced the extension (ssh2: lib/protocol/SFTP.js).
         fail(new GatewayError('unsupported', { cause: error }))
       }
     })

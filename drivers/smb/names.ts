@@ -1,6 +1,7 @@
 /**
  * File names on the wire. Characters that Windows does not allow are mapped to the Unicode private use area, as macOS
- * and Linux (`mapposix`) do. Of device names, the third character is mapped, as Cygwin does.
+ * and Linux (`mapposix`, Documentation/admin-guide/cifs/usage.rst) do. Of device names, the third character is mapped,
+ * as Cygwin does.
  */
 import { foldCase, refusedName, segmentsOf, type Path } from '../../src/contract/path.js'
 

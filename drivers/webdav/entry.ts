@@ -20,7 +20,7 @@ export function entryOf(name: string, { isFolder, size = 0, modified = new Date(
 
 /**
  * The ETag without quotes and without `W/`: Apache turns the weak tag of a new file into a strong one although the
- * content is unchanged.
+ * content is unchanged (Apache httpd: server/util_etag.c).
  */
 export function revisionOf(etag: string | undefined): string | undefined {
   return etag?.replace(/^(?:W\/)?"(.*)"$/, '$1')

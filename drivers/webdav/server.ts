@@ -183,7 +183,7 @@ export class WebdavServer {
     if (answer.status === 207) throw await this.#firstFailure(answer)
     await drain(answer.body)
     const isOfUnknownSize = typeof request.body === 'object' && request.body.size === undefined
-    // A server that does not accept chunked bodies responds with one of these.
+    // A server that does not accept chunked bodies responds with one of these (RFC 9112 §6.1, §6.3).
     if (isOfUnknownSize && [400, 411, 501].includes(answer.status)) throw sizeRequired(answer)
     const isDone = answer.isRetry && answer.status === repeatedStatus
     const isSuccess = answer.status >= 200 && answer.status < 300

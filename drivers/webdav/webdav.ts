@@ -203,7 +203,7 @@ class WebdavDriver implements Driver {
     // Without Content-Length, a truncated response looks complete, so the size of the file is used.
     const announced = headers['content-length'] === undefined ? size : Number(headers['content-length'])
     const content = this.#bodies.track(body, announced, signal)
-    // A server that ignores Range sends the whole file.
+    // A server that ignores Range sends the whole file (RFC 9110 §14.2).
     return part === undefined ? content : new BodyRange(content, part).stream
   }
 

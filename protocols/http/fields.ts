@@ -50,7 +50,8 @@ async function readerOf(limit: number): Promise<TextReader> {
 }
 
 async function readText({ req, request }: Pick<Koa.Context, 'req' | 'request'>, limit: number): Promise<string> {
-  // koa-body decodes content codings, and its promise never settles if the client disconnects within an encoded body.
+  // koa-body decodes content codings, and its promise never settles if the client disconnects within an encoded body
+  // (co-body: lib/text.js, inflation: index.js).
   const { 'content-encoding': coding = 'identity' } = req.headers
   if (coding !== 'identity') throw badRequest('the body is compressed, which is not supported')
   // koa-body checks the method and the type. Here the body is text whatever they are.

@@ -95,7 +95,7 @@ async function answerUnknown(api: HttpApi, web: WebClient | undefined, context: 
   else sendErrorPage(context.res, 404, 'There is nothing here.')
 }
 
-/** Windows sends OPTIONS to the root to detect WebDAV before it opens a folder below it. */
+/** Windows sends OPTIONS to the root to detect WebDAV before it opens a folder below it (nextcloud/server#2979). */
 function answerRootOptions(response: ServerResponse): void {
   response.writeHead(200, { ...davClasses, Allow: 'OPTIONS, GET, HEAD, POST', 'Content-Length': 0 }).end()
 }

@@ -1,7 +1,10 @@
 /** CORS (Fetch standard) for requests from other origins. Credentials are sent in a header, never as cookies. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-/** Allowed headers if a preflight names none. In Access-Control-Allow-Headers, `*` does not cover Authorization. */
+/**
+ * Allowed headers if a preflight names none. In Access-Control-Allow-Headers, `*` does not cover Authorization (Fetch
+ * standard: CORS non-wildcard request-header name).
+ */
 const defaultAllowedHeaders = [
   'Authorization',
   'Content-Type',

@@ -64,7 +64,8 @@ export class HttpListener implements ProtocolServer {
       else response.writeContinue()
       this.#handle(request, response)
     })
-    // RFC 9110 §9.3.6: CONNECT is for proxies. Node has removed its listeners and timeouts from the socket.
+    // RFC 9110 §9.3.6: CONNECT is for proxies. Node has removed its listeners and timeouts from the socket
+    // (Node.js: lib/_http_server.js).
     this.#server.on('connect', (_request, socket) => {
       socket.on('error', () => undefined)
       socket.end('HTTP/1.1 501 Not Implemented\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')

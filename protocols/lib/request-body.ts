@@ -145,7 +145,8 @@ export function drain(request: IncomingMessage, limits: DrainLimits = {}): Promi
     request.on('data', onData).on('end', done).on('close', done)
     // Once its response is sent, a request is not notified when the connection closes.
     socket.on('close', done)
-    // After the first read, Node does not discard the rest of the body itself when the response is finished.
+    // After the first read, Node does not discard the rest of the body itself when the response is finished
+    // (Node.js: lib/_http_server.js).
     request.read(0)
     request.resume()
   })

@@ -1,6 +1,6 @@
 /**
  * Algorithms that the server offers: none with SHA-1, CBC, MAC-then-encrypt or NIST curves. Strict key exchange is
- * always on in ssh2.
+ * always on in ssh2 (ssh2: lib/server.js).
  */
 import type { Algorithms, ParsedKey } from 'ssh2'
 
@@ -24,7 +24,8 @@ export const algorithms: Algorithms = {
   hmac: [
     'hmac-sha2-256-etm@openssh.com',
     'hmac-sha2-512-etm@openssh.com',
-    // Encrypt-and-MAC, for libssh2 before 1.11, which supports nothing better. Many systems use it for curl and PHP.
+    // Encrypt-and-MAC, for libssh2 before 1.11, which supports nothing better (libssh2/libssh2#987). Many systems use
+    // it for curl and PHP.
     'hmac-sha2-256',
     'hmac-sha2-512',
   ],
@@ -33,7 +34,7 @@ export const algorithms: Algorithms = {
 
 /**
  * Returns `key` once for each algorithm to offer. For a key of type `ssh-rsa`, ssh2 would also offer SHA-1, regardless
- * of the configured list. With the algorithm as its type, ssh2 offers only that one.
+ * of the configured list. With the algorithm as its type, ssh2 offers only that one (ssh2: lib/server.js).
  */
 export function hostKeyOffers(key: ParsedKey): readonly ParsedKey[] {
   if (key.type !== 'ssh-rsa') return [key]

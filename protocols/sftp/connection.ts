@@ -57,7 +57,7 @@ export class SftpConnection {
       socket.destroy()
     }, limits.loginSeconds * 1000)
     socket.once('close', () => this.#closed())
-    // ssh2 adds its error listener only after the client's first line.
+    // ssh2 reports no error that occurs before the client's first line (ssh2: lib/server.js).
     socket.on('error', (error) => this.#log.debug({ err: error }, 'SFTP connection error'))
     server.injectSocket(socket)
   }

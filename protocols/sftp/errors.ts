@@ -10,7 +10,10 @@ interface ResponseRule {
   readonly status: StatusCode
 }
 
-/** OpenSSH also reports ENOTDIR and a missing parent as NO_SUCH_FILE. A hidden file is reported as missing. */
+/**
+ * OpenSSH also reports ENOTDIR and a missing parent as NO_SUCH_FILE (OpenSSH: sftp-server.c). A hidden file is reported
+ * as missing.
+ */
 export const errorResponses: Readonly<Record<ErrorCode, ResponseRule>> = {
   not_found: { status: noSuchFile },
   parent_missing: { status: noSuchFile },

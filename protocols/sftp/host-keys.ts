@@ -20,8 +20,8 @@ const generate = promisify(ssh2.utils.generateKeyPair) as (
 ) => Promise<KeyPair>
 
 /**
- * Generates a key pair. ssh2 drops the first byte of an ed25519 key if it is zero, once in 256 times: such a pair is
- * discarded and generated again.
+ * Generates a key pair. ssh2 drops the first byte of an ed25519 key if it is zero, once in 256 times
+ * (mscdex/ssh2#1390): such a pair is discarded and generated again.
  */
 export async function generateKeyPair(
   type: 'ed25519' | 'rsa',

@@ -204,7 +204,10 @@ export const requests: Readonly<Partial<Record<number, RequestHandler>>> = {
     return namePacket(id, target)
   },
 
-  /** The target comes first: OpenSSH's server reverses the order of the draft, and clients follow OpenSSH. */
+  /**
+   * The target comes first: OpenSSH's server reverses the order of the draft, and clients follow OpenSSH (its PROTOCOL
+   * file, section 4.1).
+   */
   [packetType.symlink]: async (session, id, fields) => {
     const target = fields.text()
     const path = readPath(fields)

@@ -223,7 +223,8 @@ export class SftpSession {
 
   /**
    * Sends the responses to the READs of one handle in the order of the requests, which run concurrently. The draft does
-   * not require that order, but OpenSSH's client truncates the file without it.
+   * not require that order (§6.1), but OpenSSH's clients before 9.4 truncate the file without it
+   * (ewxrjk/sftpserver#24).
    */
   #sendInOrder(handle: string, response: Promise<Buffer>, done: () => void): void {
     const sending = Promise.all([response, this.#lastReads.get(handle)]).then(([bytes]) => {

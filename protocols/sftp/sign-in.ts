@@ -35,7 +35,7 @@ export async function signIn(
       return byKey(dependencies, context)
     case 'password': {
       const { username, password } = context
-      // ssh2 passes a request to change the password as an object.
+      // ssh2 passes a request to change the password as an object (ssh2: lib/protocol/handlers.misc.js).
       if (typeof password !== 'string' || !methodsOf(dependencies).includes('password')) throw refused()
       return authorize(
         await dependencies.accounts.byPassword({ username, password: { plain: password }, address }, sftp),

@@ -25,7 +25,7 @@ export function hasValidSignature(context: KeyRequest): boolean {
 
 /**
  * Encodes a signature as in RFC 4253 §6.6. ssh2 strips the algorithm and the length, and converts ECDSA signatures to
- * DER. Returns undefined for a malformed signature.
+ * DER (ssh2: lib/protocol/handlers.misc.js). Returns undefined for a malformed signature.
  */
 export function encodeSignature(algorithm: string, signature: Buffer): Buffer | undefined {
   if (algorithm.startsWith('sk-')) {

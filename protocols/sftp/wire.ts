@@ -78,7 +78,7 @@ export const extensions: readonly (readonly [name: string, revision: string])[] 
   ['users-groups-by-id@openssh.com', '1'],
 ]
 
-/** Limits in bytes, as reported by `limits@openssh.com`. OpenSSH's server has the same values. */
+/** Limits in bytes, as reported by `limits@openssh.com`. OpenSSH's server has the same values (its sftp-server.c). */
 export const limits = {
   /** Maximum length of a packet without its length field. */
   packet: 256 * 1024,

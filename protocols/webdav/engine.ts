@@ -39,7 +39,8 @@ export class Engine<Request extends Dispatchable, Caller extends User> {
         authenticate(request.parsed, (caller) => callback(null as unknown as Error, caller)),
     }
     options.rootFileSystem = new EmptyFileSystem()
-    options.version = '2' // otherwise it reads its package.json in the background
+    // Otherwise it reads its package.json in the background (webdav-server: lib/server/v2/WebDAVServerOptions.js).
+    options.version = '2'
     const server = new webdav.WebDAVServer(options)
     for (const [name, handler] of handlers) server.method(name, methodOf(handler))
     server.onUnknownMethod(methodOf(unknownMethod))
@@ -48,8 +49,9 @@ export class Engine<Request extends Dispatchable, Caller extends User> {
 
   /**
    * Dispatches a request whose headers are parsed. Replaces its target by `target`, and removes If and Destination: the
-   * package throws on malformed ones. It also throws, and catches, a TypeError if Depth is missing: RFC 4918 §10.2
-   * defines the default. The response has no headers afterwards.
+   * package throws on malformed ones. It also throws, and catches, a TypeError if Depth is missing
+   * (webdav-server: lib/server/v2/RequestContext.js): RFC 4918 §10.2 defines the default. The response has no headers
+   * afterwards.
    */
   dispatch(parsed: Request, target: string): void {
     const { request, response } = parsed
@@ -58,7 +60,8 @@ export class Engine<Request extends Dispatchable, Caller extends User> {
     delete request.headers.destination
     request.headers.depth ??= 'infinity'
     this.#execute(request, response)
-    // The package has added headers, and a listener that prints errors to the console.
+    // The package has added headers, and a listener that prints errors to the console
+    // (webdav-server: lib/server/v2/RequestContext.js).
     for (const name of response.getHeaderNames()) response.removeHeader(name)
     response.removeAllListeners('error')
   }
@@ -85,7 +88,8 @@ interface EngineRequest<Request, Caller extends User> extends webdav.HTTPRequest
 
 function methodOf<Request, Caller extends User>(handler: Handler<Request, Caller>): webdav.HTTPMethod {
   return {
-    // `chunked` for every body: the other form allocates a buffer of the size in Content-Length.
+    // `chunked` for every body: the other form allocates a buffer of the size in Content-Length
+    // (webdav-server: lib/server/v2/webDAVServer/StartStop.js).
     chunked({ request, response, user }: EngineRequest<Request, Caller>, _body, done) {
       response.removeHeader('Allow') // the package adds it after the authentication
       void handler(request.parsed, user).then(done)

@@ -75,7 +75,7 @@ export const liveProperties: readonly LiveProperty[] = [
     },
   },
   {
-    // Windows sets this property to change the modification time, and reads it back.
+    // Windows sets this property to change the modification time, and reads it back (MS-WDVME, mar10/wsgidav#112).
     namespace: microsoftNamespace,
     name: 'Win32LastModifiedTime',
     inAllprop: false,

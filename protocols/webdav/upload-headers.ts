@@ -18,13 +18,13 @@ export function parseUploadHeaders(headers: IncomingHttpHeaders): BodyMetadata {
   return { size: sizeOf(headers), modified: modifiedOf(headers), hashes: hashesOf(headers) }
 }
 
-/** The announced size in bytes of a body without Content-Length. */
+/** The announced size in bytes of a body without Content-Length, as of Finder (OpenMarshal/npm-WebDAV-Server#108). */
 function sizeOf(headers: IncomingHttpHeaders): number | undefined {
   const text = headers['x-expected-entity-length'] ?? headers['oc-total-length'] ?? headers['x-file-size']
   return typeof text === 'string' && /^\d{1,15}$/.test(text) ? Number(text) : undefined
 }
 
-/** X-OC-Mtime: Unix seconds, as ownCloud clients and rclone send them. */
+/** X-OC-Mtime: Unix seconds, as ownCloud clients and rclone (rclone/rclone#3147) send them. */
 function modifiedOf(headers: IncomingHttpHeaders): Date | undefined {
   const text = headers['x-oc-mtime']
   if (text === undefined) return undefined

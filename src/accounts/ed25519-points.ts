@@ -1,5 +1,6 @@
 /**
- * The curve of RFC 8032 §5.1. Node.js imports any 32 bytes as a public key, without checking that they encode a point.
+ * The curve of RFC 8032 §5.1. Node.js imports any 32 bytes as a public key, without checking that they encode a point,
+ * as OpenSSL does (openssl/openssl#23379).
  */
 
 const p = 2n ** 255n - 19n

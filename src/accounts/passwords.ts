@@ -8,8 +8,8 @@ const staticSuffix = '-https://github.com/alist-org/alist'
 
 /**
  * scrypt parameters for new hashes: N as a power of two, r, p. One of the equivalent sets that OWASP recommends; uses
- * 32 MiB and about 0.2 s of one core. With the set that uses 16 MiB, glibc would retain freed blocks of that size: the
- * process stayed 30 MiB larger after its first sign-in.
+ * 32 MiB and about 0.2 s of one core. With the set that uses 16 MiB, glibc would retain freed blocks of that size
+ * (mallopt(3), M_MMAP_THRESHOLD): the process stayed 30 MiB larger after its first sign-in.
  */
 const cost = { power: 15, blocks: 8, parallel: 3 }
 const saltBytes = 16

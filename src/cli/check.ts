@@ -177,7 +177,8 @@ async function openStorage(
   if (type === undefined) throw new GatewayError('invalid', { reason: `there is no driver ${row.driver}` })
   const options = checkOptions(type.fields, parseAddition(row.addition))
   const deadline = new AbortController()
-  // AbortSignal.timeout does not keep the process alive while a driver waits for nothing.
+  // AbortSignal.timeout does not keep the process alive while a driver waits for nothing
+  // (Node.js: lib/internal/abort_controller.js).
   const timer = setTimeout(() => deadline.abort(), timeout)
   const { signal } = deadline
   let { addition } = row

@@ -66,7 +66,10 @@ export async function untilAborted<T>(
 
 interface JoinedSignal {
   readonly signal: AbortSignal
-  /** Removes the listeners from the joined signals. `AbortSignal.any` would retain memory for as long as they exist. */
+  /**
+   * Removes the listeners from the joined signals. `AbortSignal.any` would retain memory for as long as they exist
+   * (nodejs/node#55351).
+   */
   release(): void
 }
 

@@ -20,7 +20,8 @@ export async function callProgram(
   url: string | URL,
   init: RequestInit & { readonly signal: AbortSignal },
 ): Promise<ProgramResponse> {
-  // AbortSignal.any does not reference the timeout signal: once that is garbage-collected, the call has no timeout.
+  // AbortSignal.any does not reference the timeout signal: once that is garbage-collected, the call has no timeout
+  // (nodejs/node#57736).
   const joined = joinSignals(init.signal, AbortSignal.timeout(timeout))
   try {
     const response = await fetch(url, { ...init, signal: joined.signal, redirect: 'error' })

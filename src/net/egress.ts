@@ -170,7 +170,10 @@ function denied(): GatewayError {
   return new GatewayError('denied', { reason: 'the address leads into a network that is not allowed' })
 }
 
-/** Connection options with the guard's lookup. Node.js does not look up IP addresses, so these are checked here. */
+/**
+ * Connection options with the guard's lookup. Node.js does not look up IP addresses (Node.js: lib/net.js), so these are
+ * checked here.
+ */
 function guarded<T extends { readonly host?: string | null | undefined }>(guard: EgressGuard, options: T) {
   const host = options.host ?? 'localhost'
   if (isIP(host) !== 0) guard.assertAllowed(host)

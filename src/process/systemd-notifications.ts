@@ -1,6 +1,6 @@
 /**
  * Notifies systemd of the state of the service (sd_notify(3)). It runs `systemd-notify`, because Node has no Unix
- * datagram sockets. Does nothing without a service manager.
+ * datagram sockets (nodejs/node#29339). Does nothing without a service manager.
  */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'

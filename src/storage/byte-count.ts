@@ -4,8 +4,8 @@ import type { Readable } from 'node:stream'
 
 /**
  * Calls `count` with the length of each chunk that the consumer of the stream receives. Does not start the stream, which
- * `stream.on('data')` would. The consumer must not stop listening for 'readable' while it still needs the stream:
- * Node.js then starts any stream that has a listener for 'data'.
+ * `stream.on('data')` would. The consumer must not stop listening for 'readable' while it still needs the stream: some
+ * versions of Node.js then start any stream that has a listener for 'data' (Node.js: lib/internal/streams/readable.js).
  */
 export function countBytes<Stream extends Readable>(stream: Stream, count: (bytes: number) => void): Stream {
   EventEmitter.prototype.on.call(stream, 'data', (chunk: Buffer) => count(chunk.length))

@@ -14,7 +14,8 @@ type Synchronous = 'FULL' | 'NORMAL'
 
 /**
  * Sets how the commits of a single connection, opened with FULL, are synced. SQLite cannot change that within a
- * transaction, so writes are serialized. (In PostgreSQL, `SET LOCAL synchronous_commit` serves the same purpose.)
+ * transaction (SQLite: src/pragma.c), so writes are serialized. (In PostgreSQL, `SET LOCAL synchronous_commit` serves
+ * the same purpose.)
  */
 export class Commits {
   readonly #queue = new PQueue({ concurrency: 1 })
@@ -60,7 +61,8 @@ export class Database {
 
   /**
    * Runs `work` atomically. Its first statement must be a write: SQLite cannot upgrade a read transaction to a write
-   * transaction after another connection has written. If `work` reads first, use `guarded`.
+   * transaction after another connection has written (sqlite.org/lang_transaction.html). If `work` reads first, use
+   * `guarded`.
    */
   async transaction<T>(work: (query: Knex) => Promise<T>): Promise<T> {
     return this.run((query) => query.transaction(work))

@@ -4,7 +4,7 @@ import { chmod, open, stat } from 'node:fs/promises'
 /**
  * Creates the file with mode 0600, or removes the permissions of group and others from it. Must be called before SQLite
  * opens the file: the `-wal` and `-shm` files get the same mode. An existing file is not opened, because closing it
- * would release the POSIX locks that this process may hold on it.
+ * would release the POSIX locks that this process may hold on it (fcntl(2), sqlite.org/howtocorrupt.html §2.2).
  */
 export async function ensurePrivate(file: string): Promise<void> {
   try {

@@ -1,4 +1,7 @@
-/** MD4 (RFC 1320), which NTLM needs to hash passwords. Node with OpenSSL 3 does not provide it. */
+/**
+ * MD4 (RFC 1320), which NTLM needs to hash passwords. Node with OpenSSL 3 does not provide it
+ * (OSSL_PROVIDER-legacy(7)).
+ */
 
 const shifts = [
   [3, 7, 11, 19],

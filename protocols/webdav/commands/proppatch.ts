@@ -60,7 +60,7 @@ function classify(change: PropertyChange): 'stored' | 'refused' | Date {
 
 /**
  * The modification time that a property sets, in milliseconds since the epoch; NaN if its value is invalid. Undefined
- * for any other property. rclone sends `lastmodified` to servers of the ownCloud family.
+ * for any other property. rclone sends `lastmodified` to servers of the ownCloud family (rclone/rclone#6976).
  */
 function timeOf({ namespace, name, value }: Property): number | undefined {
   if (namespace === davNamespace && name === 'lastmodified') {
