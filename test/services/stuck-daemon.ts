@@ -26,7 +26,7 @@ async function* noPage(): AsyncGenerator<never> {
   yield await never()
 }
 
-const stuckCalls = { read: never, close: never, list: noPage }
+const stuckCalls = { read: never, close: never, pages: noPage } satisfies Partial<Record<keyof Driver, unknown>>
 
 const stuckTypes = Object.entries(stuckCalls).map(([name, call]): AnyDriverType => ({
   ...memoryType,

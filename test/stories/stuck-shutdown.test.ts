@@ -54,7 +54,7 @@ void t.test('the daemon stops although the driver call of a task never ends', as
 })
 
 void t.test('the daemon stops although a walk of the search index never ends', async (t) => {
-  const { daemon, token } = await start(t, 'Stuck in list')
+  const { daemon, token } = await start(t, 'Stuck in pages')
   const settings = [{ key: 'search_index', value: 'database' }]
   t.match(await post(daemon.url, '/api/admin/setting/save', settings, token), { code: 200 })
   t.match(await post(daemon.url, '/api/admin/index/build', {}, token), { code: 200 })
