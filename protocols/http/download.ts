@@ -2,9 +2,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { resolvePath, root, type Path } from '../../src/contract/path.js'
-import { signalOf } from '../lib/client.js'
 import { requestDetails } from '../lib/request-details.js'
-import { sendFile } from '../lib/send.js'
+import { sendFile, type RedirectRoute } from '../lib/send.js'
 import type { HttpApi } from './http-api.js'
 import { logUnexpected, toErrorResponse } from './errors.js'
 import { http } from './index.js'
@@ -50,14 +49,12 @@ async function download(api: HttpApi, request: IncomingMessage, response: Server
   const fs = api.gateway.as(await api.gateway.signedUrls.authorize(path, signature, http))
   if (query.get('type') === 'thumb' && (await sendThumbnail(api, request, response, fs, path))) return
   const route = request.url?.startsWith('/p/') === true ? 'proxied download' : 'download'
-  const decision = await fs.downloadRoute(path, { route, withoutProxy: query.has('d'), signal: signalOf(response) })
-  if (decision.kind === 'stream') {
-    await sendFile(request, response, { fs, path })
-    return
+  const redirect = ({ kind, url }: RedirectRoute) => {
+    const target = kind === 'direct' ? withParameters(api, url, query) : url
+    const location = absoluteUrl(api.clientOf(request).baseUrl, target)
+    response.writeHead(302, { ...redirectHeaders, Location: location, 'Content-Length': 0 }).end()
   }
-  const url = decision.kind === 'direct' ? withParameters(api, decision.url, query) : decision.url
-  const location = absoluteUrl(api.clientOf(request).baseUrl, url)
-  response.writeHead(302, { ...redirectHeaders, Location: location, 'Content-Length': 0 }).end()
+  await sendFile(request, response, { fs, path, redirection: { route, withoutProxy: query.has('d'), redirect } })
 }
 
 /**

@@ -11,7 +11,7 @@ import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { nameOf, type Path } from '../../src/contract/path.js'
 import { etagOf } from '../../src/tree/preconditions.js'
 import type { AccessOptions } from '../../src/tree/operation-options.js'
-import type { VirtualFs } from '../../src/tree/virtual-fs.js'
+import type { DownloadRoute, DownloadRouteOptions, FileToSend, VirtualFs } from '../../src/tree/virtual-fs.js'
 import { signalOf } from './client.js'
 import { evaluateConditions, rangeApplies, type Validators } from './conditions.js'
 import { readPart, sendPart } from './file-body.js'
@@ -36,7 +36,17 @@ export interface SendOptions extends Presentation {
   readonly path: Path
   /** Access options. Default of `signal`: aborts when the client disconnects. */
   readonly access?: AccessOptions | undefined
+  /** Absent: the gateway itself sends the file. */
+  readonly redirection?: Redirection | undefined
 }
+
+/** For a file that the client may be told to request elsewhere. */
+interface Redirection extends DownloadRouteOptions {
+  /** Answers the request with a redirect. */
+  readonly redirect: (route: RedirectRoute) => void
+}
+
+export type RedirectRoute = Exclude<DownloadRoute, { readonly kind: 'stream' }>
 
 /** Maximum size of a range that is read completely before the header section is sent, in bytes. */
 const smallFileSize = 64 * 1024
@@ -55,6 +65,10 @@ export async function sendFile(
   const access = { ...options.access, signal }
   try {
     const found = await findFile(request.method, options, access)
+    if (found.kind !== 'stream') {
+      options.redirection?.redirect(found)
+      return
+    }
     try {
       await sendFound(request, response, found, nameOf(options.path), options)
     } finally {
@@ -75,7 +89,7 @@ export async function sendOpenFile(
   presentation: Presentation,
 ): Promise<void> {
   try {
-    await sendFound(request, response, { entry: file.entry, file }, file.entry.name, presentation)
+    await sendFound(request, response, { kind: 'stream', entry: file.entry, file }, file.entry.name, presentation)
   } catch (error) {
     if (response.headersSent) response.destroy()
     throw toGatewayError(error)
@@ -99,15 +113,33 @@ type ReadRange = (range?: ByteRange) => Promise<Readable>
 
 /** A file to send: by its handle if the backend supports that, otherwise by one stream for each range. */
 type Found =
-  | { readonly entry: Entry; readonly file: OpenFile }
-  | { readonly entry: Entry; readonly file?: undefined; readonly read: ReadRange }
+  | { readonly kind: 'stream'; readonly entry: Entry; readonly file: OpenFile }
+  | { readonly kind: 'stream'; readonly entry: Entry; readonly file?: undefined; readonly read: ReadRange }
 
-async function findFile(method: string | undefined, { fs, path }: SendOptions, access: AccessOptions): Promise<Found> {
-  const { entry, file } = method === 'HEAD' ? { entry: await fs.stat(path, access) } : await fs.openToSend(path, access)
-  if (file) return { entry, file }
+async function findFile(
+  method: string | undefined,
+  { fs, path, redirection }: SendOptions,
+  access: AccessOptions,
+): Promise<Found | RedirectRoute> {
+  const options = redirection ? { ...access, route: redirection.route, withoutProxy: redirection.withoutProxy } : access
+  const found = method === 'HEAD' ? await findEntry(fs, path, options) : await fs.openToSend(path, options)
+  if (found.kind !== 'stream') return found
+  const { entry, file } = found
+  if (file) return { kind: 'stream', entry, file }
   if (entry.kind === 'folder') throw new GatewayError('is_folder', { op: 'read', path })
   if (entry.kind === 'symlink') throw new GatewayError('not_found', { op: 'read', path })
-  return { entry, read: (range) => fs.read(path, range, access) }
+  return { kind: 'stream', entry, read: (range) => fs.read(path, range, access) }
+}
+
+/** As `VirtualFs.openToSend`, without opening the file. */
+async function findEntry(
+  fs: VirtualFs,
+  path: Path,
+  { route, withoutProxy, ...access }: AccessOptions & Partial<DownloadRouteOptions>,
+): Promise<FileToSend> {
+  const decision = route === undefined ? undefined : await fs.downloadRoute(path, { ...access, route, withoutProxy })
+  if (decision !== undefined && decision.kind !== 'stream') return decision
+  return { kind: 'stream', entry: await fs.stat(path, access), file: undefined }
 }
 
 interface PlannedResponse {

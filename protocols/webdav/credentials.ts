@@ -3,8 +3,9 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Principal } from '../../src/accounts/principal.js'
 import { GatewayError } from '../../src/contract/errors.js'
-import type { ProtocolAccounts } from '../../src/gateway/protocol-gateway.js'
+import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import type { AccessOptions } from '../../src/tree/operation-options.js'
+import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 import type { User } from './engine.js'
 import { webdav } from './index.js'
 
@@ -44,6 +45,8 @@ export interface Caller extends User {
   /** Whether the request has no user credentials: a 403 then becomes a 401 with a challenge. */
   readonly isDefaultUser: boolean
   readonly principal: Principal
+  /** The tree as the principal sees it. */
+  readonly fs: VirtualFs
   /** The password of the guest's credentials, used for folder passwords. */
   readonly folderPassword: AccessOptions['password']
 }
@@ -82,12 +85,20 @@ export class KnownCallers {
   }
 }
 
+/** What authentication needs of the gateway. */
+type AuthenticatingGateway = Pick<ProtocolGateway, 'accounts' | 'as'>
+
 /** Authenticates a request by its Authorization header. Rejects with `unauthenticated`, `throttled` or `denied`. */
 export async function authenticate(
-  accounts: Pick<ProtocolAccounts, 'byPassword' | 'byToken' | 'guest' | 'isGuestName'>,
+  gateway: AuthenticatingGateway,
   header: string | undefined,
   address: string,
 ): Promise<Caller> {
+  const { accounts } = gateway
+  const callerOf = (principal: Principal, isDefaultUser: boolean, folderPassword?: string): Caller => {
+    const { userId, username } = principal
+    return { uid: String(userId), username, isDefaultUser, principal, fs: gateway.as(principal), folderPassword }
+  }
   if (header === undefined) return callerOf(accounts.guest(webdav), true)
   const authorization = parseAuthorization(header)
   if (authorization.scheme === 'bearer') return callerOf(await accounts.byToken(authorization.token, webdav), false)
@@ -95,9 +106,4 @@ export async function authenticate(
   // Requests without credentials are the guest's too. Its password protects nothing and is used for folder passwords.
   if (accounts.isGuestName(username)) return callerOf(accounts.guest(webdav), true, password)
   return callerOf(await accounts.byPassword({ username, password: { plain: password }, address }, webdav), false)
-}
-
-function callerOf(principal: Principal, isDefaultUser: boolean, folderPassword?: string): Caller {
-  const { userId, username } = principal
-  return { uid: String(userId), username, isDefaultUser, principal, folderPassword }
 }

@@ -162,7 +162,7 @@ class WebdavHandler {
   async #verify(parsed: ParsedRequest, proceed: (caller: Caller) => void): Promise<void> {
     const { request, client } = parsed
     try {
-      const caller = await authenticate(this.#gateway.accounts, request.headers.authorization, client.address)
+      const caller = await authenticate(this.#gateway, request.headers.authorization, client.address)
       this.#callers.add(request, client.address, caller)
       proceed(caller)
     } catch (error) {
@@ -194,7 +194,7 @@ class WebdavHandler {
       slash: target.slash,
       headers,
       prefix: this.#prefix,
-      fs: this.#gateway.as(caller.principal),
+      fs: caller.fs,
       access,
       change: { ...access, ...headers.conditions, lockTokens: headers.lockTokens },
     }

@@ -32,26 +32,32 @@ export function withHooks(file: OpenFile, hooks: FileHooks): OpenFile
 export function withHooks(file: OpenFile, hooks: FileHooks): OpenFile {
   const { before, reading, writing, didRead, didWrite, changing, committing, committed, closed, ended } = hooks
   const { failed = (error: unknown): unknown => error } = hooks
-  const withFailed = async <T>(op: 'read' | 'write' | 'close', work: () => Promise<T>): Promise<T> => {
+  const withFailed = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
+      before?.()
       return await work()
     } catch (error) {
-      throw failed(error, op)
+      throw failed(error, 'write')
     }
   }
   const over: { -readonly [Key in keyof OpenFile]: OpenFile[Key] } = {
     entry: file.entry,
-    read: (into, position) =>
-      withFailed('read', async () => {
+    read: async (into, position) => {
+      try {
         before?.()
         if (reading) await reading(into.length)
         const bytes = await file.read(into, position)
         didRead?.(bytes)
         return bytes
-      }),
+      } catch (error) {
+        throw failed(error, 'read')
+      }
+    },
     close: async () => {
       try {
-        await withFailed('close', () => file.close())
+        await file.close()
+      } catch (error) {
+        throw failed(error, 'close')
       } finally {
         closed?.()
         ended?.()
@@ -60,8 +66,7 @@ export function withHooks(file: OpenFile, hooks: FileHooks): OpenFile {
   }
   if (file.write) {
     over.write = (from, position) =>
-      withFailed('write', async () => {
-        before?.()
+      withFailed(async () => {
         const bytes = from.reduce((sum, { length }) => sum + length, 0)
         if (writing) await writing(bytes)
         changing?.()
@@ -71,26 +76,20 @@ export function withHooks(file: OpenFile, hooks: FileHooks): OpenFile {
   }
   if (file.truncate) {
     over.truncate = (size) =>
-      withFailed('write', async () => {
-        before?.()
+      withFailed(async () => {
         changing?.()
         await file.truncate?.(size)
       })
   }
   if (file.sync) {
-    over.sync = () =>
-      withFailed('write', async () => {
-        before?.()
-        await file.sync?.()
-      })
+    over.sync = () => withFailed(async () => file.sync?.())
   }
   if (file.preferredReadSize !== undefined) over.preferredReadSize = file.preferredReadSize
   const { entry } = file
   if (file.commit) {
     over.commit = async (attributes = {}) => {
       try {
-        return await withFailed('write', async () => {
-          before?.()
+        return await withFailed(async () => {
           committing?.()
           const stored = (await file.commit?.(attributes)) ?? entry
           return (await committed?.(stored, attributes)) ?? stored

@@ -15,6 +15,7 @@ import type { MountedTree } from '../storage/mounted-tree.js'
 import type { ResumableUpload } from '../storage/resumable-write.js'
 import type { Storage } from '../storage/storage.js'
 import type { TransferMeter } from '../storage/transfer-meter.js'
+import type { DownloadRoute, DownloadRouteOptions } from '../urls/download-routing.js'
 import type { Access } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
 import { removeEntry } from './follow-up.js'
@@ -49,9 +50,20 @@ export interface WritableTreeFile extends WritableFile {
   readonly old: Entry | undefined
 }
 
+/**
+ * A file to be sent to a client, or the URL to which the client is to be redirected. `file`: absent if the backend has no
+ * handles of its own; each part is then requested by `read`.
+ */
+export type FileToSend =
+  | { readonly kind: 'stream'; readonly entry: Entry; readonly file: OpenFile | undefined }
+  | Exclude<DownloadRoute, { readonly kind: 'stream' }>
+
 export class FileContent {
   constructor(
-    private readonly dependencies: Pick<TreeDependencies, 'mounts' | 'locks' | 'pathLocks' | 'bandwidth'>,
+    private readonly dependencies: Pick<
+      TreeDependencies,
+      'mounts' | 'locks' | 'pathLocks' | 'bandwidth' | 'downloadRouting'
+    >,
     private readonly access: Access,
     private readonly tree: MountedTree,
     private readonly operations: Operations,
@@ -96,16 +108,18 @@ export class FileContent {
     return this.#readHandle(path, at, storage, () => storage.open(inner, 'read', call), options)
   }
 
-  /** As `openToRead`, with the file's entry. Without a handle if the backend has none of its own. */
-  async openToSend(
-    path: Path,
-    at: Path,
-    options: AccessOptions,
-  ): Promise<{ readonly entry: Entry; readonly file?: OpenFile }> {
+  /** As `VirtualFs.openToSend`. */
+  async openToSend(path: Path, at: Path, options: AccessOptions & Partial<DownloadRouteOptions>): Promise<FileToSend> {
     const { storage, inner } = this.tree.locate(at)
-    const call = { signal: options.signal, user: this.access.principal.userId }
+    const { signal, route, withoutProxy } = options
+    if (route !== undefined) {
+      const decision = await this.dependencies.downloadRouting.route(storage, inner, { route, withoutProxy, signal })
+      if (decision.kind !== 'stream') return decision
+    }
+    const call = { signal, user: this.access.principal.userId }
     const file = await this.#readHandle(path, at, storage, () => storage.openOwn(inner, 'read', call), options)
-    return file ? { entry: file.entry, file } : { entry: await storage.stat(inner, { signal: options.signal }) }
+    const entry = file ? file.entry : await storage.stat(inner, { signal })
+    return { kind: 'stream', entry, file }
   }
 
   /** Guards the handle that `open` returns. */

@@ -29,7 +29,13 @@ import { Access } from './access.js'
 import { seesMountUsages } from './authorizer.js'
 import { DeadProperties } from './dead-properties.js'
 import type { TreeDependencies } from './dependencies.js'
-import { FileContent, type FileOpenOptions, type FileWriteOptions, type WritableTreeFile } from './file-content.js'
+import {
+  FileContent,
+  type FileOpenOptions,
+  type FileToSend,
+  type FileWriteOptions,
+  type WritableTreeFile,
+} from './file-content.js'
 import { findNames, type SearchResult, type SearchOptions } from './finding.js'
 import { FolderContents, type FolderListOptions, type Listing } from './folder-contents.js'
 import { removeEntry } from './follow-up.js'
@@ -46,7 +52,15 @@ export type { Property, PropertyChange, PropertyName } from '../store/rows.js'
 export { maxPropertiesSize } from '../store/properties.js'
 
 export type { SerializedParts } from '../storage/listing-cache.js'
-export type { FolderView, TransferOptions, TreeDependencies, WritableTreeFile }
+export type {
+  DownloadRoute,
+  DownloadRouteOptions,
+  FileToSend,
+  FolderView,
+  TransferOptions,
+  TreeDependencies,
+  WritableTreeFile,
+}
 
 export class VirtualFs {
   readonly #dependencies: TreeDependencies
@@ -148,10 +162,10 @@ export class VirtualFs {
   }
 
   /**
-   * Opens a file to send parts of it. Without a handle if the backend has none of its own: the caller then requests
-   * each part by `read`.
+   * Opens a file to send parts of it. With a `route`, decides as `downloadRoute` does whether the client is redirected
+   * instead.
    */
-  openToSend(path: Path, options: AccessOptions = {}): Promise<{ readonly entry: Entry; readonly file?: OpenFile }> {
+  openToSend(path: Path, options: AccessOptions & Partial<DownloadRouteOptions> = {}): Promise<FileToSend> {
     return this.#access.withAuthorizedPath('open', 'read', path, options, (at) =>
       this.#content.openToSend(path, at, options),
     )

@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import { isGatewayError } from '../../../src/contract/errors.js'
 import { davClasses } from '../../lib/dav-classes.js'
-import { sendFile } from '../../lib/send.js'
+import { sendFile, type RedirectRoute } from '../../lib/send.js'
 import { HttpError } from '../errors.js'
 import { webdav } from '../index.js'
 import { allowedMethods, sendStatus, checkIf, type Command, type WebdavRequest } from '../webdav-request.js'
@@ -25,16 +25,13 @@ export const get: Command = async (webdavRequest) => {
   }
 }
 
-async function send({ request, response, prefix, fs, path, access }: WebdavRequest): Promise<void> {
-  const route = await fs.downloadRoute(path, { ...access, route: 'file server' })
-  if (route.kind !== 'stream') {
+function send({ request, response, prefix, fs, path, access }: WebdavRequest): Promise<void> {
+  const redirect = ({ url }: RedirectRoute) => {
     // A URL of this gateway is relative to the site path, which is the prefix without the path of this protocol.
-    const location = route.url.startsWith('/') ? prefix.slice(0, -webdav.path.length) + route.url : route.url
+    const location = url.startsWith('/') ? prefix.slice(0, -webdav.path.length) + url : url
     sendStatus(response, 302, { location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
-    return
   }
-  // Without the signal: `sendFile` uses the connection's own.
-  await sendFile(request, response, { fs, path, access: { password: access.password } })
+  return sendFile(request, response, { fs, path, access, redirection: { route: 'file server', redirect } })
 }
 
 async function isExistingFolder({ fs, path, access }: WebdavRequest): Promise<boolean> {
