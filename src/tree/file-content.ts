@@ -118,7 +118,8 @@ export class FileContent {
     }
     const call = { signal, user: this.access.principal.userId }
     const file = await this.#readHandle(path, at, storage, () => storage.openOwn(inner, 'read', call), options)
-    const entry = file ? file.entry : await storage.stat(inner, { signal })
+    // Not from the cached listing: the size and the entity tag must be those of the bytes that are sent.
+    const entry = file ? file.entry : await storage.stat(inner, { signal, refresh: true })
     return { kind: 'stream', entry, file }
   }
 

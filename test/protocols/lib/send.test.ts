@@ -239,6 +239,19 @@ void t.test('without handles, the driver reads exactly the requested ranges', as
   }
 })
 
+void t.test('a file that another program has replaced is sent whole, although an old listing is cached', async (t) => {
+  const file = await servedFile(t, Buffer.from('short'), { handles: false })
+  const { url } = await serve(t, file)
+  const old = await get(url)
+  for (const content of ['a longer content', 'tiny']) {
+    await file.fs.list(asPath('/'))
+    await file.replace(Buffer.from(content))
+    const { status, body, headers } = await get(url)
+    t.match({ status, body: body.toString() }, { status: 200, body: content })
+    t.not(headers.get('etag'), old.headers.get('etag'))
+  }
+})
+
 void t.test('the driver is not called for an empty file', async (t) => {
   const file = await servedFile(t, Buffer.alloc(0), { handles: false })
   const { url } = await serve(t, file)

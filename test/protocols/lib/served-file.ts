@@ -31,6 +31,8 @@ export interface ServedFile {
   readonly asked: (ByteRange | undefined)[]
   /** Streams that the driver has opened. */
   readonly streams: Readable[]
+  /** Replaces the content behind the back of the gateway. */
+  readonly replace: (content: Buffer) => Promise<void>
   /** Number of handles of the driver that are not closed. */
   readonly open: () => number
 }
@@ -77,5 +79,8 @@ export async function servedFile(t: Test, content: Buffer, facts: FileFacts = {}
     revision: undefined,
   }
   const tree = await newTree(t, { '/': { driverOf: async () => altered(inner, over) } })
-  return { fs: tree.as(), path, asked, streams, open: () => open }
+  const replace = async (changed: Buffer): Promise<void> => {
+    await inner.write(path, sourceOf(changed))
+  }
+  return { fs: tree.as(), path, asked, streams, replace, open: () => open }
 }
