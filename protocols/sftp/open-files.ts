@@ -94,8 +94,9 @@ export class OpenFiles {
    * (docs/decisions/0029-sftp-ignores.md), and the log says so once for each session.
    */
   async sync(key: Buffer): Promise<void> {
-    const { file } = this.file(key)
-    if ((await file.sync()) || this.#hasReportedSync) return
+    const { file, plan } = this.file(key)
+    // A handle that was opened to read has written nothing.
+    if (!plan.write || (await file.sync()) || this.#hasReportedSync) return
     this.#hasReportedSync = true
     this.log.info({ path: file.path }, 'fsync has no effect on this storage: a file is stored when its CLOSE succeeds')
   }

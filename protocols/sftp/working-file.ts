@@ -273,8 +273,9 @@ export class WorkingFile {
     if (!this.#file && this.#unlinked) throw new GatewayError('not_found', { path: this.path })
     this.#file ??= await this.fs.open(this.path, mode, { signal: this.signal })
     if (mode === 'update' && !isWritable(this.#file)) {
+      const writable = await this.fs.open(this.path, mode, { signal: this.signal })
       await this.#file.close()
-      this.#file = await this.fs.open(this.path, mode, { signal: this.signal })
+      this.#file = writable
     }
     return this.#file
   }

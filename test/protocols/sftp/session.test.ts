@@ -388,6 +388,17 @@ void t.test('REALPATH resolves .. by name, and stays below the root', async (t) 
   }
 })
 
+void t.test('fsync of a handle that was opened to read leaves it as it is', async (t) => {
+  const client = await session()
+  await client.put('/pinned', 'content')
+  const handle = await client.mustOpen('/pinned', read)
+  t.equal(await client.status(names.remove, string('/pinned')), status.ok)
+  t.equal(await client.status(symlinkTypes.extended, string('fsync@openssh.com'), string(handle)), status.ok)
+  const answer = await client.ask(types.read, string(handle), uint64(0), uint32(7))
+  t.equal(answer.body.subarray(4).toString(), 'content')
+  t.equal(await client.close(handle), status.ok)
+})
+
 void t.test('copy-data of positions that no file has reads nothing and writes nothing', async (t) => {
   const client = await session()
   await client.put('/bounded', 'content')
