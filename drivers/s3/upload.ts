@@ -240,8 +240,8 @@ export class BodyReader {
   /** Bytes received. */
   receivedBytes = 0
   #ended = false
-  #buffered: Buffer[] = []
-  #bufferedBytes = 0
+  /** The part of the last chunk that no piece contains yet. */
+  #rest: Buffer = Buffer.alloc(0)
   readonly #chunks: AsyncIterator<Buffer | string, undefined>
 
   constructor(
@@ -252,7 +252,7 @@ export class BodyReader {
   }
 
   isExhausted(): boolean {
-    return this.#ended && this.#bufferedBytes === 0
+    return this.#ended && this.#rest.length === 0
   }
 
   /** Destroys the body. */
@@ -266,15 +266,19 @@ export class BodyReader {
    * disconnected.
    */
   async next(length: number): Promise<Buffer> {
-    while (!this.#ended && (this.#bufferedBytes < length || this.receivedBytes === this.size)) await this.#receive()
-    const all = this.#buffered.length === 1 && this.#buffered[0] ? this.#buffered[0] : Buffer.concat(this.#buffered)
-    const rest = all.subarray(length)
-    // Copied, so that the rest does not keep the whole buffer in memory.
-    this.#buffered = rest.length === 0 ? [] : [Buffer.from(rest)]
-    this.#bufferedBytes = rest.length
-    return all.subarray(0, length)
+    // Filled as the bytes arrive: chunks that are collected first would occupy as much memory again.
+    const piece = Buffer.allocUnsafeSlow(length)
+    let filled = 0
+    for (;;) {
+      const copied = this.#rest.copy(piece, filled)
+      filled += copied
+      this.#rest = this.#rest.subarray(copied)
+      if (this.#ended || (filled === length && this.receivedBytes !== this.size)) return piece.subarray(0, filled)
+      await this.#receive()
+    }
   }
 
+  /** Receives the next chunk. `#rest` must be empty unless all bytes of the announced size have been received. */
   async #receive(): Promise<void> {
     const { value, done } = await this.#chunks.next().catch((error: unknown) => {
       throw bodyError(error)
@@ -286,11 +290,10 @@ export class BodyReader {
     }
     const chunk = typeof value === 'string' ? Buffer.from(value) : value
     this.receivedBytes += chunk.length
-    this.#bufferedBytes += chunk.length
-    this.#buffered.push(chunk)
     if (this.size !== undefined && this.receivedBytes > this.size) {
       throw new GatewayError('invalid', { reason: `the body is longer than the announced ${this.size} bytes` })
     }
+    this.#rest = chunk
   }
 }
 
