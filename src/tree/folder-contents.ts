@@ -1,6 +1,6 @@
 /** The entries of a folder that one principal sees, as a sorted listing or in pages. Paths are of the whole tree. */
 import type { Entry } from '../contract/entry.js'
-import { isGatewayError } from '../contract/errors.js'
+import { isGatewayError, undefinedIfMissing } from '../contract/errors.js'
 import { childOf, type Path } from '../contract/path.js'
 import type { FolderListing } from '../storage/listings.js'
 import type { MountedTree } from '../storage/mounted-tree.js'
@@ -75,18 +75,21 @@ export class FolderContents {
     if (!entries.some((entry) => entry.isSymlink === true)) return entries
     const seen: Entry[] = []
     for (const entry of entries) {
-      seen.push(entry.isSymlink === true ? await this.#symlinkSeen(childOf(folder, entry.name), entry, options) : entry)
+      const visible =
+        entry.isSymlink === true ? await this.#symlinkSeen(childOf(folder, entry.name), entry, options) : entry
+      if (visible) seen.push(visible)
     }
     return seen
   }
 
-  async #symlinkSeen(at: Path, entry: Entry, options: AccessOptions): Promise<Entry> {
+  /** Undefined if the symlink has been removed meanwhile. */
+  async #symlinkSeen(at: Path, entry: Entry, options: AccessOptions): Promise<Entry | undefined> {
     try {
       await this.access.followSymlinks('read', at, options)
       return entry
     } catch (error) {
       if (!isGatewayError(error, 'denied', 'hidden', 'password_required')) throw error
-      return await this.tree.entry(at, { signal: options.signal, ofSymlink: true })
+      return await undefinedIfMissing(this.tree.entry(at, { signal: options.signal, ofSymlink: true }))
     }
   }
 }
