@@ -120,7 +120,9 @@ class CryptDriver implements Driver {
     try {
       yield* this.#tree.pages(this.#folder(path), options)
     } catch (error) {
-      if (isGatewayError(error, 'not_found') && (await this.#file(path, options))) throw new GatewayError('not_folder')
+      if (isGatewayError(error, 'not_found') && (await this.#file(path, options))) {
+        throw new GatewayError('not_folder', { cause: error })
+      }
       throw error
     }
   }

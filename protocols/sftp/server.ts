@@ -127,6 +127,7 @@ function oldestOfLargestNetwork(sockets: readonly Socket[]): Socket | undefined 
 function parseHostKey(text: string): ParsedKey {
   const parsed: unknown = ssh2.utils.parseKey(text)
   const key = (Array.isArray(parsed) ? parsed[0] : parsed) as ParsedKey | Error
-  if (key instanceof Error) throw new GatewayError('invalid', { reason: `unusable host key: ${key.message}` })
+  if (key instanceof Error)
+    throw new GatewayError('invalid', { reason: `unusable host key: ${key.message}`, cause: key })
   return key
 }

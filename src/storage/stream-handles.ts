@@ -97,7 +97,7 @@ async function assertParent(storage: Storage, path: Path, options: CallOptions):
   // On a backend without folders, no parent can be missing.
   if (!storage.traits.emptyFolders) return
   const parent = await storage.stat(parentOf(path), options).catch((error: unknown) => {
-    throw isGatewayError(error, 'not_found') ? new GatewayError('parent_missing') : error
+    throw isGatewayError(error, 'not_found') ? new GatewayError('parent_missing', { cause: error }) : error
   })
   if (parent.kind !== 'folder') throw new GatewayError('not_folder')
 }
