@@ -51,7 +51,6 @@ export function pickByFreeSpace<T>(
   return fitting.at(-1)?.value
 }
 
-/** A `denied` error. */
 export function denied(reason: string): GatewayError {
   return new GatewayError('denied', { reason })
 }

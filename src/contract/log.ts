@@ -21,9 +21,9 @@ const logged = new WeakSet<GatewayError>()
 const storages = new WeakMap<Error, Path>()
 
 /** Records the storage that an internal error came from, for its log line. Of nested storages, the innermost. */
-export function recordStorage(error: GatewayError, mount: Path): void {
+export function recordStorage(error: GatewayError, mountPoint: Path): void {
   const cause = error.cause ?? error
-  if (error.code === 'internal' && cause instanceof Error && !storages.has(cause)) storages.set(cause, mount)
+  if (error.code === 'internal' && cause instanceof Error && !storages.has(cause)) storages.set(cause, mountPoint)
 }
 
 interface FailureDetails {

@@ -59,7 +59,6 @@ interface OfflineDownloadsDependencies {
   readonly data: string
 }
 
-/** A request for downloads. */
 export interface DownloadRequest {
   readonly addresses: readonly string[]
   /** The target folder, relative to the principal's base. It need not exist yet. */

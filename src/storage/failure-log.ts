@@ -29,10 +29,10 @@ export class FailureLog {
   /** Errors of bodies that the backend receives. */
   readonly #ofBodies = new WeakSet<Error>()
 
-  /** `mount`: the storage's path in the whole tree. */
+  /** `mountPoint`: the storage's path in the whole tree. */
   constructor(
     private readonly log: DriverLog,
-    private readonly mount: Path,
+    private readonly mountPoint: Path,
   ) {}
 
   /**
@@ -122,7 +122,7 @@ export class FailureLog {
     const failure = toGatewayError(error)
     const cause = firstCause(failure)
     if (this.#ofBodies.has(failure) || this.#ofBodies.has(cause)) return
-    recordStorage(failure, this.mount)
+    recordStorage(failure, this.mountPoint)
     if (!isFailure(failure, cause)) return
     const now = performance.now()
     const last = this.#lines.get(failure.code)
@@ -132,7 +132,7 @@ export class FailureLog {
     }
     this.#lines.set(failure.code, { at: now, suppressed: 0 })
     const details = { ...failureDetails(failure), suppressed: last?.suppressed }
-    this.log.warn(details, failure.at(op, under(this.mount, path)).message)
+    this.log.warn(details, failure.at(op, under(this.mountPoint, path)).message)
   }
 }
 

@@ -13,11 +13,11 @@ export class StorageChanges {
   readonly #unsubscribe: () => void
 
   /**
-   * `mount`: the path of the tree where the storage appears. `invalidate` drops what is cached about a path; `withBelow`:
+   * `mountPoint`: the path of the tree where the storage appears. `invalidate` drops what is cached about a path; `withBelow`:
    * also about everything below it. It is called for the changes of others too.
    */
   constructor(
-    private readonly mount: Path,
+    private readonly mountPoint: Path,
     private readonly events: Events,
     private readonly attributes: AttributeOverlay,
     private readonly invalidate: (path: Path, withBelow: boolean) => void,
@@ -106,12 +106,13 @@ export class StorageChanges {
   }
 
   #treePath(path: Path): Path {
-    return under(this.mount, path)
+    return under(this.mountPoint, path)
   }
 
   /** Invalidates what a change at this path of the tree affects, also listings that are being loaded. */
   #forget(treePath: Path, withBelow: boolean): void {
-    const path = within(this.mount, treePath) ?? (within(treePath, this.mount) === undefined ? undefined : root)
+    const path =
+      within(this.mountPoint, treePath) ?? (within(treePath, this.mountPoint) === undefined ? undefined : root)
     if (path !== undefined) this.invalidate(path, withBelow)
   }
 }

@@ -48,13 +48,13 @@ export class IntentsTable {
   }
 
   /** An intent that was already applied or deleted is no error. */
-  async apply(id: number, mount: Path): Promise<void> {
+  async apply(id: number, mountPoint: Path): Promise<void> {
     await this.database.transaction(async (query) => {
       // A transaction must write first (see `transaction`). Of two concurrent calls, the second finds no row.
       const [row] = await query('intents').where({ id }).update({ id }).returning<StoredRow[]>('*')
       if (row === undefined) return
       const intent = intentOf(row)
-      const [from, to] = [under(mount, intent.from), under(mount, intent.to)]
+      const [from, to] = [under(mountPoint, intent.from), under(mountPoint, intent.to)]
       await moveRules(query, from, to)
       await moveProperties(query, from, to)
       await moveAttributes(query, from, to)

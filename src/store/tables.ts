@@ -85,10 +85,10 @@ export interface FileRecords {
     setDisposable(id: number, disposable: boolean): Promise<void>
     /**
      * Applies an intent of kind 'move' in one transaction: moves rules, properties and attributes, deletes the intent,
-     * and marks the backup of its target as deletable. Does nothing if the intent no longer exists. `mount`: where the
+     * and marks the backup of its target as deletable. Does nothing if the intent no longer exists. `mountPoint`: where the
      * storage is mounted.
      */
-    apply(id: number, mount: Path): Promise<void>
+    apply(id: number, mountPoint: Path): Promise<void>
     drop(id: number): Promise<void>
   }
 }

@@ -27,7 +27,6 @@ import {
   type TaskType,
 } from './task.js'
 
-/** The dependencies of `Tasks`. */
 interface TasksDependencies {
   readonly store: Store['tasks']
   readonly settings: Pick<Settings, 'number' | 'onChange'>

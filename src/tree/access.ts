@@ -345,11 +345,11 @@ export class Access implements Authority {
   }
 
   /**
-   * Authorizes reading the target of a new symlink at `at`. Rejects with `denied` if it is outside the storage mounted at `mount`
+   * Authorizes reading the target of a new symlink at `at`. Rejects with `denied` if it is outside the storage mounted at `mountPoint`
    * or outside the principal's base, and with the verdict if the principal must not read it. Returns its path within
    * the storage.
    */
-  async authorizeSymlinkTarget(mount: Path, at: Path, target: string, options: AccessOptions): Promise<Path> {
+  async authorizeSymlinkTarget(mountPoint: Path, at: Path, target: string, options: AccessOptions): Promise<Path> {
     const isRelative = !target.startsWith('/')
     // After another symlink, `..` would mean the parent of that symlink's target.
     const names = target.split('/').filter((name) => name !== '' && name !== '.')
@@ -360,7 +360,7 @@ export class Access implements Authority {
     const leadsTo = isRelative
       ? await canonicalPath(this.#dependencies.mounts, resolvePath(parentOf(at), target), { signal: options.signal })
       : await this.resolve(resolvePath(root, target), options)
-    const inner = within(mount, leadsTo)
+    const inner = within(mountPoint, leadsTo)
     if (inner === undefined)
       throw new GatewayError('denied', { reason: 'the target of a symlink must be in the same storage' })
     this.#authorizeTarget('read', [at, leadsTo, this.principal.base], options)

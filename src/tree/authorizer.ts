@@ -65,8 +65,8 @@ export function readsAll(rules: Rules, principal: Principal, top: Path): boolean
   return policy.readsAll(principal, top, !rules.isEmpty)
 }
 
-export function movesAnySymlink(rules: Rules, principal: Principal, mount: Path): boolean {
-  return policy.movesAnySymlink(principal, mount, !rules.isEmpty)
+export function movesAnySymlink(rules: Rules, principal: Principal, mountPoint: Path): boolean {
+  return policy.movesAnySymlink(principal, mountPoint, !rules.isEmpty)
 }
 
 export function seesMountUsages(principal: Principal): boolean {

@@ -222,21 +222,21 @@ export class Transfers {
     if (!isSymlink(entry) || parentOf(source) === parentOf(target)) return
     const text = await from.storage.readSymlink(from.inner, { signal: options.signal })
     if (text.startsWith('/')) return
-    const { mountPoint: mount } = to.storage
-    if (kind === 'move' || mount === from.storage.mountPoint)
-      await this.access.authorizeSymlinkTarget(mount, target, text, options)
+    const { mountPoint } = to.storage
+    if (kind === 'move' || mountPoint === from.storage.mountPoint)
+      await this.access.authorizeSymlinkTarget(mountPoint, target, text, options)
   }
 
   /** As `#assertSymlinkMayMove`, for all symlinks in a folder. Skipped for a principal who may read the whole storage. */
   async #assertSymlinksMayMove({ storage, inner }: MountedPath, target: Path, options: AccessOptions): Promise<void> {
-    const { mountPoint: mount } = storage
-    if (movesAnySymlink(this.dependencies.rules, this.access.principal, mount)) return
+    const { mountPoint } = storage
+    if (movesAnySymlink(this.dependencies.rules, this.access.principal, mountPoint)) return
     for await (const page of storage.pages(inner, { signal: options.signal })) {
       for (const member of page) {
         const [from, to] = [childOf(inner, member.name), childOf(target, member.name)]
         if (isSymlink(member)) {
           const text = await storage.readSymlink(from, { signal: options.signal })
-          if (!text.startsWith('/')) await this.access.authorizeSymlinkTarget(mount, to, text, options)
+          if (!text.startsWith('/')) await this.access.authorizeSymlinkTarget(mountPoint, to, text, options)
         } else if (member.kind === 'folder') {
           await this.#assertSymlinksMayMove({ storage, inner: from }, to, options)
         }
