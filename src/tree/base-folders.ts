@@ -49,7 +49,7 @@ export class BaseFolders {
       if (!exists && !this.#mayFill(principal)) return
       if (!exists) {
         await makeMissingFolders(this.#tree, this.#operations, base, {})
-        this.dependencies.log.info({ username: principal.username, path: base }, 'created a base folder')
+        this.dependencies.log.info({ user: principal.username, path: base }, 'created a base folder')
       }
       this.#known.add(base)
     } catch (error) {
