@@ -6,6 +6,7 @@ import { storableAttributes, readAttributes } from './attributes.js'
 import { FieldReader, MalformedPacket, PacketBuilder } from './packets.js'
 import { limits, packetType } from './wire.js'
 import {
+  assertSize,
   namePacket,
   ok,
   readPath,
@@ -193,9 +194,7 @@ async function copyBytes(session: SessionState, { from, start, length, to, targe
     throwIfAborted(session.signal)
     // As READ and WRITE do: no file is that large.
     if (start + done > Number.MAX_SAFE_INTEGER - buffer.length) return
-    if (target !== undefined && target + done > Number.MAX_SAFE_INTEGER - buffer.length) {
-      throw new GatewayError('too_large', { op: 'copy', reason: 'no file can be that large' })
-    }
+    if (target !== undefined) assertSize(target + done + buffer.length, 'copy')
     const filled = await from.read(buffer.subarray(0, Math.min(buffer.length, length - done)), start + done)
     if (filled === 0) return
     await to.write([buffer.subarray(0, filled)], filled, target === undefined ? undefined : target + done)

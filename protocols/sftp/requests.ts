@@ -92,9 +92,7 @@ export const requests: Readonly<Partial<Record<number, RequestHandler>>> = {
       throw new MalformedPacket('a WRITE announces more data than it holds')
     }
     if (!plan.write) throw new GatewayError('invalid', { op: 'write', reason: 'the handle was not opened to write' })
-    if (!plan.append && offset > Number.MAX_SAFE_INTEGER - length) {
-      throw new GatewayError('too_large', { op: 'write', reason: 'no file can be that large' })
-    }
+    if (!plan.append) assertSize(offset + length, 'write')
     await file.write(data, length, plan.append ? undefined : offset)
     return ok(id)
   },
@@ -271,7 +269,7 @@ export async function setAttributes(session: SessionState, path: Path, requested
 
 async function setHandleAttributes({ file }: Pick<FileHandle, 'file'>, requested: RequestedAttributes): Promise<void> {
   if (requested.size !== undefined) {
-    assertSize(requested.size)
+    assertSize(requested.size, 'truncate')
     await file.truncate(requested.size)
   }
   const storable = storableAttributes(requested)
@@ -279,7 +277,7 @@ async function setHandleAttributes({ file }: Pick<FileHandle, 'file'>, requested
 }
 
 async function truncate({ fs, signal }: SessionState, path: Path, size: number): Promise<void> {
-  assertSize(size)
+  assertSize(size, 'truncate')
   const file = await fs.open(path, 'update', { signal })
   try {
     await file.truncate(size)
@@ -289,10 +287,9 @@ async function truncate({ fs, signal }: SessionState, path: Path, size: number):
   }
 }
 
-function assertSize(size: number): void {
-  if (!Number.isSafeInteger(size)) {
-    throw new GatewayError('too_large', { op: 'truncate', reason: 'no file can be that large' })
-  }
+/** Throws `too_large` for a size of a file, or an end of a write, that no file can have. */
+export function assertSize(size: number, op: 'truncate' | 'write' | 'copy'): void {
+  if (!Number.isSafeInteger(size)) throw new GatewayError('too_large', { op, reason: 'no file can be that large' })
 }
 
 function attributesPacket(session: SessionState, id: number, entry: Entry): Buffer {
