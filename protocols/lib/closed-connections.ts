@@ -14,6 +14,8 @@ const tables = ['/proc/net/tcp', '/proc/net/tcp6']
 const stateColumn = 3
 const inodeColumn = 9
 
+const status = promisify(fstat)
+
 /** TCP_CLOSE_WAIT of the kernel's `tcp_states.h`: the other end has closed the connection, this end has not. */
 const closeWait = '08'
 
@@ -59,7 +61,7 @@ async function inodeOf(socket: object): Promise<string | undefined> {
   // Node has no public name for the descriptor of a socket.
   const { fd } = (socket as { _handle?: { fd?: number } | null })._handle ?? {}
   if (fd === undefined || fd < 0) return undefined
-  return promisify(fstat)(fd).then(
+  return status(fd).then(
     ({ ino }) => String(ino),
     () => undefined,
   )

@@ -31,6 +31,7 @@ export class HttpListener implements ProtocolServer {
   readonly #open = new Map<Socket, OpenRequest>()
   /** Connections that have sent a malformed request. Anything else that they send is ignored. */
   readonly #refused = new WeakSet<Socket>()
+  /** The next check for clients that have gone. Undefined while no request is running. */
   #stalledCheck: NodeJS.Timeout | undefined
   #stopping = false
 
@@ -80,7 +81,6 @@ export class HttpListener implements ProtocolServer {
    * Starts listening. Resolves to the bound address, `HOST:PORT`. Rejects with the system's error, such as EADDRINUSE.
    */
   start(): Promise<string> {
-    this.#stalledCheck = setTimeout(() => void this.#closeDisconnected(), stalledCheckInterval).unref()
     return listen(this.#server, this.#options)
   }
 
@@ -89,20 +89,21 @@ export class HttpListener implements ProtocolServer {
     const stalled: Socket[] = []
     for (const [socket, open] of this.#open) {
       // A connection that is being read reports its end itself.
-      const isPaused = !open.request.complete && open.request.readableLength > 0
-      if (isPaused && socket.bytesRead === open.bytesRead) stalled.push(socket)
+      if (hasUnreadBody(open) && socket.bytesRead === open.bytesRead) stalled.push(socket)
       open.bytesRead = socket.bytesRead
     }
     if (stalled.length > 0) {
       for (const socket of await closedByPeer(this.#server, stalled)) socket.destroy()
     }
-    this.#stalledCheck?.refresh()
+    if (this.#open.size > 0) this.#stalledCheck?.refresh()
+    else this.#stalledCheck = undefined
   }
 
   #handle(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request
     const open = { request, response, bytesRead: -1 }
     this.#open.set(socket, open)
+    this.#stalledCheck ??= setTimeout(() => void this.#closeDisconnected(), stalledCheckInterval).unref()
     response.once('close', () => {
       // A pipelined request may have followed.
       if (this.#open.get(socket) === open) this.#open.delete(socket)
@@ -149,8 +150,6 @@ export class HttpListener implements ProtocolServer {
     const sweep = setInterval(() => this.#server.closeIdleConnections(), 100)
     await closed
     clearInterval(sweep)
-    clearTimeout(this.#stalledCheck)
-    this.#stalledCheck = undefined
     cut.removeEventListener('abort', closeAll)
   }
 }
@@ -165,11 +164,17 @@ interface OpenRequest {
 /** Milliseconds between two checks for clients that have gone. */
 const stalledCheckInterval = 400
 
+/** Whether received bytes of an incomplete body are not read yet. */
+function hasUnreadBody({ request }: OpenRequest): boolean {
+  return !request.complete && request.readableLength > 0
+}
+
 /**
  * Whether the client waits for the server: received body bytes are not read yet, or the response is not written yet.
  */
-function isServerBusy({ request, response }: OpenRequest, socket: Socket): boolean {
-  if (!request.complete) return request.readableLength > 0
+function isServerBusy(open: OpenRequest, socket: Socket): boolean {
+  const { request, response } = open
+  if (!request.complete) return hasUnreadBody(open)
   return response.writableLength === 0 && socket.writableLength === 0
 }
 
