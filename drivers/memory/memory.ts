@@ -375,8 +375,14 @@ export class MemoryDriver implements Driver {
 
   #newFile(name: string): MemoryFile {
     return {
-      ...{ kind: 'file', name, content: new Content(), modified: new Date(), mode: 0o644 },
-      ...{ version: ++this.#versions, handles: 0, isRemoved: false },
+      kind: 'file',
+      name,
+      content: new Content(),
+      modified: new Date(),
+      mode: 0o644,
+      version: ++this.#versions,
+      handles: 0,
+      isRemoved: false,
     }
   }
 }

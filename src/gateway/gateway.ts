@@ -281,9 +281,9 @@ export class Gateway {
 
   /**
    * Stops background work, closes the storages and, last, the database. The protocols must be closed before. Whatever
-   * waits for a backend has a timeout, and so have the listeners of other processes' changes, `gatewayClosingSeconds` in total: work
-   * that has not ended by then is abandoned, so that a backend that does not answer cannot block the exit. The last
-   * statements of the accounts and the closing of the database have none: they wait for the local disk only.
+   * waits for a backend has a timeout, and so have the listeners of other processes' changes, `gatewayClosingSeconds` in
+   * total: work that has not ended by then is abandoned, so that a backend that does not answer cannot block the exit.
+   * The last statements of the accounts and the closing of the database have none: they wait for the local disk only.
    */
   close(): Promise<void> {
     return closeAll(this.#opened)

@@ -92,7 +92,7 @@ export class MountedTree {
     return { ...mountFolder, name: nameOf(at) }
   }
 
-  /** The entry of a mount point. Undefined if its storage fails: the mount point is then shown as a folder without entries of its own. */
+  /** The entry of a mount point. Undefined if its storage fails: it is then shown as `Mounts.mountFolderEntry`. */
   async #mountRoot(at: Path, { signal, preferred }: EntryOptions): Promise<Entry | undefined> {
     try {
       const { storage, inner } = this.mounts.find(at, preferred)

@@ -230,7 +230,7 @@ export class Mounts {
     return [...(this.#ancestors.get(folder)?.values() ?? [])]
   }
 
-  /** The entry of a mount point or of a folder above one. Undefined if `path` is not one, except for the root, which always has an entry. */
+  /** The entry of a mount point, or of a folder above one; otherwise undefined. The root always has an entry. */
   mountFolderEntry(path: Path): Entry | undefined {
     if (path === root) return mountFolder('', this.#byMountPoint.get(root)?.[0]?.row.modified ?? new Date(0))
     return this.#ancestors.get(parentOf(path))?.get(nameOf(path))

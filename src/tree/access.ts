@@ -345,9 +345,9 @@ export class Access implements Authority {
   }
 
   /**
-   * Authorizes reading the target of a new symlink at `at`. Rejects with `denied` if it is outside the storage mounted at `mountPoint`
-   * or outside the principal's base, and with the verdict if the principal must not read it. Returns its path within
-   * the storage.
+   * Authorizes reading the target of a new symlink at `at`. Rejects with `denied` if it is outside the storage mounted
+   * at `mountPoint` or outside the principal's base, and with the verdict if the principal must not read it. Returns its
+   * path within the storage.
    */
   async authorizeSymlinkTarget(mountPoint: Path, at: Path, target: string, options: AccessOptions): Promise<Path> {
     const isRelative = !target.startsWith('/')

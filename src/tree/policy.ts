@@ -215,7 +215,10 @@ export function readsAll({ base }: Principal, top: Path, hasRules: boolean): boo
   return !hasRules && isWithin(base, top)
 }
 
-/** Whether a folder may be moved without a decision on the targets of the symlinks in it. `mountPoint`: that of its storage. */
+/**
+ * Whether a folder may be moved without a decision on the targets of the symlinks in it. `mountPoint`: that of its
+ * storage.
+ */
 export function movesAnySymlink(principal: Principal, mountPoint: Path, hasRules: boolean): boolean {
   return principal.role === 'admin' || readsAll(principal, mountPoint, hasRules)
 }
