@@ -1,6 +1,7 @@
 /** Gateways for tests: one in the process of the test, and the real daemon as a child process that can be killed. */
 import { spawn } from 'node:child_process'
-import { cp, mkdtemp, rm } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { cp, mkdtemp, rename, rm } from 'node:fs/promises'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -50,10 +51,23 @@ const password = 'a password for tests'
 async function temporaryFolder(t: Test): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-test-'))
   t.teardown(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }))
-  const keys = join(tmpdir(), `tidegate-test-host-keys-${userInfo().uid}`)
-  await loadHostKeys(keys)
-  await cp(keys, join(folder, 'ssh'), { recursive: true })
+  await cp(await hostKeysOfTests(), join(folder, 'ssh'), { recursive: true })
   return folder
+}
+
+/** A folder with host keys that all test files share. Complete from the moment it has its name: they run concurrently. */
+async function hostKeysOfTests(): Promise<string> {
+  const keys = join(tmpdir(), `tidegate-test-host-keys-${userInfo().uid}`)
+  if (existsSync(keys)) return keys
+  const own = await mkdtemp(`${keys}-`)
+  await loadHostKeys(own)
+  try {
+    await rename(own, keys)
+  } catch {
+    // Another test file was first.
+    await rm(own, { recursive: true })
+  }
+  return keys
 }
 
 function addresses(http: string, sftp: string): Addresses {
