@@ -11,6 +11,7 @@ import { addStorageCommands } from './cli/storages.js'
 import { addUserCommands } from './cli/users.js'
 import type { ConfigFlags } from './gateway/config.js'
 import { GatewayError } from './contract/errors.js'
+import { collectWhenIdle } from './process/idle-collection.js'
 import { createLog } from './process/log.js'
 import { SystemdNotifications } from './process/systemd-notifications.js'
 import { version } from './contract/version.js'
@@ -24,6 +25,7 @@ async function serve(flags: ConfigFlags): Promise<void> {
   const { closingSeconds, startDaemon } = await import('./process/daemon.js')
   const daemon = await startDaemon(config, log, adminPassword)
   afterStartup()
+  collectWhenIdle()
   const systemd = new SystemdNotifications({
     environment: process.env,
     log,

@@ -1,0 +1,67 @@
+/**
+ * Returns memory to the operating system while the daemon is idle. V8 collects garbage when something is allocated, so
+ * that an idle process would keep the memory of its busiest moment.
+ */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+
+/** Milliseconds between two looks at the process. */
+const lookInterval = 5000
+/** Processor time, as a share of the interval, below which the process is idle. */
+const idleShare = 0.05
+/** Growth of the resident memory, in bytes, that is worth a collection. */
+const worthwhile = 16 * 1024 * 1024
+/** Collections in a row, one for each look: the first one frees objects, the second one the pages that are then empty. */
+const collections = 2
+
+/** What the collector sees of the process, and its only effect. */
+export interface ObservedProcess {
+  /** Processor time since the start, in microseconds. */
+  readonly cpuTime: () => number
+  /** Resident memory, in bytes. */
+  readonly resident: () => number
+  /** A full collection. Takes about 40 ms for 30 MiB of live objects. */
+  readonly collect: () => void
+}
+
+/** Decides at each look whether to collect. */
+export class IdleCollector {
+  #cpuTime: number
+  /** Resident memory after the last collections. */
+  #resident = 0
+  /** Collections since the memory grew. */
+  #done = 0
+
+  constructor(private readonly observed: ObservedProcess) {
+    this.#cpuTime = observed.cpuTime()
+  }
+
+  look(): void {
+    const { cpuTime, resident, collect } = this.observed
+    const isIdle = cpuTime() - this.#cpuTime < lookInterval * 1000 * idleShare
+    if (isIdle && this.#done === collections) {
+      // The system gets the pages a moment after a collection.
+      this.#resident = resident()
+      this.#done = 0
+    } else if (isIdle && (this.#done > 0 || resident() - this.#resident >= worthwhile)) {
+      collect()
+      this.#done++
+    } else {
+      this.#done = 0
+    }
+    this.#cpuTime = cpuTime()
+  }
+}
+
+/** Starts the collector of this process. It does not keep the process alive. */
+export function collectWhenIdle(): void {
+  // V8 makes the function for new contexts only, once the flag is set.
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const cpuTime = () => {
+    const { user, system } = process.cpuUsage()
+    return user + system
+  }
+  const collector = new IdleCollector({ cpuTime, resident: () => process.memoryUsage.rss(), collect })
+  setInterval(() => collector.look(), lookInterval).unref()
+}
