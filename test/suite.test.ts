@@ -1,3 +1,6 @@
+/**
+ * The program that runs the test files: a failed file is run again and counts as failed; the slowest files start first.
+ */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'

@@ -1,3 +1,7 @@
+/**
+ * Sign-in, tokens and their revocation, the first accounts of an installation, the guest, two-step verification, and
+ * the validation of account fields.
+ */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'

@@ -1,3 +1,4 @@
+/** App passwords: the protocols and the user that they are valid for, their limits, and what deleting one ends. */
 import t from 'tap'
 import type { NewAppPassword } from '../../src/accounts/app-passwords.js'
 import { credentials, fixture, openAccounts } from './accounts-fixture.js'

@@ -1,3 +1,6 @@
+/**
+ * Public keys and signatures of SSH: those of ssh-keygen are accepted; malformed, weak and truncated ones are rejected.
+ */
 import { execFileSync } from 'node:child_process'
 import { createHash, generateKeyPairSync, randomBytes, sign, type KeyObject } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'

@@ -1,3 +1,4 @@
+/** The limits for failed sign-ins, by address and by account, and for wrong codes; the verification of passwords. */
 import { generateSync } from 'otplib'
 import t from 'tap'
 import { FairQueue } from '../../src/accounts/fair-queue.js'

@@ -1,3 +1,4 @@
+/** The contract of `open()`: reads and writes at any position, and changes that are published by a commit. */
 import type { OpenFile, OpenMode, OpenOptions } from '../../src/contract/capabilities.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import {

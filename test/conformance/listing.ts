@@ -1,3 +1,4 @@
+/** The contract of `pages()` and of `revision()` of a folder. */
 import { at, isEmptied, listed, makeFolder, namesIn, put, refuses, without, type Run } from './subject.js'
 
 export async function listingTests(run: Run): Promise<void> {

@@ -1,3 +1,4 @@
+/** The contract of `move()` and `copy()`. */
 import {
   at,
   isEmptied,

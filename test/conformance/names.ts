@@ -1,3 +1,4 @@
+/** The contract for names: unusual characters, upper and lower case, and composed and decomposed forms. */
 import type { Test } from 'tap'
 import {
   at,

@@ -1,3 +1,4 @@
+/** The contract of `stat()`, `read()` and `usage()`: ranges, missing paths and aborts. No stream is left open. */
 import { readdirSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'

@@ -1,3 +1,4 @@
+/** The contract of symlinks and hard links: which calls follow a symlink, and which act on the symlink itself. */
 import type { Entry } from '../../src/contract/entry.js'
 import {
   at,

@@ -1,3 +1,4 @@
+/** The contract of `upload()` and `dropUpload()`: an interrupted upload resumes with the bytes that are committed. */
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { Upload } from '../../src/contract/capabilities.js'

@@ -1,3 +1,7 @@
+/**
+ * The contract of `write()`, `mkdir()`, `remove()`, `removeTree()` and `setAttributes()`. A failed write changes
+ * nothing.
+ */
 import { setTimeout as pause } from 'node:timers/promises'
 import { GatewayError } from '../../src/contract/errors.js'
 import {

@@ -1,6 +1,7 @@
+/** Work that is raced against an abort, a result that arrives after it, and joined signals. */
 import { getEventListeners } from 'node:events'
 import t from 'tap'
-import { untilAborted } from '../../src/contract/cancellation.js'
+import { joinSignals, untilAborted } from '../../src/contract/cancellation.js'
 import { GatewayError } from '../../src/contract/errors.js'
 
 /** Work that the test settles. */
@@ -51,3 +52,19 @@ void t.test(
     await t.rejects(slow, { code: 'aborted' }, 'the timeout ends the wait')
   },
 )
+
+void t.test('joined signals abort together with the same reason, until they are released', async (t) => {
+  const one = new AbortController()
+  const other = new AbortController()
+  const joined = joinSignals(one.signal, undefined, other.signal)
+  t.notOk(joined.signal.aborted)
+  other.abort('why')
+  t.equal(joined.signal.reason, 'why')
+  joined.release()
+  t.equal(getEventListeners(one.signal, 'abort').length, 0)
+  t.ok(joinSignals(one.signal, AbortSignal.abort()).signal.aborted)
+  const free = joinSignals(one.signal)
+  free.release()
+  one.abort()
+  t.notOk(free.signal.aborted)
+})

@@ -1,3 +1,4 @@
+/** Compiles one pattern for the tests of patterns. */
 import { compilePatterns, type Pattern } from '../../src/contract/patterns.js'
 
 /** A list of one pattern. Throws as `compilePatterns` does. */

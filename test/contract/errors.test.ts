@@ -1,6 +1,5 @@
-import { getEventListeners } from 'node:events'
+/** The messages, details and conversions of errors. */
 import t from 'tap'
-import { joinSignals } from '../../src/contract/cancellation.js'
 import {
   errorCodes,
   GatewayError,
@@ -11,7 +10,6 @@ import {
   TreeError,
 } from '../../src/contract/errors.js'
 import { asPath } from '../../src/contract/path.js'
-import { Events, type TreeEvent } from '../../src/storage/events.js'
 
 void t.test('the message of a GatewayError holds the operation, the path and the reason', async (t) => {
   t.equal(new GatewayError('not_empty', { op: 'move', path: '/a/b' }).message, 'move: /a/b: not empty')
@@ -53,30 +51,4 @@ void t.test('TreeError.converted() converts the paths of its failures', async (t
   )
   t.equal(seen.code, 'locked')
   t.match(seen.message, 'and 1 more')
-})
-
-void t.test('joined signals abort together with the same reason, until they are released', async (t) => {
-  const one = new AbortController()
-  const other = new AbortController()
-  const joined = joinSignals(one.signal, undefined, other.signal)
-  t.notOk(joined.signal.aborted)
-  other.abort('why')
-  t.equal(joined.signal.reason, 'why')
-  joined.release()
-  t.equal(getEventListeners(one.signal, 'abort').length, 0)
-  t.ok(joinSignals(one.signal, AbortSignal.abort()).signal.aborted)
-  const free = joinSignals(one.signal)
-  free.release()
-  one.abort()
-  t.notOk(free.signal.aborted)
-})
-
-void t.test('a listener receives events until it is removed', async (t) => {
-  const events = new Events()
-  const heard: TreeEvent[] = []
-  const stop = events.on((event) => heard.push(event))
-  events.emit({ kind: 'written', path: asPath('/a') })
-  stop()
-  events.emit({ kind: 'removed', path: asPath('/a') })
-  t.same(heard, [{ kind: 'written', path: '/a' }])
 })

@@ -1,3 +1,4 @@
+/** Paths and names: which texts are accepted, and how paths are cleaned, joined, compared and encoded. */
 import t from 'tap'
 import {
   asPath,

@@ -1,3 +1,4 @@
+/** Patterns from user input: the limits of what they cost to compile and to match, masking, and globs. */
 import t from 'tap'
 import { compileLinear, compilePatterns, globSource, patternLines } from '../../src/contract/patterns.js'
 import { compilePattern } from './compile-pattern.js'

@@ -1,3 +1,4 @@
+/** A call to a download program that does not respond is rejected after a timeout. */
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import { setFlagsFromString } from 'node:v8'

@@ -1,3 +1,6 @@
+/**
+ * Alias passes the conformance suite, merges paths that have one name, and writes to those that its policies select.
+ */
 import t from 'tap'
 import { aliasFields, aliasType, type AliasOptions } from '../../drivers/alias/index.js'
 import { namedPaths } from '../../drivers/alias/paths.js'

@@ -1,3 +1,7 @@
+/**
+ * Crypt passes the conformance suite, encrypts content and names as rclone does, and reports wrong passwords and
+ * damaged files.
+ */
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { ContentEncryption, encryptedSize, plainSize } from '../../drivers/crypt/content.js'

@@ -1,3 +1,4 @@
+/** The faulty driver of the tests fails exactly the planned calls; failed transfers leave no staged file on Local. */
 import { mkdtemp, readdir, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,3 +1,4 @@
+/** Listings of Local: large folders, names that cannot be listed, hidden files, and sizes of folders. */
 import { chmodSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

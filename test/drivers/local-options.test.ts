@@ -1,3 +1,4 @@
+/** The options of Local: permissions of new folders, hidden files, sizes of folders, and the recycle bin. */
 import { mkdir, mkdtemp, realpath, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,3 +1,4 @@
+/** A running call of Local is notified once when its caller aborts or the driver closes, and not after its end. */
 import t from 'tap'
 import { RunningCalls } from '../../drivers/local/running-calls.js'
 

@@ -1,3 +1,4 @@
+/** Thumbnails by Local: formats, hostile and corrupt files, concurrent callers, the cache, and the options. */
 import { execFileSync } from 'node:child_process'
 import {
   mkdir,

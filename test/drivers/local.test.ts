@@ -1,3 +1,4 @@
+/** Local passes the conformance suite, with and without `sync`, and stores times before 1970. */
 import { mkdtemp, realpath, rm, stat, utimes } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,3 +1,4 @@
+/** Memory passes the conformance suite, with and without distinction of case, and enforces its size limit. */
 import t from 'tap'
 import { memoryType } from '../../drivers/memory/index.js'
 import { conformance } from '../conformance/driver.js'

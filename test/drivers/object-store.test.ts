@@ -1,3 +1,4 @@
+/** The conformance suite on a driver without empty folders, such as those of object stores. */
 import t from 'tap'
 import { conformance } from '../conformance/driver.js'
 import { ObjectStoreDriver } from './object-store.js'

@@ -1,3 +1,4 @@
+/** S3 on OpenStack Swift: direct URLs, copies in parts, errors, interrupted uploads, and broken connections. */
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'

@@ -1,3 +1,4 @@
+/** The timeout of requests to an S3 server that is slow or never responds. */
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'

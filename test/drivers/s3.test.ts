@@ -1,3 +1,4 @@
+/** S3 passes the conformance suite on OpenStack Swift, with both versions of listings. */
 import t from 'tap'
 import { s3Type } from '../../drivers/s3/index.js'
 import { conformance } from '../conformance/driver.js'

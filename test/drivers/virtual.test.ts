@@ -1,3 +1,4 @@
+/** Virtual passes the conformance suite for read-only drivers, and generates the same finite tree each time. */
 import t from 'tap'
 import { virtualFields, virtualType, type VirtualOptions } from '../../drivers/virtual/index.js'
 import { checkOptions } from '../../src/storage/fields.js'

@@ -1,3 +1,4 @@
+/** The configuration of the daemon: the precedence of its sources, invalid values, the JSON schema, and the example. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'

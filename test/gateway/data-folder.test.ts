@@ -1,3 +1,4 @@
+/** The lock of the data folder: which processes hold it, and the content of its file. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile, readdir, writeFile } from 'node:fs/promises'

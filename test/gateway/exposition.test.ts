@@ -1,3 +1,4 @@
+/** The parser of the Prometheus text format, which other tests use, rejects text that Prometheus cannot parse. */
 import t from 'tap'
 import { samplesOf } from './exposition.js'
 

@@ -1,3 +1,4 @@
+/** Whether an earlier run of the program has ended, even if its process number is reused or it is a zombie. */
 import t from 'tap'
 import { isRunning, processStartTime, thisInstance } from '../../src/gateway/instance.js'
 import { zombie } from '../zombie.js'

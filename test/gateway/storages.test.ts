@@ -1,3 +1,4 @@
+/** Storages of a gateway are added, changed and removed, also concurrently; their configuration is checked. */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { cryptType } from '../../drivers/crypt/index.js'

@@ -1,3 +1,4 @@
+/** The table of settings: defaults, stored values, values that are rejected, and the permanent token. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'

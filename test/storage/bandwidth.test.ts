@@ -1,3 +1,4 @@
+/** Speed limits of streams and handles: the rate is shared fairly, and waiting ends on abort. */
 import { getEventListeners, once } from 'node:events'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'

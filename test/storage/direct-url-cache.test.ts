@@ -1,3 +1,4 @@
+/** Direct URLs are cached while they are valid; concurrent callers share one request. */
 import t from 'tap'
 import type { DirectUrl } from '../../src/contract/capabilities.js'
 import { asPath } from '../../src/contract/path.js'

@@ -1,3 +1,4 @@
+/** The options of a driver: defaults, conversions, and messages for invalid ones, which do not repeat secrets. */
 import t from 'tap'
 import { driverTypes } from '../../drivers/index.js'
 import type { Fields } from '../../src/contract/driver-type.js'

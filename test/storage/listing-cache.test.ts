@@ -1,3 +1,4 @@
+/** Listing caches: what invalidates them, and the memory that they may use. */
 import t from 'tap'
 import type { Entry } from '../../src/contract/entry.js'
 import { asPath } from '../../src/contract/path.js'

@@ -1,3 +1,6 @@
+/**
+ * Storages start, fail, restart and close, while requests wait for them and other processes change their configuration.
+ */
 import { mock } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import t, { type Test } from 'tap'

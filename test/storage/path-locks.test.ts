@@ -1,3 +1,4 @@
+/** Locks of names and trees within the process: which exclude each other, their order, timeouts and aborts. */
 import { getEventListeners } from 'node:events'
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'

@@ -1,3 +1,4 @@
+/** The order of listings: by name in natural order, by size or by time, and with folders first or last. */
 import t from 'tap'
 import type { Entry, EntryKind } from '../../src/contract/entry.js'
 import { sorted, type Order } from '../../src/storage/sorting.js'

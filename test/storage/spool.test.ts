@@ -1,3 +1,4 @@
+/** Files on the spool: reads and changes at any position, the size limit, and the removal of what is left. */
 import { randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { Readable } from 'node:stream'

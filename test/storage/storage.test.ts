@@ -1,3 +1,6 @@
+/**
+ * Storages over drivers that lack methods or attributes, the caching of their listings, and the limits of their calls.
+ */
 import { randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { Readable } from 'node:stream'

@@ -1,3 +1,4 @@
+/** Reads at any position from a backend that only streams: which ranges are requested, and when streams are ended. */
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'

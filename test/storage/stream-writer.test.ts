@@ -1,3 +1,4 @@
+/** Files written by handle to a backend that only accepts streams: order, gaps, memory and failures. */
 import { randomBytes } from 'node:crypto'
 import { getEventListeners } from 'node:events'
 import { buffer } from 'node:stream/consumers'

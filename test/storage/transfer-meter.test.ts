@@ -1,3 +1,4 @@
+/** Transfers are reported once, with their bytes and outcome; measuring does not change the stream. */
 import { once } from 'node:events'
 import { PassThrough, Readable, Writable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'

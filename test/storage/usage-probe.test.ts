@@ -1,3 +1,4 @@
+/** The usage of a backend: one request for concurrent callers; none is known if it fails or takes too long. */
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { UsageProbe } from '../../src/storage/usage-probe.js'

@@ -1,3 +1,4 @@
+/** Listeners are notified of changes by other processes: once per commit, and again after a failure. */
 import t, { type Test } from 'tap'
 import { ForeignChanges } from '../../src/store/foreign-changes.js'
 import type { Topic } from '../../src/store/rows.js'

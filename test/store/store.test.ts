@@ -1,3 +1,7 @@
+/**
+ * The database: its creation and migration, its tables, notifications of changes by other processes, and concurrent
+ * processes.
+ */
 import { execFile } from 'node:child_process'
 import { chmodSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

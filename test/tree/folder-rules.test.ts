@@ -1,3 +1,4 @@
+/** Folder rules: hide patterns, the folders that a rule covers, and rules that cannot be compiled. */
 import t from 'tap'
 import type { Log } from '../../src/contract/log.js'
 import { asPath, type Path } from '../../src/contract/path.js'

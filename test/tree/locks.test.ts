@@ -1,3 +1,4 @@
+/** WebDAV locks: which conflict, which changes they block, their expiry, and their persistence. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { asPath } from '../../src/contract/path.js'

@@ -1,3 +1,4 @@
+/** Renaming by pattern: the expansion of replacements, and the limits of patterns, names and results. */
 import t from 'tap'
 import { compileRenaming } from '../../src/tree/regex-rename.js'
 import { processorTime } from '../processor-time.js'

@@ -267,3 +267,30 @@ export async function contents(tree: VirtualFs, path: Path = asPath('/')): Promi
   }
   return found
 }
+
+export const lockAsk = { scope: 'exclusive', deep: false, owner: '', seconds: 60 } as const
+export const property = { namespace: 'urn:x', name: 'note', value: 'hello', language: '' }
+export const overwrite = { overwrite: true } as const
+export const keep = { overwrite: false } as const
+
+/** Creates a tree: a string is the content of a file, null a folder. */
+export async function fill(tree: VirtualFs, files: Readonly<Record<string, string | null>>): Promise<void> {
+  for (const [path, content] of Object.entries(files)) {
+    if (content === null) await tree.mkdir(asPath(path), { parents: true })
+    else await tree.write(asPath(path), sourceOf(content), { parents: true })
+  }
+}
+
+/** A listing that fails like `call`. */
+export function failing(call: () => Promise<never>): Driver['pages'] {
+  return () => ({ [Symbol.asyncIterator]: () => ({ next: call }) })
+}
+
+export const names = async (tree: VirtualFs, path: string) =>
+  (await tree.list(asPath(path))).entries.map(({ name }) => name)
+
+export async function pagesOf(tree: VirtualFs, path: string): Promise<string[]> {
+  const found: string[] = []
+  for await (const page of tree.pages(asPath(path))) found.push(...page.map(({ name }) => name))
+  return found.sort()
+}

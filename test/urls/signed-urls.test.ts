@@ -1,3 +1,4 @@
+/** Signed URLs: how signatures are computed, which are rejected or revoked, and which files require none. */
 import { join } from 'node:path'
 import t from 'tap'
 import { http } from '../../protocols/http/index.js'

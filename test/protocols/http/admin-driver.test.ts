@@ -1,3 +1,4 @@
+/** The descriptions of drivers, from which clients build the form of a new storage: fields and flags. */
 import t from 'tap'
 import { driverTypes } from '../../../drivers/index.js'
 import { driverTemplate } from '../../../protocols/http/driver-template.js'

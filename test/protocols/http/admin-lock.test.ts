@@ -1,3 +1,4 @@
+/** Admins list locks and break them by the API; other users cannot. */
 import t from 'tap'
 import { asPath } from '../../../src/contract/path.js'
 import { principal } from '../../accounts/principals.js'

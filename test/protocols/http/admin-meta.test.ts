@@ -1,3 +1,4 @@
+/** The API of folder rules: they are created, listed, replaced and deleted, and invalid patterns are rejected. */
 import t from 'tap'
 import { serve } from './served.js'
 

@@ -1,3 +1,4 @@
+/** The API of settings: they are listed and saved, and values that would slow other requests are rejected. */
 import t from 'tap'
 import { PrivacyMasks } from '../../../protocols/http/privacy-masks.js'
 import type { Log } from '../../../src/contract/log.js'

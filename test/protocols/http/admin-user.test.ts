@@ -1,3 +1,4 @@
+/** The API of accounts, and the refusal of administration endpoints to everyone but admins. */
 import t from 'tap'
 import { keyLine } from './key-line.js'
 import { adminPassword, Served, serve } from './served.js'

@@ -1,3 +1,4 @@
+/** The API of app passwords: they are shown once, listed and deleted, and sign in to WebDAV. */
 import t from 'tap'
 import { startGateway } from '../../gateway.js'
 import { Served, serve } from './served.js'

@@ -1,3 +1,4 @@
+/** The API of sign-in and sign-out, of the own account, and of its SSH keys. */
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import { keyLine } from './key-line.js'

@@ -1,3 +1,4 @@
+/** The API that lists folders and shows files: fields, errors, folder passwords, and the caching of long listings. */
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'

@@ -1,3 +1,6 @@
+/**
+ * Renaming many files, by name or by pattern, moving files from all depths into one folder, and removing empty folders.
+ */
 import t, { type Test } from 'tap'
 import { serve, type Served } from './served.js'
 

@@ -1,3 +1,4 @@
+/** Creating, renaming, moving, copying and removing by the API, with the refusals for locked files and mount points. */
 import t from 'tap'
 import { asPath } from '../../../src/contract/path.js'
 import { serve } from './served.js'

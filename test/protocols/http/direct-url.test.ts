@@ -1,3 +1,6 @@
+/**
+ * Which downloads are redirected to a direct URL of the storage or to `down_proxy_url`, and which the gateway serves.
+ */
 import t, { type Test } from 'tap'
 import type { DirectUrl } from '../../../src/contract/capabilities.js'
 import { asPath } from '../../../src/contract/path.js'

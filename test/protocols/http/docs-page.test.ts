@@ -1,3 +1,4 @@
+/** The page that documents the API: it is complete and self-contained, with escaped texts and examples for curl. */
 import t from 'tap'
 import { docsPage } from '../../../protocols/http/docs-page.js'
 import { documentedEndpoints } from '../../../protocols/http/endpoints.js'

@@ -1,3 +1,4 @@
+/** Downloads by signed URL: when a signature is required, which one is accepted, and the headers of the response. */
 import t from 'tap'
 import { serve } from './served.js'
 

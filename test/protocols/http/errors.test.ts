@@ -1,3 +1,4 @@
+/** The code and message of each error in the API, as existing clients parse them, and which errors are logged. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import t from 'tap'
 import { serveDownload } from '../../../protocols/http/download.js'

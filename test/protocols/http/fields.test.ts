@@ -1,3 +1,4 @@
+/** The fields of requests, from JSON, forms and the query: conversions, defaults and limits. */
 import { createRequire } from 'node:module'
 import { connect } from 'node:net'
 import { gzipSync } from 'node:zlib'

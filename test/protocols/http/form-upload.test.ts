@@ -1,3 +1,4 @@
+/** The file of a multipart form is read completely; truncated forms and wrong digests are errors. */
 import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import { Readable } from 'node:stream'

@@ -1,3 +1,4 @@
+/** Entries as objects of the API: types, times, signatures and thumbnails. */
 import { BlockList } from 'node:net'
 import t from 'tap'
 import { HttpApi } from '../../../protocols/http/http-api.js'

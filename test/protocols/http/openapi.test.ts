@@ -1,3 +1,4 @@
+/** The OpenAPI document is valid and describes exactly the routes of the API; undeclared responses are detected. */
 import { BlockList } from 'node:net'
 import type { Layer } from '@koa/router'
 import { Validator } from '@seriousme/openapi-schema-validator'

@@ -1,3 +1,4 @@
+/** Search by the API: matching, access, the commands for the index, and its updates by every change. */
 import t, { type Test } from 'tap'
 import { serve, type Envelope, type Served } from './served.js'
 

@@ -1,3 +1,4 @@
+/** The files of a web client are served with types, caching, ranges and encodings; no others can be reached. */
 import { spawnSync } from 'node:child_process'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

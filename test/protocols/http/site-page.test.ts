@@ -1,3 +1,4 @@
+/** The start page of a web client: its placeholders, the paths that it is served for, its caching, and new builds. */
 import { rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'

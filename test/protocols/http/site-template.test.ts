@@ -1,3 +1,4 @@
+/** Placeholders in the page of a web client are replaced once, by values that are escaped for their place. */
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { forAttribute, forScript, forText } from '../../../protocols/http/escape.js'

@@ -1,3 +1,4 @@
+/** Public endpoints, errors of unknown paths, the start page, the manifest, CORS headers, and a site below a path. */
 import t from 'tap'
 import { rawRequest } from './raw-request.js'
 import { serve } from './served.js'

@@ -1,3 +1,4 @@
+/** Thumbnails by URL: which files have one, the required signatures, broken images, and concurrent requests. */
 import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,3 +1,4 @@
+/** Users enable two-step verification and change their own name and password; the guest can do neither. */
 import { generateSync } from 'otplib'
 import t from 'tap'
 import { adminPassword, Served, serve } from './served.js'

@@ -1,3 +1,4 @@
+/** The headers of an upload by the API: path, time, size, digests and folder password. */
 import t from 'tap'
 import { toErrorResponse } from '../../../protocols/http/errors.js'
 import { checkHeaders } from '../../../protocols/http/fields.js'

@@ -1,3 +1,4 @@
+/** Uploads by the API, as a body, as a form, or as a task. One that is rejected or interrupted keeps the old file. */
 import { createHash, randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { connect } from 'node:net'

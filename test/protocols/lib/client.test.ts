@@ -1,3 +1,4 @@
+/** The address, scheme and host of a client, with and without trusted proxies. */
 import type { IncomingMessage } from 'node:http'
 import t from 'tap'
 import { clientOf } from '../../../protocols/lib/client.js'

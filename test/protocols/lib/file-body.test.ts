@@ -1,3 +1,4 @@
+/** The memory for responses to clients that do not read is limited. */
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'

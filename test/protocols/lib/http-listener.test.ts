@@ -1,3 +1,6 @@
+/**
+ * The HTTP server: the choice of a handler, invalid requests, `100 Continue`, stalled connections, and how it stops.
+ */
 import { once } from 'node:events'
 import { request, type IncomingMessage, type ServerResponse } from 'node:http'
 import { connect } from 'node:net'

@@ -1,3 +1,6 @@
+/**
+ * Request bodies: they are read once and unchanged; slow ones are aborted, and unread ones are drained within limits.
+ */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'

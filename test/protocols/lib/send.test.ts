@@ -1,3 +1,4 @@
+/** Responses with the content of a file: ranges, preconditions, changes meanwhile, and slow or disconnected clients. */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, request as httpRequest } from 'node:http'

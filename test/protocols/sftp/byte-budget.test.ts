@@ -1,3 +1,4 @@
+/** The memory for SFTP sessions is shared fairly: stalled sessions do not block others. */
 import t from 'tap'
 import { ByteBudget } from '../../../protocols/sftp/byte-budget.js'
 import { flags, PacketClient, status, string, types, uint32, uint64 } from './packet-client.js'

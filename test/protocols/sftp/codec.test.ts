@@ -1,3 +1,4 @@
+/** SFTP packets, attributes, long names, OPEN flags, error statuses and signatures are parsed and serialized. */
 import t from 'tap'
 import { readAttributes, modeOf, writeAttributes } from '../../../protocols/sftp/attributes.js'
 import { errorText } from '../../../protocols/lib/error-text.js'

@@ -1,3 +1,4 @@
+/** A folder that cannot be opened completely leaves no listing open. */
 import t from 'tap'
 import { FolderHandle } from '../../../protocols/sftp/folder-handle.js'
 import type { SftpFileSystem } from '../../../protocols/sftp/file-system.js'

@@ -1,3 +1,4 @@
+/** Host keys: their creation, their files, and their rotation. */
 import { mkdtemp, readFile, readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

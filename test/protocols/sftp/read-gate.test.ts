@@ -1,3 +1,4 @@
+/** When a connection stops receiving WRITE requests because memory is scarce, and when it continues. */
 import type { Socket } from 'node:net'
 import { Duplex, PassThrough } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'

@@ -1,3 +1,4 @@
+/** SFTP sign-in by key, by password and as guest, and the limits of connections, channels and handles. */
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import { once } from 'node:events'
 import { connect as connectSocket } from 'node:net'

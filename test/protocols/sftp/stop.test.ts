@@ -1,3 +1,4 @@
+/** How SFTP connections end: when the server stops, and after the idle timeout. */
 import { once } from 'node:events'
 import t from 'tap'
 import { flags, PacketClient, status } from './packet-client.js'

@@ -1,3 +1,4 @@
+/** Open files of an SFTP session: publication, flushes, appends, and the signal of their calls. */
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { WorkingFile } from '../../../protocols/sftp/working-file.js'

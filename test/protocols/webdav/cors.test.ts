@@ -1,3 +1,4 @@
+/** CORS for WebDAV clients in web pages of other origins; no header of the webdav-server library is sent. */
 import t from 'tap'
 import { startGateway } from '../../gateway.js'
 

@@ -1,3 +1,4 @@
+/** The Authorization header, and the statuses, texts and headers of error responses. */
 import t from 'tap'
 import { parseAuthorization } from '../../../protocols/webdav/credentials.js'
 import { errorResponses, toErrorResponse } from '../../../protocols/webdav/errors.js'

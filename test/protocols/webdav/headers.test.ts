@@ -1,3 +1,4 @@
+/** Headers of WebDAV requests: their defaults, valid and malformed values, and preconditions. */
 import type { IncomingHttpHeaders } from 'node:http'
 import t from 'tap'
 import { parseHeaders } from '../../../protocols/webdav/headers.js'

@@ -1,3 +1,4 @@
+/** The If header of RFC 4918 and lists of entity tags: grammar, tagged resources, and the submitted lock tokens. */
 import t from 'tap'
 import { parseEntityTags, parseIf, submittedTokens } from '../../../protocols/webdav/if-header.js'
 import { isGatewayError } from '../../../src/contract/errors.js'

@@ -1,3 +1,4 @@
+/** URLs as paths of the tree, and paths as hrefs: spellings of this site, other sites, and malformed URLs. */
 import t from 'tap'
 import {
   encodeSegment,

@@ -1,4 +1,4 @@
-/** Replays recorded requests of clients, and checks what they expect of the responses. */
+/** Replays the requests of clients, and checks what they expect of the responses. */
 import t, { type Test } from 'tap'
 import { parseXml, serializeContent } from '../../../protocols/webdav/xml.js'
 import { startGateway, type RunningGateway } from '../../gateway.js'

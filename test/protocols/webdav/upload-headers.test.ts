@@ -1,3 +1,4 @@
+/** Headers that declare size, time and checksums of an upload. A wrong checksum keeps the old file. */
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import { parseUploadHeaders } from '../../../protocols/webdav/upload-headers.js'

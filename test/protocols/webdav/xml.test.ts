@@ -1,3 +1,4 @@
+/** Bodies of PROPFIND, PROPPATCH and LOCK, and serialized properties. Malformed XML and document types are rejected. */
 import t from 'tap'
 import { parseLockInfo, parsePropertyUpdate, parsePropfind } from '../../../protocols/webdav/bodies.js'
 import { escapeText, parseXml, serialize, serializeContent, wrap } from '../../../protocols/webdav/xml.js'

@@ -1,3 +1,4 @@
+/** Requests of davfs2, a FUSE mount: it locks a file before it writes, and sets the executable property. */
 import { depth0, depth1, lockinfo, status, xml, type Trace } from './trace.js'
 
 const apache = 'http://apache.org/dav/props/'

@@ -1,3 +1,6 @@
+/**
+ * Requests that Finder sends to connect, write, list, read and rename, on servers that store or reject system files.
+ */
 import { depth0, depth1, lockinfo, propfind, status, xml, type Step, type Trace } from './trace.js'
 
 const stat = propfind('getlastmodified getcontentlength creationdate resourcetype')

@@ -1,3 +1,4 @@
+/** Requests of gvfs, the file system of GNOME, as recorded. */
 import { depth0, depth1, status, type Expected, type Step, type Trace } from './trace.js'
 
 const xml = { 'content-type': 'application/xml' }

@@ -1,3 +1,4 @@
+/** Requests that Joplin sends to synchronize notes: folders, locks, and attached files. */
 import { depth0, depth1, status, type Step, type Trace } from './trace.js'
 
 /** A value that is not an entity tag, to bypass the cache of the phone; sent with all methods except GET and HEAD. */

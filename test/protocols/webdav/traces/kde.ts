@@ -1,3 +1,4 @@
+/** Requests of KIO, the file access of KDE: it lists, creates, moves, copies and deletes. */
 import { depth0, depth1, propfind, status, xml, type Trace } from './trace.js'
 
 const list = propfind(

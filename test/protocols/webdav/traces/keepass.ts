@@ -1,3 +1,4 @@
+/** Requests that KeePass and related programs send to save a database: by a rename, and in place with an entity tag. */
 import { status, type Trace } from './trace.js'
 
 const database = '/dav/keepass/Vault.kdbx'

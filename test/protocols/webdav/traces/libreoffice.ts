@@ -1,3 +1,4 @@
+/** Requests that LibreOffice sends to open, lock, save and close a document, as recorded. */
 import { depth0, status, type Trace } from './trace.js'
 
 const document = '/dav/libreoffice/letter.odt'

@@ -1,3 +1,4 @@
+/** Requests that Microsoft Office sends to edit a document, by its own WebDAV client and on a mounted drive. */
 import { depth0, lockinfo, propfind, status, xml, type Step, type Trace } from './trace.js'
 
 const document = '/dav/office/Q3%20report.docx'

@@ -1,3 +1,4 @@
+/** Requests of ownCloud and Nextcloud clients, which upload with modification times and checksums. */
 import { depth0, depth1, status, xml, type Trace } from './trace.js'
 
 const list =

@@ -1,3 +1,4 @@
+/** Requests of media players, which read files by range and look for subtitles. */
 import { depth1, propfind, status, xml, type Trace } from './trace.js'
 
 const film = '/dav/players/film%20(2024).mkv'

@@ -1,3 +1,4 @@
+/** Requests of rclone, which creates folders, uploads with modification times, changes these, and moves files. */
 import { depth0, depth1, status, xml, type Trace } from './trace.js'
 
 const list =

@@ -1,3 +1,4 @@
+/** The list of all clients whose requests are replayed. */
 import { davfs2 } from './davfs2.js'
 import { finder, finderWithoutSideFiles } from './finder.js'
 import { gnome } from './gnome.js'

@@ -1,3 +1,4 @@
+/** Requests that Windows sends to mount a drive and to copy, create, rename and delete files and folders on it. */
 import { depth0, depth1, lockinfo, status, xml, type Step, type Trace } from './trace.js'
 
 const name = "/dav/windows/Gr%c3%bc%c3%9fe%20%26%20Co's%20100%25%20(1).txt"

@@ -1,3 +1,4 @@
+/** Requests that Zotero sends to verify a server and to store an attachment. */
 import { depth0, status, type Trace } from './trace.js'
 
 const xml = { 'content-type': 'text/xml; charset=utf-8', ...depth0 }

@@ -1,3 +1,4 @@
+/** The evaluation of HTTP and WebDAV preconditions, and the entity tags of files. */
 import t from 'tap'
 import type { Entry } from '../../src/contract/entry.js'
 import { asPath } from '../../src/contract/path.js'
