@@ -102,7 +102,7 @@ async function publishMembers(
   let unpublished = members
   try {
     throwIfAborted(signal)
-    const allowed = await bundle.mayTake(members.map(({ name }) => name))
+    const allowed = await bundle.beforePublish(members.map(({ name }) => name))
     throwIfAborted(signal)
     // The target is opened again, because it may have been moved meanwhile.
     return await withLocalFolder(target, bundle.to, async (to) => {

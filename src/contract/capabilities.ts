@@ -76,7 +76,7 @@ export interface FileBundle {
    * Called once, after all bytes of these files have arrived. Resolves to the names that may be published now. If it
    * rejects, the call rejects with the same error.
    */
-  readonly mayTake: (names: readonly string[]) => Promise<ReadonlySet<string>>
+  readonly beforePublish: (names: readonly string[]) => Promise<ReadonlySet<string>>
 }
 
 export interface UploadPlan {

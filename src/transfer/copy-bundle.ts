@@ -46,14 +46,14 @@ export async function copyBundle(
   const isTransfer = from.storage !== target.storage
   const transfers = isTransfer ? [job.meter.start(from.storage, 'read'), job.meter.start(target.storage, 'write')] : []
   let release: (() => void) | undefined
-  const mayTake = async (names: readonly string[]) => {
+  const beforePublish = async (names: readonly string[]) => {
     const grant = await job.beforePublish(names.map(pathOf), false)
     ;({ release } = grant)
     return new Set(names.filter((name) => !grant.refused.has(pathOf(name))))
   }
   try {
     const copies = await target.storage.copyFiles(
-      { source: from.storage, from: folder, to, files, mayTake },
+      { source: from.storage, from: folder, to, files, beforePublish },
       { signal },
     )
     const bytes = copies.reduce((sum, copy) => sum + (copy?.size ?? 0), 0)

@@ -185,7 +185,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
    */
   async #containsMarker(from: Path): Promise<boolean> {
     const { from: source, to, signal } = this.job
-    const name = `tidegate-witness-${randomUUID()}`
+    const name = `tidegate-marker-${randomUUID()}`
     const marker = childOf(to.inner, name)
     const nothing: Source = { size: 0, rereadable: true, read: async () => Readable.from([]) }
     const written = await to.storage.write(marker, nothing, { signal }).then(

@@ -1,3 +1,4 @@
+/** The contract of `copyFiles()`, which copies many files of one folder in one call. */
 import type { FileBundle } from '../../src/contract/capabilities.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
@@ -33,7 +34,7 @@ function all(asked: readonly string[]): Promise<ReadonlySet<string>> {
 export async function bundleTests(run: Run): Promise<void> {
   const copying = ({ driver, own }: Subject) => {
     return async (files: readonly Entry[], over: Partial<FileBundle> = {}, signal?: AbortSignal) => {
-      const bundle: FileBundle = { source: own, from: at('/from'), to: at('/to'), files, mayTake: all, ...over }
+      const bundle: FileBundle = { source: own, from: at('/from'), to: at('/to'), files, beforePublish: all, ...over }
       return (await driver.copyFiles?.(bundle, { signal })) ?? []
     }
   }
@@ -70,17 +71,17 @@ export async function bundleTests(run: Run): Promise<void> {
       const copy = copying(subject)
       const files = await filled(driver)
       const asked: (readonly string[])[] = []
-      const mayTake = async (wanted: readonly string[]) => {
+      const beforePublish = async (wanted: readonly string[]) => {
         t.same(await namesIn(driver, '/to'), [], 'no file is visible before')
         asked.push(wanted)
         return new Set(wanted.slice(0, 2))
       }
-      const copies = await copy(files, { mayTake })
+      const copies = await copy(files, { beforePublish })
       t.equal(asked.length, 1)
       t.equal(copies.filter((each) => each !== undefined).length, 2)
       t.equal((await namesIn(driver, '/to')).length, 2)
       const refusal = new GatewayError('busy')
-      await refuses(t, () => copy(files, { mayTake: () => Promise.reject(refusal) }), 'busy', 'a rejection')
+      await refuses(t, () => copy(files, { beforePublish: () => Promise.reject(refusal) }), 'busy', 'a rejection')
       t.equal((await namesIn(driver, '/to')).length, 2, 'a rejection leaves the folder as it was')
     },
     without('copyFiles'),
@@ -93,11 +94,11 @@ export async function bundleTests(run: Run): Promise<void> {
       const copy = copying(subject)
       const files = await filled(driver)
       const controller = new AbortController()
-      const mayTake = (wanted: readonly string[]) => {
+      const beforePublish = (wanted: readonly string[]) => {
         controller.abort()
         return all(wanted)
       }
-      await refuses(t, () => copy(files, { mayTake }, controller.signal), 'aborted', 'the abort')
+      await refuses(t, () => copy(files, { beforePublish }, controller.signal), 'aborted', 'the abort')
       t.same(await namesIn(driver, '/to'), [])
       for (const [end, message] of [
         ['from', 'the source'],

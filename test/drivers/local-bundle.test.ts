@@ -30,9 +30,9 @@ async function newEnds(t: Test): Promise<Ends> {
   const [source, target] = [await openLocal(join(host, 'source')), await openLocal(join(host, 'target'))]
   t.teardown(() => Promise.all([source.close?.(), target.close?.()]))
   const files = await listed(source, '/from')
-  const mayTake = (names: readonly string[]) => Promise.resolve(new Set(names))
+  const beforePublish = (names: readonly string[]) => Promise.resolve(new Set(names))
   const copy = async (over: Partial<FileBundle> = {}) => {
-    const bundle: FileBundle = { source, from: at('/from'), to: at('/to'), files, mayTake, ...over }
+    const bundle: FileBundle = { source, from: at('/from'), to: at('/to'), files, beforePublish, ...over }
     return (await target.copyFiles?.(bundle)) ?? []
   }
   return { host, source, target, files, copy }
@@ -48,8 +48,8 @@ await t.test('copyFiles() copies files between two Local storages and leaves no 
   const copies = await copy()
   t.ok(copies.every((each) => each !== undefined))
   t.equal(readFileSync(join(host, 'target/to/file-11'), 'utf8'), 'text 11')
-  await copy({ mayTake: async () => new Set() })
-  await refuses(t, () => copy({ mayTake: () => Promise.reject(new GatewayError('busy')) }), 'busy', 'a refusal')
+  await copy({ beforePublish: async () => new Set() })
+  await refuses(t, () => copy({ beforePublish: () => Promise.reject(new GatewayError('busy')) }), 'busy', 'a refusal')
   t.equal(namesBelow(join(host, 'target')).length, count)
 })
 
@@ -80,7 +80,7 @@ await t.test('a folder that is replaced while the files are staged receives none
     symlinkSync(join(host, 'outside'), join(host, 'target/to'))
     return new Set(names)
   }
-  await refuses(t, () => copy({ mayTake: swap }), 'denied', 'a swapped folder')
+  await refuses(t, () => copy({ beforePublish: swap }), 'denied', 'a swapped folder')
   t.same(namesBelow(join(host, 'target')), ['to'])
   t.same(readdirSync(join(host, 'outside')), ['secret'])
 })
@@ -118,7 +118,7 @@ await t.test(
           return order === kind ? undefined : (answer as never)
         }
         const isRefused = kind === 'discard'
-        const copies = await copy(isRefused ? { mayTake: async () => new Set() } : {})
+        const copies = await copy(isRefused ? { beforePublish: async () => new Set() } : {})
         const expected = kind === 'take' ? count : 0
         const title = `${kind}, ${isDone ? 'done' : 'not begun'}`
         t.equal(copies.filter((each) => each !== undefined).length, expected, title)

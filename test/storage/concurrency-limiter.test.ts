@@ -1,3 +1,4 @@
+/** The limit of concurrent calls of a driver: what holds a slot and for how long, without deadlocks between calls. */
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
@@ -117,7 +118,7 @@ const asking: Readonly<
   move: (storage, at) => storage.tryMove(at, y),
   copy: (storage, at) => storage.copy(at, y),
   copyFiles: (storage, at) =>
-    storage.copyFiles({ source: storage, from: at, to: at, files: [], mayTake: async () => new Set() }),
+    storage.copyFiles({ source: storage, from: at, to: at, files: [], beforePublish: async () => new Set() }),
   removeTree: (storage, at) => storage.removeTree(at),
   open: async (storage, at) => {
     const file = await storage.open(at, 'replace')

@@ -213,7 +213,7 @@ void t.test('a backend that hides dot files is recognized as the target', async 
   )
   const left = Object.keys(await contents(fs, p('/two/tree')))
   t.notOk(
-    left.some((path) => path.includes('witness')),
+    left.some((path) => path.includes('tidegate-marker-')),
     'no other files are left',
   )
 })
@@ -222,7 +222,7 @@ void t.test('a target that rejects unusual names accepts a folder within one of 
   const inner = new MemoryDriver(0)
   const strict = altered(inner, {
     write: async (path, source, options) => {
-      if (path.includes('witness')) throw new GatewayError('denied')
+      if (path.includes('tidegate-marker-')) throw new GatewayError('denied')
       return inner.write(path, source, options)
     },
   })

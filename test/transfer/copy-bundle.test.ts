@@ -41,9 +41,9 @@ interface Counted {
 async function newBundlingTree(t: Test, leaves: (name: string) => boolean): Promise<{ tree: Tree; done: Counted }> {
   const done = { bundles: 0, written: 0 }
   const inner = new MemoryDriver(0)
-  const copyFiles = async ({ from, to, files, mayTake }: FileBundle): Promise<readonly (Entry | undefined)[]> => {
+  const copyFiles = async ({ from, to, files, beforePublish }: FileBundle): Promise<readonly (Entry | undefined)[]> => {
     done.bundles += 1
-    const wanted = await mayTake(files.map(({ name }) => name).filter((name) => !leaves(name)))
+    const wanted = await beforePublish(files.map(({ name }) => name).filter((name) => !leaves(name)))
     const copies = files.map(async ({ name }) => {
       if (!wanted.has(name)) return undefined
       await inner.copy(childOf(from, name), childOf(to, name))
