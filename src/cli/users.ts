@@ -61,7 +61,7 @@ export function addUserCommands(program: Command): void {
           const rights = permissions.length === permissionNames.length ? 'all' : permissions.join(',') || 'none'
           return [id, username, role, base_path, disabled, rights]
         })
-        print(flags, users, formatTable(['id', 'username', 'role', 'base path', 'disabled', 'permissions'], rows))
+        print(flags, users, formatTable(['id', 'username', 'role', 'base folder', 'disabled', 'permissions'], rows))
       }),
     )
 

@@ -26,7 +26,7 @@ import { pathRefusals } from '../refusals.js'
 import { timestamp } from '../schemas.js'
 import { StreamedArray } from '../streamed-array.js'
 
-const path = text.meta({ example: '/folder' }).describe('Relative to the base path of the user. Default: the root.')
+const path = text.meta({ example: '/folder' }).describe('Relative to the base folder of the user. Default: the root.')
 const password = text.describe('The password of the folder. Default: the header `Password`.')
 
 /** Attributes of a folder in the responses of list and get. */
