@@ -62,7 +62,7 @@ function decoderFor(chunk: Buffer): TextDecoder {
   }
 }
 
-/** An ampersand that is not part of a reference: some servers do not escape names. */
+/** An ampersand that is not part of a reference: some servers do not escape names (sigoden/dufs#19). */
 const bareAmpersand = /&(?!(?:[a-z]{1,10}|#\d{1,8}|#x[\da-f]{1,8});)/gi
 
 interface Open {

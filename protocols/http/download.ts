@@ -44,7 +44,7 @@ export async function serveDownload(api: HttpApi, request: IncomingMessage, resp
 async function download(api: HttpApi, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { path, query: text } = parseDownloadUrl(request.url ?? '/')
   const query = new URLSearchParams(text)
-  // Some clients append a slash to the signature.
+  // Some clients append a slash to the signature, which AList accepts too (server/middlewares/down.go).
   const signature = query.get('sign')?.replace(/\/$/, '')
   const fs = api.gateway.as(await api.gateway.signedUrls.authorize(path, signature, http))
   if (query.get('type') === 'thumb' && (await sendThumbnail(api, request, response, fs, path))) return

@@ -54,7 +54,7 @@ export class PacketParser {
     const remaining = length - headerLength
     const dataLength = Math.min(remaining, fields.readUInt32BE(headerLength - 4))
     const data = this.#takeChunks(dataLength)
-    // Some clients send more bytes than the data length says. The excess is discarded.
+    // Bytes after the data are discarded, as by OpenSSH (sftp-server.c, process).
     this.#takeChunks(remaining - dataLength)
     return { type, fields, data }
   }

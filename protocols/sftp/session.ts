@@ -169,7 +169,7 @@ export class SftpSession {
     this.options.readGate.release(this)
   }
 
-  /** OpenSSH's client waits for the exit status and the end of the channel. */
+  /** Sends the exit status (RFC 4254 §6.10) and the end of the channel (§5.3), for which OpenSSH's client waits. */
   #finish(): void {
     if (this.#pending === 0) this.#exit(0)
   }

@@ -27,7 +27,10 @@ export function parseAuthorization(header: string): Authorization {
 
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Decodes UTF-8, which the challenge requests. Falls back to Latin-1, which some clients still send. */
+/**
+ * Decodes UTF-8, which the challenge requests. Falls back to Latin-1, the default of older clients (RFC 7617
+ * appendix B.3).
+ */
 function credentialText(bytes: Buffer): string {
   try {
     return strictUtf8.decode(bytes)

@@ -51,7 +51,8 @@ function parseConditions(headers: IncomingHttpHeaders, site: () => Site): Precon
   const ifNoneMatch = headers['if-none-match']
   const unmodified = headers['if-unmodified-since']
   if (ifText === undefined && ifMatch === undefined && ifNoneMatch === undefined && unmodified === undefined) return {}
-  // Joplin sends an unquoted If-None-Match with every request, to bypass caches. It must match nothing.
+  // Joplin sends an unquoted If-None-Match with every request, to bypass caches
+  // (Joplin: packages/lib/WebDavApi.js). It must match nothing.
   const noneMatch = lenient.parseEntityTags(ifNoneMatch)
   // RFC 9110 §13.1.4: ignored if If-Match is present, or the date is invalid.
   const since = unmodified === undefined || ifMatch !== undefined ? NaN : Date.parse(unmodified)
