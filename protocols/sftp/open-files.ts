@@ -90,19 +90,15 @@ export class OpenFiles {
   }
 
   /**
-   * Stores what was written to the file of the handle. If the file is changed in place on a backend that cannot flush,
-   * this protocol reports success nevertheless (docs/decisions/0029-sftp-ignores.md), and the log says so once for each
-   * session.
+   * Flushes what was written to the file of the handle. If its backend cannot, this protocol reports success nevertheless
+   * (docs/decisions/0029-sftp-ignores.md), and the log says so once for each session.
    */
   async sync(key: Buffer): Promise<void> {
     const { file, plan } = this.file(key)
     // A handle that was opened to read has written nothing.
     if (!plan.write || (await file.sync()) || this.#hasReportedSync) return
     this.#hasReportedSync = true
-    this.log.info(
-      { path: file.path },
-      'the backend received the file, but cannot flush it to its medium: fsync had no effect',
-    )
+    this.log.info({ path: file.path }, 'fsync has no effect on this storage: a file is stored when its CLOSE succeeds')
   }
 
   /** Invalidates the key and returns its handle, which the caller closes with `close`. */

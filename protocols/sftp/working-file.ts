@@ -3,7 +3,7 @@
  * Changes run in the order of their requests. Adjacent writes are merged into one.
  *
  * A new or truncated file is staged. It gets its name when it is published: at the CLOSE of a handle with write access,
- * at an fsync, or before a rename. Handles that remain open then use the published file.
+ * or before a rename. Handles that remain open then use the published file.
  */
 import type { Attributes, OpenFile, WritableFile } from '../../src/contract/capabilities.js'
 import type { Entry } from '../../src/contract/entry.js'
@@ -37,7 +37,7 @@ export class WorkingFile {
   #size: number
   #mode: number | undefined
   #modified: Date | undefined
-  /** There are bytes or attributes that were neither published nor flushed yet. */
+  /** There are bytes or attributes that `commit` has not published yet. */
   #changed = false
   /** Error of a failed write to the staged file, which must not be published then. */
   #failure: GatewayError | undefined
@@ -169,31 +169,19 @@ export class WorkingFile {
     })
   }
 
-  /**
-   * Stores what was written: flushes it to the medium if the backend can, and publishes a staged file. Resolves to false
-   * if the file is changed in place on a backend that cannot flush. Rejects if a write to a staged file has failed.
-   */
+  /** Flushes written bytes to the medium. Resolves to false, and changes nothing, if the backend cannot. */
   sync(): Promise<boolean> {
     return this.#after(async () => {
-      if (!this.#changed) return true
       const file = await this.#opened('update')
-      const isFlushed = await this.#flush(file)
-      if (file.commit === undefined) this.#changed = false
-      else await this.#publish()
-      return isFlushed || file.commit !== undefined
+      try {
+        await file.sync()
+        return true
+      } catch (error) {
+        if (isGatewayError(error, 'unsupported')) return false
+        this.#recordFailure(error)
+        throw error
+      }
     })
-  }
-
-  /** Resolves to false, and changes nothing, if the backend cannot flush an open file. */
-  async #flush(file: WritableFile): Promise<boolean> {
-    try {
-      await file.sync()
-      return true
-    } catch (error) {
-      if (isGatewayError(error, 'unsupported')) return false
-      this.#recordFailure(error)
-      throw error
-    }
   }
 
   /** Resolves when all changes that were requested before have ended. */

@@ -399,21 +399,6 @@ void t.test('fsync of a handle that was opened to read leaves it as it is', asyn
   t.equal(await client.close(handle), status.ok)
 })
 
-void t.test('fsync publishes a new file, which survives the loss of the connection', async (t) => {
-  const [client, other] = [await session(), await session()]
-  const handle = await client.mustOpen('/journal', write | create | truncate)
-  const fsync = () => client.status(symlinkTypes.extended, string('fsync@openssh.com'), string(handle))
-  await client.write(handle, 0, 'begin;')
-  t.equal(await other.get('/journal'), status.noSuchFile)
-  t.equal(await fsync(), status.ok)
-  t.equal(await other.get('/journal'), 'begin;')
-  await client.write(handle, 6, 'commit;')
-  t.equal(await fsync(), status.ok)
-  client.channel.destroy()
-  await client.closed
-  t.equal(await other.get('/journal'), 'begin;commit;')
-})
-
 void t.test('copy-data of positions that no file has reads nothing and writes nothing', async (t) => {
   const client = await session()
   await client.put('/bounded', 'content')
