@@ -55,7 +55,7 @@ export async function upload(
 ): Promise<{ readonly etag: string | undefined; readonly bytes: number }> {
   const pieces = new BodyReader(body, size)
   const [first] = await Promise.all([
-    pieces.next(size === undefined ? maxSingleUpload : Math.min(partSize(1, size), size + 1)),
+    pieces.next(Math.min(partSize(1, size), (size ?? Number.POSITIVE_INFINITY) + 1)),
     ready,
   ])
   if (pieces.isExhausted()) {
