@@ -64,9 +64,14 @@ export async function startDaemon(
     await storeDaemonUrl(config.data, undefined).catch(() => undefined)
     const drained = new AbortController()
     const draining = setTimeout(() => drained.abort(), config.drain_seconds * 1000)
-    const stopped = Promise.all(started.map((server) => server.stop(drained.signal))).catch((error: unknown) => {
-      log.error({ err: error }, 'a protocol could not be stopped')
+    const stopping = started.map(async (server) => {
+      try {
+        await server.stop(drained.signal)
+      } catch (error) {
+        log.error({ err: error }, 'a protocol could not be stopped')
+      }
     })
+    const stopped = Promise.all(stopping)
     if (!(await settlesWithin(stopped, (config.drain_seconds + protocolClosingSeconds) * 1000))) {
       log.warn({}, 'a protocol did not close its connections in time')
     }

@@ -140,8 +140,13 @@ void t.test('one without an address answers below its path of the HTTP address',
   t.equal(await response.text(), 'hello from /site/greeting/ann')
 })
 
-void t.test('a stop waits for its connections and accepts no others', async (t) => {
-  const { dial, ask, stop } = await start(t)
+void t.test('a stop waits for its connections and accepts no others, even if another protocol fails', async (t) => {
+  const failing: Protocol = {
+    ...{ name: 'failing', appPasswords: false },
+    listen: { default: '127.0.0.1:5997', description: 'address of the failing protocol, or "off"', optional: true },
+    server: async () => ({ start: async () => '127.0.0.1:1', stop: () => Promise.reject(new Error('cannot stop')) }),
+  }
+  const { dial, ask, stop } = await start(t, [...all, failing])
   const open = dial()
   await once(open, 'connect')
   open.write('admin tide ')
