@@ -303,7 +303,7 @@ class SftpDriver implements Driver {
       let isClosed = false
       return {
         entry: { name: nameOf(path), kind: 'file', size: 0, modified: new Date() },
-        ...this.#writableMethods(on, staged.handle),
+        ...this.#writableMethods(on, staged.handle, () => staged.isOpen),
         commit: async ({ modified = options.modified, mode = options.mode }: Attributes = {}) => {
           published ??= await this.#staging.publish(on, staged, path, { ...options, modified, mode: mode ?? old?.mode })
           return published
@@ -321,17 +321,25 @@ class SftpDriver implements Driver {
     }
   }
 
+  /** `isOpen`: whether the handle is open. The server gives a closed one to another file. */
   #writableMethods(
     on: SftpConnection,
     handle: Buffer,
+    isOpen = () => true,
   ): Required<Pick<OpenFile, 'read' | 'write' | 'truncate' | 'sync'>> {
     const pieces = pipelinedFile(on, handle)
+    const whileOpen = async <T>(work: () => Promise<T>) => {
+      if (!isOpen()) throw new GatewayError('invalid', { reason: 'the staged file is closed' })
+      return work()
+    }
     return {
-      read: (into, position) => on.read(handle, into, position),
+      read: (into, position) => whileOpen(() => on.read(handle, into, position)),
       write: (from, position) =>
-        writeBuffers(pieces, from, position).catch((error: unknown) => this.#locations.refineWriteError(on, error)),
-      truncate: (size) => on.setHandleAttributes(handle, { size }),
-      sync: () => on.sync(handle),
+        whileOpen(() => writeBuffers(pieces, from, position)).catch((error: unknown) =>
+          this.#locations.refineWriteError(on, error),
+        ),
+      truncate: (size) => whileOpen(() => on.setHandleAttributes(handle, { size })),
+      sync: () => whileOpen(() => on.sync(handle)),
     }
   }
 

@@ -92,10 +92,13 @@ export class SftpStaging {
    */
   async publish(on: SftpConnection, staged: SftpStagedFile, path: Path, options: WriteOptions): Promise<Entry> {
     const { mode = 0o644, modified, createOnly } = options
-    // The core stores what the server does not set.
-    await on.setHandleAttributes(staged.handle, { mode, ...timesOf(modified) }).catch(ignoreRefusal)
-    await on.closeHandle(staged.handle)
-    staged.isOpen = false
+    // Closed already if an earlier attempt was refused. The server may then have given the handle to another file.
+    if (staged.isOpen) {
+      // The core stores what the server does not set.
+      await on.setHandleAttributes(staged.handle, { mode, ...timesOf(modified) }).catch(ignoreRefusal)
+      staged.isOpen = false
+      await on.closeHandle(staged.handle)
+    }
     await options.beforePublish?.()
     throwIfAborted(options.signal)
     await (createOnly === true ? this.renameNew(on, staged.host, path) : this.renameReplacing(on, staged.host, path))
