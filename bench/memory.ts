@@ -18,7 +18,7 @@ import { getOverWebDav, putOverHttp, putOverWebDav } from './transfers.js'
 const mebibyte = 2 ** 20
 const smallSize = (bench: Bench) => scaled(bench, 100 * mebibyte)
 /** Idle milliseconds before memory is measured. A server may take up to a minute to return what it does not use. */
-const rest = (bench: Bench) => scaled(bench, 20_000)
+const rest = (bench: Bench) => scaled(bench, 45_000)
 
 const ways: Readonly<Record<string, (peer: Tidegate, bench: Bench) => Promise<unknown> | undefined>> = {
   'HTTP GET': async ({ download }, { bigFile }) => download && curl([await download(bigFile)]),

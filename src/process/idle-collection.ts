@@ -7,6 +7,8 @@ import { runInNewContext } from 'node:vm'
 
 /** Milliseconds between two looks at the process. */
 const lookInterval = 5000
+/** Idle looks before the first collection: after it V8 has to make room for young objects again. */
+const restingLooks = 5
 /** Processor time, as a share of the interval, below which the process is idle. */
 const idleShare = 0.05
 /** Growth of the resident memory, in bytes, that is worth a collection. */
@@ -31,6 +33,8 @@ export class IdleCollector {
   #resident = 0
   /** Collections since the memory grew. */
   #done = 0
+  /** Idle looks since the process was busy. */
+  #idleLooks = 0
 
   constructor(private readonly observed: ObservedProcess) {
     this.#cpuTime = observed.cpuTime()
@@ -38,7 +42,8 @@ export class IdleCollector {
 
   look(): void {
     const { cpuTime, resident, collect } = this.observed
-    const isIdle = cpuTime() - this.#cpuTime < lookInterval * 1000 * idleShare
+    this.#idleLooks = cpuTime() - this.#cpuTime < lookInterval * 1000 * idleShare ? this.#idleLooks + 1 : 0
+    const isIdle = this.#idleLooks >= restingLooks
     if (isIdle && this.#done === collections) {
       // The system gets the pages a moment after a collection.
       this.#resident = resident()
@@ -47,6 +52,8 @@ export class IdleCollector {
       collect()
       this.#done++
     } else {
+      // Whatever these returned: a process that is idle now and then must not collect each time.
+      if (this.#done > 0) this.#resident = resident()
       this.#done = 0
     }
     this.#cpuTime = cpuTime()
@@ -62,6 +69,15 @@ export function collectWhenIdle(): void {
     const { user, system } = process.cpuUsage()
     return user + system
   }
-  const collector = new IdleCollector({ cpuTime, resident: () => process.memoryUsage.rss(), collect })
+  const collector = new IdleCollector({ cpuTime, resident, collect })
   setInterval(() => collector.look(), lookInterval).unref()
+}
+
+/** Resident memory in bytes; 0, for which nothing is collected, if the system has no descriptor left to read it. */
+function resident(): number {
+  try {
+    return process.memoryUsage.rss()
+  } catch {
+    return 0
+  }
 }
