@@ -243,8 +243,11 @@ export class WorkingFile {
     return this.#after(async () => {
       const file = this.#file
       this.#file = undefined
-      await file?.close()
-      if (this.unpublished && !this.#unlinked) await this.dropEmpty?.()
+      try {
+        await file?.close()
+      } finally {
+        if (this.unpublished && !this.#unlinked) await this.dropEmpty?.()
+      }
     })
   }
 
