@@ -139,7 +139,8 @@ async function findEntry(
 ): Promise<FileToSend> {
   const decision = route === undefined ? undefined : await fs.downloadRoute(path, { ...access, route, withoutProxy })
   if (decision !== undefined && decision.kind !== 'stream') return decision
-  return { kind: 'stream', entry: await fs.stat(path, access), file: undefined }
+  // As fresh as the response to GET would be (RFC 9110 §9.3.2).
+  return { kind: 'stream', entry: await fs.stat(path, { ...access, refresh: true }), file: undefined }
 }
 
 interface PlannedResponse {

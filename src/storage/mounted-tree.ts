@@ -1,6 +1,6 @@
 /** The whole tree without authorization: the entries of the storages, and the mount points. */
 import type { LookupResult } from '../contract/capabilities.js'
-import type { CallOptions, StatOptions } from '../contract/call-options.js'
+import type { CallOptions } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
 import {
   GatewayError,
@@ -13,7 +13,7 @@ import type { Log } from '../contract/log.js'
 import { nameOf, root, within, type Path } from '../contract/path.js'
 import type { FolderListing } from './listings.js'
 import type { Mounts, MountedPath } from './mounts.js'
-import type { Storage } from './storage.js'
+import type { FreshStatOptions, Storage } from './storage.js'
 
 /** A path of the whole tree that has been authorized and whose symlinks have been resolved. */
 export interface ResolvedPath {
@@ -74,15 +74,15 @@ export class MountedTree {
   }
 
   /** The entry at `at`. `ofSymlink`: of a symlink itself, not of its target. Rejects with `not_found`. */
-  async entry(at: Path, options: EntryOptions & StatOptions): Promise<Entry> {
-    const { signal, ofSymlink, preferred } = options
+  async entry(at: Path, options: EntryOptions & FreshStatOptions): Promise<Entry> {
+    const { signal, ofSymlink, preferred, refresh } = options
     if (this.mounts.isMountPoint(at) || at === '/') {
       const entry = await this.#mountRoot(at, options)
       if (entry) return { ...entry, name: nameOf(at) }
     } else {
       try {
         const { storage, inner } = this.mounts.find(at, preferred)
-        return await storage.stat(inner, { signal, ofSymlink })
+        return await storage.stat(inner, { signal, ofSymlink, refresh })
       } catch (error) {
         if (!isGatewayError(error, 'not_found', 'unavailable') || !this.mounts.isMountAncestor(at)) throw error
       }
@@ -106,8 +106,11 @@ export class MountedTree {
   /**
    * The entry at `at`; undefined if it does not exist. Rejects if no storage is mounted at or above `at`.
    */
-  async entryOrUndefined(at: Path, { signal, preferred }: EntryOptions): Promise<Entry | undefined> {
-    return undefinedIfMissing(this.entry(at, { signal, preferred }))
+  async entryOrUndefined(
+    at: Path,
+    { signal, preferred, refresh }: EntryOptions & FreshStatOptions,
+  ): Promise<Entry | undefined> {
+    return undefinedIfMissing(this.entry(at, { signal, preferred, refresh }))
   }
 
   /**

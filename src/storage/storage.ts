@@ -82,6 +82,11 @@ interface StorageCopyOptions extends StorageWriteOptions {
   readonly source?: Source | undefined
 }
 
+export interface FreshStatOptions extends StatOptions {
+  /** Does not use the cached listing: another program may have changed the entry since. */
+  readonly refresh?: boolean | undefined
+}
+
 interface RemoveTreeOptions extends CallOptions {
   /** Receives every removed path, also on failure; of a completely removed folder only the folder itself. */
   readonly removed?: Path[] | undefined
@@ -164,8 +169,7 @@ export class Storage {
 
   // Reading
 
-  /** `refresh`: does not use the cached listing. */
-  async stat(path: Path, { refresh, ...options }: StatOptions & { readonly refresh?: boolean } = {}): Promise<Entry> {
+  async stat(path: Path, { refresh, ...options }: FreshStatOptions = {}): Promise<Entry> {
     const isAsked = options.ofSymlink === true || refresh === true
     const kept = this.#driver.revision || isAsked ? undefined : this.#listings.cachedEntry(path)
     const entry = kept ?? (await this.#driver.stat(path, options))
@@ -173,7 +177,7 @@ export class Storage {
   }
 
   /** As `stat`; undefined if nothing exists there. Rejects if no storage is mounted there. */
-  async statOrUndefined(path: Path, options: StatOptions = {}): Promise<Entry | undefined> {
+  async statOrUndefined(path: Path, options: FreshStatOptions = {}): Promise<Entry | undefined> {
     return undefinedIfMissing(this.stat(path, options))
   }
 

@@ -61,7 +61,8 @@ async function openToWrite(
   mode: 'update' | 'replace',
   options: OpenOptions,
 ): Promise<OpenFile> {
-  const old = await storage.stat(path, options).catch((error: unknown) => {
+  // Its size is announced for its content, so it must not come from the cached listing.
+  const old = await storage.stat(path, { ...options, refresh: true }).catch((error: unknown) => {
     if (mode === 'replace' && isGatewayError(error, 'not_found')) return undefined
     throw error
   })

@@ -218,7 +218,7 @@ export class FileContent {
       try {
         await options.beforePublish?.()
       } catch (error) {
-        publication.end()
+        publication.release()
         throw error
       }
     }
@@ -233,7 +233,12 @@ export class FileContent {
           ? { signal, user, readable: true, beforePublish }
           : { signal, user, createOnly, modified, mode, readable, beforePublish },
       )
-      const guarded = { ...hooks, ended: () => publication.end() }
+      const closed = () => {
+        hooks.closed()
+        publication.end()
+      }
+      // A commit that failed may be repeated until the handle is closed.
+      const guarded = { ...hooks, closed, ended: () => publication.release() }
       return { ...this.access.guardHandle(path, this.#throttled(file, signal), guarded), old }
     } catch (error) {
       hooks.failed(error)

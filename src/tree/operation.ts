@@ -105,8 +105,10 @@ export const gatewayAuthority: Authority = {
 
 /** The path locks of one change, and its last check. */
 interface Publication<Paths extends readonly ResolvedPath[]> {
-  /** Takes the path locks and checks again. A rejection releases them. */
+  /** Takes the path locks and checks again. A rejection releases them; it may be called again. */
   readonly begin: () => Promise<Targets<Paths>>
+  /** Releases the path locks, after an attempt to publish. */
+  readonly release: () => void
   /** Releases the path locks. `begin` rejects from now on. */
   readonly end: () => void
 }
@@ -158,27 +160,36 @@ export class Operations {
     before: readonly Checked[],
   ): Publication<Paths> {
     const { options, tree = false } = operation
-    let release: (() => void) | undefined
+    let unlock: (() => void) | undefined
     let ended = false
+    let attempt = 0
+    const release = () => {
+      attempt++
+      unlock?.()
+      unlock = undefined
+    }
     const end = () => {
       ended = true
-      release?.()
-      release = undefined
+      release()
     }
     return {
       begin: async () => {
         const claims = before.map(({ at }) => ({ path: at, tree }))
-        release ??= await this.dependencies.pathLocks.acquire(claims, options.signal)
+        const own = attempt
+        unlock ??= await this.dependencies.pathLocks.acquire(claims, options.signal)
         // The driver may have given up while this waited: no one would release the lock.
-        if (ended) end()
-        if (ended) throw new GatewayError('aborted')
+        if (ended || own !== attempt) {
+          release()
+          throw new GatewayError('aborted')
+        }
         try {
           return await this.check(operation, before)
         } catch (error) {
-          end()
+          release()
           throw error
         }
       },
+      release,
       end,
     }
   }
@@ -214,10 +225,13 @@ export class Operations {
   /** `preferred`: the storage that is chosen if it is one of several that are mounted at the same path. */
   async #load(
     { at, look }: ResolvedPath,
-    { options: { signal }, load: loaded = 'target' }: Pick<Operation<readonly ResolvedPath[]>, 'options' | 'load'>,
+    { options, load: loaded = 'target' }: Pick<Operation<readonly ResolvedPath[]>, 'options' | 'load'>,
     preferred: () => Storage | undefined,
   ): Promise<Target> {
     const { mounts } = this.dependencies
+    const { signal } = options
+    // Preconditions are about what the backend has now, not about what it had when it was listed.
+    const refresh = hasPreconditions(options)
     const locate = () => mounts.find(at, preferred())
     if (loaded === 'nothing') return new Target(at, undefined, locate)
     if (mounts.isMountFolder(at)) {
@@ -226,8 +240,9 @@ export class Operations {
       return new Target(at, entry, locate, mounted)
     }
     const mounted = locate()
-    const load = () => mounted.storage.statOrUndefined(mounted.inner, { signal, ofSymlink: loaded === 'symlink' })
-    return new Target(at, look ? look.entry : await load(), locate, mounted)
+    const ofSymlink = loaded === 'symlink'
+    const load = () => mounted.storage.statOrUndefined(mounted.inner, { signal, ofSymlink, refresh })
+    return new Target(at, look && !refresh ? look.entry : await load(), locate, mounted)
   }
 
   /** Runs `check` under path locks. Resolves to what releases them, with its result. A rejection releases them. */
@@ -253,7 +268,8 @@ export class Operations {
   /** As `assertPreconditions`, for what exists at `at`. */
   async assertPreconditionsAt(at: Path, options: Preconditions & AccessOptions): Promise<void> {
     if (!hasPreconditions(options)) return
-    await this.assertPreconditions(at, await this.tree.entryOrUndefined(at, options), options)
+    const { signal } = options
+    await this.assertPreconditions(at, await this.tree.entryOrUndefined(at, { signal, refresh: true }), options)
   }
 
   assertUnlocked(touch: LockedPath, options: ChangeOptions): void {
@@ -275,7 +291,11 @@ export class Operations {
   /** Undefined also for what the principal may not read: preconditions must not reveal that it exists. */
   async #readable(at: Path, options: AccessOptions): Promise<Entry | undefined> {
     try {
-      return await this.tree.entryOrUndefined(await this.authority.authorizeRead(at, options), options)
+      const { signal } = options
+      return await this.tree.entryOrUndefined(await this.authority.authorizeRead(at, options), {
+        signal,
+        refresh: true,
+      })
     } catch (error) {
       if (isWithoutStorage(error) || isGatewayError(error, 'denied', 'hidden', 'password_required')) return undefined
       throw error

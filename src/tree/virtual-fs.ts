@@ -14,7 +14,7 @@ import type {
   ThumbnailKind,
   Usage,
 } from '../contract/capabilities.js'
-import type { ByteRange, Source, StatOptions } from '../contract/call-options.js'
+import type { ByteRange, Source } from '../contract/call-options.js'
 import { isSymlink, isRealFolder, type Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { nameOf, parentOf, resolvePath, root, under, within, type Path } from '../contract/path.js'
@@ -22,7 +22,7 @@ import type { DownloadRoute, DownloadRouteOptions } from '../urls/download-routi
 import { MountedTree, type ResolvedPath } from '../storage/mounted-tree.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { OperationName } from '../storage/operation-names.js'
-import type { Storage } from '../storage/storage.js'
+import type { FreshStatOptions, Storage } from '../storage/storage.js'
 import { TransferMeter } from '../storage/transfer-meter.js'
 import type { Lock, LockRequest, Property, PropertyChange } from '../store/rows.js'
 import { Access } from './access.js'
@@ -95,7 +95,7 @@ export class VirtualFs {
   // Reading
 
   /** `ofSymlink`: the entry of a symlink itself, not of its target. */
-  stat(path: Path, options: AccessOptions & StatOptions = {}): Promise<Entry> {
+  stat(path: Path, options: AccessOptions & FreshStatOptions = {}): Promise<Entry> {
     return this.#access.withAuthorizedEntry('stat', path, options, (at) => this.#entry(at, options))
   }
 
@@ -553,7 +553,7 @@ export class VirtualFs {
   }
 
   /** The entry, with the name by which the principal knows it. */
-  async #entry(at: Path, options: AccessOptions & StatOptions): Promise<Entry> {
+  async #entry(at: Path, options: AccessOptions & FreshStatOptions): Promise<Entry> {
     const entry = await this.#tree.entry(at, options)
     return at === this.#access.principal.base ? { ...entry, name: '' } : entry
   }

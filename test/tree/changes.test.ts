@@ -22,6 +22,8 @@ import {
   keep,
   fill,
   names,
+  type MountAsk,
+  type Tree,
 } from './tree-fixture.js'
 
 const p = asPath
@@ -299,4 +301,54 @@ void t.test('properties and locks of a removed file do not reappear with a new f
   await fill(ada, { '/d/x': 'abc' })
   t.same(await ada.properties(p('/d/x')), [])
   t.same(dependencies.locks.list(), [])
+})
+
+/** A backend whose folders have no revision, so that listings are cached for a time. */
+const cached: MountAsk = { over: { ...bare, revision: undefined, look: undefined }, cacheExpiration: 30 }
+
+/** Another program replaces a file behind the storage that is mounted at `/`. Returns its new entry. */
+async function replacedByOthers({ as, drivers }: Tree, content: string): Promise<Entry> {
+  await as().write(p('/x'), sourceOf('first'))
+  await as().list(p('/'))
+  const replaced = await drivers.get('/')?.write?.(p('/x'), sourceOf(content))
+  if (!replaced) throw new Error('the driver cannot write')
+  return replaced
+}
+
+void t.test('preconditions are about what another program has stored, not about a cached listing', async (t) => {
+  const tree = await newTree(t, { '/': cached })
+  const seen = (await tree.as().write(p('/x'), sourceOf('first'))).entry
+  const current = await replacedByOthers(tree, 'theirs')
+  t.not(etagOf(current), etagOf(seen))
+  const write = (ifMatch: string) => tree.as().write(p('/x'), sourceOf('mine'), { ifMatch: [ifMatch] })
+  await t.rejects(write(etagOf(seen)), { code: 'precondition_failed' })
+  await t.rejects(tree.as().check(p('/x'), { ifMatch: [etagOf(seen)] }), { code: 'precondition_failed' })
+  t.equal(await text(tree.as().read(p('/x'))), 'theirs')
+  await write(etagOf(current))
+  t.equal(await text(tree.as().read(p('/x'))), 'mine')
+})
+
+void t.test('a file is changed in place as another program has stored it', async (t) => {
+  const tree = await newTree(t, { '/': cached })
+  await replacedByOthers(tree, 'a longer text')
+  const file = await tree.as().open(p('/x'), 'update')
+  await file.write([Buffer.from('A')], 0)
+  await file.commit?.()
+  await file.close()
+  t.equal(await text(tree.as().read(p('/x'))), 'A longer text')
+})
+
+void t.test('a handle whose commit was refused can commit again', async (t) => {
+  const { as, dependencies } = await newTree(t)
+  const file = await as().open(p('/x'), 'replace')
+  await file.write([Buffer.from('mine')], 0)
+  const { lock } = await as({ userId: 2 }).lock(p('/x'), lockAsk)
+  await t.rejects(async () => file.commit?.(), { code: 'locked' })
+  await dependencies.locks.break(lock.token)
+  const other = as().write(p('/other'), sourceOf('free'))
+  await file.commit?.()
+  await file.close()
+  await other
+  t.equal(await text(as().read(p('/x'))), 'mine')
+  await as().write(p('/x'), sourceOf('later'))
 })

@@ -168,7 +168,9 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
   const mounts = new Mounts()
   const rules = await Rules.load(store, (path) => mounts.caseFoldedPath(path))
   const locks = await Locks.load(store.locks)
-  const spool = await Spool.open(join(t.testdir(), `spool-${randomUUID()}`))
+  // Each call of it empties the folder.
+  const folder = t.testdir()
+  const spool = await Spool.open(join(folder, `spool-${randomUUID()}`))
   const settings = await Settings.open(store)
   const bandwidth = new Bandwidth(settings)
   const drivers = new Map<string, Driver>()
@@ -188,7 +190,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     log,
     driverTypes,
     instance: thisInstance(),
-    own: { data: t.testdir(), protectedPaths: [] },
+    own: { data: folder, protectedPaths: [] },
     tree: (path) => new SubtreeDriver({ mounts, supervisor, locks, pathLocks, intents, rules, log }, path),
   })
   const search = await Search.open({
@@ -196,7 +198,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     mounts,
     events,
     log,
-    file: join(t.testdir(), `search-${randomUUID()}.db`),
+    file: join(folder, `search-${randomUUID()}.db`),
   })
   t.teardown(async () => {
     await search.close()
