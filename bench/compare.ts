@@ -1,7 +1,7 @@
 /** Compares this checkout with another commit, in alternating runs, by processor time and wall clock. */
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { memoryOver, runMemoryFigures } from './memory.js'
+import { memoryOver, runMemoryFigures, shortRest } from './memory.js'
 import { dataFolder, startTidegate } from './peers/tidegate.js'
 import type { Bench, Figure, Row } from './row.js'
 import { median, processorTimes, type Sample } from './samples.js'
@@ -61,7 +61,7 @@ async function measureOnce(compared: Compared): Promise<readonly Comparison[]> {
     const ofProcess = Math.min(roundsOfProcess, rounds - round)
     const contenders = await startBoth(compared)
     const peers = contenders.map(({ peer }) => peer)
-    const over = await memoryOver(peers, places.new, async () => {
+    const over = await memoryOver(peers, shortRest, async () => {
       for (const row of rows) {
         say(`rounds ${round + 1} to ${round + ofProcess} of ${rounds}: ${row.name}`)
         const failed = (contender: Contender<Side>, error: unknown) => onFailure(row, contender, error)

@@ -18,7 +18,9 @@ import { getOverWebDav, putOverHttp, putOverWebDav } from './transfers.js'
 const mebibyte = 2 ** 20
 const smallSize = (bench: Bench) => scaled(bench, 100 * mebibyte)
 /** Idle milliseconds before memory is measured. A server may take up to a minute to return what it does not use. */
-const rest = (bench: Bench) => scaled(bench, 45_000)
+export const rest = (bench: Bench) => Math.min(45_000, scaled(bench, 45_000))
+/** The same where memory at rest is not judged. */
+export const shortRest = 3000
 
 const ways: Readonly<Record<string, (peer: Tidegate, bench: Bench) => Promise<unknown> | undefined>> = {
   'HTTP GET': async ({ download }, { bigFile }) => download && curl([await download(bigFile)]),
@@ -157,19 +159,20 @@ export const runMemoryFigures: readonly Figure[] = [
 
 /**
  * Measures the memory of freshly started peers over `work`: the three figures above for each peer that runs a process.
+ * `restTime`: idle milliseconds before memory at rest is measured.
  */
 export async function memoryOver(
   peers: readonly Peer[],
-  bench: Bench,
+  restTime: number,
   work: () => Promise<unknown>,
 ): Promise<readonly (readonly number[])[]> {
   const measured = (figure: (process: RunningProcess) => Promise<number>) =>
     Promise.all(peers.map((peer) => memoryOf(peer, figure)))
-  await sleep(rest(bench))
+  await sleep(restTime)
   const start = await measured((each) => each.memory())
   await work()
   const peak = await measured((each) => each.lifetimePeak())
-  await sleep(rest(bench))
+  await sleep(restTime)
   const end = await measured((each) => each.memory())
   return peers.map(({ processes }, index) =>
     processes.length === 0 ? [] : [start, end, peak].map((values) => values[index] ?? NaN),

@@ -13,7 +13,7 @@ import { writeContent } from './content.js'
 import { copyRows } from './copies.js'
 import { appendRecord, commitOfCheckout, historyTables, machine, readRecords, resultsFolder } from './history.js'
 import { listingRows } from './listings.js'
-import { memoryOver, memoryRows, runMemoryFigures } from './memory.js'
+import { memoryOver, memoryRows, runMemoryFigures, rest } from './memory.js'
 import { apache } from './peers/apache.js'
 import { cp } from './peers/cp.js'
 import { nginx } from './peers/nginx.js'
@@ -187,7 +187,7 @@ async function besidePeers(options: Options): Promise<void> {
     say(resultLine(result, columns))
   }
   const contenders = peers.map((peer) => ({ name: peer.name, peer, bench }))
-  const memory = await memoryOver(peers, bench, async () => {
+  const memory = await memoryOver(peers, rest(bench), async () => {
     for (const row of rows) {
       const samples = await takeTurns(row, contenders, { rounds }, (contender, error) =>
         reportFailure(row, contender, error),
