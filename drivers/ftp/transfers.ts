@@ -1,4 +1,5 @@
 /** Downloads as streams, and uploads of a source, over a data connection. */
+import type { Socket } from 'node:net'
 import { addAbortSignal, Readable } from 'node:stream'
 import type { Source } from '../../src/contract/call-options.js'
 import { GatewayError } from '../../src/contract/errors.js'
@@ -36,7 +37,11 @@ export class Download extends Readable {
     this.#remaining = options.length ?? Infinity
     const { socket } = options.transfer
     socket.on('data', (chunk: Buffer) => this.#receive(chunk))
-    socket.once('end', () => void this.#finish(false))
+    // Before the socket's own listener, which sends FIN: after that a connection that has ended normally may be closed.
+    socket.prependOnceListener('end', () => {
+      if (wasReset(socket)) this.destroy(transferAborted())
+      else void this.#finish(false)
+    })
     // Closed without an end: bytes are missing, even if the server confirms the transfer, as it may not have noticed.
     const onClosed = () => {
       if (!this.#isFinished) this.destroy(translated(socket.errored ?? transferAborted()))
@@ -121,6 +126,16 @@ export async function sendSource(
     // The server reports the cause, such as a full disk, on the control connection.
     throw refusal ?? transferAborted(error)
   }
+}
+
+/**
+ * Whether a socket that has just ended was reset by its peer. If libuv notices the reset together with the last bytes,
+ * it reports the end of the stream, and no error (libuv: `uv__stream_io` in src/unix/stream.c, POLLHUP after a partial
+ * read). A connection that was reset has no address of its peer any more (getpeername(2), ENOTCONN); one whose peer has
+ * sent FIN has. Nothing may have read `remoteAddress` before, which would be remembered.
+ */
+function wasReset(socket: Socket): boolean {
+  return socket.remoteAddress === undefined
 }
 
 function transferAborted(cause?: unknown): GatewayError {
