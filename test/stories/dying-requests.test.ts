@@ -22,7 +22,8 @@ interface Request {
   readonly body?: string
 }
 
-const requests: readonly Request[] = [
+/** `stage`: a MOVE that is still running when its stage ends must not affect the next one. */
+const requestsOf = (stage: string): readonly Request[] => [
   { method: 'PUT', path: '/put', body: fresh },
   { method: 'PUT', path: '/put-new', body: fresh },
   { method: 'PROPPATCH', path: '/kept', body: proppatch(`<p xmlns="urn:p">${'x'.repeat(50_000)}</p>`) },
@@ -34,7 +35,7 @@ const requests: readonly Request[] = [
   },
   { method: 'PROPFIND', path: '/', headers: { depth: '1' }, body: propfind('<D:displayname/>'.repeat(900)) },
   { method: 'COPY', path: '/kept', headers: { destination: '/dav/copied' } },
-  { method: 'MOVE', path: '/moving', headers: { destination: '/dav/moved' } },
+  { method: 'MOVE', path: `/moving-${stage}`, headers: { destination: `/dav/moved-${stage}` } },
   { method: 'GET', path: '/kept' },
 ]
 
@@ -100,13 +101,15 @@ async function becomes(what: () => Promise<boolean>): Promise<boolean> {
 void t.test('requests that are cut off', async (t) => {
   const daemon = await startDaemon(t)
   const send = sender(daemon)
-  for (const file of ['/put', '/kept', '/moving']) await send('PUT', file, {}, old)
+  for (const file of ['/put', '/kept']) await send('PUT', file, {}, old)
   await wait(100)
   const atFirst = await handles(daemon)
 
-  for (const { title, part } of stages) {
+  for (const [index, { title, part }] of stages.entries()) {
     await t.test(`${title}: no temporary and no partial files remain`, async (t) => {
-      for (const request of requests) {
+      const [moving, moved] = [`/moving-${index}`, `/moved-${index}`]
+      await send('PUT', moving, {}, old)
+      for (const request of requestsOf(String(index))) {
         const { head, all } = bytesOf(request, daemon)
         const bytes = all.subarray(0, part(head.length, all.length))
         await Promise.all([1, 2, 3].flatMap(() => [cutOff(daemon, bytes, true), cutOff(daemon, bytes, false)]))
@@ -116,37 +119,34 @@ void t.test('requests that are cut off', async (t) => {
       // A staged file is removed after it is closed.
       await becomes(async () => (await litter(daemon)).length === 0)
       t.same(await litter(daemon), [])
-      for (const file of ['/put', '/put-new', '/kept', '/copied', '/moving', '/moved']) {
+      for (const file of ['/put', '/put-new', '/kept', '/copied', moving, moved]) {
         const { status, body } = await send('GET', file)
         t.ok(status === 404 || body === old || body === fresh, `${file} is complete or missing`)
       }
-      // Requests that were received completely may still be running.
-      const soon = (what: () => Promise<boolean>) => (title === 'before the response' ? becomes(what) : what())
+      // Requests that were received completely may still be running. Those without a body are complete after the headers.
       const isMovedOnce = async () => {
-        const [from, to] = await Promise.all(
-          ['/moving', '/moved'].map(async (path) => (await send('GET', path)).status),
-        )
+        const [from, to] = await Promise.all([moving, moved].map(async (path) => (await send('GET', path)).status))
         return (from === 200 && to === 404) || (from === 404 && to === 200)
       }
-      t.ok(await soon(isMovedOnce), 'the moved file has exactly one path')
+      t.ok(await becomes(isMovedOnce), 'the moved file has exactly one path')
       const locks = async () => {
         const { body } = await send('PROPFIND', '/', { depth: '1' }, propfind('<D:lockdiscovery/>'))
         return texts(body, 'activelock').length
       }
       // A response may have arrived before the disconnect: such a lock remains until its timeout.
-      t.ok(await soon(async () => (await locks()) === 0), 'no lock is left whose token was not sent')
-      for (const file of ['/put', '/kept', '/moving', '/moved', '/copied', '/put-new']) {
-        t.ok(await soon(async () => (await send('PUT', file, {}, old)).status < 300), `${file} is free`)
+      t.ok(await becomes(async () => (await locks()) === 0), 'no lock is left whose token was not sent')
+      for (const file of ['/put', '/kept', moving, moved, '/copied', '/put-new']) {
+        t.ok(await becomes(async () => (await send('PUT', file, {}, old)).status < 300), `${file} is free`)
       }
       await send('DELETE', '/put-new')
-      await send('DELETE', '/moved')
+      await send('DELETE', moved)
       await send('DELETE', '/copied')
     })
   }
 
   await t.test('slow bodies and slow header sections do not delay other requests', async (t) => {
     const sockets: Socket[] = []
-    for (const request of requests) {
+    for (const request of requestsOf('slow')) {
       const { head, all } = bytesOf(request, daemon)
       for (let index = 0; index < 25; index++) {
         const socket = await dial(daemon)
