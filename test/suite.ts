@@ -35,6 +35,8 @@ export interface Totals {
 /** Maximum number of failed files that are run again. If more fail, a busy machine is not the cause. */
 const maxSecondRuns = 3
 
+const withoutAsyncHooks = new URL('without-async-hooks.js', import.meta.url).href
+
 const running = new Set<ChildProcess>()
 
 /** Ends the running files. */
@@ -98,7 +100,7 @@ function report(
 
 /** Runs one file. A crash and a timeout are failures of that file. */
 async function runFile({ program }: TestFile, seconds: number): Promise<FileResults & { readonly output: string }> {
-  const child = spawn(process.execPath, ['--enable-source-maps', program], {
+  const child = spawn(process.execPath, ['--enable-source-maps', '--import', withoutAsyncHooks, program], {
     stdio: ['ignore', 'pipe', 'pipe'],
     // tap's own limit is shorter, because tap can report which test was running.
     env: { ...process.env, TAP_TIMEOUT: String(seconds - 30) },
