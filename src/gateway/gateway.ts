@@ -309,13 +309,16 @@ async function closeAll(opened: Opened): Promise<void> {
 async function firstRun(store: Store, { config, drivers, adminPassword }: GatewayOptions): Promise<void> {
   // The accounts are created last: their existence marks a completed first run.
   const isFirst = (await store.users.all()).length === 0
-  if (isFirst && (await store.storages.all()).length === 0) {
-    await mkdir(join(config.data, firstStorageFolder), { recursive: true, mode: 0o700 })
-    // Relative: the data folder may be moved.
-    const addition = JSON.stringify({ root_folder_path: firstStorageFolder })
-    await insertStorage(newStorage({ mountPath: root, driver: 'Local', addition }), { store, driverTypes: drivers })
-  }
+  if (isFirst && (await store.storages.all()).length === 0) await createFirstStorage(store, config.data, drivers)
   await bootstrapAccounts(store, adminPassword)
+}
+
+/** Creates a folder in the data folder `data`, and mounts it at `/`. */
+export async function createFirstStorage(store: Store, data: string, drivers: readonly AnyDriverType[]): Promise<void> {
+  await mkdir(join(data, firstStorageFolder), { recursive: true, mode: 0o700 })
+  // Relative: the data folder may be moved.
+  const addition = JSON.stringify({ root_folder_path: firstStorageFolder })
+  await insertStorage(newStorage({ mountPath: root, driver: 'Local', addition }), { store, driverTypes: drivers })
 }
 
 /** `spool_size_limit` in bytes. */

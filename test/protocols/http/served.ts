@@ -17,6 +17,7 @@ import { Gateway } from '../../../src/gateway/gateway.js'
 import { createLog } from '../../../src/process/log.js'
 import type { FolderRule } from '../../../src/store/rows.js'
 import type { TaskKind } from '../../../src/tasks/task.js'
+import { runFirst } from '../../first-run.js'
 import { ruleRow } from '../../store/store-rows.js'
 import { assertDeclared } from './declared.js'
 import { listen } from './listen.js'
@@ -137,10 +138,12 @@ export async function serve(
     data: join(test.testdir(), 'data'),
   }
   const log = createLog('silent')
+  const allDrivers = [localInMemory, broken, ...drivers]
+  await runFirst(config.data, adminPassword, allDrivers)
   const gateway = await Gateway.open({
     config,
     log,
-    drivers: [localInMemory, broken, ...drivers],
+    drivers: allDrivers,
     protocols,
     adminPassword,
   })

@@ -1,0 +1,42 @@
+/** A data folder as a first run leaves it, made without the slow hash of the admin's password. */
+import { randomBytes, scryptSync } from 'node:crypto'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { staticHash } from '../src/accounts/passwords.js'
+import { allPermissions } from '../src/accounts/principal.js'
+import type { AnyDriverType } from '../src/contract/driver-type.js'
+import { root } from '../src/contract/path.js'
+import { createFirstStorage } from '../src/gateway/gateway.js'
+import { openStore } from '../src/store/store.js'
+
+/**
+ * Creates the database of the data folder `data`, the first storage, and the admin. A password is checked with the
+ * parameters that are stored with it, so each sign-in of this admin is fast too. Not for tests of how long a check takes.
+ */
+export async function runFirst(data: string, adminPassword: string, drivers: readonly AnyDriverType[]): Promise<void> {
+  await mkdir(data, { recursive: true, mode: 0o700 })
+  const store = await openStore(join(data, 'data.db'))
+  try {
+    await createFirstStorage(store, data, drivers)
+    await store.users.insert({
+      username: 'admin',
+      role: 2,
+      permission: allPermissions,
+      disabled: false,
+      passwordHash: fastHash(adminPassword),
+      passwordTime: 0,
+      basePath: root,
+      ssoId: '',
+      otpSecret: '',
+    })
+  } finally {
+    await store.close()
+  }
+}
+
+/** As `hashPassword`, with the lowest parameters of scrypt. */
+function fastHash(password: string): string {
+  const salt = randomBytes(16)
+  const digest = scryptSync(staticHash(password), salt, 32, { N: 2, r: 1, p: 1 })
+  return ['scrypt', 1, 1, 1, salt.toString('base64url'), digest.toString('base64url')].join('$')
+}
