@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { staticHash } from '../src/accounts/passwords.js'
 import { allPermissions } from '../src/accounts/principal.js'
 import type { AnyDriverType } from '../src/contract/driver-type.js'
-import { root } from '../src/contract/path.js'
 import { createFirstStorage } from '../src/gateway/gateway.js'
 import { openStore } from '../src/store/store.js'
+import { userRow } from './store/store-rows.js'
 
 /**
  * Creates the database of the data folder `data`, the first storage, and the admin. A password is checked with the
@@ -18,17 +18,8 @@ export async function runFirst(data: string, adminPassword: string, drivers: rea
   const store = await openStore(join(data, 'data.db'))
   try {
     await createFirstStorage(store, data, drivers)
-    await store.users.insert({
-      username: 'admin',
-      role: 2,
-      permission: allPermissions,
-      disabled: false,
-      passwordHash: fastHash(adminPassword),
-      passwordTime: 0,
-      basePath: root,
-      ssoId: '',
-      otpSecret: '',
-    })
+    const passwordHash = fastHash(adminPassword)
+    await store.users.insert(userRow({ username: 'admin', role: 2, permission: allPermissions, passwordHash }))
   } finally {
     await store.close()
   }

@@ -26,6 +26,21 @@ async function listening(t: Test, server: Server): Promise<number> {
 /** Data connections are directed to this port. */
 const dataAt = (port: number): Fate => ({ answer: `229 Extended passive mode (|||${port}|)` })
 
+/** A storage whose data connections lead to `data`. `answer` replaces the server's reply to commands that start with `verb`. */
+async function mountedWithData(t: Test, data: Server, verb: string, answer: string) {
+  const server = await started(t, () => startPureFtpd())
+  const { path } = await emptyFolder(server)
+  const port = await listening(t, data)
+  const front = await startFtpFront(server.port, (command) => {
+    if (command === 'EPSV') return dataAt(port)
+    return command.startsWith(`${verb} `) ? { answer } : 'pass'
+  })
+  t.teardown(() => front.stop())
+  const driver = await open(server, path, { address: `127.0.0.1:${front.port}` })
+  t.teardown(() => driver.close?.())
+  return { driver, front }
+}
+
 /** Timeouts of ten seconds and more run thirty times faster. */
 function hurry(t: Test): void {
   const real = globalThis.setTimeout
@@ -76,17 +91,8 @@ void t.test('FTP: a data connection without a TLS handshake times out', { skip }
 })
 
 void t.test('FTP closes a data connection that the server leaves open', { skip }, async (t) => {
-  const server = await started(t, () => startPureFtpd())
-  const { path } = await emptyFolder(server)
   const data = createServer({ allowHalfOpen: true })
-  const port = await listening(t, data)
-  const front = await startFtpFront(server.port, (command) => {
-    if (command === 'EPSV') return dataAt(port)
-    return command.startsWith('STOR ') ? { answer: '150 Go.' } : 'pass'
-  })
-  t.teardown(() => front.stop())
-  const driver = await open(server, path, { address: `127.0.0.1:${front.port}` })
-  t.teardown(() => driver.close?.())
+  const { driver, front } = await mountedWithData(t, data, 'STOR', '150 Go.')
   const coming = once(data, 'connection') as Promise<[Socket]>
   const writing = refuses(
     t,
@@ -106,17 +112,8 @@ void t.test('FTP closes a data connection that the server leaves open', { skip }
 })
 
 void t.test('FTP: a download whose connection was reset is not complete', { skip }, async (t) => {
-  const server = await started(t, () => startPureFtpd())
-  const { path } = await emptyFolder(server)
   const data = createServer()
-  const port = await listening(t, data)
-  const front = await startFtpFront(server.port, (command) => {
-    if (command === 'EPSV') return dataAt(port)
-    return command.startsWith('RETR ') ? { answer: '150 Go.\r\n226 Done.' } : 'pass'
-  })
-  t.teardown(() => front.stop())
-  const driver = await open(server, path, { address: `127.0.0.1:${front.port}` })
-  t.teardown(() => driver.close?.())
+  const { driver } = await mountedWithData(t, data, 'RETR', '150 Go.\r\n226 Done.')
   for (let round = 0; round < 20; round++) {
     const coming = once(data, 'connection') as Promise<[Socket]>
     const reading = refuses(t, async () => buffer(await driver.read(at('/file'))), 'unavailable', `round ${round}`)
