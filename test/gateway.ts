@@ -17,6 +17,7 @@ import { startDaemon as start } from '../src/process/daemon.js'
 import { loadHostKeys } from '../protocols/sftp/host-keys.js'
 import { createLog } from '../src/process/log.js'
 import { protocols } from '../protocols/index.js'
+import { runFirst } from './first-run.js'
 
 export interface Addresses {
   /** `http://127.0.0.1:PORT` */
@@ -47,11 +48,12 @@ export interface RunOptions {
 
 const password = 'a password for tests'
 
-/** A data folder that contains host keys only, because generating them takes longer than most tests. */
-async function temporaryFolder(t: Test): Promise<string> {
+/** A data folder after a first run: with host keys, because generating them takes longer than most tests. */
+async function temporaryFolder(t: Test, adminPassword: string, types: readonly AnyDriverType[]): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-test-'))
   t.teardown(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }))
   await cp(await hostKeysOfTests(), join(folder, 'ssh'), { recursive: true })
+  await runFirst(folder, adminPassword, types)
   return folder
 }
 
@@ -77,15 +79,15 @@ function addresses(http: string, sftp: string): Addresses {
 
 /** Starts all protocols in this process on free ports. They stop at the end of the test. */
 export async function startGateway(t: Test, options: RunOptions = {}): Promise<RunningGateway> {
-  const dataFolder = options.dataFolder ?? (await temporaryFolder(t))
   const adminPassword = options.adminPassword ?? password
+  const types = [...driverTypes, ...(options.driverTypes ?? [])]
+  const dataFolder = options.dataFolder ?? (await temporaryFolder(t, adminPassword, types))
   const file = configSchema(protocols).parse({
     http: '127.0.0.1:0',
     sftp: '127.0.0.1:0',
     drain_seconds: 1,
     ...options.config,
   })
-  const types = [...driverTypes, ...(options.driverTypes ?? [])]
   const log = options.log ?? createLog('fatal')
   const daemon = await start({ ...file, data: dataFolder }, log, adminPassword, { drivers: types })
   let stopped: Promise<void> | undefined
@@ -126,8 +128,8 @@ export async function startDaemon(
   t: Test,
   options: Pick<RunOptions, 'dataFolder' | 'adminPassword'> & { readonly program?: string } = {},
 ): Promise<Daemon> {
-  const dataFolder = options.dataFolder ?? (await temporaryFolder(t))
   const adminPassword = options.adminPassword ?? password
+  const dataFolder = options.dataFolder ?? (await temporaryFolder(t, adminPassword, driverTypes))
   const serve = [main, 'serve', '--data', dataFolder, '--http', '127.0.0.1:0', '--sftp', '127.0.0.1:0']
   const words = options.program === undefined ? serve : [options.program, dataFolder]
   const child = spawn(process.execPath, words, {
