@@ -13,7 +13,10 @@ import { asyncSyscalls, writeAll, type Syscalls } from './syscalls.js'
 const sync = promisify(fdatasync)
 
 export class ReadHandle implements OpenFile {
-  readonly #pending = new Set<Promise<unknown>>()
+  /** The number of calls that have not settled. */
+  #pending = 0
+  /** Called when none is left. */
+  #onSettled: (() => void) | undefined
   #closing: Promise<void> | undefined
 
   constructor(
@@ -37,14 +40,17 @@ export class ReadHandle implements OpenFile {
   }
 
   close(): Promise<void> {
-    this.#closing ??= (async () => {
+    return (this.#closing ??= this.#close())
+  }
+
+  async #close(): Promise<void> {
+    try {
       // A pending call must not use a descriptor number that was reused.
-      await Promise.allSettled(this.#pending)
+      if (this.#pending > 0) await new Promise<void>((resolve) => (this.#onSettled = resolve))
       await this.closeFile()
-    })().catch((error: unknown) => {
+    } catch (error) {
       throw translateError(error)
-    })
-    return this.#closing
+    }
   }
 
   protected callsFor(bytes: number): Syscalls {
@@ -53,14 +59,13 @@ export class ReadHandle implements OpenFile {
 
   protected async track<T>(work: () => Promise<T>): Promise<T> {
     if (this.#closing) throw new GatewayError('invalid', { reason: 'the handle is closed' })
-    const call = work()
-    this.#pending.add(call)
+    this.#pending++
     try {
-      return await call
+      return await work()
     } catch (error) {
       throw translateError(error)
     } finally {
-      this.#pending.delete(call)
+      if (--this.#pending === 0) this.#onSettled?.()
     }
   }
 }

@@ -44,6 +44,8 @@ interface Peer {
   readonly address: string
   readonly proxies: BlockList
   readonly isTrusted: boolean
+  /** What the latest request without forwarding headers had. */
+  latest?: { readonly host: string | undefined; readonly siteUrl: string; readonly client: Client }
 }
 
 const peers = new WeakMap<Socket, Peer>()
@@ -65,7 +67,17 @@ function peerOf(socket: Socket, proxies: BlockList): Peer {
  */
 export function clientOf(request: IncomingMessage, options: ClientOptions): Client {
   const peer = peerOf(request.socket, options.trustedProxies)
-  const headers = peer.isTrusted ? forwarded(request) : undefined
+  if (peer.isTrusted) return determineClient(request, options, peer, forwarded(request))
+  const { host } = request.headers
+  const { siteUrl } = options
+  if (peer.latest?.host !== host || peer.latest?.siteUrl !== siteUrl) {
+    peer.latest = { host, siteUrl, client: determineClient(request, options, peer) }
+  }
+  return peer.latest.client
+}
+
+/** `headers`: what the peer, a trusted proxy, has forwarded. */
+function determineClient(request: IncomingMessage, options: ClientOptions, peer: Peer, headers?: Forwarded): Client {
   const secure =
     headers?.proto === undefined ? (request.socket as Partial<TLSSocket>).encrypted === true : headers.proto === 'https'
   const host = headers?.host ?? validHost(request.headers.host) ?? ownHost(request)

@@ -26,9 +26,10 @@ interface HttpListenerOptions {
 export class HttpListener implements ProtocolServer {
   readonly #server: Server
   readonly #options: HttpListenerOptions
-  readonly #prefixes: readonly string[]
+  /** The longest first. */
+  readonly #handlers: readonly { readonly prefix: string; readonly below: string; readonly handler: RequestHandler }[]
   /** The current request of each connection. */
-  readonly #open = new Map<Socket, OpenRequest>()
+  readonly #open = new Map<Socket, OpenRequest | undefined>()
   /** Connections that have sent a malformed request. Anything else that they send is ignored. */
   readonly #refused = new WeakSet<Socket>()
   /** The next check for clients that have gone. Undefined while no request is running. */
@@ -37,7 +38,9 @@ export class HttpListener implements ProtocolServer {
 
   constructor(options: HttpListenerOptions) {
     this.#options = options
-    this.#prefixes = [...options.handlers.keys()].sort((one, other) => other.length - one.length)
+    this.#handlers = [...options.handlers]
+      .map(([prefix, handler]) => ({ prefix, below: `${prefix}/`, handler }))
+      .sort((one, other) => other.prefix.length - one.prefix.length)
     this.#server = createServer(
       {
         // Limits the time for the header section. A body may take any time as long as its bytes arrive.
@@ -51,6 +54,10 @@ export class HttpListener implements ProtocolServer {
       },
       (request, response) => this.#handle(request, response),
     )
+    this.#server.on('connection', (socket: Socket) => {
+      this.#open.set(socket, undefined)
+      socket.once('close', () => this.#open.delete(socket))
+    })
     const stallTimeout = options.stallTimeout ?? 120_000
     this.#server.timeout = stallTimeout
     this.#server.on('timeout', (socket: Socket) => {
@@ -87,15 +94,18 @@ export class HttpListener implements ProtocolServer {
   /** Closes connections whose client has gone while the body of a request is not being read. */
   async #closeDisconnected(): Promise<void> {
     const stalled: Socket[] = []
+    let isRunning = false
     for (const [socket, open] of this.#open) {
       // A connection that is being read reports its end itself.
+      if (open === undefined) continue
+      isRunning = true
       if (hasUnreadBody(open) && socket.bytesRead === open.bytesRead) stalled.push(socket)
       open.bytesRead = socket.bytesRead
     }
     if (stalled.length > 0) {
       for (const socket of await closedByPeer(this.#server, stalled)) socket.destroy()
     }
-    if (this.#open.size > 0) this.#stalledCheck?.refresh()
+    if (isRunning) this.#stalledCheck?.refresh()
     else this.#stalledCheck = undefined
   }
 
@@ -106,13 +116,12 @@ export class HttpListener implements ProtocolServer {
     this.#stalledCheck ??= setTimeout(() => void this.#closeDisconnected(), stalledCheckInterval).unref()
     response.once('close', () => {
       // A pipelined request may have followed.
-      if (this.#open.get(socket) === open) this.#open.delete(socket)
+      if (this.#open.get(socket) === open) this.#open.set(socket, undefined)
     })
     if (this.#stopping) response.shouldKeepAlive = false
     const path = pathOf(request.url ?? '/')
-    const prefix = this.#prefixes.find((each) => path === each || path.startsWith(`${each}/`)) ?? ''
-    const handler = this.#options.handlers.get(prefix)
-    if (handler) handler(request, response)
+    const found = this.#handlers.find(({ prefix, below }) => prefix === '' || path === prefix || path.startsWith(below))
+    if (found) found.handler(request, response)
     else response.writeHead(404, { 'Content-Length': 0 }).end()
   }
 
@@ -216,5 +225,6 @@ function isRequestLine({ rawPacket, bytesParsed = 0 }: ParseError): boolean {
 /** The path of a request target, which proxies may send in absolute form (RFC 9112 §3.2.2). */
 function pathOf(target: string): string {
   const path = target.startsWith('/') ? target : target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
-  return path.split('?', 1)[0] ?? '/'
+  const query = path.indexOf('?')
+  return query < 0 ? path : path.slice(0, query)
 }

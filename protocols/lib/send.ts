@@ -11,7 +11,7 @@ import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { nameOf, type Path } from '../../src/contract/path.js'
 import { etagOf } from '../../src/tree/preconditions.js'
 import type { AccessOptions } from '../../src/tree/operation-options.js'
-import type { DownloadRoute, DownloadRouteOptions, FileToSend, VirtualFs } from '../../src/tree/virtual-fs.js'
+import type { DownloadRoute, DownloadRouteOptions, FileToSend, SendingOptions, VirtualFs } from '../../src/tree/virtual-fs.js'
 import { signalOf } from './client.js'
 import { evaluateConditions, rangeApplies, type Validators } from './conditions.js'
 import { readPart, sendPart } from './file-body.js'
@@ -61,8 +61,8 @@ export async function sendFile(
   response: ServerResponse,
   options: SendOptions,
 ): Promise<void> {
-  const signal = options.access?.signal ?? signalOf(response)
-  const access = { ...options.access, signal }
+  const { signal = signalOf(response), password } = options.access ?? {}
+  const access = { signal, password }
   try {
     const found = await findFile(request.method, options, access)
     if (found.kind !== 'stream') {
@@ -121,7 +121,8 @@ async function findFile(
   { fs, path, redirection }: SendOptions,
   access: AccessOptions,
 ): Promise<Found | RedirectRoute> {
-  const options = redirection ? { ...access, route: redirection.route, withoutProxy: redirection.withoutProxy } : access
+  const { signal, password } = access
+  const options = { signal, password, route: redirection?.route, withoutProxy: redirection?.withoutProxy }
   const found = method === 'HEAD' ? await findEntry(fs, path, options) : await fs.openToSend(path, options)
   if (found.kind !== 'stream') return found
   const { entry, file } = found
@@ -135,7 +136,7 @@ async function findFile(
 async function findEntry(
   fs: VirtualFs,
   path: Path,
-  { route, withoutProxy, ...access }: AccessOptions & Partial<DownloadRouteOptions>,
+  { route, withoutProxy, ...access }: SendingOptions,
 ): Promise<FileToSend> {
   const decision = route === undefined ? undefined : await fs.downloadRoute(path, { ...access, route, withoutProxy })
   if (decision !== undefined && decision.kind !== 'stream') return decision
@@ -177,7 +178,7 @@ function responseTo(request: IncomingMessage, entry: Entry, name: string, presen
   const type = presentation.type ?? mediaType(name)
   headers['Content-Type'] = type
   if (presentation.trusted === true) headers['X-Content-Type-Options'] = 'nosniff'
-  else Object.assign(headers, untrustedFileHeaders)
+  else for (const [header, value] of untrusted) headers[header] = value
   if (presentation.disposition !== 'none') headers['Content-Disposition'] = contentDisposition(name)
   if (parts === 'whole') {
     headers['Content-Length'] = size
@@ -303,9 +304,11 @@ export const untrustedFileHeaders = {
   'X-Content-Type-Options': 'nosniff',
   'Content-Security-Policy': "sandbox; default-src 'none'",
 } as const
+const untrusted = Object.entries(untrustedFileHeaders)
 
 /** The value of Content-Disposition (RFC 6266): an ASCII `filename` for old clients, and `filename*` in UTF-8. */
 export function contentDisposition(name: string): string {
+  if (/^[\w.-]*$/.test(name)) return `attachment; filename="${name}"; filename*=utf-8''${name}`
   const encoded = encodeURIComponent(name).replace(
     /['()*]/g,
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,

@@ -84,7 +84,7 @@ function decodePath(escaped: string): string {
  * Throws `invalid` for a `..` segment. `cleanPath` rejects those below the prefix, but not one that leaves the prefix.
  */
 function assertNoParentSegment(text: string): string {
-  if (/(^|\/)\.\.(\/|$)/.test(text)) throw malformed(text)
+  if (text.includes('..') && /(^|\/)\.\.(\/|$)/.test(text)) throw malformed(text)
   return text
 }
 

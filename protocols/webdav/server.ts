@@ -186,7 +186,10 @@ class WebdavHandler {
   }
 
   #webdavRequestOf({ request, response, target, headers }: ParsedRequest, caller: Caller): WebdavRequest {
-    const access = { signal: signalOf(response), password: caller.folderPassword }
+    const signal = signalOf(response)
+    const password = caller.folderPassword
+    const { lockTokens, conditions } = headers
+    const { ifMatch, ifNoneMatch, ifUnmodifiedSince } = conditions
     return {
       request,
       response,
@@ -195,8 +198,8 @@ class WebdavHandler {
       headers,
       prefix: this.#prefix,
       fs: caller.fs,
-      access,
-      change: { ...access, ...headers.conditions, lockTokens: headers.lockTokens },
+      access: { signal, password },
+      change: { signal, password, lockTokens, if: conditions.if, ifMatch, ifNoneMatch, ifUnmodifiedSince },
     }
   }
 

@@ -35,7 +35,9 @@ const controlCharacter = /\p{Cc}/u
 export function cleanPath(text: string): Path {
   if (text.includes('\0')) throw new GatewayError('invalid', { reason: 'a path cannot hold a NUL character' })
   if (!text.isWellFormed()) throw new GatewayError('invalid', { reason: 'a path must be valid Unicode' })
-  if (Buffer.byteLength(text) > maxPathLength) throw new GatewayError('invalid', { reason: 'the path is too long' })
+  if (isTooLong(text)) throw new GatewayError('invalid', { reason: 'the path is too long' })
+  // Most paths of most clients are clean.
+  if (/^(?:\/[^/\\.][^/\\]*)+$/.test(text)) return text as Path
   const segments: string[] = []
   for (const segment of text.replaceAll('\\', '/').split('/')) {
     if (segment === '' || segment === '.') continue
@@ -43,6 +45,11 @@ export function cleanPath(text: string): Path {
     segments.push(segment)
   }
   return `/${segments.join('/')}` as Path
+}
+
+/** UTF-8 has at most three bytes for each code unit of UTF-16. */
+function isTooLong(text: string): boolean {
+  return text.length * 3 > maxPathLength && Buffer.byteLength(text) > maxPathLength
 }
 
 /**
@@ -65,7 +72,7 @@ export function relativePathError(): GatewayError {
  */
 export function resolvePath(from: Path, text: string): Path {
   if (text.includes('\0')) throw new GatewayError('invalid', { reason: 'a path cannot hold a NUL character' })
-  if (Buffer.byteLength(text) > maxPathLength) throw new GatewayError('invalid', { reason: 'the path is too long' })
+  if (isTooLong(text)) throw new GatewayError('invalid', { reason: 'the path is too long' })
   const segments = text.startsWith('/') ? [] : segmentsOf(from)
   for (const segment of text.split('/')) {
     if (segment === '' || segment === '.') continue

@@ -42,12 +42,20 @@ export class Metrics {
       buckets: durationBuckets,
       registers,
     })
+    const seriesOf = ({ by: protocol, storage: { mountPath: storage }, direction, outcome }: TransferEvent) => ({
+      transfers: transfers.labels({ protocol, storage, direction, outcome }),
+      bytes: bytes.labels({ protocol, storage, direction, outcome }),
+      duration: duration.labels({ protocol, direction }),
+    })
+    // Looking up a series by its labels costs as much as the rest of a small transfer's bookkeeping.
+    const known = new Map<string, ReturnType<typeof seriesOf>>()
     events.onTransfer((event: TransferEvent) => {
-      const { by: protocol, direction, outcome } = event
-      const labels = { protocol, storage: event.storage.mountPath, direction, outcome }
-      transfers.inc(labels)
-      bytes.inc(labels, event.bytes)
-      duration.observe({ protocol, direction }, event.seconds)
+      const key = `${event.by} ${event.direction} ${event.outcome} ${event.storage.mountPath}`
+      let series = known.get(key)
+      if (!series) known.set(key, (series = seriesOf(event)))
+      series.transfers.inc()
+      series.bytes.inc(event.bytes)
+      series.duration.observe(event.seconds)
     })
     new Gauge({
       name: 'tidegate_storages',

@@ -45,21 +45,22 @@ export class FailureLog {
       driver,
       (inner) => ({
         pages: (path, options) => this.#pages(path, inner.pages(path, options)),
-        read: (path, range, options) =>
-          this.#watch('read', path, inner.read(path, range, options), (bytes) =>
-            bytes.once(errorMonitor, (error) => this.#report('read', path, error)),
-          ),
+        read: async (path, range, options) => {
+          const bytes = await this.#watch('read', path, inner.read(path, range, options))
+          return bytes.once(errorMonitor, (error) => this.#report('read', path, error))
+        },
         write: (path, source, options) =>
           this.#watch('write', path, inner.write(path, this.#withOwnErrors(source), options)),
-        open: (path, mode, options) => {
+        open: async (path, mode, options) => {
+          const file = await this.#watch('open', path, inner.open(path, mode, options))
           const failed = (error: unknown, op: OperationName) => {
             this.#report(op, path, error)
             return error
           }
-          return this.#watch('open', path, inner.open(path, mode, options), (file) => withHooks(file, { failed }))
+          return withHooks(file, { failed })
         },
-        upload: (path, plan, options) =>
-          this.#watch('write', path, inner.upload(path, plan, options), (upload) => this.#upload(path, upload)),
+        upload: async (path, plan, options) =>
+          this.#upload(path, await this.#watch('write', path, inner.upload(path, plan, options))),
         dropUpload: (token, options) => this.#watch('drop upload', root, inner.dropUpload(token, options)),
         copyFiles: (bundle, options) => this.#watch('copy', bundle.to, inner.copyFiles(bundle, options)),
         usage: (options) => this.#watch('usage', root, inner.usage(options)),
@@ -76,10 +77,14 @@ export class FailureLog {
     )
   }
 
-  /** Reports the rejection of a call. Returns the call, or what `then` makes of its result. */
-  #watch<T>(op: OperationName, path: Path, call: Promise<T>, then?: (result: T) => T): Promise<T> {
-    call.catch((error: unknown) => this.#report(op, path, error))
-    return then ? call.then(then) : call
+  /** Settles as the call does, and reports its rejection. */
+  async #watch<T>(op: OperationName, path: Path, call: Promise<T>): Promise<T> {
+    try {
+      return await call
+    } catch (error) {
+      this.#report(op, path, error)
+      throw error
+    }
   }
 
   async *#pages(path: Path, pages: AsyncIterable<readonly Entry[]>): AsyncGenerator<readonly Entry[]> {

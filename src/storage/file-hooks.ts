@@ -5,42 +5,33 @@ import type { Entry } from '../contract/entry.js'
 /** Callbacks around the calls of a handle. */
 export interface FileHooks {
   /** Called before every call except `close`. If it throws, the call rejects with that error. */
-  readonly before?: () => void
+  readonly before?: (() => void) | undefined
   /** Awaited before a read or write of `bytes` bytes. */
-  readonly reading?: (bytes: number) => Promise<void>
-  readonly writing?: (bytes: number) => Promise<void>
+  readonly reading?: ((bytes: number) => Promise<void>) | undefined
+  readonly writing?: ((bytes: number) => Promise<void>) | undefined
   /** Called with the number of bytes after each read and write that succeeds. */
-  readonly didRead?: (bytes: number) => void
-  readonly didWrite?: (bytes: number) => void
+  readonly didRead?: ((bytes: number) => void) | undefined
+  readonly didWrite?: ((bytes: number) => void) | undefined
   /** Called before each `write` and `truncate`. */
-  readonly changing?: () => void
+  readonly changing?: (() => void) | undefined
   /** Called before `commit`. */
-  readonly committing?: () => void
+  readonly committing?: (() => void) | undefined
   /** Called with the stored entry after `commit`. Returns the entry that `commit` resolves to. */
-  readonly committed?: (stored: Entry, attributes: Attributes) => Promise<Entry>
+  readonly committed?: ((stored: Entry, attributes: Attributes) => Promise<Entry>) | undefined
   /** Converts an error before it is reported. */
-  readonly failed?: (error: unknown, op: 'read' | 'write' | 'close') => unknown
+  readonly failed?: ((error: unknown, op: 'read' | 'write' | 'close') => unknown) | undefined
   /** Called after `close`, also if it rejects. */
-  readonly closed?: () => void
+  readonly closed?: (() => void) | undefined
   /** Called after `close` and after `commit`, also if they reject. */
-  readonly ended?: () => void
+  readonly ended?: (() => void) | undefined
 }
 
 /** Returns a handle with the same methods as `file`, each of which runs the hooks. */
 export function withHooks(file: WritableFile, hooks: FileHooks): WritableFile
 export function withHooks(file: OpenFile, hooks: FileHooks): OpenFile
 export function withHooks(file: OpenFile, hooks: FileHooks): OpenFile {
-  const { before, reading, writing, didRead, didWrite, changing, committing, committed, closed, ended } = hooks
-  const { failed = (error: unknown): unknown => error } = hooks
-  const withFailed = async <T>(work: () => Promise<T>): Promise<T> => {
-    try {
-      before?.()
-      return await work()
-    } catch (error) {
-      throw failed(error, 'write')
-    }
-  }
-  const over: { -readonly [Key in keyof OpenFile]: OpenFile[Key] } = {
+  const { before, reading, didRead, closed, ended, failed = unchanged } = hooks
+  const over: HookedFile = {
     entry: file.entry,
     read: async (into, position) => {
       try {
@@ -64,6 +55,26 @@ export function withHooks(file: OpenFile, hooks: FileHooks): OpenFile {
       }
     },
   }
+  if (file.preferredReadSize !== undefined) over.preferredReadSize = file.preferredReadSize
+  if (file.write || file.truncate || file.sync || file.commit) addWrites(over, file, hooks)
+  return over
+}
+
+type HookedFile = { -readonly [Key in keyof OpenFile]: OpenFile[Key] }
+
+const unchanged = (error: unknown): unknown => error
+
+/** Adds those methods of `file` that only a handle for writing has. */
+function addWrites(over: HookedFile, file: OpenFile, hooks: FileHooks): void {
+  const { before, writing, didWrite, changing, committing, committed, ended, failed = unchanged } = hooks
+  const withFailed = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      before?.()
+      return await work()
+    } catch (error) {
+      throw failed(error, 'write')
+    }
+  }
   if (file.write) {
     over.write = (from, position) =>
       withFailed(async () => {
@@ -84,7 +95,6 @@ export function withHooks(file: OpenFile, hooks: FileHooks): OpenFile {
   if (file.sync) {
     over.sync = () => withFailed(async () => file.sync?.())
   }
-  if (file.preferredReadSize !== undefined) over.preferredReadSize = file.preferredReadSize
   const { entry } = file
   if (file.commit) {
     over.commit = async (attributes = {}) => {
@@ -99,5 +109,4 @@ export function withHooks(file: OpenFile, hooks: FileHooks): OpenFile {
       }
     }
   }
-  return over
 }

@@ -162,10 +162,12 @@ export class Mounts {
    * started for the first time.
    */
   startOf(path: Path): Promise<void> | undefined {
-    const mounts = this.#mountsOver(path)
-    return mounts.some(({ storage }) => storage)
-      ? undefined
-      : mounts.find(({ starting }) => starting !== undefined)?.starting
+    let starting: Promise<void> | undefined
+    for (const mount of this.#mountsOver(path)) {
+      if (mount.storage) return undefined
+      starting ??= mount.starting
+    }
+    return starting
   }
 
   /** The location of `path` if its storage ignores case or Unicode normalization; otherwise undefined. */
@@ -183,6 +185,7 @@ export class Mounts {
   }
 
   #mountsOver(path: Path): readonly Mount[] {
+    if (this.#deepest === 0) return this.#byMountPoint.get(root) ?? []
     for (const at of selfAndAncestors(path, this.#deepest)) {
       const mounts = this.#byMountPoint.get(at)
       if (mounts) return mounts

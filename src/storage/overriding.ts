@@ -3,8 +3,9 @@
 type Method = (...args: readonly unknown[]) => unknown
 
 /**
- * Returns `target` with its methods replaced by those that `methods` returns. A method that the target lacks stays
- * absent, so that each of them may call the method that it replaces. `wrap` returns what replaces every other method.
+ * Returns an object with the methods that `target` has now: those that `methods` returns, and the others as `wrap`
+ * returns them. A method that the target lacks stays absent, so that each of them may call the method that it replaces.
+ * Other properties are read from the target at each use.
  */
 export function overriding<T extends object>(
   target: T,
@@ -12,18 +13,21 @@ export function overriding<T extends object>(
   wrap: (method: Method, name: string) => Method = (method) => method.bind(target),
 ): T {
   const replaced = methods(target as Required<T>)
-  const wrapped = new Map<string | symbol, { readonly method: unknown; readonly replacement: Method }>()
-  return new Proxy(target, {
-    get(_target, name) {
-      const value: unknown = target[name as keyof T]
-      if (typeof value !== 'function') return value
-      const replacement = replaced[name as keyof T]
-      if (replacement !== undefined) return replacement
-      const known = wrapped.get(name)
-      if (known?.method === value) return known.replacement
-      const made = wrap(value as Method, String(name))
-      wrapped.set(name, { method: value, replacement: made })
-      return made
-    },
-  })
+  const result: Record<string, unknown> = {}
+  for (const name of propertiesOf(target)) {
+    const value: unknown = target[name as keyof T]
+    if (typeof value === 'function') result[name] = replaced[name as keyof T] ?? wrap(value as Method, name)
+    else Object.defineProperty(result, name, { get: () => target[name as keyof T], enumerable: true })
+  }
+  // V8 looks up the properties of a prototype faster than those of an object that was filled by computed names.
+  return Object.create(result) as T
+}
+
+/** The names of the properties of an object and of its classes. */
+function propertiesOf(target: object): ReadonlySet<string> {
+  const names = new Set<string>()
+  for (let at = target; at !== Object.prototype; at = Object.getPrototypeOf(at) as object) {
+    for (const name of Object.getOwnPropertyNames(at)) if (name !== 'constructor') names.add(name)
+  }
+  return names
 }

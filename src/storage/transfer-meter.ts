@@ -112,7 +112,9 @@ export class TransferMeter {
   }
 }
 
-type HandleMeter = Required<Pick<FileHooks, 'didRead' | 'didWrite' | 'committing' | 'closed'>> & {
+type HandleMeter = {
+  readonly [Hook in 'didRead' | 'didWrite' | 'committing' | 'closed']: NonNullable<FileHooks[Hook]>
+} & {
   readonly failed: (error: unknown) => void
 }
 

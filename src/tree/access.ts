@@ -399,14 +399,14 @@ export class Access implements Authority {
   guardHandle(path: Path, file: WritableFile, hooks: Omit<FileHooks, 'before'>): WritableFile
   guardHandle(path: Path, file: OpenFile, hooks: Omit<FileHooks, 'before'>): OpenFile
   guardHandle(path: Path, file: OpenFile, hooks: Omit<FileHooks, 'before'>): OpenFile {
-    return withHooks(file, {
-      ...hooks,
-      before: () => this.assertNotRevoked(),
-      failed: (error, op) => {
-        hooks.failed?.(error, op)
-        return this.reportedError(error, op, path)
-      },
-    })
+    const { reading, writing, didRead, didWrite, changing, committing, committed, closed, ended } = hooks
+    const before = () => this.assertNotRevoked()
+    const failed: FileHooks['failed'] = (error, op) => {
+      hooks.failed?.(error, op)
+      return this.reportedError(error, op, path)
+    }
+    const own = { before, reading, writing, didRead, didWrite, changing, committing, committed, failed, closed, ended }
+    return withHooks(file, own)
   }
 
   /** As `withAuthorizedPath`, by `resolveAndAuthorizeEntry`. */

@@ -50,6 +50,12 @@ export interface WritableTreeFile extends WritableFile {
   readonly old: Entry | undefined
 }
 
+/** With a `route`, the client may be redirected. */
+export interface SendingOptions extends AccessOptions {
+  readonly route?: DownloadRouteOptions['route'] | undefined
+  readonly withoutProxy?: boolean | undefined
+}
+
 /**
  * A file to be sent to a client, or the URL to which the client is to be redirected. `file`: absent if the backend has no
  * handles of its own; each part is then requested by `read`.
@@ -109,7 +115,7 @@ export class FileContent {
   }
 
   /** As `VirtualFs.openToSend`. */
-  async openToSend(path: Path, at: Path, options: AccessOptions & Partial<DownloadRouteOptions>): Promise<FileToSend> {
+  async openToSend(path: Path, at: Path, options: SendingOptions): Promise<FileToSend> {
     const { storage, inner } = this.tree.locate(at)
     const { signal, route, withoutProxy } = options
     if (route !== undefined) {

@@ -34,6 +34,7 @@ import {
   type FileOpenOptions,
   type FileToSend,
   type FileWriteOptions,
+  type SendingOptions,
   type WritableTreeFile,
 } from './file-content.js'
 import { findNames, type SearchResult, type SearchOptions } from './finding.js'
@@ -57,6 +58,7 @@ export type {
   DownloadRouteOptions,
   FileToSend,
   FolderView,
+  SendingOptions,
   TransferOptions,
   TreeDependencies,
   WritableTreeFile,
@@ -165,7 +167,7 @@ export class VirtualFs {
    * Opens a file to send parts of it. With a `route`, decides as `downloadRoute` does whether the client is redirected
    * instead.
    */
-  openToSend(path: Path, options: AccessOptions & Partial<DownloadRouteOptions> = {}): Promise<FileToSend> {
+  openToSend(path: Path, options: SendingOptions = {}): Promise<FileToSend> {
     return this.#access.withAuthorizedPath('open', 'read', path, options, (at) =>
       this.#content.openToSend(path, at, options),
     )

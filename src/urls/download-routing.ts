@@ -40,7 +40,7 @@ export class DownloadRouting {
     { route, withoutProxy = false, signal }: DownloadRouteOptions & CallOptions,
   ): Promise<DownloadRoute> {
     const { row } = storage
-    const [proxy = ''] = row.downProxyUrl.split('\n', 1).map((line) => line.trim())
+    const proxy = row.downProxyUrl.split('\n', 1)[0]?.trim() ?? ''
     const verdictFor = (direct: boolean) =>
       judgeDownload({
         route,
