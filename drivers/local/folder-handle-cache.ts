@@ -1,6 +1,7 @@
 /**
  * Caches handles of recently used folders. Checking where a handle is located takes a tenth of the time of opening its
- * path. Handles are closed soon, so that disks can be unmounted and revoked permissions take effect.
+ * path. It is checked once in each turn of the event loop (docs/decisions/0002-local-on-disk.md). Handles are closed soon,
+ * so that disks can be unmounted and revoked permissions take effect.
  */
 import { HandleFolder } from './folder.js'
 import type { Syscalls } from './syscalls.js'
@@ -12,6 +13,8 @@ const maxHandles = 128
 interface CachedFolder {
   readonly folder: HandleFolder
   readonly expiresAt: number
+  /** The turn of the event loop in which it was known to be where it was opened. */
+  checkedIn: number
 }
 
 export class FolderHandleCache {
@@ -20,23 +23,29 @@ export class FolderHandleCache {
   #timer: NodeJS.Timeout | undefined
 
   /**
-   * The cached folder of this path, if neither it nor a folder above it was moved or replaced. The caller closes it.
+   * The cached folder of this path, if neither it nor a folder above it was moved or replaced before this `turn` of the
+   * event loop. The caller closes it.
    */
-  get(host: string, calls: Syscalls): HandleFolder | undefined {
+  get(host: string, calls: Syscalls, turn: number): HandleFolder | undefined {
     const cached = this.#cached.get(host)
     if (!cached) return undefined
-    const { folder, expiresAt } = cached
-    if (performance.now() < expiresAt && folder.isUnmoved()) return new HandleFolder(host, calls, folder.handle.share())
-    this.#evict(cached)
-    return undefined
+    const { folder } = cached
+    if (cached.checkedIn !== turn) {
+      if (performance.now() >= cached.expiresAt || !folder.isUnmoved()) {
+        this.#evict(cached)
+        return undefined
+      }
+      cached.checkedIn = turn
+    }
+    return new HandleFolder(host, calls, folder.handle.share())
   }
 
-  /** Caches another reference to the handle. The caller still closes its own. */
-  add({ host, calls, handle }: HandleFolder): void {
+  /** Caches another reference to the handle, which was opened in this `turn`. The caller still closes its own. */
+  add({ host, calls, handle }: HandleFolder, turn: number): void {
     const previous = this.#cached.get(host)
     if (previous) this.#evict(previous)
     const folder = new HandleFolder(host, calls, handle.share())
-    this.#cached.set(host, { folder, expiresAt: performance.now() + lifetime })
+    this.#cached.set(host, { folder, expiresAt: performance.now() + lifetime, checkedIn: turn })
     const [oldest] = this.#cached.values()
     if (oldest && this.#cached.size > maxHandles) this.#evict(oldest)
     this.#timer ??= setTimeout(() => this.#evictExpired(), lifetime).unref()

@@ -9,6 +9,7 @@
  */
 import { constants, type BigIntStats } from 'node:fs'
 import { basename, dirname } from 'node:path'
+import type { Awaitable } from '../../src/contract/awaitable.js'
 import { GatewayError, hasDetail, isGatewayError } from '../../src/contract/errors.js'
 import { findDeepest, segmentsOf, nameOf, parentOf, root, under, within, type Path } from '../../src/contract/path.js'
 import { systemCode } from './errors.js'
@@ -33,6 +34,11 @@ const usesHandles = process.platform === 'linux'
 
 export function isReserved(name: string): boolean {
   return name.startsWith('.') && name.toLowerCase().startsWith(reservedName)
+}
+
+/** Whether a segment of the path is reserved. */
+function hasReserved(path: Path): boolean {
+  return path.includes('/.') && segmentsOf(path).some(isReserved)
 }
 
 /** The error for a symlink that leads outside of the root. */
@@ -103,19 +109,19 @@ export class RootFolder {
    */
   async folder(path: Path): Promise<Folder> {
     assertClean(path)
-    if (segmentsOf(path).some(isReserved)) throw new GatewayError('not_found')
+    if (hasReserved(path)) throw new GatewayError('not_found')
     const cached = this.#cachedFolder(path)
     if (cached) return cached
     const folder = await this.#openFolder(path)
-    if (folder.calls.immediate && folder instanceof HandleFolder) this.#handleCache.add(folder)
+    if (folder.calls.immediate && folder instanceof HandleFolder) this.#handleCache.add(folder, this.#policy.turn)
     return folder
   }
 
-  /** The folder from the handle cache, if it was not moved or replaced. */
+  /** The folder from the handle cache, if it was not moved or replaced. It is not reserved. */
   #cachedFolder(path: Path): Folder | undefined {
     const host = this.hostOf(path)
     const calls = this.syscallsFor(host)
-    return calls.immediate ? this.#handleCache.get(host, calls) : undefined
+    return calls.immediate ? this.#handleCache.get(host, calls, this.#policy.turn) : undefined
   }
 
   async #openFolder(path: Path): Promise<Folder> {
@@ -141,12 +147,14 @@ export class RootFolder {
    */
   async locate(path: Path, options: LocateOptions): Promise<Location> {
     assertClean(path)
-    if (options.create === true && segmentsOf(path).some(isReserved)) {
+    if (options.create === true && hasReserved(path)) {
       throw new GatewayError('denied', { reason: 'this name is reserved' })
     }
     if (path === '/') return this.#locationIn(await this.folder(path), '.')
     if (isReserved(nameOf(path))) throw new GatewayError('not_found')
-    const location = await this.#locationIn(await this.#parent(path, options), nameOf(path))
+    const folder = this.#cachedFolder(parentOf(path)) ?? (await this.#parent(path, options))
+    const found = this.#locationIn(folder, nameOf(path))
+    const location = found instanceof Promise ? await found : found
     if (!options.follow || location.stats?.isSymbolicLink() !== true) return location
     location.folder.close()
     for (let count = 0; count < maxAttempts; count++) {
@@ -175,7 +183,7 @@ export class RootFolder {
     assertClean(path)
     if (path === '/') return path
     const parent = parentOf(path)
-    const folder = await this.#plainFolder(parent)
+    const folder = this.#cachedFolder(parent) ?? (await this.openRealPath(this.hostOf(parent)))
     if (folder) {
       try {
         if (!last || (await folder.calls.lstat(folder.pathOf(nameOf(path))))?.isSymbolicLink() !== true) return path
@@ -195,16 +203,12 @@ export class RootFolder {
   async locateWithoutSymlinks(path: Path): Promise<Location | undefined> {
     assertClean(path)
     if (path === '/') return undefined
-    const folder = await this.#plainFolder(parentOf(path))
-    const location = folder && (await this.#locationIn(folder, nameOf(path)))
+    const folder = this.#cachedFolder(parentOf(path)) ?? (await this.openRealPath(this.hostOf(parentOf(path))))
+    const found = folder && this.#locationIn(folder, nameOf(path))
+    const location = found instanceof Promise ? await found : found
     if (location?.stats?.isSymbolicLink() !== true) return location
     location.folder.close()
     return undefined
-  }
-
-  /** Opens the folder at this path; undefined if it does not exist or the path contains a symlink. */
-  async #plainFolder(path: Path): Promise<Folder | undefined> {
-    return this.#cachedFolder(path) ?? (await this.openRealPath(this.hostOf(path)))
   }
 
   /** Resolves a path; undefined if it does not exist or is a dangling symlink. */
@@ -280,18 +284,23 @@ export class RootFolder {
     }
   }
 
-  async #locationIn(folder: Folder, name: string, linked = false): Promise<Location> {
+  /** Closes the folder if it throws or rejects. */
+  #locationIn(folder: Folder, name: string, linked = false): Awaitable<Location> {
+    const fail = (error: unknown): never => {
+      folder.close()
+      throw error
+    }
     try {
       const host = name === '.' ? folder.host : joined(folder.host, name)
       const calls = this.syscallsFor(host)
       const at = folder.pathOf(name)
-      const looking = calls.lstat(at)
-      // An immediate call has nothing to wait for.
-      const stats = looking instanceof Promise ? await looking : looking
-      return { folder, name, host, calls, at, stats, viaSymlink: linked }
+      const location = (stats: BigIntStats | undefined): Location => {
+        return { folder, name, host, calls, at, stats, viaSymlink: linked }
+      }
+      const found = calls.lstat(at)
+      return found instanceof Promise ? found.then(location).catch(fail) : location(found)
     } catch (error) {
-      folder.close()
-      throw error
+      return fail(error)
     }
   }
 

@@ -6,38 +6,37 @@
  */
 import fs, { type BigIntStats } from 'node:fs'
 import { promisify } from 'node:util'
-
-type MaybePromise<T> = T | Promise<T>
+import type { Awaitable } from '../../src/contract/awaitable.js'
 
 export interface Syscalls {
   /** Whether calls are synchronous. */
   readonly immediate: boolean
-  open(path: string, flags: number, mode?: number): MaybePromise<number>
-  close(fd: number): MaybePromise<void>
+  open(path: string, flags: number, mode?: number): Awaitable<number>
+  close(fd: number): Awaitable<void>
   /** Does not follow a symlink. Undefined if nothing exists there. */
-  lstat(path: string): MaybePromise<BigIntStats | undefined>
-  fstat(fd: number): MaybePromise<BigIntStats>
-  readlink(path: string): MaybePromise<string>
-  realpath(path: string): MaybePromise<string>
-  mkdir(path: string, mode: number): MaybePromise<void>
-  rmdir(path: string): MaybePromise<void>
-  unlink(path: string): MaybePromise<void>
-  rename(from: string, to: string): MaybePromise<void>
-  link(from: string, to: string): MaybePromise<void>
-  symlink(target: string, path: string): MaybePromise<void>
-  chmod(path: string, mode: number): MaybePromise<void>
-  fchmod(fd: number, mode: number): MaybePromise<void>
-  fchown(fd: number, user: number, group: number): MaybePromise<void>
+  lstat(path: string): Awaitable<BigIntStats | undefined>
+  fstat(fd: number): Awaitable<BigIntStats>
+  readlink(path: string): Awaitable<string>
+  realpath(path: string): Awaitable<string>
+  mkdir(path: string, mode: number): Awaitable<void>
+  rmdir(path: string): Awaitable<void>
+  unlink(path: string): Awaitable<void>
+  rename(from: string, to: string): Awaitable<void>
+  link(from: string, to: string): Awaitable<void>
+  symlink(target: string, path: string): Awaitable<void>
+  chmod(path: string, mode: number): Awaitable<void>
+  fchmod(fd: number, mode: number): Awaitable<void>
+  fchown(fd: number, user: number, group: number): Awaitable<void>
   /** Times as numbers are in seconds. */
-  utimes(path: string, accessed: number | Date, modified: number | Date): MaybePromise<void>
+  utimes(path: string, accessed: number | Date, modified: number | Date): Awaitable<void>
   /** Does not follow a symlink. */
-  lutimes(path: string, accessed: number | Date, modified: number | Date): MaybePromise<void>
-  futimes(fd: number, accessed: number | Date, modified: number | Date): MaybePromise<void>
-  ftruncate(fd: number, size: number): MaybePromise<void>
+  lutimes(path: string, accessed: number | Date, modified: number | Date): Awaitable<void>
+  futimes(fd: number, accessed: number | Date, modified: number | Date): Awaitable<void>
+  ftruncate(fd: number, size: number): Awaitable<void>
   /** Resolves to the number of bytes read. */
-  read(fd: number, into: Buffer, offset: number, length: number, position: number): MaybePromise<number>
+  read(fd: number, into: Buffer, offset: number, length: number, position: number): Awaitable<number>
   /** Resolves to the number of bytes written. */
-  writev(fd: number, from: readonly Buffer[], position: number): MaybePromise<number>
+  writev(fd: number, from: readonly Buffer[], position: number): Awaitable<number>
 }
 
 const exact = { bigint: true } as const
@@ -127,6 +126,7 @@ export class SyncAsyncPolicy {
   /** Start of the first call in this turn of the event loop; 0 before it. */
   #turnStart = 0
   #isTurnSpent = false
+  #turns = 0
   readonly #timedCalls: Syscalls
 
   /** `now`: the clock, in milliseconds. */
@@ -162,9 +162,16 @@ export class SyncAsyncPolicy {
     }
   }
 
+  /** The number of this turn of the event loop: it differs once other events have been handled. */
+  get turn(): number {
+    if (this.#turnStart === 0) this.#startTurn(this.now())
+    return this.#turns
+  }
+
   #startTurn(start: number): void {
     this.#turnStart = start
     setImmediate(() => {
+      this.#turns++
       this.#turnStart = 0
       this.#isTurnSpent = false
     })

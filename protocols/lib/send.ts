@@ -11,7 +11,13 @@ import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { nameOf, type Path } from '../../src/contract/path.js'
 import { etagOf } from '../../src/tree/preconditions.js'
 import type { AccessOptions } from '../../src/tree/operation-options.js'
-import type { DownloadRoute, DownloadRouteOptions, FileToSend, SendingOptions, VirtualFs } from '../../src/tree/virtual-fs.js'
+import type {
+  DownloadRoute,
+  DownloadRouteOptions,
+  FileToSend,
+  SendingOptions,
+  VirtualFs,
+} from '../../src/tree/virtual-fs.js'
 import { signalOf } from './client.js'
 import { evaluateConditions, rangeApplies, type Validators } from './conditions.js'
 import { readPart, sendPart } from './file-body.js'

@@ -16,7 +16,7 @@ import type { CallOptions } from '../contract/call-options.js'
 import type { Driver } from '../contract/driver.js'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError } from '../contract/errors.js'
-import { overriding } from './overriding.js'
+import { driverProperties, fileProperties, overriding, uploadProperties } from './overriding.js'
 
 interface RunningCall {
   /** The limiter of the call's driver. Undefined for no driver: see `outsideLimit`. */
@@ -62,15 +62,17 @@ export class ConcurrencyLimiter {
   /** Returns the driver with all its calls limited, or the driver itself if there is no limit. */
   limited(driver: Driver): Driver {
     if (!this.#slots) return driver
-    return this.#counted(driver, (inner) => ({
+    return this.#counted(driver, driverProperties, (inner) => ({
       pages: (path, options) => this.#pages(() => inner.pages(path, options), options),
       read: (path, range, options) => this.#stream(() => inner.read(path, range, options), options),
       write: (path, source, options) => this.limitWrite(() => inner.write(path, source, options), options),
       upload: async (path, plan, options) => {
-        return this.#counted(await this.#call(() => inner.upload(path, plan, options), options?.signal))
+        const upload = await this.#call(() => inner.upload(path, plan, options), options?.signal)
+        return this.#counted(upload, uploadProperties)
       },
       open: async (path, mode, options) => {
-        return this.#counted(await this.#call(() => inner.open(path, mode, options), options?.signal))
+        const file = await this.#call(() => inner.open(path, mode, options), options?.signal)
+        return this.#counted(file, fileProperties)
       },
       // Takes no slot, because it must be able to cancel running calls.
       close: () => inner.close(),
@@ -97,11 +99,15 @@ export class ConcurrencyLimiter {
   }
 
   /** Returns the object. Each method takes a slot, except for those that `special` replaces. */
-  #counted<T extends object>(target: T, special: (inner: Required<T>) => Partial<T> = () => ({})): T {
-    return overriding(target, special, (method) => (...args) => {
+  #counted<T extends object>(
+    target: T,
+    properties: Readonly<Record<keyof T, true>>,
+    special: (inner: Required<T>) => Partial<T> = () => ({}),
+  ): T {
+    return overriding(target, properties, special, (method) => (...args) => {
       // Options are the last argument. No other argument has a property `signal`.
       const { signal } = (args.at(-1) ?? {}) as CallOptions
-      return this.#call(async () => Reflect.apply(method, target, args), signal)
+      return this.#call(async () => method(...args), signal)
     })
   }
 

@@ -10,12 +10,12 @@ import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { childOf, nameOf, parentOf, type Path } from '../contract/path.js'
 import type { Store } from '../store/tables.js'
-import { overriding } from './overriding.js'
+import { driverProperties, overriding } from './overriding.js'
 
 /** Returns the wrapped driver. `treePath` maps a path of the driver to a path of the whole tree. */
 export function withEmptyFolders(driver: Driver, store: Store['folders'], treePath: (path: Path) => Path): Driver {
   const folders = new EmptyFolders(driver, store, treePath)
-  return overriding(driver, (inner) => ({
+  return overriding(driver, driverProperties, (inner) => ({
     stat: (path, options) => folders.stat(path, options),
     pages: (path, options) => folders.list(path, options),
     write: async (path, source, options) => {

@@ -10,7 +10,7 @@ import { failureDetails, firstCause, recordStorage, type DriverLog } from '../co
 import { root, under, type Path } from '../contract/path.js'
 import { withHooks } from './file-hooks.js'
 import { driverOperations, type OperationName } from './operation-names.js'
-import { overriding } from './overriding.js'
+import { driverProperties, overriding, uploadProperties } from './overriding.js'
 
 /** Minimum time between two lines about the same code, in milliseconds. */
 const interval = 60_000
@@ -43,6 +43,7 @@ export class FailureLog {
   watched(driver: Driver): Driver {
     return overriding(
       driver,
+      driverProperties,
       (inner) => ({
         pages: (path, options) => this.#pages(path, inner.pages(path, options)),
         read: async (path, range, options) => {
@@ -72,7 +73,7 @@ export class FailureLog {
           this.#watch(
             driverOperations[name as keyof typeof driverOperations],
             args[0] as Path,
-            Reflect.apply(method, driver, args) as Promise<unknown>,
+            method(...args) as Promise<unknown>,
           ),
     )
   }
@@ -99,10 +100,11 @@ export class FailureLog {
   #upload(path: Path, upload: Upload): Upload {
     return overriding(
       upload,
+      uploadProperties,
       (inner) => ({ write: (from) => this.#watch('write', path, inner.write(this.#asBody(from))) }),
       (method) =>
         (...args) =>
-          this.#watch('write', path, Reflect.apply(method, upload, args) as Promise<unknown>),
+          this.#watch('write', path, method(...args) as Promise<unknown>),
     )
   }
 

@@ -6,7 +6,7 @@ import type { Driver } from '../contract/driver.js'
 import type { Traits } from '../contract/traits.js'
 import { GatewayError } from '../contract/errors.js'
 import { foldCase, isWithin, root, type Path } from '../contract/path.js'
-import { overriding } from './overriding.js'
+import { driverProperties, overriding } from './overriding.js'
 
 /** Returns the driver with its calls checked. */
 export function withPathRules(driver: Driver, { caseSensitive }: Pick<Traits, 'caseSensitive'>): Driver {
@@ -16,27 +16,18 @@ export function withPathRules(driver: Driver, { caseSensitive }: Pick<Traits, 'c
   const assertFile = (path: Path) => {
     if (path === root) throw new GatewayError('is_folder')
   }
+  /** The call, unless the path is that of the root folder. */
+  const ofFile = <T>(path: Path, call: () => Promise<T>): Promise<T> =>
+    path === root ? Promise.reject(new GatewayError('is_folder')) : call()
   const isBelow = (folder: Path, path: Path) => {
     const [one, other] = caseSensitive ? [folder, path] : [foldCase(folder), foldCase(path)]
     return one !== other && isWithin(one, other)
   }
-  return overriding(driver, (inner) => ({
-    read: async (path, range, options) => {
-      assertFile(path)
-      return inner.read(path, range, options)
-    },
-    open: async (path, mode, options) => {
-      assertFile(path)
-      return inner.open(path, mode, options)
-    },
-    write: async (path, source, options) => {
-      assertFile(path)
-      return inner.write(path, source, options)
-    },
-    upload: async (path, plan, options) => {
-      assertFile(path)
-      return inner.upload(path, plan, options)
-    },
+  return overriding(driver, driverProperties, (inner) => ({
+    read: (path, range, options) => ofFile(path, () => inner.read(path, range, options)),
+    open: (path, mode, options) => ofFile(path, () => inner.open(path, mode, options)),
+    write: (path, source, options) => ofFile(path, () => inner.write(path, source, options)),
+    upload: (path, plan, options) => ofFile(path, () => inner.upload(path, plan, options)),
     mkdir: async (path, options) => {
       if (path === root) throw new GatewayError('exists')
       return inner.mkdir(path, options)
@@ -64,9 +55,6 @@ export function withPathRules(driver: Driver, { caseSensitive }: Pick<Traits, 'c
       }
       return inner.move(from, to, options)
     },
-    copy: async (from, to, options) => {
-      assertFile(to)
-      return inner.copy(from, to, options)
-    },
+    copy: (from, to, options) => ofFile(to, () => inner.copy(from, to, options)),
   }))
 }

@@ -4,6 +4,7 @@
  * before it creates a base folder, and `visible-names.ts` for search results.
  */
 import type { Principal } from '../accounts/principal.js'
+import type { Awaitable } from '../contract/awaitable.js'
 import { joinSignals } from '../contract/cancellation.js'
 import type { OpenFile, WritableFile } from '../contract/capabilities.js'
 import type { StatOptions } from '../contract/call-options.js'
@@ -91,13 +92,18 @@ export class Access implements Authority {
    * Returns the path in the whole tree, in the backends' spelling. Rejects with `not_found` for names reserved by the
    * core.
    */
-  async resolve(path: Path, options: AccessOptions): Promise<Path> {
+  resolve(path: Path, options: AccessOptions): Awaitable<Path> {
     const { mounts, supervisor } = this.#dependencies
     const requested = this.#underBase(path)
     const starting = supervisor.whenStarted(requested, options)
-    if (starting) await starting
-    const isCaseSensitive = mounts.caseInsensitivePath(requested) === undefined
-    const at = isCaseSensitive ? requested : await canonicalPath(mounts, requested, { signal: options.signal })
+    if (starting) return starting.then(() => this.#canonicalPath(requested, options))
+    if (mounts.caseInsensitivePath(requested) !== undefined) return this.#canonicalPath(requested, options)
+    this.#canonical = this.#account
+    return requested
+  }
+
+  async #canonicalPath(requested: Path, { signal }: AccessOptions): Promise<Path> {
+    const at = await canonicalPath(this.#dependencies.mounts, requested, { signal })
     this.#canonical = this.#account.respelled(requested, at)
     return at
   }
@@ -159,16 +165,20 @@ export class Access implements Authority {
    * in the last segment. For `read`, that target is authorized, and the returned path still ends with the symlink's own
    * name.
    */
-  async followSymlinks(
+  followSymlinks(
     action: Action,
     at: Path,
     options: AccessOptions,
     last = symlinkFollowingActions.has(action),
-  ): Promise<Path> {
-    const { mounts } = this.#dependencies
+  ): Awaitable<Path> {
     if (this.#isUnrestrictedRead(action)) return at
     // The base is a folder to the principal, even if the storage has a symlink there.
     if (at === this.principal.base && !last) return at
+    return this.#realPath(action, at, options, last)
+  }
+
+  async #realPath(action: Action, at: Path, options: AccessOptions, last: boolean): Promise<Path> {
+    const { mounts } = this.#dependencies
     const resolved = await this.#tree.realPath(at, { signal: options.signal, last })
     if (resolved === at) return at
     const real = await canonicalPath(mounts, resolved, { signal: options.signal })
@@ -205,7 +215,7 @@ export class Access implements Authority {
   }
 
   /** `authorize` and `followSymlinks` for `read`: `at` is a path of the whole tree. */
-  async authorizeRead(at: Path, options: AccessOptions): Promise<Path> {
+  authorizeRead(at: Path, options: AccessOptions): Awaitable<Path> {
     this.authorize('read', at, options)
     return this.followSymlinks('read', at, options)
   }

@@ -5,6 +5,7 @@
  * arrived, just before the file takes its name.
  */
 import type { Principal } from '../accounts/principal.js'
+import type { Awaitable } from '../contract/awaitable.js'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, isWithoutStorage } from '../contract/errors.js'
 import { checkName, foldCase, nameOf, type Path } from '../contract/path.js'
@@ -90,17 +91,17 @@ export interface Authority {
   /** The error for a lock that blocks a change of `asked`. */
   lockedError(lock: Lock, asked: Path): LockedError
   /** Returns the path of the whole tree for a path in a precondition. */
-  resolve(path: Path, options: AccessOptions): Promise<Path>
+  resolve(path: Path, options: AccessOptions): Awaitable<Path>
   /** Authorizes reading `at`, and follows its symlinks. */
-  authorizeRead(at: Path, options: AccessOptions): Promise<Path>
+  authorizeRead(at: Path, options: AccessOptions): Awaitable<Path>
 }
 
 /** Changes that the gateway makes by itself: no rule restricts them. Locks do. */
 export const gatewayAuthority: Authority = {
   principal: undefined,
   lockedError: (lock) => new LockedError(lock),
-  resolve: async (path) => path,
-  authorizeRead: async (at) => at,
+  resolve: (path) => path,
+  authorizeRead: (at) => at,
 }
 
 /** The path locks of one change, and its last check. */

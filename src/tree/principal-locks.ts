@@ -6,7 +6,7 @@ import type { Access } from './access.js'
 import type { FileContent } from './file-content.js'
 import type { Locks } from './locks.js'
 import type { OnePath, Operation, Operations } from './operation.js'
-import type { ChangeOptions } from './operation-options.js'
+import type { AccessOptions, ChangeOptions } from './operation-options.js'
 
 export interface LockOptions extends ChangeOptions {
   /** false: rejects with `not_found` if there is nothing to lock. */
@@ -56,10 +56,18 @@ export class PrincipalLocks {
       return true
     } catch (error) {
       // That other file is locked, unless its name has another case.
-      const now = isGatewayError(error, 'exists') && (await this.access.resolve(path, options).catch(() => undefined))
+      const now = isGatewayError(error, 'exists') && (await this.#resolveIfPossible(path, options))
       if (now === at) return false
       await this.locks.break(token)
       throw error
+    }
+  }
+
+  async #resolveIfPossible(path: Path, options: AccessOptions): Promise<Path | undefined> {
+    try {
+      return await this.access.resolve(path, options)
+    } catch {
+      return undefined
     }
   }
 

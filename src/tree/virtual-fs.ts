@@ -177,7 +177,7 @@ export class VirtualFs {
    * How the content of a file reaches a client. Rejects with `denied` if the storage's options do not allow any way.
    */
   downloadRoute(path: Path, options: AccessOptions & DownloadRouteOptions): Promise<DownloadRoute> {
-    return this.#reading('direct URL', path, options, ({ storage, inner }) =>
+    return this.#reading('direct URL', path, options, async ({ storage, inner }) =>
       this.#dependencies.downloadRouting.route(storage, inner, options),
     )
   }

@@ -1,4 +1,5 @@
 /** Routes downloads by the verdict of the download policy. */
+import type { Awaitable } from '../contract/awaitable.js'
 import type { CallOptions } from '../contract/call-options.js'
 import type { DirectUrl } from '../contract/capabilities.js'
 import { GatewayError } from '../contract/errors.js'
@@ -6,7 +7,8 @@ import { extensionOf, extensionsOf } from '../contract/file-extensions.js'
 import { encodePath, nameOf, trimTrailing, type Path } from '../contract/path.js'
 import type { Settings } from '../settings/settings.js'
 import type { Storage } from '../storage/storage.js'
-import { judgeDownload, type DownloadRequestKind } from './download-policy.js'
+import type { StorageRow } from '../store/rows.js'
+import { judgeDownload, type DownloadRequestKind, type DownloadVerdict } from './download-policy.js'
 import type { SignedUrls } from './signed-urls.js'
 
 /**
@@ -34,27 +36,35 @@ export class DownloadRouting {
    * `path` is relative to the storage. Rejects with `denied` if the verdict is 'refused', and as the driver's
    * `directUrl` does.
    */
-  async route(
+  route(storage: Storage, path: Path, options: DownloadRouteOptions & CallOptions): Awaitable<DownloadRoute> {
+    const verdict = this.#verdict(storage, path, options, storage.hasDirectUrls)
+    return verdict === 'stream' ? stream : this.#redirect(storage, path, options, verdict)
+  }
+
+  #verdict({ row }: Storage, path: Path, options: DownloadRouteOptions, direct: boolean): DownloadVerdict {
+    return judgeDownload({
+      route: options.route,
+      direct,
+      webProxy: row.webProxy,
+      webdavPolicy: row.webdavPolicy,
+      ownProxy: ownProxyOf(row) !== '' && options.withoutProxy !== true,
+      isListed: (setting) => extensionsOf(this.settings.get(setting)).includes(extensionOf(nameOf(path))),
+    })
+  }
+
+  async #redirect(
     storage: Storage,
     path: Path,
-    { route, withoutProxy = false, signal }: DownloadRouteOptions & CallOptions,
+    options: DownloadRouteOptions & CallOptions,
+    first: DownloadVerdict,
   ): Promise<DownloadRoute> {
     const { row } = storage
-    const proxy = row.downProxyUrl.split('\n', 1)[0]?.trim() ?? ''
-    const verdictFor = (direct: boolean) =>
-      judgeDownload({
-        route,
-        direct,
-        webProxy: row.webProxy,
-        webdavPolicy: row.webdavPolicy,
-        ownProxy: proxy !== '' && !withoutProxy,
-        isListed: (setting) => extensionsOf(this.settings.get(setting)).includes(extensionOf(nameOf(path))),
-      })
-    let verdict = verdictFor(storage.hasDirectUrls)
+    const { signal } = options
+    let verdict = first
     // Requests the direct URL only if the verdict depends on it.
     if (storage.hasDirectUrls && (verdict === 'direct' || verdict === 'refused')) {
       const url = redirectUrl(await storage.directUrl(path, { signal }))
-      if (url === undefined) verdict = verdictFor(false)
+      if (url === undefined) verdict = this.#verdict(storage, path, options, false)
       else if (verdict === 'direct') return { kind: 'direct', url }
     }
     if (verdict === 'refused') throw new GatewayError('denied', { detail: 'proxy_refused' })
@@ -63,8 +73,13 @@ export class DownloadRouting {
     if (kind === 'folder') throw new GatewayError('is_folder')
     const treePath = storage.treePath(path)
     const query = row.disableProxySign ? '' : `?sign=${this.signedUrls.sign(treePath)}`
-    return { kind: 'own proxy', url: trimTrailing(proxy, '/') + encodePath(treePath) + query }
+    return { kind: 'own proxy', url: trimTrailing(ownProxyOf(row), '/') + encodePath(treePath) + query }
   }
+}
+
+/** The URL of the storage's own proxy; empty if it has none. */
+function ownProxyOf({ downProxyUrl }: StorageRow): string {
+  return downProxyUrl.split('\n', 1)[0]?.trim() ?? ''
 }
 
 /**

@@ -1,6 +1,10 @@
-/** Folder handles that stay open for a moment after use: a path always means the folder that is there now. */
+/**
+ * Folder handles that stay open for a moment after use: in each turn of the event loop, a path means the folder that is
+ * there when it is first used.
+ */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { RootFolder } from '../../drivers/local/root-folder.js'
 import { asPath } from '../../src/contract/path.js'
@@ -25,6 +29,7 @@ function rootAt(test: Test) {
 await t.test('RootFolder finds a folder that replaced a cached one', async (t) => {
   const { host, mark } = rootAt(t)
   t.equal(await mark(), 'first')
+  await nextTurn()
   renameSync(join(host, 'root/shelf/box'), join(host, 'root/shelf/old'))
   mkdirSync(join(host, 'root/shelf/box'))
   writeFileSync(join(host, 'root/shelf/box/mark'), 'second')
@@ -34,6 +39,7 @@ await t.test('RootFolder finds a folder that replaced a cached one', async (t) =
 await t.test('RootFolder does not follow a symlink that replaced a parent of a cached folder', async (t) => {
   const { host, mark } = rootAt(t)
   t.equal(await mark(), 'first')
+  await nextTurn()
   rmSync(join(host, 'root/shelf'), { recursive: true })
   mkdirSync(join(host, 'outside/box'))
   symlinkSync(join(host, 'outside'), join(host, 'root/shelf'))
@@ -43,6 +49,7 @@ await t.test('RootFolder does not follow a symlink that replaced a parent of a c
 await t.test('RootFolder reports a cached folder that was removed as not_found', async (t) => {
   const { host, mark } = rootAt(t)
   t.equal(await mark(), 'first')
+  await nextTurn()
   rmSync(join(host, 'root/shelf'), { recursive: true })
   await t.rejects(mark(), { code: 'not_found' })
 })

@@ -35,7 +35,7 @@ for (const { method, route, mount } of stuck) {
     const { storage, inner } = mounts.find(file)
     isStuck = true
     const client = new AbortController()
-    const routed = dependencies.downloadRouting.route(storage, inner, { route, signal: client.signal })
+    const routed = Promise.resolve(dependencies.downloadRouting.route(storage, inner, { route, signal: client.signal }))
     const outcome = routed.catch((error: unknown) => error)
     while (struck.calls(method) === 0) await turn()
     client.abort()

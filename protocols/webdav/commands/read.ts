@@ -13,7 +13,7 @@ export function sendOptions(response: ServerResponse): void {
 }
 
 export const get: Command = async (webdavRequest) => {
-  await checkIf(webdavRequest)
+  if (webdavRequest.headers.conditions.if) await checkIf(webdavRequest)
   try {
     await send(webdavRequest)
   } catch (error) {
