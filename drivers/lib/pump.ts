@@ -1,5 +1,6 @@
 /** Passes a body to a backend chunk by chunk, with backpressure. */
 import { addAbortSignal, type Readable } from 'node:stream'
+import { throwIfAborted } from '../../src/contract/cancellation.js'
 import type { DetachableReadable } from '../../src/contract/capabilities.js'
 import type { Source } from '../../src/contract/call-options.js'
 import { GatewayError } from '../../src/contract/errors.js'
@@ -23,6 +24,12 @@ export interface Sink {
  * aborts, and with the error of `sink`. Destroys the body after a failure.
  */
 export async function pump(source: Source, sink: Sink, signal: AbortSignal | undefined): Promise<number> {
+  const { bytes } = source
+  if (bytes) {
+    throwIfAborted(signal)
+    if (bytes.length > 0) await Promise.race([sink.write(bytes, keepMemory), ...(sink.failed ? [sink.failed] : [])])
+    return bytes.length
+  }
   const body = await source.read(undefined, { signal })
   return pumpBody(signal ? addAbortSignal(signal, body) : body, source.size, sink)
 }

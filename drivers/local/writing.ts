@@ -13,7 +13,7 @@ import { assertReplaceable, type Locator } from './locate.js'
 import { receive } from './receive-body.js'
 import { copyBytes, type Staged } from './staged-file.js'
 import type { LocalStaging } from './staging.js'
-import { asyncSyscalls } from './syscalls.js'
+import { asyncSyscalls, writeAll } from './syscalls.js'
 
 const { O_RDONLY, COPYFILE_FICLONE_FORCE } = constants
 const clone = promisify(copyFile)
@@ -31,7 +31,8 @@ export class Writing {
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     const { staged, old } = await this.#stage(path, options)
     try {
-      await receive(source, staged.fd, staged.calls, asyncSyscalls, staged.running.signal)
+      if (source.bytes) await writeAll(staged.calls, staged.fd, [source.bytes], 0)
+      else await receive(source, staged.fd, staged.calls, asyncSyscalls, staged.running.signal)
       return await this.#publish(path, staged, old, options)
     } finally {
       await staged.release()

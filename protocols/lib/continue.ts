@@ -8,6 +8,11 @@ export function deferContinue(request: IncomingMessage, response: ServerResponse
   deferred.set(request, response)
 }
 
+/** Whether the client waits for `100 Continue`. */
+export function isContinueDeferred(request: IncomingMessage): boolean {
+  return deferred.has(request)
+}
+
 /** Sends a deferred `100 Continue`. Called before the body is read. */
 export function sendContinue(request: IncomingMessage): void {
   const response = deferred.get(request)

@@ -2,10 +2,11 @@
 import type { IncomingMessage } from 'node:http'
 import { addAbortSignal, Readable } from 'node:stream'
 import type { DetachableReadable } from '../../src/contract/capabilities.js'
+import { byteSource } from '../../src/contract/byte-source.js'
 import type { Source } from '../../src/contract/call-options.js'
 import type { Hashes } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
-import { declineBody, sendContinue } from './continue.js'
+import { declineBody, isContinueDeferred, sendContinue } from './continue.js'
 
 export interface BodyMetadata {
   /** Size in bytes. Ignored if the request has a Content-Length. */
@@ -39,6 +40,42 @@ export function bodySource(request: IncomingMessage, metadata: BodyMetadata = {}
   }
 }
 
+/** Bytes up to which a body is received before it is stored. */
+const maxWholeBody = 64 * 1024
+
+/**
+ * As `bodySource`. A body of known and small size has been received when this resolves, unless the client waits for
+ * `100 Continue`. Rejects with `aborted` if the request closes before its end.
+ */
+export async function receiveBody(request: IncomingMessage, metadata: BodyMetadata = {}): Promise<Source> {
+  const size = announcedSize(request)
+  if (size === undefined || size > maxWholeBody || isContinueDeferred(request)) return bodySource(request, metadata)
+  return byteSource(size === 0 ? Buffer.alloc(0) : await wholeBody(request), metadata)
+}
+
+function wholeBody(request: IncomingMessage): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    const settle = (error?: GatewayError): void => {
+      request.off('data', onData).off('end', settle).off('close', onClose)
+      if (error) reject(error)
+      else resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks))
+    }
+    const onData = (chunk: Buffer): void => void chunks.push(chunk)
+    const onClose = (): void => settle(bodyCut())
+    if (request.destroyed && !request.complete) onClose()
+    else {
+      // 'close' follows an error, and reports it.
+      request.on('error', () => undefined)
+      request.on('data', onData).on('end', settle).on('close', onClose)
+    }
+  })
+}
+
+function bodyCut(): GatewayError {
+  return new GatewayError('aborted', { reason: 'the request ended before its body' })
+}
+
 function announcedSize(request: IncomingMessage): number | undefined {
   const text = request.headers['content-length']
   if (text !== undefined) return Number(text) // Node's parser accepts only digits
@@ -70,7 +107,7 @@ function bodyStream(request: IncomingMessage): DetachableReadable {
     body.push(null)
   }
   const onClose = (): void => {
-    if (!request.complete) body.destroy(new GatewayError('aborted', { reason: 'the request ended before its body' }))
+    if (!request.complete) body.destroy(bodyCut())
   }
   if (request.destroyed && !request.complete) {
     process.nextTick(onClose)

@@ -15,6 +15,7 @@ export function verifiedSource(source: Source): Source {
   return {
     ...source,
     rereadable: false,
+    bytes: undefined,
     async read(range, options) {
       const bytes = await source.read(range, options)
       const hashes = announced.map(([name, digest]) => ({ name, digest, hash: createHash(name) }))

@@ -92,11 +92,6 @@ export function hasBody(request: IncomingMessage): boolean {
   return request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) > 0
 }
 
-/** Disables the connection's inactivity timeout until the response is sent. A disconnect is still detected. */
-export function disableTimeout(request: IncomingMessage): void {
-  request.setTimeout(0)
-}
-
 /** Evaluates the If header of a read. Changes pass it to the tree with their options. */
 export async function checkIf(webdavRequest: WebdavRequest): Promise<void> {
   const { conditions } = webdavRequest.headers

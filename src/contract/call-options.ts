@@ -51,5 +51,7 @@ export interface Source {
   readonly hashes?: Hashes | undefined
   /** false: `read` may be called only once, and without a range. */
   readonly rereadable: boolean
+  /** All of them, if they are in memory. They need not be read as a stream then. */
+  readonly bytes?: Buffer | undefined
   read(range?: ByteRange, options?: CallOptions): Promise<Readable>
 }

@@ -110,6 +110,7 @@ export class FailureLog {
 
   /** The source whose errors are not failures of this backend. */
   #withOwnErrors(source: Source): Source {
+    if (source.bytes) return source
     const read: Source['read'] = async (range, options) => {
       try {
         return this.#asBody(await source.read(range, options))

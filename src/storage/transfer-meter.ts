@@ -141,8 +141,9 @@ class MeteredTransfer {
     })
   }
 
-  /** Returns the source with its bytes counted as the storage consumes them. */
+  /** Returns the source with its bytes counted as the storage consumes them, unless they are in memory. */
   counted(source: Source): Source {
+    if (source.bytes) return source
     return { ...source, read: async (range, options) => countBytes(await source.read(range, options), this.count) }
   }
 

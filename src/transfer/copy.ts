@@ -4,8 +4,7 @@
  * unchanged (see source-removal.ts).
  */
 import { randomUUID } from 'node:crypto'
-import { Readable } from 'node:stream'
-import type { Source } from '../contract/call-options.js'
+import { byteSource } from '../contract/byte-source.js'
 import { contentVersion, isSymlink, isRealFolder, type Entry, type Identity } from '../contract/entry.js'
 import { GatewayError, isGatewayError, toGatewayError, TreeError, type MemberFailure } from '../contract/errors.js'
 import { childOf, foldCase, nameOf, parentOf, reservedPrefix, type Path } from '../contract/path.js'
@@ -187,7 +186,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     const { from: source, to, signal } = this.job
     const name = `tidegate-marker-${randomUUID()}`
     const marker = childOf(to.inner, name)
-    const nothing: Source = { size: 0, rereadable: true, read: async () => Readable.from([]) }
+    const nothing = byteSource(Buffer.alloc(0))
     const written = await to.storage.write(marker, nothing, { signal }).then(
       () => true,
       () => false,

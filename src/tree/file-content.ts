@@ -2,7 +2,8 @@
  * Reads and writes the content of files for one principal, by streams and by handles. Each is a transfer, which is
  * measured, throttled, and ended when the session is revoked. In this file, `at` is a path of the whole tree.
  */
-import { Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
+import { byteSource } from '../contract/byte-source.js'
 import { joinSignals } from '../contract/cancellation.js'
 import type { OpenFile, WritableFile } from '../contract/capabilities.js'
 import type { ByteRange, Source } from '../contract/call-options.js'
@@ -24,7 +25,7 @@ import { gatewayAuthority, Operations, type OnePath, type Operation, type Target
 import type { AccessOptions, ChangeOptions, Reservation, WriteResult } from './operation-options.js'
 import { etagOf } from './preconditions.js'
 
-const emptySource: Source = { size: 0, rereadable: true, read: async () => Readable.from([]) }
+const emptySource = byteSource(Buffer.alloc(0))
 
 /** Options of a write. */
 export interface FileWriteOptions extends ChangeOptions {
@@ -181,15 +182,17 @@ export class FileContent {
   }
 
   #write(path: Path, source: Source, options: FileWriteOptions): Promise<WriteResult & Pick<Target, 'at' | 'storage'>> {
-    return this.access.untilRevoked(options, async (signal) => {
+    const work = async (signal: AbortSignal | undefined) => {
       const writing = this.#writing(path, { ...options, signal })
       return this.operations.publish(writing, async ([{ at, storage, inner, entry: old }], begin) => {
         if (options.parents === true && !old)
           await makeMissingParents(this.access, this.tree, this.operations, at, { ...options, preferred: storage })
         let created = !old
         const beforePublish = async () => {
+          this.access.assertNotRevoked()
           const [{ entry }] = await begin()
           created = !entry
+          if (source.bytes) transfer.count(source.bytes.length)
         }
         const { principal } = this.access
         // A body may take longer to arrive than the timeout of the lock that its sender presents.
@@ -204,7 +207,9 @@ export class FileContent {
           stopExtending()
         }
       })
-    })
+    }
+    // Bytes in memory are stored at once: their session is asked for when they have been sent.
+    return source.bytes ? work(options.signal) : this.access.untilRevoked(options, work)
   }
 
   /** Rejects as `write` does before it reads the body. */

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
 import type { Source } from '../../../src/contract/call-options.js'
-import { bodySource } from '../../lib/request-body.js'
+import { receiveBody } from '../../lib/request-body.js'
 import { verifiedSource } from '../../lib/verified-source.js'
 import { signalOf } from '../http-api.js'
 import { endpoint, type Call, type Refusal } from '../endpoint.js'
@@ -58,7 +58,7 @@ export const uploadEndpoints = [
     content: { type: 'application/octet-stream', description: 'The content of the file, of any type.' },
     data,
     refusals: [...refusals, noUploads],
-    answer: (call) => store(call, bodySource(call.context.req, call.headers), noUploads),
+    answer: async (call) => store(call, await receiveBody(call.context.req, call.headers), noUploads),
   }),
 
   endpoint({

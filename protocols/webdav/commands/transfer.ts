@@ -4,7 +4,7 @@ import { isWithin } from '../../../src/contract/path.js'
 import type { TransferResult } from '../../../src/tree/operation-options.js'
 import { HttpError } from '../errors.js'
 import { sendFailures, memberFailures } from '../multistatus.js'
-import { sendStatus, expectDepth, disableTimeout, type Command, type WebdavRequest } from '../webdav-request.js'
+import { sendStatus, expectDepth, type Command, type WebdavRequest } from '../webdav-request.js'
 
 export const copy: Command = async (webdavRequest) => {
   const depth = expectDepth(webdavRequest, [0, 'infinity'], 'infinity')
@@ -29,14 +29,13 @@ type Operation = (
 ) => Promise<TransferResult>
 
 async function transfer(webdavRequest: WebdavRequest, operation: Operation): Promise<void> {
-  const { request, response, path, headers, change } = webdavRequest
+  const { response, path, headers, change } = webdavRequest
   const to = headers.destination
   if (to === undefined) throw new GatewayError('invalid', { reason: 'the Destination header is missing' })
   // A copy into itself would not terminate. Replacing a folder that contains the source would remove the source.
   if (isWithin(path, to) || isWithin(to, path)) {
     throw new HttpError('overlapping_paths')
   }
-  disableTimeout(request)
   let result: TransferResult
   try {
     result = await operation(to, { ...change, overwrite: headers.overwrite })

@@ -1,10 +1,10 @@
 /** PUT, MKCOL and DELETE. */
 import { etagOf } from '../../../src/tree/preconditions.js'
-import { bodySource } from '../../lib/request-body.js'
+import { receiveBody } from '../../lib/request-body.js'
 import { verifiedSource } from '../../lib/verified-source.js'
 import { HttpError } from '../errors.js'
 import { sendFailures, memberFailures } from '../multistatus.js'
-import { allowedMethods, sendStatus, expectDepth, hasBody, disableTimeout, type Command } from '../webdav-request.js'
+import { allowedMethods, sendStatus, expectDepth, hasBody, type Command } from '../webdav-request.js'
 import { parseUploadHeaders } from '../upload-headers.js'
 
 /** Responds once the content is stored. */
@@ -13,8 +13,7 @@ export const put: Command = async (webdavRequest) => {
   if (slash) throw new HttpError('put_folder', { headers: { allow: allowedMethods } })
   const metadata = parseUploadHeaders(request.headers)
   const { modified } = metadata
-  request.once('end', () => disableTimeout(request)) // a slow storage may still be writing then
-  const source = verifiedSource(bodySource(request, metadata))
+  const source = verifiedSource(await receiveBody(request, metadata))
   const { entry, created } = await fs.write(path, source, { ...change, modified })
   sendStatus(response, created ? 201 : 204, {
     etag: etagOf(entry),
@@ -29,9 +28,8 @@ export const mkcol: Command = async ({ request, response, fs, path, change }) =>
 }
 
 export const remove: Command = async (webdavRequest) => {
-  const { request, response, fs, path, change } = webdavRequest
+  const { response, fs, path, change } = webdavRequest
   expectDepth(webdavRequest, ['infinity'], 'infinity') // RFC 4918 §9.6.1
-  disableTimeout(request)
   try {
     await fs.remove(path, change)
   } catch (error) {
