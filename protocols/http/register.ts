@@ -1,5 +1,5 @@
 /**
- * Registers endpoints with the router. Authorizes their callers, parses and validates requests, and builds the
+ * Registers an endpoint with a router. Authorizes their callers, parses and validates requests, and builds the
  * envelopes.
  */
 import type { IncomingMessage } from 'node:http'
@@ -13,15 +13,13 @@ import { bodyLimit, checkFields, checkHeaders, fieldsOf } from './fields.js'
 import { adminRefusal, endpointMissing, guestRefusal } from './refusals.js'
 import { streamEnvelope } from './streamed-array.js'
 
-export function register(routes: Routes, api: HttpApi, endpoints: readonly Endpoint[]): void {
-  for (const endpoint of endpoints) {
-    const handle = async (context: Exchange): Promise<void> => {
-      await handleRequest(api, context, endpoint)
-    }
-    const path = endpoint.path.replace(/\{(\w+)\}/g, ':$1')
-    if (endpoint.method === 'any') routes.all(path, handle)
-    else routes[endpoint.method](path, handle)
+export function register(routes: Routes, api: HttpApi, endpoint: Endpoint): void {
+  const handle = async (context: Exchange): Promise<void> => {
+    await handleRequest(api, context, endpoint)
   }
+  const path = endpoint.path.replace(/\{(\w+)\}/g, ':$1')
+  if (endpoint.method === 'any') routes.all(path, handle)
+  else routes[endpoint.method](path, handle)
 }
 
 async function handleRequest(api: HttpApi, context: Exchange, endpoint: Endpoint): Promise<void> {

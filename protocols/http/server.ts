@@ -60,11 +60,24 @@ function answerOutsideSite(request: IncomingMessage, response: ServerResponse, s
   else sendErrorPage(response, 404, 'There is nothing here.')
 }
 
-/** The routes of all endpoints. Downloads are not among them. */
-export function apiRoutes(api: HttpApi): Routes {
-  const routes: Routes = new Router<State>({ strict: true, sensitive: true })
-  register(routes, api, endpoints)
-  return routes
+/**
+ * The routes of all endpoints, by the first two segments of their paths, because a router tries its routes one by one.
+ * Downloads are not among them.
+ */
+export function apiRoutes(api: HttpApi): ReadonlyMap<string, Routes> {
+  const routers = new Map<string, Routes>()
+  for (const endpoint of endpoints) {
+    const group = groupOf(endpoint.path)
+    const routes: Routes = routers.get(group) ?? new Router<State>({ strict: true, sensitive: true })
+    routers.set(group, routes)
+    register(routes, api, endpoint)
+  }
+  return routers
+}
+
+/** `/api/fs` of `/api/fs/list`. */
+function groupOf(path: string): string {
+  return path.split('/', 3).join('/')
 }
 
 function apiHandler(api: HttpApi, web: WebClient | undefined): RequestHandler {
@@ -75,7 +88,11 @@ function apiHandler(api: HttpApi, web: WebClient | undefined): RequestHandler {
     api.gateway.log.debug({ code: error.code }, 'connection failed')
   })
   app.use(envelopeMiddleware(api))
-  app.use(apiRoutes(api).routes())
+  const groups = new Map([...apiRoutes(api)].map(([group, routes]) => [group, routes.routes()]))
+  app.use(async (context, next) => {
+    const routes = groups.get(groupOf(context.path))
+    await (routes ? routes(context as unknown as Exchange, next) : next())
+  })
   app.use((context) => answerUnknown(api, web, context as unknown as Exchange))
   const handle = app.callback()
   return (request: IncomingMessage, response: ServerResponse) => void handle(request, response)

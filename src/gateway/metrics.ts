@@ -13,6 +13,13 @@ interface MetricsDependencies {
   readonly mounts: Pick<Mounts, 'states'>
 }
 
+/** The sums of transfers with equal labels. Counters take them when they are read, not once for each small file. */
+interface Series {
+  readonly labels: Readonly<Record<'protocol' | 'storage' | 'direction' | 'outcome', string>>
+  transfers: number
+  bytes: number
+}
+
 /** In seconds. */
 const durationBuckets = [0.1, 1, 10, 60, 600, 3600]
 
@@ -23,17 +30,26 @@ export class Metrics {
   constructor({ events, tasks, mounts }: MetricsDependencies) {
     const registers = [this.#registry]
     const labelNames = ['protocol', 'storage', 'direction', 'outcome'] as const
-    const transfers = new Counter({
+    const series = new Map<string, Series>()
+    new Counter({
       name: 'tidegate_transfers_total',
       help: 'Transfers of file content that have ended. The protocol is "task" for tasks, the storage is its mount path.',
       labelNames,
       registers,
+      collect() {
+        this.reset()
+        for (const { labels, transfers } of series.values()) this.inc(labels, transfers)
+      },
     })
-    const bytes = new Counter({
+    new Counter({
       name: 'tidegate_transfer_bytes_total',
       help: 'Bytes of file content that these transfers read from storages or wrote to them.',
       labelNames,
       registers,
+      collect() {
+        this.reset()
+        for (const { labels, bytes } of series.values()) this.inc(labels, bytes)
+      },
     })
     const duration = new Histogram({
       name: 'tidegate_transfer_duration_seconds',
@@ -42,20 +58,18 @@ export class Metrics {
       buckets: durationBuckets,
       registers,
     })
-    const seriesOf = ({ by: protocol, storage: { mountPath: storage }, direction, outcome }: TransferEvent) => ({
-      transfers: transfers.labels({ protocol, storage, direction, outcome }),
-      bytes: bytes.labels({ protocol, storage, direction, outcome }),
-      duration: duration.labels({ protocol, direction }),
-    })
-    // Looking up a series by its labels costs as much as the rest of a small transfer's bookkeeping.
-    const known = new Map<string, ReturnType<typeof seriesOf>>()
     events.onTransfer((event: TransferEvent) => {
-      const key = `${event.by} ${event.direction} ${event.outcome} ${event.storage.mountPath}`
-      let series = known.get(key)
-      if (!series) known.set(key, (series = seriesOf(event)))
-      series.transfers.inc()
-      series.bytes.inc(event.bytes)
-      series.duration.observe(event.seconds)
+      const { by: protocol, direction, outcome } = event
+      const storage = event.storage.mountPath
+      const key = `${protocol} ${direction} ${outcome} ${storage}`
+      let sums = series.get(key)
+      if (!sums) {
+        sums = { labels: { protocol, storage, direction, outcome }, transfers: 0, bytes: 0 }
+        series.set(key, sums)
+      }
+      sums.transfers++
+      sums.bytes += event.bytes
+      duration.observe({ protocol, direction }, event.seconds)
     })
     new Gauge({
       name: 'tidegate_storages',

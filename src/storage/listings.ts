@@ -34,6 +34,7 @@ interface Load {
   readonly controller: AbortController
   waiters: number
   stale: boolean
+  hasEnded: boolean
 }
 
 interface ListingsDependencies {
@@ -116,15 +117,16 @@ export class Listings {
     if (!load) {
       const controller = sharedController()
       const started: Load = {
-        promise: this.#collect(path, controller.signal, () => started.stale),
+        promise: this.#collect(path, controller.signal, () => started.stale).finally(() => {
+          started.hasEnded = true
+          if (this.#loads.get(path) === started) this.#loads.delete(path)
+        }),
         controller,
         waiters: 0,
         stale: false,
+        hasEnded: false,
       }
-      started.promise
-        .catch(() => undefined)
-        .finally(() => this.#loads.get(path) === started && this.#loads.delete(path))
-        .catch(() => undefined)
+      started.promise.catch(() => undefined)
       this.#loads.set(path, started)
       load = started
     }
@@ -133,11 +135,9 @@ export class Listings {
     try {
       return await untilAborted(shared.promise, signal)
     } finally {
-      if (--shared.waiters === 0) {
-        shared.controller.abort()
-        // A later request must start a new load instead of joining a canceled one.
-        if (this.#loads.get(path) === shared) this.#loads.delete(path)
-      }
+      // A later request must start a new load instead of joining a canceled one.
+      if (--shared.waiters === 0 && this.#loads.get(path) === shared) this.#loads.delete(path)
+      if (shared.waiters === 0 && !shared.hasEnded) shared.controller.abort()
     }
   }
 

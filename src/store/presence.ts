@@ -1,11 +1,11 @@
-/** Knowledge that a table is empty, by which most renames need no query. */
+/** Knowledge that a table is empty, by which most renames and listings need no query. */
 import type { Knex } from 'knex'
 import type { Path } from '../contract/path.js'
 import { subtree } from './ranges.js'
 
 /**
- * Whether a table has rows for some paths. An empty table is cached in memory, so that most renames need no query. Only
- * the daemon inserts rows about files, and a data folder has one daemon at a time.
+ * Whether a table has rows, and has rows for some paths. That a table is empty is cached in memory, so that most renames
+ * and listings need no query. Only the daemon inserts rows about files, and a data folder has one daemon at a time.
  */
 export class Presence {
   #isEmpty: boolean | undefined
@@ -17,14 +17,19 @@ export class Presence {
     this.#isEmpty = false
   }
 
-  /** Whether a row exists at or below one of these paths. */
-  async hasWithin(query: Knex, ...paths: readonly Path[]): Promise<boolean> {
+  /** True if the table has no rows. False if it may have some. */
+  async isEmpty(query: Knex): Promise<boolean> {
     if (this.#isEmpty === undefined) {
       const isEmpty = !(await isAny(query(this.table)))
       // `beforeInsert` may have been called during the query.
       this.#isEmpty ??= isEmpty
     }
-    if (this.#isEmpty) return false
+    return this.#isEmpty
+  }
+
+  /** Whether a row exists at or below one of these paths. */
+  async hasWithin(query: Knex, ...paths: readonly Path[]): Promise<boolean> {
+    if (await this.isEmpty(query)) return false
     const rows = query(this.table)
     for (const path of paths) void rows.orWhere(subtree(path))
     return isAny(rows)

@@ -24,17 +24,18 @@ export class PropertiesTable {
   ) {}
 
   async of(path: Path): Promise<Property[]> {
-    const rows = await this.database.read((query) =>
-      query<PropertyColumns>('properties')
+    return this.database.read(async (query) => {
+      if (await this.presence.isEmpty(query)) return []
+      return query<PropertyColumns>('properties')
         .where({ path })
         .orderBy(['namespace', 'name'])
-        .select(...propertyColumns),
-    )
-    return rows
+        .select(...propertyColumns)
+    })
   }
 
   async ofChildren(folder: Path, which?: readonly Path[]): Promise<Map<Path, Property[]>> {
-    const rows = await this.database.read((query) => {
+    const rows = await this.database.read(async (query) => {
+      if (await this.presence.isEmpty(query)) return []
       const found = query<PropertyColumns>('properties')
       return (
         (which ? found.whereIn('path', which) : found.where({ parent: folder }))
@@ -54,7 +55,9 @@ export class PropertiesTable {
   }
 
   async sizeOfChildren(folder: Path): Promise<number> {
-    return this.database.read((query) => sizeOf(query, { parent: folder }))
+    return this.database.read(async (query) => {
+      return (await this.presence.isEmpty(query)) ? 0 : sizeOf(query, { parent: folder })
+    })
   }
 
   async change(path: Path, changes: readonly PropertyChange[]): Promise<void> {

@@ -37,7 +37,9 @@ export class FolderContents {
 
   async list(folder: NamedPath, options: FolderListOptions): Promise<Listing> {
     const { at } = folder
-    const listing = await this.tree.list(at, options)
+    // Few names of a folder have a given beginning.
+    const used = options.startsWith === undefined ? options.limit : 0
+    const listing = await this.tree.list(at, { signal: options.signal, refresh: options.refresh, limit: used })
     const shown = await this.#visible(folder, listing.entries, { ...options, hasReserved: listing.hasReserved })
     const { offset = 0, limit } = options
     const part = limit === undefined && offset === 0 ? shown : shown.slice(offset, offset + (limit ?? shown.length))

@@ -23,7 +23,8 @@ void t.test('the document is valid OpenAPI 3.1', async (t) => {
 
 void t.test('the document has exactly the routes of the router', async (t) => {
   const { gateway } = await serve(t)
-  const { stack } = apiRoutes(new HttpApi(gateway, { trustedProxies: new BlockList(), siteUrl: '' }))
+  const routers = apiRoutes(new HttpApi(gateway, { trustedProxies: new BlockList(), siteUrl: '' }))
+  const stack = [...routers.values()].flatMap((routes) => routes.stack)
   const pathOf = (layer: Layer) => String(layer.path).replace(/:(\w+)/g, '{$1}')
   const routed = stack.flatMap((layer: Layer) => layer.methods.map((method) => `${method} ${pathOf(layer)}`))
   const links = ['GET /d/{path}', 'GET /p/{path}']
