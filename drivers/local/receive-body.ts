@@ -4,6 +4,7 @@
  */
 import type { Source } from '../../src/contract/call-options.js'
 import { GatewayError } from '../../src/contract/errors.js'
+import { releaseWhenIdle } from '../../src/contract/idle-memory.js'
 import { pump, type Sink } from '../lib/pump.js'
 import { translateError } from './errors.js'
 import { writeAll, type Syscalls } from './syscalls.js'
@@ -19,6 +20,7 @@ const maxIdle = 16
 
 /** Unused buffers. */
 const freeBuffers: Buffer[] = []
+releaseWhenIdle(() => (freeBuffers.length = 0))
 
 const maxBatch = 1024 * 1024
 const minBatch = bufferSize

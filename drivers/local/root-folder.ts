@@ -113,7 +113,8 @@ export class RootFolder {
     const cached = this.#cachedFolder(path)
     if (cached) return cached
     const folder = await this.#openFolder(path)
-    if (folder.calls.immediate && folder instanceof HandleFolder) this.#handleCache.add(folder, this.#policy.turn)
+    if (folder.calls.immediate && folder instanceof HandleFolder)
+      this.#handleCache.add(folder, this.#policy.eventNumber)
     return folder
   }
 
@@ -121,7 +122,7 @@ export class RootFolder {
   #cachedFolder(path: Path): Folder | undefined {
     const host = this.hostOf(path)
     const calls = this.syscallsFor(host)
-    return calls.immediate ? this.#handleCache.get(host, calls, this.#policy.turn) : undefined
+    return calls.immediate ? this.#handleCache.get(host, calls, this.#policy.eventNumber) : undefined
   }
 
   async #openFolder(path: Path): Promise<Folder> {

@@ -126,7 +126,8 @@ export class SyncAsyncPolicy {
   /** Start of the first call in this turn of the event loop; 0 before it. */
   #turnStart = 0
   #isTurnSpent = false
-  #turns = 0
+  #eventNumber = 0
+  #isEventKnown = false
   readonly #timedCalls: Syscalls
 
   /** `now`: the clock, in milliseconds. */
@@ -162,16 +163,25 @@ export class SyncAsyncPolicy {
     }
   }
 
-  /** The number of this turn of the event loop: it differs once other events have been handled. */
-  get turn(): number {
-    if (this.#turnStart === 0) this.#startTurn(this.now())
-    return this.#turns
+  /**
+   * The number of the event that the process is handling, such as the data of a connection: it differs as soon as all
+   * that the event has caused without waiting is done.
+   */
+  get eventNumber(): number {
+    if (!this.#isEventKnown) {
+      this.#isEventKnown = true
+      // Called once no promise has anything left to do (Node.js: lib/internal/process/task_queues.js).
+      process.nextTick(() => {
+        this.#eventNumber++
+        this.#isEventKnown = false
+      })
+    }
+    return this.#eventNumber
   }
 
   #startTurn(start: number): void {
     this.#turnStart = start
     setImmediate(() => {
-      this.#turns++
       this.#turnStart = 0
       this.#isTurnSpent = false
     })

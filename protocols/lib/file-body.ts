@@ -1,6 +1,7 @@
 /** Sends the content of an open file as an HTTP response body, with a few reused buffers. */
 import type { ServerResponse } from 'node:http'
 import type { OpenFile } from '../../src/contract/capabilities.js'
+import { releaseWhenIdle } from '../../src/contract/idle-memory.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { Part } from './ranges.js'
 
@@ -16,6 +17,7 @@ let largeInUse = 0
 /** Maximum large buffers in the pool: 12 MiB. */
 const poolLimit = 24
 const pool: Buffer[] = []
+releaseWhenIdle(() => (pool.length = 0))
 
 /**
  * Reads exactly `part.length` bytes. Rejects with `aborted` if the file has shrunk since it was opened, because

@@ -63,6 +63,11 @@ export class ListingBudget {
     }
   }
 
+  /** Drops the listings whose folders have revisions: their backends are asked at each use anyway. */
+  dropRevised(): void {
+    for (const item of this.#items) if (item.revision !== undefined) item.drop()
+  }
+
   has(item: CacheItem): boolean {
     return this.#items.has(item)
   }

@@ -6,6 +6,7 @@ import { settlesWithin, sharedController, untilAborted } from '../contract/cance
 import type { CallOptions } from '../contract/call-options.js'
 import type { DriverEnv, Egress, GatewayFolders, Instance, TreeDriver } from '../contract/driver-env.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
+import { releaseWhenIdle } from '../contract/idle-memory.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
 import { failureDetails, logInternal, type Log } from '../contract/log.js'
 import type { Path } from '../contract/path.js'
@@ -82,6 +83,7 @@ export const storagesCloseTimeout = 6000
 export class MountSupervisor {
   readonly #mounts = new Map<number, SupervisedMount>()
   readonly #listings = new ListingBudget()
+  readonly #stopReleasing = releaseWhenIdle(() => this.#listings.dropRevised())
 
   constructor(readonly dependencies: MountSupervisorDependencies) {}
 
@@ -94,6 +96,7 @@ export class MountSupervisor {
   /** Closes all storages. A storage that does not close in time is logged and abandoned. */
   async stop(): Promise<void> {
     this.dependencies.recovery.close()
+    this.#stopReleasing()
     const closing = new Set(this.#mounts.values())
     const closed = [...closing].map((mount) => this.remove(mount.row.id).finally(() => closing.delete(mount)))
     if (await settlesWithin(Promise.all(closed), storagesCloseTimeout)) return

@@ -1,10 +1,7 @@
-/**
- * Folder handles that stay open for a moment after use: in each turn of the event loop, a path means the folder that is
- * there when it is first used.
- */
+/** Folder handles that stay open for a moment after use: at each event, a path means the folder that is there then. */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextEvent } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { RootFolder } from '../../drivers/local/root-folder.js'
 import { asPath } from '../../src/contract/path.js'
@@ -29,7 +26,7 @@ function rootAt(test: Test) {
 await t.test('RootFolder finds a folder that replaced a cached one', async (t) => {
   const { host, mark } = rootAt(t)
   t.equal(await mark(), 'first')
-  await nextTurn()
+  await nextEvent()
   renameSync(join(host, 'root/shelf/box'), join(host, 'root/shelf/old'))
   mkdirSync(join(host, 'root/shelf/box'))
   writeFileSync(join(host, 'root/shelf/box/mark'), 'second')
@@ -39,7 +36,7 @@ await t.test('RootFolder finds a folder that replaced a cached one', async (t) =
 await t.test('RootFolder does not follow a symlink that replaced a parent of a cached folder', async (t) => {
   const { host, mark } = rootAt(t)
   t.equal(await mark(), 'first')
-  await nextTurn()
+  await nextEvent()
   rmSync(join(host, 'root/shelf'), { recursive: true })
   mkdirSync(join(host, 'outside/box'))
   symlinkSync(join(host, 'outside'), join(host, 'root/shelf'))
@@ -49,7 +46,7 @@ await t.test('RootFolder does not follow a symlink that replaced a parent of a c
 await t.test('RootFolder reports a cached folder that was removed as not_found', async (t) => {
   const { host, mark } = rootAt(t)
   t.equal(await mark(), 'first')
-  await nextTurn()
+  await nextEvent()
   rmSync(join(host, 'root/shelf'), { recursive: true })
   await t.rejects(mark(), { code: 'not_found' })
 })

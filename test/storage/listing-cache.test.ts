@@ -48,6 +48,18 @@ void t.test('the least recently used listing is dropped at the limit', async (t)
   t.ok(cache.get(asPath('/c')))
 })
 
+void t.test('dropRevised() drops the listings whose folders have revisions, of all storages', async (t) => {
+  const budget = new ListingBudget()
+  const [local, remote] = [new ListingCache(budget), new ListingCache(budget)]
+  local.set(a, { ...listing(2), revision: 'r1' })
+  remote.set(b, listing(3))
+  const { bytes } = budget
+  budget.dropRevised()
+  t.equal(local.get(a), undefined)
+  t.equal(remote.get(b)?.entries.length, 3)
+  t.ok(budget.bytes > 0 && budget.bytes < bytes)
+})
+
 void t.test('a listing above the limit is not cached, and displaces no other', async (t) => {
   const cache = new ListingCache(new ListingBudget(100_000))
   cache.set(a, listing(10))
