@@ -63,7 +63,8 @@ function wholeBody(request: IncomingMessage): Promise<Buffer> {
     }
     const onData = (chunk: Buffer): void => void chunks.push(chunk)
     const onClose = (): void => settle(bodyCut())
-    if (request.destroyed && !request.complete) onClose()
+    // Its 'close' may have been emitted. What it has received is lost.
+    if (request.destroyed) onClose()
     else {
       // 'close' follows an error, and reports it.
       request.on('error', () => undefined)

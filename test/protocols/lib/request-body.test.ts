@@ -8,7 +8,7 @@ import { connect, type AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { bodySource, drain, withTimeout } from '../../../protocols/lib/request-body.js'
+import { bodySource, drain, receiveBody, withTimeout } from '../../../protocols/lib/request-body.js'
 import { toGatewayError } from '../../../src/contract/errors.js'
 
 async function serve(
@@ -54,6 +54,44 @@ void t.test('a body is read unchanged, with its size and facts', async (t) => {
   t.equal(await sized.text(), '5000000 true')
   const chunked = await fetch(url, { method: 'PUT', body: new Blob([content]).stream(), duplex: 'half' })
   t.equal(await chunked.text(), '7 true', 'without Content-Length the given size is used')
+})
+
+void t.test('receiveBody() has received a small body, which can be read again', async (t) => {
+  const port = await serve(t, async (request, response) => {
+    const source = await receiveBody(request, { modified: new Date(5) })
+    t.same(source.modified, new Date(5))
+    const [one, other] = [await buffer(await source.read()), source.rereadable && (await buffer(await source.read()))]
+    response.end(`${source.size} ${source.bytes?.length} ${one.length} ${other ? other.equals(one) : 'read once'}`)
+  })
+  const send = async (size: number) => {
+    const answer = await fetch(`http://127.0.0.1:${port}`, { method: 'PUT', body: randomBytes(size) })
+    return answer.text()
+  }
+  t.equal(await send(0), '0 0 0 true')
+  t.equal(await send(1), '1 1 1 true')
+  t.equal(await send(65_536), '65536 65536 65536 true')
+  t.equal(await send(65_537), '65537 undefined 65537 read once')
+})
+
+void t.test('receiveBody() rejects if the client disconnects before its end, or before it is called', async (t) => {
+  const outcomes: Promise<unknown>[] = []
+  const port = await serve(t, async (request) => {
+    const isLate = request.url === '/late'
+    if (isLate) await new Promise((resolve) => request.socket.once('close', resolve))
+    outcomes.push(receiveBody(request).catch(toGatewayError))
+  })
+  const send = async (path: string, sent: string) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.write(`PUT ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n${sent}`)
+    await delay(50)
+    socket.destroy()
+    await delay(50)
+  }
+  await send('/', 'ab')
+  await send('/late', 'ab')
+  await send('/late', 'abcd')
+  t.equal(outcomes.length, 3)
+  for (const outcome of outcomes) t.match(await outcome, { code: 'aborted' })
 })
 
 void t.test('each chunk of a body has its own memory, which the reader may overwrite', async (t) => {
