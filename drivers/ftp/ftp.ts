@@ -306,7 +306,13 @@ class FtpDriver implements Driver {
     await this.#withoutRetry('ask', signal, async (on) => {
       if ((await this.files.kindAt(on, path)) !== 'nothing') throw new GatewayError('exists')
       await this.#assertEndingSupported(on, path)
-      await on.send(`MKD ${this.files.wire(path)}`).catch((error: unknown) => this.#refineCreateError(on, error, path))
+      const make = () =>
+        on.send(`MKD ${this.files.wire(path)}`).catch((error: unknown) => this.#refineCreateError(on, error, path))
+      await make().catch((error: unknown) => {
+        if (on.broken || !isGatewayError(error, 'denied')) throw error
+        // The reply does not say whether the parent was missing: another request may have created it since.
+        return make()
+      })
     })
   }
 

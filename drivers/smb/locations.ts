@@ -101,7 +101,9 @@ export class SmbLocations {
   async refineCreateError(share: Share, error: unknown, path: Path): Promise<never> {
     if (!isMissing(error)) throw error
     const { facts } = await this.find(share, parentOf(path))
-    if (facts === undefined) throw new GatewayError('parent_missing', { cause: error })
+    // If the parent exists now, another request has created it since.
+    const wasMissing = facts === undefined || (isFolder(facts) && isStatus(error, status.objectPathNotFound))
+    if (wasMissing) throw new GatewayError('parent_missing', { cause: error })
     if (!isFolder(facts)) throw new GatewayError('not_folder', { cause: error })
     throw error
   }

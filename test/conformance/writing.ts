@@ -3,6 +3,7 @@
  * nothing.
  */
 import { setTimeout as pause } from 'node:timers/promises'
+import { byteSource } from '../../src/contract/byte-source.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import {
   at,
@@ -32,6 +33,35 @@ export async function writingTests(run: Run): Promise<void> {
     await put(driver, '/file', 'short')
     t.equal(await textAt(driver, '/file'), 'short', 'no bytes of a longer file remain')
   })
+
+  await run('write() accepts a body that is in memory, as a new file and over an old one', async (t, { driver }) => {
+    for (const text of ['a body that is in memory', '', 'shorter', 'x'.repeat(65_536)]) {
+      const entry = await driver.write(at('/memory'), byteSource(Buffer.from(text)))
+      t.equal(entry.size, text.length)
+      t.same(entry, await driver.stat(at('/memory')))
+      t.equal(await textAt(driver, '/memory'), text)
+    }
+    let size = -1
+    const beforePublish = async () => {
+      ;({ size } = await driver.stat(at('/memory')))
+      throw new GatewayError('precondition_failed')
+    }
+    const refused = driver.write(at('/memory'), byteSource(Buffer.from('new')), { beforePublish })
+    await t.rejects(refused, { code: 'precondition_failed' })
+    t.equal(size, 65_536)
+    t.equal((await driver.stat(at('/memory'))).size, 65_536, 'the old file is unchanged')
+  })
+
+  await run(
+    'mkdir() in a folder that is created meanwhile succeeds, or rejects with parent_missing',
+    async (t, { driver }) => {
+      for (let round = 0; round < 20; round++) {
+        const [parent, child] = [at(`/made-${round}`), at(`/made-${round}/child`)]
+        const [, outcome] = await Promise.allSettled([driver.mkdir(parent), driver.mkdir(child)])
+        if (outcome.status === 'rejected') t.match(outcome.reason, { code: 'parent_missing' })
+      }
+    },
+  )
 
   await run('write() accepts bodies of many chunks, of known and unknown size', async (t, { driver, traits }) => {
     const chunk = Buffer.alloc(10_007, 'tide')
