@@ -137,7 +137,7 @@ export class SyncAsyncPolicy {
   ) {
     const timed: Record<string, unknown> = { immediate: true }
     for (const [name, call] of Object.entries(immediate)) {
-      if (typeof call === 'function') timed[name] = this.#withTiming(call as (...args: never[]) => unknown)
+      if (typeof call === 'function') timed[name] = this.#withTiming(call as (...args: never[]) => unknown, name)
     }
     this.#timedCalls = timed as unknown as Syscalls
   }
@@ -147,8 +147,10 @@ export class SyncAsyncPolicy {
     return this.#asyncUntil > 0 && this.now() < this.#asyncUntil ? asyncSyscalls : this.#timedCalls
   }
 
-  #withTiming(call: (...args: never[]) => unknown): (...args: never[]) => unknown {
+  #withTiming(call: (...args: never[]) => unknown, name: string): (...args: never[]) => unknown {
+    const movesFolders = name === 'rename' || name === 'rmdir'
     return (...args) => {
+      if (movesFolders) this.#eventNumber++
       const start = this.now()
       if (this.#turnStart === 0) this.#startTurn(start)
       try {
@@ -164,13 +166,13 @@ export class SyncAsyncPolicy {
   }
 
   /**
-   * The number of the event that the process is handling, such as the data of a connection: it differs as soon as all
-   * that the event has caused without waiting is done.
+   * The number of the event that the process is handling, such as the data of a connection: it differs once all that the
+   * event has caused without waiting is done, and once this process itself has moved or removed something.
    */
   get eventNumber(): number {
     if (!this.#isEventKnown) {
       this.#isEventKnown = true
-      // Called once no promise has anything left to do (Node.js: lib/internal/process/task_queues.js).
+      // Called before Node handles the next event (Node.js: lib/internal/process/task_queues.js).
       process.nextTick(() => {
         this.#eventNumber++
         this.#isEventKnown = false

@@ -28,7 +28,7 @@ export class HttpListener implements ProtocolServer {
   readonly #options: HttpListenerOptions
   /** The longest first. */
   readonly #handlers: readonly { readonly prefix: string; readonly below: string; readonly handler: RequestHandler }[]
-  /** The current request of each connection. */
+  /** The current request of each connection; undefined while it has none. */
   readonly #open = new Map<Socket, OpenRequest | undefined>()
   /** Connections that have sent a malformed request. Anything else that they send is ignored. */
   readonly #refused = new WeakSet<Socket>()

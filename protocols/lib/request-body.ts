@@ -21,7 +21,11 @@ export interface BodyMetadata {
  * `metadata.size`. The stream's only error is `aborted`, if the request closes before its end. Destroying the stream
  * leaves the request open, so that a response can still be sent.
  */
-export function bodySource(request: IncomingMessage, metadata: BodyMetadata = {}): Source {
+export function bodySource(
+  request: IncomingMessage,
+  metadata: BodyMetadata = {},
+  received: readonly Buffer[] = [],
+): Source {
   let isRead = false
   return {
     size: announcedSize(request) ?? metadata.size,
@@ -35,40 +39,58 @@ export function bodySource(request: IncomingMessage, metadata: BodyMetadata = {}
       isRead = true
       sendContinue(request)
       const body = bodyStream(request)
+      for (const chunk of received) body.push(chunk)
       return options?.signal === undefined ? body : addAbortSignal(options.signal, body)
     },
   }
 }
 
-/** Bytes up to which a body is received before it is stored. */
+/** Bytes up to which a body is received before it is stored, and milliseconds that it may take. */
 const maxWholeBody = 64 * 1024
+const maxWholeTime = 1000
 
 /**
- * As `bodySource`. A body of known and small size has been received when this resolves, unless the client waits for
- * `100 Continue`. Rejects with `aborted` if the request closes before its end.
+ * As `bodySource`. A body of known and small size has been received when this resolves, unless it arrives slowly, the
+ * client waits for `100 Continue`, or the request has closed before its end: the stream then fails.
  */
 export async function receiveBody(request: IncomingMessage, metadata: BodyMetadata = {}): Promise<Source> {
   const size = announcedSize(request)
   if (size === undefined || size > maxWholeBody || isContinueDeferred(request)) return bodySource(request, metadata)
-  return byteSource(size === 0 ? Buffer.alloc(0) : await wholeBody(request), metadata)
+  if (size === 0) return byteSource(Buffer.alloc(0), metadata)
+  const { chunks, isWhole } = await firstChunks(request)
+  if (!isWhole) return bodySource(request, metadata, chunks)
+  return byteSource(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks), metadata)
 }
 
-function wholeBody(request: IncomingMessage): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
+/** What arrives of the body within `maxWholeTime`. */
+function firstChunks(
+  request: IncomingMessage,
+): Promise<{ readonly chunks: readonly Buffer[]; readonly isWhole: boolean }> {
+  return new Promise((resolve) => {
     const chunks: Buffer[] = []
-    const settle = (error?: GatewayError): void => {
-      request.off('data', onData).off('end', settle).off('close', onClose)
-      if (error) reject(error)
-      else resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks))
+    const stop = (): void => {
+      clearTimeout(timer)
+      request.off('data', onData).off('end', onEnd).off('close', onClose)
     }
     const onData = (chunk: Buffer): void => void chunks.push(chunk)
-    const onClose = (): void => settle(bodyCut())
-    // Its 'close' may have been emitted. What it has received is lost.
+    const onEnd = (): void => {
+      stop()
+      resolve({ chunks, isWhole: true })
+    }
+    const onClose = (): void => {
+      stop()
+      resolve({ chunks, isWhole: false })
+    }
+    const timer = setTimeout(() => {
+      request.pause()
+      onClose()
+    }, maxWholeTime)
+    // Its 'close' may have been emitted.
     if (request.destroyed) onClose()
     else {
       // 'close' follows an error, and reports it.
       request.on('error', () => undefined)
-      request.on('data', onData).on('end', settle).on('close', onClose)
+      request.on('data', onData).on('end', onEnd).on('close', onClose)
     }
   })
 }
@@ -110,8 +132,9 @@ function bodyStream(request: IncomingMessage): DetachableReadable {
   const onClose = (): void => {
     if (!request.complete) body.destroy(bodyCut())
   }
-  if (request.destroyed && !request.complete) {
-    process.nextTick(onClose)
+  if (request.destroyed) {
+    // Its 'close' may have been emitted. What it has received is lost, even if it is complete.
+    process.nextTick(() => body.destroy(bodyCut()))
   } else {
     request.on('data', onData).on('end', onEnd).on('close', onClose)
     // 'close' follows and reports it. Without a listener, the error would be thrown.

@@ -51,7 +51,10 @@ export interface Source {
   readonly hashes?: Hashes | undefined
   /** false: `read` may be called only once, and without a range. */
   readonly rereadable: boolean
-  /** All of them, if they are in memory. They need not be read as a stream then. */
+  /**
+   * All of them, if they are in memory: they need not be read as a stream then, and must not be modified. A copy of the
+   * source with another `read` must not have them.
+   */
   readonly bytes?: Buffer | undefined
   read(range?: ByteRange, options?: CallOptions): Promise<Readable>
 }

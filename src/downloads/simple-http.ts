@@ -48,7 +48,7 @@ async function store(fs: VirtualFs, path: Path, remote: Source, password: string
     return source.read(range, options)
   }
   try {
-    await fs.write(path, { ...source, read }, { createOnly: true, parents: true, password, signal })
+    await fs.write(path, { ...source, bytes: undefined, read }, { createOnly: true, parents: true, password, signal })
   } catch (error) {
     source.revert()
     if (!isGatewayError(error, 'exists')) throw error

@@ -16,7 +16,7 @@ import type { CallOptions } from '../contract/call-options.js'
 import type { Driver } from '../contract/driver.js'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError } from '../contract/errors.js'
-import { driverProperties, fileProperties, overriding, uploadProperties } from './overriding.js'
+import { driverProperties, fileProperties, overriding, uploadProperties, type PropertiesOf } from './overriding.js'
 
 interface RunningCall {
   /** The limiter of the call's driver. Undefined for no driver: see `outsideLimit`. */
@@ -101,7 +101,7 @@ export class ConcurrencyLimiter {
   /** Returns the object. Each method takes a slot, except for those that `special` replaces. */
   #counted<T extends object>(
     target: T,
-    properties: Readonly<Record<keyof T, true>>,
+    properties: PropertiesOf<T>,
     special: (inner: Required<T>) => Partial<T> = () => ({}),
   ): T {
     return overriding(target, properties, special, (method) => (...args) => {

@@ -22,6 +22,7 @@ export function countedSource(source: Source, advance: (bytes: number) => void):
   const takeBack = () => count(-counted)
   return {
     ...source,
+    bytes: undefined,
     revert: takeBack,
     complete: () => count((source.size ?? counted) - counted),
     async read(range, options) {

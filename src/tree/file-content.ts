@@ -189,10 +189,9 @@ export class FileContent {
           await makeMissingParents(this.access, this.tree, this.operations, at, { ...options, preferred: storage })
         let created = !old
         const beforePublish = async () => {
-          this.access.assertNotRevoked()
+          if (source.bytes) transfer.count(source.bytes.length)
           const [{ entry }] = await begin()
           created = !entry
-          if (source.bytes) transfer.count(source.bytes.length)
         }
         const { principal } = this.access
         // A body may take longer to arrive than the timeout of the lock that its sender presents.
@@ -200,15 +199,19 @@ export class FileContent {
         const transfer = this.meter.start(storage, 'write')
         try {
           const { createOnly, modified, mode, resumable } = options
-          const write = { signal, user: principal.userId, createOnly, modified, mode, resumable, beforePublish }
-          const entry = await transfer.run(() => storage.write(inner, transfer.counted(source), write))
+          const write = { user: principal.userId, createOnly, modified, mode, resumable, beforePublish }
+          const send = (until: AbortSignal | undefined) =>
+            storage.write(inner, transfer.counted(source), { ...write, signal: until })
+          const entry = await transfer.run(() =>
+            source.bytes && storage.traits.remote ? this.access.untilRevoked({ signal }, send) : send(signal),
+          )
           return { entry, created, at, storage }
         } finally {
           stopExtending()
         }
       })
     }
-    // Bytes in memory are stored at once: their session is asked for when they have been sent.
+    // A local storage has stored bytes that are in memory before a revocation could be noticed.
     return source.bytes ? work(options.signal) : this.access.untilRevoked(options, work)
   }
 

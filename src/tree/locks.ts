@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Principal } from '../accounts/principal.js'
 import { GatewayError, type ErrorOrigin } from '../contract/errors.js'
-import { isWithin, parentOf, selfAndAncestors, type Path } from '../contract/path.js'
+import { childOf, isWithin, parentOf, selfAndAncestors, type Path } from '../contract/path.js'
 import type { Lock, LockRequest } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
 
@@ -123,10 +123,12 @@ export class Locks {
     return found
   }
 
-  /** The locks whose root is a direct member of `folder`. */
-  onMembers(folder: Path): readonly Lock[] {
-    const roots = [...(this.#rootsIn.get(folder) ?? [])]
-    return roots.flatMap((root) => (root === folder ? [] : (this.#byPath.get(root) ?? []).filter(isActive)))
+  /** The locks whose root is one of these direct members of `folder`. */
+  onMembers(folder: Path, names: readonly string[]): readonly Lock[] {
+    const roots = this.#rootsIn.get(folder)
+    if (!roots) return []
+    const locked = names.map((name) => childOf(folder, name)).filter((path) => roots.has(path))
+    return locked.flatMap((root) => (this.#byPath.get(root) ?? []).filter(isActive))
   }
 
   /**

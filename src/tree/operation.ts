@@ -1,7 +1,7 @@
 /**
  * The steps of every change of the tree, written once. The path is resolved and authorized, and its symlinks are followed. Path
  * locks are taken. Then everything is checked once more: the path, the entry, preconditions and locks. Only then the change
- * is performed. A change with a body is checked before the body is read, and the second check is made when the body has
+ * is performed. A change with a body is checked before the body is read, unless it is in memory, and the second check is made when the body has
  * arrived, just before the file takes its name.
  */
 import type { Principal } from '../accounts/principal.js'

@@ -80,9 +80,9 @@ export class PrincipalLocks {
     return this.locks.release(at, token, this.access.principal)
   }
 
-  /** The locks that cover the path. `members`: also those on direct members of this folder that the principal sees. */
-  covering(at: Path, members: boolean): readonly Lock[] {
-    const onMembers = members ? this.locks.onMembers(at).filter(({ path }) => !this.access.isOmitted(path)) : []
+  /** The locks that cover the path, and those on these direct members of it that the principal sees. */
+  covering(at: Path, members: readonly string[]): readonly Lock[] {
+    const onMembers = this.locks.onMembers(at, members).filter(({ path }) => !this.access.isOmitted(path))
     return [...this.locks.covering(at), ...onMembers].map((lock) => this.access.redactLock(lock, at))
   }
 }

@@ -482,13 +482,13 @@ export class VirtualFs {
     return this.#access.withAuthorizedPath('unlock', 'lock', path, options, (at) => this.#locks.unlock(at, token))
   }
 
-  /** The locks that cover the path. `members`: also those on direct members of this folder. */
+  /** The locks that cover the path. `members`: names of direct members of this folder, whose own locks are included. */
   locks(
     path: Path,
-    options: AccessOptions & { readonly members?: boolean | undefined } = {},
+    options: AccessOptions & { readonly members?: readonly string[] | undefined } = {},
   ): Promise<readonly Lock[]> {
     return this.#access.withAuthorizedEntry('list locks', path, options, async (at) =>
-      this.#locks.covering(at, options.members === true),
+      this.#locks.covering(at, options.members ?? []),
     )
   }
 

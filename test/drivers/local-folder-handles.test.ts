@@ -5,6 +5,8 @@ import { setImmediate as nextEvent } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { RootFolder } from '../../drivers/local/root-folder.js'
 import { asPath } from '../../src/contract/path.js'
+import { byteSource } from '../../src/contract/byte-source.js'
+import { openLocal } from './env.js'
 
 const path = asPath('/shelf/box')
 
@@ -65,4 +67,22 @@ await t.test('RootFolder shares a cached folder between callers, and closes it a
   t.equal(readFileSync(other.pathOf('mark'), 'utf8'), 'first')
   other.close()
   t.equal(open(), before)
+})
+
+await t.test('the driver finds a folder that it has itself moved or removed, without waiting in between', async (t) => {
+  const driver = await openLocal(t.testdir({ a: { f: 'old' }, c: {} }))
+  t.teardown(() => driver.close?.())
+  const [a, b, c] = [asPath('/a'), asPath('/b'), asPath('/c')]
+  const inA = asPath('/a/f')
+  await driver.stat(inA)
+  await driver.move?.(a, b)
+  await t.rejects(driver.stat(inA), { code: 'not_found' })
+  await driver.mkdir?.(a)
+  await driver.write?.(inA, byteSource(Buffer.from('newer')))
+  t.equal((await driver.stat(inA)).size, 5)
+  t.equal((await driver.stat(asPath('/b/f'))).size, 3)
+  await t.rejects(driver.stat(asPath('/c/x')), { code: 'not_found' })
+  await driver.remove?.(c)
+  await driver.mkdir?.(c)
+  t.equal((await driver.write?.(asPath('/c/x'), byteSource(Buffer.from('x'))))?.size, 1)
 })

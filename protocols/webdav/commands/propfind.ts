@@ -49,7 +49,6 @@ interface Members {
   readonly base: string
   /** Dead properties by name. Undefined: too many to load together. */
   readonly dead: ReadonlyMap<string, readonly Property[]> | undefined
-  readonly locks: LockTable
 }
 
 /** Writes the response of one PROPFIND. */
@@ -144,12 +143,13 @@ class PropfindResponse {
       folder,
       base: parent.endsWith('/') ? parent : `${parent}/`,
       dead: this.#needs.dead ? await fs.memberProperties(folder, access) : new Map(),
-      locks: new LockTable(folder, this.#needs.locks ? await fs.locks(folder, { ...access, members: true }) : []),
     }
   }
 
-  async #addPage({ folder, base, dead, locks }: Members, page: readonly Entry[]): Promise<void> {
+  async #addPage({ folder, base, dead }: Members, page: readonly Entry[]): Promise<void> {
     const { fs, access } = this.#webdavRequest
+    const members = page.map(({ name }) => name)
+    const locks = new LockTable(folder, this.#needs.locks ? await fs.locks(folder, { ...access, members }) : [])
     const batchSize = dead ? page.length : propertyBatchSize
     for (let at = 0; at < page.length; at += batchSize) {
       const batch = page.slice(at, at + batchSize)

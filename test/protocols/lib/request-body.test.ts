@@ -73,12 +73,26 @@ void t.test('receiveBody() has received a small body, which can be read again', 
   t.equal(await send(65_537), '65537 undefined 65537 read once')
 })
 
-void t.test('receiveBody() rejects if the client disconnects before its end, or before it is called', async (t) => {
+void t.test('receiveBody() streams a small body that arrives slowly', async (t) => {
+  const port = await serve(t, async (request, response) => {
+    const source = await receiveBody(request)
+    response.end(`${source.size} ${source.bytes?.length} ${(await buffer(await source.read())).toString()}`)
+  })
+  const sending = httpRequest({ port, host: '127.0.0.1', method: 'PUT', headers: { 'Content-Length': 6 } })
+  sending.write('abc')
+  await delay(1200)
+  sending.end('def')
+  const [response] = (await once(sending, 'response')) as [IncomingMessage]
+  t.equal((await buffer(response)).toString(), '6 undefined abcdef')
+})
+
+void t.test('receiveBody() of a client that disconnects before its end, or before the call, is aborted', async (t) => {
   const outcomes: Promise<unknown>[] = []
   const port = await serve(t, async (request) => {
     const isLate = request.url === '/late'
     if (isLate) await new Promise((resolve) => request.socket.once('close', resolve))
-    outcomes.push(receiveBody(request).catch(toGatewayError))
+    const read = async () => buffer(await (await receiveBody(request)).read())
+    outcomes.push(read().catch(toGatewayError))
   })
   const send = async (path: string, sent: string) => {
     const socket = connect(port, '127.0.0.1')
