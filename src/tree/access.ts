@@ -89,8 +89,8 @@ export class Access implements Authority {
   // checks a condition that does not depend on the action's permission.
 
   /**
-   * Returns the path in the whole tree, in the backends' spelling. Rejects with `not_found` for names reserved by the
-   * core.
+   * Returns the path in the whole tree, in the backends' spelling: at once if no backend has to be asked. Throws
+   * `not_found` for names reserved by the core.
    */
   resolve(path: Path, options: AccessOptions): Awaitable<Path> {
     const { mounts, supervisor } = this.#dependencies
@@ -163,7 +163,7 @@ export class Access implements Authority {
    * Resolves the symlinks in `at`, and authorizes the action on the real path too: the rules and locks of the symlink's
    * target apply. Rejects with `denied` if the target is outside the principal's base. `last`: also resolves a symlink
    * in the last segment. For `read`, that target is authorized, and the returned path still ends with the symlink's own
-   * name.
+   * name. Returns at once if no symlink has to be looked for.
    */
   followSymlinks(
     action: Action,

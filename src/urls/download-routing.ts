@@ -33,7 +33,7 @@ export class DownloadRouting {
   ) {}
 
   /**
-   * `path` is relative to the storage. Rejects with `denied` if the verdict is 'refused', and as the driver's
+   * `path` is relative to the storage. Returns at once if the gateway sends the file. Rejects with `denied` if the verdict is 'refused', and as the driver's
    * `directUrl` does.
    */
   route(storage: Storage, path: Path, options: DownloadRouteOptions & CallOptions): Awaitable<DownloadRoute> {
