@@ -28,7 +28,7 @@ export class HttpListener implements ProtocolServer {
   readonly #options: HttpListenerOptions
   /** The longest first. */
   readonly #handlers: readonly { readonly prefix: string; readonly below: string; readonly handler: RequestHandler }[]
-  /** The current request of each connection; undefined while it has none. */
+  /** The latest request of each connection; undefined while it has none. */
   readonly #open = new Map<Socket, OpenRequest | undefined>()
   /** Connections that have sent a malformed request. Anything else that they send is ignored. */
   readonly #refused = new WeakSet<Socket>()
@@ -112,6 +112,7 @@ export class HttpListener implements ProtocolServer {
   #handle(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request
     const open = { request, response, bytesRead: -1 }
+    const previous = this.#open.get(socket)
     this.#open.set(socket, open)
     this.#stalledCheck ??= setTimeout(() => void this.#closeDisconnected(), stalledCheckInterval).unref()
     response.once('close', () => {
@@ -119,6 +120,12 @@ export class HttpListener implements ProtocolServer {
       if (this.#open.get(socket) === open) this.#open.set(socket, undefined)
     })
     if (this.#stopping) response.shouldKeepAlive = false
+    // RFC 9112 §9.3.2: pipelined requests take effect in their order.
+    if (previous === undefined) this.#route(request, response)
+    else previous.response.once('close', () => !socket.destroyed && this.#route(request, response))
+  }
+
+  #route(request: IncomingMessage, response: ServerResponse): void {
     const path = pathOf(request.url ?? '/')
     const found = this.#handlers.find(({ prefix, below }) => prefix === '' || path === prefix || path.startsWith(below))
     if (found) found.handler(request, response)

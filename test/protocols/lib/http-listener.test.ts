@@ -113,6 +113,31 @@ void t.test('a client that resets its connection after CONNECT harms nobody, and
   held.destroy()
 })
 
+void t.test('pipelined requests are handled one after the other', async (t) => {
+  const order: string[] = []
+  const { port } = await listen(t, {
+    '': (request, response) => {
+      order.push(`begin ${request.url}`)
+      void wait(request.url === '/1' ? 60 : 5).then(() => {
+        order.push(`end ${request.url}`)
+        response.end(request.url)
+      })
+    },
+  })
+  const ask = (path: string, more = '') => `GET ${path} HTTP/1.1\r\nHost: x\r\n${more}\r\n`
+  const reply = await rawReply(port, ask('/1') + ask('/2') + ask('/3', 'Connection: close\r\n'))
+  t.same(order, ['begin /1', 'end /1', 'begin /2', 'end /2', 'begin /3', 'end /3'])
+  t.same(reply.match(/\r\n\r\n\/\d/g), ['\r\n\r\n/1', '\r\n\r\n/2', '\r\n\r\n/3'])
+
+  order.length = 0
+  const socket = connect(port, '127.0.0.1')
+  socket.write(ask('/1') + ask('/2'))
+  while (order.length === 0) await wait(5)
+  socket.destroy()
+  await wait(120)
+  t.same(order, ['begin /1', 'end /1'], 'after a disconnect, what has not begun is not handled')
+})
+
 void t.test('an invalid request is answered after the pipelined requests before it', async (t) => {
   const { port } = await listen(t, {
     '/slow': (_request, response) => {
