@@ -184,7 +184,7 @@ export class RootFolder {
     assertClean(path)
     if (path === '/') return path
     const parent = parentOf(path)
-    const folder = this.#cachedFolder(parent) ?? (await this.openRealPath(this.hostOf(parent)))
+    const folder = await this.#plainFolder(parent)
     if (folder) {
       try {
         if (!last || (await folder.calls.lstat(folder.pathOf(nameOf(path))))?.isSymbolicLink() !== true) return path
@@ -204,12 +204,17 @@ export class RootFolder {
   async locateWithoutSymlinks(path: Path): Promise<Location | undefined> {
     assertClean(path)
     if (path === '/') return undefined
-    const folder = this.#cachedFolder(parentOf(path)) ?? (await this.openRealPath(this.hostOf(parentOf(path))))
+    const folder = await this.#plainFolder(parentOf(path))
     const found = folder && this.#locationIn(folder, nameOf(path))
     const location = found instanceof Promise ? await found : found
     if (location?.stats?.isSymbolicLink() !== true) return location
     location.folder.close()
     return undefined
+  }
+
+  /** Opens the folder at this path; undefined if it does not exist or the path contains a symlink. */
+  #plainFolder(path: Path): Awaitable<Folder | undefined> {
+    return this.#cachedFolder(path) ?? this.openRealPath(this.hostOf(path))
   }
 
   /** Resolves a path; undefined if it does not exist or is a dangling symlink. */
