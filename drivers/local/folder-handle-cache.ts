@@ -1,6 +1,6 @@
 /**
  * Caches handles of recently used folders. Checking where a handle is located takes a tenth of the time of opening its
- * path. It is checked once for each event (docs/decisions/0002-local-on-disk.md). Handles are closed soon,
+ * path. It is checked once for each turn of the event loop (docs/decisions/0002-local-on-disk.md). Handles are closed soon,
  * so that disks can be unmounted and revoked permissions take effect.
  */
 import { HandleFolder } from './folder.js'
@@ -13,7 +13,7 @@ const maxHandles = 128
 interface CachedFolder {
   readonly folder: HandleFolder
   readonly expiresAt: number
-  /** The number of the last event at which it was where it was opened. */
+  /** The number of the last turn in which it was where it was opened. */
   checkedAt: number
 }
 
@@ -23,29 +23,29 @@ export class FolderHandleCache {
   #timer: NodeJS.Timeout | undefined
 
   /**
-   * The cached folder of this path, if neither it nor a folder above it was moved or replaced before this event. The
+   * The cached folder of this path, if neither it nor a folder above it was moved or replaced before this turn. The
    * caller closes it.
    */
-  get(host: string, calls: Syscalls, event: number): HandleFolder | undefined {
+  get(host: string, calls: Syscalls, turn: number): HandleFolder | undefined {
     const cached = this.#cached.get(host)
     if (!cached) return undefined
     const { folder } = cached
-    if (cached.checkedAt !== event) {
+    if (cached.checkedAt !== turn) {
       if (performance.now() >= cached.expiresAt || !folder.isUnmoved()) {
         this.#evict(cached)
         return undefined
       }
-      cached.checkedAt = event
+      cached.checkedAt = turn
     }
     return new HandleFolder(host, calls, folder.handle.share())
   }
 
-  /** Caches another reference to the handle, which was opened at this event. The caller still closes its own. */
-  add({ host, calls, handle }: HandleFolder, event: number): void {
+  /** Caches another reference to the handle, which was opened in this turn. The caller still closes its own. */
+  add({ host, calls, handle }: HandleFolder, turn: number): void {
     const previous = this.#cached.get(host)
     if (previous) this.#evict(previous)
     const folder = new HandleFolder(host, calls, handle.share())
-    this.#cached.set(host, { folder, expiresAt: performance.now() + lifetime, checkedAt: event })
+    this.#cached.set(host, { folder, expiresAt: performance.now() + lifetime, checkedAt: turn })
     const [oldest] = this.#cached.values()
     if (oldest && this.#cached.size > maxHandles) this.#evict(oldest)
     this.#timer ??= setTimeout(() => this.#evictExpired(), lifetime).unref()

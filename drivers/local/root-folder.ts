@@ -114,7 +114,7 @@ export class RootFolder {
     if (cached) return cached
     const folder = await this.#openFolder(path)
     if (folder.calls.immediate && folder instanceof HandleFolder)
-      this.#handleCache.add(folder, this.#policy.eventNumber)
+      this.#handleCache.add(folder, this.#policy.turnNumber)
     return folder
   }
 
@@ -122,7 +122,7 @@ export class RootFolder {
   #cachedFolder(path: Path): Folder | undefined {
     const host = this.hostOf(path)
     const calls = this.syscallsFor(host)
-    return calls.immediate ? this.#handleCache.get(host, calls, this.#policy.eventNumber) : undefined
+    return calls.immediate ? this.#handleCache.get(host, calls, this.#policy.turnNumber) : undefined
   }
 
   async #openFolder(path: Path): Promise<Folder> {

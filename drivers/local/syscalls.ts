@@ -126,8 +126,8 @@ export class SyncAsyncPolicy {
   /** Start of the first call in this turn of the event loop; 0 before it. */
   #turnStart = 0
   #isTurnSpent = false
-  #eventNumber = 0
-  #isEventKnown = false
+  #turnNumber = 0
+  #isTurnKnown = false
   readonly #timedCalls: Syscalls
 
   /** `now`: the clock, in milliseconds. */
@@ -150,7 +150,7 @@ export class SyncAsyncPolicy {
   #withTiming(call: (...args: never[]) => unknown, name: string): (...args: never[]) => unknown {
     const movesFolders = name === 'rename' || name === 'rmdir'
     return (...args) => {
-      if (movesFolders) this.#eventNumber++
+      if (movesFolders) this.#turnNumber++
       const start = this.now()
       if (this.#turnStart === 0) this.#startTurn(start)
       try {
@@ -166,24 +166,26 @@ export class SyncAsyncPolicy {
   }
 
   /**
-   * The number of the event that the process is handling, such as the data of a connection: it differs once all that the
-   * event has caused without waiting is done, and once this process itself has moved or removed something.
+   * The number of this turn of the event loop. It also changes when this process moves or removes something. What
+   * another program has done before a request arrived, it did before the turn that handles the request.
    */
-  get eventNumber(): number {
-    if (!this.#isEventKnown) {
-      this.#isEventKnown = true
-      // Called before Node handles the next event (Node.js: lib/internal/process/task_queues.js).
-      process.nextTick(() => {
-        this.#eventNumber++
-        this.#isEventKnown = false
-      })
-    }
-    return this.#eventNumber
+  get turnNumber(): number {
+    this.#watchTurn()
+    return this.#turnNumber
   }
 
   #startTurn(start: number): void {
     this.#turnStart = start
+    this.#watchTurn()
+  }
+
+  #watchTurn(): void {
+    if (this.#isTurnKnown) return
+    this.#isTurnKnown = true
+    // Called once all events are handled that were ready together (Node.js: The Node.js Event Loop).
     setImmediate(() => {
+      this.#turnNumber++
+      this.#isTurnKnown = false
       this.#turnStart = 0
       this.#isTurnSpent = false
     })

@@ -134,10 +134,11 @@ class WebdavHandler {
 
   #target(requestTarget: string): RequestTarget {
     // RFC 9112 §3.2.2: proxies may send the absolute form.
-    const url = requestTarget.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
+    const url = requestTarget.startsWith('/') ? requestTarget : requestTarget.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
     if (url.includes('#')) throw new HttpError('fragment_in_target')
     if (url === '*') return { path: root, slash: true }
-    const target = locatePath(url.split('?', 1)[0] ?? '', this.#prefix)
+    const query = url.indexOf('?')
+    const target = locatePath(query < 0 ? url : url.slice(0, query), this.#prefix)
     if (target === undefined) throw new HttpError('outside_prefix', { subject: this.#prefix })
     return target
   }
