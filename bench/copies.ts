@@ -29,7 +29,8 @@ async function copyByTask(peer: Tidegate, from: string, to: string, names: reado
     const response = await fetch(`${peer.url}/api/task/copy/${list}`, { headers: { Authorization: peer.token } })
     return ((await response.json()) as { data: readonly Shown[] }).data
   }
-  while ((await tasks('undone')).length > 0) await sleep(5)
+  // Not more often: the requests would take time from the copy.
+  while ((await tasks('undone')).length > 0) await sleep(25)
   const failed = (await tasks('done')).find(({ state }) => state !== succeeded)
   if (failed) throw new Error(`${failed.name}: ${failed.error}`)
   await peer.call('/api/task/copy/clear_done', {})
