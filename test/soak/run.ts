@@ -9,10 +9,17 @@ const sizes = {
   TIDEGATE_STREAM_MIB: '10240',
   TIDEGATE_KILL_ROUNDS: '200',
   TIDEGATE_FUZZ_ROUNDS: '5000',
+  TIDEGATE_LOAD_SECONDS: '600',
 }
-const stories = ['memory', 'transfers-memory', 'driver-streams', 'kill', 'transfers-kill', 'hostile'].map(
-  (name) => `test/stories/${name}`,
-)
+const stories = [
+  'memory',
+  'transfers-memory',
+  'driver-streams',
+  'kill',
+  'transfers-kill',
+  'hostile',
+  'webdav-load',
+].map((name) => `test/stories/${name}`)
 
 const words = ['dist/test/run.js', '--jobs', '1', '--minutes', '240', ...stories]
 const child = spawn(process.execPath, words, { stdio: 'inherit', env: { ...sizes, ...process.env } })
