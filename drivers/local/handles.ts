@@ -26,8 +26,9 @@ export class ReadHandle implements OpenFile {
     private readonly closeFile: () => void | Promise<void>,
   ) {}
 
-  read(into: Buffer, position: number): Promise<number> {
-    return this.track(async () => {
+  async read(into: Buffer, position: number): Promise<number> {
+    this.begin()
+    try {
       const calls = this.callsFor(into.length)
       let filled = 0
       while (filled < into.length) {
@@ -36,7 +37,11 @@ export class ReadHandle implements OpenFile {
         filled += bytes
       }
       return filled
-    })
+    } catch (error) {
+      throw translateError(error)
+    } finally {
+      this.#end()
+    }
   }
 
   close(): Promise<void> {
@@ -58,15 +63,24 @@ export class ReadHandle implements OpenFile {
   }
 
   protected async track<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#closing) throw new GatewayError('invalid', { reason: 'the handle is closed' })
-    this.#pending++
+    this.begin()
     try {
       return await work()
     } catch (error) {
       throw translateError(error)
     } finally {
-      if (--this.#pending === 0) this.#onSettled?.()
+      this.#end()
     }
+  }
+
+  /** Counts a call as pending. Throws if the handle is closed. */
+  protected begin(): void {
+    if (this.#closing) throw new GatewayError('invalid', { reason: 'the handle is closed' })
+    this.#pending++
+  }
+
+  #end(): void {
+    if (--this.#pending === 0) this.#onSettled?.()
   }
 }
 
@@ -101,8 +115,8 @@ export class StagedHandle extends UpdateHandle {
     return this.track(() => this.publish(attributes))
   }
 
-  protected override async track<T>(work: () => Promise<T>): Promise<T> {
+  protected override begin(): void {
     throwIfAborted(this.staged.running)
-    return super.track(work)
+    super.begin()
   }
 }

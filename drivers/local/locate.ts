@@ -66,7 +66,8 @@ export class Locator {
    * block.
    */
   async openFile(path: Path, flags: number): Promise<Descriptor> {
-    return this.at(path, { follow: true }, async ({ stats: located, calls, at }) => {
+    const { folder, stats: located, calls, at } = await this.root.locate(path, { follow: true })
+    try {
       assertFile(located)
       const fd = await calls.open(at, flags | O_NOFOLLOW | O_NONBLOCK)
       try {
@@ -77,7 +78,9 @@ export class Locator {
         await calls.close(fd)
         throw error
       }
-    })
+    } finally {
+      folder.close()
+    }
   }
 }
 

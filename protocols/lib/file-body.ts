@@ -25,12 +25,13 @@ releaseWhenIdle(() => (pool.length = 0))
  */
 export async function readPart(file: OpenFile, part: Part): Promise<Buffer> {
   const buffer = Buffer.allocUnsafe(part.length)
-  await fill(file, buffer, part.offset)
+  const count = await file.read(buffer, part.offset)
+  if (count < part.length) await fill(file, buffer, part.offset, count)
   return buffer
 }
 
-async function fill(file: OpenFile, into: Buffer, position: number): Promise<void> {
-  let done = 0
+/** `done`: the bytes that are read already. */
+async function fill(file: OpenFile, into: Buffer, position: number, done = 0): Promise<void> {
   while (done < into.length) {
     const count = await file.read(done === 0 ? into : into.subarray(done), position + done)
     if (count === 0) throw new GatewayError('aborted', { reason: 'the file became shorter while it was sent' })

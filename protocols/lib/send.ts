@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { contentType } from 'mime-types'
+import type { Awaitable } from '../../src/contract/awaitable.js'
 import type { OpenFile } from '../../src/contract/capabilities.js'
 import type { ByteRange } from '../../src/contract/call-options.js'
 import type { Entry } from '../../src/contract/entry.js'
@@ -76,7 +77,7 @@ export async function sendFile(
       return
     }
     try {
-      await sendFound(request, response, found, nameOf(options.path), options)
+      await sendFound(request, response, readable(found, options, access), nameOf(options.path), options)
     } finally {
       await found.file?.close()
     }
@@ -102,16 +103,16 @@ export async function sendOpenFile(
   }
 }
 
-async function sendFound(
+function sendFound(
   request: IncomingMessage,
   response: ServerResponse,
   found: Found,
   name: string,
   presentation: Presentation,
-): Promise<void> {
+): Awaitable<void> {
   const result = responseTo(request, found.entry, name, presentation)
-  if (result.body === undefined) response.writeHead(result.status, result.headers).end()
-  else await sendBody(response, result, result.body, found)
+  if (result.body !== undefined) return sendBody(response, result, result.body, found)
+  response.writeHead(result.status, result.headers).end()
 }
 
 /** Without a range: the whole file. */
@@ -122,16 +123,22 @@ type Found =
   | { readonly kind: 'stream'; readonly entry: Entry; readonly file: OpenFile }
   | { readonly kind: 'stream'; readonly entry: Entry; readonly file?: undefined; readonly read: ReadRange }
 
-async function findFile(
+function findFile(
   method: string | undefined,
   { fs, path, redirection }: SendOptions,
   access: AccessOptions,
-): Promise<Found | RedirectRoute> {
+): Promise<FileToSend> {
   const { signal, password } = access
   const options = { signal, password, route: redirection?.route, withoutProxy: redirection?.withoutProxy }
-  const found = method === 'HEAD' ? await findEntry(fs, path, options) : await fs.openToSend(path, options)
-  if (found.kind !== 'stream') return found
-  const { entry, file } = found
+  return method === 'HEAD' ? findEntry(fs, path, options) : fs.openToSend(path, options)
+}
+
+/** Throws if it is not a file. */
+function readable(
+  { entry, file }: Exclude<FileToSend, RedirectRoute>,
+  { fs, path }: SendOptions,
+  access: AccessOptions,
+): Found {
   if (file) return { kind: 'stream', entry, file }
   if (entry.kind === 'folder') throw new GatewayError('is_folder', { op: 'read', path })
   if (entry.kind === 'symlink') throw new GatewayError('not_found', { op: 'read', path })

@@ -53,12 +53,15 @@ export class FailureLog {
         write: (path, source, options) =>
           this.#watch('write', path, inner.write(path, this.#withOwnErrors(source), options)),
         open: async (path, mode, options) => {
-          const file = await this.#watch('open', path, inner.open(path, mode, options))
           const failed = (error: unknown, op: OperationName) => {
             this.#report(op, path, error)
             return error
           }
-          return withHooks(file, { failed })
+          try {
+            return withHooks(await inner.open(path, mode, options), { failed })
+          } catch (error) {
+            throw failed(error, 'open')
+          }
         },
         upload: async (path, plan, options) =>
           this.#upload(path, await this.#watch('write', path, inner.upload(path, plan, options))),
