@@ -7,6 +7,7 @@ import { closedByPeer } from './closed-connections.js'
 import { deferContinue } from './continue.js'
 import type { RequestHandler } from './handler.js'
 import { listen, type ProtocolServer } from './listen.js'
+import { drain } from './request-body.js'
 
 interface HttpListenerOptions {
   readonly host: string
@@ -126,6 +127,13 @@ export class HttpListener implements ProtocolServer {
   }
 
   #route(request: IncomingMessage, response: ServerResponse): void {
+    const coding = request.headers['transfer-encoding']
+    // RFC 9112 §6.1: the body of any other coding would be stored as it is, with its coding.
+    if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
+      response.writeHead(501, { 'Content-Length': 0, Connection: 'close' }).end()
+      void drain(request)
+      return
+    }
     const path = pathOf(request.url ?? '/')
     const found = this.#handlers.find(({ prefix, below }) => prefix === '' || path === prefix || path.startsWith(below))
     if (found) found.handler(request, response)

@@ -80,6 +80,25 @@ void t.test('an unknown method is answered with 501, and a malformed request wit
   }
 })
 
+void t.test('a body with another transfer coding than chunked is refused with 501', async (t) => {
+  let handled = 0
+  const { port } = await listen(t, {
+    '': (request, response) => {
+      handled++
+      void drain(request).then(() => response.end())
+    },
+  })
+  const put = (coding: string) =>
+    rawReply(
+      port,
+      `PUT / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: ${coding}\r\n\r\n5\r\nhello\r\n0\r\n\r\n`,
+    )
+  t.match(await put('gzip, chunked'), /^HTTP\/1\.1 501 /)
+  t.equal(handled, 0)
+  t.match(await put('Chunked'), /^HTTP\/1\.1 200 /)
+  t.equal(handled, 1)
+})
+
 void t.test('an unknown method after a long body is detected in linear time, and CONNECT is answered', async (t) => {
   const { port } = await listen(t, {
     '': (request, response) => {
