@@ -303,7 +303,9 @@ export class RootFolder {
       const location = (stats: BigIntStats | undefined): Location => {
         return { folder, name, host, calls, at, stats, viaSymlink: linked }
       }
-      const found = calls.lstat(at)
+      const found = calls.immediate
+        ? this.#policy.found(host, () => calls.lstat(at) as BigIntStats | undefined)
+        : calls.lstat(at)
       return found instanceof Promise ? found.then(location).catch(fail) : location(found)
     } catch (error) {
       return fail(error)

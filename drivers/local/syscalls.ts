@@ -117,6 +117,9 @@ const slowCall = { threshold: 50, factor: 10, maxBackoff: 10_000 }
 /** Maximum milliseconds of consecutive synchronous calls in one turn of the event loop. */
 const maxSyncTime = 10
 
+/** The calls that change nothing that `lstat` tells. */
+const reading: ReadonlySet<string> = new Set(['lstat', 'fstat', 'readlink', 'realpath', 'read', 'close'])
+
 /**
  * Chooses between synchronous and asynchronous calls. Uses asynchronous ones for a while after a slow call, and when
  * one turn of the event loop has spent its time.
@@ -129,6 +132,8 @@ export class SyncAsyncPolicy {
   #turnNumber = 0
   #isTurnKnown = false
   readonly #timedCalls: Syscalls
+  /** What was found in this event, by path of the host. */
+  readonly #found = new Map<string, BigIntStats | undefined>()
 
   /** `now`: the clock, in milliseconds. */
   constructor(
@@ -149,8 +154,10 @@ export class SyncAsyncPolicy {
 
   #withTiming(call: (...args: never[]) => unknown, name: string): (...args: never[]) => unknown {
     const movesFolders = name === 'rename' || name === 'rmdir'
+    const changes = !reading.has(name)
     return (...args) => {
       if (movesFolders) this.#turnNumber++
+      if (changes) this.#found.clear()
       const start = this.now()
       if (this.#turnStart === 0) this.#startTurn(start)
       try {
@@ -172,6 +179,21 @@ export class SyncAsyncPolicy {
   get turnNumber(): number {
     this.#watchTurn()
     return this.#turnNumber
+  }
+
+  /**
+   * The result of `lookUp`, a synchronous lookup of this path of the host. Later lookups in the same event return it too,
+   * until this process changes anything. An event is, for example, the data that a connection has received, and all that
+   * follows from it without waiting. What another program has done before that data arrived is found.
+   */
+  found(host: string, lookUp: () => BigIntStats | undefined): BigIntStats | undefined {
+    const known = this.#found.get(host)
+    if (known || this.#found.has(host)) return known
+    // Called before Node handles the next event (Node.js: The Node.js Event Loop).
+    if (this.#found.size === 0) process.nextTick(() => this.#found.clear())
+    const stats = lookUp()
+    this.#found.set(host, stats)
+    return stats
   }
 
   #startTurn(start: number): void {
