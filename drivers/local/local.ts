@@ -342,8 +342,8 @@ class Local implements Driver {
       if (kind === 'folder') throw new GatewayError('is_folder')
       if (sourceStats.isDirectory()) throw new GatewayError('exists')
     }
-    const folder = await target.folder.calls.lstat(target.folder.pathOf('.'))
-    if (folder?.dev !== sourceStats.dev) throw new GatewayError('unsupported', { reason: 'another file system' })
+    if ((await target.folder.device()) !== sourceStats.dev)
+      throw new GatewayError('unsupported', { reason: 'another file system' })
   }
 
   async #rename(source: Location, sourceStats: BigIntStats, target: Location): Promise<void> {

@@ -227,8 +227,8 @@ export class LocalStaging {
         throw error
       })
       const opening = this.#opening
-      const opened = await opening
-      if (opening === this.#opening) return { ...opened, opening, folder: opened.folder.share() }
+      const { folder, device } = await opening
+      if (opening === this.#opening) return { folder: folder.share(), device, opening }
     }
   }
 

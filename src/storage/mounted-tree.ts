@@ -45,9 +45,10 @@ export class MountedTree {
   async realPath(path: Path, options: CallOptions & { readonly last?: boolean | undefined } = {}): Promise<Path> {
     const mountPoint = this.mounts.mountPointOf(path)
     if (mountPoint === undefined) return path
+    const inner = within(mountPoint, path) ?? root
     const found = new Set<Path>()
     for (const storage of this.mounts.storagesAt(mountPoint)) {
-      const real = storage.treePath(await storage.realPath(within(mountPoint, path) ?? root, options))
+      const real = storage.treePath(await storage.realPath(inner, options))
       if (this.mounts.mountPointOf(real) !== mountPoint)
         throw new GatewayError('denied', { reason: 'a symlink leads into another storage' })
       found.add(real)
@@ -64,8 +65,8 @@ export class MountedTree {
   async look(path: Path, options: CallOptions = {}): Promise<LookupResult | undefined> {
     const mountPoint = this.mounts.mountPointOf(path)
     if (mountPoint === undefined || this.mounts.isMountFolder(path)) return undefined
-    const [storage, other] = this.mounts.storagesAt(mountPoint)
-    if (!storage || other) return undefined
+    const storage = this.mounts.onlyStorageAt(mountPoint)
+    if (!storage) return undefined
     const look = await storage.look(within(mountPoint, path) ?? root, options)
     const real = storage.treePath(look.path)
     return this.mounts.mountPointOf(real) === mountPoint && !this.mounts.isMountFolder(real)

@@ -157,6 +157,14 @@ export class Mounts {
     return (this.#byMountPoint.get(mountPoint) ?? []).flatMap(({ storage }) => storage ?? [])
   }
 
+  /** The running storage of a mount point; undefined if there is none, or more than one. */
+  onlyStorageAt(mountPoint: Path): Storage | undefined {
+    const mounts = this.#byMountPoint.get(mountPoint) ?? []
+    if (mounts.length === 1) return mounts[0]?.storage
+    const running = this.storagesAt(mountPoint)
+    return running.length === 1 ? running[0] : undefined
+  }
+
   /**
    * The first attempt to start the storage that `path` belongs to. Undefined if a storage runs there, or none is being
    * started for the first time.

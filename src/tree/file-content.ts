@@ -253,7 +253,7 @@ export class FileContent {
       }
       // A commit that failed may be repeated until the handle is closed.
       const guarded = { ...hooks, closed, ended: () => publication.release() }
-      return { ...this.access.guardHandle(path, this.#throttled(file, signal), guarded), old }
+      return Object.assign(this.access.guardHandle(path, this.#throttled(file, signal), guarded), { old })
     } catch (error) {
       hooks.failed(error)
       hooks.closed()
