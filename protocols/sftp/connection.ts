@@ -158,6 +158,7 @@ export class SftpConnection {
     const session = new SftpSession(channel, this.socket, {
       fs: this.gateway.as(principal),
       owner: { id: principal.userId, name: principal.username },
+      revoked: principal.signal,
       log: this.#log,
       readGate: this.#readGate,
       handleLimit: this.limits.handles,

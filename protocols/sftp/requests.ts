@@ -33,7 +33,7 @@ export interface SessionState {
   readonly replyBuffer: ReplyBuffer
   /** Reported as the owner of every entry. */
   readonly owner: Owner
-  /** Aborts when the channel is closed. */
+  /** Aborts when the channel is closed, and when the user's session is revoked. */
   readonly signal: AbortSignal
   readonly handleLimit: number
 }

@@ -1,7 +1,7 @@
 /** One SFTP session on one SSH channel: reads requests and writes responses, with bounded memory. */
 import type { Socket } from 'node:net'
 import type { ServerChannel } from 'ssh2'
-import { sharedController } from '../../src/contract/cancellation.js'
+import { joinSignals, sharedController } from '../../src/contract/cancellation.js'
 import { toGatewayError, type GatewayError } from '../../src/contract/errors.js'
 import { logInternal, type Log } from '../../src/contract/log.js'
 import type { ByteBudget } from './byte-budget.js'
@@ -35,6 +35,8 @@ export const partialPublishTimeout = 30_000
 interface SessionOptions {
   readonly fs: SftpFileSystem
   readonly owner: Owner
+  /** Aborts when the user's session is revoked. */
+  readonly revoked: AbortSignal
   readonly log: Log
   /** Pauses reading from the connection's socket. */
   readonly readGate: ReadGate
@@ -54,6 +56,8 @@ export class SftpSession {
   readonly #output: Output
   readonly #state: SessionState
   readonly #disconnected = sharedController()
+  /** Joined once for all requests. */
+  readonly #stopped: ReturnType<typeof joinSignals>
   /** For each handle, a promise that resolves when the response to its last READ is queued. */
   readonly #lastReads = new Map<string, Promise<void>>()
   /** Resolves when the channel is closed and all its files are closed or published. */
@@ -77,8 +81,9 @@ export class SftpSession {
     private readonly options: SessionOptions,
   ) {
     this.filesClosed = new Promise((resolve) => (this.#resolveFilesClosed = resolve))
-    const { fs, owner, handleLimit, budget } = options
-    const { signal } = this.#disconnected
+    const { fs, owner, revoked, handleLimit, budget } = options
+    this.#stopped = joinSignals(this.#disconnected.signal, revoked)
+    const { signal } = this.#stopped
     this.#output = new Output(channel, socket, budget)
     const files = new OpenFiles(fs, handleLimit, signal, options.log)
     this.#state = {
@@ -132,6 +137,7 @@ export class SftpSession {
     }
     this.#disconnected.abort(reason)
     await files.closeAll()
+    this.#stopped.release()
   }
 
   #advance(): void {
@@ -202,7 +208,7 @@ export class SftpSession {
       this.#advance()
       if (this.idle) this.options.onIdle()
     }
-    const response = this.#respond(packet, id, fields).catch((error: unknown) => this.#errorStatus(packet, id, error))
+    const response = this.#respond(packet, id, fields)
     if (packet.type === packetType.write) this.#countWrite(response)
     if (packet.type === packetType.read) this.#sendInOrder(handleOf(packet), response, done)
     else void response.then((bytes) => this.#output.send(bytes, done))
@@ -235,11 +241,14 @@ export class SftpSession {
   }
 
   async #respond(packet: Packet, id: number, fields: FieldReader): Promise<Buffer> {
-    const name = packet.type === packetType.extended ? fields.text() : undefined
-    const request = name === undefined ? requests[packet.type] : extendedRequests.get(name)
-    if (!request)
+    try {
+      const name = packet.type === packetType.extended ? fields.text() : undefined
+      const request = name === undefined ? requests[packet.type] : extendedRequests.get(name)
+      if (request) return await request(this.#state, id, fields, packet.data)
       return statusPacket(id, statusCode.unsupported, `${name ?? `request ${packet.type}`} is not supported`)
-    return request(this.#state, id, fields, packet.data)
+    } catch (error) {
+      return this.#errorStatus(packet, id, error)
+    }
   }
 
   #errorStatus(packet: Packet, id: number, error: unknown): Buffer {

@@ -80,10 +80,23 @@ export function sharedController(): AbortController {
   return controller
 }
 
-/** A signal that aborts with the reason of the first of these signals that aborts. */
+/** The signals that a joined signal was made of. */
+const sourcesOf = new WeakMap<AbortSignal, readonly AbortSignal[]>()
+
+/**
+ * A signal that aborts with the reason of the first of these signals that aborts. If one of them was made by this
+ * function of all the others, it is that one.
+ */
 export function joinSignals(...signals: readonly (AbortSignal | undefined)[]): JoinedSignal {
   const sources = signals.filter((signal) => signal !== undefined)
+  for (const signal of sources) {
+    const own = sourcesOf.get(signal)
+    if (own && sources.every((other) => other === signal || own.includes(other))) {
+      return { signal, release: () => undefined }
+    }
+  }
   const controller = sharedController()
+  sourcesOf.set(controller.signal, sources)
   const listeners = sources.map((signal) => ({ signal, abort: () => controller.abort(signal.reason) }))
   for (const { signal, abort } of listeners) {
     if (signal.aborted) abort()
@@ -92,6 +105,7 @@ export function joinSignals(...signals: readonly (AbortSignal | undefined)[]): J
   return {
     signal: controller.signal,
     release: () => {
+      sourcesOf.delete(controller.signal)
       for (const { signal, abort } of listeners) signal.removeEventListener('abort', abort)
     },
   }

@@ -68,3 +68,16 @@ void t.test('joined signals abort together with the same reason, until they are 
   one.abort()
   t.notOk(free.signal.aborted)
 })
+
+void t.test('a joined signal is not joined again with what it follows', async (t) => {
+  const [one, other] = [new AbortController(), new AbortController()]
+  const joined = joinSignals(one.signal, other.signal)
+  const again = joinSignals(joined.signal, other.signal)
+  t.equal(again.signal, joined.signal)
+  again.release()
+  other.abort('why')
+  t.equal(joined.signal.reason, 'why', 'it still follows both')
+  joined.release()
+  const late = joinSignals(joined.signal, one.signal)
+  t.not(late.signal, joined.signal, 'what was released follows nothing')
+})

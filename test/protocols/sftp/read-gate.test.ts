@@ -74,6 +74,7 @@ async function session(bytes: number) {
     {
       fs: fs as SftpFileSystem,
       owner: { id: 1, name: 'ada' },
+      revoked: new AbortController().signal,
       log: createLog('silent'),
       readGate: inlet,
       handleLimit: 10,

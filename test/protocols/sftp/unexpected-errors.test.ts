@@ -34,6 +34,7 @@ void t.test('the line about an unexpected error has the request, its path and th
     {
       fs: fs as SftpFileSystem,
       owner: { id: 1, name: 'ada' },
+      revoked: new AbortController().signal,
       log,
       readGate: new ReadGate({ pause: nothing, resume: nothing }),
       handleLimit: 10,
