@@ -1,4 +1,5 @@
 /** The handles of one session, and the effect of its open files on operations by name. */
+import type { Awaitable } from '../../src/contract/awaitable.js'
 import { isRealFolder, type Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import type { Log } from '../../src/contract/log.js'
@@ -238,10 +239,13 @@ export class OpenFiles {
   }
 
   /** Resolves when all earlier changes of the file at `path`, or of the files in the folder at `path`, have ended. */
-  async changesDone(path: Path): Promise<void> {
-    const isAffected = (file: WorkingFile) => file.path === path || parentOf(file.path) === path
-    const written = [...this.#files.keys()].filter((file) => file.isWritable && isAffected(file))
-    await Promise.all(written.map((file) => file.changesDone()))
+  changesDone(path: Path): Awaitable<unknown> {
+    const changes: Promise<void>[] = []
+    for (const file of this.#files.keys()) {
+      const isAffected = file.isWritable && (file.path === path || parentOf(file.path) === path)
+      if (isAffected) changes.push(file.changesDone())
+    }
+    return changes.length > 0 ? Promise.all(changes) : undefined
   }
 
   /** The file at `path` with staged content that others do not see yet. */
@@ -252,7 +256,9 @@ export class OpenFiles {
 
   /** Files at or below `folder` with staged content. */
   stagedWithin(folder: Path): WorkingFile[] {
-    return [...this.#files.keys()].filter((file) => file.isStaged && isWithin(folder, file.path))
+    const staged: WorkingFile[] = []
+    for (const file of this.#files.keys()) if (file.isStaged && isWithin(folder, file.path)) staged.push(file)
+    return staged
   }
 
   /** Entries of the staged files directly in `folder`, by name, as this session sees them. */
@@ -263,9 +269,10 @@ export class OpenFiles {
 
   /** The open files at `path`. Opens them on the backend, so that they stay readable after the name is removed. */
   async #pinnedAt(path: Path): Promise<readonly WorkingFile[]> {
-    const files = [...this.#files.keys()].filter((file) => file.path === path && !file.isUnlinked)
+    const files: WorkingFile[] = []
+    for (const file of this.#files.keys()) if (file.path === path && !file.isUnlinked) files.push(file)
     // Best effort: a file that cannot be opened is readable only under its name.
-    await Promise.allSettled(files.map((file) => file.pin()))
+    if (files.length > 0) await Promise.allSettled(files.map((file) => file.pin()))
     return files
   }
 
@@ -289,9 +296,10 @@ export class OpenFiles {
       if (await this.#isFolder(from)) throw new GatewayError('not_folder', { op: 'rename', path: to })
     }
     const replaced = from === to ? [] : await this.#pinnedAt(to)
-    await Promise.all(this.stagedWithin(from).map((file) => file.publishForRename()))
+    const staged = this.stagedWithin(from)
+    if (staged.length > 0) await Promise.all(staged.map((file) => file.publishForRename()))
     await this.fs.move(from, to, { overwrite, signal: this.signal })
-    await Promise.all(replaced.map((file) => file.markUnlinked()))
+    if (replaced.length > 0) await Promise.all(replaced.map((file) => file.markUnlinked()))
     for (const file of this.#files.keys()) {
       const below = file.isUnlinked ? undefined : within(from, file.path)
       if (below !== undefined) file.setPath(below === '/' ? to : under(to, below))

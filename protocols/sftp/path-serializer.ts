@@ -16,12 +16,12 @@ export class PathSerializer {
    * folder.
    */
   run<T>(paths: readonly Path[], changes: boolean, work: () => Promise<T>): Promise<T> {
-    const conflicts = [...this.#running].filter((other) => isConflict(other, { paths, changes }))
-    const started =
-      conflicts.length === 0 ? work() : Promise.all(conflicts.map((other) => other.ended)).then(() => work())
-    const running: Running = { paths, changes, ended: started.catch(() => undefined) }
+    const conflicts: Promise<unknown>[] = []
+    for (const other of this.#running) if (isConflict(other, { paths, changes })) conflicts.push(other.ended)
+    const started = conflicts.length === 0 ? work() : Promise.all(conflicts).then(() => work())
+    const end = () => this.#running.delete(running)
+    const running: Running = { paths, changes, ended: started.then(end, end) }
     this.#running.add(running)
-    void running.ended.then(() => this.#running.delete(running))
     return started
   }
 }
