@@ -102,6 +102,15 @@ export class Access implements Authority {
     return requested
   }
 
+  /** As `resolve`; undefined if a backend has to be asked, or its storage is starting. */
+  resolveAtOnce(path: Path): Path | undefined {
+    const { mounts } = this.#dependencies
+    const requested = this.#underBase(path)
+    if (mounts.startOf(requested) || mounts.caseInsensitivePath(requested) !== undefined) return undefined
+    this.#canonical = this.#account
+    return requested
+  }
+
   async #canonicalPath(requested: Path, { signal }: AccessOptions): Promise<Path> {
     const at = await canonicalPath(this.#dependencies.mounts, requested, { signal })
     this.#canonical = this.#account.respelled(requested, at)
@@ -204,6 +213,14 @@ export class Access implements Authority {
       this.authorize(action, at, options)
       if (last) return [await this.followSymlinksWithEntry(action, at, options)]
       return [{ at: await this.followSymlinks(action, at, options, false), look: undefined }]
+    }
+  }
+
+  /** Returns the function `named` of an `Operation` on one path. */
+  naming(action: Action, path: Path, options: AccessOptions): () => readonly Path[] | undefined {
+    return () => {
+      const at = this.resolveAtOnce(path)
+      return at === undefined || this.#refusalOf(action, at, options) ? undefined : [at]
     }
   }
 

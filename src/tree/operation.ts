@@ -74,6 +74,11 @@ export interface Operation<Paths extends readonly ResolvedPath[]> {
   readonly preferred?: ((at: Path) => Storage | undefined) | undefined
   /** Resolves and authorizes each path of the change, and follows its symlinks. Called for each check. */
   readonly resolve: () => Promise<Paths>
+  /**
+   * The paths as they were named, if that needs no backend and the change is authorized there; otherwise undefined. Their
+   * path locks are taken before `resolve` is called, which is then called once, unless a symlink leads elsewhere.
+   */
+  readonly named?: (() => readonly Path[] | undefined) | undefined
   /** Everything below the paths changes too. */
   readonly tree?: boolean
   /** Which entry is loaded: that of a symlink's target (the default), that of a symlink itself, or none. */
@@ -126,6 +131,17 @@ export class Operations {
     operation: Operation<Paths>,
     perform: (...targets: Targets<Paths>) => Promise<Result>,
   ): Promise<Result> {
+    const named = operation.named?.()
+    if (named) {
+      const claims = named.map((path) => ({ path, tree: operation.tree === true }))
+      const release = await this.dependencies.pathLocks.acquire(claims, operation.options.signal)
+      try {
+        const paths = await operation.resolve()
+        if (areSamePaths(named, pathsOf(paths))) return await perform(...(await this.#checked(operation, paths)))
+      } finally {
+        release()
+      }
+    }
     const paths = await operation.resolve()
     const publication = this.publication(
       operation,
@@ -203,12 +219,18 @@ export class Operations {
     operation: Operation<Paths>,
     before: readonly Checked[] = [],
   ): Promise<Targets<Paths>> {
-    const { options } = operation
     const paths = await operation.resolve()
-    assertSamePaths(
-      before.map(({ at }) => at),
-      paths.map(({ at }) => at),
-    )
+    assertSamePaths(pathsOf(before), pathsOf(paths))
+    return this.#checked(operation, paths, before)
+  }
+
+  /** As `check`, of paths that are resolved. */
+  async #checked<Paths extends readonly ResolvedPath[]>(
+    operation: Operation<Paths>,
+    paths: Paths,
+    before: readonly Checked[] = [],
+  ): Promise<Targets<Paths>> {
+    const { options } = operation
     const loaded: Target[] = []
     for (const [index, path] of paths.entries()) {
       const [first] = loaded
@@ -304,12 +326,21 @@ export class Operations {
   }
 }
 
-/**
- * Rejects with `busy` if a symlink has changed between two resolutions of the same paths. The case of a name may have changed: path
- * locks cover every case.
- */
+function pathsOf(places: readonly Pick<ResolvedPath, 'at'>[]): readonly Path[] {
+  return places.map(({ at }) => at)
+}
+
+/** Whether these are the same paths. The case of a name may differ: path locks cover every case. */
+export function areSamePaths(some: readonly Path[], others: readonly Path[]): boolean {
+  return some.every((path, index) => {
+    const other = others[index] ?? path
+    return path === other || foldCase(path) === foldCase(other)
+  })
+}
+
+/** Rejects with `busy` if a symlink has changed between two resolutions of the same paths. */
 export function assertSamePaths(before: readonly Path[], now: readonly Path[]): void {
-  if (before.some((path, index) => foldCase(path) !== foldCase(now[index] ?? path))) throw symlinkChanged()
+  if (!areSamePaths(before, now)) throw symlinkChanged()
 }
 
 /** The error for a path whose symlinks have changed during an operation. */

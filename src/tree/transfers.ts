@@ -20,7 +20,7 @@ import { isOmitted, movesAnySymlink, revealsNames } from './authorizer.js'
 import type { TreeDependencies } from './dependencies.js'
 import { renameByBackend } from './follow-up.js'
 import type { LockedPath } from './locks.js'
-import { assertSamePaths, type Operations } from './operation.js'
+import { areSamePaths, symlinkChanged, type Operations } from './operation.js'
 import type { AccessOptions, ChangeOptions, TransferResult } from './operation-options.js'
 
 export interface TransferOptions extends ChangeOptions {
@@ -77,32 +77,48 @@ export class Transfers {
   ) {}
 
   /**
-   * `resolve` authorizes source and target and follows their symlinks; it is called for each check. Rejects with
-   * TreeError if only a part could be copied or moved.
+   * `resolve` authorizes source and target and follows their symlinks; it is called for each check. `named`: as in
+   * `Operation`. Rejects with TreeError if only a part could be copied or moved.
    */
   async transfer(
     kind: Kind,
     resolve: () => Promise<readonly [source: Path, target: ResolvedPath]>,
     options: TransferOptions & { readonly signal: AbortSignal },
+    named?: () => readonly [source: Path, target: Path] | undefined,
   ): Promise<TransferResult> {
+    const expected = named?.()
+    if (expected && this.#mayMoveByBackend(...expected, options)) {
+      const transfer = await this.#moveByBackend(expected, resolve, options)
+      if (transfer) return this.#complete(...transfer)
+    }
     const [source, target] = await resolve()
     if (kind === 'copy' || !this.#mayMoveByBackend(source, target.at, options)) {
       return this.#complete(await this.#check(kind, source, target, options), false)
     }
-    const paths = [source, target.at]
+    const transfer = await this.#moveByBackend([source, target.at], resolve, options)
+    if (!transfer) throw symlinkChanged()
+    return this.#complete(...transfer)
+  }
+
+  /**
+   * Checks a move and lets the backend make it, under the path locks of `paths`. Resolves to the move and whether it is
+   * done; to undefined if symlinks lead from these paths to others.
+   */
+  async #moveByBackend(
+    paths: readonly [source: Path, target: Path],
+    resolve: () => Promise<readonly [source: Path, target: ResolvedPath]>,
+    options: TransferOptions & { readonly signal: AbortSignal },
+  ): Promise<readonly [CheckedTransfer, isDone: boolean] | undefined> {
     const claims = paths.map((path) => ({ path, tree: true }))
     const { result, release } = await this.operations.locked(claims, options.signal, async () => {
-      const [sourceNow, targetNow] = await resolve()
-      assertSamePaths(paths, [sourceNow, targetNow.at])
-      return this.#check(kind, sourceNow, targetNow, options)
+      const [source, target] = await resolve()
+      return areSamePaths(paths, [source, target.at]) ? this.#check('move', source, target, options) : undefined
     })
-    let moved: boolean
     try {
-      moved = !('done' in result) && (await this.#moveAtOnce(result, options.signal))
+      return result && [result, !('done' in result) && (await this.#moveAtOnce(result, options.signal))]
     } finally {
       release()
     }
-    return this.#complete(result, moved)
   }
 
   /** Copies or moves item by item, unless the backend has done it. */

@@ -296,6 +296,7 @@ export class VirtualFs {
     const making: Operation<OnePath> = {
       options,
       resolve: this.#access.resolver('mkdir', path, options),
+      named: this.#access.naming('mkdir', path, options),
       require: (target) => {
         if (options.parents !== true || target.entry?.kind !== 'folder') target.assertFree()
       },
@@ -328,6 +329,7 @@ export class VirtualFs {
       const removal: Operation<OnePath> = {
         options: { ...options, signal },
         resolve: this.#access.resolver('remove', path, options),
+        named: this.#access.naming('remove', path, options),
         tree: what === 'tree',
         load: 'symlink',
         require: ({ at, existing }) => {
@@ -351,17 +353,31 @@ export class VirtualFs {
    * Rejects with `exists` unless `overwrite`.
    */
   move(from: Path, to: Path, options: TransferOptions): Promise<TransferResult> {
+    const authorize = (source: Path, target: Path) => {
+      const isSameFolder = parentOf(source) === parentOf(target)
+      if (!isSameFolder) this.#access.authorize('move', source, options)
+      if (isSameFolder || nameOf(source) !== nameOf(target)) this.#access.authorize('rename', source, options)
+      this.#access.authorize('receive', target, options)
+    }
     const resolve = async () => {
       const source = await this.#access.followSymlinks('move', await this.#access.resolve(from, options), options)
       const named = await this.#access.resolveMoveTarget(to, source, options)
       const target = await this.#access.followSymlinksWithEntry('receive', named, options)
-      const isSameFolder = parentOf(source) === parentOf(target.at)
-      if (!isSameFolder) this.#access.authorize('move', source, options)
-      if (isSameFolder || nameOf(source) !== nameOf(target.at)) this.#access.authorize('rename', source, options)
-      this.#access.authorize('receive', target.at, options)
+      authorize(source, target.at)
       return [source, target] as const
     }
-    return this.#transfer('move', from, resolve, options)
+    const named = () => {
+      const [source, target] = [this.#access.resolveAtOnce(from), this.#access.resolveAtOnce(to)]
+      if (source === undefined || target === undefined) return undefined
+      try {
+        authorize(source, target)
+        return [source, target] as const
+      } catch {
+        // A symlink may lead to where it is allowed.
+        return undefined
+      }
+    }
+    return this.#transfer('move', from, resolve, options, named)
   }
 
   copy(from: Path, to: Path, options: TransferOptions): Promise<TransferResult> {
@@ -397,6 +413,7 @@ export class VirtualFs {
     const setting: Operation<OnePath> = {
       options,
       resolve: this.#access.resolver('attributes', path, options),
+      named: this.#access.naming('attributes', path, options),
       touches: ({ at }) => [{ path: at }],
     }
     return this.#change('set attributes', path, setting, ({ storage, inner }) =>
@@ -409,6 +426,7 @@ export class VirtualFs {
     const setting: Operation<OnePath> = {
       options,
       resolve: this.#access.resolver('attributes', path, options, false),
+      named: this.#access.naming('attributes', path, options),
       load: 'symlink',
       require: ({ existing }) => {
         if (!isSymlink(existing) || to.mode === undefined) return
@@ -515,6 +533,7 @@ export class VirtualFs {
     const setting: Operation<OnePath> = {
       options,
       resolve: this.#access.resolver('properties', path, options),
+      named: this.#access.naming('properties', path, options),
       require: ({ existing }) => existing,
       touches: ({ at }) => [{ path: at }],
     }
@@ -538,9 +557,12 @@ export class VirtualFs {
     from: Path,
     resolve: () => Promise<readonly [source: Path, target: ResolvedPath]>,
     options: TransferOptions,
+    named?: () => readonly [source: Path, target: Path] | undefined,
   ): Promise<TransferResult> {
     return this.#access.withErrorContext(kind, from, () =>
-      this.#access.untilRevoked(options, (signal) => this.#transfers.transfer(kind, resolve, { ...options, signal })),
+      this.#access.untilRevoked(options, (signal) =>
+        this.#transfers.transfer(kind, resolve, { ...options, signal }, named),
+      ),
     )
   }
 
