@@ -12,6 +12,7 @@ import { PasswordCheck } from './password-check.js'
 import { Principal, type ProtocolFacts } from './principal.js'
 import { Sessions, type Credential } from './sessions.js'
 import { timingSafeEqualText } from './timing-safe-text.js'
+import { TokenCache } from './token-cache.js'
 import { SessionTokens, type Claims } from './tokens.js'
 import { Users } from './users.js'
 
@@ -53,6 +54,7 @@ export class Accounts {
   readonly #store: Store
   readonly #settings: AccountsOptions['settings']
   readonly #tokens: SessionTokens
+  readonly #tokenCache: TokenCache
   readonly #now: () => number
   readonly #log: AccountsOptions['log']
   readonly #sessions = new Sessions()
@@ -67,6 +69,7 @@ export class Accounts {
     this.#store = store
     this.#settings = settings
     this.#tokens = tokens
+    this.#tokenCache = new TokenCache(now)
     this.#now = now
     this.#log = log
     this.#permanentToken = settings.get('token')
@@ -121,14 +124,19 @@ export class Accounts {
    * The principal of a session token or of the permanent token. Rejects with `unauthenticated`.
    */
   async byToken(token: string, protocol: ProtocolFacts): Promise<Principal> {
+    const cached = this.#tokenCache.get(token, protocol)
+    if (cached !== undefined) return cached
     if (this.isPermanentToken(token)) {
       const admin = this.users.byUniqueRole(2)
       if (admin === undefined) throw sessionRevoked({ detail: 'account_missing' })
-      return this.#principal(admin, 'permanent', { protocol })
+      const principal = this.#principal(admin, 'permanent', { protocol })
+      this.#tokenCache.add(token, principal, Infinity)
+      return principal
     }
-    const claims = this.#tokens.read(token)
-    const { user, jti, exp } = this.#validate(claims)
-    return this.#principal(user, `token:${jti}`, { protocol }, exp * 1000)
+    const { user, jti, exp } = this.#validate(this.#tokens.read(token))
+    const principal = this.#principal(user, `token:${jti}`, { protocol }, exp * 1000)
+    this.#tokenCache.add(token, principal, exp * 1000)
+    return principal
   }
 
   isPermanentToken(token: string): boolean {

@@ -18,12 +18,8 @@ const claimsSchema = z.object({
 export type Claims = z.infer<typeof claimsSchema>
 
 const maxTokenLength = 4096
-const maxVerified = 1000
 
 export class SessionTokens {
-  /** Claims of tokens that were verified before. A token and its key determine them. */
-  readonly #verified = new Map<string, Claims>()
-
   private constructor(
     private readonly key: KeyObject,
     private readonly hours: number,
@@ -50,16 +46,6 @@ export class SessionTokens {
   /** The claims of a token with a valid signature, also of an expired one; undefined for any other text. */
   read(token: string): Claims | undefined {
     if (token.length > maxTokenLength) return undefined
-    const known = this.#verified.get(token)
-    if (known !== undefined) return known
-    const claims = this.#verify(token)
-    if (claims === undefined) return undefined
-    if (this.#verified.size >= maxVerified) this.#verified.clear()
-    this.#verified.set(token, claims)
-    return claims
-  }
-
-  #verify(token: string): Claims | undefined {
     try {
       const options = { algorithms: ['HS256' as const], ignoreExpiration: true, ignoreNotBefore: true }
       return claimsSchema.safeParse(jwt.verify(token, this.key, options)).data
