@@ -1,6 +1,7 @@
 /** Authentication of API requests by their Authorization header. */
 import type { IncomingMessage } from 'node:http'
 import type { Principal } from '../../src/accounts/principal.js'
+import type { Awaitable } from '../../src/contract/awaitable.js'
 import type { HttpApi } from './http-api.js'
 import { http } from './index.js'
 
@@ -9,8 +10,8 @@ export function tokenOf(request: IncomingMessage): string {
   return (request.headers.authorization ?? '').replace(/^Bearer +/i, '').trim()
 }
 
-/** The principal of the token, or the guest if there is no token. Rejects with `unauthenticated`. */
-export async function principalOf(api: HttpApi, request: IncomingMessage): Promise<Principal> {
+/** The principal of the token, or the guest if there is no token. Throws or rejects with `unauthenticated`. */
+export function principalOf(api: HttpApi, request: IncomingMessage): Awaitable<Principal> {
   const { accounts } = api.gateway
   const token = tokenOf(request)
   return token === '' ? accounts.guest(http) : accounts.byToken(token, http)

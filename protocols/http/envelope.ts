@@ -1,5 +1,6 @@
 /** The envelope of API responses. The HTTP status is always 200; `code` holds the result. */
-import type { Middleware } from 'koa'
+import type { Readable } from 'node:stream'
+import type { Context, Middleware, ParameterizedContext } from 'koa'
 import { drain } from '../lib/request-body.js'
 import type { HttpApi, State } from './http-api.js'
 import { logUnexpected, toErrorResponse } from './errors.js'
@@ -18,25 +19,32 @@ export function success(data: unknown = null, message = 'success'): Envelope {
 /** Maximum length of a message, in UTF-16 units. Messages may quote input of any length. */
 const messageLimit = 400
 
+/** Sets a body of JSON, with the status 200. */
+export function sendJson(context: Context, body: string | Readable): void {
+  // Set directly: Koa would look the type up for every response.
+  context.res.setHeader('Content-Type', 'application/json; charset=utf-8')
+  context.status = 200
+  context.body = body
+}
+
 /**
- * Middleware that turns errors of routes into envelopes. Discards the rest of the request body, so that clients that
- * send the whole body before they read can receive the response.
+ * Returns middleware that runs `handle` and turns its errors into envelopes. Discards the rest of the request body, so
+ * that clients that send the whole body before they read can receive the response.
  */
-export function envelopeMiddleware(api: HttpApi): Middleware<State> {
-  return async (context, next) => {
+export function withErrorEnvelopes(
+  api: HttpApi,
+  handle: (context: ParameterizedContext<State>) => Promise<unknown>,
+): Middleware<State> {
+  return async (context) => {
     try {
-      await next()
+      await handle(context)
     } catch (error) {
       const { code, message, retryAfter } = toErrorResponse(error)
       logUnexpected(api.gateway.log, error, { protocol: http.name, method: context.method, url: context.path })
       if (retryAfter !== undefined) context.set('Retry-After', String(Math.ceil(retryAfter)))
-      context.status = 200
       const line = toSingleLine(message)
-      context.body = {
-        code,
-        message: api.masks.apply(line),
-        data: context.state.refusalData ?? null,
-      } satisfies Envelope
+      const envelope: Envelope = { code, message: api.masks.apply(line), data: context.state.refusalData ?? null }
+      sendJson(context, JSON.stringify(envelope))
       void drain(context.req)
     }
   }

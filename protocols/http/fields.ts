@@ -22,15 +22,21 @@ export const signInBodyLimit = 64 * 1024
  * disconnects.
  */
 export async function fieldsOf(
-  context: Pick<Koa.Context, 'req' | 'request' | 'method' | 'query' | 'is'>,
+  context: Pick<Koa.Context, 'req' | 'request' | 'query' | 'is'>,
   limit: number,
   list?: string,
 ): Promise<Fields> {
-  if (context.method === 'GET' || context.method === 'HEAD') return context.query
-  if (context.is('multipart/form-data') === 'multipart/form-data') {
+  const { method = '', headers } = context.req
+  if (method === 'GET' || method === 'HEAD') return context.query
+  if (mayBeMultipart(headers['content-type']) && context.is('multipart/form-data') === 'multipart/form-data') {
     return { ...context.query, ...(await multipartFields(context.req, limit)) }
   }
   return parseText(await readText(context, limit), context, list)
+}
+
+/** False where `is` need not parse the type. */
+function mayBeMultipart(type: string | undefined): boolean {
+  return type !== undefined && /multipart/i.test(type)
 }
 
 type TextReader = (context: Koa.Context, next: Koa.Next) => Promise<unknown>
@@ -38,13 +44,11 @@ type TextReader = (context: Koa.Context, next: Koa.Next) => Promise<unknown>
 /** Body readers by their size limit in bytes. */
 const readers = new Map<number, TextReader>()
 
-async function readerOf(limit: number): Promise<TextReader> {
-  const existing = readers.get(limit)
-  if (existing !== undefined) return existing
+async function loadReader(limit: number): Promise<TextReader> {
   // Loaded on demand: it is large, and servers that offer only WebDAV and SFTP do not need it.
   const { koaBody } = await import('koa-body')
-  // Binary, because decoding would drop a byte order mark, which is not valid JSON.
-  const reader = koaBody({ encoding: 'binary', textLimit: limit, json: false, urlencoded: false })
+  // Without an encoding the body is a buffer: decoding by koa-body would drop a byte order mark, which is not valid JSON.
+  const reader = koaBody({ encoding: '', textLimit: limit, json: false, urlencoded: false })
   readers.set(limit, reader)
   return reader
 }
@@ -56,13 +60,13 @@ async function readText({ req, request }: Pick<Koa.Context, 'req' | 'request'>, 
   if (coding !== 'identity') throw badRequest('the body is compressed, which is not supported')
   // koa-body checks the method and the type. Here the body is text whatever they are.
   const asText = { req, request, method: 'POST', is: () => 'text/plain' } as unknown as Koa.Context
-  const read = await readerOf(limit)
+  const read = readers.get(limit) ?? (await loadReader(limit))
   try {
     await withTimeout(
       read(asText, () => Promise.resolve()),
       tooSlow,
     )
-    return Buffer.from(request.body as string, 'latin1').toString()
+    return (request.body as unknown as Buffer).toString()
   } catch (error) {
     if (error instanceof ApiError) throw error
     throw (error as { status?: unknown }).status === 413 ? tooLarge(limit) : badRequest('the body is malformed')
@@ -207,6 +211,16 @@ export function checkHeaders<S extends z.ZodType>(
   )
 }
 
+/** As `checkHeaders`, for the headers of a request. */
+export function checkHeadersOf<S extends z.ZodType>(schema: S, request: IncomingMessage): z.output<S> {
+  const { headers, rawHeaders } = request
+  // Node joins or drops the values of a header that occurs more than once.
+  const isAnyRepeated = Object.keys(headers).length * 2 !== rawHeaders.length
+  return isAnyRepeated
+    ? checkHeaders(schema, request.headersDistinct)
+    : check(schema, headers, ({ message }) => message)
+}
+
 function check<S extends z.ZodType>(
   schema: S,
   value: unknown,
@@ -228,7 +242,9 @@ const itemsPerCheck = 500
  */
 function issueInList(schema: z.ZodType, value: unknown): z.core.$ZodIssue | undefined {
   if (typeof value !== 'object' || value === null) return undefined
-  const lists = Object.entries(value).filter(([, each]) => Array.isArray(each) && each.length > itemsPerCheck)
+  const isLong = (each: unknown) => Array.isArray(each) && each.length > itemsPerCheck
+  if (!Object.values(value).some(isLong)) return undefined
+  const lists = Object.entries(value).filter(([, each]) => isLong(each))
   const batch = (list: unknown, from: number) => (list as unknown[]).slice(from, from + itemsPerCheck)
   const shortened = { ...value, ...Object.fromEntries(lists.map(([name, list]) => [name, batch(list, 0)])) }
   for (const [name, list] of lists) {

@@ -13,7 +13,7 @@ import type { RequestHandler } from '../lib/handler.js'
 import { HttpApi, type Exchange, type Routes, type State } from './http-api.js'
 import { serveDownload, isDownload } from './download.js'
 import { endpoints } from './endpoints.js'
-import { envelopeMiddleware } from './envelope.js'
+import { withErrorEnvelopes } from './envelope.js'
 import { refused } from './errors.js'
 import { sendErrorPage, sendPage, welcomePage } from './pages.js'
 import { endpointMissing } from './refusals.js'
@@ -61,22 +61,27 @@ function answerOutsideSite(request: IncomingMessage, response: ServerResponse, s
 }
 
 /**
- * The routes of all endpoints, by the first two segments of their paths, because a router tries its routes one by one.
- * Downloads are not among them.
+ * The routes of all endpoints, by `routeKey` of their paths, because a router tries its routes one by one. Downloads are
+ * not among them.
  */
 export function apiRoutes(api: HttpApi): ReadonlyMap<string, Routes> {
   const routers = new Map<string, Routes>()
   for (const endpoint of endpoints) {
-    const group = groupOf(endpoint.path)
-    const routes: Routes = routers.get(group) ?? new Router<State>({ strict: true, sensitive: true })
-    routers.set(group, routes)
+    const key = routeKey(endpoint.path)
+    const routes: Routes = routers.get(key) ?? new Router<State>({ strict: true, sensitive: true })
+    routers.set(key, routes)
     register(routes, api, endpoint)
   }
   return routers
 }
 
-/** `/api/fs` of `/api/fs/list`. */
-function groupOf(path: string): string {
+/** A path without parameters is its own key. */
+function routeKey(path: string): string {
+  return path.includes('{') ? firstSegmentsOf(path) : path
+}
+
+/** `/api/task` of `/api/task/{kind}/info`. */
+function firstSegmentsOf(path: string): string {
   return path.split('/', 3).join('/')
 }
 
@@ -87,13 +92,15 @@ function apiHandler(api: HttpApi, web: WebClient | undefined): RequestHandler {
   app.on('error', (error: NodeJS.ErrnoException) => {
     api.gateway.log.debug({ code: error.code }, 'connection failed')
   })
-  app.use(envelopeMiddleware(api))
-  const groups = new Map([...apiRoutes(api)].map(([group, routes]) => [group, routes.routes()]))
-  app.use(async (context, next) => {
-    const routes = groups.get(groupOf(context.path))
-    await (routes ? routes(context as unknown as Exchange, next) : next())
-  })
-  app.use((context) => answerUnknown(api, web, context as unknown as Exchange))
+  const routers = new Map([...apiRoutes(api)].map(([key, routes]) => [key, routes.routes()]))
+  app.use(
+    withErrorEnvelopes(api, (context): Promise<unknown> => {
+      const exchange = context as unknown as Exchange
+      const unknown = () => answerUnknown(api, web, exchange)
+      const routes = routers.get(context.path) ?? routers.get(firstSegmentsOf(context.path))
+      return routes ? (routes(exchange, unknown) as Promise<unknown>) : unknown()
+    }),
+  )
   const handle = app.callback()
   return (request: IncomingMessage, response: ServerResponse) => void handle(request, response)
 }

@@ -150,20 +150,11 @@ const smallBodyTimeout = 60_000
 /**
  * The result of `reading`. Rejects with `late()` after the timeout; the caller must then drain the rest of the body.
  */
-export async function withTimeout<T>(
-  reading: Promise<T>,
-  late: () => Error,
-  milliseconds = smallBodyTimeout,
-): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(late()), milliseconds)
+export function withTimeout<T>(reading: Promise<T>, late: () => Error, milliseconds = smallBodyTimeout): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(late()), milliseconds)
+    void reading.then(resolve, reject).finally(() => clearTimeout(timer))
   })
-  try {
-    return await Promise.race([reading, timeout])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 interface DrainLimits {
