@@ -18,7 +18,7 @@ void t.test('a token yields the same principal until it expires or its session e
   t.not(second, first)
   t.match(second, { permissions: 1 })
   clock.time += 48 * 3600_000 + 1000
-  await t.rejects(accounts.byToken(token, http), { detail: 'token_expired' })
+  await t.rejects(accounts.byToken(token, http), { code: 'unauthenticated', detail: 'token_expired' })
 })
 
 void t.test('the permanent token yields the same principal until it is replaced', async (t) => {
@@ -27,7 +27,7 @@ void t.test('the permanent token yields the same principal until it is replaced'
   const first = await accounts.byToken(token, http)
   t.equal(await accounts.byToken(token, http), first)
   await settings.resetToken()
-  await t.rejects(accounts.byToken(token, http), { detail: 'token_revoked' })
+  await t.rejects(accounts.byToken(token, http), { code: 'unauthenticated', detail: 'token_revoked' })
   t.match(await accounts.byToken(settings.get('token'), http), { role: 'admin' })
 })
 
