@@ -16,9 +16,16 @@ import { undefinedIfUnsupported } from './fallbacks.js'
 import { ListingCache, type CacheItem, type ListingBudget, type ReadListing } from './listing-cache.js'
 import { sorted, type Order } from './sorting.js'
 
-/** A folder's entries, sorted. `serialized` is absent unless they are cached. */
-export interface FolderListing
-  extends Pick<ReadListing, 'entries' | 'hasReserved'>, Partial<Pick<CacheItem, 'serialized'>> {
+/** `refresh`: ignores the cache. `part`: the number of entries that the caller will use. */
+export interface ListingOptions extends CallOptions {
+  readonly refresh?: boolean | undefined
+  readonly part?: number | undefined
+}
+
+/** A folder's entries, sorted. */
+export interface FolderListing extends Pick<ReadListing, 'entries' | 'hasReserved'> {
+  /** As `CacheItem.serialized`. Undefined unless the entries are cached. */
+  readonly serialized: CacheItem['serialized'] | undefined
   /**
    * false: the names are current, but sizes and times may be outdated. Call `refreshed` for the entries that are
    * returned.
@@ -82,21 +89,17 @@ export class Listings {
   }
 
   /**
-   * Returns all entries of a folder, sorted by the storage's options. `refresh`: ignores the cache. `part`: the number
-   * of entries that the caller will use. If that is a small part of the folder, the listing may be returned with
-   * `current: false`. Rejects with `aborted`.
+   * Returns all entries of a folder, sorted by the storage's options. If `part` is a small part of the folder, the
+   * listing may be returned with `current: false`. Rejects with `aborted`.
    */
-  async list(
-    path: Path,
-    options: CallOptions & { readonly refresh?: boolean; readonly part?: number } = {},
-  ): Promise<FolderListing> {
+  async list(path: Path, options: ListingOptions = {}): Promise<FolderListing> {
     const cached = options.refresh === true ? undefined : this.#cache.get(path)
     if (cached) {
       if (cached.revision === undefined) {
-        if (this.#fresh(path)) return currentListing(cached)
+        if (this.#fresh(path)) return listingOf(cached)
       } else if (options.part !== undefined && options.part * 4 < cached.entries.length) {
         const revision = await this.#revision(path, options)
-        if (revision === cached.revision) return { ...currentListing(cached), current: false }
+        if (revision === cached.revision) return listingOf(cached, false)
       }
     }
     return this.#load(path, options.signal, options.refresh === true)
@@ -150,12 +153,14 @@ export class Listings {
       for (const entry of page) all.push(entry)
     }
     // Sorting is skipped if nothing has changed since the cached listing.
-    const { entries, backendOrder, hasReserved } = this.#cache.unchanged(path, all) ?? {
+    const unchanged = this.#cache.unchanged(path, all)
+    const { entries, backendOrder, hasReserved } = unchanged ?? {
       entries: sorted(all, this.#order),
       backendOrder: all,
       hasReserved: all.some(({ name }) => name.startsWith(reservedPrefix)),
     }
     if (!isStale()) this.#dependencies.read(path, entries)
+    if (unchanged && revision !== undefined && unchanged.revision === revision) return listingOf(unchanged)
     if (
       !isStale() &&
       (revision === undefined ? this.#lifetime(path) > 0 : await this.#isCacheable(path, revision, readAt, signal))
@@ -163,7 +168,9 @@ export class Listings {
       this.#cache.set(path, { entries, backendOrder, hasReserved, revision, readAt })
     }
     const cached = this.#cache.get(path)
-    return cached?.entries === entries ? currentListing(cached) : { entries, hasReserved, current: true }
+    return cached?.entries === entries
+      ? listingOf(cached)
+      : { entries, hasReserved, current: true, serialized: undefined }
   }
 
   get #order(): Order {
@@ -200,9 +207,9 @@ export class Listings {
   }
 }
 
-function currentListing(cached: CacheItem): FolderListing {
+function listingOf(cached: CacheItem, current = true): FolderListing {
   const { entries, hasReserved } = cached
-  return { entries, hasReserved, current: true, serialized: (form) => cached.serialized(form) }
+  return { entries, hasReserved, current, serialized: (form) => cached.serialized(form) }
 }
 
 /** Cache lifetimes of single folders: lines `glob:minutes`, the first match applies. Malformed lines are ignored. */

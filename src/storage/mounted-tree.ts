@@ -121,20 +121,23 @@ export class MountedTree {
   async list(
     at: Path,
     options: CallOptions & { readonly refresh?: boolean | undefined; readonly limit?: number | undefined },
-  ): Promise<FolderListing & { readonly storage?: Storage }> {
+  ): Promise<FolderListing & { readonly storage: Storage | undefined }> {
     const mounted = this.mounts.foldersIn(at)
     const location = this.#locateUnlessMountFolder(at)
-    const mountPoints = { entries: mounted, hasReserved: false, current: true }
+    const mountPoints = {
+      entries: mounted,
+      hasReserved: false,
+      current: true,
+      serialized: undefined,
+      storage: undefined,
+    }
     if (!location) return mountPoints
     try {
-      const { signal, refresh = false, limit } = options
-      const request = limit === undefined ? { refresh } : { refresh, part: limit }
+      const { signal, refresh, limit } = options
       const { storage, inner } = location
-      const listing = await storage.list(inner, signal ? { ...request, signal } : request)
-      if (mounted.length === 0) return { ...listing, storage }
-      const entries = withMountPoints(listing.entries, mounted)
-      const { current, hasReserved } = listing
-      return { entries, hasReserved, current, storage }
+      const { entries, hasReserved, current, serialized } = await storage.list(inner, { signal, refresh, part: limit })
+      if (mounted.length === 0) return { entries, hasReserved, current, serialized, storage }
+      return { ...mountPoints, entries: withMountPoints(entries, mounted), hasReserved, current, storage }
     } catch (error) {
       await this.#assertExists(at, error, options)
       this.#assertHasMounts(at, mounted.length, error)

@@ -44,7 +44,7 @@ import { callIfSupported, undefinedIfUnsupported, withAllWrites } from './fallba
 import { FailureLog } from './failure-log.js'
 import { ListableNames, type SkippedNames } from './listable-names.js'
 import type { ListingBudget } from './listing-cache.js'
-import { Listings, type FolderListing } from './listings.js'
+import { Listings, type FolderListing, type ListingOptions } from './listings.js'
 import { withPathRules } from './path-rules.js'
 import { removeItems } from './remove-items.js'
 import { writeResumable, type ResumableUpload } from './resumable-write.js'
@@ -193,10 +193,7 @@ export class Storage {
   }
 
   /** The whole folder, sorted by the storage's options. `part`: the number of entries that the caller shows. */
-  list(
-    path: Path,
-    options: CallOptions & { readonly refresh?: boolean; readonly part?: number } = {},
-  ): Promise<FolderListing> {
+  list(path: Path, options: ListingOptions = {}): Promise<FolderListing> {
     return this.#listings.list(path, options)
   }
 

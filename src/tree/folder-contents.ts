@@ -24,8 +24,8 @@ export interface Listing {
   /** Number of entries in all parts. */
   readonly total: number
   readonly folder: FolderView
-  /** As `FolderListing.serialized`; absent if these entries are not a whole cached listing. */
-  readonly serialized?: FolderListing['serialized']
+  /** As `FolderListing.serialized`; undefined if these entries are not a whole cached listing. */
+  readonly serialized: FolderListing['serialized']
 }
 
 export class FolderContents {
@@ -40,12 +40,13 @@ export class FolderContents {
     // Few names of a folder have a given beginning.
     const used = options.startsWith === undefined ? options.limit : 0
     const listing = await this.tree.list(at, { signal: options.signal, refresh: options.refresh, limit: used })
-    const shown = await this.#visible(folder, listing.entries, { ...options, hasReserved: listing.hasReserved })
+    const shown = await this.#visible(folder, listing.entries, options, listing.hasReserved)
     const { offset = 0, limit } = options
     const part = limit === undefined && offset === 0 ? shown : shown.slice(offset, offset + (limit ?? shown.length))
-    const refreshed = listing.current
-      ? part
-      : await this.tree.refreshed(at, part, { ...options, preferred: listing.storage })
+    const refreshed =
+      listing.current || part.length === 0
+        ? part
+        : await this.tree.refreshed(at, part, { signal: options.signal, preferred: listing.storage })
     const entries = await this.#symlinksSeen(at, refreshed, options)
     return {
       entries,
@@ -65,11 +66,16 @@ export class FolderContents {
   }
 
   /** An entry is hidden if it is hidden by either path of the folder. */
-  async #visible({ named, at }: NamedPath, entries: readonly Entry[], filter: EntryFilter): Promise<readonly Entry[]> {
+  async #visible(
+    { named, at }: NamedPath,
+    entries: readonly Entry[],
+    filter: EntryFilter,
+    hasReserved?: boolean,
+  ): Promise<readonly Entry[]> {
     const { rules } = this.dependencies
     const { principal } = this.access
-    const shown = await visibleEntries(rules, principal, at, entries, filter)
-    return named === at ? shown : visibleEntries(rules, principal, named, shown, { ...filter, hasReserved: false })
+    const shown = await visibleEntries(rules, principal, at, entries, filter, hasReserved)
+    return named === at ? shown : visibleEntries(rules, principal, named, shown, filter, false)
   }
 
   /** Shows a symlink as its target only if the principal may read the target. */

@@ -19,9 +19,9 @@ export interface EntryFilter {
   readonly foldersOnly?: boolean | undefined
   /** Only names with this prefix. */
   readonly startsWith?: string | undefined
+  /** Not this name. */
+  readonly except?: string | undefined
   readonly signal?: AbortSignal | undefined
-  /** False: no name of the entries is reserved by the gateway. */
-  readonly hasReserved?: boolean | undefined
 }
 
 /** Properties of a folder or file that clients receive with its entries. */
@@ -41,7 +41,8 @@ export interface FolderView extends FolderRights {
 
 /**
  * Returns the entries of a folder that the principal sees, in their order. Yields to the event loop, because matching
- * patterns against many names takes long. Rejects with `aborted`.
+ * patterns against many names takes long. `hasReserved`: whether a name of the entries may be reserved by the gateway.
+ * Rejects with `aborted`.
  */
 export async function visibleEntries(
   rules: Rules,
@@ -49,9 +50,10 @@ export async function visibleEntries(
   at: Path,
   entries: readonly Entry[],
   filter: EntryFilter = {},
+  hasReserved = true,
 ): Promise<readonly Entry[]> {
   const view = viewOf(rules, principal, at, filter)
-  if (view.isUnfiltered && filter.hasReserved === false) return entries
+  if (view.isUnfiltered && !hasReserved) return entries
   const visible: Entry[] = []
   let since = performance.now()
   for (const entry of entries) {
@@ -79,14 +81,14 @@ function viewOf(
   rules: Rules,
   principal: Principal,
   at: Path,
-  { foldersOnly = false, startsWith = '' }: EntryFilter,
+  { foldersOnly = false, startsWith = '', except }: EntryFilter,
 ): { readonly isUnfiltered: boolean; readonly isQuick: boolean; isVisible(entry: Entry): boolean } {
   const members = memberFilter(rules, principal, at)
   return {
-    isUnfiltered: members.showsAll && !foldersOnly && startsWith === '',
+    isUnfiltered: members.showsAll && !foldersOnly && startsWith === '' && except === undefined,
     isQuick: members.showsAll,
     isVisible({ name, kind }) {
-      if ((foldersOnly && kind !== 'folder') || !name.startsWith(startsWith)) return false
+      if ((foldersOnly && kind !== 'folder') || !name.startsWith(startsWith) || name === except) return false
       return !name.startsWith(reservedPrefix) && members.shows(name)
     },
   }
