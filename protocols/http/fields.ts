@@ -194,7 +194,10 @@ async function multipartFields(request: IncomingMessage, limit: number): Promise
  * `invalidMessage`, or else names the field, never its value.
  */
 export function checkFields<S extends z.ZodType>(schema: S, fields: unknown, invalidMessage?: string): z.output<S> {
-  return check(schema, fields, ({ path, message }) => invalidMessage ?? `${path.join('.').slice(0, 100)}: ${message}`)
+  const messageOf: MessageOf = ({ path, message }) => invalidMessage ?? `${path.join('.').slice(0, 100)}: ${message}`
+  const issue = issueInList(schema, fields)
+  if (issue !== undefined) throw badRequest(messageOf(issue))
+  return check(schema, fields, messageOf)
 }
 
 /**
@@ -221,13 +224,9 @@ export function checkHeadersOf<S extends z.ZodType>(schema: S, request: Incoming
     : check(schema, headers, ({ message }) => message)
 }
 
-function check<S extends z.ZodType>(
-  schema: S,
-  value: unknown,
-  messageOf: (issue: Pick<z.core.$ZodIssue, 'path' | 'message'>) => string,
-): z.output<S> {
-  const issue = issueInList(schema, value)
-  if (issue !== undefined) throw badRequest(messageOf(issue))
+type MessageOf = (issue: Pick<z.core.$ZodIssue, 'path' | 'message'>) => string
+
+function check<S extends z.ZodType>(schema: S, value: unknown, messageOf: MessageOf): z.output<S> {
   const result = schema.safeParse(value)
   if (result.success) return result.data
   throw badRequest(messageOf(result.error.issues[0] ?? { path: [], message: 'invalid' }))

@@ -9,11 +9,11 @@ const chunkLength = 1000
 
 /** A list whose items are created while it is serialized. `JSON.stringify` writes it as an array. */
 export class StreamedArray<Item extends object> {
-  /** `createItems` creates the items from one index (inclusive) to another (exclusive). `cache` holds their JSON. */
+  /** `createItems` creates the items from one index (inclusive) to another (exclusive). `cacheOf` returns the cache of their JSON. */
   constructor(
     readonly length: number,
     private readonly createItems: (from: number, to: number) => readonly Item[],
-    private readonly cache?: SerializedParts,
+    private readonly cacheOf: () => SerializedParts | undefined = () => undefined,
   ) {}
 
   toJSON(): readonly Item[] {
@@ -22,17 +22,18 @@ export class StreamedArray<Item extends object> {
 
   /** Yields the JSON of the list in chunks, without the brackets. Yields to the event loop between chunks. */
   async *chunks(): AsyncGenerator<Buffer> {
+    const cache = this.cacheOf()
     for (let from = 0; from < this.length; from += chunkLength) {
       const to = Math.min(from + chunkLength, this.length)
-      yield this.cache?.get(from) ?? this.#serialize(from, to)
+      yield cache?.get(from) ?? this.#serialize(from, to, cache)
       await yieldToEventLoop()
     }
   }
 
-  #serialize(from: number, to: number): Buffer {
+  #serialize(from: number, to: number, cache: SerializedParts | undefined): Buffer {
     const text = JSON.stringify(this.createItems(from, to)).slice(1, -1)
     const chunk = Buffer.from(from === 0 ? text : `,${text}`)
-    this.cache?.set(from, chunk)
+    cache?.set(from, chunk)
     return chunk
   }
 }
@@ -41,10 +42,10 @@ export class StreamedArray<Item extends object> {
  * The JSON of an envelope as a stream with backpressure, if its `data.content` is a long `StreamedArray`. Undefined for
  * other envelopes.
  */
-export function streamEnvelope({ data, ...rest }: Envelope): Readable | undefined {
-  const { content } = (data ?? {}) as { readonly content?: unknown }
+export function streamEnvelope(envelope: Envelope): Readable | undefined {
+  const { content } = (envelope.data ?? {}) as { readonly content?: unknown }
   if (!(content instanceof StreamedArray) || content.length <= chunkLength) return undefined
-  const frame = JSON.stringify({ ...rest, data: { ...(data as object), content: [] } })
+  const frame = JSON.stringify({ ...envelope, data: { ...(envelope.data as object), content: [] } })
   // The match is unique: quotes within a string would be escaped.
   const splitIndex = frame.indexOf('"content":[') + '"content":['.length
   const chunks = async function* () {

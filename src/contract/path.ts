@@ -242,6 +242,8 @@ export function maxDepthOf(paths: Iterable<Path>): number {
 
 /** Encodes a path for a URL: each segment is percent-encoded. */
 export function encodePath(path: Path): string {
+  // Most paths need no encoding.
+  if (/^[\w/.~-]*$/.test(path)) return path
   return path.split('/').map(encodeURIComponent).join('/')
 }
 

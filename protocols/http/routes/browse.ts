@@ -6,7 +6,7 @@ import { isGatewayError } from '../../../src/contract/errors.js'
 import { childOf, cleanPath, encodePath, nameOf, parentOf, root, under, type Path } from '../../../src/contract/path.js'
 import type { AccessOptions } from '../../../src/tree/operation-options.js'
 import type { FolderView, VirtualFs } from '../../../src/tree/virtual-fs.js'
-import type { HttpApi } from '../http-api.js'
+import { signalOf, type HttpApi } from '../http-api.js'
 import { endpoint } from '../endpoint.js'
 import { accessDenied, withResponses } from '../errors.js'
 import { flag, paging, text } from '../fields.js'
@@ -81,21 +81,24 @@ export const browseEndpoints = [
       const fs = api.gateway.as(principal)
       const { baseUrl } = api.clientOf(context.req)
       const folderPath = cleanPath(fields.path)
+      const { offset, limit } = sliceOf(fields)
       const { entries, total, folder, serialized } = await withResponses(browseResponses, () =>
         fs.list(folderPath, {
-          ...accessOptions(context, fields.password || headers.password),
+          signal: signalOf(context.res),
+          password: fields.password || headers.password,
           refresh: fields.refresh,
-          ...sliceOf(fields),
+          offset,
+          limit,
         }),
       )
       const plainObjectOf = fileObjectConverter(api, fs, folderPath, folder, baseUrl)
       const objectOf = await withMountDetails(api, fs, folderPath, entries, plainObjectOf)
       // Mount details are not cached, because they change often.
-      const form =
-        objectOf === plainObjectOf
-          ? fileObjectsForm(api, folder, baseUrl, under(principal.base, folderPath))
-          : undefined
-      const cache = form === undefined ? undefined : serialized?.(form)
+      const cache = () => {
+        const at = under(principal.base, folderPath)
+        const form = objectOf === plainObjectOf ? fileObjectsForm(api, folder, baseUrl, at) : undefined
+        return form === undefined ? undefined : serialized?.(form)
+      }
       return {
         content: new StreamedArray(entries.length, (from, to) => entries.slice(from, to).map(objectOf), cache),
         total,
@@ -127,15 +130,14 @@ export const browseEndpoints = [
       const name = entryPath === root ? 'root' : nameOf(entryPath)
       const object = fileObjectConverter(api, fs, parentOf(entryPath), folder, baseUrl)({ ...entry, name })
       const usage = object.is_dir ? (await mountUsages(api, fs, [entryPath])).get(entryPath) : undefined
-      return {
-        ...object,
-        ...(usage && { mount_details: mountDetails(usage) }),
+      // Adding properties to a spread object is many times slower.
+      return Object.assign(object, usage && { mount_details: mountDetails(usage) }, {
         raw_url: object.is_dir ? '' : await rawUrl(api, baseUrl, fs, entryPath, folder, object.sign, options),
         readme: folder.readme,
         header: folder.header,
         provider: folder.provider,
         related: entryPath === root ? null : await related(api, baseUrl, fs, entryPath, options),
-      }
+      })
     },
   }),
 
@@ -201,7 +203,8 @@ async function rawUrl(
   sign: string,
   options: AccessOptions,
 ): Promise<string> {
-  const decision = await fs.downloadRoute(path, { ...options, route: 'file details' })
+  const { signal, password } = options
+  const decision = await fs.downloadRoute(path, { signal, password, route: 'file details' })
   if (decision.kind !== 'stream') return absoluteUrl(baseUrl, decision.url)
   const query = areUrlsSigned(api.gateway, view) ? `?sign=${sign}` : ''
   return `${baseUrl}/p${encodePath(under(fs.principal.base, path))}${query}`
@@ -219,9 +222,10 @@ async function related(
   const stem = name.replace(/(?<=.)\.[^.]*$/s, '')
   const parent = parentOf(path)
   try {
-    const { entries, folder } = await fs.list(parent, { ...options, startsWith: stem, limit: relatedLimit })
-    const siblings = entries.filter((entry) => entry.name !== name)
-    return siblings.length === 0 ? null : siblings.map(fileObjectConverter(api, fs, parent, folder, baseUrl))
+    const { signal, password } = options
+    const request = { signal, password, startsWith: stem, except: name, limit: relatedLimit }
+    const { entries, folder } = await fs.list(parent, request)
+    return entries.length === 0 ? null : entries.map(fileObjectConverter(api, fs, parent, folder, baseUrl))
   } catch (error) {
     // The user may be allowed to see the object but not to list its folder.
     if (isGatewayError(error) && error.code !== 'internal') return null
