@@ -1,5 +1,6 @@
 /** An open folder. Names in it are used relative to its handle where the system supports that. */
-import { closeSync, readlinkSync, realpathSync } from 'node:fs'
+import { closeSync, readlinkSync, realpathSync, type BigIntStats } from 'node:fs'
+import type { Awaitable } from '../../src/contract/awaitable.js'
 import type { Syscalls } from './syscalls.js'
 
 /** An open folder inside the root. The owner closes it. */
@@ -13,6 +14,8 @@ export interface Folder {
   readonly selfPath: string
   /** Whether the folder is still located at `host`. */
   isUnmoved(): boolean
+  /** The status of the folder itself; undefined if it was removed. */
+  status(): Awaitable<BigIntStats | undefined>
   /** The device number; undefined if the folder was removed. */
   device(): Promise<bigint | undefined>
   /** Another reference to the folder, which must be closed too. */
@@ -58,6 +61,13 @@ export class HandleFolder implements Folder {
     return readlinkSync(this.selfPath) === this.host
   }
 
+  status(): Awaitable<BigIntStats | undefined> {
+    // By path where calls may block: a network file system may answer for a handle from its cache.
+    if (!this.calls.immediate) return this.calls.lstat(this.pathOf('.'))
+    const stats = this.calls.fstat(this.handle.fd)
+    return stats instanceof Promise || stats.nlink > 0n ? stats : undefined
+  }
+
   async device(): Promise<bigint | undefined> {
     this.handle.device ??= await deviceOf(this)
     return this.handle.device
@@ -91,6 +101,10 @@ export class PlainFolder implements Folder {
     return realpathSync.native(this.host) === this.host
   }
 
+  status(): Awaitable<BigIntStats | undefined> {
+    return this.calls.lstat(this.pathOf('.'))
+  }
+
   device(): Promise<bigint | undefined> {
     return deviceOf(this)
   }
@@ -105,7 +119,7 @@ export class PlainFolder implements Folder {
 }
 
 async function deviceOf(folder: Folder): Promise<bigint | undefined> {
-  return (await folder.calls.lstat(folder.pathOf('.')))?.dev
+  return (await folder.status())?.dev
 }
 
 export function joined(folder: string, name: string): string {

@@ -232,7 +232,7 @@ class Local implements Driver {
     return this.#run(signal, async () => {
       const folder = await this.dependencies.root.folder(path)
       try {
-        const stats = await folder.calls.lstat(folder.pathOf('.'))
+        const stats = await folder.status()
         if (!stats) throw new GatewayError('not_found')
         return revisionOf(stats)
       } finally {
