@@ -655,6 +655,30 @@ void t.test('with revisions, a cached listing is valid while the revision of the
   t.same(await storage.refreshed(root, shown), [], 'removed entries are left out')
 })
 
+void t.test('a listing that is read again without a change is not checked again', async (t) => {
+  const { inner, over, calls } = counted()
+  const old = new Date(Date.now() - 60_000)
+  const entry: Entry = { name: 'x', kind: 'file', size: 3, modified: old }
+  let asked = 0
+  const { storage } = await newStorage(t, {
+    ...over,
+    stat: async (path, options) => {
+      asked++
+      return { ...(await inner.stat(path, options)), modified: old }
+    },
+    revision: async () => '1',
+    pages: async function* () {
+      calls.pages++
+      yield [entry]
+    },
+  })
+  t.same(names(await storage.list(root)), ['x'])
+  t.equal(asked, 1)
+  t.same(names(await storage.list(root)), ['x'])
+  t.equal(calls.pages, 2, 'sizes and times are read again')
+  t.equal(asked, 1)
+})
+
 void t.test(
   'the listing of a recently changed folder is not cached, because its revision may miss a change',
   async (t) => {
