@@ -3,6 +3,7 @@ import { constants, type BigIntStats } from 'node:fs'
 import { mkdir, readdir, realpath, stat, statfs } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { addAbortSignal, type Readable } from 'node:stream'
+import type { Awaitable } from '../../src/contract/awaitable.js'
 import { throwIfAborted } from '../../src/contract/cancellation.js'
 import type {
   Attributes,
@@ -36,6 +37,7 @@ import { sizeOfTree } from './folder-size.js'
 import { entryFrom, entryOf, revisionOf, systemTime, statusOf, type FileStatus } from './entry.js'
 import { translateError } from './errors.js'
 import { FileStream, bufferStream } from './file-stream.js'
+import type { Folder } from './folder.js'
 import { ReadHandle, UpdateHandle } from './handles.js'
 import type { LocalOptions } from './index.js'
 import { listFolder } from './listing.js'
@@ -130,9 +132,15 @@ class Local implements Driver {
   }
 
   /** The entry of a listing: a symlink is shown as its target, or as a symlink if it cannot be followed. */
-  async #entry(path: Path, name: string, status: FileStatus, signal?: AbortSignal): Promise<Entry> {
+  #entry(path: Path, name: string, status: FileStatus, signal?: AbortSignal): Awaitable<Entry> {
+    const entry = entryFrom(name, status)
+    const isComplete = entry.kind === 'file' || (entry.kind === 'folder' && !this.dependencies.options.directory_size)
+    return isComplete ? entry : this.#completed(path, name, entry, signal)
+  }
+
+  async #completed(path: Path, name: string, own: Entry, signal?: AbortSignal): Promise<Entry> {
     const { root, options, env } = this.dependencies
-    let entry = entryFrom(name, status)
+    let entry = own
     if (entry.kind === 'symlink') {
       try {
         entry = await this.#locator.at(path, { follow: true }, async (target) =>
@@ -155,7 +163,7 @@ class Local implements Driver {
         signal,
         known,
         resolvesFolders: options.directory_size,
-        resolveEntry: (child, name, status) => this.#entry(child, name, status, signal),
+        resolveEntry: async (child, name, status) => this.#entry(child, name, status, signal),
       })
     } catch (error) {
       throw translateError(error)
@@ -358,14 +366,19 @@ class Local implements Driver {
   setAttributes(path: Path, to: Attributes, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, () =>
       this.#locator.at(path, { follow: true }, async (location) => {
-        requireExisting(location)
+        const stats = requireExisting(location)
         const { calls } = location
+        if (to.mode === undefined) {
+          // Does not follow a symlink that has taken the name meanwhile. chmod(2) would.
+          if (to.modified) await calls.lutimes(location.at, systemTime(stats.atimeNs), systemTime(to.modified))
+          return
+        }
         const isLinux = process.platform === 'linux'
         // The descriptor refers to the file itself, even if it is renamed. On Linux it needs no read permission.
         const fd = await calls.open(location.at, isLinux ? O_PATH | O_NOFOLLOW : O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
         try {
           const at = isLinux ? `/proc/self/fd/${fd}` : location.at
-          if (to.mode !== undefined) await calls.chmod(at, to.mode & 0o7777)
+          await calls.chmod(at, to.mode & 0o7777)
           if (to.modified !== undefined) {
             const { atimeNs } = await calls.fstat(fd)
             await calls.utimes(at, systemTime(atimeNs), systemTime(to.modified))
@@ -410,15 +423,18 @@ class Local implements Driver {
   look(path: Path, { signal }: CallOptions = {}): Promise<LookupResult> {
     return this.#run(signal, async () => {
       const { root } = this.dependencies
-      const location = await root.locateWithoutSymlinks(path)
+      const located = root.locateWithoutSymlinks(path)
+      const location = located instanceof Promise ? await located : located
       if (!location) {
         const real = await root.realPath(path, true)
         return { path: real, entry: await this.#entryIfExists(real, signal) }
       }
       try {
         if (!location.stats || isReserved(location.name)) return { path, entry: undefined }
-        const name = await storedName(location, nameOf(path))
-        return { path, entry: await this.#entry(path, name, statusOf(location.stats), signal) }
+        const stored = storedName(location, nameOf(path))
+        const name = stored instanceof Promise ? await stored : stored
+        const entry = this.#entry(path, name, statusOf(location.stats), signal)
+        return { path, entry: entry instanceof Promise ? await entry : entry }
       } finally {
         location.folder.close()
       }
@@ -494,8 +510,11 @@ class Local implements Driver {
  * The name as the file system spells it. Linux file systems are treated as case-sensitive: the requested name is
  * returned.
  */
-async function storedName({ name, folder }: Location, requested: string): Promise<string> {
-  if (process.platform === 'linux' || name === '.') return requested
+function storedName({ name, folder }: Location, requested: string): Awaitable<string> {
+  return process.platform === 'linux' || name === '.' ? requested : spelledName(folder, requested)
+}
+
+async function spelledName(folder: Folder, requested: string): Promise<string> {
   const names = await readdir(folder.selfPath)
   return names.includes(requested)
     ? requested

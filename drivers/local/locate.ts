@@ -1,6 +1,7 @@
 /** Locates and opens files for the methods of the driver. */
 import { constants, fsync, type BigIntStats } from 'node:fs'
 import { promisify } from 'node:util'
+import type { Awaitable } from '../../src/contract/awaitable.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { Path } from '../../src/contract/path.js'
 import { systemCode } from './errors.js'
@@ -36,7 +37,8 @@ export class Locator {
     options: { readonly follow: boolean; readonly create?: boolean },
     work: (location: Location) => Promise<T>,
   ): Promise<T> {
-    const location = await this.root.locate(path, options)
+    const located = this.root.locate(path, options)
+    const location = located instanceof Promise ? await located : located
     try {
       return await work(location)
     } catch (error) {
@@ -51,8 +53,11 @@ export class Locator {
   }
 
   /** Flushes the entries of a folder, without which a new name is not durable. */
-  async syncFolder(folder: Folder): Promise<void> {
-    if (!this.sync || process.platform === 'win32') return
+  syncFolder(folder: Folder): Awaitable<void> {
+    return this.sync && process.platform !== 'win32' ? this.#flushFolder(folder) : undefined
+  }
+
+  async #flushFolder(folder: Folder): Promise<void> {
     const fd = await asyncSyscalls.open(folder.selfPath, O_RDONLY)
     try {
       await syncFile(fd)

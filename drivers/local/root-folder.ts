@@ -113,8 +113,7 @@ export class RootFolder {
     const cached = this.#cachedFolder(path)
     if (cached) return cached
     const folder = await this.#openFolder(path)
-    if (folder.calls.immediate && folder instanceof HandleFolder)
-      this.#handleCache.add(folder, this.#policy.turnNumber)
+    if (folder.calls.immediate && folder instanceof HandleFolder) this.#handleCache.add(folder, this.#policy.turnNumber)
     return folder
   }
 
@@ -146,18 +145,31 @@ export class RootFolder {
    * a symlink that leads outside of the root. With `create` and `follow`, a dangling symlink is also `denied`: nothing
    * is created at its target.
    */
-  async locate(path: Path, options: LocateOptions): Promise<Location> {
+  locate(path: Path, options: LocateOptions): Awaitable<Location> {
     assertClean(path)
     if (options.create === true && hasReserved(path)) {
       throw new GatewayError('denied', { reason: 'this name is reserved' })
     }
-    if (path === '/') return this.#locationIn(await this.folder(path), '.')
-    if (isReserved(nameOf(path))) throw new GatewayError('not_found')
-    const folder = this.#cachedFolder(parentOf(path)) ?? (await this.#parent(path, options))
-    const found = this.#locationIn(folder, nameOf(path))
-    const location = found instanceof Promise ? await found : found
-    if (!options.follow || location.stats?.isSymbolicLink() !== true) return location
-    location.folder.close()
+    if (path === '/') return this.folder(path).then((folder) => this.#locationIn(folder, '.'))
+    const name = nameOf(path)
+    if (isReserved(name)) throw new GatewayError('not_found')
+    const folder = this.#cachedFolder(parentOf(path))
+    const found = folder
+      ? this.#locationIn(folder, name)
+      : this.#parent(path, options).then((parent) => this.#locationIn(parent, name))
+    if (found instanceof Promise) return found.then((location) => this.#followed(path, location, options))
+    return this.#followed(path, found, options)
+  }
+
+  /** The location itself, or the target of a symlink there if that is asked for. */
+  #followed(path: Path, location: Location, options: LocateOptions): Awaitable<Location> {
+    return options.follow && location.stats?.isSymbolicLink() === true
+      ? this.#targetOf(path, location, options)
+      : location
+  }
+
+  async #targetOf(path: Path, symlink: Location, options: LocateOptions): Promise<Location> {
+    symlink.folder.close()
     for (let count = 0; count < maxAttempts; count++) {
       const host = await this.#resolveSymlink(path, options)
       const atRoot = host === this.real
@@ -201,15 +213,15 @@ export class RootFolder {
    * Locates a name if neither its path nor the name itself contains a symlink, otherwise resolves to undefined. The
    * caller closes the folder.
    */
-  async locateWithoutSymlinks(path: Path): Promise<Location | undefined> {
+  locateWithoutSymlinks(path: Path): Awaitable<Location | undefined> {
     assertClean(path)
     if (path === '/') return undefined
-    const folder = await this.#plainFolder(parentOf(path))
-    const found = folder && this.#locationIn(folder, nameOf(path))
-    const location = found instanceof Promise ? await found : found
-    if (location?.stats?.isSymbolicLink() !== true) return location
-    location.folder.close()
-    return undefined
+    const folder = this.#plainFolder(parentOf(path))
+    const found =
+      folder instanceof Promise
+        ? folder.then((opened) => opened && this.#locationIn(opened, nameOf(path)))
+        : folder && this.#locationIn(folder, nameOf(path))
+    return found instanceof Promise ? found.then(unlessSymlink) : unlessSymlink(found)
   }
 
   /** Opens the folder at this path; undefined if it does not exist or the path contains a symlink. */
@@ -364,6 +376,13 @@ export class RootFolder {
     if (!stats) throw new GatewayError('not_found')
     return { host, stats }
   }
+}
+
+/** Closes the folder of a symlink. */
+function unlessSymlink(location: Location | undefined): Location | undefined {
+  if (location?.stats?.isSymbolicLink() !== true) return location
+  location.folder.close()
+  return undefined
 }
 
 /** Callers pass clean paths. This check prevents that `..` or NUL reach the system. */
