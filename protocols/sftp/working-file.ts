@@ -37,6 +37,8 @@ export class WorkingFile {
   #size: number
   #mode: number | undefined
   #modified: Date | undefined
+  /** Time of the last change of the content by this session; undefined: none since the entry was determined. */
+  #written: Date | undefined
   /** There are bytes or attributes that `commit` has not published yet. */
   #changed = false
   /** Error of a failed write to the staged file, which must not be published then. */
@@ -102,7 +104,7 @@ export class WorkingFile {
       ...this.#entry,
       kind: 'file',
       size: this.#size,
-      modified: this.#modified ?? this.#entry.modified,
+      modified: this.#modified ?? this.#written ?? this.#entry.modified,
       ...(this.#mode !== undefined && { mode: this.#mode }),
     }
   }
@@ -256,6 +258,7 @@ export class WorkingFile {
     const file = this.#file
     if (!file?.commit || !this.#changed || this.#unlinked) return
     this.#entry = await file.commit({ mode: this.#mode, modified: this.#modified })
+    this.#written = undefined
     this.unpublished = false
     this.#changed = false
     this.#file = undefined
@@ -285,7 +288,7 @@ export class WorkingFile {
 
   #markChanged(): void {
     this.#changed = true
-    this.#entry = { ...this.#entry, modified: new Date() }
+    this.#written = new Date()
   }
 
   /** Records the first failed change of a staged file. */
@@ -354,12 +357,7 @@ export class WorkingFile {
       }
       const file = await this.#opened('update')
       if (end > position)
-        await this.#guard(
-          file.write(
-            batch.flatMap((write) => write.data),
-            position,
-          ),
-        )
+        await this.#guard(file.write(batch.length === 1 ? first.data : batch.flatMap((write) => write.data), position))
       this.#size = Math.max(this.#size, end)
       if (position <= this.#contiguous) this.#contiguous = Math.max(this.#contiguous, end)
       this.#markChanged()

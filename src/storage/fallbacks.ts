@@ -56,7 +56,7 @@ export async function undefinedIfUnsupported<T>(call: () => Promise<T> | undefin
 }
 
 /** Runs a call of an optional method. Returns false if there is no method, or if it rejects with `unsupported`. */
-export async function callIfSupported(call: (() => Promise<unknown>) | undefined): Promise<boolean> {
+export async function callIfSupported(call: (() => Promise<unknown> | undefined) | undefined): Promise<boolean> {
   if (!call) return false
   try {
     await call()
@@ -69,6 +69,7 @@ export async function callIfSupported(call: (() => Promise<unknown>) | undefined
 
 /** Returns a handle that was opened to write with each method of `WritableFile`. What it lacks rejects. */
 export function withAllWrites(file: OpenFile): WritableFile {
+  if (hasAllWrites(file)) return file
   const { entry, preferredReadSize } = file
   const rejecting = (reason: string) => async () => {
     throw new GatewayError('unsupported', { reason })
@@ -83,4 +84,8 @@ export function withAllWrites(file: OpenFile): WritableFile {
     ...(file.commit && { commit: file.commit.bind(file) }),
     close: () => file.close(),
   }
+}
+
+function hasAllWrites(file: OpenFile): file is WritableFile {
+  return file.write !== undefined && file.truncate !== undefined && file.sync !== undefined
 }

@@ -67,43 +67,51 @@ const unchanged = (error: unknown): unknown => error
 /** Adds those methods of `file` that only a handle for writing has. */
 function addWrites(over: HookedFile, file: OpenFile, hooks: FileHooks): void {
   const { before, writing, didWrite, changing, committing, committed, ended, failed = unchanged } = hooks
-  const withFailed = async <T>(work: () => Promise<T>): Promise<T> => {
-    try {
-      before?.()
-      return await work()
-    } catch (error) {
-      throw failed(error, 'write')
-    }
-  }
   if (file.write) {
-    over.write = (from, position) =>
-      withFailed(async () => {
+    over.write = async (from, position) => {
+      try {
+        before?.()
         const bytes = from.reduce((sum, { length }) => sum + length, 0)
         if (writing) await writing(bytes)
         changing?.()
         await file.write?.(from, position)
         didWrite?.(bytes)
-      })
+      } catch (error) {
+        throw failed(error, 'write')
+      }
+    }
   }
   if (file.truncate) {
-    over.truncate = (size) =>
-      withFailed(async () => {
+    over.truncate = async (size) => {
+      try {
+        before?.()
         changing?.()
         await file.truncate?.(size)
-      })
+      } catch (error) {
+        throw failed(error, 'write')
+      }
+    }
   }
   if (file.sync) {
-    over.sync = () => withFailed(async () => file.sync?.())
+    over.sync = async () => {
+      try {
+        before?.()
+        await file.sync?.()
+      } catch (error) {
+        throw failed(error, 'write')
+      }
+    }
   }
   const { entry } = file
   if (file.commit) {
     over.commit = async (attributes = {}) => {
       try {
-        return await withFailed(async () => {
-          committing?.()
-          const stored = (await file.commit?.(attributes)) ?? entry
-          return (await committed?.(stored, attributes)) ?? stored
-        })
+        before?.()
+        committing?.()
+        const stored = (await file.commit?.(attributes)) ?? entry
+        return committed ? await committed(stored, attributes) : stored
+      } catch (error) {
+        throw failed(error, 'write')
       } finally {
         ended?.()
       }

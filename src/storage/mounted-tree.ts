@@ -46,16 +46,16 @@ export class MountedTree {
     const mountPoint = this.mounts.mountPointOf(path)
     if (mountPoint === undefined) return path
     const inner = within(mountPoint, path) ?? root
-    const found = new Set<Path>()
+    let found: Path | undefined
     for (const storage of this.mounts.storagesAt(mountPoint)) {
       const real = storage.treePath(await storage.realPath(inner, options))
       if (this.mounts.mountPointOf(real) !== mountPoint)
         throw new GatewayError('denied', { reason: 'a symlink leads into another storage' })
-      found.add(real)
+      if (found !== undefined && real !== found)
+        throw new GatewayError('denied', { reason: 'storages do not agree where a symlink leads' })
+      found = real
     }
-    const [real = path, other] = found
-    if (other !== undefined) throw new GatewayError('denied', { reason: 'storages do not agree where a symlink leads' })
-    return real
+    return found ?? path
   }
 
   /**

@@ -95,9 +95,8 @@ export class StorageChanges {
       committing: () => {
         dirty = true
       },
-      committed: async (stored, { modified = options.modified, mode: bits = options.mode }) => {
-        return this.attributes.afterWrite(this.#treePath(path), { modified, mode: bits }, stored)
-      },
+      committed: (stored, { modified = options.modified, mode: bits = options.mode }) =>
+        this.attributes.afterWrite(this.#treePath(path), { modified, mode: bits }, stored),
       ended: () => {
         if (dirty) this.changed(path)
         dirty = false

@@ -4,6 +4,7 @@
  * the driver's own.
  */
 import { Readable } from 'node:stream'
+import type { Awaitable } from '../contract/awaitable.js'
 import { untilAborted } from '../contract/cancellation.js'
 import type {
   Attributes,
@@ -169,11 +170,11 @@ export class Storage {
 
   // Reading
 
-  async stat(path: Path, { refresh, ...options }: FreshStatOptions = {}): Promise<Entry> {
-    const isAsked = options.ofSymlink === true || refresh === true
+  async stat(path: Path, options: FreshStatOptions = {}): Promise<Entry> {
+    const isAsked = options.ofSymlink === true || options.refresh === true
     const kept = this.#driver.revision || isAsked ? undefined : this.#listings.cachedEntry(path)
-    const entry = kept ?? (await this.#driver.stat(path, options))
-    return this.#attributes.apply(this.treePath(path), this.#names.check(path, entry))
+    const entry = this.#names.check(path, kept ?? (await this.#driver.stat(path, options)))
+    return this.#attributes.needed ? this.#attributes.apply(this.treePath(path), entry) : entry
   }
 
   /** As `stat`; undefined if nothing exists there. Rejects if no storage is mounted there. */
@@ -423,7 +424,7 @@ export class Storage {
     const driver = this.#driver
     if (!driver.move) return false
     await this.#makeMountAncestor(to, options)
-    const call = async () => driver.move?.(from, to, options)
+    const call = () => driver.move?.(from, to, options)
     if (!(await this.#changes.attempt([from, to], () => callIfSupported(call)))) return false
     this.#changes.moved(from, to)
     return true
@@ -474,9 +475,15 @@ export class Storage {
   }
 
   /** Creates the parent of `path` if the tree shows it only because a storage is mounted below it. */
-  async #makeMountAncestor(path: Path, { signal }: CallOptions): Promise<void> {
+  #makeMountAncestor(path: Path, options: CallOptions): Awaitable<void> {
     const folder = parentOf(path)
-    if (folder === root || !this.#isMountAncestor(this.treePath(folder)) || (await this.has(folder, { signal }))) return
+    return folder !== root && this.#isMountAncestor(this.treePath(folder))
+      ? this.#makeIfMissing(folder, options)
+      : undefined
+  }
+
+  async #makeIfMissing(folder: Path, { signal }: CallOptions): Promise<void> {
+    if (await this.has(folder, { signal })) return
     await this.mkdir(folder, { signal }).catch((error: unknown) => {
       // Another request has created it in the meantime.
       if (!isGatewayError(error, 'exists')) throw error
@@ -491,13 +498,13 @@ export class Storage {
     this.assertWritable()
     const driver = this.#driver
     const attributes = this.#attributes
-    const call = driver.setAttributes && (async () => driver.setAttributes?.(path, to, options))
+    const call = driver.setAttributes && (() => driver.setAttributes?.(path, to, options))
     await this.#changes.attempt([path], async () => {
       const isSet = await callIfSupported(call)
       if (!isSet && attributes.kept.length > 0) {
         throw new GatewayError('unsupported', { reason: 'this storage cannot set attributes here' })
       }
-      await this.#storeMissing(path, to, options)
+      if (attributes.needed) await this.#storeMissing(path, to, options)
     })
     this.#changes.changed(path)
   }

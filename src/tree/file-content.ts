@@ -252,7 +252,8 @@ export class FileContent {
         publication.end()
       }
       // A commit that failed may be repeated until the handle is closed.
-      const guarded = { ...hooks, closed, ended: () => publication.release() }
+      const { didRead, didWrite, committing, failed } = hooks
+      const guarded = { didRead, didWrite, committing, failed, closed, ended: () => publication.release() }
       return Object.assign(this.access.guardHandle(path, this.#throttled(file, signal), guarded), { old })
     } catch (error) {
       hooks.failed(error)
