@@ -4,7 +4,7 @@
  */
 import type { Readable } from 'node:stream'
 import { throwIfAborted } from '../../src/contract/cancellation.js'
-import type { Attributes, DirectUrl, Usage } from '../../src/contract/capabilities.js'
+import type { Attributes, DirectUrl, DirectUrlOptions, Usage } from '../../src/contract/capabilities.js'
 import type { ByteRange, CallOptions, Source, StatOptions, WriteOptions } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv, TreeDriver } from '../../src/contract/driver-env.js'
@@ -121,7 +121,7 @@ class AliasDriver implements Driver {
     return driver.read(inner, range, options)
   }
 
-  async directUrl(path: Path, options: CallOptions = {}): Promise<DirectUrl> {
+  async directUrl(path: Path, options: DirectUrlOptions = {}): Promise<DirectUrl> {
     const { driver, inner } = await this.#readable(path, options)
     return driver.directUrl(inner, options)
   }

@@ -45,6 +45,8 @@ export const aliasType: DriverType<typeof aliasFields> = {
   name: 'Alias',
   fields: aliasFields,
   facts: { directUrls: 'preferred', uncached: true, composite: true },
+  // The URLs of the storages below may be.
+  traits: { urlsBoundTo: ['userAgent', 'address'] },
   async open(options, env) {
     const { openAlias } = await import('./alias.js')
     return openAlias(options, env)

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { resolvePath, root, type Path } from '../../src/contract/path.js'
 import { requestDetails } from '../lib/request-details.js'
+import { urlClientOf } from '../lib/client.js'
 import { sendFile, type RedirectRoute } from '../lib/send.js'
 import type { HttpApi } from './http-api.js'
 import { logUnexpected, toErrorResponse } from './errors.js'
@@ -54,7 +55,9 @@ async function download(api: HttpApi, request: IncomingMessage, response: Server
     const location = absoluteUrl(api.clientOf(request).baseUrl, target)
     response.writeHead(302, { ...redirectHeaders, Location: location, 'Content-Length': 0 }).end()
   }
-  await sendFile(request, response, { fs, path, redirection: { route, withoutProxy: query.has('d'), redirect } })
+  const client = urlClientOf(request, api.clientOf(request))
+  const withoutProxy = query.has('d')
+  await sendFile(request, response, { fs, path, redirection: { route, withoutProxy, client, redirect } })
 }
 
 /**

@@ -90,7 +90,11 @@ export const storageData = z
     driver: z.string(),
     cache_expiration: z.int().describe('Minutes.'),
     custom_cache_policies: z.string(),
-    status: z.string().describe('`work` if it is running, `disabled`, empty while it starts, otherwise the error.'),
+    status: z
+      .string()
+      .describe(
+        '`work` if it is running, `work, but …` with warnings, `disabled`, empty while it starts, otherwise the error.',
+      ),
     addition: z.string().describe('The fields of the driver, as the text of a JSON object.'),
     remark: z.string(),
     modified: timestamp.describe('The time of the last change of the configuration.'),

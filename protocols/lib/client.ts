@@ -3,6 +3,7 @@ import { setMaxListeners } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isIP, isIPv6, type BlockList, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import type { UrlClient } from '../../src/contract/capabilities.js'
 
 export interface ClientOptions {
   /** Proxies whose forwarding headers are trusted. */
@@ -89,6 +90,11 @@ function determineClient(request: IncomingMessage, options: ClientOptions, peer:
     origin,
     baseUrl: origin + sitePath(siteUrl),
   }
+}
+
+/** What a direct URL for this client may be bound to. */
+export function urlClientOf(request: IncomingMessage, { address }: Pick<Client, 'address'>): UrlClient {
+  return { userAgent: request.headers['user-agent'], address }
 }
 
 /** The path prefix of the site: empty, or with a leading and without a trailing slash. */

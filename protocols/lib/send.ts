@@ -129,7 +129,8 @@ function findFile(
   access: AccessOptions,
 ): Promise<FileToSend> {
   const { signal, password } = access
-  const options = { signal, password, route: redirection?.route, withoutProxy: redirection?.withoutProxy }
+  const { route, withoutProxy, client } = redirection ?? {}
+  const options = { signal, password, route, withoutProxy, client }
   return method === 'HEAD' ? findEntry(fs, path, options) : fs.openToSend(path, options)
 }
 
@@ -149,9 +150,9 @@ function readable(
 async function findEntry(
   fs: VirtualFs,
   path: Path,
-  { route, withoutProxy, ...access }: SendingOptions,
+  { route, withoutProxy, client, ...access }: SendingOptions,
 ): Promise<FileToSend> {
-  const decision = route === undefined ? undefined : await fs.downloadRoute(path, { ...access, route, withoutProxy })
+  const decision = route && (await fs.downloadRoute(path, { ...access, route, withoutProxy, client }))
   if (decision !== undefined && decision.kind !== 'stream') return decision
   // As fresh as the response to GET would be (RFC 9110 §9.3.2).
   return { kind: 'stream', entry: await fs.stat(path, { ...access, refresh: true }), file: undefined }

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { pipeline, Transform } from 'node:stream'
 import type { Source } from '../../src/contract/call-options.js'
-import type { HashName } from '../../src/contract/entry.js'
+import { hashNames } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 
 /**
@@ -10,7 +10,10 @@ import { GatewayError } from '../../src/contract/errors.js'
  * file is published only after its stream has ended, so nothing is stored then.
  */
 export function verifiedSource(source: Source): Source {
-  const announced = Object.entries(source.hashes ?? {}) as [HashName, string][]
+  const announced = hashNames.flatMap((name) => {
+    const digest = source.hashes?.[name]
+    return digest === undefined ? [] : [{ name, digest }]
+  })
   if (announced.length === 0) return source
   return {
     ...source,
@@ -18,7 +21,7 @@ export function verifiedSource(source: Source): Source {
     bytes: undefined,
     async read(range, options) {
       const bytes = await source.read(range, options)
-      const hashes = announced.map(([name, digest]) => ({ name, digest, hash: createHash(name) }))
+      const hashes = announced.map(({ name, digest }) => ({ name, digest, hash: createHash(name) }))
       const verifier = new Transform({
         transform(chunk: Buffer, _encoding, callback) {
           for (const { hash } of hashes) hash.update(chunk)

@@ -186,7 +186,7 @@ class WebdavHandler {
     return this.#fail(parsed, new HttpError(error, { subject, headers: { allow: allowedMethods } }))
   }
 
-  #webdavRequestOf({ request, response, target, headers }: ParsedRequest, caller: Caller): WebdavRequest {
+  #webdavRequestOf({ request, response, target, headers, client }: ParsedRequest, caller: Caller): WebdavRequest {
     const signal = signalOf(response)
     const password = caller.folderPassword
     const { lockTokens, conditions } = headers
@@ -199,6 +199,7 @@ class WebdavHandler {
       headers,
       prefix: this.#prefix,
       fs: caller.fs,
+      address: client.address,
       access: { signal, password },
       change: { signal, password, lockTokens, if: conditions.if, ifMatch, ifNoneMatch, ifUnmodifiedSince },
     }

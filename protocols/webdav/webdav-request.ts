@@ -17,6 +17,8 @@ export interface WebdavRequest {
   /** Prefix of every href. */
   readonly prefix: string
   readonly fs: VirtualFs
+  /** IP address of the client. */
+  readonly address: string
   /** Options of every read. The signal aborts when the client disconnects. */
   readonly access: AccessOptions
   /** Options of every change, with the preconditions and lock tokens of the request. */

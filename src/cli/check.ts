@@ -201,6 +201,8 @@ async function openStorage(
       set: (key, value) => tracked(store.driverState.set(row.id, key, value)),
     },
     resumableUploads: () => store.uploads.tokens(),
+    changed: () => undefined,
+    report: () => undefined,
     tree: () => {
       throw daemonRequired(`${row.driver} stands on other storages: only the daemon can open it`)
     },

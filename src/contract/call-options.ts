@@ -17,6 +17,8 @@ export interface StatOptions extends CallOptions {
 }
 
 export interface ListOptions extends CallOptions {
+  /** The caller asked for the current state: a backend that caches listings itself should not use its cache. */
+  readonly refresh?: boolean | undefined
   /**
    * Returns the entry of an earlier listing by name. If that entry is still accurate, the driver may report the same
    * object again instead of a new one.

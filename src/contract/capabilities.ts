@@ -1,6 +1,6 @@
 /** What only some drivers can do: further methods of `Driver`, and the types of its optional methods. */
 import type { Readable } from 'node:stream'
-import type { CallOptions, WriteOptions } from './call-options.js'
+import type { CallOptions, Source, WriteOptions } from './call-options.js'
 import type { Driver } from './driver.js'
 import type { Entry, Identity } from './entry.js'
 import type { Path } from './path.js'
@@ -82,6 +82,8 @@ export interface FileBundle {
 export interface UploadPlan {
   /** Bytes of the whole file. */
   readonly size: number
+  /** The whole file, for a backend that needs its hashes or ranges of it. It can be read more than once. */
+  readonly source?: Source | undefined
   /**
    * Token of an earlier upload of the same bytes to the same path. If it does not identify a usable upload, the driver
    * discards what remains of that upload and starts at 0.
@@ -114,10 +116,24 @@ export interface Upload {
   close(): Promise<void>
 }
 
+/** Who will request a direct URL. Both are absent if the gateway does not know. */
+export interface UrlClient {
+  /** The `User-Agent` header that the client sends. */
+  readonly userAgent?: string | undefined
+  /** IP address of the client. */
+  readonly address?: string | undefined
+}
+
+/** Of the client, a driver receives what its trait `urlsBoundTo` names. */
+export interface DirectUrlOptions extends CallOptions, UrlClient {}
+
 export interface DirectUrl {
   /** An `http` or `https` URL, or, with a leading slash, a path of this gateway. */
   readonly url: string
-  /** Headers that a request for it must carry. A URL with headers cannot be the target of a redirect. */
+  /**
+   * Headers that a request for it must carry, besides those of the client that the options describe. A URL with headers
+   * cannot be the target of a redirect.
+   */
   readonly headers?: Readonly<Record<string, string>>
   /** Expiry; absent if not known. A URL without expiry is requested anew each time. */
   readonly until?: Date

@@ -14,9 +14,12 @@ export interface DriverEnv {
   /** The running process. Names of staged files contain its name, so that a later run can remove orphaned ones. */
   readonly instance: Instance
   readonly own: GatewayFolders
-  /** Stores changed options, such as a refreshed token. */
+  /** Stores changed options. Credentials that the backend has renewed belong into `state`: see there. */
   save(options: Readonly<Record<string, unknown>>): Promise<void>
-  /** Persistent key-value store of this storage. */
+  /**
+   * Persistent key-value store of this storage. `set` resolves when the value is stored. For tokens that the backend
+   * renews: as options, a form that an admin opened before would bring the old token back.
+   */
   readonly state: DriverState
   /** Tokens of all uploads that may be resumed, of all storages. Drivers remove other staged files of earlier runs. */
   resumableUploads(): Promise<readonly string[]>
@@ -30,6 +33,16 @@ export interface DriverEnv {
    * to without it.
    */
   readonly egress: Egress
+  /**
+   * Another program has changed the entry at `path`, or, if it is a folder, something below it: what is cached of it is
+   * dropped. For backends that report changes. Without effect until `open` has resolved.
+   */
+  changed(path: Path): void
+  /**
+   * Shows these warnings to the admin in the status of the storage, in place of earlier ones; an empty list removes
+   * them. They may contain names of files.
+   */
+  report(warnings: readonly string[]): void
 }
 
 /**
@@ -65,6 +78,16 @@ export interface Egress {
    * `denied`, whatever its host name: as the `error` event of the request, or thrown when the request is created.
    */
   agentFor(url: URL): Agent
+  /** As `agentFor`, with connections that are reused. The caller must close it. */
+  pool(): AgentPool
+}
+
+/** Guarded connections that are reused by requests to the same origin. */
+export interface AgentPool {
+  /** As `Egress.agentFor`; the agent may be used for other requests to the same origin, but must not be stored. */
+  agentFor(url: URL): Agent
+  /** Closes idle connections, and those in use when their requests have ended. */
+  close(): void
 }
 
 /** Folders of this machine that belong to the gateway, as absolute paths without symlinks. */

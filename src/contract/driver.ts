@@ -23,6 +23,7 @@ import type {
   AlternativeNames,
   Attributes,
   DirectUrl,
+  DirectUrlOptions,
   OpenFile,
   OpenMode,
   OpenOptions,
@@ -107,8 +108,8 @@ export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableU
    * unchanged.
    */
   revision?(path: Path, options?: CallOptions): Promise<string>
-  /** The backend's own URL of the file, and its expiry. */
-  directUrl?(path: Path, options?: CallOptions): Promise<DirectUrl>
+  /** The backend's own URL of the file, and its expiry. If it is bound to a client, the trait `urlsBoundTo` says so. */
+  directUrl?(path: Path, options?: DirectUrlOptions): Promise<DirectUrl>
   /**
    * A small picture of a file of this kind, one of the trait `thumbnails`. Rejects with `unsupported` if no thumbnail
    * can be made of this file and the file may be shown instead, and with `invalid` if the file is corrupt or too large.

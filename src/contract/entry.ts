@@ -1,9 +1,14 @@
 /** Files, folders and symlinks as backends report them. */
 
 export type EntryKind = 'file' | 'folder' | 'symlink'
-export type HashName = 'md5' | 'sha1' | 'sha256'
-/** Lower-case hexadecimal digests of the whole content. */
-export type Hashes = Readonly<Partial<Record<HashName, string>>>
+/** The digests that the gateway computes and verifies itself. */
+export const hashNames = ['md5', 'sha1', 'sha256'] as const
+export type HashName = (typeof hashNames)[number]
+/**
+ * Lower-case hexadecimal digests of the whole content, by the lower-case name of the algorithm: a `HashName`, or any
+ * other that a backend has, such as `quickxor`. Digests of unknown algorithms are only compared with each other.
+ */
+export type Hashes = Readonly<Partial<Record<HashName, string>> & Record<string, string>>
 
 /** One file, folder or symlink as the backend reports it. Plain data, never modified after its creation. */
 export interface Entry {

@@ -1,10 +1,16 @@
 /** Traits: what a driver declares about its backend beside its methods. */
-import type { Attributes, ThumbnailKind } from './capabilities.js'
+import type { Attributes, ThumbnailKind, UrlClient } from './capabilities.js'
+import type { HashName } from './entry.js'
 
 /** Properties of a backend that no method reports. Defaults: `defaultTraits`. */
 export interface Traits {
   /** What `write` requires of its source; Storage spools the source if it lacks this. */
   readonly writeNeeds: 'stream' | 'size' | 'reread'
+  /**
+   * Hashes that `write` needs before the body. If the source lacks one, Storage spools it, and computes them while the
+   * bytes arrive: the source can then be read more than once. Requires `writeNeeds: 'reread'`.
+   */
+  readonly writeHashes: readonly HashName[]
   /** false: Storage reads from the start of the file and skips. */
   readonly ranges: boolean
   /**
@@ -30,6 +36,13 @@ export interface Traits {
    * such as those for the source of a write, are part of that call.
    */
   readonly parallel: number
+  /**
+   * Milliseconds for which a listing may not show a change that has been made. Storage lays the changes of this time that
+   * it has made itself over listings and entries.
+   */
+  readonly listingLag: number
+  /** What a direct URL depends on: it is valid only for the client that it was requested for. */
+  readonly urlsBoundTo: readonly (keyof UrlClient)[]
   /** Kinds of files for which `thumbnail` is implemented. */
   readonly thumbnails: readonly ThumbnailKind[]
   /** The backend is reached over a network, so the bandwidth limits of backends apply. */
@@ -42,12 +55,15 @@ export interface Traits {
 
 export const defaultTraits: Traits = {
   writeNeeds: 'stream',
+  writeHashes: [],
   ranges: true,
   caseSensitive: true,
   emptyFolders: true,
   timeStep: 1,
   keeps: ['modified', 'mode'],
   parallel: Number.POSITIVE_INFINITY,
+  listingLag: 0,
+  urlsBoundTo: [],
   thumbnails: [],
   remote: false,
   durable: false,

@@ -8,7 +8,7 @@ import { lookup, type LookupAddress, type LookupAllOptions } from 'node:dns'
 import { Agent as HttpAgent, type AgentOptions } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { BlockList, connect, isIP, isIPv4, type LookupFunction, type Socket } from 'node:net'
-import type { Egress } from '../contract/driver-env.js'
+import type { AgentPool, Egress } from '../contract/driver-env.js'
 import { GatewayError } from '../contract/errors.js'
 
 /**
@@ -85,6 +85,9 @@ function bytesOfIPv6(address: string): number[] {
   return all.flatMap((group) => [group >> 8, group & 0xff])
 }
 
+/** Milliseconds after which an idle connection of a pool is closed. */
+const pooledIdleTime = 15_000
+
 type Resolve = (
   hostname: string,
   options: LookupAllOptions,
@@ -103,15 +106,20 @@ export class EgressGuard implements Egress {
   ) {}
 
   agentFor(url: URL): HttpAgent {
-    if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-      throw new GatewayError('invalid', { reason: 'only addresses of http and https can be fetched' })
-    }
-    if (url.username !== '' || url.password !== '') {
-      throw new GatewayError('invalid', { reason: 'the address must not contain a user name or password' })
-    }
+    assertPlainUrl(url)
     // The address is checked when a connection is made, so connections are not reused.
-    const options: AgentOptions = { keepAlive: false }
-    return url.protocol === 'http:' ? new GuardedHttpAgent(this, options) : new GuardedHttpsAgent(this, options)
+    return this.#agent(url.protocol, { keepAlive: false })
+  }
+
+  pool(): AgentPool {
+    return new GuardedPool(
+      (protocol) => this.#agent(protocol, { keepAlive: true, maxFreeSockets: 8, timeout: pooledIdleTime }),
+      this.allowedNetworks,
+    )
+  }
+
+  #agent(protocol: string, options: AgentOptions): HttpAgent {
+    return protocol === 'http:' ? new GuardedHttpAgent(this, options) : new GuardedHttpsAgent(this, options)
   }
 
   /**
@@ -168,6 +176,53 @@ export class EgressGuard implements Egress {
 
 function denied(): GatewayError {
   return new GatewayError('denied', { reason: 'the address leads into a network that is not allowed' })
+}
+
+/** Throws `invalid` for URLs that are not fetched, whatever their host. */
+function assertPlainUrl(url: URL): void {
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    throw new GatewayError('invalid', { reason: 'only addresses of http and https can be fetched' })
+  }
+  if (url.username !== '' || url.password !== '') {
+    throw new GatewayError('invalid', { reason: 'the address must not contain a user name or password' })
+  }
+}
+
+/**
+ * Connections that are reused were checked when they were made. They are not used any more when the allowed networks have
+ * changed since.
+ */
+class GuardedPool implements AgentPool {
+  readonly #agents = new Map<string, HttpAgent>()
+  #networks: string
+
+  constructor(
+    private readonly create: (protocol: string) => HttpAgent,
+    private readonly allowedNetworks: () => string,
+  ) {
+    this.#networks = allowedNetworks()
+  }
+
+  agentFor(url: URL): HttpAgent {
+    assertPlainUrl(url)
+    const networks = this.allowedNetworks()
+    if (networks !== this.#networks) {
+      this.close()
+      this.#networks = networks
+    }
+    const agent = this.#agents.get(url.protocol) ?? this.create(url.protocol)
+    this.#agents.set(url.protocol, agent)
+    return agent
+  }
+
+  close(): void {
+    for (const agent of this.#agents.values()) {
+      for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy()
+      // Connections in use are closed when they become free.
+      agent.maxFreeSockets = 0
+    }
+    this.#agents.clear()
+  }
 }
 
 /**

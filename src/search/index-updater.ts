@@ -10,7 +10,10 @@ import type { NamesWriter } from '../store/search/names-writer.js'
 import type { IndexedName } from '../store/search/names.js'
 import { depthOf, indexedName, type IndexedTree } from './indexed-tree.js'
 
-/** A change to apply. 'recheck': what is indexed of the path may be outdated. */
+/**
+ * A change to apply. 'recheck': what is indexed of the path may be outdated; 'changed elsewhere': also what is indexed
+ * below it.
+ */
 type Item = TreeEvent | { readonly kind: 'recheck'; readonly path: Path }
 
 /** The current entry of a path; 'unknown' if its storage does not report it. */
@@ -156,7 +159,7 @@ export class IndexUpdater {
       await putAll()
       if (item.kind === 'removed') await this.#remove(item.path)
       else if (item.kind === 'moved') await this.#move(item.from, item.path, current)
-      else await this.#compare(item.path, current)
+      else await this.#compare(item.path, current, item.kind === 'changed elsewhere')
     }
     await putAll()
   }
@@ -215,7 +218,7 @@ export class IndexUpdater {
     for (const each of tree.ignoredPaths()) if (isWithin(to, each)) await writer.remove(each)
   }
 
-  async #compare(path: Path, current: Lookup): Promise<void> {
+  async #compare(path: Path, current: Lookup, withBelow = false): Promise<void> {
     const { tree, writer } = this.dependencies
     if (current === 'nothing' || (current === 'unknown' && !tree.includes(path))) {
       await this.#remove(path)
@@ -223,7 +226,8 @@ export class IndexUpdater {
       const indexedKind = await writer.kindOf(path)
       if (indexedKind === 'folder' && current.kind !== 'folder') await this.#remove(path)
       await writer.put([current])
-      if (current.kind === 'folder' && indexedKind !== 'folder') this.dependencies.onScanNeeded(path)
+      const isUnread = withBelow || indexedKind !== 'folder'
+      if (current.kind === 'folder' && isUnread) this.dependencies.onScanNeeded(path)
     }
   }
 }

@@ -1,53 +1,67 @@
 /**
  * Caches the direct URLs of files until shortly before they expire. Concurrent requests for one file share a request to
- * the backend.
+ * the backend, unless its URLs are bound to different clients.
  */
-import type { DirectUrl } from '../contract/capabilities.js'
+import type { DirectUrl, UrlClient } from '../contract/capabilities.js'
 import { isWithin, type Path } from '../contract/path.js'
 
 /** Minimum remaining validity of a cached URL in milliseconds, so that a redirected client can still use it. */
 const minLifetime = 60_000
 const maxUrls = 4096
 
+/** A path; for a URL that is bound to a client, followed by a NUL and what it is bound to. */
+type Key = string
+
 export class DirectUrlCache {
   /** URLs with an expiry time, oldest first. */
-  readonly #urls = new Map<Path, DirectUrl>()
-  readonly #pending = new Map<Path, Promise<DirectUrl | undefined>>()
+  readonly #urls = new Map<Key, DirectUrl>()
+  readonly #pending = new Map<Key, Promise<DirectUrl | undefined>>()
+  #hasBoundUrls = false
 
-  /** The URL from the cache, or from `request`. Undefined if there is none, or if it has expired already. */
-  get(path: Path, request: () => Promise<DirectUrl | undefined>): Promise<DirectUrl | undefined> {
-    const cached = this.#urls.get(path)
+  /**
+   * The URL from the cache, or from `request`. `client`: what of the client the URL is bound to. Undefined if there is
+   * none, or if it has expired already.
+   */
+  get(
+    path: Path,
+    request: () => Promise<DirectUrl | undefined>,
+    client: UrlClient = {},
+  ): Promise<DirectUrl | undefined> {
+    const isBound = Object.keys(client).length > 0
+    this.#hasBoundUrls ||= isBound
+    const key = isBound ? `${path}\0${JSON.stringify(client)}` : path
+    const cached = this.#urls.get(key)
     if (cached && timeLeft(cached) > minLifetime) return Promise.resolve(cached)
-    const pending = this.#pending.get(path)
+    const pending = this.#pending.get(key)
     if (pending) return pending
     const started: Promise<DirectUrl | undefined> = this.#request(
-      path,
+      key,
       request,
-      () => this.#pending.get(path) === started,
+      () => this.#pending.get(key) === started,
     )
-    this.#pending.set(path, started)
+    this.#pending.set(key, started)
     return started
   }
 
   /** `isValid`: the path was not invalidated since the request started. */
   async #request(
-    path: Path,
+    key: Key,
     request: () => Promise<DirectUrl | undefined>,
     isValid: () => boolean,
   ): Promise<DirectUrl | undefined> {
     try {
       const url = await request()
       if (!url || timeLeft(url) <= 0) return undefined
-      if (url.until && isValid()) this.#add(path, url)
+      if (url.until && isValid()) this.#add(key, url)
       return url
     } finally {
-      if (isValid()) this.#pending.delete(path)
+      if (isValid()) this.#pending.delete(key)
     }
   }
 
-  #add(path: Path, url: DirectUrl): void {
-    this.#urls.delete(path)
-    this.#urls.set(path, url)
+  #add(key: Key, url: DirectUrl): void {
+    this.#urls.delete(key)
+    this.#urls.set(key, url)
     for (const oldest of this.#urls.keys()) {
       if (this.#urls.size <= maxUrls) break
       this.#urls.delete(oldest)
@@ -60,10 +74,19 @@ export class DirectUrlCache {
    */
   invalidate(path: Path, below: boolean): void {
     for (const items of [this.#urls, this.#pending]) {
-      if (below) for (const each of items.keys()) if (isWithin(path, each)) items.delete(each)
       items.delete(path)
+      if (!below && !this.#hasBoundUrls) continue
+      for (const key of items.keys()) {
+        const at = pathOf(key)
+        if (at === path || (below && isWithin(path, at))) items.delete(key)
+      }
     }
   }
+}
+
+function pathOf(key: Key): Path {
+  const end = key.indexOf('\0')
+  return (end < 0 ? key : key.slice(0, end)) as Path
 }
 
 /** Milliseconds until the URL expires. */

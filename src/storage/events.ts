@@ -14,6 +14,8 @@ export type TreeEvent =
   /** Including everything below. */
   | { readonly kind: 'removed'; readonly path: Path }
   | { readonly kind: 'moved'; readonly from: Path; readonly path: Path }
+  /** Another program has changed the entry, or something below it: see `DriverEnv.changed`. */
+  | { readonly kind: 'changed elsewhere'; readonly path: Path }
 
 type ListingListener = (folder: Path, entries: readonly Entry[]) => void
 

@@ -120,7 +120,7 @@ export class Listings {
     if (!load) {
       const controller = sharedController()
       const started: Load = {
-        promise: this.#collect(path, controller.signal, () => started.stale).finally(() => {
+        promise: this.#collect(path, controller.signal, forceNew, () => started.stale).finally(() => {
           started.hasEnded = true
           if (this.#loads.get(path) === started) this.#loads.delete(path)
         }),
@@ -144,12 +144,12 @@ export class Listings {
     }
   }
 
-  async #collect(path: Path, signal: AbortSignal, isStale: () => boolean): Promise<FolderListing> {
+  async #collect(path: Path, signal: AbortSignal, refresh: boolean, isStale: () => boolean): Promise<FolderListing> {
     const revision = await this.#revision(path, { signal })
     const readAt = Date.now()
     const all: Entry[] = []
     const known = this.#cache.lookup(path)
-    for await (const page of this.#dependencies.pages(path, { signal, known })) {
+    for await (const page of this.#dependencies.pages(path, { signal, known, refresh })) {
       for (const entry of page) all.push(entry)
     }
     // Sorting is skipped if nothing has changed since the cached listing.

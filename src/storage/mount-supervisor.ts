@@ -16,7 +16,7 @@ import type { Bandwidth } from './bandwidth.js'
 import type { Events } from './events.js'
 import { mergeAddition, checkOptions, parseAddition } from './fields.js'
 import { ListingBudget } from './listing-cache.js'
-import { storedStatus, visiblePath, type Mount, type Mounts } from './mounts.js'
+import { storedStatus, visiblePath, workingStatus, type Mount, type Mounts } from './mounts.js'
 import type { Spool } from './spool.js'
 import { Storage } from './storage.js'
 
@@ -59,6 +59,8 @@ interface SupervisedMount extends Mount {
   shows: readonly Path[]
   starting: Promise<void> | undefined
   reason: string
+  /** What the driver has reported since it was opened. */
+  warnings: readonly string[]
   /** Resolves `starting` and removes it. */
   readonly endFirstStart: () => void
   /** Aborts when the mount is removed or replaced. */
@@ -173,6 +175,7 @@ export class MountSupervisor {
       mountPoint: visiblePath(row.mountPath),
       storage: undefined,
       shows: [],
+      warnings: [],
       starting: row.disabled ? undefined : firstStart,
       reason: 'it is disabled',
       endFirstStart: () => {
@@ -229,7 +232,7 @@ export class MountSupervisor {
       mount.storage = storage
       mount.failures = 0
       void this.dependencies.recovery.discardUnused(storage)
-      await this.#setStatus(mount, storedStatus.working)
+      await this.#setStatus(mount, workingStatus(mount.warnings))
     } catch (error) {
       if (controller.signal.aborted) return
       const failure = toGatewayError(error)
@@ -259,6 +262,7 @@ export class MountSupervisor {
     if (!type) throw new GatewayError('invalid', { reason: `no driver named: ${row.driver}` })
     const options = checkOptions(type.fields, parseAddition(row.addition))
     mount.shows = []
+    mount.warnings = []
     const driver = await type.open(options as never, this.#env(mount))
     if (controller.signal.aborted) {
       await driver.close?.()
@@ -320,6 +324,11 @@ export class MountSupervisor {
         return tree(path)
       },
       egress,
+      changed: (path) => mount.storage?.changedElsewhere(path),
+      report: (warnings) => {
+        mount.warnings = [...warnings]
+        if (mount.storage) void this.#setStatus(mount, workingStatus(warnings))
+      },
     }
   }
 }

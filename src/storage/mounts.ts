@@ -26,11 +26,23 @@ import type { Storage } from './storage.js'
 export const mountStates = ['working', 'starting', 'failed', 'disabled'] as const
 type MountState = (typeof mountStates)[number]
 
-/** How the state is stored in a row, for the admin. Any other text is the error of the last start. */
+/**
+ * How the state is stored in a row, for the admin; `workingStatus` adds warnings. Any other text is the error of the last
+ * start.
+ */
 export const storedStatus = { working: 'work', starting: '', disabled: 'disabled' } as const
+
+/** What precedes the warnings of a working storage. */
+const workingWithWarnings = `${storedStatus.working}, but `
+
+/** The stored status of a working storage with these warnings. */
+export function workingStatus(warnings: readonly string[]): string {
+  return warnings.length === 0 ? storedStatus.working : workingWithWarnings + warnings.join('; ')
+}
 
 /** The state that is stored in a row. For a process that does not run the storages itself. */
 export function storedStateOf({ status }: Pick<StorageRow, 'status'>): MountState {
+  if (status.startsWith(workingWithWarnings)) return 'working'
   return mountStates.find((state) => state !== 'failed' && storedStatus[state] === status) ?? 'failed'
 }
 

@@ -38,7 +38,7 @@ export async function writeResumable(
   if (!driver.upload || size === undefined || size < minResumableSize || !rereadable) return undefined
   return resumable.withResume(storageId, async (resumeToken, storeToken) => {
     const upload = await undefinedIfUnsupported(() =>
-      driver.upload?.(path, { size, resumeToken, replaceToken: storeToken }, options),
+      driver.upload?.(path, { size, source, resumeToken, replaceToken: storeToken }, options),
     )
     if (!upload) return undefined
     let isStored = false

@@ -2,13 +2,14 @@
  * Temporary files on the local disk for uploads that must be read twice, whose size must be known, or that a task
  * stores later.
  */
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID, type Hash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { mkdir, open, readdir, rm, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Source } from '../contract/call-options.js'
+import type { HashName } from '../contract/entry.js'
 import { GatewayError } from '../contract/errors.js'
 
 /** A source on the local disk. The caller must call `dispose`, which deletes the file. */
@@ -58,16 +59,25 @@ export class Spool {
   }
 
   /**
-   * Writes the whole source to a new file. `sync`: the file survives a power failure. Rejects with `no_space` if the
-   * disk is full or the spool's limit is exceeded, and with `invalid` if the source has another size than announced.
-   * Deletes the file on failure.
+   * Writes the whole source to a new file. `sync`: the file survives a power failure. `hashes`: digests that are computed
+   * while the bytes arrive, and added to those of the source. Rejects with `no_space` if the disk is full or the spool's
+   * limit is exceeded, and with `invalid` if the source has another size than announced. Deletes the file on failure.
    */
-  async receive(source: Source, signal?: AbortSignal, sync = false): Promise<Spooled> {
+  async receive(
+    source: Source,
+    signal?: AbortSignal,
+    sync = false,
+    hashes: readonly HashName[] = [],
+  ): Promise<Spooled> {
     const file = this.newFile()
     try {
       this.#assertRoom(source.size ?? 0)
       const bytes = await source.read(undefined, { signal })
-      const counted = this.#counted(file)
+      const digests = hashes.map((name) => ({ name, hash: createHash(name) }))
+      const counted = this.#counted(
+        file,
+        digests.map(({ hash }) => hash),
+      )
       // Created before the bytes flow: a stream that opens its file itself may create it after a failure has removed it.
       const created = await convertDiskFull(() => open(file, 'wx', 0o600)).catch((error: unknown) => {
         bytes.destroy()
@@ -81,7 +91,9 @@ export class Spool {
         throw new GatewayError('invalid', { reason: `${source.size} bytes were announced, ${size} came` })
       }
       if (sync) await synced(file)
-      return this.#spooled(file, size, source)
+      const computed = Object.fromEntries(digests.map(({ name, hash }) => [name, hash.digest('hex')]))
+      const known = digests.length === 0 ? source.hashes : { ...source.hashes, ...computed }
+      return this.#spooled(file, size, { modified: source.modified, hashes: known })
     } catch (error) {
       await this.remove(basename(file))
       throw error
@@ -121,7 +133,7 @@ export class Spool {
     }
   }
 
-  #counted(file: string): (chunks: AsyncIterable<Buffer>) => AsyncGenerator<Buffer> {
+  #counted(file: string, hashes: readonly Hash[]): (chunks: AsyncIterable<Buffer>) => AsyncGenerator<Buffer> {
     this.#sizes.set(file, 0)
     const grow = (bytes: number) => {
       this.#assertRoom(bytes)
@@ -130,6 +142,7 @@ export class Spool {
     return async function* (chunks) {
       for await (const chunk of chunks) {
         grow(chunk.length)
+        for (const hash of hashes) hash.update(chunk)
         yield chunk
       }
     }

@@ -23,7 +23,7 @@ export class StorageChanges {
     private readonly invalidate: (path: Path, withBelow: boolean) => void,
   ) {
     this.#unsubscribe = events.on((event) => {
-      this.#forget(event.path, event.kind === 'removed' || event.kind === 'moved')
+      this.#forget(event.path, !['written', 'folder made'].includes(event.kind))
       if (event.kind === 'moved') this.#forget(event.from, true)
     })
   }
@@ -45,6 +45,11 @@ export class StorageChanges {
   /** A file was created, or its content or attributes were changed. */
   changed(path: Path): void {
     this.events.emit({ kind: 'written', path: this.#treePath(path) })
+  }
+
+  /** Another program has changed an entry, or something below it. */
+  changedElsewhere(path: Path): void {
+    this.events.emit({ kind: 'changed elsewhere', path: this.#treePath(path) })
   }
 
   /** The backend has stored a file as `entry`. Returns the entry with the attributes that were asked for. */

@@ -9,6 +9,7 @@ import { untilAborted } from '../contract/cancellation.js'
 import type {
   Attributes,
   DirectUrl,
+  DirectUrlOptions,
   FileBundle,
   LookupResult,
   OpenFile,
@@ -44,6 +45,7 @@ import type { Events } from './events.js'
 import { callIfSupported, undefinedIfUnsupported, withAllWrites } from './fallbacks.js'
 import { FailureLog } from './failure-log.js'
 import { ListableNames, type SkippedNames } from './listable-names.js'
+import { withOwnChanges } from './listing-lag.js'
 import type { ListingBudget } from './listing-cache.js'
 import { Listings, type FolderListing, type ListingOptions } from './listings.js'
 import { withPathRules } from './path-rules.js'
@@ -102,8 +104,8 @@ export class Storage {
   /** The driver as it was opened, for `copyFiles` of another driver of its type. */
   readonly #own: Driver
   /**
-   * The driver behind what `Storage` adds to each call, from the outside to the inside: the rules for paths, empty
-   * folders where the backend has none, limited concurrency, and the log of failures.
+   * The driver behind what `Storage` adds to each call, from the outside to the inside: the rules for paths, own changes
+   * where listings lag, empty folders where the backend has none, limited concurrency, and the log of failures.
    */
   readonly #driver: Driver
   readonly #isMountAncestor: StorageDependencies['isMountAncestor']
@@ -130,7 +132,8 @@ export class Storage {
     const filled = this.traits.emptyFolders
       ? driver
       : withEmptyFolders(driver, this.records.folders, (path) => this.treePath(path))
-    this.#driver = withPathRules(filled, this.traits)
+    const { listingLag } = this.traits
+    this.#driver = withPathRules(listingLag > 0 ? withOwnChanges(filled, listingLag) : filled, this.traits)
     this.#isMountAncestor = dependencies.isMountAncestor
     this.#spool = dependencies.spool
     this.#bandwidth = this.traits.remote ? dependencies.bandwidth : undefined
@@ -319,11 +322,12 @@ export class Storage {
     return this.#driver.directUrl !== undefined
   }
 
-  /** The backend's own URL of the file; undefined if it has none. */
-  async directUrl(path: Path, options: CallOptions = {}): Promise<DirectUrl | undefined> {
+  /** The backend's own URL of the file, for this client; undefined if it has none. */
+  async directUrl(path: Path, options: DirectUrlOptions = {}): Promise<DirectUrl | undefined> {
     if (!this.hasDirectUrls) return undefined
-    const ask = () => undefinedIfUnsupported(() => this.#driver.directUrl?.(path))
-    return untilAborted(this.#directUrls.get(path, ask), options.signal)
+    const client = Object.fromEntries(this.traits.urlsBoundTo.map((part) => [part, options[part]]))
+    const ask = () => undefinedIfUnsupported(() => this.#driver.directUrl?.(path, client))
+    return untilAborted(this.#directUrls.get(path, ask, client), options.signal)
   }
 
   /** As `Driver.thumbnail`; undefined if none can be made of this file. */
@@ -356,7 +360,7 @@ export class Storage {
   async write(path: Path, source: Source, options: StorageWriteOptions = {}): Promise<Entry> {
     this.assertWritable()
     const send = (sent: Source) => this.#send(path, sent, options)
-    return sendAsNeeded(source, this.traits.writeNeeds, this.#spool, options.signal, send)
+    return sendAsNeeded(source, this.traits, this.#spool, options.signal, send)
   }
 
   async #send(path: Path, source: Source, { resumable, ...options }: StorageWriteOptions): Promise<Entry> {
@@ -541,6 +545,11 @@ export class Storage {
     await this.#makeMountAncestor(to, options)
     await this.#changes.attempt([to], async () => this.#driver.hardLink?.(from, to, options))
     this.#changes.changed(to)
+  }
+
+  /** Another program has changed the entry at `path`, or something below it. */
+  changedElsewhere(path: Path): void {
+    this.#changes.changedElsewhere(path)
   }
 
   async close(): Promise<void> {

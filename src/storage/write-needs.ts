@@ -8,13 +8,14 @@ import type { Spool } from './spool.js'
 /** Sends a source by `send`, through the spool if the backend needs more than the source has. */
 export async function sendAsNeeded(
   source: Source,
-  writeNeeds: Traits['writeNeeds'],
+  { writeNeeds, writeHashes }: Pick<Traits, 'writeNeeds' | 'writeHashes'>,
   spool: Spool,
   signal: AbortSignal | undefined,
   send: (source: Source) => Promise<Entry>,
 ): Promise<Entry> {
   const sendSpooled = async () => {
-    const spooled = await spool.receive(source, signal)
+    const lacking = writeHashes.filter((name) => source.hashes?.[name] === undefined)
+    const spooled = await spool.receive(source, signal, false, lacking)
     try {
       return await send(spooled)
     } finally {
@@ -22,7 +23,9 @@ export async function sendAsNeeded(
     }
   }
   const isTooLittle =
-    (writeNeeds === 'size' && source.size === undefined) || (writeNeeds === 'reread' && !source.rereadable)
+    (writeNeeds === 'size' && source.size === undefined) ||
+    (writeNeeds === 'reread' && !source.rereadable) ||
+    writeHashes.some((name) => source.hashes?.[name] === undefined)
   if (isTooLittle) return sendSpooled()
   if (source.size !== undefined) return send(source)
   const body = { isRead: false }

@@ -1,7 +1,6 @@
 /** Compares the content of two sources. */
 import type { Readable } from 'node:stream'
 import type { Source } from '../contract/call-options.js'
-import type { HashName } from '../contract/entry.js'
 import { outsideLimit } from '../storage/concurrency-limiter.js'
 
 /**
@@ -10,7 +9,7 @@ import { outsideLimit } from '../storage/concurrency-limiter.js'
  */
 export async function isSameContent(one: Source, other: Source, signal: AbortSignal): Promise<boolean> {
   if (one.size !== other.size) return false
-  for (const [name, digest] of Object.entries(one.hashes ?? {}) as [HashName, string][]) {
+  for (const [name, digest] of Object.entries(one.hashes ?? {})) {
     const otherDigest = other.hashes?.[name]
     if (otherDigest !== undefined) return otherDigest === digest
   }

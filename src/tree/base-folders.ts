@@ -25,7 +25,8 @@ export class BaseFolders {
     this.#tree = new MountedTree(dependencies.mounts, dependencies.log)
     this.#operations = new Operations(dependencies, gatewayAuthority, this.#tree)
     dependencies.events.on((event) => {
-      const gone = event.kind === 'moved' ? event.from : event.kind === 'removed' ? event.path : undefined
+      const isGone = event.kind === 'removed' || event.kind === 'changed elsewhere'
+      const gone = event.kind === 'moved' ? event.from : isGone ? event.path : undefined
       if (gone !== undefined) for (const base of this.#known) if (isWithin(gone, base)) this.#known.delete(base)
     })
   }

@@ -55,6 +55,7 @@ export interface WritableTreeFile extends WritableFile {
 export interface SendingOptions extends AccessOptions {
   readonly route?: DownloadRouteOptions['route'] | undefined
   readonly withoutProxy?: boolean | undefined
+  readonly client?: DownloadRouteOptions['client']
 }
 
 /**
@@ -118,9 +119,10 @@ export class FileContent {
   /** As `VirtualFs.openToSend`. */
   async openToSend(path: Path, at: Path, options: SendingOptions): Promise<FileToSend> {
     const { storage, inner } = this.tree.locate(at)
-    const { signal, route, withoutProxy } = options
+    const { signal, route, withoutProxy, client } = options
     if (route !== undefined) {
-      const decision = await this.dependencies.downloadRouting.route(storage, inner, { route, withoutProxy, signal })
+      const { downloadRouting } = this.dependencies
+      const decision = await downloadRouting.route(storage, inner, { route, withoutProxy, client, signal })
       if (decision.kind !== 'stream') return decision
     }
     const call = { signal, user: this.access.principal.userId }

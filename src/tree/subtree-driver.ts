@@ -5,7 +5,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Readable } from 'node:stream'
-import type { Attributes, DirectUrl, Usage } from '../contract/capabilities.js'
+import type { Attributes, DirectUrl, DirectUrlOptions, Usage } from '../contract/capabilities.js'
 import type { ByteRange, CallOptions, Source, StatOptions, WriteOptions } from '../contract/call-options.js'
 import type { TreeDriver } from '../contract/driver-env.js'
 import { inPages, type Entry, type Identity } from '../contract/entry.js'
@@ -158,7 +158,7 @@ export class SubtreeDriver implements TreeDriver {
     return this.#change(path, options, {}, ({ storage, inner }) => storage.setAttributes(inner, to, options))
   }
 
-  async directUrl(path: Path, options: CallOptions = {}): Promise<DirectUrl> {
+  async directUrl(path: Path, options: DirectUrlOptions = {}): Promise<DirectUrl> {
     return this.#in(path, options, async ({ storage, inner }) => {
       // If downloads of that storage go through the gateway, so do those of the storage above.
       const url = storage.row.webProxy ? undefined : await storage.directUrl(inner, options)

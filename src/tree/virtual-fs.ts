@@ -12,6 +12,7 @@ import type {
   OpenMode,
   Thumbnail,
   ThumbnailKind,
+  UrlClient,
   Usage,
 } from '../contract/capabilities.js'
 import type { ByteRange, Source } from '../contract/call-options.js'
@@ -182,10 +183,11 @@ export class VirtualFs {
     )
   }
 
-  /** The backend's own URL, whatever the storage's options are; undefined if it has none. */
-  directUrl(path: Path, options: AccessOptions = {}): Promise<DirectUrl | undefined> {
+  /** The backend's own URL for this client, whatever the storage's options are; undefined if it has none. */
+  directUrl(path: Path, options: AccessOptions & UrlClient = {}): Promise<DirectUrl | undefined> {
+    const { signal, userAgent, address } = options
     return this.#reading('direct URL', path, options, ({ storage, inner }) =>
-      storage.directUrl(inner, { signal: options.signal }),
+      storage.directUrl(inner, { signal, userAgent, address }),
     )
   }
 

@@ -1,7 +1,7 @@
 /** Routes downloads by the verdict of the download policy. */
 import type { Awaitable } from '../contract/awaitable.js'
 import type { CallOptions } from '../contract/call-options.js'
-import type { DirectUrl } from '../contract/capabilities.js'
+import type { DirectUrl, UrlClient } from '../contract/capabilities.js'
 import { GatewayError } from '../contract/errors.js'
 import { extensionOf, extensionsOf } from '../contract/file-extensions.js'
 import { encodePath, nameOf, trimTrailing, type Path } from '../contract/path.js'
@@ -20,6 +20,8 @@ export type DownloadRoute =
 
 export interface DownloadRouteOptions {
   readonly route: DownloadRequestKind
+  /** Who will request the URL. */
+  readonly client?: UrlClient | undefined
   /** Never routes to the storage's own proxy, because that proxy sends the request. */
   readonly withoutProxy?: boolean | undefined
 }
@@ -59,11 +61,11 @@ export class DownloadRouting {
     first: DownloadVerdict,
   ): Promise<DownloadRoute> {
     const { row } = storage
-    const { signal } = options
+    const { signal, client } = options
     let verdict = first
     // Requests the direct URL only if the verdict depends on it.
     if (storage.hasDirectUrls && (verdict === 'direct' || verdict === 'refused')) {
-      const url = redirectUrl(await storage.directUrl(path, { signal }))
+      const url = redirectUrl(await storage.directUrl(path, { signal, ...client }))
       if (url === undefined) verdict = this.#verdict(storage, path, options, false)
       else if (verdict === 'direct') return { kind: 'direct', url }
     }

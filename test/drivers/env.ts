@@ -28,6 +28,8 @@ export function testEnv(over: Partial<DriverEnv> = {}): DriverEnv {
       throw new GatewayError('unsupported')
     },
     egress: new EgressGuard(() => ''),
+    changed: () => undefined,
+    report: () => undefined,
     ...over,
   }
 }

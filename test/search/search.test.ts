@@ -4,6 +4,7 @@ import t from 'tap'
 import { memoryType } from '../../drivers/memory/index.js'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Driver } from '../../src/contract/driver.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { asPath, childOf, parentOf, type Path } from '../../src/contract/path.js'
 import { configSchema } from '../../src/gateway/config.js'
@@ -131,6 +132,25 @@ void t.test('an update asks the backend, even if listings are cached', async (t)
   await search.update([asPath('/a'), asPath('/b')], Number.POSITIVE_INFINITY)
   await search.idle()
   t.same(await found(tree.as(), 'x'), ['/a/x2', '/b/x3'])
+})
+
+void t.test('changes that a driver reports are applied to the index, with what is below them', async (t) => {
+  const driver = await filled(['/a/x1', '/b/x2'])
+  const envs: DriverEnv[] = []
+  const driverOf = async (env: DriverEnv) => {
+    envs.push(env)
+    return altered(driver, { revision: undefined })
+  }
+  const tree = await newTree(t, { '/': { driverOf } })
+  const { search } = tree.dependencies
+  await build(tree)
+  await place(driver, '/a/c/x3')
+  await driver.removeTree?.(asPath('/b'))
+  await driver.remove?.(asPath('/a/x1'))
+  for (const path of ['/a', '/b', '/a/x1', '/']) envs[0]?.changed(asPath(path))
+  await search.idle()
+  t.same(await found(tree.as(), 'x'), ['/a/c/x3'])
+  t.same(await found(tree.as(), 'b'), [])
 })
 
 void t.test('with auto_update_index, a refreshed listing updates the index', async (t) => {

@@ -59,3 +59,22 @@ void t.test('an invalidated file gets a new direct URL, also while one is being 
   t.match(await old, { url: 'https://x/2' })
   t.match(await links.get(file, ask), { url: 'https://x/3' }, 'the old one is not cached')
 })
+
+void t.test('a direct URL that is bound to a client is not given to another one', async (t) => {
+  const links = new DirectUrlCache()
+  const { state, ask } = backend(inTime(3600))
+  const [player, browser] = [{ userAgent: 'player' }, { userAgent: 'browser' }]
+  const [first, second] = await Promise.all([links.get(file, ask, player), links.get(file, ask, browser)])
+  t.not(first?.url, second?.url, 'also while they are requested')
+  t.equal(await links.get(file, ask, player), first)
+  t.equal(await links.get(file, ask, browser), second)
+  t.not((await links.get(file, ask, { userAgent: undefined }))?.url, first?.url)
+  t.equal(state.asked, 3)
+  links.invalidate(file, false)
+  await links.get(file, ask, player)
+  await links.get(file, ask, browser)
+  t.equal(state.asked, 5)
+  links.invalidate(asPath('/a'), true)
+  await links.get(file, ask, player)
+  t.equal(state.asked, 6)
+})

@@ -6,7 +6,9 @@ import { setImmediate as turn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Driver } from '../../src/contract/driver.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { AnyDriverType } from '../../src/contract/driver-type.js'
+import { storedStateOf } from '../../src/storage/mounts.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { asPath } from '../../src/contract/path.js'
 import { storageRow } from '../store/store-rows.js'
@@ -337,4 +339,45 @@ void t.test('the error of closing a driver is returned, and the storage is unmou
   t.match(await tree.supervisor.remove(row?.id ?? 0), { code: 'unavailable', reason: 'the connection was lost' })
   t.notOk(tree.mounts.isMountPoint(asPath('/a')))
   t.equal(await tree.supervisor.remove(99), undefined, 'removing an unknown storage does nothing')
+})
+
+void t.test('warnings of a driver are in the status of its storage, which works', async (t) => {
+  const envs: DriverEnv[] = []
+  const driverOf = async (env: DriverEnv) => {
+    envs.push(env)
+    env.report(['two files are named "x"'])
+    return new MemoryDriver(0)
+  }
+  const { mounts, store } = await newTree(t, { '/a': { driverOf } })
+  const status = async () => (await store.storages.all())[0]?.status ?? ''
+  t.equal(await status(), 'work, but two files are named "x"')
+  t.equal(storedStateOf({ status: await status() }), 'working')
+  t.same(mounts.states(), ['working'])
+  envs[0]?.report(['one', 'two'])
+  while ((await status()) !== 'work, but one; two') await turn()
+  envs[0]?.report([])
+  while ((await status()) !== 'work') await turn()
+  t.pass('without warnings')
+})
+
+void t.test('a change that a driver reports drops what is cached of it', async (t) => {
+  const memory = new MemoryDriver(0)
+  const envs: DriverEnv[] = []
+  const driverOf = async (env: DriverEnv) => {
+    envs.push(env)
+    env.changed(asPath('/before/it/is/open'))
+    return altered(memory, { revision: undefined })
+  }
+  const tree = await newTree(t, { '/a': { driverOf } })
+  const { storage } = tree.mounts.find(asPath('/a'))
+  const names = async (path: string) => (await storage.list(asPath(path))).entries.map(({ name }) => name)
+  await memory.mkdir(asPath('/folder'))
+  t.same([await names('/'), await names('/folder')], [['folder'], []])
+  await memory.write(asPath('/folder/file'), sourceOf('x'))
+  t.same(await names('/folder'), [], 'cached')
+  envs[0]?.changed(asPath('/folder/file'))
+  t.same(await names('/folder'), ['file'])
+  await memory.removeTree(asPath('/folder'))
+  envs[0]?.changed(asPath('/folder'))
+  t.same(await names('/'), [])
 })

@@ -1,5 +1,5 @@
 /** Files on the spool: reads and changes at any position, the size limit, and the removal of what is left. */
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
@@ -134,6 +134,15 @@ void t.test('Spool.receive() returns a source with the same bytes and attributes
   t.ok((await buffer(await spooled.read({ offset: 2_999_990 }))).equals(content.subarray(2_999_990)))
   await spooled.dispose()
   t.same(await readdir(spool.folder), [])
+})
+
+void t.test('Spool.receive() computes digests while the bytes arrive, and keeps those of the source', async (t) => {
+  const spool = await spoolOf(t)
+  const content = randomBytes(3_000_000)
+  const digest = (name: string) => createHash(name).update(content).digest('hex')
+  const source = { ...sourceOf(content), hashes: { quickxor: 'ab' } }
+  const { hashes } = await spool.receive(source, undefined, false, ['sha1', 'md5'])
+  t.same(hashes, { quickxor: 'ab', sha1: digest('sha1'), md5: digest('md5') })
 })
 
 void t.test('opening a spool removes the files of an earlier process', async (t) => {

@@ -1,7 +1,7 @@
 /**
  * Storages over drivers that lack methods or attributes, the caching of their listings, and the limits of their calls.
  */
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
@@ -913,4 +913,46 @@ void t.test('closing a storage ends its loads and closes the driver once', async
   await t.rejects(reading, { code: 'aborted' })
   t.ok(waiting[0]?.signal?.aborted)
   t.equal(closed, 1)
+})
+
+void t.test(
+  'a source that lacks a hash that the driver needs is spooled and hashed, any other is passed on',
+  async (t) => {
+    const memory = new MemoryDriver(0)
+    const seen: Source[] = []
+    const write: Driver['write'] = (path, source, options) => {
+      seen.push(source)
+      return memory.write(path, source, options)
+    }
+    const { storage } = await newStorage(
+      t,
+      { stat: (path) => memory.stat(path), read: (...call) => memory.read(...call), write, open: undefined },
+      {},
+      { writeNeeds: 'reread', writeHashes: ['sha1'] },
+    )
+    const sha1 = createHash('sha1').update('content').digest('hex')
+    const known: Source = { ...sourceOf('content'), hashes: { sha1: 'known', md5: 'm' }, rereadable: true }
+    await storage.write(x, known)
+    t.equal(seen[0]?.hashes, known.hashes, 'nothing was read in advance')
+    for (const lacking of [{ ...known, hashes: { md5: 'm' } }, { ...known, hashes: undefined }, sourceOf('content')]) {
+      await storage.write(x, lacking)
+      t.match(seen.at(-1), { hashes: { ...lacking.hashes, sha1 }, rereadable: true, size: 7 })
+    }
+    await storage.write(x, { ...known, rereadable: false })
+    t.match(seen.at(-1), { hashes: { sha1: 'known' }, rereadable: true }, 'a body that can be read once is spooled')
+  },
+)
+
+void t.test('a driver is told of a client only what its URLs are bound to', async (t) => {
+  const asked: unknown[] = []
+  const directUrl: Driver['directUrl'] = async (_path, options) => {
+    asked.push(options)
+    return { url: 'https://example.org/' }
+  }
+  const client = { userAgent: 'player', address: '192.0.2.1', signal: new AbortController().signal }
+  const plain = await newStorage(t, { directUrl })
+  await plain.storage.directUrl(x, client)
+  const bound = await newStorage(t, { directUrl }, {}, { urlsBoundTo: ['userAgent'] })
+  await bound.storage.directUrl(x, client)
+  t.same(asked, [{}, { userAgent: 'player' }])
 })

@@ -1,11 +1,12 @@
 /** Reading the tree: list, get, dirs. */
 import { z } from 'zod'
-import type { Usage } from '../../../src/contract/capabilities.js'
+import type { UrlClient, Usage } from '../../../src/contract/capabilities.js'
 import type { Entry } from '../../../src/contract/entry.js'
 import { isGatewayError } from '../../../src/contract/errors.js'
 import { childOf, cleanPath, encodePath, nameOf, parentOf, root, under, type Path } from '../../../src/contract/path.js'
 import type { AccessOptions } from '../../../src/tree/operation-options.js'
 import type { FolderView, VirtualFs } from '../../../src/tree/virtual-fs.js'
+import { urlClientOf } from '../../lib/client.js'
 import { signalOf, type HttpApi } from '../http-api.js'
 import { endpoint } from '../endpoint.js'
 import { accessDenied, withResponses } from '../errors.js'
@@ -123,16 +124,18 @@ export const browseEndpoints = [
     refusals: pathRefusals,
     async answer({ context, api, fields, headers, principal }) {
       const fs = api.gateway.as(principal)
-      const { baseUrl } = api.clientOf(context.req)
+      const client = api.clientOf(context.req)
+      const { baseUrl } = client
       const entryPath = cleanPath(fields.path)
       const options = accessOptions(context, fields.password || headers.password)
+      const urlOptions = { ...options, client: urlClientOf(context.req, client) }
       const { entry, folder } = await withResponses(browseResponses, () => fs.view(entryPath, options))
       const name = entryPath === root ? 'root' : nameOf(entryPath)
       const object = fileObjectConverter(api, fs, parentOf(entryPath), folder, baseUrl)({ ...entry, name })
       const usage = object.is_dir ? (await mountUsages(api, fs, [entryPath])).get(entryPath) : undefined
       // Adding properties to a spread object is many times slower.
       return Object.assign(object, usage && { mount_details: mountDetails(usage) }, {
-        raw_url: object.is_dir ? '' : await rawUrl(api, baseUrl, fs, entryPath, folder, object.sign, options),
+        raw_url: object.is_dir ? '' : await rawUrl(api, baseUrl, fs, entryPath, folder, object.sign, urlOptions),
         readme: folder.readme,
         header: folder.header,
         provider: folder.provider,
@@ -201,10 +204,10 @@ async function rawUrl(
   path: Path,
   view: FolderView,
   sign: string,
-  options: AccessOptions,
+  options: AccessOptions & { readonly client: UrlClient },
 ): Promise<string> {
-  const { signal, password } = options
-  const decision = await fs.downloadRoute(path, { signal, password, route: 'file details' })
+  const { signal, password, client } = options
+  const decision = await fs.downloadRoute(path, { signal, password, client, route: 'file details' })
   if (decision.kind !== 'stream') return absoluteUrl(baseUrl, decision.url)
   const query = areUrlsSigned(api.gateway, view) ? `?sign=${sign}` : ''
   return `${baseUrl}/p${encodePath(under(fs.principal.base, path))}${query}`

@@ -1,5 +1,6 @@
 /** Direct URLs of files, for programs of an admin such as the proxy at `down_proxy_url`. */
 import { z } from 'zod'
+import { urlClientOf } from '../../lib/client.js'
 import { cleanPath, encodePath } from '../../../src/contract/path.js'
 import { signalOf } from '../http-api.js'
 import { endpoint } from '../endpoint.js'
@@ -32,9 +33,13 @@ export const linkEndpoints = [
     refusals: pathRefusals,
     async answer({ context, api, fields, principal }) {
       const path = cleanPath(fields.path)
-      const { baseUrl } = api.clientOf(context.req)
+      const client = api.clientOf(context.req)
+      const { baseUrl } = client
       const fs = api.gateway.asAdmin(principal)
-      const direct = await fs.directUrl(path, { signal: signalOf(context.res) })
+      const direct = await fs.directUrl(path, {
+        signal: signalOf(context.res),
+        ...urlClientOf(context.req, client),
+      })
       const signedUrl = () => `/p${encodePath(path)}?d&sign=${api.gateway.signedUrls.sign(path)}`
       return {
         url: absoluteUrl(baseUrl, direct?.url ?? signedUrl()),

@@ -1,6 +1,7 @@
 /** OPTIONS, GET and HEAD. */
 import type { ServerResponse } from 'node:http'
 import { isGatewayError } from '../../../src/contract/errors.js'
+import { urlClientOf } from '../../lib/client.js'
 import { davClasses } from '../../lib/dav-classes.js'
 import { sendFile, type RedirectRoute } from '../../lib/send.js'
 import { HttpError } from '../errors.js'
@@ -25,13 +26,14 @@ export const get: Command = async (webdavRequest) => {
   }
 }
 
-function send({ request, response, prefix, fs, path, access }: WebdavRequest): Promise<void> {
+function send({ request, response, prefix, fs, path, access, address }: WebdavRequest): Promise<void> {
   const redirect = ({ url }: RedirectRoute) => {
     // A URL of this gateway is relative to the site path, which is the prefix without the path of this protocol.
     const location = url.startsWith('/') ? prefix.slice(0, -webdav.path.length) + url : url
     sendStatus(response, 302, { location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
   }
-  return sendFile(request, response, { fs, path, access, redirection: { route: 'file server', redirect } })
+  const client = urlClientOf(request, { address })
+  return sendFile(request, response, { fs, path, access, redirection: { route: 'file server', client, redirect } })
 }
 
 async function isExistingFolder({ fs, path, access }: WebdavRequest): Promise<boolean> {
