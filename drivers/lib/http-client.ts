@@ -1,7 +1,7 @@
 /**
- * HTTP client for one server whose address an administrator configured. Follows redirects: credentials are sent only to
- * the origin of the server, and requests to other hosts pass the egress guard. Retries idempotent requests after
- * transient failures.
+ * HTTP client for one server whose address an administrator configured, or for the hosts of a vendor. Follows redirects:
+ * credentials are sent only to the origin of the server, and requests to other hosts pass the egress guard. Retries
+ * idempotent requests after transient failures.
  */
 import {
   Agent as HttpAgent,
@@ -13,7 +13,7 @@ import {
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Egress } from '../../src/contract/driver-env.js'
+import type { AgentPool, Egress } from '../../src/contract/driver-env.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { HttpAuthorization, type HttpCredentials } from './http-authorization.js'
 import { networkError } from './network-errors.js'
@@ -40,6 +40,11 @@ export interface HttpRequest {
   readonly timeout?: number
   /** false: redirects are returned instead of followed. */
   readonly follow?: boolean
+  /**
+   * Whether the request may be sent again after a transient failure; default: for idempotent methods. A body that can be
+   * sent once is never sent again.
+   */
+  readonly repeatable?: boolean
 }
 
 export interface HttpResponse {
@@ -62,6 +67,11 @@ export interface HttpClientOptions {
   /** Name of the server in error reasons, such as "WebDAV server". */
   readonly server: string
   readonly address: URL
+  /**
+   * Further hosts of the server, of which only the origin is used. Requests to them do not pass the egress guard. Name and
+   * password are not sent there, and headers do not follow a redirect from one host to another.
+   */
+  readonly hosts?: readonly URL[]
   readonly credentials?: HttpCredentials | undefined
   readonly verifiesCertificate: boolean
   readonly egress: Egress
@@ -98,27 +108,30 @@ const maxDrained = 64 * 1024
 
 export class HttpClient {
   readonly #server: string
-  readonly #egress: Egress
+  readonly #foreign: AgentPool
   readonly #authorization: HttpAuthorization | undefined
   readonly #agents: { readonly http: HttpAgent; readonly https: HttpsAgent }
   readonly #verifiesCertificate: boolean
   readonly #idleTime: number
-  readonly #origins: ReadonlySet<string>
+  readonly #origin: string
+  /** The origin over TLS of a server whose address is that of port 80; it counts as the same. */
+  readonly #upgraded: string | undefined
+  readonly #hosts: ReadonlySet<string>
   readonly #running = new Set<ClientRequest>()
   readonly #closed = new AbortController()
 
   constructor(options: HttpClientOptions) {
-    const { server, address, credentials, verifiesCertificate, egress, idleTimeout: idleTime = 60_000 } = options
+    const { server, address, hosts = [], credentials, verifiesCertificate, egress } = options
     this.#server = server
-    this.#egress = egress
-    this.#idleTime = idleTime
+    this.#foreign = egress.pool()
+    this.#idleTime = options.idleTimeout ?? 60_000
     this.#authorization = credentials && new HttpAuthorization(credentials)
     this.#verifiesCertificate = verifiesCertificate
     const agentOptions = { keepAlive: true, maxFreeSockets: 32, timeout: connectTimeout }
     this.#agents = { http: new HttpAgent(agentOptions), https: new HttpsAgent(agentOptions) }
-    // A server on port 80 may redirect to TLS on port 443 of the same host.
-    const upgraded = address.protocol === 'http:' && address.port === '' ? [`https://${address.hostname}`] : []
-    this.#origins = new Set([address.origin, ...upgraded])
+    this.#origin = address.origin
+    this.#upgraded = address.protocol === 'http:' && address.port === '' ? `https://${address.hostname}` : undefined
+    this.#hosts = new Set(hosts.map(({ origin }) => origin))
   }
 
   /**
@@ -127,7 +140,8 @@ export class HttpClient {
    * and with the error of `send` of the body.
    */
   async request(request: HttpRequest): Promise<HttpResponse> {
-    const isRepeatable = idempotentMethods.has(request.method) && typeof request.body !== 'object'
+    const { repeatable = idempotentMethods.has(request.method) } = request
+    const isRepeatable = repeatable && typeof request.body !== 'object'
     for (let attempt = 1; ; attempt++) {
       const isLast = !isRepeatable || attempt === maxAttempts
       let delay = initialDelay * 2 ** (attempt - 1) * (0.5 + Math.random())
@@ -145,9 +159,13 @@ export class HttpClient {
     }
   }
 
-  /** Whether the URL has an origin of the configured server. */
+  /** Whether the URL has an origin of the configured server: that of its address, or of one of its hosts. */
   isOwnOrigin(url: URL): boolean {
-    return this.#origins.has(url.origin)
+    return this.#isAddress(url) || this.#hosts.has(url.origin)
+  }
+
+  #isAddress({ origin }: URL): boolean {
+    return origin === this.#origin || origin === this.#upgraded
   }
 
   close(): void {
@@ -155,6 +173,7 @@ export class HttpClient {
     for (const running of this.#running) running.destroy(new GatewayError('aborted'))
     this.#agents.http.destroy()
     this.#agents.https.destroy()
+    this.#foreign.close()
   }
 
   async #follow(request: HttpRequest): Promise<HttpResponse> {
@@ -163,7 +182,7 @@ export class HttpClient {
     // origin chose the redirect back.
     let isSameOrigin = true
     for (let challenges = 0, redirects = 0, staleConnections = 0; ;) {
-      const isTrusted = isSameOrigin && this.isOwnOrigin(url)
+      const isTrusted = isSameOrigin && this.#isAddress(url)
       const sent = isTrusted ? this.#authorization?.header(request.method, url.pathname + url.search) : undefined
       const outgoing = new PendingRequest(this.#server, isSameOrigin ? request : portable(request), this.#idleTime)
       let response: HttpResponse
@@ -200,7 +219,7 @@ export class HttpClient {
 
   /** The redirect of the configured server from HTTP to HTTPS counts as the same origin. The reverse does not. */
   #isSameOrigin(from: URL, to: URL): boolean {
-    return from.origin === to.origin || (this.isOwnOrigin(from) && this.isOwnOrigin(to) && to.protocol === 'https:')
+    return from.origin === to.origin || (this.#isAddress(from) && this.#isAddress(to) && to.protocol === 'https:')
   }
 
   /** Rejects a redirect to another origin for requests with a body and for methods other than GET and HEAD. */
@@ -222,7 +241,7 @@ export class HttpClient {
         'accept-encoding': 'identity',
         ...outgoing.headers(authorization),
       },
-      agent: isOwn ? this.#agents[isSecure ? 'https' : 'http'] : this.#egress.agentFor(url),
+      agent: isOwn ? this.#agents[isSecure ? 'https' : 'http'] : this.#foreign.agentFor(url),
       ...(isSecure && isOwn && { rejectUnauthorized: this.#verifiesCertificate }),
     })
     this.#running.add(request)

@@ -1,0 +1,327 @@
+/**
+ * Calls of an HTTP API: each passes the rate gate, carries the credentials, and has one answer in JSON, which the driver
+ * judges. An expired credential is renewed once for all calls that wait for it, and a server that asks for fewer requests
+ * gets none from the whole mount for a while.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { settlesWithin } from '../../../src/contract/cancellation.js'
+import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
+import { drain, retryAfter, type HttpClient, type HttpResponse, type OneShotBody } from '../http-client.js'
+import { networkError } from '../network-errors.js'
+import { readItems } from './json-items.js'
+import type { RateGate } from './rate-gate.js'
+import type { Renewal } from './renewal.js'
+
+export interface ApiCall {
+  /** Default: POST with a body, else GET. */
+  readonly method?: string
+  readonly url: URL
+  readonly headers?: Readonly<Record<string, string>>
+  /** Sent as JSON. */
+  readonly json?: unknown
+  /** Sent as a form. */
+  readonly form?: Readonly<Record<string, string | number>>
+  readonly body?: string | OneShotBody
+  /** Without credentials: for signing in and for renewing them. */
+  readonly isAnonymous?: boolean
+  /**
+   * The call may be sent again after a transient failure, because it changes nothing or repeating it does no harm;
+   * default: for GET and HEAD. A body that can be sent once is never sent again.
+   */
+  readonly repeatable?: boolean
+  /** Milliseconds that the server may take to answer after the complete request. */
+  readonly timeout?: number
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface ApiAnswer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  /** The parsed body; undefined if it is empty. */
+  readonly data: unknown
+}
+
+/**
+ * What an answer means. 'expired': the credentials have to be renewed. 'slow down': the server wants no requests, for as
+ * many seconds as it says, otherwise for some. An error is the result of the call.
+ */
+export type Verdict = 'ok' | 'expired' | 'slow down' | { readonly slowDownFor: number } | GatewayError
+
+export interface ApiCredentials<Secret> {
+  readonly renewal: Renewal<Secret>
+  /** The headers that carry the secret. */
+  readonly headers: (secret: Secret) => Readonly<Record<string, string>>
+}
+
+interface ApiClientOptions<Secret> {
+  /** Name of the server in error reasons, such as "115 server". */
+  readonly server: string
+  readonly http: HttpClient
+  readonly gate: RateGate
+  /** Absent: no call has credentials. */
+  readonly credentials?: ApiCredentials<Secret> | undefined
+  /** Called with each answer in JSON, whatever its status. */
+  readonly judge: (answer: ApiAnswer, call: ApiCall) => Verdict
+  /** Statuses of the pages of HTML by which a firewall refuses requests. */
+  readonly firewallStatuses?: readonly number[]
+  /** Seconds without requests after such a page. */
+  readonly firewallPause?: number
+}
+
+const maxAttempts = 3
+/** Milliseconds before the first repetition; doubled for each further one. */
+const initialDelay = 200
+const transientStatuses = [502, 503, 504]
+const defaultFirewallStatuses = [403, 405, 418, 429]
+const defaultFirewallPause = 300
+/** Seconds of a pause for which the server does not say how long it should be. */
+const defaultPause = 5
+/** Maximum number of bytes of an answer that is not a list of items. */
+const maxAnswer = 16 * 1024 * 1024
+/** Milliseconds that `close` waits for a running renewal: a token that the server has replaced must be stored. */
+const closeTimeout = 5000
+
+export class ApiClient<Secret = never> {
+  /** For requests that are not calls: of content, to any host. They have no credentials and do not pass the gate. */
+  readonly http: HttpClient
+  readonly #closed = new AbortController()
+
+  constructor(private readonly options: ApiClientOptions<Secret>) {
+    this.http = options.http
+  }
+
+  /**
+   * Resolves to an answer that `judge` has accepted. Rejects with the error that `judge` returns, with `denied` if renewed
+   * credentials are refused too, and with `unavailable`, `timeout` and `aborted`.
+   */
+  async call(call: ApiCall): Promise<ApiAnswer> {
+    return this.#attempts(call, async (response) => {
+      const answer = { ...factsOf(response), data: await this.#json(response) }
+      return { result: answer, verdict: this.options.judge(answer, call) }
+    })
+  }
+
+  /**
+   * As `call`, for an answer with a long list, to which the keys `path` lead. Yields its items while they arrive, and
+   * returns the answer with an empty list in its place. An answer whose list has items is judged when it is complete.
+   */
+  async *items(call: ApiCall, path: readonly string[]): AsyncGenerator<readonly unknown[], ApiAnswer> {
+    const { judge } = this.options
+    const judged = (response: HttpResponse, data: unknown) => {
+      const answer = { ...factsOf(response), data }
+      return { answer, verdict: judge(answer, call) }
+    }
+    const { response, items, first } = await this.#attempts(call, async (response) => {
+      await this.#assertNoPage(response)
+      const items = readItems(response.body as AsyncIterable<Buffer>, path)
+      const first = await this.#reading(items.next())
+      const verdict = first.done === true ? judged(response, first.value).verdict : 'ok'
+      return { result: { response, items, first }, verdict }
+    })
+    try {
+      let step = first
+      while (step.done !== true) {
+        yield step.value
+        step = await this.#reading(items.next())
+      }
+      const { answer, verdict } = judged(response, step.value)
+      if (verdict === 'ok') return answer
+      throw verdict instanceof GatewayError ? verdict : this.#unavailable('broke off a listing')
+    } finally {
+      response.body.destroy()
+    }
+  }
+
+  /** Waits some seconds for a running renewal, then ends all calls. */
+  async close(): Promise<void> {
+    const renewing = this.options.credentials?.renewal.settled()
+    if (renewing) await settlesWithin(renewing, closeTimeout)
+    this.#closed.abort()
+    this.options.gate.close()
+    this.http.close()
+  }
+
+  async #attempts<Result>(
+    call: ApiCall,
+    read: (response: HttpResponse) => Promise<ReadOutcome<Result>>,
+  ): Promise<Result> {
+    const { gate } = this.options
+    const { method = hasBody(call) ? 'POST' : 'GET' } = call
+    const { repeatable = method === 'GET' || method === 'HEAD' } = call
+    let renewed = false
+    for (let attempt = 1; ; attempt++) {
+      const mayRepeat = repeatable && typeof call.body !== 'object' && attempt < maxAttempts
+      // Before the turn at the gate: a renewal needs turns of its own.
+      const renewal = call.isAnonymous === true ? undefined : this.options.credentials?.renewal
+      await renewal?.get(call.signal)
+      await gate.pass(call.signal)
+      const secret = renewal?.current
+      let outcome: Outcome<Result>
+      let response: HttpResponse
+      try {
+        response = await this.#send(call, method, secret)
+        if (transientStatuses.includes(response.status) && mayRepeat && !asksForPause(response)) {
+          await drain(response.body)
+          throw this.#unavailable(`reports status ${response.status}`, true)
+        }
+        outcome = await this.#outcome(response, read)
+      } catch (error) {
+        // Only errors of the network have a cause.
+        if (!mayRepeat || !isGatewayError(error, 'unavailable') || error.cause === undefined) throw error
+        await this.#delay(initialDelay * 2 ** (attempt - 1) * (0.5 + Math.random()), call.signal)
+        continue
+      }
+      if ('result' in outcome && outcome.verdict === 'ok') return outcome.result
+      const { verdict } = outcome
+      if (verdict instanceof GatewayError) throw verdict
+      if (verdict === 'expired') {
+        if (secret === undefined || renewed) throw this.#refused()
+        renewed = true
+        await this.options.credentials?.renewal.replace(secret, call.signal)
+        // The server has not processed the call. Its body is gone, though, if it was sent.
+        if (typeof call.body === 'object' && response.isBodySent)
+          throw this.#unavailable('asked for new credentials too late')
+        attempt--
+        continue
+      }
+      const asked = typeof verdict === 'object' ? verdict.slowDownFor : retryAfter(response.headers)
+      const seconds = asked ?? defaultPause * 2 ** (attempt - 1)
+      await gate.pause(seconds)
+      if (mayRepeat) continue
+      throw new GatewayError('unavailable', {
+        reason: `the ${this.options.server} asks for fewer requests`,
+        retryAfter: Math.ceil(seconds),
+      })
+    }
+  }
+
+  async #outcome<Result>(
+    response: HttpResponse,
+    read: (response: HttpResponse) => Promise<ReadOutcome<Result>>,
+  ): Promise<Outcome<Result>> {
+    if (!asksForPause(response) || isPage(response)) return read(response)
+    await drain(response.body)
+    return { verdict: 'slow down' }
+  }
+
+  #send(call: ApiCall, method: string, secret: Secret | undefined): Promise<HttpResponse> {
+    const { url, signal, timeout } = call
+    const encoded = encodedBody(call)
+    const credentials = secret === undefined ? undefined : this.options.credentials?.headers(secret)
+    return this.http.request({
+      method,
+      url,
+      headers: { accept: 'application/json', ...encoded.headers, ...credentials, ...call.headers },
+      ...(encoded.body !== undefined && { body: encoded.body }),
+      ...(timeout !== undefined && { timeout }),
+      signal,
+      repeatable: false,
+    })
+  }
+
+  async #json(response: HttpResponse): Promise<unknown> {
+    await this.#assertNoPage(response)
+    const chunks: Buffer[] = []
+    let size = 0
+    const read = async () => {
+      for await (const chunk of response.body as AsyncIterable<Buffer>) {
+        size += chunk.length
+        if (size > maxAnswer) throw this.#unavailable('sent an answer that is too long')
+        chunks.push(chunk)
+      }
+    }
+    await this.#reading(read())
+    const text = Buffer.concat(chunks).toString()
+    if (text.trim() === '') return undefined
+    try {
+      return JSON.parse(text)
+    } catch {
+      if (text.trimStart().startsWith('<')) return this.#rejectPage(response)
+      throw this.#unavailable(`sent an answer that is not JSON (status ${response.status})`)
+    }
+  }
+
+  /** Rejects if the answer is a page of HTML. */
+  async #assertNoPage(response: HttpResponse): Promise<void> {
+    if (!isPage(response)) return
+    await drain(response.body)
+    await this.#rejectPage(response)
+  }
+
+  /** Rejects. After a page of a firewall, the gate is closed. */
+  async #rejectPage({ status, headers }: HttpResponse): Promise<never> {
+    const { firewallStatuses = defaultFirewallStatuses, firewallPause = defaultFirewallPause, gate } = this.options
+    if (!firewallStatuses.includes(status)) throw this.#unavailable(`sent a page instead of JSON (status ${status})`)
+    const seconds = Math.max(firewallPause, retryAfter(headers) ?? 0)
+    await gate.pause(seconds)
+    throw new GatewayError('unavailable', {
+      reason: `the firewall of the ${this.options.server} refuses requests; none is sent for ${seconds} seconds`,
+      retryAfter: seconds,
+    })
+  }
+
+  /** Converts errors of a body that is read. */
+  async #reading<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work
+    } catch (error) {
+      if (this.#closed.signal.aborted) throw new GatewayError('aborted', { cause: error })
+      throw isGatewayError(error) ? error : networkError(error, this.options.server)
+    }
+  }
+
+  async #delay(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+    try {
+      await sleep(milliseconds, undefined, { signal: signal ?? this.#closed.signal })
+    } catch (error) {
+      throw new GatewayError('aborted', { cause: error })
+    }
+  }
+
+  #refused(): GatewayError {
+    return new GatewayError('denied', { reason: `the ${this.options.server} refuses the credentials of the storage` })
+  }
+
+  #unavailable(what: string, isTransient = false): GatewayError {
+    const reason = `the ${this.options.server} ${what}`
+    return new GatewayError('unavailable', { reason, ...(isTransient && { cause: new Error(reason) }) })
+  }
+}
+
+interface ReadOutcome<Result> {
+  readonly result: Result
+  readonly verdict: Verdict
+}
+
+type Outcome<Result> = ReadOutcome<Result> | { readonly verdict: 'slow down' }
+
+/** Whether the status says that the server wants fewer requests (RFC 6585 §4, RFC 9110 §10.2.3). */
+function asksForPause({ status, headers }: HttpResponse): boolean {
+  return status === 429 || (status === 503 && retryAfter(headers) !== undefined)
+}
+
+function isPage({ headers }: HttpResponse): boolean {
+  return /^text\/html\b/i.test(headers['content-type'] ?? '')
+}
+
+function factsOf({ status, headers }: HttpResponse) {
+  return { status, headers }
+}
+
+function hasBody({ json, form, body }: ApiCall): boolean {
+  return json !== undefined || form !== undefined || body !== undefined
+}
+
+function encodedBody({ json, form, body }: ApiCall): {
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | OneShotBody | undefined
+} {
+  if (json !== undefined) return { headers: { 'content-type': 'application/json' }, body: JSON.stringify(json) }
+  if (form !== undefined) {
+    const fields = new URLSearchParams()
+    for (const [name, value] of Object.entries(form)) fields.append(name, String(value))
+    return { headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: fields.toString() }
+  }
+  return { body }
+}

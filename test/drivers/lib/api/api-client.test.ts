@@ -1,0 +1,264 @@
+/** Calls of an API: credentials, renewals, pauses, repetition, and where credentials must not go. */
+import { Readable, type Writable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { setTimeout as wait } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { ApiClient, type ApiAnswer, type Verdict } from '../../../../drivers/lib/api/api-client.js'
+import { field, numberOf } from '../../../../drivers/lib/api/lenient.js'
+import { RateGate } from '../../../../drivers/lib/api/rate-gate.js'
+import { Renewal } from '../../../../drivers/lib/api/renewal.js'
+import { HttpClient } from '../../../../drivers/lib/http-client.js'
+import { GatewayError } from '../../../../src/contract/errors.js'
+import { EgressGuard } from '../../../../src/net/egress.js'
+import { refuses } from '../../../conformance/subject.js'
+import { memoryState, mostInOneSecond, sendJson, startVendor, type VendorAnswer } from './vendor.js'
+
+const server = 'test server'
+
+function judge({ data }: ApiAnswer): Verdict {
+  const code = numberOf(field(data, 'code')) ?? 200
+  if (code === 200) return 'ok'
+  if (code === 401) return 'expired'
+  if (code === 777) return 'slow down'
+  if (code === 778) return { slowDownFor: 60 }
+  return new GatewayError('denied', { reason: `code ${code}` })
+}
+
+interface ClientOptions {
+  readonly perSecond?: number
+  readonly hosts?: readonly URL[]
+  readonly allowed?: string
+}
+
+/** A client whose token is `token-1`, and after renewals `token-2` and so on. */
+async function connect(t: Test, address: URL, { perSecond = 0, hosts = [], allowed = '' }: ClientOptions = {}) {
+  const memory = memoryState()
+  const egress = new EgressGuard(() => allowed)
+  const http = new HttpClient({ server, address, hosts, verifiesCertificate: true, egress })
+  const gate = await RateGate.open({ server, perSecond, state: memory.state })
+  const renewals = { count: 0 }
+  const renewal = new Renewal<string>({
+    initial: 'token-1',
+    request: async () => {
+      renewals.count++
+      await client.call({ method: 'POST', url: new URL('/renew', address), isAnonymous: true })
+      return `token-${renewals.count + 1}`
+    },
+    store: (token) => memory.state.set('token', token),
+  })
+  const headers = (token: string) => ({ authorization: `Bearer ${token}`, cookie: `session=${token}` })
+  const client = new ApiClient<string>({ server, http, gate, credentials: { renewal, headers }, judge })
+  t.teardown(() => client.close())
+  return { client, renewals, ...memory }
+}
+
+/** Accepts this token only. `/renew` is always accepted. */
+function accepting(valid: { token: string }): VendorAnswer {
+  return ({ path, headers }, response) => {
+    const isAllowed = path === '/renew' || headers.authorization === `Bearer ${valid.token}`
+    sendJson(response, isAllowed ? { code: 200, data: path } : { code: 401 })
+  }
+}
+
+await t.test('a call has credentials, and its answer is parsed', async (t) => {
+  const { address, seen } = await startVendor(t, (request, response) =>
+    sendJson(response, { code: 200, data: request.body }),
+  )
+  const { client } = await connect(t, address)
+  const json = await client.call({ url: new URL('/a', address), json: { x: 'ä' } })
+  t.same(json.data, { code: 200, data: '{"x":"ä"}' })
+  t.match(seen[0], { method: 'POST', headers: { authorization: 'Bearer token-1', 'content-type': 'application/json' } })
+  const form = await client.call({ url: new URL('/b', address), form: { 'fid[0]': 7, name: 'a b&c' } })
+  t.same(form.data, { code: 200, data: 'fid%5B0%5D=7&name=a+b%26c' })
+  await client.call({ url: new URL('/c', address), isAnonymous: true })
+  t.match(seen[2], { method: 'GET', headers: { authorization: undefined, cookie: undefined } })
+})
+
+await t.test('ten parallel calls on an expired token cause one renewal, and all succeed', async (t) => {
+  const valid = { token: 'token-2' }
+  const { address, seen } = await startVendor(t, accepting(valid))
+  const { client, renewals, values } = await connect(t, address)
+  const calls = Array.from({ length: 10 }, (_, index) => client.call({ url: new URL(`/${index}`, address), json: {} }))
+  await Promise.all(calls)
+  t.equal(renewals.count, 1)
+  t.equal(values.get('token'), 'token-2')
+  t.equal(seen.filter(({ path }) => path === '/renew').length, 1)
+  valid.token = 'none'
+  await refuses(t, () => client.call({ url: new URL('/a', address) }), 'denied', 'a renewed token that is refused')
+  t.equal(renewals.count, 2, 'it was renewed once')
+})
+
+await t.test('a pause of the server stops all calls of the mount, and a call that may be repeated waits', async (t) => {
+  let pauses = 1
+  const { address, seen } = await startVendor(t, (_request, response) => {
+    if (pauses-- > 0) sendJson(response, {}, 429, { 'retry-after': '1' })
+    else sendJson(response, { code: 200 })
+  })
+  const { client } = await connect(t, address)
+  const get = (path: string) => client.call({ url: new URL(path, address) })
+  const first = get('/first')
+  await wait(200)
+  await Promise.all([first, ...['/a', '/b', '/c'].map(get)])
+  const [refused, ...later] = seen
+  t.equal(later.length, 4)
+  for (const { at } of later) t.ok(at - (refused?.at ?? 0) >= 950, 'not before the second is over')
+})
+
+await t.test('vendor codes pause too, and calls that may not be repeated reject', async (t) => {
+  const { address, seen } = await startVendor(t, ({ path }, response) =>
+    sendJson(response, { code: Number(path.slice(1)) }),
+  )
+  const { client, values } = await connect(t, address)
+  const url = new URL('/778', address)
+  await t.rejects(client.call({ url, json: {} }), { code: 'unavailable', retryAfter: 60 })
+  await t.rejects(client.call({ url: new URL('/200', address) }), { code: 'unavailable' })
+  t.equal(seen.length, 1, 'nothing was sent in the pause')
+  t.ok(Number(values.get('paused until')) > Date.now() + 50_000, 'the pause is stored')
+})
+
+await t.test('the page of a firewall pauses for minutes, another page does not', async (t) => {
+  let status = 200
+  const { address, seen } = await startVendor(t, (_request, response) => {
+    response.writeHead(status, { 'content-type': 'text/html; charset=utf-8' }).end('<html>blocked</html>')
+  })
+  const { client } = await connect(t, address)
+  const get = () => client.call({ url: address })
+  await refuses(t, get, 'unavailable', 'a page')
+  await refuses(t, get, 'unavailable', 'a page')
+  t.equal(seen.length, 2)
+  status = 405
+  await t.rejects(get(), { code: 'unavailable', retryAfter: 300 })
+  for (let index = 0; index < 20; index++) await refuses(t, get, 'unavailable', 'in the pause')
+  t.equal(seen.length, 3)
+})
+
+await t.test('only calls that are safe to repeat are repeated, also by POST', async (t) => {
+  let failures = 0
+  const { address, seen } = await startVendor(t, (_request, response) => {
+    if (failures-- > 0) sendJson(response, {}, 502)
+    else sendJson(response, { code: 200 })
+  })
+  const { client } = await connect(t, address)
+  failures = 2
+  await client.call({ url: address, json: {}, repeatable: true })
+  t.equal(seen.length, 3)
+  failures = 3
+  await client.call({ url: address, json: {}, repeatable: true })
+  t.equal(seen.length, 6, 'the last answer counts, whatever its status')
+  failures = 1
+  await client.call({ url: address, json: {} })
+  t.equal(seen.length, 7)
+})
+
+await t.test('limit_rate holds for all calls together', async (t) => {
+  const { address, seen } = await startVendor(t, accepting({ token: 'token-2' }))
+  const { client } = await connect(t, address, { perSecond: 4 })
+  await Promise.all(Array.from({ length: 9 }, (_, index) => client.call({ url: new URL(`/${index}`, address) })))
+  const times = seen.map(({ at }) => at)
+  t.ok(seen.length > 9, 'some calls were repeated after the renewal')
+  t.ok(mostInOneSecond(times) <= 4, `${mostInOneSecond(times)} in one second`)
+})
+
+await t.test('credentials and headers of a call do not follow a redirect, not even to another own host', async (t) => {
+  const other = await startVendor(t, (_request, response) => sendJson(response, { code: 200 }), '127.0.0.2')
+  const { address, seen } = await startVendor(t, (_request, response) => {
+    response.writeHead(302, { location: new URL('/there', other.address).href }).end()
+  })
+  const foreign = await connect(t, address, { allowed: '127.0.0.0/8' })
+  const own = await connect(t, address, { hosts: [other.address] })
+  const guarded = await connect(t, address)
+  const call = { url: address, headers: { 'x-vendor-token': 'the-vendor-token' } }
+  await refuses(t, () => guarded.client.call(call), 'denied', 'a network that is not allowed')
+  t.equal(other.seen.length, 0)
+  for (const { client } of [foreign, own]) await client.call(call)
+  t.equal(other.seen.length, 2)
+  for (const { headers } of other.seen) t.notMatch(JSON.stringify(headers), /token|session/)
+  t.match(seen[0]?.headers, { authorization: 'Bearer token-1', 'x-vendor-token': 'the-vendor-token' })
+  await refuses(t, () => own.client.call({ ...call, json: {} }), 'unavailable', 'a POST')
+  t.equal(other.seen.length, 2)
+})
+
+await t.test('connections are reused for each origin, own and foreign', async (t) => {
+  const answer: VendorAnswer = (_request, response) => sendJson(response, { code: 200 })
+  const [first, second, foreign] = await Promise.all(
+    ['127.0.0.1', '127.0.0.2', '127.0.0.3'].map((host) => startVendor(t, answer, host)),
+  )
+  if (!first || !second || !foreign) throw new Error('no server')
+  const networks = { allowed: '127.0.0.3/32' }
+  const egress = new EgressGuard(() => networks.allowed)
+  const http = new HttpClient({
+    server,
+    address: first.address,
+    hosts: [second.address],
+    verifiesCertificate: true,
+    egress,
+  })
+  t.teardown(() => http.close())
+  const get = async (url: URL) => {
+    const { body } = await http.request({ method: 'GET', url })
+    await Readable.prototype.toArray.call(body)
+  }
+  for (let index = 0; index < 5; index++) for (const { address } of [first, second, foreign]) await get(address)
+  for (const { seen } of [first, second, foreign]) t.equal(seen.at(-1)?.connection, 1)
+  networks.allowed = '127.0.0.4/32'
+  await refuses(t, () => get(foreign.address), 'denied', 'a network that is not allowed any more')
+  networks.allowed = '127.0.0.0/8'
+  await get(foreign.address)
+  t.equal(foreign.seen.at(-1)?.connection, 2, 'a connection from before the change is not used')
+})
+
+await t.test('a body may be a stream', async (t) => {
+  const { address } = await startVendor(t, (request, response) => sendJson(response, { code: 200, data: request.body }))
+  const { client } = await connect(t, address)
+  const body = { size: 5, sendTo: (into: Writable) => pipeline(Readable.from(['hello']), into) }
+  t.same((await client.call({ method: 'PUT', url: address, body })).data, { code: 200, data: 'hello' })
+})
+
+await t.test('a listing is handed out while it arrives, and its token may have expired', async (t) => {
+  const valid = { token: 'token-2' }
+  const { address } = await startVendor(t, ({ path, headers }, response) => {
+    if (path === '/renew') {
+      sendJson(response, { code: 200 })
+      return
+    }
+    if (headers.authorization !== `Bearer ${valid.token}`) {
+      sendJson(response, { code: 401, data: null })
+      return
+    }
+    const content = Array.from({ length: 20_000 }, (_, index) => ({ name: `file-${index}` }))
+    sendJson(response, { code: path === '/late' ? 500 : 200, data: { content, total: 20_000 } })
+  })
+  const { client, renewals } = await connect(t, address)
+  const list = async (path: string) => {
+    const names: unknown[] = []
+    const items = client.items({ url: new URL(path, address), json: {}, repeatable: true }, ['data', 'content'])
+    let batches = 0
+    for (;;) {
+      const step = await items.next()
+      if (step.done === true) return { names, batches, total: field(step.value.data, 'data', 'total') }
+      batches++
+      names.push(...step.value.map((item) => field(item, 'name')))
+    }
+  }
+  const { names, batches, total } = await list('/list')
+  t.equal(renewals.count, 1)
+  t.equal(names.length, 20_000)
+  t.equal(total, 20_000)
+  t.ok(batches > 1, 'in batches')
+  await refuses(t, () => list('/late'), 'denied', 'an error at the end of the answer')
+  valid.token = 'none'
+  await refuses(t, () => list('/list'), 'denied', 'refused')
+})
+
+await t.test('close() waits for a renewal, so that the new token is stored', async (t) => {
+  const { address } = await startVendor(t, ({ path }, response) => {
+    if (path === '/renew') setTimeout(() => sendJson(response, { code: 200 }), 100)
+    else sendJson(response, { code: 401 })
+  })
+  const { client, values } = await connect(t, address)
+  const call = refuses(t, () => client.call({ url: address }), ['aborted', 'denied'], 'the call')
+  await wait(50)
+  await client.close()
+  await call
+  t.equal(values.get('token'), 'token-2')
+})

@@ -1,0 +1,68 @@
+/** A server for tests of API clients: it answers by a function, and records when each request came. */
+import { once } from 'node:events'
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import type { Test } from 'tap'
+import type { DriverState } from '../../../../src/contract/driver-env.js'
+
+export interface SeenRequest {
+  readonly method: string
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+  /** Milliseconds of `performance.now()`. */
+  readonly at: number
+  /** Number of the connection, from 1. */
+  readonly connection: number
+}
+
+export type VendorAnswer = (request: SeenRequest, response: ServerResponse) => void
+
+export async function startVendor(t: Test, answer: VendorAnswer, host = '127.0.0.1') {
+  const seen: SeenRequest[] = []
+  const connections: unknown[] = []
+  const server = createServer((request, response) => {
+    const at = performance.now()
+    if (!connections.includes(request.socket)) connections.push(request.socket)
+    const connection = connections.indexOf(request.socket) + 1
+    void text(request).then((body) => {
+      const { method = '', url: path = '', headers } = request
+      const one = { method, path, headers, body, at, connection }
+      seen.push(one)
+      answer(one, response)
+    })
+  })
+  server.listen(0, host)
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { address: new URL(`http://${host}:${(server.address() as AddressInfo).port}/`), seen }
+}
+
+export function sendJson(response: ServerResponse, value: unknown, status = 200, headers = {}): void {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(value))
+}
+
+/** A driver's state in memory, which can be made to fail. */
+export function memoryState() {
+  const values = new Map<string, string>()
+  const failures: Error[] = []
+  const state: DriverState = {
+    get: async (key) => values.get(key),
+    set: async (key, value) => {
+      const failure = failures.shift()
+      if (failure) throw failure
+      if (value === undefined) values.delete(key)
+      else values.set(key, value)
+    },
+  }
+  return { state, values, failures }
+}
+
+/** The largest number of these times, in milliseconds and ascending, that lie within any second. */
+export function mostInOneSecond(times: readonly number[]): number {
+  return Math.max(...times.map((start) => times.filter((time) => time >= start && time < start + 1000).length))
+}
