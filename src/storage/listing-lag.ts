@@ -4,7 +4,7 @@
  */
 import type { Driver } from '../contract/driver.js'
 import { contentVersion, type Entry } from '../contract/entry.js'
-import { GatewayError, isGatewayError } from '../contract/errors.js'
+import { GatewayError, isGatewayError, undefinedIfMissing } from '../contract/errors.js'
 import { nameOf, parentOf, selfAndAncestors, under, within, type Path } from '../contract/path.js'
 import { driverProperties, overriding } from './overriding.js'
 
@@ -30,7 +30,8 @@ export function withOwnChanges(driver: Driver, lag: number): Driver {
     },
     mkdir: async (path, options) => {
       await inner.mkdir(path, options)
-      changes.written(path, { name: nameOf(path), kind: 'folder', size: 0, modified: new Date() })
+      const made = await undefinedIfMissing(inner.stat(path, options))
+      changes.written(path, made ?? { name: nameOf(path), kind: 'folder', size: 0, modified: new Date() })
     },
     remove: async (path, options) => {
       await inner.remove(path, options)

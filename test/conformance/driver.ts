@@ -4,6 +4,8 @@
  * read-only driver is tested on the files it has.
  */
 import type { Test } from 'tap'
+import { directUrlTests } from './direct-urls.js'
+import { elsewhereTests } from './elsewhere.js'
 import { bundleTests } from './bundles.js'
 import { handleTests } from './handles.js'
 import { symlinkTests } from './symlinks.js'
@@ -36,4 +38,6 @@ async function contractTests(run: Run, candidate: Candidate): Promise<void> {
   await handleTests(run)
   await uploadTests(run)
   await symlinkTests(run)
+  await directUrlTests(run)
+  await elsewhereTests(run)
 }

@@ -4,6 +4,7 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import type { Test } from 'tap'
 import type { Source } from '../../src/contract/call-options.js'
+import type { DirectUrl, UrlClient } from '../../src/contract/capabilities.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { AnyDriverType } from '../../src/contract/driver-type.js'
 import type { Entry } from '../../src/contract/entry.js'
@@ -11,10 +12,25 @@ import { defaultTraits, type Traits } from '../../src/contract/traits.js'
 import { GatewayError, type ErrorCode } from '../../src/contract/errors.js'
 import type { Path } from '../../src/contract/path.js'
 import { ListableNames } from '../../src/storage/listable-names.js'
+import { withOwnChanges } from '../../src/storage/listing-lag.js'
 import { withPathRules } from '../../src/storage/path-rules.js'
+
+/** Changes of the backend by another program, of which the driver learns nothing. Paths are those of the driver. */
+export interface Elsewhere {
+  /** Puts another file in the place of this one. */
+  replace(path: string, content: string): Promise<void>
+  /** Puts another folder in the place of this one, with files of these names, relative to it, in folders as needed. */
+  replaceFolder(path: string, files: Readonly<Record<string, string>>): Promise<void>
+  /** Creates a file of any name in a folder, even if it has an entry of that name. */
+  create(folder: string, name: string, content: string): Promise<void>
+}
 
 interface Opened {
   readonly driver: Driver
+  /** Absent: tests with changes by another program are left out. */
+  readonly elsewhere?: Elsewhere
+  /** What a client receives from a direct URL; undefined if the server refuses it to this client. */
+  readonly fetchDirectUrl?: (url: DirectUrl, client: UrlClient) => Promise<string | undefined>
   /** Opens the same backend again. `uploads`: tokens of uploads that may be resumed. */
   readonly again?: (uploads: readonly string[]) => Promise<Driver>
   dispose(): Promise<void>
@@ -44,6 +60,8 @@ export interface Subject {
   /** The driver itself. */
   readonly own: Driver
   readonly again: Opened['again']
+  readonly elsewhere: Opened['elsewhere']
+  readonly fetchDirectUrl: Opened['fetchDirectUrl']
   readonly traits: Traits
   readonly many: number
   readonly longestName: number
@@ -190,7 +208,9 @@ export function subjects(t: Test, candidate: Candidate, leftOut: LeftOut) {
   const open = async () => {
     const opened = await candidate.open()
     const traits = { ...defaultTraits, ...candidate.type.traits, ...opened.driver.traits }
-    return { opened, traits, driver: withPathRules(opened.driver, traits) }
+    const { listingLag } = traits
+    const shown = listingLag > 0 ? withOwnChanges(opened.driver, listingLag) : opened.driver
+    return { opened, traits, driver: withPathRules(shown, traits) }
   }
   /** A closed driver, for its methods and traits. */
   let closed: Driver | undefined
@@ -212,12 +232,14 @@ export function subjects(t: Test, candidate: Candidate, leftOut: LeftOut) {
     }
     await t.test(title, async (t) => {
       const { opened, traits, driver } = await open()
-      const { again } = opened
+      const { again, elsewhere, fetchDirectUrl } = opened
       try {
         await work(t, {
           driver: driver as WritableDriver,
           own: opened.driver,
           again: again && (async (uploads) => withPathRules(await again(uploads), traits)),
+          elsewhere,
+          fetchDirectUrl,
           traits,
           many: candidate.many ?? 10_000,
           longestName: candidate.longestName ?? 255,

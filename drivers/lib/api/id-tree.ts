@@ -1,0 +1,317 @@
+/**
+ * Paths on a backend that knows its entries by ids only. A path is found by walking: each folder on the way is listed,
+ * unless the id of the next one is cached. An id that has become wrong is noticed when the backend does not find it; the
+ * path is then walked once more.
+ */
+import { untilAborted } from '../../../src/contract/cancellation.js'
+import type { ListOptions } from '../../../src/contract/call-options.js'
+import { pageSize } from '../../../src/contract/entry.js'
+import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
+import { childOf, nameOf, parentOf, segmentsOf, under, within, type Path } from '../../../src/contract/path.js'
+import { IdCache, type KnownId } from './id-cache.js'
+import { itemNamed, shownItems, unescapeName, type IdItem } from './shown-names.js'
+
+export interface IdTreeOptions<Item extends IdItem> {
+  readonly rootId: string
+  /** Lists a folder by its id. Rejects with `not_found` if no folder has it. */
+  readonly list: (folderId: string, options: Pick<ListOptions, 'refresh' | 'signal'>) => AsyncIterable<readonly Item[]>
+  /** Milliseconds for which a listing may not show a change: the trait `listingLag`. */
+  readonly lag?: number
+  /** `DriverEnv.report`. */
+  readonly report: (warnings: readonly string[]) => void
+  readonly cache?: ConstructorParameters<typeof IdCache>[1]
+}
+
+/** An entry at a path. */
+export interface Located<Item extends IdItem> extends KnownId {
+  /**
+   * The entry as its folder listed it in this call, or as `added` was told; undefined if the id was cached, and for the
+   * root.
+   */
+  readonly item: Item | undefined
+}
+
+/** What an own change has made of a path. */
+interface OwnChange<Item extends IdItem> {
+  /** Undefined: nothing exists there. */
+  readonly located: Located<Item> | undefined
+  /** Milliseconds of `performance.now()`: from then on, listings show it. */
+  readonly until: number
+}
+
+/** An item, and the name by which it is shown. */
+export interface ShownItem<Item extends IdItem> {
+  readonly name: string
+  readonly item: Item
+}
+
+interface Options {
+  readonly signal?: AbortSignal | undefined
+}
+
+interface Listed<Item> {
+  readonly items: readonly Item[]
+  /** Number of own changes when the listing began. */
+  readonly changes: number
+}
+
+/** Maximum number of own changes that are laid over listings. */
+const maxChanges = 10_000
+
+/** Maximum number of folders whose duplicate names are reported. */
+const maxReported = 100
+/** Maximum number of folders that the report names. */
+const maxNamed = 3
+
+export class IdTree<Item extends IdItem> {
+  readonly #cache: IdCache
+  /** Folders that are being listed to find a path. */
+  readonly #walks = new Map<string, Promise<Listed<Item>>>()
+  /** Number of own changes. A listing from before the last one may be wrong, and is not remembered. */
+  #changes = 0
+  /** Own changes that listings may not show yet, oldest first. */
+  readonly #recent = new Map<Path, OwnChange<Item>>()
+  /** Folders with names that several entries have, and one of these names. */
+  readonly #duplicates = new Map<Path, { readonly count: number; readonly name: string }>()
+
+  constructor(private readonly options: IdTreeOptions<Item>) {
+    this.#cache = new IdCache({ id: options.rootId, kind: 'folder' }, options.cache)
+  }
+
+  /**
+   * Calls `work` with the entry at `path`. If that rejects with `not_found` and the id was cached, the path is walked once
+   * more; if it leads to another id then, `work` is called with that one. Rejects with `not_found` if nothing exists there.
+   */
+  async with<T>(path: Path, work: (located: Located<Item>) => Promise<T>, options: Options = {}): Promise<T> {
+    const located = await this.#find(path, options)
+    try {
+      return await work(located)
+    } catch (error) {
+      if (path === '/' || located.item || !isGatewayError(error, 'not_found')) throw error
+      this.#cache.dropWithAncestors(path)
+      const again = await this.#find(path, options)
+      if (again.id === located.id) throw error
+      return work(again)
+    }
+  }
+
+  /** The entry at `path`; undefined if nothing exists there. */
+  async find(path: Path, options: Options = {}): Promise<Located<Item> | undefined> {
+    return this.#find(path, options).catch((error: unknown) => {
+      if (isGatewayError(error, 'not_found')) return undefined
+      throw error
+    })
+  }
+
+  /**
+   * The entry at `path` as its folder lists it now: for backends that do not tell of an entry by its id. For the root,
+   * without an item.
+   */
+  async look(path: Path, options: Options = {}): Promise<Located<Item>> {
+    if (path === '/') return this.#find(path, options)
+    this.#cache.drop(path)
+    return this.#find(path, options)
+  }
+
+  /** The folder at `path`. Rejects with `parent_missing` if nothing exists there, and with `not_folder`. */
+  async folderOf(path: Path, options: Options = {}): Promise<Located<Item>> {
+    const located = await this.find(path, options)
+    if (!located) throw new GatewayError('parent_missing')
+    if (located.kind !== 'folder') throw new GatewayError('not_folder')
+    return located
+  }
+
+  /** Pages of the items of a folder. Rejects with `not_found` and `not_folder` before the first page. */
+  async *pages(path: Path, options: ListOptions = {}): AsyncGenerator<readonly ShownItem<Item>[]> {
+    const { signal, refresh } = options
+    const listed = await this.with(
+      path,
+      ({ id, kind }) => {
+        if (kind !== 'folder') throw new GatewayError('not_folder')
+        return this.#collect(id, { signal, refresh })
+      },
+      options,
+    )
+    const shown = this.#learn(path, listed)
+    let page: ShownItem<Item>[] = []
+    for (const [name, item] of shown) {
+      page.push({ name, item })
+      if (page.length < pageSize) continue
+      yield page
+      page = []
+    }
+    if (page.length > 0) yield page
+  }
+
+  /** The name that the backend has to give a new entry at `path`. Throws `invalid`. */
+  newName(path: Path): string {
+    return unescapeName(nameOf(path))
+  }
+
+  // Own changes
+
+  /** An entry was created, or took the place of another. `item`: as a listing will show it, if that is known. */
+  added(path: Path, { id, kind }: KnownId, item?: Item): void {
+    this.#takeRecent(path)
+    this.#cache.drop(path)
+    this.#cache.set(path, { id, kind })
+    this.#changed(path, { id, kind, item })
+  }
+
+  /** An entry was removed, with everything below it. */
+  removed(path: Path): void {
+    this.#takeRecent(path)
+    this.#cache.drop(path)
+    this.#changed(path, undefined)
+    this.#forgetDuplicates(path)
+  }
+
+  /** An entry was moved, with everything below it. */
+  moved(from: Path, to: Path): void {
+    const below = new Map(this.#takeRecent(from))
+    const known = below.get('/' as Path)?.located ?? this.#cache.get(from)
+    this.#takeRecent(to)
+    this.#cache.move(from, to)
+    for (const [relative, { located }] of below) this.#changed(under(to, relative), located)
+    // Its item has the old name.
+    if (known) this.#changed(to, { id: known.id, kind: known.kind, item: undefined })
+    this.#changed(from, undefined)
+    this.#forgetDuplicates(from)
+  }
+
+  /** Whether a folder has no members. Own changes count, also if the listing does not show them yet. */
+  async isEmpty(path: Path, options: Options = {}): Promise<boolean> {
+    const listed = await this.with(path, ({ id }) => this.#collect(id, options), options)
+    return this.#members(path, shownItems(listed.items)).size === 0
+  }
+
+  #changed(path: Path, located: Located<Item> | undefined): void {
+    this.#changes++
+    const { lag = 0 } = this.options
+    if (lag === 0) return
+    this.#recent.delete(path)
+    this.#recent.set(path, { located, until: performance.now() + lag })
+    const [oldest] = this.#recent.keys()
+    if (oldest !== undefined && this.#recent.size > maxChanges) this.#recent.delete(oldest)
+  }
+
+  /** Removes and returns the own changes of a path and below it, by their paths relative to it. */
+  #takeRecent(path: Path): readonly (readonly [Path, OwnChange<Item>])[] {
+    return [...this.#recent].flatMap(([at, change]) => {
+      const relative = within(path, at)
+      if (relative === undefined) return []
+      this.#recent.delete(at)
+      return [[relative, change] as const]
+    })
+  }
+
+  #recentChange(path: Path): OwnChange<Item> | undefined {
+    const change = this.#recent.get(path)
+    return change && performance.now() < change.until ? change : undefined
+  }
+
+  /** The ids of the members of a folder: as it was listed, with own changes that the listing may not show. */
+  #members(folder: Path, shown: ReadonlyMap<string, Item>): ReadonlyMap<string, KnownId> {
+    if (this.#recent.size === 0) return shown
+    const members = new Map<string, KnownId>(shown)
+    for (const path of this.#recent.keys()) {
+      const change = parentOf(path) === folder ? this.#recentChange(path) : undefined
+      if (change?.located) members.set(nameOf(path), change.located)
+      else if (change) members.delete(nameOf(path))
+    }
+    return members
+  }
+
+  async #find(path: Path, { signal }: Options): Promise<Located<Item>> {
+    const { at, known } = this.#cache.deepest(path)
+    try {
+      return await this.#walk(path, at, known, signal)
+    } catch (error) {
+      if (at === '/' || !isGatewayError(error, 'not_found') || !(error instanceof StaleId)) throw error
+      this.#cache.dropWithAncestors(at)
+      return this.#walk(path, '/' as Path, this.#cache.deepest('/' as Path).known, signal)
+    }
+  }
+
+  async #walk(path: Path, at: Path, known: KnownId, signal: AbortSignal | undefined): Promise<Located<Item>> {
+    let current: Located<Item> = { id: known.id, kind: known.kind, item: undefined }
+    let folder = at
+    for (const name of segmentsOf(within(at, path) ?? path)) {
+      if (current.kind !== 'folder') throw new GatewayError('not_found')
+      const own = this.#recentChange(childOf(folder, name))
+      if (own) {
+        if (!own.located) throw new GatewayError('not_found')
+        folder = childOf(folder, name)
+        current = own.located
+        continue
+      }
+      const listed = await this.#listed(current.id, signal)
+      const item = itemNamed(this.#learn(folder, listed), listed.items, name)
+      if (!item) throw new GatewayError('not_found')
+      folder = childOf(folder, name)
+      current = { id: item.id, kind: item.kind, item }
+      if (listed.changes === this.#changes) this.#cache.set(folder, current)
+    }
+    return current
+  }
+
+  /** The items of a folder, in one listing for all that ask for them at the same time. Rejects with `StaleId`. */
+  #listed(id: string, signal: AbortSignal | undefined): Promise<Listed<Item>> {
+    if (signal?.aborted) return Promise.reject(new GatewayError('aborted'))
+    let walk = this.#walks.get(id)
+    if (!walk) {
+      walk = this.#collect(id, {})
+        .catch((error: unknown) => {
+          throw isGatewayError(error, 'not_found') ? new StaleId('not_found', { cause: error }) : error
+        })
+        .finally(() => this.#walks.delete(id))
+      this.#walks.set(id, walk)
+    }
+    return untilAborted(walk, signal)
+  }
+
+  async #collect(id: string, options: Pick<ListOptions, 'refresh' | 'signal'>): Promise<Listed<Item>> {
+    const changes = this.#changes
+    const items: Item[] = []
+    for await (const page of this.options.list(id, options)) for (const item of page) items.push(item)
+    return { items, changes }
+  }
+
+  /** Remembers the members of a folder, and reports names that several of them have. */
+  #learn(folder: Path, { items, changes }: Listed<Item>): ReadonlyMap<string, Item> {
+    const shown = shownItems(items)
+    if (changes === this.#changes) this.#cache.setMembers(folder, this.#members(folder, shown))
+    const names = new Set<string>()
+    const repeated = new Set<string>()
+    for (const { name } of items) {
+      if (names.has(name)) repeated.add(name)
+      names.add(name)
+    }
+    const [name] = repeated
+    if (name === undefined && !this.#duplicates.has(folder)) return shown
+    this.#duplicates.delete(folder)
+    if (name !== undefined) this.#duplicates.set(folder, { count: repeated.size, name })
+    const [oldest] = this.#duplicates.keys()
+    if (oldest !== undefined && this.#duplicates.size > maxReported) this.#duplicates.delete(oldest)
+    this.options.report(this.#warnings())
+    return shown
+  }
+
+  #forgetDuplicates(path: Path): void {
+    const folders = [...this.#duplicates.keys()].filter((folder) => within(path, folder) !== undefined)
+    for (const folder of folders) this.#duplicates.delete(folder)
+    if (folders.length > 0) this.options.report(this.#warnings())
+  }
+
+  #warnings(): readonly string[] {
+    const named = [...this.#duplicates].slice(-maxNamed).map(([folder, { count, name }]) => {
+      const names = count === 1 ? `the name "${name}"` : `${count} names, such as "${name}",`
+      return `several entries of ${folder} have ${names} and are shown as name~id`
+    })
+    const further = this.#duplicates.size - named.length
+    return further > 0 ? [...named, `${further} more folders have such names`] : named
+  }
+}
+
+/** The id of a folder on the way is not known to the backend. */
+class StaleId extends GatewayError {}

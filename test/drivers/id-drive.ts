@@ -1,0 +1,303 @@
+/**
+ * A drive in memory that knows its entries by ids only, as most vendors' do, and a driver for it: several entries may
+ * have one name, names may hold anything, listings may lag, and download URLs are bound to the User-Agent.
+ */
+import { randomUUID } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { setImmediate as turn } from 'node:timers/promises'
+import { IdTree, type Located } from '../../drivers/lib/api/id-tree.js'
+import type { IdItem } from '../../drivers/lib/api/shown-names.js'
+import { KeyedMutex } from '../../drivers/lib/keyed-mutex.js'
+import { pump } from '../../drivers/lib/pump.js'
+import { throwIfAborted } from '../../src/contract/cancellation.js'
+import type { ByteRange, CallOptions, ListOptions, Source, WriteOptions } from '../../src/contract/call-options.js'
+import type { DirectUrl, DirectUrlOptions, UrlClient } from '../../src/contract/capabilities.js'
+import type { Driver } from '../../src/contract/driver.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
+import type { Entry } from '../../src/contract/entry.js'
+import type { Traits } from '../../src/contract/traits.js'
+import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
+import { nameOf, parentOf, type Path } from '../../src/contract/path.js'
+import type { Elsewhere } from '../conformance/subject.js'
+
+interface Node extends IdItem {
+  readonly parent: string
+  readonly content: Buffer
+}
+
+export const rootId = 'root'
+
+/** The vendor: every call is by id, and refuses an id that it does not have. */
+export class IdDrive {
+  readonly #nodes = new Map<string, Node>()
+  /** Listings that do not show the last changes yet. */
+  readonly #old = new Map<string, { readonly nodes: readonly Node[]; readonly until: number }>()
+  #lastTime = 0
+  /** Number of calls of `list`. */
+  listings = 0
+
+  /** `lag`: milliseconds for which a listing does not show a change. */
+  constructor(readonly lag = 0) {}
+
+  async list(id: string): Promise<readonly Node[]> {
+    await turn()
+    this.listings++
+    if (id !== rootId && this.#of(id).kind !== 'folder') throw new GatewayError('invalid')
+    const old = this.#old.get(id)
+    return old && performance.now() < old.until ? old.nodes : this.#members(id)
+  }
+
+  async create(parent: string, name: string, content?: Buffer): Promise<Node> {
+    await turn()
+    if (parent !== rootId) this.#of(parent)
+    this.#changing(parent)
+    const id = randomUUID()
+    // Later entries are newer.
+    this.#lastTime = Math.max(Date.now(), this.#lastTime + 1)
+    const kind = content ? 'file' : 'folder'
+    const node: Node = {
+      id,
+      parent,
+      name,
+      kind,
+      content: content ?? Buffer.alloc(0),
+      modified: new Date(this.#lastTime),
+    }
+    this.#nodes.set(id, node)
+    return node
+  }
+
+  async move(id: string, parent: string, name: string): Promise<void> {
+    await turn()
+    const node = this.#of(id)
+    if (parent !== rootId) this.#of(parent)
+    this.#changing(node.parent)
+    this.#changing(parent)
+    this.#nodes.set(id, { ...node, parent, name })
+  }
+
+  async remove(id: string): Promise<void> {
+    await turn()
+    this.#changing(this.#of(id).parent)
+    this.#removeTree(id)
+  }
+
+  async content(id: string): Promise<Buffer> {
+    await turn()
+    return this.#of(id).content
+  }
+
+  get(id: string): Node | undefined {
+    return this.#nodes.get(id)
+  }
+
+  #of(id: string): Node {
+    const node = this.#nodes.get(id)
+    if (!node) throw new GatewayError('not_found')
+    return node
+  }
+
+  #members(id: string): readonly Node[] {
+    return [...this.#nodes.values()].filter(({ parent }) => parent === id)
+  }
+
+  #removeTree(id: string): void {
+    for (const member of this.#members(id)) this.#removeTree(member.id)
+    this.#nodes.delete(id)
+  }
+
+  #changing(parent: string): void {
+    const now = performance.now()
+    if (this.lag === 0 || now < (this.#old.get(parent)?.until ?? 0)) return
+    this.#old.set(parent, { nodes: this.#members(parent), until: now + this.lag })
+  }
+}
+
+/** Changes by another program. */
+export function elsewhereOf(drive: IdDrive): Elsewhere {
+  const find = async (path: string): Promise<string> => {
+    let id = rootId
+    for (const name of path
+      .split('/')
+      .slice(1)
+      .filter((part) => part !== '')) {
+      id = (await drive.list(id)).find((node) => node.name === name)?.id ?? (await drive.create(id, name)).id
+    }
+    return id
+  }
+  const split = (path: string) => [path.slice(0, path.lastIndexOf('/')), path.slice(path.lastIndexOf('/') + 1)] as const
+  return {
+    replace: async (path, content) => {
+      const [folder, name] = split(path)
+      await drive.remove(await find(path))
+      await drive.create(await find(folder), name, Buffer.from(content))
+    },
+    replaceFolder: async (path, files) => {
+      await drive.remove(await find(path))
+      for (const [relative, content] of Object.entries(files)) {
+        const [folder, name] = split(`${path}/${relative}`)
+        await drive.create(await find(folder), name, Buffer.from(content))
+      }
+    },
+    create: async (folder, name, content) => {
+      await drive.create(await find(folder), name, Buffer.from(content))
+    },
+  }
+}
+
+/** What the vendor sends to a client for a direct URL. */
+export async function fetchFromIdDrive(
+  drive: IdDrive,
+  { url, headers }: DirectUrl,
+  client: UrlClient,
+): Promise<string | undefined> {
+  const { pathname, searchParams } = new URL(url)
+  const userAgent = headers?.['user-agent'] ?? client.userAgent
+  if (searchParams.get('for') !== userAgent) return undefined
+  return (await drive.content(pathname.slice(1))).toString()
+}
+
+export class IdDriveDriver implements Driver {
+  readonly traits: Partial<Traits>
+  readonly #tree: IdTree<Node>
+  readonly #mutex = new KeyedMutex()
+
+  constructor(
+    private readonly drive: IdDrive,
+    env: Pick<DriverEnv, 'report'>,
+  ) {
+    // Twice as long as the listings really lag.
+    this.traits = { timeStep: Number.POSITIVE_INFINITY, listingLag: 2 * drive.lag, urlsBoundTo: ['userAgent'] }
+    this.#tree = new IdTree({
+      rootId,
+      lag: 2 * drive.lag,
+      report: (warnings) => env.report(warnings),
+      list: async function* (id, { signal }) {
+        throwIfAborted(signal)
+        const nodes = await drive.list(id)
+        for (let at = 0; at < nodes.length; at += 100) yield nodes.slice(at, at + 100)
+      },
+    })
+  }
+
+  async stat(path: Path, options: CallOptions = {}): Promise<Entry> {
+    throwIfAborted(options.signal)
+    const { item, id } = await this.#tree.look(path, options)
+    const node = item ?? this.drive.get(id)
+    return node ? entryOf(nameOf(path), node) : { name: '', kind: 'folder', size: 0, modified: new Date(0) }
+  }
+
+  async *pages(path: Path, options: ListOptions = {}): AsyncGenerator<readonly Entry[]> {
+    for await (const page of this.#tree.pages(path, options)) yield page.map(({ name, item }) => entryOf(name, item))
+  }
+
+  async read(path: Path, range?: ByteRange, { signal }: CallOptions = {}): Promise<Readable> {
+    throwIfAborted(signal)
+    const content = await this.#file(path, ({ id }) => this.drive.content(id), { signal })
+    const { offset = 0, length = content.length } = range ?? {}
+    const part = content.subarray(offset, offset + length)
+    const stream = Readable.from(part.length === 0 ? [] : [part], { objectMode: false })
+    signal?.addEventListener('abort', () => stream.destroy(new GatewayError('aborted')), { once: true })
+    return stream
+  }
+
+  async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
+    const { signal, beforePublish } = options
+    throwIfAborted(signal)
+    await this.#assertReplaceable(path, options)
+    const chunks: Buffer[] = []
+    const collect = (chunk: Buffer) => {
+      chunks.push(Buffer.from(chunk))
+      return undefined
+    }
+    await pump(source, { write: collect }, signal).catch((error: unknown) => {
+      throw toGatewayError(error)
+    })
+    await beforePublish?.()
+    return this.#mutex.run(path, async () => {
+      const old = await this.#assertReplaceable(path, options)
+      const node = await this.#inParent(path, (parent) =>
+        this.drive.create(parent.id, this.#tree.newName(path), Buffer.concat(chunks)),
+      )
+      this.#tree.added(path, node)
+      // The newest entry of a name is the one that is shown, so nobody sees a moment without the file.
+      if (old) await this.#removeIfPresent(old.id)
+      return entryOf(nameOf(path), node)
+    })
+  }
+
+  async mkdir(path: Path, options: CallOptions = {}): Promise<void> {
+    throwIfAborted(options.signal)
+    await this.#mutex.run(path, async () => {
+      if (await this.#tree.find(path, options)) throw new GatewayError('exists')
+      const node = await this.#inParent(path, (parent) => this.drive.create(parent.id, this.#tree.newName(path)))
+      this.#tree.added(path, node)
+    })
+  }
+
+  async remove(path: Path, options: CallOptions = {}): Promise<void> {
+    throwIfAborted(options.signal)
+    const { kind } = await this.#tree.look(path, options)
+    if (kind === 'folder' && !(await this.#tree.isEmpty(path, options))) throw new GatewayError('not_empty')
+    await this.#tree.with(path, ({ id }) => this.drive.remove(id), options)
+    this.#tree.removed(path)
+  }
+
+  async removeTree(path: Path, options: CallOptions = {}): Promise<void> {
+    throwIfAborted(options.signal)
+    await this.#tree.with(path, ({ id }) => this.drive.remove(id), options)
+    this.#tree.removed(path)
+  }
+
+  async move(from: Path, to: Path, options: CallOptions = {}): Promise<void> {
+    throwIfAborted(options.signal)
+    const { kind } = await this.#tree.look(from, options)
+    const old = await this.#tree.find(to, options)
+    if (old?.kind === 'folder') throw new GatewayError('is_folder')
+    if (old && kind === 'folder') throw new GatewayError('exists')
+    await this.#inParent(to, (parent) =>
+      this.#tree.with(from, ({ id }) => this.drive.move(id, parent.id, this.#tree.newName(to)), options),
+    )
+    if (old) await this.#removeIfPresent(old.id)
+    this.#tree.moved(from, to)
+  }
+
+  async directUrl(path: Path, { signal, userAgent }: DirectUrlOptions = {}): Promise<DirectUrl> {
+    const client = userAgent ?? 'id drive'
+    const node = await this.#file(path, async ({ id }) => this.drive.get(id), { signal })
+    if (!node) throw new GatewayError('not_found')
+    const url = `https://drive.example/${node.id}?for=${encodeURIComponent(client)}`
+    return { url, ...(userAgent === undefined && { headers: { 'user-agent': client } }) }
+  }
+
+  #file<T>(path: Path, work: (located: Located<Node>) => Promise<T>, options: CallOptions): Promise<T> {
+    const ofFile = async (located: Located<Node>) => {
+      if (located.kind === 'folder') throw new GatewayError('is_folder')
+      return work(located)
+    }
+    return this.#tree.with(path, ofFile, options)
+  }
+
+  /** A change in the parent folder of a path. */
+  async #inParent<T>(path: Path, work: (parent: Located<Node>) => Promise<T>): Promise<T> {
+    await this.#tree.folderOf(parentOf(path))
+    return this.#tree.with(parentOf(path), work)
+  }
+
+  async #assertReplaceable(path: Path, { createOnly, signal }: WriteOptions): Promise<Located<Node> | undefined> {
+    await this.#tree.folderOf(parentOf(path), { signal })
+    const old = await this.#tree.find(path, { signal })
+    if (old?.kind === 'folder') throw new GatewayError('is_folder')
+    if (old && createOnly === true) throw new GatewayError('exists')
+    return old
+  }
+
+  async #removeIfPresent(id: string): Promise<void> {
+    if (this.drive.get(id)) await this.drive.remove(id)
+  }
+}
+
+function entryOf(name: string, { kind, content, modified, id }: Node): Entry {
+  const size = kind === 'file' ? content.length : 0
+  return { name, kind, size, modified, ...(kind === 'file' && { revision: id }) }
+}

@@ -1,0 +1,234 @@
+/** Paths on a backend with ids: how often it is listed, stale ids, names, and what is remembered. */
+import { setTimeout as wait } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { IdCache } from '../../../../drivers/lib/api/id-cache.js'
+import { IdTree, type IdTreeOptions } from '../../../../drivers/lib/api/id-tree.js'
+import {
+  escapeName,
+  itemNamed,
+  shownItems,
+  unescapeName,
+  type IdItem,
+} from '../../../../drivers/lib/api/shown-names.js'
+import { GatewayError } from '../../../../src/contract/errors.js'
+import { asPath, isListableName } from '../../../../src/contract/path.js'
+import { refuses } from '../../../conformance/subject.js'
+import { elsewhereOf, IdDrive, rootId } from '../../id-drive.js'
+
+function item(id: string, name: string, time = 0, kind: IdItem['kind'] = 'file'): IdItem {
+  return { id, name, kind, modified: new Date(time) }
+}
+
+async function opened(t: Test, cache: IdTreeOptions<IdItem>['cache'] = {}) {
+  const drive = new IdDrive()
+  const reports: (readonly string[])[] = []
+  const tree = new IdTree<IdItem>({
+    rootId,
+    report: (warnings) => void reports.push(warnings),
+    list: async function* (id) {
+      yield await drive.list(id)
+    },
+    cache,
+  })
+  const a = await drive.create(rootId, 'a')
+  const b = await drive.create(a.id, 'b')
+  const file = await drive.create(b.id, 'file', Buffer.from('x'))
+  t.equal(drive.listings, 0)
+  const idOf = (path: string) => tree.with(asPath(path), async ({ id }) => id)
+  return { drive, tree, reports, a, b, file, idOf }
+}
+
+await t.test('a path is walked once, and its siblings are known then', async (t) => {
+  const { drive, file, a, idOf } = await opened(t)
+  t.equal(await idOf('/a/b/file'), file.id)
+  t.equal(drive.listings, 3)
+  t.equal(await idOf('/a/b/file'), file.id)
+  t.equal(await idOf('/a'), a.id)
+  t.equal(await idOf('/'), rootId)
+  t.equal(drive.listings, 3)
+  await refuses(t, () => idOf('/a/b/none'), 'not_found', 'a missing name')
+  t.equal(drive.listings, 4, 'the folder was asked')
+  await refuses(t, () => idOf('/a/b/file/below'), 'not_found', 'below a file')
+})
+
+await t.test('concurrent look-ups share the listings', async (t) => {
+  const { drive, file, idOf } = await opened(t)
+  const ids = await Promise.all(Array.from({ length: 20 }, () => idOf('/a/b/file')))
+  t.same(new Set(ids), new Set([file.id]))
+  t.equal(drive.listings, 3)
+})
+
+await t.test('a stale id is tried once more, with the id that the path has now', async (t) => {
+  const { drive, tree, idOf } = await opened(t)
+  await idOf('/a/b/file')
+  await elsewhereOf(drive).replaceFolder('/a', { 'b/file': 'new' })
+  const ids: string[] = []
+  const content = await tree.with(asPath('/a/b/file'), async ({ id }) => {
+    ids.push(id)
+    return (await drive.content(id)).toString()
+  })
+  t.equal(content, 'new')
+  t.equal(ids.length, 2)
+  let calls = 0
+  const never = async () => {
+    calls++
+    throw new GatewayError('not_found')
+  }
+  await refuses(t, () => tree.with(asPath('/a/b/file'), never), 'not_found', 'an id that is right')
+  t.equal(calls, 1, 'the same id is not tried twice')
+})
+
+await t.test('own changes are known at once, and a listing from before them is not remembered', async (t) => {
+  const { drive, tree, a, b, idOf } = await opened(t)
+  await idOf('/a/b/file')
+  const { listings } = drive
+  tree.added(asPath('/a/new'), { id: 'new', kind: 'file' })
+  tree.moved(asPath('/a/b'), asPath('/moved'))
+  await drive.move(b.id, rootId, 'moved')
+  t.equal(await idOf('/a/new'), 'new')
+  t.equal(await idOf('/moved'), b.id)
+  t.ok(await idOf('/moved/file'))
+  t.equal(drive.listings, listings)
+  await refuses(t, () => idOf('/a/b/file'), 'not_found', 'the old path')
+  const walking = idOf('/a/none').catch(() => undefined)
+  await drive.remove(a.id)
+  tree.removed(asPath('/a'))
+  await walking
+  await refuses(t, () => idOf('/a/new'), 'not_found', 'below a removed folder')
+})
+
+await t.test('a listing that lags does not hide own changes', async (t) => {
+  const drive = new IdDrive(100)
+  const tree = new IdTree<IdItem>({
+    rootId,
+    lag: 300,
+    report: () => undefined,
+    list: async function* (id) {
+      yield await drive.list(id)
+    },
+  })
+  const idOf = (path: string) => tree.with(asPath(path), async ({ id }) => id)
+  const a = await drive.create(rootId, 'a')
+  tree.added(asPath('/a'), a)
+  const file = await drive.create(a.id, 'file', Buffer.from('x'))
+  tree.added(asPath('/a/file'), file)
+  for await (const page of tree.pages(asPath('/a'))) t.same(page, [], 'the listing lags')
+  t.equal(await idOf('/a/file'), file.id)
+  t.notOk(await tree.isEmpty(asPath('/a')))
+  await drive.move(a.id, rootId, 'b')
+  tree.moved(asPath('/a'), asPath('/b'))
+  t.equal(await idOf('/b/file'), file.id)
+  await refuses(t, () => idOf('/a'), 'not_found', 'moved')
+  await drive.remove(file.id)
+  tree.removed(asPath('/b/file'))
+  await refuses(t, () => idOf('/b/file'), 'not_found', 'removed')
+  t.ok(await tree.isEmpty(asPath('/b')))
+  await wait(320)
+  t.equal(await idOf('/b'), a.id)
+  await refuses(t, () => idOf('/a'), 'not_found', 'later')
+})
+
+await t.test('names that several entries have are reported until they are gone', async (t) => {
+  const { drive, tree, b, reports, idOf } = await opened(t)
+  const second = await drive.create(b.id, 'file', Buffer.from('y'))
+  t.equal(await idOf('/a/b/file'), second.id, 'the newest')
+  t.match(reports.at(-1)?.join(), /\/a\/b.*"file"/)
+  await drive.remove(second.id)
+  for await (const page of tree.pages(asPath('/a/b'))) t.equal(page.length, 1)
+  t.same(reports.at(-1), [])
+})
+
+await t.test('what is remembered is bounded, and forgotten with time', async (t) => {
+  const { drive, idOf, b } = await opened(t, { maxAge: 0 })
+  await idOf('/a/b/file')
+  await idOf('/a/b/file')
+  t.equal(drive.listings, 6, 'too old at once')
+  const cache = new IdCache({ id: rootId, kind: 'folder' }, { limit: 10 })
+  for (let index = 0; index < 100; index++) cache.set(asPath(`/folder-${index % 7}/${index}`), b)
+  t.ok(cache.size <= 10)
+  cache.setMembers(
+    asPath('/large'),
+    Array.from({ length: 50 }, (_, index) => [String(index), b] as const),
+  )
+  t.equal(cache.size, 10)
+  cache.set(asPath('/large/wanted'), b)
+  t.ok(cache.get(asPath('/large/wanted')), 'the last one is known')
+  t.ok(cache.size <= 10)
+  cache.drop(asPath('/'))
+  t.equal(cache.size, 0)
+})
+
+await t.test('every name has a form that a path can hold, and is found again by it', async (t) => {
+  const names = [
+    '',
+    '.',
+    '..',
+    '...',
+    'a/b',
+    '/',
+    '\\',
+    'a\0',
+    '\ufffd',
+    '\ud800',
+    'x\udc00y',
+    '😀',
+    'ä',
+    ' ',
+    '.a',
+    'a.',
+  ]
+  const escapes = [
+    '\u201b',
+    '\u201b;',
+    '\u201b2f;',
+    '\u201b201b;2f;',
+    '\u201b2e;',
+    '\u201b2e;.',
+    '\u201b41;',
+    'x\u201b;',
+  ]
+  for (const name of [...names, ...escapes]) {
+    const shown = escapeName(name)
+    t.ok(isListableName(shown), JSON.stringify(shown))
+    t.equal(unescapeName(shown), name)
+  }
+  t.equal(new Set([...names, ...escapes].map(escapeName)).size, names.length + escapes.length, 'they differ')
+  for (const plain of ['a.txt', 'ä', '😀', '\u201b41;', 'a\u201b']) t.equal(escapeName(plain), plain)
+  t.throws(() => unescapeName('\u201bd83d;\u201bde00;'), { code: 'invalid' }, 'no name is shown like this')
+})
+
+await t.test('entries of one name differ by their ids, whatever their order', async (t) => {
+  const items = [
+    item('1', 'a.txt', 5),
+    item('2', 'a.txt', 9),
+    item('3', 'a.txt', 9),
+    item('4', 'b'),
+    item('5', 'a', 1, 'folder'),
+  ]
+  const shown = shownItems(items)
+  t.equal(shown.get('a.txt')?.id, '3', 'the newest, and of equal ones always the same')
+  t.same([...shown.keys()].sort(), [...shownItems(items.toReversed()).keys()].sort())
+  t.equal(shown.size, items.length)
+  for (const [name, found] of shown) {
+    t.equal(itemNamed(shown, items, name), found)
+    t.equal(itemNamed(shownItems([found]), [found], name), found, 'also when it is the only one')
+  }
+  const [name = ''] = [...shown].find(([, { id }]) => id === '1') ?? []
+  t.match(name, /^a~[0-9a-f]{8}\.txt$/)
+  const imposter = item('6', name)
+  const more = shownItems([...items, imposter])
+  t.equal(more.get(name), imposter, 'a real name wins')
+  t.equal(more.size, 6)
+})
+
+await t.test('names that are too long are cut, and keep their extension', async (t) => {
+  const long = ['ä'.repeat(200), `${'x'.repeat(300)}.tar`, `${'y'.repeat(300)}.tar`, '/'.repeat(100)].map(
+    (name, index) => item(String(index), name),
+  )
+  const shown = shownItems(long)
+  t.equal(shown.size, long.length)
+  for (const [name, { name: full }] of shown) {
+    t.ok(Buffer.byteLength(name) <= 255, name)
+    if (full.endsWith('.tar')) t.match(name, /^x+~[0-9a-f]{8}\.tar$|^y+~[0-9a-f]{8}\.tar$/)
+  }
+})
