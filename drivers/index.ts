@@ -5,6 +5,7 @@ import { cryptType } from './crypt/index.js'
 import { ftpType } from './ftp/index.js'
 import { localType } from './local/index.js'
 import { memoryType } from './memory/index.js'
+import { alistType, openlistType } from './openlist/index.js'
 import { s3Type } from './s3/index.js'
 import { sftpType } from './sftp/index.js'
 import { smbType } from './smb/index.js'
@@ -13,10 +14,12 @@ import { webdavType } from './webdav/index.js'
 
 export const driverTypes: readonly AnyDriverType[] = [
   aliasType,
+  alistType,
   cryptType,
   ftpType,
   localType,
   memoryType,
+  openlistType,
   s3Type,
   sftpType,
   smbType,

@@ -83,6 +83,8 @@ export interface HttpClientOptions {
 const connectTimeout = 10_000
 /** Milliseconds to wait for `100 Continue`, which some servers do not send (RFC 9110 §10.1.1). */
 const continueTimeout = 1000
+/** The `User-Agent` of requests that have no other. */
+export const defaultUserAgent = 'tidegate'
 const maxRedirects = 5
 const maxChallenges = 3
 /** Maximum number of consecutive stale connections for one request. */
@@ -237,7 +239,7 @@ export class HttpClient {
     const request = make(url, {
       method: outgoing.request.method,
       headers: {
-        'user-agent': 'tidegate',
+        'user-agent': defaultUserAgent,
         'accept-encoding': 'identity',
         ...outgoing.headers(authorization),
       },

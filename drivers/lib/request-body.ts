@@ -1,5 +1,5 @@
 /** An upload as a request body. Checks the announced length, and attributes errors to the body or to the connection. */
-import type { Writable } from 'node:stream'
+import { PassThrough, type Writable } from 'node:stream'
 import type { Source } from '../../src/contract/call-options.js'
 import { toGatewayError } from '../../src/contract/errors.js'
 import type { OneShotBody } from './http-client.js'
@@ -35,4 +35,11 @@ export class RequestBody implements OneShotBody {
       throw failure
     }
   }
+}
+
+/** An empty body is replaced by a string, which can be sent again if the request is retried. */
+export async function sendable(body: RequestBody): Promise<string | OneShotBody> {
+  if (body.size !== 0) return body
+  await body.sendTo(new PassThrough().resume())
+  return ''
 }

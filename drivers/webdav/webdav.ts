@@ -1,5 +1,5 @@
 /** The WebDAV driver: a folder on a WebDAV server. */
-import { PassThrough, Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { throwIfAborted, untilAborted } from '../../src/contract/cancellation.js'
 import type { DirectUrl, Usage } from '../../src/contract/capabilities.js'
 import type { ByteRange, CallOptions, Source, WriteOptions } from '../../src/contract/call-options.js'
@@ -9,20 +9,21 @@ import type { Entry } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, hasDetail, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { childOf, nameOf, parentOf, type Path } from '../../src/contract/path.js'
-import { HttpClient, type HttpResponse, type OneShotBody } from '../lib/http-client.js'
+import { HttpClient } from '../lib/http-client.js'
+import { contentOf, contentRequest, rangeHeader } from '../lib/http-content.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
 import { networkError } from '../lib/network-errors.js'
-import { RequestBody } from '../lib/request-body.js'
+import { RequestBody, sendable } from '../lib/request-body.js'
 import { ResponseBodies } from '../lib/response-bodies.js'
 import { isOrphan, stagedName } from '../lib/staged-names.js'
-import { entryOf } from './entry.js'
+import { StagedPublishing, type StagedVersion } from '../lib/staged-publishing.js'
+import { parseServerAddress } from '../lib/server-address.js'
+import { entryOf, revisionOf } from './entry.js'
 import { protocolViolation, serverName, WebdavStatus } from './errors.js'
 import type { WebdavOptions } from './index.js'
 import { ResourceUrls } from './resource-urls.js'
 import type { Properties } from './multistatus.js'
-import { BodyRange } from './part-of-body.js'
-import { Publishing } from './publishing.js'
-import { WebdavServer, type ResourceKind } from './server.js'
+import { timeout, WebdavServer, type ResourceKind } from './server.js'
 
 /** Milliseconds that an aborted write waits for its cleanup. After that, the cleanup continues in the background. */
 const cleanupWait = 500
@@ -40,7 +41,7 @@ export async function openWebdav(options: WebdavOptions, env: DriverEnv): Promis
   }
   const { username, password } = options
   if (username.includes(':')) throw new GatewayError('invalid', { reason: 'username must not contain a colon' })
-  const address = addressOf(options.address)
+  const address = parseServerAddress(options.address, 'address')
   const http = new HttpClient({
     server: serverName,
     address,
@@ -60,21 +61,6 @@ export async function openWebdav(options: WebdavOptions, env: DriverEnv): Promis
       ? new GatewayError('invalid', { reason: 'root_folder_path does not exist', cause: error })
       : toGatewayError(error)
   }
-}
-
-/**
- * Parses the option `address`. Throws `invalid` if it is not an HTTP URL or contains credentials, a query or a
- * fragment.
- */
-function addressOf(text: string): URL {
-  const typed = text.trim()
-  const address = typed.includes('://') ? typed : `https://${typed}`
-  if (URL.canParse(address)) {
-    const url = new URL(address)
-    const isPlain = url.username === '' && url.password === '' && url.search === '' && url.hash === ''
-    if (['http:', 'https:'].includes(url.protocol) && isPlain) return url
-  }
-  throw new GatewayError('invalid', { reason: 'address must be an http or https URL without user name and password' })
 }
 
 /** Stored observations about the server at this address, and their keys. */
@@ -98,16 +84,20 @@ class WebdavDriver implements Driver {
   readonly #server: WebdavServer
   readonly #bodies = new ResponseBodies(serverName, (error) => networkError(error, serverName))
   readonly #mutex = new KeyedMutex()
-  readonly #publishing: Publishing
+  readonly #publishing: StagedPublishing
   #requiresSize: boolean
 
   constructor(private readonly dependencies: WebdavDependencies) {
     const { server, env } = dependencies
     this.#server = server
-    this.#publishing = new Publishing({
-      server,
+    this.#publishing = new StagedPublishing({
+      move: (from, to, overwrite, signal) => server.move(from, to, 'file', overwrite, signal),
+      delete: (path, signal) => server.delete(path, 'file', signal),
+      sizeOf: async (path, signal) => (await server.stat(path, signal)).size,
+      find: async (path, signal) => versionOf(await this.#statOrUndefined(path, signal)),
+      outcomeOf,
+      timeout,
       env,
-      statOrUndefined: (path, signal) => this.#statOrUndefined(path, signal),
     })
     const { acceptsTimes, requiresSize } = dependencies.observed
     this.#requiresSize = requiresSize
@@ -172,39 +162,10 @@ class WebdavDriver implements Driver {
   async read(path: Path, range?: ByteRange, { signal }: CallOptions = {}): Promise<Readable> {
     const { isFolder, size } = await this.#stat(path, signal)
     if (isFolder === true) throw new GatewayError('is_folder')
-    const { offset, length } = range ?? { offset: 0 }
-    if (length === 0 || (size !== undefined && offset >= size)) return Readable.from([], { objectMode: false })
-    const isWhole = offset === 0 && (length === undefined || (size !== undefined && length >= size))
-    const rangeHeader = isWhole ? undefined : `bytes=${offset}-${length === undefined ? '' : offset + length - 1}`
-    const answer = await this.#server.get(path, rangeHeader, signal)
-    try {
-      return this.#content(answer, { part: isWhole ? undefined : { offset, length }, size, signal })
-    } catch (error) {
-      answer.body.destroy()
-      throw error
-    }
-  }
-
-  #content({ status, headers, body }: HttpResponse, { part, size, signal }: ContentRequest): Readable {
-    if ((headers['content-encoding'] ?? 'identity') !== 'identity')
-      throw protocolViolation('sent a file with a content encoding')
-    if (status === 206) {
-      if (part === undefined) throw protocolViolation('sent a range where the whole file was requested')
-      const sent = sentPart(headers['content-range'])
-      if (sent?.offset !== part.offset) throw protocolViolation('sent another range than was requested')
-      const rest = (size ?? sent.size ?? Number.POSITIVE_INFINITY) - part.offset
-      const expected = Math.min(part.length ?? Number.POSITIVE_INFINITY, rest)
-      if (sent.length < expected && expected < Number.POSITIVE_INFINITY) {
-        throw protocolViolation('sent a shorter range than was requested')
-      }
-      const content = this.#bodies.track(body, sent.length, signal)
-      return part.length === undefined ? content : new BodyRange(content, { ...part, offset: 0 }).stream
-    }
-    // Without Content-Length, a truncated response looks complete, so the size of the file is used.
-    const announced = headers['content-length'] === undefined ? size : Number(headers['content-length'])
-    const content = this.#bodies.track(body, announced, signal)
-    // A server that ignores Range sends the whole file (RFC 9110 §14.2).
-    return part === undefined ? content : new BodyRange(content, part).stream
+    const request = contentRequest(range, size, signal)
+    if (!request) return Readable.from([], { objectMode: false })
+    const answer = await this.#server.get(path, rangeHeader(request), signal)
+    return contentOf(answer, request, this.#bodies, serverName)
   }
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
@@ -248,7 +209,7 @@ class WebdavDriver implements Driver {
       throwIfAborted(signal)
       progress.moving = true
       await this.#publishing
-        .move(staged, path, old, createOnly !== true)
+        .move(staged, path, versionOf(old), createOnly !== true)
         .catch((error: unknown) => this.#rejectRefined(error, path, signal))
       return this.stat(path, { signal })
     }
@@ -384,28 +345,20 @@ class WebdavDriver implements Driver {
   }
 }
 
-/** The requested range; undefined for the whole file. `size`: of the file, if known. */
-interface ContentRequest {
-  readonly part: ByteRange | undefined
-  readonly size: number | undefined
-  readonly signal: AbortSignal | undefined
-}
-
-/** Parses Content-Range (RFC 9110 §14.4). */
-function sentPart(contentRange = '') {
-  const [, first, last, all] = /^bytes (\d+)-(\d+)\/(\d+|\*)/i.exec(contentRange) ?? []
-  if (first === undefined || last === undefined) return undefined
-  const size = all === undefined || all === '*' ? undefined : Number(all)
-  return { offset: Number(first), length: Number(last) - Number(first) + 1, size }
-}
-
-/** An empty body is replaced by a string, which can be sent again if the request is retried. */
-async function sendable(body: RequestBody): Promise<string | OneShotBody> {
-  if (body.size !== 0) return body
-  await body.sendTo(new PassThrough().resume())
-  return ''
-}
-
 function kindOf({ isFolder }: Properties): ResourceKind {
   return isFolder === true ? 'folder' : 'file'
+}
+
+/** The version of a file: its ETag, or its size and modification time. */
+function versionOf(file: Properties | undefined): StagedVersion | undefined {
+  if (!file) return undefined
+  const { etag, size, modified } = file
+  return { identity: revisionOf(etag) ?? [size, modified?.getTime()].join(' '), size }
+}
+
+/** The effect of a failed move: 'unknown' without a response, or if it came from a proxy or gateway. */
+function outcomeOf(error: unknown): 'nothing' | 'failed' | 'unknown' {
+  const status = error instanceof Error && error.cause instanceof WebdavStatus ? error.cause.status : undefined
+  if (status === undefined || [408, 502, 504].includes(status)) return 'unknown'
+  return status < 500 || [501, 503, 507].includes(status) ? 'nothing' : 'failed'
 }

@@ -32,9 +32,9 @@ folder is listed from the backend.`,
 
 type Effect = 'in force' | 'returned to clients' | 'stored, no effect yet'
 
-/** The TypeScript sources that may read a setting, each as its text. */
+/** The TypeScript sources that may read a setting, each as its text. Drivers may not: they know settings of other gateways. */
 function sources(): string[] {
-  return ['src', 'protocols', 'drivers'].flatMap((folder) =>
+  return ['src', 'protocols'].flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts') && basename(name) !== 'settings-table.ts')
       .map((name) => readFileSync(join(folder, name), 'utf8'))

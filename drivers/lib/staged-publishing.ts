@@ -6,12 +6,8 @@
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { isGatewayError } from '../../src/contract/errors.js'
 import { siblingPathOf, childOf, type Path } from '../../src/contract/path.js'
-import { BackgroundDeleter } from '../lib/background-deleter.js'
-import { isOrphan, stagingRun } from '../lib/staged-names.js'
-import { revisionOf } from './entry.js'
-import { WebdavStatus } from './errors.js'
-import type { Properties } from './multistatus.js'
-import { timeout, type WebdavServer } from './server.js'
+import { BackgroundDeleter } from './background-deleter.js'
+import { isOrphan, stagingRun } from './staged-names.js'
 
 /** Timeout in milliseconds for the cleanup of a staged file. */
 const cleanupTimeout = 15_000
@@ -30,14 +26,30 @@ interface UnpublishedFile {
   readonly until?: number
 }
 
-interface PublishingDependencies {
-  readonly server: WebdavServer
-  readonly env: DriverEnv
-  /** The properties of a path; undefined if nothing exists there. */
-  readonly statOrUndefined: (path: Path, signal: AbortSignal) => Promise<Properties | undefined>
+/** A file on the server. */
+export interface StagedVersion {
+  /** Differs between versions of a file. */
+  readonly identity: string
+  /** Bytes, if the server reports them. */
+  readonly size: number | undefined
 }
 
-export class Publishing {
+interface PublishingDependencies {
+  /** Moves a file. Without `overwrite`, it should not replace another. */
+  move(from: Path, to: Path, overwrite: boolean, signal?: AbortSignal): Promise<void>
+  delete(path: Path, signal: AbortSignal): Promise<void>
+  /** Rejects with `not_found`. */
+  sizeOf(path: Path, signal: AbortSignal): Promise<number | undefined>
+  /** Undefined if nothing exists there. */
+  find(path: Path, signal: AbortSignal): Promise<StagedVersion | undefined>
+  /** The effect of a move that rejected with this error. 'failed': the server may have changed something. */
+  outcomeOf(error: unknown): 'nothing' | 'failed' | 'unknown'
+  /** Milliseconds within which the server has ended a move in any case. */
+  readonly timeout: number
+  readonly env: Pick<DriverEnv, 'instance' | 'log' | 'state'>
+}
+
+export class StagedPublishing {
   readonly #pending = new Map<Path, UnpublishedFile>()
   readonly #deleter: BackgroundDeleter<Path>
 
@@ -50,13 +62,14 @@ export class Publishing {
    * server would continue and its outcome would be unknown. Rejects with the error of the server, after the cleanup was
    * done or scheduled.
    */
-  async move(staged: Path, target: Path, old: Properties | undefined, overwrite: boolean): Promise<void> {
-    const move = { target, hasBegun: true, until: Date.now() + timeout, ...(old && { old: identityOf(old) }) }
+  async move(staged: Path, target: Path, old: StagedVersion | undefined, overwrite: boolean): Promise<void> {
+    const { timeout } = this.dependencies
+    const move = { target, hasBegun: true, until: Date.now() + timeout, ...(old && { old: old.identity }) }
     await this.#store(staged, move)
     try {
-      await this.dependencies.server.move(staged, target, 'file', overwrite)
+      await this.dependencies.move(staged, target, overwrite)
     } catch (error) {
-      const outcome = outcomeOf(error)
+      const outcome = this.dependencies.outcomeOf(error)
       if (outcome === 'unknown') await this.#checkMoved(staged, move)
       else await this.#cleanUp(staged, { ...move, hasBegun: outcome === 'failed', until: 0 }).catch(ignoreDeferred)
       throw error
@@ -88,9 +101,7 @@ export class Publishing {
    */
   async #checkMoved(staged: Path, move: UnpublishedFile): Promise<void> {
     this.#defer(staged, move)
-    const remaining = await this.dependencies
-      .statOrUndefined(staged, AbortSignal.timeout(cleanupTimeout))
-      .catch(() => true)
+    const remaining = await this.dependencies.find(staged, AbortSignal.timeout(cleanupTimeout)).catch(() => true)
     if (remaining === undefined) await this.#forget(staged, move)
   }
 
@@ -113,25 +124,25 @@ export class Publishing {
    * Moves the staged file to `target` if the old file is lost, or removes it. The server must have finished the move.
    */
   async #finish(staged: Path, { target, old, hasBegun }: UnpublishedFile, signal: AbortSignal): Promise<void> {
-    const { server, statOrUndefined: lookFor, env } = this.dependencies
-    const found = target && (await lookFor(target, signal))
+    const { dependencies } = this
+    const found = target && (await dependencies.find(target, signal))
     if (target && !found && old !== undefined) {
-      await server.move(staged, target, 'file', false, signal)
+      await dependencies.move(staged, target, false, signal)
     } else if (target && found && hasBegun === true && !(await this.#isIntact(staged, found, old, signal))) {
       // `target` is truncated, or another client wrote it. Neither file can be discarded, so the staged one becomes
       // visible.
       const copy = siblingPathOf(target, 'kept')
-      env.log.warn({ target, kept: copy }, 'file may be truncated, complete copy stored beside it')
-      await server.move(staged, copy, 'file', false, signal)
+      dependencies.env.log.warn({ target, kept: copy }, 'file may be truncated, complete copy stored beside it')
+      await dependencies.move(staged, copy, false, signal)
     } else {
-      await server.delete(staged, 'file', signal)
+      await dependencies.delete(staged, signal)
     }
   }
 
   /** Whether `found` is the unchanged old file, or has the size of the new one. */
-  async #isIntact(staged: Path, found: Properties, old: string | undefined, signal: AbortSignal): Promise<boolean> {
-    if (identityOf(found) === old) return true
-    const { size } = await this.dependencies.server.stat(staged, signal)
+  async #isIntact(staged: Path, found: StagedVersion, old: string | undefined, signal: AbortSignal): Promise<boolean> {
+    if (found.identity === old) return true
+    const size = await this.dependencies.sizeOf(staged, signal)
     return size !== undefined && size === found.size
   }
 
@@ -164,16 +175,4 @@ function ignoreDeferred(): void {
 
 function keyOf(staged: Path): string {
   return `unsettled: ${staged}`
-}
-
-/** Identifies a version of a file: its ETag, or its size and modification time. */
-function identityOf({ etag, size, modified }: Properties): string {
-  return revisionOf(etag) ?? [size, modified?.getTime()].join(' ')
-}
-
-/** The effect of a failed move: 'unknown' without a response, or if it came from a proxy or gateway. */
-function outcomeOf(error: unknown): 'nothing' | 'failed' | 'unknown' {
-  const status = error instanceof Error && error.cause instanceof WebdavStatus ? error.cause.status : undefined
-  if (status === undefined || [408, 502, 504].includes(status)) return 'unknown'
-  return status < 500 || [501, 503, 507].includes(status) ? 'nothing' : 'failed'
 }

@@ -1,0 +1,78 @@
+/** Maps the answers of a gateway of this family to `GatewayError`s. Its clients tell errors apart by code and text. */
+import { GatewayError, type ErrorCode } from '../../src/contract/errors.js'
+import type { ApiAnswer, Verdict } from '../lib/api/api-client.js'
+import { field, numberOf, textOf } from '../lib/api/lenient.js'
+
+export const serverName = 'OpenList server'
+
+/** The cause of every error that an answer has led to. */
+export class OpenlistAnswer extends Error {
+  constructor(
+    readonly code: number,
+    message: string,
+  ) {
+    super(`code ${code}: ${message.slice(0, 500)}`)
+  }
+}
+
+const codes: Readonly<Record<number, readonly [ErrorCode, string?]>> = {
+  400: ['invalid', `the ${serverName} rejects this request or this name`],
+  401: ['denied', `the ${serverName} does not accept the credentials of this storage`],
+  402: ['denied', `the ${serverName} asks for a one-time code: use a token instead of a password`],
+  403: ['denied', `access denied by the ${serverName}`],
+  404: ['not_found'],
+  405: ['unsupported', `the ${serverName} does not support that here`],
+  412: ['precondition_failed'],
+  413: ['too_large', `larger than the ${serverName} accepts`],
+  423: ['locked', `locked on the ${serverName}`],
+  503: ['busy'],
+  504: ['timeout'],
+  507: ['no_space'],
+}
+
+/** What the text of an error with code 500 or 403 begins or ends with. */
+const texts: readonly (readonly [RegExp, ErrorCode])[] = [
+  [/parent dir: object not found$/, 'parent_missing'],
+  [/object not found$/, 'not_found'],
+  [/^failed get storage: storage not found/, 'not_found'],
+  [/not a folder$/, 'not_folder'],
+  [/not a file$/, 'is_folder'],
+  [/(?:file|object) (?:already )?exists$|^file \[.*\] exists$/s, 'exists'],
+  [/the folder is not empty$/, 'not_empty'],
+  [/not (?:implement|support)$|not supported$/, 'unsupported'],
+  [/permission denied$/, 'denied'],
+]
+
+/** Seconds without requests after a code 429 that has no `Retry-After`: too many failed sign-ins lock the address. */
+const defaultPause = 60
+
+/** Judges an answer. `canSignIn`: code 401 may mean that the session has ended. */
+export function judge({ data, headers }: ApiAnswer, canSignIn: boolean): Verdict {
+  const code = numberOf(field(data, 'code'))
+  if (code === undefined) {
+    return new GatewayError('unavailable', { reason: `the ${serverName} sent an answer of another API` })
+  }
+  if (code === 200) return 'ok'
+  if (code === 401 && canSignIn) return 'expired'
+  if (code === 429) return headers['retry-after'] === undefined ? { slowDownFor: defaultPause } : 'slow down'
+  return errorOf(code, textOf(field(data, 'message')))
+}
+
+function errorOf(code: number, message: string): GatewayError {
+  const cause = new OpenlistAnswer(code, message)
+  const byText = code === 500 || code === 403 ? texts.find(([pattern]) => pattern.test(message))?.[1] : undefined
+  if (byText !== undefined) return new GatewayError(byText, { cause })
+  const [error, reason] = codes[code] ?? (['unavailable', `the ${serverName} has failed`] as const)
+  return new GatewayError(error, { reason, cause })
+}
+
+/** The error for an invalid answer. `what` completes the sentence "the OpenList server …". */
+export function protocolViolation(what: string): GatewayError {
+  return new GatewayError('unavailable', { reason: `the ${serverName} ${what}` })
+}
+
+/** Whether the gateway has done nothing because it refused the request. */
+export function isRefusal(error: unknown, ...wanted: readonly number[]): boolean {
+  const answer = error instanceof Error ? error.cause : undefined
+  return answer instanceof OpenlistAnswer && wanted.includes(answer.code)
+}
