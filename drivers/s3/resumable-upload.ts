@@ -1,12 +1,12 @@
 /** Multipart uploads that can be resumed after a restart: ListParts returns the parts that the server has. */
 import { createHash } from 'node:crypto'
-import type { Readable } from 'node:stream'
 import { AbortMultipartUploadCommand, HeadObjectCommand, ListPartsCommand, type Part } from '@aws-sdk/client-s3'
 import type { UploadPlan } from '../../src/contract/capabilities.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import type { BucketClient } from './client.js'
 import { revisionOf } from './object-keys.js'
-import { Multipart, partSize, BodyReader, type UploadTarget } from './upload.js'
+import { contiguousParts } from '../lib/parts.js'
+import { Multipart, partSize, type UploadTarget } from './upload.js'
 
 /** The resume token: identifies the multipart upload. */
 interface Token {
@@ -17,46 +17,34 @@ interface Token {
 }
 
 /** A multipart upload of one object, some parts of which may already be stored. */
-export class ResumableMultipartUpload {
-  private constructor(
-    readonly multipart: Multipart,
-    private readonly size: number,
-    private readonly part: number,
-    /** Bytes stored by the server, from the start of the file. */
-    readonly committedOffset: number,
-  ) {}
+export interface ResumableMultipart {
+  readonly multipart: Multipart
+  readonly token: string
+  /** Bytes of each part but the last. */
+  readonly partLength: number
+  /** Bytes stored by the server, from the start of the file. */
+  readonly committedOffset: number
+}
 
-  /** Resumes the upload of the plan's token, or starts a new one. Rejects with `unsupported` for an empty file. */
-  static async open(
-    client: BucketClient,
-    target: UploadTarget,
-    { size, resumeToken: resume }: UploadPlan,
-    signal: AbortSignal | undefined,
-  ): Promise<ResumableMultipartUpload> {
-    if (size === 0) throw new GatewayError('unsupported', { reason: 'an empty file has no parts' })
-    const token = resume === undefined ? undefined : parseToken(resume)
-    const stored = token && (await storedParts(client, token, size, signal))
-    if (token && stored && token.key === target.key) {
-      const multipart = new Multipart(client, token.key, token.upload, stored.parts)
-      return new ResumableMultipartUpload(multipart, size, token.part, stored.bytes)
-    }
-    // The earlier upload cannot be resumed.
-    if (token) await new Multipart(client, token.key, token.upload).abort()
-    return new ResumableMultipartUpload(await Multipart.begin(client, target, signal), size, partSize(1, size), 0)
+/** Resumes the upload of the plan's token, or starts a new one. Rejects with `unsupported` for an empty file. */
+export async function openResumable(
+  client: BucketClient,
+  target: UploadTarget,
+  { size, resumeToken: resume }: UploadPlan,
+  signal: AbortSignal | undefined,
+): Promise<ResumableMultipart> {
+  if (size === 0) throw new GatewayError('unsupported', { reason: 'an empty file has no parts' })
+  const token = resume === undefined ? undefined : parseToken(resume)
+  const stored = token && (await storedParts(client, token, size, signal))
+  if (token && stored && token.key === target.key) {
+    const multipart = new Multipart(client, token.key, token.upload, stored.parts)
+    return { multipart, token: JSON.stringify(token), partLength: token.part, committedOffset: stored.bytes }
   }
-
-  get token(): string {
-    const { key, id: upload } = this.multipart
-    const token: Token = { key, upload, part: this.part }
-    return JSON.stringify(token)
-  }
-
-  /** Sends the bytes that are not stored yet. `body` must start there. */
-  async send(body: Readable, signal: AbortSignal | undefined): Promise<void> {
-    const pieces = new BodyReader(body, this.size - this.committedOffset)
-    const part = Math.ceil(this.committedOffset / this.part) + 1
-    await this.multipart.send(pieces, { partLength: () => this.part, firstPart: part, isResumable: true }, signal)
-  }
+  // The earlier upload cannot be resumed.
+  if (token) await new Multipart(client, token.key, token.upload).abort()
+  const multipart = await Multipart.begin(client, target, signal)
+  const started: Token = { key: multipart.key, upload: multipart.id, part: partSize(1, size) }
+  return { multipart, token: JSON.stringify(started), partLength: started.part, committedOffset: 0 }
 }
 
 /** Aborts the upload of a token; ignores malformed tokens. Rejects only if a retry may succeed. */
@@ -113,20 +101,17 @@ async function storedParts(
   size: number,
   signal: AbortSignal | undefined,
 ): Promise<{ readonly parts: readonly Part[]; readonly bytes: number } | undefined> {
-  const parts: Part[] = []
-  let bytes = 0
-  try {
-    for await (const found of allParts(client, token, signal)) {
-      const isNext = found.PartNumber === parts.length + 1 && bytes < size
-      if (!isNext || found.Size !== Math.min(token.part, size - bytes)) break
-      parts.push(found)
-      bytes += found.Size
+  const numbered = async function* () {
+    for await (const part of allParts(client, token, signal)) {
+      yield { ...part, number: part.PartNumber ?? 0, size: part.Size ?? 0 }
     }
+  }
+  try {
+    return await contiguousParts(numbered(), token.part, size)
   } catch (error) {
     if (signal?.aborted || client.closed || isTransient(error)) throw error
     return undefined
   }
-  return { parts, bytes }
 }
 
 /** All parts of the upload, by ascending part number. */

@@ -22,6 +22,7 @@ import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { nameOf, parentOf, type Path } from '../../src/contract/path.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
+import { resumableUpload, withBody } from '../lib/parts.js'
 import { ResponseBodies } from '../lib/response-bodies.js'
 import { BucketClient, parseServerUrl } from './client.js'
 import { copyLimits, copyObject, type CopyLimits } from './copying.js'
@@ -30,8 +31,8 @@ import type { S3Options } from './index.js'
 import { entryName, fileEntry, folderEntry, metadataTime, ObjectKeys, timeMetadata } from './object-keys.js'
 import { createDirectUrl } from './direct-urls.js'
 import { pages, type ListedObject } from './listing.js'
-import { abortUpload, ResumableMultipartUpload } from './resumable-upload.js'
-import { withBody, upload, type UploadTarget } from './upload.js'
+import { abortUpload, openResumable } from './resumable-upload.js'
+import { maxParts, parallelParts, upload, type UploadTarget } from './upload.js'
 
 /** Concurrent HeadObject requests for the times of listed files. */
 const parallelTimes = 32
@@ -173,21 +174,15 @@ class S3Driver implements Driver {
     throwIfAborted(signal)
     await this.#assertReplaceable(path, options)
     const target = this.#target(path, options)
-    const resumable = await ResumableMultipartUpload.open(this.#client, target, plan, signal)
-    const { token, committedOffset: confirmed, multipart } = resumable
-    return {
-      token,
-      committedOffset: confirmed,
-      write: (from) => withBody(from, signal, () => resumable.send(from, signal)),
-      commit: async () => {
-        await this.#publish(path, options, () => multipart.complete(target.createOnly, signal))
-        // The metadata was set when the upload was started, possibly before a restart, so the entry is read from the
-        // server.
-        return this.#entry(path, await this.#file(path, signal))
-      },
-      // The parts are stored on the server; there is nothing to close.
-      close: () => Promise.resolve(),
+    const { multipart, ...resumable } = await openResumable(this.#client, target, plan, signal)
+    const commit = async () => {
+      await this.#publish(path, options, () => multipart.complete(target.createOnly, signal))
+      // The metadata was set when the upload was started, possibly before a restart, so the entry is read from the server.
+      return this.#entry(path, await this.#file(path, signal))
     }
+    const { size } = plan
+    const { sendPart: send } = multipart
+    return resumableUpload({ ...resumable, size, maxParts, parallel: parallelParts, send, commit, signal })
   }
 
   async dropUpload(token: string): Promise<void> {

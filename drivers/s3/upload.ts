@@ -8,17 +8,16 @@ import {
   UploadPartCommand,
   type CompletedPart,
 } from '@aws-sdk/client-s3'
-import { joinSignals } from '../../src/contract/cancellation.js'
-import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
+import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { BodyReader, sendParts, type SendPart } from '../lib/parts.js'
 import type { BucketClient } from './client.js'
 
 const mebibyte = 1024 * 1024
 /** Bytes; a body up to this size is sent in one request. */
 const maxSingleUpload = 8 * mebibyte
-const maxParts = 10_000
-/** Maximum concurrent parts; fewer where `memoryLimit` requires it. */
-const parallelParts = 4
-const memoryLimit = 64 * mebibyte
+export const maxParts = 10_000
+/** Maximum concurrent parts. */
+export const parallelParts = 4
 /** Milliseconds for aborting an upload that failed. */
 const cleanupTimeout = 15_000
 
@@ -69,29 +68,15 @@ export async function upload(
 
   const multipart = await Multipart.begin(client, target, signal)
   try {
-    await multipart.send(
-      pieces,
-      { partLength: (part) => partSize(part, size), firstPart: 1, firstBytes: first },
-      signal,
-    )
+    const partLength = (part: number) => partSize(part, size)
+    const layout = { partLength, maxParts, parallel: parallelParts, firstPart: 1, firstBytes: first }
+    await sendParts(pieces, layout, multipart.sendPart, signal)
     const etag = await publish(() => multipart.complete(target.createOnly, signal))
     return { etag, bytes: pieces.receivedBytes }
   } catch (error) {
     await multipart.abort()
     throw error
   }
-}
-
-/** How a body is split into parts. */
-interface PartLayout {
-  /** Bytes of the part with this number; the last part has the remaining bytes. */
-  readonly partLength: (part: number) => number
-  /** Number of the first part to send. */
-  readonly firstPart: number
-  /** The content of the first part, where it has already been read. */
-  readonly firstBytes?: Buffer
-  /** The upload can be resumed: if the body fails, parts in flight are completed instead of aborted. */
-  readonly isResumable?: boolean
 }
 
 /** A multipart upload of one object. The server stores its parts until it is completed or aborted. */
@@ -120,49 +105,8 @@ export class Multipart {
     return { Bucket: this.client.bucket, Key: this.key, UploadId: this.id }
   }
 
-  /** Sends the whole body, several parts concurrently. No request is pending when this settles. */
-  async send(
-    pieces: BodyReader,
-    { partLength, firstPart, firstBytes, isResumable }: PartLayout,
-    signal: AbortSignal | undefined,
-  ) {
-    const running = new Set<Promise<void>>()
-    const failed = new AbortController()
-    const joined = joinSignals(signal, failed.signal)
-    let failure: unknown
-    const fail = (error: unknown) => {
-      failure ??= error
-      failed.abort()
-      // Ends a pending read of the body, which cannot be stored any more.
-      pieces.destroy(toGatewayError(error))
-    }
-    try {
-      let bytes = firstBytes ?? (await pieces.next(partLength(firstPart)))
-      for (let part = firstPart; bytes.length > 0; part++) {
-        if (part > maxParts) throw new GatewayError('too_large', { reason: 'more parts than an S3 upload may have' })
-        const sending: Promise<void> = this.#send(part, bytes, joined.signal)
-          .catch(fail)
-          .finally(() => running.delete(sending))
-        running.add(sending)
-        if (pieces.isExhausted()) break
-        const nextLength = partLength(part + 1)
-        while (running.size >= Math.max(1, Math.min(parallelParts, Math.floor(memoryLimit / nextLength)))) {
-          await Promise.race(running)
-        }
-        bytes = await pieces.next(nextLength)
-      }
-      await Promise.all(running)
-    } catch (error) {
-      if (isResumable !== true) failed.abort()
-      await Promise.all(running)
-      failure ??= error
-    } finally {
-      joined.release()
-    }
-    if (failure !== undefined) throw toGatewayError(failure)
-  }
-
-  async #send(PartNumber: number, bytes: Buffer, signal: AbortSignal): Promise<void> {
+  /** Sends one part. */
+  readonly sendPart: SendPart = async (PartNumber, bytes, signal) => {
     const command = new UploadPartCommand({ ...this.#upload, PartNumber, Body: bytes })
     const { ETag } = await this.client.call((s3, options) => s3.send(command, options), signal, 'lengthy')
     this.#parts.set(PartNumber, ETag)
@@ -186,21 +130,6 @@ export class Multipart {
 
 function objectAttributes({ bucket }: BucketClient, { key, contentType, metadata }: UploadTarget) {
   return { Bucket: bucket, Key: key, ContentType: contentType, Metadata: metadata }
-}
-
-/** Runs `work`, destroying the body when the signal is aborted and when `work` has settled. */
-export async function withBody<T>(body: Readable, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
-  const abort = () => body.destroy(new GatewayError('aborted'))
-  signal?.addEventListener('abort', abort, { once: true })
-  if (signal?.aborted) abort()
-  try {
-    return await work()
-  } catch (error) {
-    throw signal?.aborted ? new GatewayError('aborted', { cause: error }) : error
-  } finally {
-    signal?.removeEventListener('abort', abort)
-    body.destroy()
-  }
 }
 
 interface Condition {
@@ -233,73 +162,4 @@ export async function abortMultipart(
       AbortSignal.timeout(cleanupTimeout),
     )
     .catch(() => undefined)
-}
-
-/** Reads a body in pieces of requested lengths. */
-export class BodyReader {
-  /** Bytes received. */
-  receivedBytes = 0
-  #ended = false
-  /** The part of the last chunk that no piece contains yet. */
-  #rest: Buffer = Buffer.alloc(0)
-  readonly #chunks: AsyncIterator<Buffer | string, undefined>
-
-  constructor(
-    private readonly body: Readable,
-    private readonly size: number | undefined,
-  ) {
-    this.#chunks = body[Symbol.asyncIterator]() as AsyncIterator<Buffer | string, undefined>
-  }
-
-  isExhausted(): boolean {
-    return this.#ended && this.#rest.length === 0
-  }
-
-  /** Destroys the body. */
-  destroy(reason: GatewayError): void {
-    this.body.destroy(reason)
-  }
-
-  /**
-   * Resolves to `length` bytes, or fewer at the end of the body. The last piece is returned only after the end was
-   * received. Rejects with `invalid` if the body is not of the announced size, and with `aborted` if the sender
-   * disconnected.
-   */
-  async next(length: number): Promise<Buffer> {
-    // Filled as the bytes arrive: chunks that are collected first would occupy as much memory again.
-    const piece = Buffer.allocUnsafeSlow(length)
-    let filled = 0
-    for (;;) {
-      const copied = this.#rest.copy(piece, filled)
-      filled += copied
-      this.#rest = this.#rest.subarray(copied)
-      if (this.#ended || (filled === length && this.receivedBytes !== this.size)) return piece.subarray(0, filled)
-      await this.#receive()
-    }
-  }
-
-  /** Receives the next chunk. `#rest` must be empty unless all bytes of the announced size have been received. */
-  async #receive(): Promise<void> {
-    const { value, done } = await this.#chunks.next().catch((error: unknown) => {
-      throw bodyError(error)
-    })
-    if (done === true) {
-      this.#ended = true
-      if (this.size === undefined || this.receivedBytes === this.size) return
-      throw new GatewayError('invalid', { reason: `the body ended after ${this.receivedBytes} of ${this.size} bytes` })
-    }
-    const chunk = typeof value === 'string' ? Buffer.from(value) : value
-    this.receivedBytes += chunk.length
-    if (this.size !== undefined && this.receivedBytes > this.size) {
-      throw new GatewayError('invalid', { reason: `the body is longer than the announced ${this.size} bytes` })
-    }
-    this.#rest = chunk
-  }
-}
-
-/** A body that is cut off was canceled by its sender. */
-function bodyError(error: unknown): GatewayError {
-  const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
-  const isCut = code === 'ERR_STREAM_PREMATURE_CLOSE' || code === 'ECONNRESET'
-  return isCut ? new GatewayError('aborted', { cause: error }) : toGatewayError(error)
 }

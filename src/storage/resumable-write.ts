@@ -1,4 +1,5 @@
 /** Writes large files so that a later run of the same task can resume an interrupted upload. */
+import { Readable } from 'node:stream'
 import type { Source, WriteOptions } from '../contract/call-options.js'
 import type { Driver } from '../contract/driver.js'
 import type { Entry } from '../contract/entry.js'
@@ -46,9 +47,11 @@ export async function writeResumable(
       await storeToken(upload.token)
       isStored = true
       const { signal } = options
-      await upload.write(
-        await source.read(upload.committedOffset === 0 ? undefined : { offset: upload.committedOffset }, { signal }),
-      )
+      const { committedOffset: offset } = upload
+      // A backend that knows the content already needs none of it.
+      const isComplete = offset === size && size > 0
+      const rest = isComplete ? Readable.from([], { objectMode: false }) : undefined
+      await upload.write(rest ?? (await source.read(offset === 0 ? undefined : { offset }, { signal })))
       return await upload.commit()
     } finally {
       await upload.close()

@@ -61,7 +61,8 @@ export class Spool {
   /**
    * Writes the whole source to a new file. `sync`: the file survives a power failure. `hashes`: digests that are computed
    * while the bytes arrive, and added to those of the source. Rejects with `no_space` if the disk is full or the spool's
-   * limit is exceeded, and with `invalid` if the source has another size than announced. Deletes the file on failure.
+   * limit is exceeded, with `invalid` if the source has another size than announced, and with `aborted` if its stream is
+   * destroyed without an error. Deletes the file on failure.
    */
   async receive(
     source: Source,
@@ -96,7 +97,8 @@ export class Spool {
       return this.#spooled(file, size, { modified: source.modified, hashes: known })
     } catch (error) {
       await this.remove(basename(file))
-      throw error
+      if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
+      throw new GatewayError('aborted', { reason: 'the body ended prematurely', cause: error })
     }
   }
 

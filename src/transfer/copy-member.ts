@@ -198,7 +198,7 @@ function assertSame(entry: Entry, copy: Entry): void {
     throw new GatewayError('internal', { reason: `the copy has ${copy.size} bytes, the source ${entry.size}` })
   }
   for (const [name, digest] of Object.entries(entry.hashes ?? {})) {
-    const other = copy.hashes?.[name as keyof typeof copy.hashes]
+    const other = copy.hashes?.[name]
     if (other !== undefined && other !== digest)
       throw new GatewayError('internal', { reason: `the copy has another ${name}` })
   }

@@ -1,5 +1,8 @@
 /** The driver under test, and helpers that fill it and read it. */
 import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import type { Test } from 'tap'
@@ -9,10 +12,13 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { AnyDriverType } from '../../src/contract/driver-type.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { defaultTraits, type Traits } from '../../src/contract/traits.js'
-import { GatewayError, type ErrorCode } from '../../src/contract/errors.js'
+import { GatewayError, toGatewayError, type ErrorCode } from '../../src/contract/errors.js'
 import type { Path } from '../../src/contract/path.js'
 import { ListableNames } from '../../src/storage/listable-names.js'
 import { withOwnChanges } from '../../src/storage/listing-lag.js'
+import { driverProperties, overriding } from '../../src/storage/overriding.js'
+import { Spool } from '../../src/storage/spool.js'
+import { sendAsNeeded } from '../../src/storage/write-needs.js'
 import { withPathRules } from '../../src/storage/path-rules.js'
 
 /** Changes of the backend by another program, of which the driver learns nothing. Paths are those of the driver. */
@@ -210,7 +216,7 @@ export function subjects(t: Test, candidate: Candidate, leftOut: LeftOut) {
     const traits = { ...defaultTraits, ...candidate.type.traits, ...opened.driver.traits }
     const { listingLag } = traits
     const shown = listingLag > 0 ? withOwnChanges(opened.driver, listingLag) : opened.driver
-    return { opened, traits, driver: withPathRules(shown, traits) }
+    return { opened, traits, driver: withPathRules(await spooling(t, shown, traits), traits) }
   }
   /** A closed driver, for its methods and traits. */
   let closed: Driver | undefined
@@ -252,6 +258,22 @@ export function subjects(t: Test, candidate: Candidate, leftOut: LeftOut) {
     })
   }
   return run
+}
+
+/** The driver as a storage writes to it: sources that lack what it needs are spooled, and hashed meanwhile. */
+async function spooling(t: Test, driver: Driver, traits: Traits): Promise<Driver> {
+  if (!driver.write || traits.writeNeeds !== 'reread') return driver
+  const folder = await mkdtemp(join(tmpdir(), 'tidegate-conformance-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const spool = await Spool.open(folder)
+  return overriding(driver, driverProperties, (inner) => ({
+    write: (path, source, options) =>
+      sendAsNeeded(source, traits, spool, options?.signal, (sent) => inner.write(path, sent, options)).catch(
+        (error: unknown) => {
+          throw toGatewayError(error)
+        },
+      ),
+  }))
 }
 
 /** Skips a test if the driver lacks one of these methods. */

@@ -1,9 +1,11 @@
 /** The contract of `upload()` and `dropUpload()`: an interrupted upload resumes with the bytes that are committed. */
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { Upload } from '../../src/contract/capabilities.js'
-import type { WriteOptions } from '../../src/contract/call-options.js'
+import { byteSource } from '../../src/contract/byte-source.js'
+import type { Source, WriteOptions } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
+import { hashNames, type Hashes } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { at, bytesAt, makeFolder, missesParent, namesIn, put, refuses, textAt, without, type Run } from './subject.js'
 
@@ -12,6 +14,15 @@ const chunk = 256 * 1024
 /** More than two parts of a backend that stores whole parts, and the beginning of another. */
 const data = randomBytes(20 * mebibyte + 5)
 const cutAt = 18 * mebibyte
+
+/** Four bytes that are not those of any body. */
+const four = Buffer.from('data')
+
+/** The content as a source with the hashes that the core computes for drivers that need them. */
+function hashedSource(content: Buffer): Source {
+  const digests = hashNames.map((name) => [name, createHash(name).update(content).digest('hex')])
+  return { ...byteSource(content), bytes: undefined, hashes: Object.fromEntries(digests) as Hashes }
+}
 
 /** Successive uploads of one file, with the token of the last one. */
 class Sender {
@@ -22,13 +33,14 @@ class Sender {
     private readonly path: string,
   ) {}
 
-  async begin(size: number, options?: WriteOptions): Promise<Upload> {
+  /** Begins or resumes an upload of this content. */
+  async begin(content: Buffer, options?: WriteOptions): Promise<Upload> {
     const replace = async (token: string) => {
       this.token = token
     }
     const upload = await this.driver.upload?.(
       at(this.path),
-      { size, resumeToken: this.token, replaceToken: replace },
+      { size: content.length, source: hashedSource(content), resumeToken: this.token, replaceToken: replace },
       options,
     )
     if (!upload) throw new GatewayError('unsupported')
@@ -40,7 +52,7 @@ class Sender {
    * Sends the bytes that the backend lacks, up to `end`. If that is not the end of the file, the source fails there.
    */
   async send(content: Buffer, end = content.length): Promise<void> {
-    const upload = await this.begin(content.length)
+    const upload = await this.begin(content)
     try {
       await upload.write(bodyOf(content, upload.committedOffset, end))
     } finally {
@@ -67,7 +79,7 @@ export async function uploadTests(run: Run): Promise<void> {
       const sender = new Sender(driver, '/file')
       await refuses(t, () => sender.send(data, cutAt), 'unavailable', 'the source fails')
       t.equal(await textAt(driver, '/file'), 'old')
-      const upload = await sender.begin(data.length)
+      const upload = await sender.begin(data)
       t.ok(
         upload.committedOffset >= 8 * mebibyte && upload.committedOffset <= cutAt,
         `${upload.committedOffset} bytes are committed`,
@@ -98,7 +110,7 @@ export async function uploadTests(run: Run): Promise<void> {
       t.same(await namesIn(second, '/'), [], 'the file is not visible')
       const later = new Sender(second, '/file')
       later.token = sender.token
-      const upload = await later.begin(data.length)
+      const upload = await later.begin(data)
       t.ok(upload.committedOffset >= 8 * mebibyte, `${upload.committedOffset} bytes are committed`)
       await upload.write(bodyOf(data, upload.committedOffset))
       await upload.commit()
@@ -118,7 +130,7 @@ export async function uploadTests(run: Run): Promise<void> {
       }
       const sender = new Sender(driver, '/file')
       for (const isLast of [false, true]) {
-        const upload = await sender.begin(data.length, { beforePublish })
+        const upload = await sender.begin(data, { beforePublish })
         await upload.write(bodyOf(data, upload.committedOffset))
         if (isLast) await upload.commit()
         else await refuses(t, () => upload.commit(), 'busy', 'the first commit')
@@ -140,17 +152,19 @@ export async function uploadTests(run: Run): Promise<void> {
       await driver.dropUpload?.(token)
       await driver.dropUpload?.(token)
       const strange = ['', 'x', '/file', 'file', '{}', '[]', '../../file', `${token}x`, token.slice(1), token]
-      for (const resume of strange) {
+      for (const [index, resume] of strange.entries()) {
         await driver.dropUpload?.(resume)
         const other = new Sender(driver, '/other')
         other.token = resume
-        const upload = await other.begin(4)
+        // Another content each time: a backend may know one that it has stored before.
+        const content = Buffer.from(`data ${index}`)
+        const upload = await other.begin(content)
         t.equal(upload.committedOffset, 0, resume)
-        await upload.write(bodyOf(Buffer.from('data'), 0))
+        await upload.write(bodyOf(content, 0))
         await upload.commit()
         await upload.close()
       }
-      t.equal(await textAt(driver, '/other'), 'data')
+      t.equal(await textAt(driver, '/other'), `data ${strange.length - 1}`)
       t.equal(await textAt(driver, '/file'), 'old', 'no other file changes')
       t.same(await namesIn(driver, '/'), ['file', 'other'])
     },
@@ -162,7 +176,7 @@ export async function uploadTests(run: Run): Promise<void> {
     async (t, { driver }) => {
       const sender = new Sender(driver, '/file')
       await refuses(t, () => sender.send(data, cutAt), 'unavailable', 'the source fails')
-      const upload = await sender.begin(4)
+      const upload = await sender.begin(four)
       t.equal(upload.committedOffset, 0)
       await upload.write(bodyOf(Buffer.from('data'), 0))
       await upload.commit()
@@ -178,25 +192,25 @@ export async function uploadTests(run: Run): Promise<void> {
       const { driver } = subject
       await makeFolder(subject, '/folder')
       await put(driver, '/file', 'old')
-      await refuses(t, () => new Sender(driver, '/folder').begin(4), 'is_folder', 'over a folder')
-      await refuses(t, () => new Sender(driver, '/').begin(4), 'is_folder', 'over the root')
-      await missesParent(t, subject, () => new Sender(driver, '/no/file').begin(4))
-      const taken = () => new Sender(driver, '/file').begin(4, { createOnly: true })
+      await refuses(t, () => new Sender(driver, '/folder').begin(four), 'is_folder', 'over a folder')
+      await refuses(t, () => new Sender(driver, '/').begin(four), 'is_folder', 'over the root')
+      await missesParent(t, subject, () => new Sender(driver, '/no/file').begin(four))
+      const taken = () => new Sender(driver, '/file').begin(four, { createOnly: true })
       await refuses(t, taken, 'exists', 'over a file, with createOnly')
       for (const body of ['123', '12345']) {
-        const upload = await new Sender(driver, '/file').begin(4)
+        const upload = await new Sender(driver, '/file').begin(four)
         await refuses(t, () => upload.write(Readable.from([Buffer.from(body)])), 'invalid', `4 bytes: ${body}`)
         await upload.close()
         await driver.dropUpload?.(upload.token)
       }
-      const late = await new Sender(driver, '/new').begin(4, { createOnly: true })
+      const late = await new Sender(driver, '/new').begin(four, { createOnly: true })
       await late.write(bodyOf(Buffer.from('late'), 0))
       await put(driver, '/new', 'first')
       await refuses(t, () => late.commit(), 'exists', 'a name that was taken meanwhile')
       await late.close()
       await driver.dropUpload?.(late.token)
       const controller = new AbortController()
-      const stopped = await new Sender(driver, '/file').begin(data.length, { signal: controller.signal })
+      const stopped = await new Sender(driver, '/file').begin(data, { signal: controller.signal })
       const body = new Readable({ read: () => undefined })
       body.push(data.subarray(0, mebibyte))
       setTimeout(() => controller.abort(), 20)
@@ -218,7 +232,7 @@ export async function uploadTests(run: Run): Promise<void> {
       await refuses(t, () => sender.send(data, cutAt), 'unavailable', 'the source fails')
       if (traits.emptyFolders) await driver.remove(at('/folder'))
       await driver.mkdir(at('/folder'))
-      const upload = await sender.begin(data.length)
+      const upload = await sender.begin(data)
       await upload.write(bodyOf(data, upload.committedOffset))
       await upload.commit()
       await upload.close()

@@ -5,6 +5,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { byteSource } from '../../src/contract/byte-source.js'
 import { GatewayError } from '../../src/contract/errors.js'
+import { countBytes } from '../../src/storage/byte-count.js'
 import {
   at,
   bytesAt,
@@ -196,7 +197,7 @@ export async function writingTests(run: Run): Promise<void> {
       let calls = 0
       let read = 0
       const body = source('new bytes')
-      const counted = async () => (await body.read()).on('data', (chunk: Buffer) => (read += chunk.length))
+      const counted = async () => countBytes(await body.read(), (count) => (read += count))
       await driver.write(
         at('/file'),
         { ...body, read: counted },

@@ -1,0 +1,82 @@
+/**
+ * Something that a server hands out for a while, such as a token of its object store or the URLs of the parts of an
+ * upload: requested when it is needed, again before it is too old, and once more when the server does not accept it.
+ */
+import { untilAborted } from '../../../src/contract/cancellation.js'
+import { GatewayError } from '../../../src/contract/errors.js'
+
+interface LeaseOptions<Value> {
+  readonly request: () => Promise<Value>
+  /** Milliseconds for which a value is used. */
+  readonly lifetime: number
+  /** Whether a use of the value has failed because it has expired. */
+  readonly isExpired: (error: unknown) => boolean
+}
+
+export class Lease<Value> {
+  #current: { readonly value: Promise<Value>; readonly until: number } | undefined
+
+  constructor(private readonly options: LeaseOptions<Value>) {}
+
+  /** Calls `work` with the value; once more, with a new one, if it has expired. One request serves all that wait for it. */
+  async use<T>(work: (value: Value) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    const used = this.#get()
+    const value = await untilAborted(used, signal)
+    try {
+      return await work(value)
+    } catch (error) {
+      if (!this.options.isExpired(error)) throw error
+      // Another use may have noticed it before.
+      if (this.#current?.value === used) this.#current = undefined
+      return work(await untilAborted(this.#get(), signal))
+    }
+  }
+
+  #get(): Promise<Value> {
+    if (this.#current && performance.now() < this.#current.until) return this.#current.value
+    const value = this.options.request()
+    const current = { value, until: performance.now() + this.options.lifetime }
+    this.#current = current
+    value.catch(() => {
+      if (this.#current === current) this.#current = undefined
+    })
+    return value
+  }
+}
+
+interface PartLinksOptions<Link> {
+  /** Requests links for the parts with these numbers. */
+  readonly request: (parts: readonly number[]) => Promise<ReadonlyMap<number, Link>>
+  /** Number of parts of one request. */
+  readonly batch: number
+  /** Number of all parts. */
+  readonly count: number
+  readonly lifetime: number
+  readonly isExpired: (error: unknown) => boolean
+}
+
+/** The upload URLs of parts, requested in batches, and again when they expire before their part is sent. */
+export class PartLinks<Link> {
+  readonly #batches = new Map<number, Lease<ReadonlyMap<number, Link>>>()
+
+  constructor(private readonly options: PartLinksOptions<Link>) {}
+
+  /** Calls `work` with the link of a part; once more, with a new one, if it has expired. */
+  async use<T>(part: number, work: (link: Link) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    return this.#batchOf(part).use(async (links) => {
+      const link = links.get(part)
+      if (link === undefined) throw new GatewayError('unavailable', { reason: 'the server sent no URL for a part' })
+      return work(link)
+    }, signal)
+  }
+
+  #batchOf(part: number): Lease<ReadonlyMap<number, Link>> {
+    const { request, batch, count, lifetime, isExpired } = this.options
+    const index = Math.floor((part - 1) / batch)
+    const first = index * batch + 1
+    const numbers = Array.from({ length: Math.min(batch, count - first + 1) }, (_, offset) => first + offset)
+    const lease = this.#batches.get(index) ?? new Lease({ request: () => request(numbers), lifetime, isExpired })
+    this.#batches.set(index, lease)
+    return lease
+  }
+}
