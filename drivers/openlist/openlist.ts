@@ -13,7 +13,7 @@ import { ApiClient } from '../lib/api/api-client.js'
 import { field, textOf } from '../lib/api/lenient.js'
 import { RateGate } from '../lib/api/rate-gate.js'
 import { Renewal } from '../lib/api/renewal.js'
-import { StoredSecret } from '../lib/api/stored-secret.js'
+import { BoundState } from '../lib/api/bound-state.js'
 import { defaultUserAgent, drain, HttpClient } from '../lib/http-client.js'
 import { contentOf, contentRequest, rangeHeader, type ContentRequest } from '../lib/http-content.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
@@ -57,8 +57,9 @@ async function connect(address: URL, options: OpenlistOptions, env: DriverEnv): 
   const { username, password, token: typedToken } = options
   const token = typedToken.trim()
   const http = new HttpClient({ server: serverName, address, verifiesCertificate: true, egress: env.egress })
-  const gate = await RateGate.open({ server: serverName, state: env.state })
-  const stored = await StoredSecret.open<string>(
+  const scope = JSON.stringify([address.href, username])
+  const gate = await RateGate.open({ server: serverName, scope, state: env.state })
+  const stored = await BoundState.open<string>(
     env.state,
     'token',
     JSON.stringify([address.href, username, password, token]),

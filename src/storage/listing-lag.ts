@@ -47,12 +47,15 @@ export function withOwnChanges(driver: Driver, lag: number): Driver {
       changes.moved(from, to, { ...entry, name: nameOf(to) })
     },
     copy: async (from, to, options) => {
+      const entry = await changes.stat(from, () => inner.stat(from, { signal: options?.signal }))
       await inner.copy(from, to, options)
-      changes.forget(to)
+      const made = await undefinedIfMissing(inner.stat(to, { signal: options?.signal }))
+      changes.written(to, made ?? { ...entry, name: nameOf(to) })
     },
     setAttributes: async (path, to, options) => {
       await inner.setAttributes(path, to, options)
-      changes.forget(path)
+      const entry = await undefinedIfMissing(changes.stat(path, () => inner.stat(path, options)))
+      if (entry) changes.written(path, { ...entry, ...(to.modified && { modified: to.modified }) })
     },
     close: async () => {
       changes.clear()
@@ -106,7 +109,7 @@ class OwnChanges {
     })
   }
 
-  forget(path: Path): void {
+  #forget(path: Path): void {
     const members = this.#changes.get(parentOf(path))
     if (members?.delete(nameOf(path)) !== true) return
     this.#count--
@@ -187,7 +190,7 @@ class OwnChanges {
 
   #add(path: Path, entry: Entry | undefined): void {
     const folder = parentOf(path)
-    this.forget(path)
+    this.#forget(path)
     const members = this.#changes.get(folder) ?? new Map<string, OwnChange>()
     // Moved to the end of the map: the last folder that changed.
     this.#changes.delete(folder)

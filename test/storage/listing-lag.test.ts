@@ -40,6 +40,8 @@ function lagging() {
     remove: (...call) => inner.remove(...call),
     removeTree: (...call) => inner.removeTree(...call),
     move: (...call) => inner.move(...call),
+    copy: (...call) => inner.copy(...call),
+    setAttributes: (...call) => inner.setAttributes(...call),
   }
   return {
     over,
@@ -52,7 +54,7 @@ async function opened(t: Test) {
   const backend = lagging()
   const { storage } = await newStorage(
     t,
-    { ...backend.over, revision: undefined, copy: undefined, open: undefined },
+    { ...backend.over, revision: undefined, open: undefined },
     {},
     { listingLag: lag },
   )
@@ -97,6 +99,18 @@ await t.test('a tree that is moved or removed takes its own changes with it', as
   t.same(await names('/'), ['c', 'gone'])
   await t.rejects(names('/a/b'), { code: 'not_found' })
   await t.rejects(storage.stat(asPath('/a/b/deep'), { refresh: true }), { code: 'not_found' }, 'below a removed folder')
+})
+
+await t.test('copies and new times are shown at once', async (t) => {
+  const { storage, names, write } = await opened(t)
+  await write('/new', 'new')
+  await storage.copy(asPath('/new'), asPath('/c/copy'))
+  t.same(await names('/c'), ['copy'])
+  t.equal((await storage.stat(asPath('/c/copy'), { refresh: true })).size, 3)
+  const modified = new Date('2001-02-03T04:05:06Z')
+  await storage.setAttributes(asPath('/new'), { modified })
+  t.same(await names('/'), ['a', 'c', 'gone', 'new'])
+  t.same((await storage.stat(asPath('/new'), { refresh: true })).modified, modified)
 })
 
 await t.test('later, the backend is believed', async (t) => {

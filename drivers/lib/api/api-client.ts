@@ -10,6 +10,7 @@ import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
 import { drain, retryAfter, type HttpClient, type HttpResponse, type OneShotBody } from '../http-client.js'
 import { networkError } from '../network-errors.js'
 import { readItems } from './json-items.js'
+import { parseJson } from './lenient.js'
 import type { RateGate } from './rate-gate.js'
 import type { Renewal } from './renewal.js'
 
@@ -235,7 +236,7 @@ export class ApiClient<Secret = never> {
     const text = Buffer.concat(chunks).toString()
     if (text.trim() === '') return undefined
     try {
-      return JSON.parse(text)
+      return parseJson(text)
     } catch {
       if (text.trimStart().startsWith('<')) return this.#rejectPage(response)
       throw this.#unavailable(`sent an answer that is not JSON (status ${response.status})`)

@@ -3,6 +3,7 @@
  * batches, so that neither memory nor the time of one step grows with the list.
  */
 import { GatewayError } from '../../../src/contract/errors.js'
+import { parseJson } from './lenient.js'
 
 /** Maximum number of bytes of one item, and of everything outside of the list. */
 const maxText = 8 * 1024 * 1024
@@ -152,7 +153,7 @@ class Text {
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseJson(text)
   } catch {
     throw malformed('is not JSON')
   }

@@ -4,6 +4,7 @@
  */
 import type { DriverState } from '../../../src/contract/driver-env.js'
 import { GatewayError } from '../../../src/contract/errors.js'
+import { BoundState } from './bound-state.js'
 
 /** Milliseconds that a call waits for a closed gate to open. If it takes longer, the call rejects at once. */
 const maxWait = 10_000
@@ -17,6 +18,8 @@ interface RateGateOptions {
   readonly server: string
   /** Maximum number of calls that begin in any second; 0 or less: no limit. */
   readonly perSecond?: number
+  /** Whom the server limits, such as its address and the account: a pause that is stored for another one does not count. */
+  readonly scope: string
   readonly state: DriverState
 }
 
@@ -35,7 +38,8 @@ export class RateGate {
 
   private constructor(
     private readonly options: RateGateOptions,
-    /** Milliseconds since the epoch: the end of the pause is stored. */
+    private readonly stored: BoundState<number>,
+    /** Milliseconds since the epoch. */
     private closedUntil: number,
   ) {
     const { perSecond = 0 } = options
@@ -43,9 +47,10 @@ export class RateGate {
   }
 
   static async open(options: RateGateOptions): Promise<RateGate> {
-    const stored = Number(await options.state.get(pauseKey))
-    const isPlausible = stored - Date.now() <= maxPause * 1000
-    return new RateGate(options, Number.isFinite(stored) && isPlausible ? stored : 0)
+    const stored = await BoundState.open<number>(options.state, 'paused until', options.scope)
+    const until = stored.value ?? 0
+    const isPlausible = until - Date.now() <= maxPause * 1000
+    return new RateGate(options, stored, isPlausible ? until : 0)
   }
 
   /**
@@ -91,7 +96,7 @@ export class RateGate {
     if (until - Date.now() > maxWait) this.#failAll(this.#paused())
     else this.#schedule()
     // A shorter pause is over before a storage could be opened again.
-    if (until - Date.now() > 1000) await this.options.state.set(pauseKey, String(until))
+    if (until - Date.now() > 1000) await this.stored.set(until)
   }
 
   /** Rejects all waiting calls with `aborted`. */
@@ -140,5 +145,3 @@ export class RateGate {
     )
   }
 }
-
-const pauseKey = 'paused until'

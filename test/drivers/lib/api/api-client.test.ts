@@ -14,6 +14,7 @@ import { refuses } from '../../../conformance/subject.js'
 import { memoryState, mostInOneSecond, sendJson, startVendor, type VendorAnswer } from './vendor.js'
 
 const server = 'test server'
+const scope = 'an account'
 
 function judge({ data }: ApiAnswer): Verdict {
   const code = numberOf(field(data, 'code')) ?? 200
@@ -35,7 +36,7 @@ async function connect(t: Test, address: URL, { perSecond = 0, hosts = [], allow
   const memory = memoryState()
   const egress = new EgressGuard(() => allowed)
   const http = new HttpClient({ server, address, hosts, verifiesCertificate: true, egress })
-  const gate = await RateGate.open({ server, perSecond, state: memory.state })
+  const gate = await RateGate.open({ server, scope, perSecond, state: memory.state })
   const renewals = { count: 0 }
   const renewal = new Renewal<string>({
     initial: 'token-1',
@@ -113,7 +114,8 @@ await t.test('vendor codes pause too, and calls that may not be repeated reject'
   await t.rejects(client.call({ url, json: {} }), { code: 'unavailable', retryAfter: 60 })
   await t.rejects(client.call({ url: new URL('/200', address) }), { code: 'unavailable' })
   t.equal(seen.length, 1, 'nothing was sent in the pause')
-  t.ok(Number(values.get('paused until')) > Date.now() + 50_000, 'the pause is stored')
+  const { value } = JSON.parse(values.get('paused until') ?? '') as { value: number }
+  t.ok(value > Date.now() + 50_000, 'the pause is stored')
 })
 
 await t.test('the page of a firewall pauses for minutes, another page does not', async (t) => {

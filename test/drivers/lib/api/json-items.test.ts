@@ -1,7 +1,7 @@
 /** Long lists in JSON, item by item, however the bytes are cut. */
 import t from 'tap'
 import { readItems } from '../../../../drivers/lib/api/json-items.js'
-import { field, flagOf, listOf, numberOf, textOf, timeOf } from '../../../../drivers/lib/api/lenient.js'
+import { field, flagOf, listOf, numberOf, parseJson, textOf, timeOf } from '../../../../drivers/lib/api/lenient.js'
 
 async function* cut(text: string, size: number): AsyncGenerator<Buffer> {
   const bytes = Buffer.from(text)
@@ -79,6 +79,21 @@ await t.test('an item or a rest without end is refused instead of collected', as
     const reader = readItems(endless(start), path)
     await t.rejects(reader.next(), { code: 'unavailable' }, start)
   }
+})
+
+await t.test('long integers keep their digits', async (t) => {
+  const text =
+    '{"id":2580033742990999218,"s":"1234567890123456789 \\"9999999999999999\\"","n":[-12345678901234567],"f":1.23456789012345678e2,"i":7}'
+  const parsed = {
+    id: '2580033742990999218',
+    s: '1234567890123456789 "9999999999999999"',
+    n: ['-12345678901234567'],
+    f: 123.45678901234568,
+    i: 7,
+  }
+  t.same(parseJson(text), parsed)
+  t.same((await read(`{"data":[${text}]}`, ['data'])).items, [parsed])
+  t.throws(() => parseJson('{"id":2580033742990999218'), SyntaxError)
 })
 
 await t.test('fields are read leniently', async (t) => {

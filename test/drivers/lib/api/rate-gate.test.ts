@@ -6,9 +6,10 @@ import { refuses } from '../../../conformance/subject.js'
 import { memoryState, mostInOneSecond } from './vendor.js'
 
 const server = 'test server'
+const scope = 'an account'
 
 await t.test('calls beyond the limit wait for their turn, in order', async (t) => {
-  const gate = await RateGate.open({ server, perSecond: 10, state: memoryState().state })
+  const gate = await RateGate.open({ server, scope, perSecond: 10, state: memoryState().state })
   const times: number[] = []
   const order: number[] = []
   await Promise.all(
@@ -26,7 +27,7 @@ await t.test('calls beyond the limit wait for their turn, in order', async (t) =
 })
 
 await t.test('an aborted call leaves its turn to the next one', async (t) => {
-  const gate = await RateGate.open({ server, perSecond: 5, state: memoryState().state })
+  const gate = await RateGate.open({ server, scope, perSecond: 5, state: memoryState().state })
   await gate.pass()
   const controller = new AbortController()
   const aborted = Promise.all(
@@ -42,14 +43,14 @@ await t.test('an aborted call leaves its turn to the next one', async (t) => {
 })
 
 await t.test('without a limit, calls pass at once', async (t) => {
-  const gate = await RateGate.open({ server, perSecond: 0, state: memoryState().state })
+  const gate = await RateGate.open({ server, scope, perSecond: 0, state: memoryState().state })
   const start = performance.now()
   for (let index = 0; index < 1000; index++) await gate.pass()
   t.ok(performance.now() - start < 1000)
 })
 
 await t.test('a short pause delays all calls, a longer one rejects them with the remaining seconds', async (t) => {
-  const gate = await RateGate.open({ server, state: memoryState().state })
+  const gate = await RateGate.open({ server, scope, state: memoryState().state })
   await gate.pause(0.3)
   const start = performance.now()
   await Promise.all([gate.pass(), gate.pass(), gate.pass()])
@@ -66,16 +67,18 @@ await t.test('a short pause delays all calls, a longer one rejects them with the
 
 await t.test('a pause holds for a storage that is opened again, but not for ever', async (t) => {
   const { state, values } = memoryState()
-  await (await RateGate.open({ server, state })).pause(300)
-  await refuses(t, async () => (await RateGate.open({ server, state })).pass(), 'unavailable', 'opened again')
-  for (const [key] of values) values.set(key, String(Date.now() + 1e12))
-  await (await RateGate.open({ server, state })).pass()
+  await (await RateGate.open({ server, scope, state })).pause(300)
+  await refuses(t, async () => (await RateGate.open({ server, scope, state })).pass(), 'unavailable', 'opened again')
+  await (await RateGate.open({ server, scope: 'another account', state })).pass()
+  const [stored = ''] = values.values()
+  for (const [key] of values) values.set(key, stored.replace(/\d{13}/, String(Date.now() + 1e12)))
+  await (await RateGate.open({ server, scope, state })).pass()
   for (const [key] of values) values.set(key, 'nonsense')
-  await (await RateGate.open({ server, state })).pass()
+  await (await RateGate.open({ server, scope, state })).pass()
 })
 
 await t.test('close() ends the calls that wait', async (t) => {
-  const gate = await RateGate.open({ server, perSecond: 0.1, state: memoryState().state })
+  const gate = await RateGate.open({ server, scope, perSecond: 0.1, state: memoryState().state })
   await gate.pass()
   const waiting = refuses(t, () => gate.pass(), 'aborted', 'waiting')
   gate.close()

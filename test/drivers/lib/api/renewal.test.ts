@@ -2,7 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { Renewal } from '../../../../drivers/lib/api/renewal.js'
-import { StoredSecret } from '../../../../drivers/lib/api/stored-secret.js'
+import { BoundState } from '../../../../drivers/lib/api/bound-state.js'
 import { GatewayError } from '../../../../src/contract/errors.js'
 import { refuses } from '../../../conformance/subject.js'
 import { memoryState } from './vendor.js'
@@ -28,7 +28,7 @@ function rotation() {
 
 async function opened(typed = 'typed', stateOf = memoryState()) {
   const vendor = rotation()
-  const stored = await StoredSecret.open<Pair>(stateOf.state, 'tokens', typed)
+  const stored = await BoundState.open<Pair>(stateOf.state, 'tokens', typed)
   const renewal = new Renewal<Pair>({
     initial: stored.value,
     request: vendor.request,

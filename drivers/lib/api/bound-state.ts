@@ -1,11 +1,12 @@
 /**
- * What a server has made of a secret that an admin typed: a rotated token, or a renewed cookie. It is stored in the
- * driver's state and not in its options, because a form that was opened before would bring the old one back.
+ * State of a driver that counts only for what an admin has typed: a token that the server has made of a typed one, a renewed
+ * cookie, a pause for an account. Such values are not options, because a form that was opened before would bring an old
+ * one back.
  */
 import { createHash } from 'node:crypto'
 import type { DriverState } from '../../../src/contract/driver-env.js'
 
-export class StoredSecret<Value> {
+export class BoundState<Value> {
   private constructor(
     private readonly state: DriverState,
     private readonly key: string,
@@ -14,13 +15,13 @@ export class StoredSecret<Value> {
   ) {}
 
   /**
-   * Loads what is stored under `key`. It is used only if it was made of the same `typed` secret: when the admin types
-   * another, that one counts. `Value` must be JSON.
+   * Loads what is stored under `key` for `typed`, of which only a digest is stored. When the admin types something else,
+   * it does not count any more. `Value` must be JSON.
    */
-  static async open<Value>(state: DriverState, key: string, typed: string): Promise<StoredSecret<Value>> {
+  static async open<Value>(state: DriverState, key: string, typed: string): Promise<BoundState<Value>> {
     const origin = createHash('sha256').update(typed).digest('hex')
     const stored = parse(await state.get(key)) as Partial<Stored<Value>> | undefined
-    return new StoredSecret(state, key, origin, stored?.origin === origin ? stored.value : undefined)
+    return new BoundState(state, key, origin, stored?.origin === origin ? stored.value : undefined)
   }
 
   get value(): Value | undefined {
