@@ -6,6 +6,7 @@ import { ftpType } from './ftp/index.js'
 import { localType } from './local/index.js'
 import { memoryType } from './memory/index.js'
 import { alistType, openlistType } from './openlist/index.js'
+import { rcloneType } from './rclone/index.js'
 import { s3Type } from './s3/index.js'
 import { sftpType } from './sftp/index.js'
 import { smbType } from './smb/index.js'
@@ -20,6 +21,7 @@ export const driverTypes: readonly AnyDriverType[] = [
   localType,
   memoryType,
   openlistType,
+  rcloneType,
   s3Type,
   sftpType,
   smbType,

@@ -108,13 +108,13 @@ export function checkName(name: string): string {
 }
 
 /**
- * A new visible name in the same folder, `<name>~<word>-<hex>`, for an entry that cannot have its own name. A long name
- * is truncated.
+ * A new visible name in the same folder, `<name>~<word>-<hex>`, for an entry that cannot have its own name. A name that
+ * would have more than `maxLength` bytes is truncated.
  */
-export function siblingPathOf(path: Path, word: 'replaced' | 'kept'): Path {
+export function siblingPathOf(path: Path, word: 'replaced' | 'kept', maxLength = maxNameLength): Path {
   const suffix = `~${word}-${randomBytes(4).toString('hex')}`
   const characters = Array.from(nameOf(path))
-  while (Buffer.byteLength(characters.join('') + suffix) > maxNameLength) characters.pop()
+  while (Buffer.byteLength(characters.join('') + suffix) > maxLength) characters.pop()
   return childOf(parentOf(path), characters.join('') + suffix)
 }
 

@@ -14,7 +14,7 @@ export const firstStorageFolder = 'files'
 /** The gateway's own folders. The data folder must exist. Its database is next to the protected ones. */
 export async function gatewayFolders(folder: string): Promise<GatewayFolders> {
   const data = await realpath(folder)
-  return { data, protectedPaths: [join(data, 'ssh'), join(data, 'spool'), join(data, temporaryDownloads)] }
+  return { data, protectedPaths: ['ssh', 'spool', temporaryDownloads, 'rclone'].map((name) => join(data, name)) }
 }
 
 /**

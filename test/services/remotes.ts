@@ -3,6 +3,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { emptyFolder } from '../drivers/ftp-mount.js'
+import { rclone, startRclone, type Sections } from '../drivers/rclone-mount.js'
 import { startBucket } from '../drivers/s3-mount.js'
 import type { Addresses } from '../gateway.js'
 import { apacheAccount, apachePrograms, startApacheDav } from './apache-dav.js'
@@ -107,6 +108,35 @@ async function startFtp(): Promise<RemoteServer> {
   }
 }
 
+/** Remotes of rclone: of S3, of files that it encrypts on this machine, and in the memory of its process. */
+async function startRcloneS3(): Promise<RemoteServer> {
+  const bucket = await startBucket()
+  const { endpoint, region, accessKey, secretKey } = bucket.swift
+  const keys = { access_key_id: accessKey, secret_access_key: secretKey }
+  const section = {
+    type: 's3',
+    provider: 'Other',
+    endpoint,
+    region,
+    force_path_style: 'true',
+    list_version: '1',
+    ...keys,
+  }
+  const server = await startRcloneRemote({ server: section }, `server:${bucket.name}`)
+  return { ...server, stop: () => Promise.all([server.stop(), bucket.stop()]).then(() => undefined) }
+}
+
+async function startRcloneRemote(sections: Sections, base: string): Promise<RemoteServer> {
+  const made = await startRclone(sections)
+  return {
+    storages: async (mountPath) => {
+      const addition = { remote: await made.folder(base), config_path: made.config, program_path: rclone }
+      return [{ mountPath, driver: 'Rclone', addition }]
+    },
+    stop: () => made.stop(),
+  }
+}
+
 /** An encrypted storage over any of the others. */
 function encrypted(remote: Remote): Remote {
   const addition = {
@@ -138,7 +168,27 @@ const webDav: Remote = { name: 'WebDav', programs: apachePrograms, start: startW
 const smb: Remote = { name: 'SMB', programs: sambaPrograms, start: startSmb }
 const ftp: Remote = { name: 'FTP', programs: ['vsftpd'], start: startFtp }
 
-export const remotes: readonly Remote[] = [s3, sftp, webDav, smb, ftp, encrypted(s3)]
+const rcloneS3: Remote = {
+  name: 'Rclone over S3',
+  programs: ['rclone', ...swiftPrograms],
+  isSlow: true,
+  start: startRcloneS3,
+}
+const rcloneCrypt: Remote = {
+  name: 'Rclone over crypt',
+  programs: ['rclone'],
+  start: () => startRcloneRemote({}, 'crypt:'),
+}
+const rcloneMemory: Remote = {
+  name: 'Rclone over memory',
+  programs: ['rclone'],
+  start: () => startRcloneRemote({}, 'memory:'),
+}
+
+export const remotes: readonly Remote[] = [
+  ...[s3, sftp, webDav, smb, ftp, encrypted(s3)],
+  ...[rcloneS3, rcloneCrypt, rcloneMemory],
+]
 
 export function remoteNamed(name: string): Remote {
   const remote = remotes.find((each) => each.name === name)

@@ -1,0 +1,186 @@
+/** One supervised process of rclone: started again when it ends by itself, and ended with its last user. */
+import { execFile, spawn, type ChildProcess } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { createInterface } from 'node:readline'
+import { setTimeout as pause } from 'node:timers/promises'
+import { settlesWithin, untilAborted } from '../../src/contract/cancellation.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { OneTimeSources } from './one-time-sources.js'
+import type { RcloneCommand } from './options.js'
+import { createProcessFolder, folderFlag, removeOrphans, removeProcessFolder } from './process-folder.js'
+import { RemoteControl } from './remote-control.js'
+
+/** Milliseconds that a start may take, and that a call waits for it. */
+const startTimeout = 15_000
+/** Milliseconds after SIGTERM until SIGKILL. */
+const endTimeout = 2000
+/** Milliseconds after which a process counts as started well. One that ends sooner is started again after a pause. */
+const minLife = 1000
+const maxPause = 10_000
+
+interface Running {
+  readonly child: ChildProcess
+  readonly control: RemoteControl
+  readonly ended: Promise<void>
+}
+
+export class RcloneProcess {
+  readonly sources = new OneTimeSources()
+  readonly #closed = new AbortController()
+  #running: Promise<Running> | undefined
+  /** Consecutive processes that have ended soon after their start. */
+  #failures = 0
+
+  constructor(
+    private readonly command: RcloneCommand,
+    private readonly env: Pick<DriverEnv, 'egress' | 'instance' | 'log'>,
+  ) {}
+
+  /** Resolves when the process accepts calls. Rejects with `unavailable` if it does not within `startTimeout`. */
+  async control(signal?: AbortSignal): Promise<RemoteControl> {
+    const running = this.#start()
+    const started = await untilAborted(settlesWithin(running, startTimeout), signal)
+    if (!started) throw new GatewayError('unavailable', { reason: 'rclone is being started again' })
+    return (await running).control
+  }
+
+  /** Resolves when the process has ended. */
+  async close(): Promise<void> {
+    this.#closed.abort()
+    const running = await this.#running?.catch(() => undefined)
+    running?.control.close()
+    if (running) await end(running)
+    await this.sources.close()
+  }
+
+  #isClosed(): boolean {
+    return this.#closed.signal.aborted
+  }
+
+  #start(): Promise<Running> {
+    return (this.#running ??= this.#launch().catch((error: unknown) => {
+      this.#running = undefined
+      throw error
+    }))
+  }
+
+  async #launch(): Promise<Running> {
+    const { data, program } = this.command
+    if (this.#failures > 0) {
+      const wait = Math.min(maxPause, 100 * 2 ** this.#failures)
+      await pause(wait, undefined, { signal: this.#closed.signal }).catch(() => undefined)
+    }
+    if (this.#isClosed()) throw new GatewayError('aborted')
+    this.#failures++
+    await removeOrphans(data, this.env.instance)
+    const folder = await createProcessFolder(data, this.env.instance)
+    const credentials = { user: randomBytes(32).toString('hex'), password: randomBytes(32).toString('hex') }
+    const words = [...(await lifeline()), program, ...wordsOf(this.command), folderFlag, folder]
+    const [first = '', ...rest] = words
+    const child = spawn(first, rest, {
+      cwd: '/',
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: environmentOf(this.command, credentials),
+    })
+    const startedAt = performance.now()
+    const output = new Output(child, Object.values(credentials))
+    const ended = this.#watch(child, output, folder, startedAt)
+    const port = await Promise.race([
+      output.port,
+      ended.then(() => undefined),
+      pause(startTimeout, undefined, { ref: false }),
+    ])
+    if (port === undefined || this.#isClosed()) {
+      child.kill('SIGKILL')
+      throw new GatewayError('unavailable', { reason: 'rclone does not start', cause: new Error(output.lastLine) })
+    }
+    return { child, ended, control: new RemoteControl(port, credentials, this.env.egress) }
+  }
+
+  /** Resolves when the process has ended and its folder is removed. Starts another one, unless this is closed. */
+  async #watch(child: ChildProcess, output: Output, folder: string, startedAt: number): Promise<void> {
+    const exit = new Promise<void>((resolve) => child.once('close', () => resolve()).once('error', () => resolve()))
+    await exit
+    if (performance.now() - startedAt >= minLife) this.#failures = 0
+    await removeProcessFolder(folder)
+    if (this.#isClosed()) return
+    const { exitCode, signalCode } = child
+    this.env.log.warn({ exitCode, signalCode, lastLine: output.lastLine }, 'rclone has ended')
+    const failed = await this.#running?.then(
+      (running) => running.child === child,
+      () => false,
+    )
+    if (failed !== true) return
+    this.#running = undefined
+    this.#start().catch((error: unknown) => this.env.log.warn({ err: error }, 'rclone cannot be started again'))
+  }
+}
+
+/** The words before the program by which the system ends it when this process ends, however that happens. */
+async function lifeline(): Promise<readonly string[]> {
+  const words = ['--pdeathsig', 'KILL']
+  const works = await new Promise<boolean>((resolve) =>
+    execFile('setpriv', [...words, 'true'], { timeout: 5000 }, (error) => resolve(error === null)),
+  )
+  return works ? ['setpriv', ...words] : []
+}
+
+function wordsOf({ config, flags }: RcloneCommand): readonly string[] {
+  return [
+    ...['rcd', '--rc-serve', '--rc-addr', '127.0.0.1:0', '--ask-password=false'],
+    // The times of the server cost no request for each file, where the remote has both.
+    '--use-server-modtime=true',
+    // Default: an hour, after which a long download or upload would be cut.
+    ...['--rc-server-read-timeout', '87600h', '--rc-server-write-timeout', '87600h'],
+    ...(config === '' ? [] : ['--config', config]),
+    ...flags,
+  ]
+}
+
+/**
+ * The environment of the daemon without its own secrets, and without variables of rclone, which could define remotes
+ * and set any flag.
+ */
+function environmentOf({ config, password }: RcloneCommand, credentials: { user: string; password: string }) {
+  const inherited = Object.entries(process.env).filter(
+    ([name]) => !/^(?:TIDEGATE|RCLONE)_/i.test(name) || (name === 'RCLONE_CONFIG' && config === ''),
+  )
+  return {
+    ...Object.fromEntries(inherited),
+    RCLONE_RC_USER: credentials.user,
+    RCLONE_RC_PASS: credentials.password,
+    ...(password !== '' && { RCLONE_CONFIG_PASS: password }),
+  }
+}
+
+/** What a process writes to its standard error: the port on which it listens, and its last line. */
+class Output {
+  lastLine = ''
+  readonly port: Promise<number>
+
+  constructor(child: ChildProcess, secrets: readonly string[]) {
+    this.port = new Promise((resolve) => {
+      if (!child.stderr) return
+      createInterface({ input: child.stderr }).on('line', (line) => {
+        const [, port] = /http:\/\/127\.0\.0\.1:(\d+)\//.exec(line) ?? []
+        if (port !== undefined) resolve(Number(port))
+        // Traces of crashes are indented or begin in lower case.
+        if (/^\d{4}\//.test(line)) this.lastLine = redacted(line, secrets).slice(0, 500)
+      })
+    })
+  }
+}
+
+/** Addresses of one-time sources have no meaning for the admin, even though they have been used. */
+function redacted(line: string, secrets: readonly string[]): string {
+  const text = line.replaceAll(/http:\/\/127\.0\.0\.1:\d+\/[\w-]+/g, 'the gateway')
+  return secrets.reduce((rest, secret) => rest.replaceAll(secret, '…'), text)
+}
+
+async function end({ child, ended }: Running): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return ended
+  child.kill('SIGTERM')
+  if (!(await settlesWithin(ended, endTimeout))) child.kill('SIGKILL')
+  await ended
+}

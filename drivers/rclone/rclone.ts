@@ -1,0 +1,378 @@
+/** The Rclone driver: a folder of a remote of rclone, by a process of rclone that this gateway starts. */
+import { Readable } from 'node:stream'
+import { settlesWithin, throwIfAborted, untilAborted } from '../../src/contract/cancellation.js'
+import type { Usage } from '../../src/contract/capabilities.js'
+import type { ByteRange, CallOptions, Source, WriteOptions } from '../../src/contract/call-options.js'
+import type { Driver } from '../../src/contract/driver.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
+import { inPages, type Entry } from '../../src/contract/entry.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { childOf, foldCase, nameOf, parentOf, root, siblingPathOf, type Path } from '../../src/contract/path.js'
+import type { Traits } from '../../src/contract/traits.js'
+import { KeyedMutex } from '../lib/keyed-mutex.js'
+import { ResponseBodies } from '../lib/response-bodies.js'
+import { entryOf, isShown, usableHashes, type Item } from './entry.js'
+import { Files } from './files.js'
+import type { RcloneOptions } from './index.js'
+import { commandOf, parseRemote } from './options.js'
+import { leaseProcess, type Lease } from './processes.js'
+import { isMissing, Remote, translated, type RemoteFacts } from './remote.js'
+import { failureOf } from './remote-control.js'
+import { Publishing, unkeptName } from './publishing.js'
+import { Replacements } from './replacing.js'
+import { assertOutsideGatewayFolders, remotesOf } from './shown-folders.js'
+import { uploadTo } from './uploading.js'
+
+/** Milliseconds that an aborted write waits for its cleanup. After that, the cleanup continues in the background. */
+const cleanupWait = 500
+/** Milliseconds that closing a storage waits for changes that cannot be canceled. */
+const closeWait = 5000
+/** Bytes of a name that every remote can have. */
+const maxCertainName = 100
+
+export async function openRclone(options: RcloneOptions, env: DriverEnv): Promise<Driver> {
+  const { fs, section } = parseRemote(options.remote)
+  const command = await commandOf(options, env.own.data)
+  const lease = leaseProcess(command, env)
+  try {
+    const unhashed = new Remote(lease.process, fs)
+    const sections = await unhashed.configuration(env.signal).catch((error: unknown) => {
+      throw new GatewayError('invalid', {
+        reason: 'rclone cannot be started with this configuration: config_password may be wrong',
+        cause: error,
+      })
+    })
+    if (!Object.hasOwn(sections, section)) {
+      throw new GatewayError('invalid', { reason: `the configuration of rclone has no remote "${section}"` })
+    }
+    const facts = await unhashed.facts(env.signal)
+    const remotes = await remotesOf(unhashed, facts, sections, env.signal)
+    await assertOutsideGatewayFolders(remotes, env.own)
+    const isHashSlow = remotes.some(({ features }) => features.has('SlowHash'))
+    const usesServerTimes = !command.flags.includes('--use-server-modtime=false')
+    const remote = new Remote(lease.process, fs, isHashSlow ? [] : usableHashes(facts.hashes))
+    const driver = new RcloneDriver({
+      lease,
+      remote,
+      facts,
+      reportsUsage:
+        facts.features.has('About') && (await usageOf(remote, env.signal).catch(() => undefined)) !== undefined,
+      hasClientTimes: !(usesServerTimes && remotes.some(({ features }) => features.has('SlowModTime'))),
+      env,
+    })
+    await driver.check(env.signal)
+    return driver
+  } catch (error) {
+    await lease.release()
+    throw error
+  }
+}
+
+interface RcloneDependencies {
+  readonly lease: Lease
+  readonly remote: Remote
+  readonly facts: RemoteFacts
+  /** Whether entries have the times that clients have set. */
+  readonly hasClientTimes: boolean
+  /** Whether the remote reports how much space it has, and how much of it is used. */
+  readonly reportsUsage: boolean
+  readonly env: DriverEnv
+}
+
+type Signal = AbortSignal | undefined
+
+class RcloneDriver implements Driver {
+  readonly traits: Partial<Traits>
+  readonly write?: NonNullable<Driver['write']>
+  readonly mkdir?: NonNullable<Driver['mkdir']>
+  readonly remove?: NonNullable<Driver['remove']>
+  readonly move?: NonNullable<Driver['move']>
+  readonly copy?: NonNullable<Driver['copy']>
+  readonly usage?: NonNullable<Driver['usage']>
+  readonly #remote: Remote
+  readonly #files: Files
+  readonly #lease: Lease
+  readonly #features: ReadonlySet<string>
+  readonly #isCaseSensitive: boolean
+  readonly #hasEmptyFolders: boolean
+  /**
+   * Whether an upload is published when all of it has arrived. Shares of SMB are buckets to rclone, too, but have folders;
+   * and so have object stores with markers for folders, which are treated like them.
+   */
+  readonly #isObjectStore: boolean
+  readonly #bodies = new ResponseBodies('remote', (error) => translated(error, undefined))
+  readonly #mutex = new KeyedMutex()
+  readonly #replacements: Replacements
+  readonly #publishing: Publishing
+  readonly #changes = new Set<Promise<unknown>>()
+
+  constructor({ lease, remote, facts, hasClientTimes, reportsUsage, env }: RcloneDependencies) {
+    const { features, precision } = facts
+    this.#remote = remote
+    this.#lease = lease
+    this.#features = features
+    this.#isCaseSensitive = !features.has('CaseInsensitive')
+    this.#hasEmptyFolders = features.has('CanHaveEmptyDirectories')
+    this.#isObjectStore = features.has('BucketBased') && !this.#hasEmptyFolders
+    this.traits = {
+      // Times are sent as HTTP dates, which have seconds. Remotes without times report a hundred years.
+      timeStep: hasClientTimes && precision < 1e15 ? Math.max(1000, Math.ceil(precision / 1e6)) : Infinity,
+      caseSensitive: this.#isCaseSensitive,
+      emptyFolders: this.#hasEmptyFolders,
+      ...(!features.has('PutStream') && { writeNeeds: 'size' }),
+    }
+    this.#files = new Files(remote, { caseSensitive: this.#isCaseSensitive, emptyFolders: this.#hasEmptyFolders })
+    this.#replacements = new Replacements(remote, this.#files, env, (path, work) => this.#exclusively(path, work))
+    this.#publishing = new Publishing({
+      ...{ remote, files: this.#files, replacements: this.#replacements, env },
+      exclusively: (path, work, signal) => this.#exclusively(path, work, signal),
+    })
+    // Without both, a staged file would be sent again to get its name, and a part of it could have that name.
+    if (this.#isObjectStore || features.has('Move') || features.has('Copy')) {
+      this.write = (path, source, options) => this.#write(path, source, options)
+      this.mkdir = (path, options) => this.#mkdir(path, options)
+      this.remove = (path, options) => this.#remove(path, options)
+    }
+    if (features.has('Move')) this.move = (from, to, options) => this.#move(from, to, options)
+    if (features.has('Copy')) this.copy = (from, to, options) => this.#copy(from, to, options)
+    if (reportsUsage) this.usage = (options) => this.#usage(options)
+  }
+
+  /** Checks that the root can be listed, and settles what an earlier run has left. */
+  async check(signal: AbortSignal): Promise<void> {
+    for await (const page of this.pages(root, { signal })) if (page.length > 0) break
+    await this.#replacements.load()
+  }
+
+  // Reading
+
+  async stat(path: Path, { signal }: CallOptions = {}): Promise<Entry> {
+    await this.#replacements.settle()
+    const { item } = await this.#files.stat(path, signal)
+    if (!item) throw new GatewayError('not_found')
+    return path === '/' ? { ...this.#entry(item), name: '' } : this.#entry(item)
+  }
+
+  async *pages(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
+    await this.#replacements.settle()
+    for await (const items of this.#files.members(path, signal)) {
+      const shown = items.filter((item) => isShown(item) && !this.#publishing.isTemporary(path, item.name))
+      yield* inPages(shown.map((item) => this.#entry(item)))
+    }
+  }
+
+  async read(
+    path: Path,
+    { offset, length }: ByteRange = { offset: 0 },
+    { signal }: CallOptions = {},
+  ): Promise<Readable> {
+    await this.#replacements.settle()
+    const { at, item } = await this.#files.file(path, signal)
+    const expected = Math.min(length ?? Infinity, Math.max(0, this.#entry(item).size - offset))
+    // Beyond the end, rclone answers with an invalid range.
+    if (expected === 0) return Readable.from([], { objectMode: false })
+    const isWhole = offset === 0 && expected === item.size
+    const range = isWhole ? undefined : `bytes=${offset}-${offset + expected - 1}`
+    const { status, headers, body } = await this.#remote.get(at, range, signal).catch((error: unknown) => {
+      throw isMissing(error) ? new GatewayError('not_found', { cause: error }) : error
+    })
+    if (status !== (isWhole ? 200 : 206) || headers['content-length'] !== String(expected)) {
+      body.destroy()
+      throw new GatewayError('unavailable', {
+        reason: 'the file changed while it was opened, or the remote has no ranges',
+      })
+    }
+    return this.#bodies.track(body, expected, signal)
+  }
+
+  #entry(item: Item): Entry {
+    if (!isShown(item))
+      throw new GatewayError('unsupported', { reason: 'the remote does not know the size of the file' })
+    return entryOf(item, this.#hasEmptyFolders)
+  }
+
+  // Writing
+
+  async #write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
+    if (source.size === undefined && !this.#features.has('PutStream'))
+      throw new GatewayError('unsupported', { reason: 'the size must be known' })
+    return this.#changing(path, options.signal, async () => {
+      const target = await this.#replaceable(path, options)
+      if (this.#isObjectStore) return this.#writeInPlace(target, source, options)
+      const { signal, modified } = options
+      const fill = async (staged: Path) => {
+        const size = await uploadTo(this.#remote, this.#lease.process.sources, source, staged, { signal, modified })
+        await this.#assertSize(staged, size, signal)
+      }
+      return this.#entry(await this.#publishing.write(target, options, fill))
+    })
+  }
+
+  /** Uploads to the name itself: object stores publish an object when all of it has arrived. */
+  async #writeInPlace(path: Path, source: Source, options: WriteOptions): Promise<Entry> {
+    const { signal, modified, createOnly, beforePublish } = options
+    let finish: () => void = () => undefined
+    const finished = new Promise<void>((resolve) => (finish = resolve))
+    // From the check before the last byte until the object is stored, nothing else changes this name.
+    const beforeEnd = () =>
+      new Promise<void>((resolve, reject) => {
+        const publish = async () => {
+          if (createOnly === true) await this.#publishing.assertFree(path, signal)
+          await beforePublish?.()
+          throwIfAborted(signal)
+          resolve()
+          await finished
+        }
+        this.#exclusively(path, publish, signal).catch(reject)
+      })
+    try {
+      const { sources } = this.#lease.process
+      const size = await uploadTo(this.#remote, sources, source, path, { signal, modified, beforeEnd })
+      return this.#entry(await this.#assertSize(path, size, undefined))
+    } finally {
+      finish()
+    }
+  }
+
+  /** The stored file. Rejects with `unavailable` if it does not have this size. */
+  async #assertSize(path: Path, size: number, signal: Signal): Promise<Item> {
+    const item = await this.#remote.findFile(path, signal)
+    if (item?.size === size) return item
+    throw new GatewayError('unavailable', { reason: `the remote has stored ${item?.size ?? 0} of ${size} bytes` })
+  }
+
+  /**
+   * Where a write to this path goes. Rejects with `is_folder`, with `parent_missing`, and with `exists` if `createOnly`
+   * is set.
+   */
+  async #replaceable(path: Path, { createOnly, signal }: WriteOptions): Promise<Path> {
+    const { at, item } = await this.#files.target(path, signal)
+    if (item && createOnly === true) throw new GatewayError('exists')
+    if (item?.isFolder === true) throw new GatewayError('is_folder')
+    return at
+  }
+
+  // Folders, removal, moves and copies
+
+  async #mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
+    await this.#changing(path, signal, () =>
+      this.#exclusively(
+        path,
+        async () => {
+          const { at, item } = await this.#files.target(path, signal)
+          if (item) throw new GatewayError('exists')
+          if (!this.#hasEmptyFolders) return
+          await this.#remote.makeFolder(at, signal)
+          if (this.#isCaseSensitive || (await this.#files.find(at, undefined)).item) return
+          await this.#remote.removeEmptyFolder(at, undefined)
+          throw unkeptName()
+        },
+        signal,
+      ),
+    )
+  }
+
+  async #remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
+    await this.#changing(path, signal, async () => {
+      const { at, item } = await this.#files.find(path, signal)
+      if (!item) throw new GatewayError('not_found')
+      if (!item.isFolder) return this.#remote.removeFile(at, signal)
+      if (!this.#hasEmptyFolders) throw new GatewayError('not_empty')
+      return this.#remote.removeEmptyFolder(at, signal).catch(async (error: unknown) => {
+        if (!failureOf(error)) throw error
+        await this.#publishing.removeOrphans(at, error, signal)
+        await this.#remote.removeEmptyFolder(at, signal)
+      })
+    })
+  }
+
+  async #move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
+    await this.#changing(to, signal, async () => {
+      const source = await this.#files.find(from, signal)
+      if (!source.item) throw new GatewayError('not_found')
+      const { isFolder } = source.item
+      const target = await this.#files.target(to, signal)
+      const isSame = target.item !== undefined && target.at === source.at
+      if (target.item?.isFolder === true && !isSame) throw new GatewayError('is_folder')
+      if (target.item && isFolder && !isSame) throw new GatewayError('exists')
+      if (isFolder && !(this.#features.has('DirMove') && this.#hasEmptyFolders)) throw new GatewayError('unsupported')
+      throwIfAborted(signal)
+      const rename = (one: Path, other: Path) =>
+        isFolder ? this.#remote.moveFolder(one, other) : this.#publishing.rename(one, other, false)
+      // To another spelling, by a name that differs from both.
+      const between = isSame ? siblingPathOf(to, 'kept') : undefined
+      await this.#exclusively(to, async () => {
+        if (between !== undefined) await rename(source.at, between)
+        await rename(between ?? source.at, isSame ? childOf(parentOf(source.at), nameOf(to)) : target.at)
+      })
+    })
+  }
+
+  async #copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
+    const { signal, modified } = options
+    await this.#changing(to, signal, async () => {
+      const { at, item } = await this.#files.file(from, signal)
+      const target = await this.#replaceable(to, options)
+      const keepsTime = modified === undefined || modified.getTime() === item.modified.getTime()
+      if (!keepsTime && this.traits.timeStep !== Infinity) throw new GatewayError('unsupported')
+      const isCopied = this.#isObjectStore && (await this.#copyInPlace(at, target, options))
+      if (isCopied) return
+      await this.#publishing.write(target, options, (staged) => this.#remote.copyFile(at, staged, undefined))
+    })
+  }
+
+  /** Copies to the name itself, unless it is taken: rclone would remove the file there first. */
+  #copyInPlace(from: Path, to: Path, { signal, beforePublish }: WriteOptions): Promise<boolean> {
+    const copy = async () => {
+      if ((await this.#files.find(to, signal)).item) return false
+      await beforePublish?.()
+      throwIfAborted(signal)
+      await this.#remote.copyFile(from, to, undefined)
+      return true
+    }
+    return this.#exclusively(to, copy, signal)
+  }
+
+  async #usage({ signal }: CallOptions = {}): Promise<Usage> {
+    const usage = await usageOf(this.#remote, signal)
+    if (!usage) throw new GatewayError('unsupported')
+    return usage
+  }
+
+  async close(): Promise<void> {
+    this.#bodies.close()
+    if (this.#changes.size > 0) await settlesWithin(Promise.allSettled(this.#changes), closeWait)
+    await this.#lease.release()
+  }
+
+  /**
+   * Runs a change of `path`, which continues in the background if the signal aborts and it does not end soon. If rclone
+   * refuses it and the name is long, that is most likely the reason.
+   */
+  async #changing<T>(path: Path, signal: Signal, change: () => Promise<T>): Promise<T> {
+    throwIfAborted(signal)
+    await this.#replacements.settle()
+    const work = change().catch((error: unknown) => {
+      if (!failureOf(error) || Buffer.byteLength(nameOf(path)) <= maxCertainName) throw error
+      throw new GatewayError('invalid', { reason: 'the remote refuses the name, which may be too long', cause: error })
+    })
+    this.#changes.add(work)
+    const forget = () => this.#changes.delete(work)
+    work.then(forget, forget)
+    return untilAborted(work, signal, { timeout: cleanupWait })
+  }
+
+  /** Runs changes of one name by this storage one after another. */
+  #exclusively<T>(path: Path, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    return this.#mutex.run(this.#isCaseSensitive ? path : foldCase(path), work, signal)
+  }
+}
+
+/** Undefined if the remote does not report enough. */
+async function usageOf(remote: Remote, signal: Signal): Promise<Usage | undefined> {
+  const { total, used, free } = await remote.about(signal)
+  const all = total ?? (used !== undefined && free !== undefined ? used + free : undefined)
+  const taken = used ?? (all !== undefined && free !== undefined ? all - free : undefined)
+  if (all === undefined || taken === undefined) return undefined
+  return { total: all, used: taken, free: Math.max(0, Math.min(free ?? Infinity, all - taken)) }
+}
