@@ -8,7 +8,7 @@ import { GatewayError } from '../../src/contract/errors.js'
 import { asPath, childOf, nameOf, parentOf, type Path } from '../../src/contract/path.js'
 import { newStorage, sourceOf } from '../tree/tree-fixture.js'
 
-const lag = 400
+const lag = 3000
 const root = asPath('/')
 
 /** A memory driver whose listings and entries are those of `freeze()`, until `thaw()`. */
@@ -44,6 +44,7 @@ function lagging() {
     setAttributes: (...call) => inner.setAttributes(...call),
   }
   return {
+    inner,
     over,
     freeze: async () => void (frozen = await snapshot(root, new Map())),
     thaw: () => void (frozen = undefined),
@@ -61,10 +62,8 @@ async function opened(t: Test) {
   const names = async (path: string) =>
     (await storage.list(asPath(path), { refresh: true })).entries.map(({ name }) => name).sort()
   const write = (path: string, content = 'x') => storage.write(asPath(path), sourceOf(content))
-  for (const folder of ['/a', '/a/b', '/c']) await storage.mkdir(asPath(folder))
-  for (const file of ['/a/old', '/a/b/deep', '/gone']) await write(file)
-  // The changes up to here are shown by the backend.
-  await wait(lag + 20)
+  for (const folder of ['/a', '/a/b', '/c']) await backend.inner.mkdir(asPath(folder))
+  for (const file of ['/a/old', '/a/b/deep', '/gone']) await backend.inner.write(asPath(file), sourceOf('x'))
   await backend.freeze()
   return { storage, names, write, ...backend }
 }

@@ -11,7 +11,7 @@ import { HttpClient } from '../../../../drivers/lib/http-client.js'
 import { GatewayError } from '../../../../src/contract/errors.js'
 import { EgressGuard } from '../../../../src/net/egress.js'
 import { refuses } from '../../../conformance/subject.js'
-import { memoryState, mostInOneSecond, sendJson, startVendor, type VendorAnswer } from './vendor.js'
+import { memoryState, sendJson, startVendor, type VendorAnswer } from './vendor.js'
 
 const server = 'test server'
 const scope = 'an account'
@@ -152,13 +152,15 @@ await t.test('only calls that are safe to repeat are repeated, also by POST', as
   t.equal(seen.length, 7)
 })
 
-await t.test('limit_rate holds for all calls together', async (t) => {
+await t.test('limit_rate holds for all calls together, and for repetitions and renewals', async (t) => {
   const { address, seen } = await startVendor(t, accepting({ token: 'token-2' }))
   const { client } = await connect(t, address, { perSecond: 4 })
+  const start = performance.now()
   await Promise.all(Array.from({ length: 9 }, (_, index) => client.call({ url: new URL(`/${index}`, address) })))
-  const times = seen.map(({ at }) => at)
-  t.ok(seen.length > 9, 'some calls were repeated after the renewal')
-  t.ok(mostInOneSecond(times) <= 4, `${mostInOneSecond(times)} in one second`)
+  t.ok(seen.length > 10, 'a renewal, and calls that were repeated after it')
+  // However late a request arrives, those after it cannot be earlier.
+  const times = seen.map(({ at }) => at).sort((one, other) => one - other)
+  for (const [index, at] of times.entries()) t.ok(at - start >= index * 250, `request ${index}`)
 })
 
 await t.test('credentials and headers of a call do not follow a redirect, not even to another own host', async (t) => {

@@ -98,10 +98,10 @@ await t.test('own changes are known at once, and a listing from before them is n
 })
 
 await t.test('a listing that lags does not hide own changes', async (t) => {
-  const drive = new IdDrive(100)
+  const drive = new IdDrive(1000)
   const tree = new IdTree<IdItem>({
     rootId,
-    lag: 300,
+    lag: 3000,
     report: () => undefined,
     list: async function* (id) {
       yield await drive.list(id)
@@ -123,7 +123,7 @@ await t.test('a listing that lags does not hide own changes', async (t) => {
   tree.removed(asPath('/b/file'))
   await refuses(t, () => idOf('/b/file'), 'not_found', 'removed')
   t.ok(await tree.isEmpty(asPath('/b')))
-  await wait(320)
+  await wait(3050)
   t.equal(await idOf('/b'), a.id)
   await refuses(t, () => idOf('/a'), 'not_found', 'later')
 })
