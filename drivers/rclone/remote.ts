@@ -2,10 +2,10 @@
 import { throwIfAborted } from '../../src/contract/cancellation.js'
 import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
 import type { Path } from '../../src/contract/path.js'
+import { readItems } from '../lib/api/json-items.js'
 import type { HttpResponse } from '../lib/http-client.js'
 import { networkError } from '../lib/network-errors.js'
 import { itemOf, type Item } from './entry.js'
-import { readJsonList } from './json-list.js'
 import type { RcloneProcess } from './process.js'
 import { failureOf, lengthyTimeout, serverName, type CallLimits, type RemoteControl } from './remote-control.js'
 
@@ -77,7 +77,7 @@ export class Remote {
     const limits = { signal, timeout: lengthyTimeout }
     const { body } = await this.#within(signal, (control) => control.stream('operations/list', parameters, limits))
     try {
-      for await (const items of readJsonList(body)) yield items.map(itemOf)
+      for await (const items of readItems(body, ['list'])) yield items.map(itemOf)
     } catch (error) {
       throw translated(error, signal)
     } finally {

@@ -1,63 +1,11 @@
-/** Parts of the Rclone driver that need no process: listings as they arrive, options, and one-time sources. */
+/** Parts of the Rclone driver that need no process: options, and one-time sources. */
 import { get, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
-import { readJsonList } from '../../drivers/rclone/json-list.js'
 import { OneTimeSources } from '../../drivers/rclone/one-time-sources.js'
 import { parseFlags, parseRemote } from '../../drivers/rclone/options.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { endless, source } from '../conformance/subject.js'
-
-async function listOf(parts: readonly Buffer[]): Promise<unknown[]> {
-  const body = async function* () {
-    yield* parts
-  }
-  const all: unknown[] = []
-  for await (const objects of readJsonList(body())) all.push(...objects)
-  return all
-}
-
-void t.test('a listing is read in parts of any size', async (t) => {
-  const items = [{ Name: 'a"\\}{][' }, { Name: '世界 🦀', Hashes: { md5: 'x', list: [1, { deep: [] }] } }, {}]
-  const document = Buffer.from(JSON.stringify({ list: items, more: 'x' }, undefined, '\t'))
-  for (const size of [1, 2, 3, 7, document.length]) {
-    const parts = Array.from({ length: Math.ceil(document.length / size) }, (_, at) =>
-      document.subarray(at * size, at * size + size),
-    )
-    t.same(await listOf(parts), items)
-  }
-  t.same(await listOf([Buffer.from('{"list": []}')]), [])
-  t.same(await listOf([Buffer.from('{"list": null}')]), [])
-  for (const bad of [
-    document.subarray(0, -1),
-    document.subarray(0, 40),
-    Buffer.from(''),
-    Buffer.from('{"list": [{"a": b}]}'),
-  ])
-    await t.rejects(listOf([bad]), { code: 'unavailable' })
-  const huge = Buffer.from(`{"list": [{"Name": "${'x'.repeat(2_000_000)}`)
-  await t.rejects(listOf([huge]), { code: 'unavailable' }, 'an object without an end is not held')
-})
-
-void t.test('of a long listing, no more is held than the object that is arriving', async (t) => {
-  const count = 50_000
-  const body = async function* () {
-    yield Buffer.from('{"list": [')
-    for (let index = 0; index < count; index += 100) {
-      const some = Array.from({ length: 100 }, (_, at) => JSON.stringify({ Name: `name ${index + at}`, Size: 1 }))
-      yield Buffer.from((index > 0 ? ',' : '') + some.join(','))
-    }
-    yield Buffer.from(']}')
-  }
-  let found = 0
-  let most = 0
-  for await (const objects of readJsonList(body())) {
-    found += objects.length
-    most = Math.max(most, objects.length)
-  }
-  t.equal(found, count)
-  t.equal(most, 100)
-})
 
 void t.test('remotes and flags are parsed strictly', async (t) => {
   t.same(parseRemote(' gdrive: '), { fs: 'gdrive:', section: 'gdrive' })
