@@ -40,6 +40,8 @@ const programs: readonly Program[] = [
   { name: 'gcc', package: 'gcc' },
   { name: 'tar', package: 'tar' },
   { name: 'findmnt', package: 'util-linux' },
+  { name: 'setpriv', package: 'util-linux' },
+  { name: 'ps', package: 'procps' },
   { name: 'ffmpeg', package: 'ffmpeg' },
   { name: 'ffprobe', package: 'ffmpeg' },
   { name: 'chromium', package: 'chromium' },

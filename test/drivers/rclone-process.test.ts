@@ -64,43 +64,47 @@ void t.test(
   },
 )
 
-void t.test('the credentials of the process are in no command line, no log and no error', { skip }, async (t) => {
-  const mount = await prepare(t)
-  const lines: string[] = []
-  const write = (details: object, message: string) => void lines.push(`${JSON.stringify(details)} ${message}`)
-  const log: DriverLog = { debug: write, info: write, warn: write, error: write }
-  const driver = await mount.open('alias:', {}, { log })
-  const [pid = 0] = await processesOf(mount)
-  const environment = (await readFile(`/proc/${pid}/environ`, 'utf8')).split('\0')
-  const secrets = environment.flatMap((line) => /^RCLONE_RC_(?:USER|PASS)=(.*)$/.exec(line)?.[1] ?? [])
-  t.same(
-    secrets.map((secret) => secret.length),
-    [64, 64],
-  )
-  t.notOk(
-    environment.some((line) => line.startsWith('TIDEGATE_')),
-    'secrets of the daemon are not passed on',
-  )
-  const folder = join(mount.data, 'rclone')
-  t.equal((await stat(folder)).mode & 0o777, 0o700)
-  const errors: unknown[] = []
-  const fail = (call: () => Promise<unknown>) => call().catch((error: unknown) => errors.push(error))
-  await fail(() => driver.stat(at('/none')))
-  const { source: body, body: stream, begun } = endless(1_000_000)
-  const writing = fail(() => driver.write(at('/file'), body))
-  await begun
-  const commands = (await run('ps', ['-eo', 'args'])).stdout
-  stream.destroy(new Error('cut'))
-  await writing
-  const reading = fail(async () => (await driver.read(at('/none'))).resume())
-  await kill(mount)
-  await reading
-  await until(t, async () => (await processesOf(mount)).length === 1, 'it is started again')
-  const texts = [commands, ...lines, ...errors.map((error) => `${String(error)} ${String((error as Error).cause)}`)]
-  for (const secret of secrets) t.notOk(texts.some((text) => text.includes(secret)))
-  t.ok(lines.some((line) => line.includes('rclone has ended')))
-  await driver.close?.()
-})
+void t.test(
+  'the credentials of the process are in no command line, no log and no error',
+  { skip: skip || lacks('ps') },
+  async (t) => {
+    const mount = await prepare(t)
+    const lines: string[] = []
+    const write = (details: object, message: string) => void lines.push(`${JSON.stringify(details)} ${message}`)
+    const log: DriverLog = { debug: write, info: write, warn: write, error: write }
+    const driver = await mount.open('alias:', {}, { log })
+    const [pid = 0] = await processesOf(mount)
+    const environment = (await readFile(`/proc/${pid}/environ`, 'utf8')).split('\0')
+    const secrets = environment.flatMap((line) => /^RCLONE_RC_(?:USER|PASS)=(.*)$/.exec(line)?.[1] ?? [])
+    t.same(
+      secrets.map((secret) => secret.length),
+      [64, 64],
+    )
+    t.notOk(
+      environment.some((line) => line.startsWith('TIDEGATE_')),
+      'secrets of the daemon are not passed on',
+    )
+    const folder = join(mount.data, 'rclone')
+    t.equal((await stat(folder)).mode & 0o777, 0o700)
+    const errors: unknown[] = []
+    const fail = (call: () => Promise<unknown>) => call().catch((error: unknown) => errors.push(error))
+    await fail(() => driver.stat(at('/none')))
+    const { source: body, body: stream, begun } = endless(1_000_000)
+    const writing = fail(() => driver.write(at('/file'), body))
+    await begun
+    const commands = (await run('ps', ['-eo', 'args'])).stdout
+    stream.destroy(new Error('cut'))
+    await writing
+    const reading = fail(async () => (await driver.read(at('/none'))).resume())
+    await kill(mount)
+    await reading
+    await until(t, async () => (await processesOf(mount)).length === 1, 'it is started again')
+    const texts = [commands, ...lines, ...errors.map((error) => `${String(error)} ${String((error as Error).cause)}`)]
+    for (const secret of secrets) t.notOk(texts.some((text) => text.includes(secret)))
+    t.ok(lines.some((line) => line.includes('rclone has ended')))
+    await driver.close?.()
+  },
+)
 
 void t.test('options that would show more than a remote of the configuration are refused', { skip }, async (t) => {
   const mount = await prepare(t)
