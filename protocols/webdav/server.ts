@@ -134,7 +134,9 @@ class WebdavHandler {
 
   #target(requestTarget: string): RequestTarget {
     // RFC 9112 §3.2.2: proxies may send the absolute form.
-    const url = requestTarget.startsWith('/') ? requestTarget : requestTarget.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
+    const url = requestTarget.startsWith('/')
+      ? requestTarget
+      : requestTarget.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
     if (url.includes('#')) throw new HttpError('fragment_in_target')
     if (url === '*') return { path: root, slash: true }
     const query = url.indexOf('?')
