@@ -102,6 +102,11 @@ class RcloneDriver implements Driver {
   readonly #isObjectStore: boolean
   readonly #bodies = new ResponseBodies('remote', (error) => translated(error, undefined))
   readonly #mutex = new KeyedMutex()
+  /**
+   * Serializes uploads to one name of an object store: of two at once, the one that began last wins, and rclone may remove
+   * what it finds in place of the other.
+   */
+  readonly #uploads = new KeyedMutex()
   readonly #replacements: Replacements
   readonly #publishing: Publishing
   readonly #changes = new Set<Promise<unknown>>()
@@ -198,7 +203,8 @@ class RcloneDriver implements Driver {
       throw new GatewayError('unsupported', { reason: 'the size must be known' })
     return this.#changing(path, options.signal, async () => {
       const target = await this.#replaceable(path, options)
-      if (this.#isObjectStore) return this.#writeInPlace(target, source, options)
+      if (this.#isObjectStore)
+        return this.#uploads.run(target, () => this.#writeInPlace(target, source, options), options.signal)
       const { signal, modified } = options
       const fill = async (staged: Path) => {
         const size = await uploadTo(this.#remote, this.#lease.process.sources, source, staged, { signal, modified })

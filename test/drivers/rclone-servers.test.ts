@@ -59,7 +59,7 @@ await t.test('Rclone on S3', { skip: lacks('rclone', ...swiftPrograms) }, async 
     ['crypt over S3', 'encrypted:', '', onlyWithVariants],
   ] as const) {
     await t.test(`Rclone passes the conformance suite on ${name}`, { skip }, (t) =>
-      passes(t, sections, base, { many: 250, ...(base === 'encrypted:' && { longestName: 143 }) }, flags),
+      passes(t, sections, base, { many: 250 }, flags),
     )
   }
 })
