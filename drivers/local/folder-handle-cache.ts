@@ -8,12 +8,15 @@ import type { Syscalls } from './syscalls.js'
 
 /** Milliseconds for which a handle is cached. */
 const lifetime = 1000
+/** Milliseconds after which a handle is checked again in the same turn, which may include a wait for events. */
+const checkLifetime = 1
 const maxHandles = 128
 
 interface CachedFolder {
   readonly folder: HandleFolder
   readonly expiresAt: number
-  /** The number of the last turn in which it was where it was opened. */
+  /** The number of the last turn in which it was where it was opened, and the time in milliseconds. */
+  checkedIn: number
   checkedAt: number
 }
 
@@ -30,12 +33,14 @@ export class FolderHandleCache {
     const cached = this.#cached.get(host)
     if (!cached) return undefined
     const { folder } = cached
-    if (cached.checkedAt !== turn) {
-      if (performance.now() >= cached.expiresAt || !folder.isUnmoved()) {
+    const now = performance.now()
+    if (cached.checkedIn !== turn || now - cached.checkedAt > checkLifetime) {
+      if (now >= cached.expiresAt || !folder.isUnmoved()) {
         this.#evict(cached)
         return undefined
       }
-      cached.checkedAt = turn
+      cached.checkedIn = turn
+      cached.checkedAt = now
     }
     return new HandleFolder(host, calls, folder.handle.share())
   }
@@ -45,7 +50,8 @@ export class FolderHandleCache {
     const previous = this.#cached.get(host)
     if (previous) this.#evict(previous)
     const folder = new HandleFolder(host, calls, handle.share())
-    this.#cached.set(host, { folder, expiresAt: performance.now() + lifetime, checkedAt: turn })
+    const now = performance.now()
+    this.#cached.set(host, { folder, expiresAt: now + lifetime, checkedIn: turn, checkedAt: now })
     const [oldest] = this.#cached.values()
     if (oldest && this.#cached.size > maxHandles) this.#evict(oldest)
     this.#timer ??= setTimeout(() => this.#evictExpired(), lifetime).unref()

@@ -1,5 +1,5 @@
 /** Lists a folder in pages. Blocks the event loop for at most 2 ms at a time, whatever the size of the folder. */
-import { constants, opendirSync, readdirSync, type BigIntStats } from 'node:fs'
+import { constants, opendirSync, type BigIntStats } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { ListOptions } from '../../src/contract/call-options.js'
@@ -17,11 +17,6 @@ import { workerThread, type WorkerThread } from './worker-thread.js'
 const sliceTime = 2
 /** Names in one job of the worker thread. */
 const namesPerJob = 400
-/**
- * Size in bytes of a folder whose names are read by one call: most file systems store some hundred names in it. A folder
- * without a size, as some file systems report, is read step by step.
- */
-const maxWholeSize = 4096n
 /** Concurrent lookups on a file system that may block. */
 const maxConcurrent = 64
 
@@ -131,11 +126,6 @@ async function* syncBatches(folder: Folder, options: ListingOptions): AsyncGener
 
 function* namesIn(folder: Folder, options: ListingOptions): Generator<string, undefined> {
   const isShown = nameFilter(options)
-  const status = folder.status()
-  if (!(status instanceof Promise) && status !== undefined && status.size > 0n && status.size <= maxWholeSize) {
-    yield* readdirSync(folder.selfPath).filter(isShown)
-    return undefined
-  }
   const directory = opendirSync(folder.selfPath, { bufferSize: 256 })
   try {
     for (let entry = directory.readSync(); entry; entry = directory.readSync())

@@ -1,12 +1,13 @@
 /** Removal of folder trees, and the recycle bin. */
 import { randomBytes } from 'node:crypto'
-import { cp, lstat, mkdir, opendir, rename, rm } from 'node:fs/promises'
+import { cp, lstat, mkdir, opendir, rm } from 'node:fs/promises'
 import { dirname, join, sep } from 'node:path'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { Path } from '../../src/contract/path.js'
 import { systemCode } from './errors.js'
 import type { Folder } from './folder.js'
 import type { Location, RootFolder } from './root-folder.js'
+import { asyncSyscalls } from './syscalls.js'
 
 /**
  * Removes everything in the folder, but not the folder itself. Each folder is opened by its real path, so symlinks are
@@ -75,7 +76,7 @@ export class RecycleBin {
     await mkdir(dirname(preferred), { recursive: true })
     const target = await freeName(preferred)
     try {
-      await rename(location.at, target)
+      await asyncSyscalls.rename(location.at, target)
     } catch (error) {
       if (systemCode(error) !== 'EXDEV') throw error
       await this.#copyAcross(location, target)

@@ -112,8 +112,10 @@ export class RootFolder {
     if (hasReserved(path)) throw new GatewayError('not_found')
     const cached = this.#cachedFolder(path)
     if (cached) return cached
+    // Before it is opened: it may be moved right after that.
+    const turn = this.#policy.turnNumber
     const folder = await this.#openFolder(path)
-    if (folder.calls.immediate && folder instanceof HandleFolder) this.#handleCache.add(folder, this.#policy.turnNumber)
+    if (folder.calls.immediate && folder instanceof HandleFolder) this.#handleCache.add(folder, turn)
     return folder
   }
 

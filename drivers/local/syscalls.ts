@@ -69,10 +69,23 @@ export const syncSyscalls: Syscalls = {
   writev: fs.writevSync,
 }
 
+/** Shared by all storages, which may be on the same folders. */
+const shared = {
+  /** The number of the current turn of the event loop, and of the moves and removals of folders so far. */
+  turn: 0,
+  /** What was found in this event, by path of the host. */
+  found: new Map<string, BigIntStats | undefined>(),
+}
+
+/** Returns the call, which ends a turn for `turnNumber` before its caller continues. */
+function moving<Args extends unknown[]>(call: (...args: Args) => Promise<void>): (...args: Args) => Promise<void> {
+  return (...args) => call(...args).finally(() => shared.turn++)
+}
+
 const lstat = promisify(fs.lstat)
 const fstat = promisify(fs.fstat)
 const mkdir = promisify(fs.mkdir)
-const rmdir = promisify(fs.rmdir)
+const rmdir = moving((path: string) => fs.promises.rmdir(path))
 const readlink = promisify(fs.readlink)
 const symlink = promisify(fs.symlink)
 const read = promisify(fs.read)
@@ -93,9 +106,9 @@ export const asyncSyscalls: Syscalls = {
   mkdir: async (path, mode) => {
     await mkdir(path, { mode })
   },
-  rmdir: (path) => rmdir(path),
+  rmdir,
   unlink: promisify(fs.unlink),
-  rename: promisify(fs.rename),
+  rename: moving(promisify(fs.rename)),
   link: promisify(fs.link),
   symlink: (target, path) => symlink(target, path),
   chmod: promisify(fs.chmod),
@@ -129,11 +142,8 @@ export class SyncAsyncPolicy {
   /** Start of the first call in this turn of the event loop; 0 before it. */
   #turnStart = 0
   #isTurnSpent = false
-  #turnNumber = 0
   #isTurnKnown = false
   readonly #timedCalls: Syscalls
-  /** What was found in this event, by path of the host. */
-  readonly #found = new Map<string, BigIntStats | undefined>()
 
   /** `now`: the clock, in milliseconds. */
   constructor(
@@ -156,8 +166,8 @@ export class SyncAsyncPolicy {
     const movesFolders = name === 'rename' || name === 'rmdir'
     const changes = !reading.has(name)
     return (...args) => {
-      if (movesFolders) this.#turnNumber++
-      if (changes) this.#found.clear()
+      if (movesFolders) shared.turn++
+      if (changes) shared.found.clear()
       const start = this.now()
       if (this.#turnStart === 0) this.#startTurn(start)
       try {
@@ -173,12 +183,12 @@ export class SyncAsyncPolicy {
   }
 
   /**
-   * The number of this turn of the event loop. It also changes when this process moves or removes something. What
-   * another program has done before a request arrived, it did before the turn that handles the request.
+   * The number of this turn of the event loop. It also changes when this process moves or removes a folder. Requests that
+   * have arrived together are handled in one turn.
    */
   get turnNumber(): number {
     this.#watchTurn()
-    return this.#turnNumber
+    return shared.turn
   }
 
   /**
@@ -187,12 +197,13 @@ export class SyncAsyncPolicy {
    * follows from it without waiting. What another program has done before that data arrived is found.
    */
   found(host: string, lookUp: () => BigIntStats | undefined): BigIntStats | undefined {
-    const known = this.#found.get(host)
-    if (known || this.#found.has(host)) return known
+    const { found } = shared
+    const known = found.get(host)
+    if (known || found.has(host)) return known
     // Called before Node handles the next event (Node.js: The Node.js Event Loop).
-    if (this.#found.size === 0) process.nextTick(() => this.#found.clear())
+    if (found.size === 0) process.nextTick(() => found.clear())
     const stats = lookUp()
-    this.#found.set(host, stats)
+    found.set(host, stats)
     return stats
   }
 
@@ -206,7 +217,7 @@ export class SyncAsyncPolicy {
     this.#isTurnKnown = true
     // Called once all events are handled that were ready together (Node.js: The Node.js Event Loop).
     setImmediate(() => {
-      this.#turnNumber++
+      shared.turn++
       this.#isTurnKnown = false
       this.#turnStart = 0
       this.#isTurnSpent = false
