@@ -21,6 +21,8 @@ const messageLimit = 400
 
 /** Sets a body of JSON, with the status 200. */
 export function sendJson(context: Context, body: string | Readable): void {
+  // A handler that answered by itself has failed afterwards.
+  if (context.headerSent) return
   // Set directly: Koa would look the type up for every response.
   context.res.setHeader('Content-Type', 'application/json; charset=utf-8')
   context.status = 200

@@ -85,7 +85,7 @@ const sourcesOf = new WeakMap<AbortSignal, readonly AbortSignal[]>()
 
 /**
  * A signal that aborts with the reason of the first of these signals that aborts. If one of them was made by this
- * function of all the others, it is that one.
+ * function of all the others, it is that one: callers remove their listeners themselves.
  */
 export function joinSignals(...signals: readonly (AbortSignal | undefined)[]): JoinedSignal {
   const sources = signals.filter((signal) => signal !== undefined)

@@ -101,7 +101,11 @@ export class FileContent {
       }
       const stop = () => bytes.destroy(reported(new GatewayError('aborted')))
       joined.signal.addEventListener('abort', stop, { once: true })
-      return bytes.once('close', () => joined.release())
+      return bytes.once('close', () => {
+        // It may be the signal of the caller.
+        joined.signal.removeEventListener('abort', stop)
+        joined.release()
+      })
     } catch (error) {
       transfer.end(error)
       joined.release()
