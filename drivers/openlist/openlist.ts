@@ -237,13 +237,13 @@ class OpenlistDriver implements Driver {
 
   async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
     const { kind } = await this.stat(path, { signal })
-    // The call removes folders with everything in them.
+    // The call removes folders with everything in them. The other gateway's own cache must not hide what is in this one.
     if (kind === 'folder') await this.#assertEmpty(path, signal)
     await this.#api.remove(this.#at(path), signal)
   }
 
   async #assertEmpty(path: Path, signal: AbortSignal | undefined): Promise<void> {
-    for await (const members of this.#api.members(this.#at(path), false, signal)) {
+    for await (const members of this.#members(path, true, signal)) {
       const { instance } = this.dependencies.env
       if (members.some(({ name }) => !isOrphan(name, instance))) throw new GatewayError('not_empty')
     }

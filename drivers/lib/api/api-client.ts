@@ -253,11 +253,17 @@ export class ApiClient<Secret = never> {
   /** Rejects. After a page of a firewall, the gate is closed. */
   async #rejectPage({ status, headers }: HttpResponse): Promise<never> {
     const { firewallStatuses = defaultFirewallStatuses, firewallPause = defaultFirewallPause, gate } = this.options
-    if (!firewallStatuses.includes(status)) throw this.#unavailable(`sent a page instead of JSON (status ${status})`)
-    const seconds = Math.max(firewallPause, retryAfter(headers) ?? 0)
+    const demanded = retryAfter(headers)
+    const isFirewall = firewallStatuses.includes(status)
+    if (!isFirewall && demanded === undefined) {
+      throw this.#unavailable(`sent a page instead of JSON (status ${status})`)
+    }
+    const seconds = Math.max(isFirewall ? firewallPause : 0, demanded ?? 0)
     await gate.pause(seconds)
     throw new GatewayError('unavailable', {
-      reason: `the firewall of the ${this.options.server} refuses requests; none is sent for ${seconds} seconds`,
+      reason: isFirewall
+        ? `the firewall of the ${this.options.server} refuses requests; none is sent for ${seconds} seconds`
+        : `the ${this.options.server} asks for a pause of ${seconds} seconds`,
       retryAfter: seconds,
     })
   }

@@ -1,6 +1,5 @@
 /** Direct URLs of files, for programs of an admin such as the proxy at `down_proxy_url`. */
 import { z } from 'zod'
-import { urlClientOf } from '../../lib/client.js'
 import { cleanPath, encodePath } from '../../../src/contract/path.js'
 import { signalOf } from '../http-api.js'
 import { endpoint } from '../endpoint.js'
@@ -36,10 +35,8 @@ export const linkEndpoints = [
       const client = api.clientOf(context.req)
       const { baseUrl } = client
       const fs = api.gateway.asAdmin(principal)
-      const direct = await fs.directUrl(path, {
-        signal: signalOf(context.res),
-        ...urlClientOf(context.req, client),
-      })
+      // The caller hands the URL on, so its own User-Agent is not that of the client. The driver then names a header.
+      const direct = await fs.directUrl(path, { signal: signalOf(context.res), address: client.address })
       const signedUrl = () => `/p${encodePath(path)}?d&sign=${api.gateway.signedUrls.sign(path)}`
       return {
         url: absoluteUrl(baseUrl, direct?.url ?? signedUrl()),
