@@ -37,7 +37,10 @@ export class OneTimeSources {
   #server: Promise<Server> | undefined
 
   async offer(body: OneTimeBody): Promise<OneTimeSource> {
-    const server = await (this.#server ??= this.#listen())
+    const server = await (this.#server ??= this.#listen().catch((error: unknown) => {
+      this.#server = undefined
+      throw error
+    }))
     const { port } = server.address() as AddressInfo
     const path = `/${randomBytes(32).toString('base64url')}`
     let response: ServerResponse | undefined

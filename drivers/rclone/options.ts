@@ -59,11 +59,13 @@ const size = /^(?:off|\d{1,9}(?:\.\d{1,3})?(?:[BKMGTP]i?)?)$/
 const duration = /^(?:\d{1,6}(?:\.\d{1,3})?(?:ms|[smhd]))+$/
 const flag = /^(?:true|false)$/
 
+const rate = String.raw`(?:off|\d{1,9}(?:\.\d{1,3})?[BKMGTPbkmgtp]?i?)`
+const bandwidth = String.raw`(?:(?:[A-Z][a-z]{2}-)?\d\d:\d\d,)?${rate}(?::${rate})?`
+
 /** The flags that an admin may give, and their values. None of them names a file, a program, an address or a remote. */
 const allowedFlags: Readonly<Record<string, RegExp>> = {
   // A limit or up:down, or a timetable of them.
-  bwlimit:
-    /^(?:(?:(?:[A-Z][a-z]{2}-)?\d\d:\d\d,)?(?:off|\d{1,9}(?:\.\d{1,3})?[BKMGTP]?i?)(?::(?:off|\d{1,9}(?:\.\d{1,3})?[BKMGTP]?i?))? ?)+$/,
+  bwlimit: new RegExp(`^${bandwidth}(?: ${bandwidth})*$`),
   'buffer-size': size,
   contimeout: duration,
   'disable-http2': flag,

@@ -29,6 +29,8 @@ export class RcloneProcess {
   readonly sources = new OneTimeSources()
   readonly #closed = new AbortController()
   #running: Promise<Running> | undefined
+  /** The process that does not accept calls yet. */
+  #starting: ChildProcess | undefined
   /** Consecutive processes that have ended soon after their start. */
   #failures = 0
 
@@ -48,6 +50,7 @@ export class RcloneProcess {
   /** Resolves when the process has ended. */
   async close(): Promise<void> {
     this.#closed.abort()
+    this.#starting?.kill('SIGKILL')
     const running = await this.#running?.catch(() => undefined)
     running?.control.close()
     if (running) await end(running)
@@ -83,14 +86,17 @@ export class RcloneProcess {
       stdio: ['ignore', 'ignore', 'pipe'],
       env: environmentOf(this.command, credentials),
     })
+    this.#starting = child
     const startedAt = performance.now()
     const output = new Output(child, Object.values(credentials))
-    const ended = this.#watch(child, output, folder, startedAt)
+    const exit = new Promise<void>((resolve) => child.once('exit', () => resolve()).once('error', () => resolve()))
+    const ended = this.#watch(child, exit, output, folder, startedAt)
     const port = await Promise.race([
       output.port,
-      ended.then(() => undefined),
+      exit.then(() => undefined),
       pause(startTimeout, undefined, { ref: false }),
     ])
+    this.#starting = undefined
     if (port === undefined || this.#isClosed()) {
       child.kill('SIGKILL')
       throw new GatewayError('unavailable', { reason: 'rclone does not start', cause: new Error(output.lastLine) })
@@ -99,8 +105,13 @@ export class RcloneProcess {
   }
 
   /** Resolves when the process has ended and its folder is removed. Starts another one, unless this is closed. */
-  async #watch(child: ChildProcess, output: Output, folder: string, startedAt: number): Promise<void> {
-    const exit = new Promise<void>((resolve) => child.once('close', () => resolve()).once('error', () => resolve()))
+  async #watch(
+    child: ChildProcess,
+    exit: Promise<void>,
+    output: Output,
+    folder: string,
+    startedAt: number,
+  ): Promise<void> {
     await exit
     if (performance.now() - startedAt >= minLife) this.#failures = 0
     await removeProcessFolder(folder)

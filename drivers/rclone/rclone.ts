@@ -55,6 +55,7 @@ export async function openRclone(options: RcloneOptions, env: DriverEnv): Promis
       lease,
       remote,
       facts,
+      isObjectStore: isObjectStore(facts, remotes, sections),
       reportsUsage:
         facts.features.has('About') && (await usageOf(remote, env.signal).catch(() => undefined)) !== undefined,
       hasClientTimes: !(usesServerTimes && remotes.some(({ features }) => features.has('SlowModTime'))),
@@ -72,6 +73,11 @@ interface RcloneDependencies {
   readonly lease: Lease
   readonly remote: Remote
   readonly facts: RemoteFacts
+  /**
+   * Whether an upload is published when all of it has arrived. Shares of SMB are buckets to rclone, too, but have folders;
+   * and so have object stores with markers for folders, which are treated like them.
+   */
+  readonly isObjectStore: boolean
   /** Whether entries have the times that clients have set. */
   readonly hasClientTimes: boolean
   /** Whether the remote reports how much space it has, and how much of it is used. */
@@ -95,10 +101,6 @@ class RcloneDriver implements Driver {
   readonly #features: ReadonlySet<string>
   readonly #isCaseSensitive: boolean
   readonly #hasEmptyFolders: boolean
-  /**
-   * Whether an upload is published when all of it has arrived. Shares of SMB are buckets to rclone, too, but have folders;
-   * and so have object stores with markers for folders, which are treated like them.
-   */
   readonly #isObjectStore: boolean
   readonly #bodies = new ResponseBodies('remote', (error) => translated(error, undefined))
   readonly #mutex = new KeyedMutex()
@@ -111,14 +113,14 @@ class RcloneDriver implements Driver {
   readonly #publishing: Publishing
   readonly #changes = new Set<Promise<unknown>>()
 
-  constructor({ lease, remote, facts, hasClientTimes, reportsUsage, env }: RcloneDependencies) {
+  constructor({ lease, remote, facts, isObjectStore, hasClientTimes, reportsUsage, env }: RcloneDependencies) {
     const { features, precision } = facts
     this.#remote = remote
     this.#lease = lease
     this.#features = features
     this.#isCaseSensitive = !features.has('CaseInsensitive')
     this.#hasEmptyFolders = features.has('CanHaveEmptyDirectories')
-    this.#isObjectStore = features.has('BucketBased') && !this.#hasEmptyFolders
+    this.#isObjectStore = isObjectStore
     this.traits = {
       // Times are sent as HTTP dates, which have seconds. Remotes without times report a hundred years.
       timeStep: hasClientTimes && precision < 1e15 ? Math.max(1000, Math.ceil(precision / 1e6)) : Infinity,
@@ -145,8 +147,9 @@ class RcloneDriver implements Driver {
 
   /** Checks that the root can be listed, and settles what an earlier run has left. */
   async check(signal: AbortSignal): Promise<void> {
-    for await (const page of this.pages(root, { signal })) if (page.length > 0) break
+    // First, because a listing removes staged files of earlier runs.
     await this.#replacements.load()
+    for await (const page of this.pages(root, { signal })) if (page.length > 0) break
   }
 
   // Reading
@@ -265,10 +268,18 @@ class RcloneDriver implements Driver {
       this.#exclusively(
         path,
         async () => {
-          const { at, item } = await this.#files.target(path, signal)
+          const make = async () => {
+            const location = await this.#files.target(path, signal)
+            if (!location.item && this.#hasEmptyFolders) await this.#remote.makeFolder(location.at, signal)
+            return location
+          }
+          const { at, item } = await make().catch((error: unknown) => {
+            if (!failureOf(error)) throw error
+            // Another request may have been creating or removing the parent.
+            return make()
+          })
           if (item) throw new GatewayError('exists')
           if (!this.#hasEmptyFolders) return
-          await this.#remote.makeFolder(at, signal)
           if (this.#isCaseSensitive || (await this.#files.find(at, undefined)).item) return
           await this.#remote.removeEmptyFolder(at, undefined)
           throw unkeptName()
@@ -348,6 +359,8 @@ class RcloneDriver implements Driver {
   async close(): Promise<void> {
     this.#bodies.close()
     if (this.#changes.size > 0) await settlesWithin(Promise.allSettled(this.#changes), closeWait)
+    // What is not done by now is left to the next run, which settles it.
+    this.#remote.close()
     await this.#lease.release()
   }
 
@@ -372,6 +385,19 @@ class RcloneDriver implements Driver {
   #exclusively<T>(path: Path, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     return this.#mutex.run(this.#isCaseSensitive ? path : foldCase(path), work, signal)
   }
+}
+
+/** Types of remotes that make several objects of one file, or change a name in several steps. */
+const divisiveTypes = ['cache', 'chunker', 'compress', 'union']
+
+/** As `RcloneDependencies.isObjectStore`. `remotes`: all that the remote is made of. */
+function isObjectStore(
+  { features }: RemoteFacts,
+  remotes: readonly RemoteFacts[],
+  sections: Awaited<ReturnType<Remote['configuration']>>,
+): boolean {
+  const isDivisive = ({ name }: RemoteFacts) => divisiveTypes.includes(sections[name]?.type ?? '')
+  return features.has('BucketBased') && !features.has('CanHaveEmptyDirectories') && !remotes.some(isDivisive)
 }
 
 /** Undefined if the remote does not report enough. */

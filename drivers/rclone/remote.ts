@@ -24,6 +24,8 @@ export interface RemoteFacts {
 }
 
 export class Remote {
+  #isClosed = false
+
   constructor(
     private readonly process: RcloneProcess,
     /** `name:folder`. */
@@ -31,6 +33,11 @@ export class Remote {
     /** Names of hashes to request with entries. */
     private readonly hashes: readonly string[] = [],
   ) {}
+
+  /** Rejects all later calls. The process may have other users. */
+  close(): void {
+    this.#isClosed = true
+  }
 
   /** Facts about a remote, by default about this one. */
   async facts(signal: Signal, fs = this.fs): Promise<RemoteFacts> {
@@ -157,6 +164,7 @@ export class Remote {
 
   async #within<T>(signal: Signal, work: (control: RemoteControl) => Promise<T>): Promise<T> {
     throwIfAborted(signal)
+    if (this.#isClosed) throw new GatewayError('unavailable', { reason: 'the storage was closed' })
     try {
       return await work(await this.process.control(signal))
     } catch (error) {

@@ -20,6 +20,8 @@ interface Intent {
   readonly backup: Path
   /** Whether `from` is a staged file, which is removed if it does not replace the old one. */
   readonly isStaged: boolean
+  /** Bytes of the new file. Absent in intents of earlier versions. */
+  readonly size?: number | undefined
 }
 
 const stateKey = 'replacing'
@@ -68,7 +70,8 @@ export class Replacements {
    * next call. Must run exclusively for `to`.
    */
   async replace(from: Path, to: Path, isStaged: boolean): Promise<void> {
-    const intent: Intent = { from, to, backup: siblingPathOf(to, 'replaced', maxName), isStaged }
+    const { item } = await this.files.find(from, undefined)
+    const intent: Intent = { from, to, backup: siblingPathOf(to, 'replaced', maxName), isStaged, size: item?.size }
     this.#intents.set(intent.backup, intent)
     try {
       await this.#store()
@@ -99,23 +102,25 @@ export class Replacements {
 
   /** Resolves to whether the new file has the name. Rejects if that cannot be found out or achieved. */
   async #settle(intent: Intent): Promise<boolean> {
-    const { from, to, backup, isStaged } = intent
-    const [current, old, next] = await Promise.all([to, backup, from].map((path) => this.#exists(path)))
+    const { from, to, backup, isStaged, size } = intent
+    const [current, old, next] = await Promise.all(
+      [to, backup, from].map(async (path) => (await this.files.find(path, undefined)).item),
+    )
     let isReplaced = false
-    if (current === true && next !== true) {
+    if (current && !next && (size === undefined || current.size === size)) {
       isReplaced = true
-      if (old === true) await this.remote.removeFile(backup, undefined)
-    } else if (current !== true && old === true) {
+      if (old) await this.remote.removeFile(backup, undefined)
+    } else if (!current && old) {
       await this.remote.moveFile(backup, to)
-    } else if (current !== true && next === true && isStaged) {
+    } else if (!current && next && isStaged) {
       // The old file was removed by another client.
       await this.remote.moveFile(from, to)
       isReplaced = true
-    } else if (old === true) {
-      // Another client has created a file meanwhile: both remain.
+    } else if (old) {
+      // Another client has created a file meanwhile, or the new one is incomplete: both remain.
       this.env.log.error({ path: to, backup }, 'a file was created while another one was replaced, the old one remains')
     }
-    if (!isReplaced && next === true && isStaged) await this.remote.removeFile(from, undefined).catch(ignoreMissing)
+    if (!isReplaced && next && isStaged) await this.remote.removeFile(from, undefined).catch(ignoreMissing)
     await this.#forget(intent)
     return isReplaced
   }
@@ -130,10 +135,6 @@ export class Replacements {
       reason: `the original file may for a while be named "${nameOf(intent.backup)}"`,
       cause: error,
     })
-  }
-
-  async #exists(path: Path): Promise<boolean> {
-    return (await this.files.find(path, undefined)).item !== undefined
   }
 
   async #forget(intent: Intent): Promise<void> {

@@ -45,11 +45,13 @@ export async function remotesOf(
 
 /** The remotes that this one is made of, as its section names them. */
 function upstreamsOf({ name, features }: RemoteFacts, sections: Sections): readonly string[] {
-  const section = Object.hasOwn(sections, name) ? sections[name] : undefined
+  // rclone appends a digest in braces to the name of a remote whose options another remote overrides.
+  const plainName = name.replace(/\{[^}]*\}$/, '')
+  const section = Object.hasOwn(sections, plainName) ? sections[plainName] : undefined
   const onTheFly = /^:([a-z\d]+)/.exec(name)?.[1]
   const isComposite = compositeTypes.includes(section?.type ?? onTheFly ?? '') || features.has('WrapFs')
   if (!isComposite) return []
-  if (!section) throw opaque()
+  if (!section || plainName !== name) throw opaque()
   const { type, remote = '', upstreams = '' } = section
   // Quoted as in CSV, with spaces in between.
   const words = [...upstreams.matchAll(/"((?:[^"]|"")*)"|(\S+)/g)].map(([, quoted, word = '']) =>

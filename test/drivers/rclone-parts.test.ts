@@ -21,6 +21,10 @@ void t.test('remotes and flags are parsed strictly', async (t) => {
   ])
   for (const text of ['--config=x', '--bwlimit=x', '--bwlimit=1M\n-v', '--timeout=1', '--rc', '--constructor', 'x'])
     t.throws(() => parseFlags(text), { code: 'invalid' }, text)
+  t.same(parseFlags('--bwlimit=Mon-08:00,512k Sun-23:30,off'), ['--bwlimit=Mon-08:00,512k Sun-23:30,off'])
+  const start = performance.now()
+  t.throws(() => parseFlags(`--bwlimit=${'1'.repeat(100)}!`), { code: 'invalid' })
+  t.ok(performance.now() - start < 1000, 'in linear time')
 })
 
 void t.test('a one-time source is sent once, to one address, with its length and time', async (t) => {

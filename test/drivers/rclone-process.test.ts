@@ -251,15 +251,18 @@ void t.test('a replacement that was interrupted is settled when the storage is o
   const folder = join(mount.files, 'alias')
   const backup = 'file~replaced-00000000'
   const staged = '.~tidegate-part-gone-0123456789ab'
-  const intent = { from: `/${staged}`, to: '/file', backup: `/${backup}`, isStaged: true }
-  const rows: readonly (readonly [files: Readonly<Record<string, string>>, content: string])[] = [
+  const intent = { from: `/${staged}`, to: '/file', backup: `/${backup}`, isStaged: true, size: 3 }
+  const rows: readonly (readonly [files: Readonly<Record<string, string>>, content: string, left?: string[]])[] = [
     [{ file: 'old', [staged]: 'new' }, 'old'],
     [{ [backup]: 'old', [staged]: 'new' }, 'old'],
     [{ [backup]: 'old', file: 'new' }, 'new'],
     [{ file: 'new' }, 'new'],
     [{ [staged]: 'new' }, 'new'],
+    // The new file is incomplete: the old one must not go.
+    [{ [backup]: 'old', file: 'n' }, 'n', ['file', backup]],
+    [{ [backup]: 'old', file: 'n', [staged]: 'new' }, 'n', ['file', backup]],
   ]
-  for (const [files, content] of rows) {
+  for (const [files, content, left = ['file']] of rows) {
     for (const name of await readdir(folder)) await run('rm', ['-r', join(folder, name)])
     for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text)
     const stored = new Map([['replacing', JSON.stringify([intent])]])
@@ -272,7 +275,7 @@ void t.test('a replacement that was interrupted is settled when the storage is o
     }
     const driver = await mount.open('alias:', {}, { state })
     t.equal(await textAt(driver, '/file'), content, Object.keys(files).join(' and '))
-    t.same(await readdir(folder), ['file'])
+    t.same((await readdir(folder)).sort(), left)
     t.equal(stored.size, 0)
     await driver.close?.()
   }
