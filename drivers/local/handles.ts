@@ -26,9 +26,8 @@ export class ReadHandle implements OpenFile {
     private readonly closeFile: () => void | Promise<void>,
   ) {}
 
-  async read(into: Buffer, position: number): Promise<number> {
-    this.begin()
-    try {
+  read(into: Buffer, position: number): Promise<number> {
+    return this.track(async () => {
       const calls = this.callsFor(into.length)
       let filled = 0
       while (filled < into.length) {
@@ -37,11 +36,7 @@ export class ReadHandle implements OpenFile {
         filled += bytes
       }
       return filled
-    } catch (error) {
-      throw translateError(error)
-    } finally {
-      this.#end()
-    }
+    })
   }
 
   close(): Promise<void> {
@@ -63,24 +58,15 @@ export class ReadHandle implements OpenFile {
   }
 
   protected async track<T>(work: () => Promise<T>): Promise<T> {
-    this.begin()
+    if (this.#closing) throw new GatewayError('invalid', { reason: 'the handle is closed' })
+    this.#pending++
     try {
       return await work()
     } catch (error) {
       throw translateError(error)
     } finally {
-      this.#end()
+      if (--this.#pending === 0) this.#onSettled?.()
     }
-  }
-
-  /** Counts a call as pending. Throws if the handle is closed. */
-  protected begin(): void {
-    if (this.#closing) throw new GatewayError('invalid', { reason: 'the handle is closed' })
-    this.#pending++
-  }
-
-  #end(): void {
-    if (--this.#pending === 0) this.#onSettled?.()
   }
 }
 
@@ -115,8 +101,8 @@ export class StagedHandle extends UpdateHandle {
     return this.track(() => this.publish(attributes))
   }
 
-  protected override begin(): void {
+  protected override async track<T>(work: () => Promise<T>): Promise<T> {
     throwIfAborted(this.staged.running)
-    super.begin()
+    return super.track(work)
   }
 }
