@@ -237,8 +237,8 @@ function isRequestLine({ rawPacket, bytesParsed = 0 }: ParseError): boolean {
   return requestLine.test(line) || beginningOfRequestLine.test(line)
 }
 
-/** The path of a request target, which proxies may send in absolute form (RFC 9112 §3.2.2). */
-function pathOf(target: string): string {
+/** The path of a request target, without its query. Proxies may send the absolute form (RFC 9112 §3.2.2). */
+export function pathOf(target: string): string {
   const path = target.startsWith('/') ? target : target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
   const query = path.indexOf('?')
   return query < 0 ? path : path.slice(0, query)

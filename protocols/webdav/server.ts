@@ -11,6 +11,7 @@ import { LockedError } from '../../src/tree/locks.js'
 import { clientOf, signalOf, sitePath, type Client, type ClientOptions } from '../lib/client.js'
 import { handleCors } from '../lib/cors.js'
 import type { RequestHandler } from '../lib/handler.js'
+import { pathOf } from '../lib/http-listener.js'
 import { drain } from '../lib/request-body.js'
 import { requestDetails } from '../lib/request-details.js'
 import { lock, unlock } from './commands/lock.js'
@@ -133,14 +134,9 @@ class WebdavHandler {
   }
 
   #target(requestTarget: string): RequestTarget {
-    // RFC 9112 §3.2.2: proxies may send the absolute form.
-    const url = requestTarget.startsWith('/')
-      ? requestTarget
-      : requestTarget.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
-    if (url.includes('#')) throw new HttpError('fragment_in_target')
-    if (url === '*') return { path: root, slash: true }
-    const query = url.indexOf('?')
-    const target = locatePath(query < 0 ? url : url.slice(0, query), this.#prefix)
+    if (requestTarget.includes('#')) throw new HttpError('fragment_in_target')
+    if (requestTarget === '*') return { path: root, slash: true }
+    const target = locatePath(pathOf(requestTarget), this.#prefix)
     if (target === undefined) throw new HttpError('outside_prefix', { subject: this.#prefix })
     return target
   }
