@@ -68,10 +68,10 @@ export interface HttpClientOptions {
   readonly server: string
   readonly address: URL
   /**
-   * Further hosts of the server, of which only the origin is used. Requests to them do not pass the egress guard. Name and
-   * password are not sent there, and headers do not follow a redirect from one host to another.
+   * Domains of the vendor of the server, such as `115.com`. Requests to these and to names below them over TLS do not pass
+   * the egress guard. Name and password are not sent there, and headers do not follow a redirect from one host to another.
    */
-  readonly hosts?: readonly URL[]
+  readonly domains?: readonly string[]
   readonly credentials?: HttpCredentials | undefined
   readonly verifiesCertificate: boolean
   readonly egress: Egress
@@ -118,12 +118,12 @@ export class HttpClient {
   readonly #origin: string
   /** The origin over TLS of a server whose address is that of port 80; it counts as the same. */
   readonly #upgraded: string | undefined
-  readonly #hosts: ReadonlySet<string>
+  readonly #domains: readonly string[]
   readonly #running = new Set<ClientRequest>()
   readonly #closed = new AbortController()
 
   constructor(options: HttpClientOptions) {
-    const { server, address, hosts = [], credentials, verifiesCertificate, egress } = options
+    const { server, address, domains = [], credentials, verifiesCertificate, egress } = options
     this.#server = server
     this.#foreign = egress.pool()
     this.#idleTime = options.idleTimeout ?? 60_000
@@ -133,7 +133,7 @@ export class HttpClient {
     this.#agents = { http: new HttpAgent(agentOptions), https: new HttpsAgent(agentOptions) }
     this.#origin = address.origin
     this.#upgraded = address.protocol === 'http:' && address.port === '' ? `https://${address.hostname}` : undefined
-    this.#hosts = new Set(hosts.map(({ origin }) => origin))
+    this.#domains = domains
   }
 
   /**
@@ -161,9 +161,11 @@ export class HttpClient {
     }
   }
 
-  /** Whether the URL has an origin of the configured server: that of its address, or of one of its hosts. */
+  /** Whether the URL has the origin of the configured server, or a host in a domain of its vendor. */
   isOwnOrigin(url: URL): boolean {
-    return this.#isAddress(url) || this.#hosts.has(url.origin)
+    if (this.#isAddress(url)) return true
+    const { protocol, hostname } = url
+    return protocol === 'https:' && this.#domains.some((domain) => `.${hostname}`.endsWith(`.${domain}`))
   }
 
   #isAddress({ origin }: URL): boolean {

@@ -11,12 +11,13 @@ interface CertificateFiles {
   readonly key: string
 }
 
-/** Valid for `localhost` and 127.0.0.1, for one day. Writes two files to the folder. */
-export async function makeCertificate(folder: string): Promise<CertificateFiles> {
+/** Valid for `localhost` and 127.0.0.1, or for these host names, for one day. Writes two files to the folder. */
+export async function makeCertificate(folder: string, names?: readonly string[]): Promise<CertificateFiles> {
+  const subjects = names?.map((name) => `DNS:${name}`) ?? ['DNS:localhost', 'IP:127.0.0.1']
   const [certificate, key] = [join(folder, 'certificate.pem'), join(folder, 'key.pem')]
   await run('openssl', [
     ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1'],
-    ...['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'],
+    ...['-subj', '/CN=localhost', '-addext', `subjectAltName=${subjects.join(',')}`],
     ...['-keyout', key, '-out', certificate],
   ])
   return { certificate, key }

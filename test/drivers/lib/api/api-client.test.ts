@@ -11,7 +11,8 @@ import { HttpClient } from '../../../../drivers/lib/http-client.js'
 import { GatewayError } from '../../../../src/contract/errors.js'
 import { EgressGuard } from '../../../../src/net/egress.js'
 import { refuses } from '../../../conformance/subject.js'
-import { memoryState, sendJson, startVendor, type VendorAnswer } from './vendor.js'
+import { serveVendorHosts } from '../../../services/vendor-hosts.js'
+import { memoryState, recorded, sendJson, startVendor, type VendorAnswer } from './vendor.js'
 
 const server = 'test server'
 const scope = 'an account'
@@ -27,15 +28,15 @@ function judge({ data }: ApiAnswer): Verdict {
 
 interface ClientOptions {
   readonly perSecond?: number
-  readonly hosts?: readonly URL[]
+  readonly domains?: readonly string[]
   readonly allowed?: string
 }
 
 /** A client whose token is `token-1`, and after renewals `token-2` and so on. */
-async function connect(t: Test, address: URL, { perSecond = 0, hosts = [], allowed = '' }: ClientOptions = {}) {
+async function connect(t: Test, address: URL, { perSecond = 0, domains = [], allowed = '' }: ClientOptions = {}) {
   const memory = memoryState()
   const egress = new EgressGuard(() => allowed)
-  const http = new HttpClient({ server, address, hosts, verifiesCertificate: true, egress })
+  const http = new HttpClient({ server, address, domains, verifiesCertificate: true, egress })
   const gate = await RateGate.open({ server, scope, perSecond, state: memory.state })
   const renewals = { count: 0 }
   const renewal = new Renewal<string>({
@@ -164,36 +165,42 @@ await t.test('limit_rate holds for all calls together, and for repetitions and r
 })
 
 await t.test('credentials and headers of a call do not follow a redirect, not even to another own host', async (t) => {
-  const other = await startVendor(t, (_request, response) => sendJson(response, { code: 200 }), '127.0.0.2')
+  const answer: VendorAnswer = (_request, response) => sendJson(response, { code: 200 })
+  const other = await startVendor(t, answer, '127.0.0.2')
+  const own = recorded(answer)
+  await serveVendorHosts(t, { 'files.vendor.example': own.listener })
+  const redirect = { to: new URL('/there', other.address).href }
   const { address, seen } = await startVendor(t, (_request, response) => {
-    response.writeHead(302, { location: new URL('/there', other.address).href }).end()
+    response.writeHead(302, { location: redirect.to }).end()
   })
   const foreign = await connect(t, address, { allowed: '127.0.0.0/8' })
-  const own = await connect(t, address, { hosts: [other.address] })
-  const guarded = await connect(t, address)
+  const guarded = await connect(t, address, { domains: ['vendor.example', 'localhost'] })
   const call = { url: address, headers: { 'x-vendor-token': 'the-vendor-token' } }
   await refuses(t, () => guarded.client.call(call), 'denied', 'a network that is not allowed')
   t.equal(other.seen.length, 0)
-  for (const { client } of [foreign, own]) await client.call(call)
-  t.equal(other.seen.length, 2)
-  for (const { headers } of other.seen) t.notMatch(JSON.stringify(headers), /token|session/)
+  await foreign.client.call(call)
+  redirect.to = 'https://files.vendor.example/there'
+  await guarded.client.call(call)
+  for (const [header] of [other.seen, own.seen]) t.notMatch(JSON.stringify(header?.headers), /token|session/)
   t.match(seen[0]?.headers, { authorization: 'Bearer token-1', 'x-vendor-token': 'the-vendor-token' })
-  await refuses(t, () => own.client.call({ ...call, json: {} }), 'unavailable', 'a POST')
-  t.equal(other.seen.length, 2)
+  await refuses(t, () => guarded.client.call({ ...call, json: {} }), 'unavailable', 'a POST')
+  t.equal(own.seen.length, 1)
+  redirect.to = `http://localhost:${address.port}/`
+  await refuses(t, () => guarded.client.call(call), 'denied', 'a name of the vendor without TLS')
 })
 
 await t.test('connections are reused for each origin, own and foreign', async (t) => {
   const answer: VendorAnswer = (_request, response) => sendJson(response, { code: 200 })
-  const [first, second, foreign] = await Promise.all(
-    ['127.0.0.1', '127.0.0.2', '127.0.0.3'].map((host) => startVendor(t, answer, host)),
-  )
-  if (!first || !second || !foreign) throw new Error('no server')
+  const first = await startVendor(t, answer)
+  const foreign = await startVendor(t, answer, '127.0.0.3')
+  const second = recorded(answer)
+  await serveVendorHosts(t, { 'files.vendor.example': second.listener })
   const networks = { allowed: '127.0.0.3/32' }
   const egress = new EgressGuard(() => networks.allowed)
   const http = new HttpClient({
     server,
     address: first.address,
-    hosts: [second.address],
+    domains: ['vendor.example'],
     verifiesCertificate: true,
     egress,
   })
@@ -202,7 +209,8 @@ await t.test('connections are reused for each origin, own and foreign', async (t
     const { body } = await http.request({ method: 'GET', url })
     await Readable.prototype.toArray.call(body)
   }
-  for (let index = 0; index < 5; index++) for (const { address } of [first, second, foreign]) await get(address)
+  const addresses = [first.address, new URL('https://files.vendor.example/'), foreign.address]
+  for (let index = 0; index < 5; index++) for (const address of addresses) await get(address)
   for (const { seen } of [first, second, foreign]) t.equal(seen.at(-1)?.connection, 1)
   networks.allowed = '127.0.0.4/32'
   await refuses(t, () => get(foreign.address), 'denied', 'a network that is not allowed any more')

@@ -1,6 +1,6 @@
 /** A server for tests of API clients: it answers by a function, and records when each request came. */
 import { once } from 'node:events'
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import { createServer, type IncomingHttpHeaders, type RequestListener, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { Test } from 'tap'
@@ -19,10 +19,11 @@ export interface SeenRequest {
 
 export type VendorAnswer = (request: SeenRequest, response: ServerResponse) => void
 
-export async function startVendor(t: Test, answer: VendorAnswer, host = '127.0.0.1') {
+/** A listener that answers so, and what it has seen. */
+export function recorded(answer: VendorAnswer): { listener: RequestListener; seen: readonly SeenRequest[] } {
   const seen: SeenRequest[] = []
   const connections: unknown[] = []
-  const server = createServer((request, response) => {
+  const listener: RequestListener = (request, response) => {
     const at = performance.now()
     if (!connections.includes(request.socket)) connections.push(request.socket)
     const connection = connections.indexOf(request.socket) + 1
@@ -32,7 +33,13 @@ export async function startVendor(t: Test, answer: VendorAnswer, host = '127.0.0
       seen.push(one)
       answer(one, response)
     })
-  })
+  }
+  return { listener, seen }
+}
+
+export async function startVendor(t: Test, answer: VendorAnswer, host = '127.0.0.1') {
+  const { listener, seen } = recorded(answer)
+  const server = createServer(listener)
   server.listen(0, host)
   await once(server, 'listening')
   t.teardown(() => {
