@@ -179,7 +179,7 @@ for (const showsRapidUploads of [true, false]) {
       const double = await startAliyundrive(t, { showsRapidUploads })
       const { token, call, create, names } = callsOf(double)
       const content = randomBytes(200_000)
-      double.drives.learn(await double.contents.of(content))
+      await double.learn(content)
       const pre_hash = sha1(content.subarray(0, 1024))
       const file = { name: 'file', size: content.length }
       t.match(await create({ ...file, pre_hash }), refused('PreHashMatched', 409))
@@ -213,7 +213,7 @@ await t.test('download URLs are good for any client, in ranges, until they expir
   const double = await startAliyundrive(t)
   const { call, drive_id } = callsOf(double)
   const content = randomBytes(100_000)
-  const { fileId: file_id } = double.drives.create(drive_id, 'root', 'file', await double.contents.of(content))
+  const { fileId: file_id } = double.drives.create(drive_id, 'root', 'file', await double.contents.add(content))
   t.match(await call('getDownloadUrl', { file_id, expire_sec: 14_401 }), refused('InvalidParameter.ExpireSec'))
   const { data } = await call('getDownloadUrl', { file_id, expire_sec: 14_400 })
   const url = String(data['url'])
@@ -233,7 +233,7 @@ await t.test('download URLs are good for any client, in ranges, until they expir
 await t.test('a live photo has URLs of its picture and its video', async (t) => {
   const double = await startAliyundrive(t)
   const { call, drive_id } = callsOf(double)
-  const { fileId: file_id } = double.drives.create(drive_id, 'root', 'p.livp', await double.contents.of('x'))
+  const { fileId: file_id } = double.drives.create(drive_id, 'root', 'p.livp', await double.contents.add('x'))
   const { data } = await call('getDownloadUrl', { file_id, expire_sec: 60 })
   const { jpeg = '' } = data['streamsUrl'] as Readonly<Record<string, string>>
   t.match(await (await fetch(jpeg)).text(), /^jpeg of /)
@@ -257,25 +257,41 @@ await t.test('listings may lag', async (t) => {
 await t.test('injected faults strike as many requests as they should, and the log shows all', async (t) => {
   const double = await startAliyundrive(t)
   const { call, create, names } = callsOf(double)
-  const { traffic } = double
+  const { requests } = double
   const list = /openFile\/list$/
-  traffic.inject({ path: list }, { status: 429, headers: { 'retry-after': '1' }, body: { code: 'TooManyRequests' } })
+  requests.inject(list, { answer: 429, headers: { 'retry-after': '1' }, body: '{"code":"TooManyRequests"}' })
   t.match(await call('list', { parent_file_id: 'root' }), { status: 429 })
-  traffic.inject({ path: /openFile\/create$/ }, { losesAnswer: true })
+  requests.inject(/openFile\/create$/, { loseAnswer: true })
   await t.rejects(create({ type: 'folder', name: 'a' }))
   t.same(await names(), ['a'], 'the work was done')
   const { data } = await create({ name: 'x', size: 200_000, part_info_list: [{ part_number: 1 }] })
   const [url = ''] = urlsOf(data)
-  traffic.inject({ method: 'PUT' }, { cutUploadAt: 100_000 })
+  requests.inject(/^PUT/, { cutAfter: 100_000 })
   await t.rejects(put(url, randomBytes(200_000)))
   t.equal((await put(url, randomBytes(200_000))).status, 200, 'nothing of the cut part is left')
-  t.match(traffic.requests(list), [
+  t.match(requests.matching(list), [
     { host: 'openapi.alipan.com', method: 'POST', hasCredentials: true, status: 429 },
     { status: 200 },
   ])
-  const [cut, whole] = traffic.log.filter(({ method }) => method === 'PUT')
-  t.ok(cut!.received >= 100_000 && cut!.received <= 200_000)
-  t.match(whole, { received: 200_000, hasCredentials: false })
+  const [cut, whole] = requests.matching(/^PUT/)
+  t.ok(cut!.bodyBytes >= 100_000 && cut!.bodyBytes <= 200_000)
+  t.match(whole, { bodyBytes: 200_000, hasCredentials: false })
+})
+
+await t.test('a download is cut in its middle', async (t) => {
+  const double = await startAliyundrive(t)
+  const { call, drive_id } = callsOf(double)
+  const content = await double.contents.add(randomBytes(300_000))
+  const { fileId: file_id } = double.drives.create(drive_id, 'root', 'file', content)
+  const { data } = await call('getDownloadUrl', { file_id, expire_sec: 60 })
+  double.requests.inject(/^GET/, { cutAnswerAfter: 100_000 })
+  let received = 0
+  const download = async () => {
+    const { body } = await fetch(String(data['url']))
+    for await (const chunk of body as unknown as AsyncIterable<Buffer>) received += chunk.length
+  }
+  await t.rejects(download())
+  t.equal(received, 100_000)
 })
 
 await t.test('another program changes what is below a folder', async (t) => {

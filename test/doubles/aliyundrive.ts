@@ -3,15 +3,18 @@
  * and need not have different names, rapid uploads with a proof, parts in order to signed URLs, and download URLs that
  * any client can use. It refuses what the service refuses.
  */
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Test } from 'tap'
+import { sendJson } from '../drivers/lib/api/vendor.js'
 import { serveVendorHosts } from '../services/vendor-hosts.js'
 import { calls, Fields, type CallKind } from './aliyundrive/calls.js'
 import { AliyunDrives, AliyunError } from './aliyundrive/drives.js'
 import { dataHost, refuse, SignedUrls } from './aliyundrive/object-store.js'
 import { AliyunTokens, tokenOf } from './aliyundrive/tokens.js'
 import { AliyunUploads, invalid } from './aliyundrive/uploads.js'
+import { sendContent } from './content-answer.js'
 import { Contents } from './contents.js'
-import { DoubleTraffic, rangeAnswer, type Exchange } from './exchange.js'
+import { bodyOf, Requests } from './requests.js'
 
 export { proofOffset } from './aliyundrive/uploads.js'
 
@@ -30,23 +33,45 @@ export const documentedLimits = { list: 4, link: 1, other: 15 } as const
 /** An application that is registered with the service. */
 export const client = { id: 'client-id-of-the-app', secret: 'client-secret-of-the-app' } as const
 
+type Answerer = (request: IncomingMessage, response: ServerResponse, url: URL) => Promise<void> | void
+
 export async function startAliyundrive(t: Test, options: AliyundriveOptions = {}) {
-  const contents = await Contents.open(t)
+  const requests = new Requests()
+  const contents = new Contents(t)
   const drives = new AliyunDrives(contents, options.lag ?? 0)
   const tokens = new AliyunTokens()
   const urls = new SignedUrls()
   const uploads = new AliyunUploads(drives, contents, urls, options.showsRapidUploads ?? true)
-  const traffic = new DoubleTraffic()
-  const limiter = new Limiter(options.limits)
-  const api = traffic.listener((exchange) => answerApi(exchange, { drives, uploads, urls, tokens, limiter }))
+  const service = { drives, uploads, urls, tokens, contents, limiter: new Limiter(options.limits) }
+  const served = (answer: Answerer): RequestListener =>
+    requests.observed((request, response) => {
+      const url = new URL(request.url ?? '/', `https://${request.headers.host ?? ''}`)
+      void answer(request, response, url)
+    })
+  const api = served((request, response, url) => answerApi(request, response, url, service))
   const environment = await serveVendorHosts(t, {
     'openapi.alipan.com': api,
     'openapi.aliyundrive.com': api,
-    [dataHost]: traffic.listener((exchange) => answerData(exchange, { drives, uploads, urls })),
-    'api.nn.ci': traffic.listener((exchange) => answerTokenService(exchange, tokens)),
-    'api.oplist.org': traffic.listener((exchange) => answerOnlineService(exchange, tokens)),
+    [dataHost]: served((request, response, url) => answerData(request, response, url, service)),
+    'api.nn.ci': served((request, response, url) => answerTokenService(request, response, url, tokens)),
+    'api.oplist.org': served((request, response, url) => answerOnlineService(request, response, url, tokens)),
   })
-  return { environment, traffic, log: traffic.log, contents, drives, tokens, urls, uploads }
+  return {
+    /** Environment variables by which a started daemon reaches the double. */
+    environment,
+    /** The log of all requests to all hosts, and faults to inject. */
+    requests,
+    /** The refresh token, and how tokens expire. */
+    tokens,
+    /** Direct access to files and folders by their ids. */
+    drives,
+    /** The URLs of parts and downloads, and how they expire. */
+    urls,
+    uploads,
+    contents,
+    /** A content that the service knows from then on, so that uploads of it need no bytes. */
+    learn: (bytes: string | Buffer) => contents.add(bytes),
+  }
 }
 
 interface Service {
@@ -54,95 +79,121 @@ interface Service {
   readonly uploads: AliyunUploads
   readonly urls: SignedUrls
   readonly tokens: AliyunTokens
+  readonly contents: Contents
   readonly limiter: Limiter
 }
 
-async function answerApi(exchange: Exchange, service: Service): Promise<void> {
+async function answerApi(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { pathname }: URL,
+  service: Service,
+): Promise<void> {
   const { tokens, limiter } = service
-  try {
-    const fields = await fieldsOf(exchange)
-    if (exchange.path === '/oauth/access_token') {
-      await answerRefresh(exchange, fields, tokens)
-      return
+  await answering(request, response, async () => {
+    const fields = await fieldsOf(request)
+    if (pathname === '/oauth/access_token') {
+      assertClient(fields)
+      return refreshed(fields, tokens)
     }
-    const call = Object.hasOwn(calls, exchange.path) ? calls[exchange.path] : undefined
+    const call = Object.hasOwn(calls, pathname) ? calls[pathname] : undefined
     if (!call) throw new AliyunError(404, 'NotFound', 'No such call.')
-    const authorization = exchange.header('authorization')
+    const { authorization } = request.headers
     const refusal = tokens.refusal(authorization)
     if (refusal) throw new AliyunError(refusal.status, refusal.code, refusal.message)
     limiter.count(call.kind ?? 'other')
-    await exchange.answer(200, await call.answer({ ...service, fields, accessToken: tokenOf(authorization) ?? '' }))
-  } catch (error) {
-    if (!(error instanceof AliyunError)) throw error
-    await exchange.answer(error.status, { code: error.code, message: error.message, requestId: 'request' })
-  }
+    return call.answer({ ...service, fields, accessToken: tokenOf(authorization) ?? '' })
+  })
 }
 
-async function fieldsOf(exchange: Exchange): Promise<Fields> {
-  if (exchange.logged.method !== 'POST') throw new AliyunError(405, 'MethodNotAllowed', 'Use POST.')
-  if (!/^application\/json\b/.test(exchange.header('content-type') ?? '')) throw invalid('ContentType')
+/** Sends what `work` resolves to, or the error of the API that it rejects with. */
+async function answering(
+  request: IncomingMessage,
+  response: ServerResponse,
+  work: () => Promise<object>,
+): Promise<void> {
   try {
-    return new Fields(JSON.parse(await exchange.text()) as Readonly<Record<string, unknown>>)
+    sendJson(response, await work())
   } catch (error) {
-    if (error instanceof SyntaxError) throw invalid('Body')
-    throw error
+    // The connection was cut: there is nobody to answer.
+    if (request.destroyed && !request.complete) return
+    if (!(error instanceof AliyunError)) throw error
+    const { status, code, message } = error
+    sendJson(response, { code, message, requestId: 'request' }, status)
   }
 }
 
-/** The token service of the vendor: for an application with a secret. */
-async function answerRefresh(exchange: Exchange, fields: Fields, tokens: AliyunTokens): Promise<void> {
+async function fieldsOf(request: IncomingMessage): Promise<Fields> {
+  const body = (await bodyOf(request)).toString()
+  if (request.method !== 'POST') throw new AliyunError(405, 'MethodNotAllowed', 'Use POST.')
+  if (!/^application\/json\b/.test(request.headers['content-type'] ?? '')) throw invalid('ContentType')
+  try {
+    return new Fields(JSON.parse(body) as Readonly<Record<string, unknown>>)
+  } catch {
+    throw invalid('Body')
+  }
+}
+
+/** The token service of the vendor is for applications with a secret. */
+function assertClient(fields: Fields): void {
   if (fields.text('client_id') !== client.id) throw new AliyunError(400, 'InvalidClientId', 'The client is unknown.')
   if (fields.text('client_secret') !== client.secret) {
     throw new AliyunError(400, 'InvalidClientSecret', 'The client secret is wrong.')
   }
-  await answerTokens(exchange, fields, tokens)
 }
 
 /** The token service of others, for those who have no application of their own: as the vendor's, without a client. */
-async function answerTokenService(exchange: Exchange, tokens: AliyunTokens): Promise<void> {
-  try {
-    if (exchange.path !== '/alist/ali_open/token') throw new AliyunError(404, 'NotFound', 'No such page.')
-    await answerTokens(exchange, await fieldsOf(exchange), tokens)
-  } catch (error) {
-    if (!(error instanceof AliyunError)) throw error
-    await exchange.answer(error.status, { code: error.code, message: error.message })
-  }
+async function answerTokenService(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { pathname }: URL,
+  tokens: AliyunTokens,
+): Promise<void> {
+  await answering(request, response, async () => {
+    if (pathname !== '/alist/ali_open/token') throw new AliyunError(404, 'NotFound', 'No such page.')
+    return refreshed(await fieldsOf(request), tokens)
+  })
 }
 
-async function answerTokens(exchange: Exchange, fields: Fields, tokens: AliyunTokens): Promise<void> {
+function refreshed(fields: Fields, tokens: AliyunTokens): object {
   fields.choice('grant_type', ['refresh_token'])
   const pair = tokens.refresh(fields.text('refresh_token'))
   if (!pair) throw invalid('RefreshToken')
-  await exchange.answer(200, { token_type: 'Bearer', ...pair, expires_in: 7200 })
+  return { token_type: 'Bearer', ...pair, expires_in: 7200 }
 }
 
 /** The newer token service of others. */
-async function answerOnlineService(exchange: Exchange, tokens: AliyunTokens): Promise<void> {
-  const { path, query, logged } = exchange
-  if (logged.method !== 'GET' || path !== '/alicloud/renewapi') {
-    await exchange.answer(404, '<html>Not Found</html>', { 'content-type': 'text/html' })
+function answerOnlineService(
+  { method }: IncomingMessage,
+  response: ServerResponse,
+  { pathname, searchParams: query }: URL,
+  tokens: AliyunTokens,
+): void {
+  if (method !== 'GET' || pathname !== '/alicloud/renewapi') {
+    response.writeHead(404, { 'content-type': 'text/html' }).end('<html>Not Found</html>')
     return
   }
   const isComplete =
     query.get('server_use') === 'true' && ['alicloud_qr', 'alicloud_tv'].includes(query.get('driver_txt') ?? '')
   const pair = isComplete ? tokens.refresh(query.get('refresh_ui')) : undefined
-  await exchange.answer(200, pair ?? { text: isComplete ? 'refresh token is invalid' : 'missing parameters' })
+  sendJson(response, pair ?? { text: isComplete ? 'refresh token is invalid' : 'missing parameters' })
 }
 
 /** Parts that are sent, and contents that are requested. */
-async function answerData(exchange: Exchange, service: Pick<Service, 'drives' | 'uploads' | 'urls'>): Promise<void> {
-  const { drives, uploads, urls } = service
-  if (exchange.logged.method === 'PUT') return uploads.receive(exchange)
-  const refusal = urls.refusal(exchange)
-  if (refusal !== undefined) return refuse(exchange, refusal)
-  const [, form, fileId = ''] = exchange.path.split('/')
+async function answerData(
+  request: IncomingMessage,
+  response: ServerResponse,
+  url: URL,
+  { drives, uploads, urls, contents }: Service,
+): Promise<void> {
+  if (request.method === 'PUT') return uploads.receive(request, response, url)
+  const refusal = urls.refusal(request, url)
+  if (refusal !== undefined) return refuse(request, response, refusal)
+  const [, form = '', fileId = ''] = url.pathname.split('/')
   const content = drives.contentOf(fileId)
-  if (!content) return refuse(exchange, 'NoSuchKey')
-  if (form !== 'file') return exchange.answer(200, `${form ?? ''} of ${content.digests.sha1}`)
-  const answer = rangeAnswer(exchange.header('range'), content.size)
-  if (!answer) return exchange.answer(416, '', { 'content-range': `bytes */${content.size}` })
-  const pieces = exchange.logged.method === 'HEAD' ? [] : content.read(answer.start, answer.end)
-  return exchange.answerBytes(answer.status, pieces, answer.headers)
+  if (!content) return refuse(request, response, 'NoSuchKey')
+  const sent = form === 'file' ? content : await contents.add(`${form} of ${content.sha1}`)
+  await sendContent(request, response, contents, sent)
 }
 
 /** Refuses requests of a kind when there are too many in a second. */

@@ -1,151 +1,132 @@
-/** The contents of files at a vendor's double: small ones in memory, large ones in temporary files. */
-import { createHash, type Hash } from 'node:crypto'
-import { createReadStream, createWriteStream } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+/** The bytes that a double stores, in temporary files. */
+import { createHash } from 'node:crypto'
+import { createReadStream, createWriteStream, mkdtempSync } from 'node:fs'
+import { open, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
+import { Readable, Transform, type TransformCallback } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Test } from 'tap'
 
-const hashNames = ['md5', 'sha1'] as const
-
-/** Upper-case hexadecimal digests. */
-export type Digests = Readonly<Record<(typeof hashNames)[number], string>>
-
-/** Bytes that have arrived together: a whole file, or a part of one. */
-interface Segment {
-  readonly size: number
-  /** Undefined: in the file. */
-  readonly bytes?: Buffer
-  readonly file?: string
-}
-
-/** Bytes in memory, of each segment. */
-const memoryLimit = 64 * 1024
-/** Bytes of the beginning that are kept beside: vendors look a file up by the hash of its beginning. */
-const headLength = 1024
-
 export interface Content {
+  /** Upper-case hexadecimal, as the vendors write it. */
+  readonly sha1: string
+  /** Upper-case hexadecimal. */
+  readonly md5: string
   readonly size: number
-  readonly digests: Digests
-  /** The first KiB. */
-  readonly head: Buffer
-  /** The bytes from `start` up to `end`. */
-  read(start?: number, end?: number): AsyncGenerator<Buffer>
+  readonly file: string
 }
 
 export class Contents {
+  readonly #folder = mkdtempSync(join(tmpdir(), 'double-'))
+  /** By SHA-1. */
+  readonly #published = new Map<string, Content>()
   #files = 0
 
-  private constructor(private readonly folder: string) {}
-
-  /** Removes its files when the test ends. */
-  static async open(t: Test): Promise<Contents> {
-    const folder = await mkdtemp(join(tmpdir(), 'vendor-contents-'))
-    t.teardown(() => rm(folder, { recursive: true, force: true }))
-    return new Contents(folder)
+  /** The files are removed when the test ends. */
+  constructor(t: Test) {
+    t.teardown(() => rm(this.#folder, { recursive: true, force: true }))
   }
 
-  /** A content whose parts arrive one after the other. */
-  begin(): GrowingContent {
-    return new GrowingContent(() => join(this.folder, String(++this.#files)))
+  /** The content with this SHA-1, if the vendor has it as a file: the base of rapid uploads. */
+  find(sha1: string): Content | undefined {
+    return this.#published.get(sha1.toUpperCase())
   }
 
-  async of(bytes: string | Buffer): Promise<Content> {
-    const content = this.begin()
-    await content.append([Buffer.from(bytes)])
-    return content.finish()
+  /** Stores a file's content, and publishes it. */
+  async add(bytes: string | Buffer): Promise<Content> {
+    const file = this.#newFile()
+    const digests = new Digests()
+    digests.update(Buffer.from(bytes))
+    await writeFile(file, bytes)
+    return this.publish(digests.content(file))
+  }
+
+  /** Stores the bytes of a stream. Rejects, and stores nothing, if it fails. */
+  async receive(from: AsyncIterable<Buffer>): Promise<Content> {
+    const file = this.#newFile()
+    const digests = new Digests()
+    try {
+      await pipeline(from, new Counting(digests), createWriteStream(file))
+    } catch (error) {
+      await rm(file, { force: true })
+      throw error
+    }
+    return digests.content(file)
+  }
+
+  /** Stores these contents, one after the other, as one, and discards them. */
+  async join(parts: readonly Content[]): Promise<Content> {
+    const all = async function* (contents: Contents) {
+      for (const part of parts) yield* contents.read(part) as AsyncIterable<Buffer>
+    }
+    const joined = await this.receive(all(this))
+    for (const part of parts) await this.discard(part)
+    return joined
+  }
+
+  /** From now on, `find` finds it. */
+  publish(content: Content): Content {
+    this.#published.set(content.sha1, content)
+    return content
+  }
+
+  /** All contents that the vendor has as files. */
+  published(): Iterable<Content> {
+    return this.#published.values()
+  }
+
+  /** For a content that was not published. */
+  async discard({ file }: Content): Promise<void> {
+    await rm(file, { force: true })
+  }
+
+  /** `end`: the position after the last byte. */
+  read({ file, size }: Content, start = 0, end = size): Readable {
+    return start >= end ? Readable.from([]) : createReadStream(file, { start, end: end - 1 })
+  }
+
+  /** The bytes from position `first` to position `last`. */
+  async range({ file }: Content, first: number, last: number): Promise<Buffer> {
+    const opened = await open(file)
+    try {
+      const bytes = Buffer.alloc(Math.max(0, last - first + 1))
+      const { bytesRead } = await opened.read(bytes, 0, bytes.length, first)
+      return bytes.subarray(0, bytesRead)
+    } finally {
+      await opened.close()
+    }
+  }
+
+  #newFile(): string {
+    return join(this.#folder, String(++this.#files))
   }
 }
 
-export class GrowingContent {
-  readonly #segments: Segment[] = []
-  #hashes: Readonly<Record<keyof Digests, Hash>> = { md5: createHash('md5'), sha1: createHash('sha1') }
-  #head = Buffer.alloc(0)
+class Digests {
+  readonly #sha1 = createHash('sha1')
+  readonly #md5 = createHash('md5')
+  #size = 0
 
-  constructor(private readonly newFile: () => string) {}
-
-  /** Bytes of all parts. */
-  get size(): number {
-    return this.#segments.reduce((sum, { size }) => sum + size, 0)
+  update(chunk: Buffer): void {
+    this.#sha1.update(chunk)
+    this.#md5.update(chunk)
+    this.#size += chunk.length
   }
 
-  /** Bytes of the parts, in their order. */
-  get sizes(): readonly number[] {
-    return this.#segments.map(({ size }) => size)
-  }
-
-  /** Appends a part. If its bytes end with an error, nothing is appended. Resolves to their digests. */
-  async append(chunks: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<Digests & { readonly size: number }> {
-    const own = { md5: createHash('md5'), sha1: createHash('sha1') }
-    const whole = { md5: this.#hashes.md5.copy(), sha1: this.#hashes.sha1.copy() }
-    let head = this.#head
-    const hashed = async function* () {
-      for await (const chunk of chunks) {
-        for (const hash of [own.md5, own.sha1, whole.md5, whole.sha1]) hash.update(chunk)
-        if (head.length < headLength) head = Buffer.concat([head, chunk]).subarray(0, headLength)
-        yield chunk
-      }
-    }
-    const segment = await this.#store(hashed())
-    this.#segments.push(segment)
-    this.#hashes = whole
-    this.#head = head
-    return { ...digestsOf(own), size: segment.size }
-  }
-
-  finish(): Content {
-    const segments = this.#segments
-    const { size } = this
-    return {
-      size,
-      digests: digestsOf(this.#hashes),
-      head: this.#head,
-      read: (start = 0, end = size) => read(segments, start, end),
-    }
-  }
-
-  async #store(chunks: AsyncGenerator<Buffer>): Promise<Segment> {
-    const inMemory: Buffer[] = []
-    let size = 0
-    let next = await chunks.next()
-    while (next.done !== true && size + next.value.length <= memoryLimit) {
-      inMemory.push(Buffer.from(next.value))
-      size += next.value.length
-      next = await chunks.next()
-    }
-    if (next.done === true) return { size, bytes: Buffer.concat(inMemory) }
-    const first = next.value
-    const file = this.newFile()
-    const all = async function* () {
-      yield* inMemory
-      size += first.length
-      yield first
-      for await (const chunk of chunks) {
-        size += chunk.length
-        yield chunk
-      }
-    }
-    await pipeline(Readable.from(all(), { objectMode: false }), createWriteStream(file))
-    return { size, file }
+  content(file: string): Content {
+    const [sha1, md5] = [this.#sha1, this.#md5].map((hash) => hash.digest('hex').toUpperCase())
+    return { sha1: sha1 ?? '', md5: md5 ?? '', size: this.#size, file }
   }
 }
 
-function digestsOf(hashes: Readonly<Record<keyof Digests, Hash>>): Digests {
-  const digest = (hash: Hash) => hash.copy().digest('hex').toUpperCase()
-  return { md5: digest(hashes.md5), sha1: digest(hashes.sha1) }
-}
+class Counting extends Transform {
+  constructor(private readonly digests: Digests) {
+    super()
+  }
 
-async function* read(segments: readonly Segment[], start: number, end: number): AsyncGenerator<Buffer> {
-  let offset = 0
-  for (const { size, bytes, file } of segments) {
-    const [from, to] = [Math.max(0, start - offset), Math.min(size, end - offset)]
-    offset += size
-    if (from >= to) continue
-    if (bytes) yield bytes.subarray(from, to)
-    else if (file !== undefined) {
-      yield* createReadStream(file, { start: from, end: to - 1, highWaterMark: 256 * 1024 }) as AsyncIterable<Buffer>
-    }
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    this.digests.update(chunk)
+    done(null, chunk)
   }
 }

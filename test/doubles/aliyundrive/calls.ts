@@ -80,7 +80,9 @@ export const calls: Readonly<Record<string, CallType>> = {
   [`${files}/create`]: { answer: create },
   [`${files}/getUploadUrl`]: { answer: uploadUrls },
   [`${files}/listUploadedParts`]: { answer: uploadedParts },
-  [`${files}/complete`]: { answer: ({ uploads, fields }) => itemOf(uploads.complete(uploadOf(uploads, fields))) },
+  [`${files}/complete`]: {
+    answer: async ({ uploads, fields }) => itemOf(await uploads.complete(uploadOf(uploads, fields))),
+  },
   [`${files}/update`]: { answer: rename },
   [`${files}/move`]: { answer: move },
   [`${files}/copy`]: { answer: copy },
@@ -194,7 +196,11 @@ function uploadUrls({ uploads, fields }: Call): object {
 function uploadedParts({ uploads, fields }: Call): object {
   const upload = uploadOf(uploads, fields)
   const start = Number(fields.optionalText('part_number_marker') ?? '0')
-  const all = uploads.storedParts(upload)
+  const all = upload.parts.map(({ md5, size }, index) => ({
+    etag: `"${md5}"`,
+    part_number: index + 1,
+    part_size: size,
+  }))
   const end = start + 1000
   const next = end < all.length ? String(end) : ''
   return { ...sessionOf(upload), uploaded_parts: all.slice(start, end), next_part_number_marker: next }
@@ -271,7 +277,7 @@ function itemOf(node: AliyunNode): object {
     name,
     type: 'file',
     size: content.size,
-    content_hash: content.digests.sha1,
+    content_hash: content.sha1,
     content_hash_name: 'sha1',
     file_extension: extname(name).slice(1),
     category: 'others',

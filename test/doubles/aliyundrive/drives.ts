@@ -1,5 +1,5 @@
 /** The files and folders of the double of AliyundriveOpen: by id, in three drives, with names that need not be unique. */
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import type { Content, Contents } from '../contents.js'
 import type { Elsewhere } from '../../conformance/subject.js'
 
@@ -31,8 +31,6 @@ export class AliyunDrives {
   /** Ids of the drives that the account has. */
   readonly ids = { default: '1001', resource: '1002', backup: '1003' } as const
   readonly #nodes = new Map<string, AliyunNode>()
-  /** Contents that the service has, by their upper-case SHA-1. Those of removed files too. */
-  readonly #known = new Map<string, Content>()
   /** What listings of folders still show, and until when. */
   readonly #old = new Map<string, { readonly nodes: readonly AliyunNode[]; readonly until: number }>()
 
@@ -82,7 +80,7 @@ export class AliyunDrives {
     const now = new Date()
     const node = { driveId, fileId, parentId, name, content, createdAt: now, updatedAt: now }
     this.#nodes.set(fileId, node)
-    if (content) this.learn(content)
+    if (content) this.contents.publish(content)
     return node
   }
 
@@ -117,23 +115,6 @@ export class AliyunDrives {
     return [...this.#nodes.values()].reduce((sum, { content }) => sum + (content?.size ?? 0), 0)
   }
 
-  // Rapid upload
-
-  learn(content: Content): void {
-    this.#known.set(content.digests.sha1, content)
-  }
-
-  knownBySha1(sha1: string): Content | undefined {
-    return this.#known.get(sha1.toUpperCase())
-  }
-
-  /** Whether any known content has this size, and this SHA-1 of its first KiB. */
-  knowsHead(preHash: string, size: number): boolean {
-    return [...this.#known.values()].some(
-      ({ size: each, head }) => each === size && sha1Of(head) === preHash.toLowerCase(),
-    )
-  }
-
   // For tests
 
   /** Another program that changes what is below a folder. Paths are relative to it. */
@@ -146,7 +127,7 @@ export class AliyunDrives {
     }
     const add = async (path: string, content: string) => {
       const { folder, name } = split(path)
-      this.create(driveId, folderAt(folder), name, await this.contents.of(content))
+      this.create(driveId, folderAt(folder), name, await this.contents.add(content))
     }
     const removeAt = (path: string) => {
       const { folder, name } = split(path)
@@ -164,7 +145,7 @@ export class AliyunDrives {
       },
       create: async (folder, name, content) => {
         const at = folderAt(folder.split('/').filter((each) => each !== ''))
-        this.create(driveId, at, name, await this.contents.of(content))
+        this.create(driveId, at, name, await this.contents.add(content))
       },
     }
   }
@@ -180,10 +161,6 @@ export class AliyunDrives {
 
 export function newId(): string {
   return randomBytes(20).toString('hex')
-}
-
-export function sha1Of(bytes: Buffer): string {
-  return createHash('sha1').update(bytes).digest('hex')
 }
 
 export function notFound(what = 'File'): AliyunError {

@@ -1,6 +1,6 @@
 /** The object store of the double of AliyundriveOpen: URLs that are signed for a while, and answers to wrong ones. */
 import { createHmac, randomBytes } from 'node:crypto'
-import type { Exchange } from '../exchange.js'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 
 /** Host of the URLs of parts, and of downloads. */
 export const dataHost = 'cn-beijing-data.aliyundrive.net'
@@ -17,7 +17,7 @@ const statuses = {
   SignatureDoesNotMatch: 403,
 } as const
 
-export type StoreCode = keyof typeof statuses
+type StoreCode = keyof typeof statuses
 
 export class SignedUrls {
   readonly #key = randomBytes(32)
@@ -35,33 +35,34 @@ export class SignedUrls {
     for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
     url.searchParams.set('x-oss-expires', String(Math.ceil(Date.now() / 1000) + seconds))
     url.searchParams.set('x-oss-serial', String(++this.#signed))
-    url.searchParams.set('x-oss-signature', this.#signature(method, '', path, url.searchParams))
+    url.searchParams.set('x-oss-signature', this.#signature(method, '', url))
     return url.href
   }
 
   /** Why the store refuses a request; undefined: it does not. */
-  refusal(exchange: Exchange): StoreCode | undefined {
+  refusal({ method = '', headers }: IncomingMessage, requested: URL): StoreCode | undefined {
     // It accepts one kind of credentials only.
-    if (exchange.header('authorization') !== undefined) return 'InvalidArgument'
-    const { method } = exchange.logged
-    const query = new URLSearchParams(exchange.query)
-    query.delete('x-oss-signature')
-    const contentType = method === 'PUT' ? (exchange.header('content-type') ?? '') : ''
-    const expected = this.#signature(method === 'HEAD' ? 'GET' : method, contentType, exchange.path, query)
-    if (exchange.query.get('x-oss-signature') !== expected) return 'SignatureDoesNotMatch'
-    const isOld = Number(query.get('x-oss-expires')) * 1000 < Date.now()
-    return isOld || Number(query.get('x-oss-serial')) <= this.#expired ? 'AccessDenied' : undefined
+    if (headers.authorization !== undefined) return 'InvalidArgument'
+    const url = new URL(requested)
+    url.searchParams.delete('x-oss-signature')
+    const contentType = method === 'PUT' ? (headers['content-type'] ?? '') : ''
+    const expected = this.#signature(method === 'HEAD' ? 'GET' : method, contentType, url)
+    if (requested.searchParams.get('x-oss-signature') !== expected) return 'SignatureDoesNotMatch'
+    const isOld = Number(url.searchParams.get('x-oss-expires')) * 1000 < Date.now()
+    return isOld || Number(url.searchParams.get('x-oss-serial')) <= this.#expired ? 'AccessDenied' : undefined
   }
 
   /** It covers the content type, the path and the query. */
-  #signature(method: string, contentType: string, path: string, query: URLSearchParams): string {
-    const text = [method, contentType, path, query.toString()].join('\n')
+  #signature(method: string, contentType: string, { pathname, searchParams }: URL): string {
+    const text = [method, contentType, pathname, searchParams.toString()].join('\n')
     return createHmac('sha256', this.#key).update(text).digest('base64')
   }
 }
 
 /** Answers as the object store does. */
-export function refuse(exchange: Exchange, code: StoreCode): Promise<void> {
+export function refuse(request: IncomingMessage, response: ServerResponse, code: StoreCode): void {
+  // The rest of a body is read, so that the client gets the answer.
+  request.resume()
   const body = `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code><Message>refused</Message></Error>`
-  return exchange.answer(statuses[code], body, { 'content-type': 'application/xml' })
+  response.writeHead(statuses[code], { 'content-type': 'application/xml' }).end(body)
 }

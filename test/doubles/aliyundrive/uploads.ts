@@ -1,9 +1,7 @@
 /** The uploads of the double of AliyundriveOpen: rapid ones with their proof, and parts in order, sent to signed URLs. */
 import { createHash } from 'node:crypto'
-import { buffer } from 'node:stream/consumers'
-import { Readable } from 'node:stream'
-import type { Content, Contents, GrowingContent } from '../contents.js'
-import type { Exchange } from '../exchange.js'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Content, Contents } from '../contents.js'
 import { AliyunError, newId, notFound, type AliyunDrives, type AliyunNode } from './drives.js'
 import { refuse, type SignedUrls } from './object-store.js'
 
@@ -22,8 +20,8 @@ export interface AliyunUpload {
   readonly id: string
   readonly fileId: string
   readonly file: NewFile
-  readonly parts: GrowingContent
-  readonly etags: string[]
+  /** The parts that have arrived. */
+  readonly parts: Content[]
   /** The content of a rapid upload. */
   readonly rapid: Content | undefined
   /** A part is arriving. */
@@ -36,6 +34,8 @@ const maxParts = 10_000
 /** Seconds for which the URL of a part is valid. */
 const urlLifetime = 3600
 const proofLength = 8
+/** Bytes of the beginning of a file whose hash finds candidates for a rapid upload. */
+const headLength = 1024
 
 export class AliyunUploads {
   readonly #uploads = new Map<string, AliyunUpload>()
@@ -63,18 +63,17 @@ export class AliyunUploads {
     const { preHash, size, contentHash } = file
     this.drives.assertFolder(file.driveId, file.parentId)
     if (!Number.isSafeInteger(size) || size < 0) throw invalid('Size')
-    if (preHash !== undefined && contentHash === undefined && this.drives.knowsHead(preHash, size)) {
+    if (preHash !== undefined && contentHash === undefined && (await this.#knowsHead(preHash, size))) {
       throw new AliyunError(409, 'PreHashMatched', 'Pre hash matched.')
     }
-    const known = contentHash === undefined ? undefined : this.drives.knownBySha1(contentHash)
+    const known = contentHash === undefined ? undefined : this.contents.find(contentHash)
     const rapid = known?.size === size ? known : undefined
-    if (rapid) await assertProof(rapid, file.proof, accessToken)
+    if (rapid) await this.#assertProof(rapid, file.proof, accessToken)
     const upload = {
       id: newId(),
       fileId: newId(),
       file,
-      parts: this.contents.begin(),
-      etags: [],
+      parts: [],
       rapid,
       isReceiving: false,
     }
@@ -96,46 +95,59 @@ export class AliyunUploads {
   }
 
   /** Stores the part that is sent to a signed URL. */
-  async receive(exchange: Exchange): Promise<void> {
-    const refusal = this.urls.refusal(exchange)
-    if (refusal !== undefined) return refuse(exchange, refusal)
-    if (exchange.header('content-length') === undefined) return refuse(exchange, 'MissingContentLength')
-    const upload = this.#uploads.get(exchange.query.get('uploadId') ?? '')
-    if (!upload) return refuse(exchange, 'NoSuchUpload')
-    const part = Number(exchange.query.get('partNumber'))
-    const { etags } = upload
-    if (part <= etags.length) return refuse(exchange, 'PartAlreadyExist')
-    if (part !== etags.length + 1 || upload.isReceiving) return refuse(exchange, 'PartNotSequential')
+  async receive(request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
+    const refusal = this.urls.refusal(request, url)
+    if (refusal !== undefined) return refuse(request, response, refusal)
+    if (request.headers['content-length'] === undefined) return refuse(request, response, 'MissingContentLength')
+    const upload = this.#uploads.get(url.searchParams.get('uploadId') ?? '')
+    if (!upload) return refuse(request, response, 'NoSuchUpload')
+    const number = Number(url.searchParams.get('partNumber'))
+    const { parts } = upload
+    if (number <= parts.length) return refuse(request, response, 'PartAlreadyExist')
+    if (number !== parts.length + 1 || upload.isReceiving) return refuse(request, response, 'PartNotSequential')
     upload.isReceiving = true
     try {
-      const { md5 } = await upload.parts.append(exchange.body())
-      etags.push(`"${md5}"`)
+      const part = await this.contents.receive(request)
+      parts.push(part)
+      response.writeHead(200, { etag: `"${part.md5}"` }).end()
+    } catch {
+      // The connection was cut.
+      response.destroy()
     } finally {
       upload.isReceiving = false
     }
-    await exchange.answer(200, '', { etag: etags.at(-1) })
-  }
-
-  /** The parts that have arrived. */
-  storedParts({ parts, etags }: AliyunUpload): readonly object[] {
-    return parts.sizes.map((part_size, index) => ({ etag: etags[index], part_number: index + 1, part_size }))
   }
 
   /** Makes a file of the upload. */
-  complete(upload: AliyunUpload): AliyunNode {
-    const { file, parts } = upload
-    if (parts.sizes.slice(0, -1).some((size) => size < minPart)) {
+  async complete(upload: AliyunUpload): Promise<AliyunNode> {
+    const { file, parts, rapid } = upload
+    if (parts.slice(0, -1).some(({ size }) => size < minPart)) {
       throw new AliyunError(400, 'EntityTooSmall', 'A part is smaller than the minimum.')
     }
-    const content = upload.rapid ?? parts.finish()
-    if (content.size !== file.size) throw invalid('Size')
-    if (file.contentHash !== undefined && content.digests.sha1 !== file.contentHash.toUpperCase()) {
-      throw invalid('ContentHash')
-    }
-    const made = upload.rapid && this.showsRapidUploads ? this.drives.get(file.driveId, upload.fileId) : undefined
-    const node = made ?? this.#makeFile(upload, content)
+    const size = rapid?.size ?? parts.reduce((sum, part) => sum + part.size, 0)
+    if (size !== file.size) throw invalid('Size')
     this.#uploads.delete(upload.id)
-    return node
+    if (rapid && this.showsRapidUploads) return this.drives.get(file.driveId, upload.fileId)
+    const content = rapid ?? (await this.contents.join(parts))
+    if (file.contentHash !== undefined && content.sha1 !== file.contentHash.toUpperCase()) throw invalid('ContentHash')
+    return this.#makeFile(upload, content)
+  }
+
+  /** Whether a known content has this size, and this SHA-1 of its first KiB. */
+  async #knowsHead(preHash: string, size: number): Promise<boolean> {
+    for (const content of this.contents.published()) {
+      if (content.size !== size) continue
+      const head = await this.contents.range(content, 0, headLength - 1)
+      if (createHash('sha1').update(head).digest('hex') === preHash.toLowerCase()) return true
+    }
+    return false
+  }
+
+  async #assertProof(content: Content, proof: string | undefined, accessToken: string): Promise<void> {
+    const start = proofOffset(accessToken, content.size)
+    const last = Math.min(start + proofLength, content.size) - 1
+    const expected = (await this.contents.range(content, start, last)).toString('base64')
+    if (proof !== expected) throw new AliyunError(400, 'InvalidRapidProof', 'The proof code is not valid.')
   }
 
   #makeFile({ file: { driveId, parentId, name }, fileId }: AliyunUpload, content: Content): AliyunNode {
@@ -147,13 +159,6 @@ export class AliyunUploads {
 export function proofOffset(accessToken: string, size: number): number {
   const digest = createHash('md5').update(accessToken).digest('hex')
   return size === 0 ? 0 : Number(BigInt(`0x${digest.slice(0, 16)}`) % BigInt(size))
-}
-
-async function assertProof(content: Content, proof: string | undefined, accessToken: string): Promise<void> {
-  const start = proofOffset(accessToken, content.size)
-  const end = Math.min(start + proofLength, content.size)
-  const expected = (await buffer(Readable.from(content.read(start, end)))).toString('base64')
-  if (proof !== expected) throw new AliyunError(400, 'InvalidRapidProof', 'The proof code is not valid.')
 }
 
 export function invalid(name: string): AliyunError {
