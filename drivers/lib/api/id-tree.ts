@@ -49,10 +49,17 @@ interface Options {
   readonly signal?: AbortSignal | undefined
 }
 
-interface Listed<Item> {
+interface Listed<Item extends IdItem> {
   readonly items: readonly Item[]
   /** Number of own changes when the listing began. */
   readonly changes: number
+}
+
+/** A listing that several calls wait for. */
+interface SharedListing<Item extends IdItem> {
+  readonly listed: Promise<Listed<Item>>
+  /** Own changes since it began, which it may not show. Undefined: nothing exists there. */
+  readonly late: Map<Path, Located<Item> | undefined>
 }
 
 /** Maximum number of own changes that are laid over listings. */
@@ -66,7 +73,7 @@ const maxNamed = 3
 export class IdTree<Item extends IdItem> {
   readonly #cache: IdCache
   /** Folders that are being listed to find a path. */
-  readonly #walks = new Map<string, Promise<Listed<Item>>>()
+  readonly #walks = new Map<string, SharedListing<Item>>()
   /** Number of own changes. A listing from before the last one may be wrong, and is not remembered. */
   #changes = 0
   /** Own changes that listings may not show yet, oldest first. */
@@ -187,6 +194,7 @@ export class IdTree<Item extends IdItem> {
 
   #changed(path: Path, located: Located<Item> | undefined): void {
     this.#changes++
+    for (const { late } of this.#walks.values()) late.set(path, located)
     const { lag = 0 } = this.options
     if (lag === 0) return
     this.#recent.delete(path)
@@ -245,7 +253,17 @@ export class IdTree<Item extends IdItem> {
         current = own.located
         continue
       }
-      const listed = await this.#listed(current.id, signal)
+      const shared = this.#shared(current.id)
+      let listed = await untilAborted(shared.listed, signal)
+      const late = shared.late.get(childOf(folder, name))
+      if (!late && shared.late.has(childOf(folder, name))) throw new GatewayError('not_found')
+      if (late?.item) {
+        folder = childOf(folder, name)
+        current = late
+        continue
+      }
+      // It exists, and what a listing shows of it is not known.
+      if (late) listed = await this.#collect(current.id, { signal })
       const item = itemNamed(this.#learn(folder, listed), listed.items, name)
       if (!item) throw new GatewayError('not_found')
       folder = childOf(folder, name)
@@ -256,18 +274,17 @@ export class IdTree<Item extends IdItem> {
   }
 
   /** The items of a folder, in one listing for all that ask for them at the same time. Rejects with `StaleId`. */
-  #listed(id: string, signal: AbortSignal | undefined): Promise<Listed<Item>> {
-    if (signal?.aborted) return Promise.reject(new GatewayError('aborted'))
-    let walk = this.#walks.get(id)
-    if (!walk) {
-      walk = this.#collect(id, {})
-        .catch((error: unknown) => {
-          throw isGatewayError(error, 'not_found') ? new StaleId('not_found', { cause: error }) : error
-        })
-        .finally(() => this.#walks.delete(id))
-      this.#walks.set(id, walk)
-    }
-    return untilAborted(walk, signal)
+  #shared(id: string): SharedListing<Item> {
+    const running = this.#walks.get(id)
+    if (running) return running
+    const listed = this.#collect(id, {})
+      .catch((error: unknown) => {
+        throw isGatewayError(error, 'not_found') ? new StaleId('not_found', { cause: error }) : error
+      })
+      .finally(() => this.#walks.delete(id))
+    const shared = { listed, late: new Map<Path, Located<Item> | undefined>() }
+    this.#walks.set(id, shared)
+    return shared
   }
 
   async #collect(id: string, options: Pick<ListOptions, 'refresh' | 'signal'>): Promise<Listed<Item>> {
