@@ -274,8 +274,9 @@ const meanings: Readonly<Record<string, readonly [ErrorCode, string]>> = {
 }
 
 function isTransient(error: unknown): error is GatewayError {
-  if (isGatewayError(error) && error.cause instanceof OssError) return error.cause.isTransient
-  return isGatewayError(error, 'unavailable', 'timeout')
+  if (!isGatewayError(error, 'unavailable', 'timeout')) return false
+  // Only errors of the network and of the store have a cause.
+  return error.cause instanceof OssError ? error.cause.isTransient : error.cause !== undefined
 }
 
 async function waitFor(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
