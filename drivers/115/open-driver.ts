@@ -36,7 +36,7 @@ import { ResponseBodies } from '../lib/response-bodies.js'
 import { digestOf } from '../lib/source-digest.js'
 import { Open115Api, refreshTokens, type Tokens } from './open-api.js'
 import { judge, serverName } from './open-errors.js'
-import type { Open115Item } from './open-items.js'
+import { isContentOf, type Open115Item } from './open-items.js'
 import { Open115Downloads } from './open-offline.js'
 import { dropResumable, openResumable } from './open-resumable.js'
 import type { Open115Options } from './open-type.js'
@@ -166,7 +166,9 @@ class Open115Driver implements Driver {
       path,
       async (item) => {
         const request = contentRequest(range, item.size, signal)
-        return request ? this.#content(item, request) : Readable.from([])
+        if (request) return this.#content(item, request)
+        await this.#api.info(item.id, { signal })
+        return Readable.from([])
       },
       { signal },
     )
@@ -179,10 +181,13 @@ class Open115Driver implements Driver {
     const sha1 = await digestOf(source, 'sha1', signal)
     const staging = await this.#files.stage(path, options)
     const file = { ...staging, size, sha1 }
+    const store = async () => {
+      const answer = await this.#uploads.offer(file, source, signal)
+      return 'place' in answer ? this.#uploads.send(file, source, answer.place, signal) : answer.storedId
+    }
     let id: string | undefined
     try {
-      const answer = await this.#uploads.offer(file, source, signal)
-      id = 'place' in answer ? await this.#uploads.send(file, source, answer.place, signal) : answer.storedId
+      id = await this.#files.stored(staging, (item) => isContentOf(file, item), store)
       return await this.#files.publish(path, id, staging, options)
     } catch (error) {
       this.#files.abandon(staging, id)

@@ -9,7 +9,7 @@ import { field, numberOf, textOf } from '../lib/api/lenient.js'
 import { resumableUpload } from '../lib/parts.js'
 import { digestOf } from '../lib/source-digest.js'
 import { stagingRun } from '../lib/staged-names.js'
-import type { Open115Item } from './open-items.js'
+import { isContentOf, type Open115Item } from './open-items.js'
 import { maxSingle, type NewFile, type Open115Uploads, type UploadPlace } from './open-uploads.js'
 
 interface Parts {
@@ -65,7 +65,10 @@ export async function openResumable(
     maxParts: maxOssParts,
     parallel: 1,
     send: parts ? uploads.sender(parts) : async () => undefined,
-    commit: async () => files.publish(path, await complete(), file, options),
+    commit: async () => {
+      const id = await files.stored(file, (item) => isContentOf(file, item), complete)
+      return files.publish(path, id, file, options)
+    },
     signal,
   })
 }
@@ -124,9 +127,7 @@ async function resume(
   }
   // The earlier run may have completed it, but not published.
   const staged = await files.staged(file, { signal })
-  return staged?.kind === 'file' && staged.size === file.size && staged.sha1 === file.sha1
-    ? complete(file, staged.id)
-    : undefined
+  return staged && isContentOf(file, staged) ? complete(file, staged.id) : undefined
 }
 
 /** The place and the stored bytes of an upload; undefined if the server or the object store does not know it any more. */

@@ -38,6 +38,8 @@ export interface Staging {
 
 /** Maximum number of names of uploads that have failed. */
 const maxAbandoned = 1000
+/** Maximum number of files whose facts are remembered. */
+const maxFacts = 5000
 
 export class IdFiles<Item extends FileItem> {
   readonly #tree: IdTree<Item>
@@ -49,6 +51,8 @@ export class IdFiles<Item extends FileItem> {
   readonly #foldersOfOrphans = new Map<string, string>()
   /** Staged names of uploads that have failed, so that it is not known whether there is a file. */
   readonly #abandoned = new Set<string>()
+  /** Files by their ids, as they were last reported: the content of an id does not change. */
+  readonly #facts = new Map<string, Item>()
 
   constructor(private readonly options: IdFilesOptions<Item>) {
     const { vendor, rootId, lag, env } = options
@@ -87,12 +91,15 @@ export class IdFiles<Item extends FileItem> {
     return this.#tree.with(path, (located) => this.#current(path, located, options), options)
   }
 
-  /** Calls `work` with the file at a path. Rejects with `is_folder`. If `work` rejects with `not_found`, as `IdTree.with`. */
+  /**
+   * Calls `work` with the file at a path, which may have been moved or removed since it was reported: if `work` rejects with
+   * `not_found`, the file is looked for again, as by `IdTree.with`. Rejects with `is_folder`.
+   */
   file<T>(path: Path, work: (item: Item) => Promise<T>, options: CallOptions = {}): Promise<T> {
     throwIfAborted(options.signal)
     const ofFile = async (located: Located<Item>) => {
       if (located.kind === 'folder') throw new GatewayError('is_folder')
-      return work(await this.#current(path, located, options))
+      return work(this.#facts.get(located.id) ?? (await this.#current(path, located, options)))
     }
     return this.#tree.with(path, ofFile, options)
   }
@@ -169,6 +176,21 @@ export class IdFiles<Item extends FileItem> {
     return this.#mutex.run(path, publish, signal)
   }
 
+  /**
+   * Resolves to the id of the staged file that `store` makes. If the answer to that was lost, looks whether the file is
+   * there. `isWhole`: whether an item has the content of the file.
+   */
+  async stored(staging: Staging, isWhole: (item: Item) => boolean, store: () => Promise<string>): Promise<string> {
+    try {
+      return await store()
+    } catch (error) {
+      if (!isGatewayError(error, 'unavailable', 'timeout')) throw error
+      const found = await this.staged(staging).catch(() => undefined)
+      if (!found || !isWhole(found)) throw error
+      return found.id
+    }
+  }
+
   /** The staged file of this name, as its folder is listed now; undefined if there is none. */
   async staged({ folder, name }: Staging, options: CallOptions = {}): Promise<Item | undefined> {
     for await (const page of this.#vendor.list(folder, { ...options, refresh: true })) {
@@ -194,6 +216,7 @@ export class IdFiles<Item extends FileItem> {
     for await (const page of this.#vendor.list(id, options)) {
       const visible = page.filter(({ name }) => stagingRun(name) === undefined)
       for (const item of page.length === visible.length ? [] : page) await this.#sweep(item, id)
+      for (const item of visible) this.#remember(item)
       yield visible
     }
   }
@@ -226,7 +249,16 @@ export class IdFiles<Item extends FileItem> {
     const shown = nameOf(path)
     // Of several entries of one name, all but one are shown with a part that is made of their ids.
     if (escapeName(found.name) !== shown && !shown.includes('~')) throw new GatewayError('not_found')
+    this.#remember(found)
     return found
+  }
+
+  #remember(item: Item): void {
+    if (item.kind !== 'file') return
+    this.#facts.delete(item.id)
+    this.#facts.set(item.id, item)
+    const [oldest] = this.#facts.keys()
+    if (oldest !== undefined && this.#facts.size > maxFacts) this.#facts.delete(oldest)
   }
 
   #itemOrUndefined(path: Path, options: CallOptions): Promise<Item | undefined> {
