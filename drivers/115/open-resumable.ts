@@ -67,7 +67,7 @@ export async function openResumable(
     send: parts ? uploads.sender(parts) : async () => undefined,
     commit: async () => {
       const id = await files.stored(file, (item) => isContentOf(file, item), complete)
-      return files.publish(path, id, file, options)
+      return files.publish(path, id, { ...file, replaces: staging.replaces }, options)
     },
     signal,
   })

@@ -226,7 +226,7 @@ await t.test('a move to another folder and name is completed or undone', async (
   await driver.move?.(at('/one'), at('/folder/two'))
   t.same(await namesIn(driver, '/folder'), ['one', 'two'])
   double.requests.inject(/ufile\/move/, { answer: 400, body: '{"state":false,"code":20022}' })
-  await t.rejects(driver.move?.(at('/folder/two'), at('/three')) ?? Promise.resolve(), { code: 'invalid' })
+  await t.rejects(async () => driver.move?.(at('/folder/two'), at('/three')), { code: 'invalid' })
   t.same(await namesIn(driver, '/folder'), ['one', 'two'])
   t.same(await namesIn(driver, '/'), ['folder'])
   await driver.move?.(at('/folder/two'), at('/folder/one'))
@@ -304,10 +304,10 @@ await t.test('downloads that 115 makes are added, found and removed', async (t) 
   const id = (await driver.addDownload?.(folder, address)) ?? ''
   const find = async () => driver.findDownload?.(folder, { id, address })
   t.match(await find(), { id, state: 'waiting', doneBytes: 0 })
-  await t.rejects(driver.addDownload?.(folder, address) ?? Promise.resolve(), { code: 'exists' })
-  await t.rejects(driver.addDownload?.(folder, 'nonsense') ?? Promise.resolve(), { code: 'invalid' })
+  await t.rejects(async () => driver.addDownload?.(folder, address), { code: 'exists' })
+  await t.rejects(async () => driver.addDownload?.(folder, 'nonsense'), { code: 'invalid' })
   double.offline.quota = 0
-  await t.rejects(driver.addDownload?.(folder, 'https://example.org/b') ?? Promise.resolve(), { code: 'no_space' })
+  await t.rejects(async () => driver.addDownload?.(folder, 'https://example.org/b'), { code: 'no_space' })
   double.offline.quota = 100
   // The one that is looked for is on another page.
   for (let index = 0; index < 40; index++) await driver.addDownload?.(folder, `https://example.org/${index}`)

@@ -34,6 +34,8 @@ export interface Staging {
   /** Id of the folder of the target. */
   readonly folder: string
   readonly name: string
+  /** Whether there was a file that the new one replaces. */
+  readonly replaces: boolean
 }
 
 /** Maximum number of names of uploads that have failed. */
@@ -152,9 +154,9 @@ export class IdFiles<Item extends FileItem> {
     const { signal } = options
     throwIfAborted(signal)
     this.#tree.newName(path)
-    await this.#replaceable(path, options)
+    const old = await this.#replaceable(path, options)
     const { id } = await this.#tree.folderOf(parentOf(path), { signal })
-    return { folder: id, name: stagedName(this.options.env.instance.name) }
+    return { folder: id, name: stagedName(this.options.env.instance.name), replaces: old !== undefined }
   }
 
   /** Publishes the complete staged file with this id. Rejects as `Driver.write` does. The staged file is not removed then. */
@@ -163,7 +165,9 @@ export class IdFiles<Item extends FileItem> {
     throwIfAborted(signal)
     await beforePublish?.()
     const publish = async () => {
-      const old = await this.#replaceable(path, options)
+      // Not listed once more for this: a file that another program has put there since is kept, beside the new one.
+      const mayReplace = staging.replaces || this.#tree.isKnown(path)
+      const old = mayReplace ? await this.#replaceable(path, options) : undefined
       const { id: parent } = await this.#tree.folderOf(parentOf(path), { signal })
       const target = { parent, name: this.#tree.newName(path) }
       const from = { parent: staging.folder, name: staging.name }
@@ -180,7 +184,11 @@ export class IdFiles<Item extends FileItem> {
    * Resolves to the id of the staged file that `store` makes. If the answer to that was lost, looks whether the file is
    * there. `isWhole`: whether an item has the content of the file.
    */
-  async stored(staging: Staging, isWhole: (item: Item) => boolean, store: () => Promise<string>): Promise<string> {
+  async stored(
+    staging: Pick<Staging, 'folder' | 'name'>,
+    isWhole: (item: Item) => boolean,
+    store: () => Promise<string>,
+  ): Promise<string> {
     try {
       return await store()
     } catch (error) {
@@ -192,7 +200,7 @@ export class IdFiles<Item extends FileItem> {
   }
 
   /** The staged file of this name, as its folder is listed now; undefined if there is none. */
-  async staged({ folder, name }: Staging, options: CallOptions = {}): Promise<Item | undefined> {
+  async staged({ folder, name }: Pick<Staging, 'folder' | 'name'>, options: CallOptions = {}): Promise<Item | undefined> {
     for await (const page of this.#vendor.list(folder, { ...options, refresh: true })) {
       const item = page.find((each) => each.name === name && each.kind === 'file')
       if (item) return item
@@ -201,7 +209,7 @@ export class IdFiles<Item extends FileItem> {
   }
 
   /** An upload has failed: its file is removed in the background, now or when it is listed. */
-  abandon({ folder, name }: Staging, id?: string): void {
+  abandon({ folder, name }: Pick<Staging, 'folder' | 'name'>, id?: string): void {
     if (id !== undefined) {
       this.#enqueue(id, folder)
       return
