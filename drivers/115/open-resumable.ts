@@ -10,7 +10,7 @@ import { resumableUpload } from '../lib/parts.js'
 import { digestOf } from '../lib/source-digest.js'
 import { stagingRun } from '../lib/staged-names.js'
 import { isContentOf, type Open115Item } from './open-items.js'
-import { maxSingle, type NewFile, type Open115Uploads, type UploadPlace } from './open-uploads.js'
+import type { NewFile, Open115Uploads, UploadPlace } from './open-uploads.js'
 
 interface Parts {
   readonly files: IdFiles<Open115Item>
@@ -39,7 +39,7 @@ interface Started {
   readonly complete: () => Promise<string>
 }
 
-/** See `Driver.upload`. Rejects with `unsupported` for a file that is sent in one request. */
+/** See `Driver.upload`. Rejects with `unsupported` for an empty file, which has no parts. */
 export async function openResumable(
   { files, uploads }: Parts,
   path: Path,
@@ -48,7 +48,7 @@ export async function openResumable(
 ): Promise<Upload> {
   const { size, source, resumeToken } = plan
   const { signal } = options
-  if (!source || size <= maxSingle) throw new GatewayError('unsupported')
+  if (!source || size === 0) throw new GatewayError('unsupported')
   const staging = await files.stage(path, options)
   const earlier = resumeToken === undefined ? undefined : parseToken(resumeToken)
   const isSame = earlier?.file.size === size && earlier.file.folder === staging.folder

@@ -40,7 +40,7 @@ export type UploadAnswer = { readonly storedId: string } | { readonly place: Upl
 /** Bytes of the beginning of a file whose digest the server wants. */
 const preLength = 128 * 1024
 /** Bytes of the largest file that is sent in one request, and held in memory for it. */
-export const maxSingle = 10 * 1024 ** 2
+const maxSingle = 10 * 1024 ** 2
 /** How often the server may want another proof. */
 const maxProofs = 3
 const userAgent = 'aliyun-sdk-android/2.9.1'

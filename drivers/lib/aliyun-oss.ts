@@ -191,7 +191,8 @@ export class AliyunOss {
         method,
         url,
         headers: signedHeaders({ method, bucket, key, query, headers }, token),
-        ...(bytes && { body: bytes.length === 0 ? '' : new RequestBody(byteSource(bytes), signal) }),
+        // A text would be sent again on a new connection if an old one is lost, also what must not be repeated.
+        ...(bytes && { body: new RequestBody(byteSource(bytes), signal) }),
         signal,
         follow: false,
         repeatable: false,

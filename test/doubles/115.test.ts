@@ -2,6 +2,7 @@
 import { constants, createCipheriv, createDecipheriv, createECDH, createHash, createPublicKey, publicDecrypt, publicEncrypt } from 'node:crypto'
 import { request } from 'node:https'
 import { buffer } from 'node:stream/consumers'
+import { setTimeout as wait } from 'node:timers/promises'
 import { crc32 } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { HttpClient } from '../../drivers/lib/http-client.js'
@@ -147,7 +148,7 @@ await t.test('calls without valid cookies, and those of no browser, are refused'
   double.block(50)
   t.equal((await ask('GET', list)).status, 405)
   double.account.signOut()
-  await new Promise((resolve) => setTimeout(resolve, 60))
+  await wait(60)
   t.match(await json('GET', list), { state: false, errno: 990001 })
 })
 
@@ -182,6 +183,7 @@ await t.test('listings have the oddities of the vendor', async (t) => {
   t.match(await list(`cid=${folder}&o=file_name&asc=1`, 'aps.115.com/natsort/files.php'), { data: [{ n: 'a' }] })
   const { text } = await ask('GET', `https://webapi.115.com/files?aid=1&show_dir=1&format=json&cid=${folder}`)
   t.match(text, new RegExp(`"cid":${folder}[,}]`), 'a long number is a number')
+  await wait(250)
   double.drive.lag = 200
   await double.putFile('/folder/late', 'x')
   t.match(await list(`cid=${folder}`), { count: 3 })

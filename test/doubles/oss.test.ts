@@ -44,6 +44,8 @@ async function started(t: Test) {
     const headers: Record<string, string> = {
       date: new Date().toUTCString(),
       'x-oss-security-token': by.SecurityToken,
+      // A request on a connection that was used before would be repeated.
+      connection: 'close',
       ...sent.headers,
     }
     const unsigned = { method, bucket: 'bkt', key: url.pathname.slice(1), query: url.searchParams, headers }

@@ -23,7 +23,7 @@ for (const isLagging of [false, true]) {
     double.files.listsRootForMissing = !isLagging
     await conformance(t, {
       type: open115Type,
-      many: 1500,
+      many: 300,
       // What the vendor refuses.
       cannotKeep: (name) => /[\r\n]/.test(name),
       open: async () => {

@@ -201,11 +201,14 @@ export class IdFiles<Item extends FileItem> {
 
   /** The staged file of this name, as its folder is listed now; undefined if there is none. */
   async staged({ folder, name }: Pick<Staging, 'folder' | 'name'>, options: CallOptions = {}): Promise<Item | undefined> {
-    for await (const page of this.#vendor.list(folder, { ...options, refresh: true })) {
-      const item = page.find((each) => each.name === name && each.kind === 'file')
-      if (item) return item
+    const find = async () => {
+      for await (const page of this.#vendor.list(folder, { ...options, refresh: true })) {
+        const item = page.find((each) => each.name === name && each.kind === 'file')
+        if (item) return item
+      }
+      throw new GatewayError('not_found')
     }
-    return undefined
+    return undefinedIfMissing(find())
   }
 
   /** An upload has failed: its file is removed in the background, now or when it is listed. */

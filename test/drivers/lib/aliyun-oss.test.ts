@@ -107,7 +107,7 @@ await t.test('refusals are errors with the code of the store, and without its te
 await t.test('an abort ends a part that is being sent', async (t) => {
   const { client, double } = await started(t)
   const upload = await client.begin(object, undefined)
-  double.requests.inject(/partNumber/, { delay: 5000 })
+  double.requests.inject(/partNumber/, { delay: 1000 })
   const controller = new AbortController()
   setTimeout(() => controller.abort(), 50)
   await t.rejects(client.sendPart(upload, 1, Buffer.alloc(5), controller.signal), { code: 'aborted' })
