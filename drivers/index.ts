@@ -1,5 +1,6 @@
 /** All driver types. Importing this module does not load an implementation. */
 import type { AnyDriverType } from '../src/contract/driver-type.js'
+import { open115Type } from './115/open-type.js'
 import { aliasType } from './alias/index.js'
 import { cryptType } from './crypt/index.js'
 import { ftpType } from './ftp/index.js'
@@ -14,6 +15,7 @@ import { virtualType } from './virtual/index.js'
 import { webdavType } from './webdav/index.js'
 
 export const driverTypes: readonly AnyDriverType[] = [
+  open115Type,
   aliasType,
   alistType,
   cryptType,

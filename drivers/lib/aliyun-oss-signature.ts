@@ -6,6 +6,8 @@ export interface OssToken {
   readonly id: string
   readonly secret: string
   readonly securityToken: string
+  /** Host or address of the store, if it comes with the token. */
+  readonly endpoint?: string
 }
 
 export interface OssSignedRequest {

@@ -19,8 +19,8 @@ import { RequestBody } from './request-body.js'
 export type { OssToken } from './aliyun-oss-signature.js'
 
 export interface OssObject {
-  /** Host or address of the store, such as `oss-cn-shenzhen.aliyuncs.com`. */
-  readonly endpoint: string
+  /** Host or address of the store, such as `oss-cn-shenzhen.aliyuncs.com`; default: that of the token. */
+  readonly endpoint?: string
   readonly bucket: string
   readonly key: string
 }
@@ -179,15 +179,16 @@ export class AliyunOss {
 
   async #send(request: OssRequest, signal: AbortSignal | undefined): Promise<OssAnswer> {
     const { method, bucket, key, query, page = {}, bytes } = request
-    const url = new URL(`${addressOf(request)}${queryOf({ ...query, ...page })}`)
     return this.#tokens.use(async (token) => {
+      const url = new URL(`${addressOf(request, token)}${queryOf({ ...query, ...page })}`)
       const date = new Date().toUTCString()
       const headers = { ...request.headers, date, 'user-agent': this.options.userAgent }
       const response = await this.options.http.request({
         method,
         url,
         headers: signedHeaders({ method, bucket, key, query, headers }, token),
-        ...(bytes && { body: bytes.length === 0 ? '' : new RequestBody(byteSource(bytes), signal) }),
+        // A text would be sent again on a new connection if an old one is lost, also what must not be repeated.
+        ...(bytes && { body: new RequestBody(byteSource(bytes), signal) }),
         signal,
         follow: false,
         repeatable: false,
@@ -228,8 +229,8 @@ export async function ossAnswer(response: HttpResponse): Promise<string> {
 }
 
 /** The URL of an object, in the host of its bucket, over TLS. Throws `unavailable` if the vendor's server named no such host. */
-function addressOf({ endpoint, bucket, key }: OssObject): string {
-  const host = endpoint.replace(/^https?:\/\//, '').replace(/\/+$/, '')
+function addressOf({ endpoint, bucket, key }: OssObject, token: OssToken): string {
+  const host = (endpoint ?? token.endpoint ?? '').replace(/^https?:\/\//, '').replace(/\/+$/, '')
   if (!/^[a-z0-9][a-z0-9-]*$/.test(bucket) || !/^[a-z0-9-]+(\.[a-z0-9-]+)+$/.test(host) || key === '') {
     throw new GatewayError('unavailable', { reason: 'the server named no valid place for the upload' })
   }
@@ -288,8 +289,9 @@ const meanings: Readonly<Record<string, readonly [ErrorCode, string]>> = {
 }
 
 function isTransient(error: unknown): error is GatewayError {
-  if (isGatewayError(error) && error.cause instanceof OssError) return error.cause.isTransient
-  return isGatewayError(error, 'unavailable', 'timeout')
+  if (!isGatewayError(error, 'unavailable', 'timeout')) return false
+  // Only errors of the network and of the store have a cause.
+  return error.cause instanceof OssError ? error.cause.isTransient : error.cause !== undefined
 }
 
 async function waitFor(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {

@@ -128,6 +128,11 @@ export class IdTree<Item extends IdItem> {
     return located
   }
 
+  /** Whether the id of the entry at `path` is known without asking the backend. It may have become wrong. */
+  isKnown(path: Path): boolean {
+    return this.#recentChange(path)?.located !== undefined || this.#cache.get(path) !== undefined
+  }
+
   /** Pages of the items of a folder. Rejects with `not_found` and `not_folder` before the first page. */
   async *pages(path: Path, options: ListOptions = {}): AsyncGenerator<readonly ShownItem<Item>[]> {
     const { signal, refresh } = options
