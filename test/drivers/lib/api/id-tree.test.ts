@@ -82,6 +82,35 @@ await t.test('a look-up that joins a listing sees the own changes since it began
   t.equal(drive.listings, 2)
 })
 
+await t.test(
+  'a name that was not listed counts as absent for the time of the option, unless an own change makes it',
+  async (t) => {
+    const drive = new IdDrive()
+    const tree = new IdTree<IdItem>({
+      rootId,
+      absence: 200,
+      report: () => undefined,
+      list: async function* (id) {
+        yield await drive.list(id)
+      },
+    })
+    const find = (name: string) => tree.look(asPath(`/${name}`)).catch(() => undefined)
+    await drive.create(rootId, 'there')
+    t.equal(await find('none'), undefined)
+    t.equal(await find('other'), undefined)
+    t.equal(drive.listings, 1, 'the first look-up has listed the folder')
+    t.match(await find('there'), { item: { name: 'there' } })
+    t.equal(drive.listings, 2, 'what exists is looked at')
+    const own = await drive.create(rootId, 'own')
+    tree.added(asPath('/own'), own, own)
+    t.match(await find('own'), { id: own.id })
+    tree.removed(asPath('/own'))
+    await drive.create(rootId, 'foreign')
+    await wait(250)
+    t.match(await find('foreign'), { item: { name: 'foreign' } })
+  },
+)
+
 await t.test('concurrent look-ups share the listings', async (t) => {
   const { drive, file, idOf } = await opened(t)
   const ids = await Promise.all(Array.from({ length: 20 }, () => idOf('/a/b/file')))
