@@ -2,6 +2,7 @@
 import type { AnyDriverType } from '../src/contract/driver-type.js'
 import { open115Type } from './115/open-type.js'
 import { aliasType } from './alias/index.js'
+import { aliyundriveType } from './aliyundrive/index.js'
 import { cryptType } from './crypt/index.js'
 import { ftpType } from './ftp/index.js'
 import { localType } from './local/index.js'
@@ -17,6 +18,7 @@ import { webdavType } from './webdav/index.js'
 export const driverTypes: readonly AnyDriverType[] = [
   open115Type,
   aliasType,
+  aliyundriveType,
   alistType,
   cryptType,
   ftpType,

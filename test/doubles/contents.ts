@@ -76,6 +76,11 @@ export class Contents {
     return this.#published.values()
   }
 
+  /** From now on, `find` finds nothing that was published before. */
+  forget(): void {
+    this.#published.clear()
+  }
+
   /** For a content that was not published. */
   async discard({ file }: Content): Promise<void> {
     await rm(file, { force: true })
