@@ -5,7 +5,14 @@
 import { createHash } from 'node:crypto'
 import type { Source } from '../../src/contract/call-options.js'
 import { GatewayError } from '../../src/contract/errors.js'
-import { AliyunOss, maxOssParts, ossCodeOf, type OssCallback, type OssToken, type OssUpload } from '../lib/aliyun-oss.js'
+import {
+  AliyunOss,
+  maxOssParts,
+  ossCodeOf,
+  type OssCallback,
+  type OssToken,
+  type OssUpload,
+} from '../lib/aliyun-oss.js'
 import { field, flagOf, listOf, numberOf, textOf } from '../lib/api/lenient.js'
 import { rangeOf } from '../lib/api/source-range.js'
 import type { HttpClient } from '../lib/http-client.js'
@@ -139,7 +146,8 @@ export class Open115Uploads {
     signal: AbortSignal | undefined,
   ): Promise<string> {
     const { parts, bytes } = await contiguousParts(this.#oss.parts(upload, signal), partLength, file.size)
-    if (bytes !== file.size) throw new GatewayError('unavailable', { reason: 'the object store lacks parts of the file' })
+    if (bytes !== file.size)
+      throw new GatewayError('unavailable', { reason: 'the object store lacks parts of the file' })
     return this.#result(file, await this.#oss.complete(upload, parts, callback, signal))
   }
 
@@ -179,7 +187,7 @@ function identityOf({ folder, sha1 }: NewFile) {
 
 function placeOf(data: unknown): UploadPlace {
   const callbacks = field(data, 'callback')
-  const callback = Array.isArray(callbacks) ? (listOf(callbacks)[0] as unknown) : callbacks
+  const callback = Array.isArray(callbacks) ? listOf(callbacks)[0] : callbacks
   const place = {
     bucket: textOf(field(data, 'bucket')),
     key: textOf(field(data, 'object')),
