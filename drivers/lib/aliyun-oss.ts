@@ -99,7 +99,12 @@ export class AliyunOss {
    * Stores a whole object. Resolves to the answer of the vendor's server, in JSON. It is not repeated: if the connection is
    * lost, the object may be complete or not.
    */
-  async put(object: OssObject, bytes: Buffer, callback: OssCallback, signal: AbortSignal | undefined): Promise<unknown> {
+  async put(
+    object: OssObject,
+    bytes: Buffer,
+    callback: OssCallback,
+    signal: AbortSignal | undefined,
+  ): Promise<unknown> {
     const headers = { 'content-type': 'application/octet-stream', ...callbackHeaders(callback) }
     return callbackResult(await this.#send({ ...object, method: 'PUT', query: {}, headers, bytes }, signal))
   }

@@ -71,6 +71,11 @@ export class Contents {
     return content
   }
 
+  /** From now on, `find` finds nothing of what was published before: the vendor does not know it as a file. */
+  forget(): void {
+    this.#published.clear()
+  }
+
   /** For a content that was not published. */
   async discard({ file }: Content): Promise<void> {
     await rm(file, { force: true })

@@ -1,6 +1,12 @@
 /** What every double of a vendor does with requests: records them, and injects faults. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, RequestListener, ServerResponse } from 'node:http'
+import type {
+  IncomingHttpHeaders,
+  IncomingMessage,
+  OutgoingHttpHeaders,
+  RequestListener,
+  ServerResponse,
+} from 'node:http'
 
 export interface LoggedRequest {
   readonly host: string
