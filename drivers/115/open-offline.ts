@@ -22,7 +22,11 @@ export class Open115Downloads {
   async add(folder: string, address: string, options: CallOptions): Promise<string> {
     // Several addresses are separated by line breaks.
     if (/[\r\n]/.test(address)) throw new GatewayError('invalid', { reason: 'the address has line breaks' })
-    const { data } = await this.api.change('/open/offline/add_task_urls', { urls: address, wp_path_id: folder }, options)
+    const { data } = await this.api.change(
+      '/open/offline/add_task_urls',
+      { urls: address, wp_path_id: folder },
+      options,
+    )
     const added = listOf(data)[0]
     assertDone(added)
     const id = textOf(field(added, 'info_hash'))

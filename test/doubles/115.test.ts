@@ -1,5 +1,14 @@
 /** The double of 115's web API: the published vectors, and that it refuses what the vendor refuses. */
-import { constants, createCipheriv, createDecipheriv, createECDH, createHash, createPublicKey, publicDecrypt, publicEncrypt } from 'node:crypto'
+import {
+  constants,
+  createCipheriv,
+  createDecipheriv,
+  createECDH,
+  createHash,
+  createPublicKey,
+  publicDecrypt,
+  publicEncrypt,
+} from 'node:crypto'
 import { request } from 'node:https'
 import { buffer } from 'node:stream/consumers'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -88,7 +97,7 @@ function publicKeyOf({ envelope }: Double115) {
 /** Decodes a block of LZ4. */
 function decompressed(block: Buffer): Buffer {
   const out: number[] = []
-  for (let at = 0; at < block.length; ) {
+  for (let at = 0; at < block.length;) {
     const mark = block[at++] ?? 0
     const lengthOf = (start: number) => {
       let length = start
@@ -162,7 +171,7 @@ await t.test('a confirmed code is exchanged once, for a kind of device that is n
   const signedIn = await exchange(uid, 'tv')
   t.match(signedIn, { state: 1, data: { cookie: { UID: String, CID: String, SEID: String, KID: String } } })
   t.match(await exchange(uid, 'tv'), { state: 0, code: 40199002 })
-  const { cookie } = signedIn['data'] as { cookie: Record<string, string> }
+  const { cookie } = signedIn.data as { cookie: Record<string, string> }
   session.cookie = Object.entries(cookie)
     .map(([name, value]) => `${name}=${value}`)
     .join('; ')
@@ -196,7 +205,7 @@ await t.test('changes are by ids, and of what exists', async (t) => {
   const made = await change('/files/add', { pid: '0', cname: 'folder' })
   t.match(made, { state: true, cid: String })
   t.match(await change('/files/add', { pid: '0', cname: 'folder' }), { state: false, errno: 20004 })
-  const folder = String(made['cid'])
+  const folder = String(made.cid)
   const file = await double.putFile('/file', 'x')
   t.match(await change('/files/batch_rename', { [`files_new_name[${file.id}]`]: 'other' }), { state: true })
   t.match(await change('/files/move', { pid: folder, 'fid[0]': file.id }), { state: true })
@@ -250,9 +259,9 @@ await t.test('an upload needs its signature, its token and the proof', async (t)
   await double.contents.add(content)
   const demand = await offer()
   t.match(demand, { status: 7, sign_key: String, sign_check: /^\d+-\d+$/ })
-  const sign_key = String(demand['sign_key'])
+  const sign_key = String(demand.sign_key)
   t.match(await offer({ sign_key, sign_val: 'A'.repeat(40) }), { statuscode: 10002 })
-  const [first = 0, last = 0] = String(demand['sign_check']).split('-').map(Number)
+  const [first = 0, last = 0] = String(demand.sign_check).split('-').map(Number)
   const stored = await offer({ sign_key, sign_val: sha1(content.subarray(first, last + 1)) })
   t.match(stored, { status: 2, pickcode: String })
   t.equal(double.itemAt('/new').content?.size, content.length)
@@ -271,8 +280,9 @@ async function offered(
     ...{ appid: '0', appversion: '35.6.0.3', userid: userId, filename: 'new', filesize: String(size), fileid: fileId },
     ...{ target: 'U_1_0', t: String(time), ...over },
   }
-  fields['sig'] ??= uploadSignature(userKey, userId, fileId, fields['target'] ?? '')
-  fields['token'] ??= requestToken(new URLSearchParams(fields))
+  const sig = uploadSignature(userKey, userId, fileId, fields.target ?? '')
+  const token = requestToken(new URLSearchParams(fields))
+  Object.assign(fields, { sig, token, ...over })
   const ecdh = createECDH('secp224r1')
   ecdh.generateKeys()
   const key = Buffer.concat([Buffer.from([0x1d]), ecdh.getPublicKey(null, 'compressed')])
@@ -317,7 +327,9 @@ await t.test('a share tells its state as a text or a number, and needs its code'
   const share = double.shares.share('sw1', 'code', [folder.id])
   const snap = (query: string, host = 'webapi.115.com') =>
     json('GET', `https://${host}/${host === '115cdn.com' ? 'webapi/' : ''}share/snap?share_code=sw1&${query}`)
-  t.match(await snap('receive_code=code'), { data: { share_state: '1', list: [{ n: 'shared', fc: 0, cid: folder.id }] } })
+  t.match(await snap('receive_code=code'), {
+    data: { share_state: '1', list: [{ n: 'shared', fc: 0, cid: folder.id }] },
+  })
   t.match(await snap(`receive_code=code&cid=${folder.id}`, '115cdn.com'), { data: { list: [{ fid: file.id, fc: 1 }] } })
   t.match(await snap('receive_code=nope'), { state: false, errno: 4100008 })
   t.match(await snap(''), { state: false, errno: 4100012 })
@@ -335,7 +347,7 @@ await t.test('downloads of the vendor are added, listed and removed', async (t) 
     const answer = await json('POST', 'https://lixian.115.com/lixianssp/?ac=add_task_urls&t=1700000000', {
       form: { data: sealed(double, payload) },
     })
-    return opened(double, String(answer['data'])) as { result: { info_hash: string; errcode: number }[] }
+    return opened(double, String(answer.data)) as { result: { info_hash: string; errcode: number }[] }
   }
   const { result } = await add('https://example.org/file')
   t.match(result, [{ errcode: 0, info_hash: String }])
@@ -343,7 +355,9 @@ await t.test('downloads of the vendor are added, listed and removed', async (t) 
   t.match(await add('nonsense'), { result: [{ errcode: 10004 }] })
   const tasks = 'https://lixian.115.com/lixian/?ct=lixian&ac='
   double.offline.finish('https://example.org/file', 'file', await double.contents.add('hello'))
-  t.match(await json('POST', `${tasks}task_lists&page=1`, { form: { page: '1' } }), { tasks: [{ status: 2, name: 'file' }] })
+  t.match(await json('POST', `${tasks}task_lists&page=1`, { form: { page: '1' } }), {
+    tasks: [{ status: 2, name: 'file' }],
+  })
   await json('POST', `${tasks}task_del`, { form: { 'hash[0]': result[0]?.info_hash ?? '', flag: '0' } })
   t.match(await json('POST', `${tasks}task_lists`, { form: { page: '1' } }), { count: 0 })
   t.equal(double.itemAt('/file').content?.size, 5)

@@ -76,7 +76,7 @@ export class Contents {
     return this.#published.values()
   }
 
-  /** From now on, `find` finds nothing that was published before. */
+  /** From now on, `find` finds nothing of what was published before: the vendor does not know it as a file. */
   forget(): void {
     this.#published.clear()
   }

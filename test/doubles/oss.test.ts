@@ -93,7 +93,9 @@ await t.test('an object is stored, and the answer of the callback is the result'
   }
   const stored = await send({ body: 'hello', headers })
   t.same([stored.status, stored.text], [200, '{"state":true}'])
-  t.match(finished, [{ key: 'obj/key', callback: 'the callback', callbackVar: 'its variables', contentType: 'text/plain' }])
+  t.match(finished, [
+    { key: 'obj/key', callback: 'the callback', callbackVar: 'its variables', contentType: 'text/plain' },
+  ])
   t.equal(oss.object('bkt', 'obj/key')?.sha1, 'AAF4C61DDCC5E8A2DABEDE0F3B482CD9AEA9434D')
   answer.status = 500
   const failed = await send({ body: 'hello', headers })
@@ -112,7 +114,10 @@ await t.test('requests with wrong credentials are refused', async (t) => {
   t.equal(await codeOf({}, { ...token, SecurityToken: 'other' }), '403 InvalidSecurityToken')
   const early = new Date(Date.now() - 20 * 60_000).toUTCString()
   t.equal(await codeOf({ headers: { date: early } }), '403 RequestTimeTooSkewed')
-  t.equal(await codeOf({ headers: { 'content-md5': createHash('md5').update('y').digest('base64') } }), '400 InvalidDigest')
+  t.equal(
+    await codeOf({ headers: { 'content-md5': createHash('md5').update('y').digest('base64') } }),
+    '400 InvalidDigest',
+  )
   oss.expireTokens()
   t.equal(await codeOf({}), '403 SecurityTokenExpired')
   t.equal(await codeOf({}, oss.issueToken(-1)), '403 SecurityTokenExpired')
@@ -132,8 +137,17 @@ await t.test('parts are accepted in order only, and listed by pages', async (t) 
   t.match(first.text, /<NextPartNumberMarker>2</)
   t.match((await page(2)).text, /<PartNumber>3<.*<Size>3</s)
   t.match(await complete(id, [[1, '"00"']]), { status: 400, code: 'InvalidPart' })
-  t.match(await complete(id, [[2, etags[1] ?? ''], [1, etags[0] ?? '']]), { status: 400, code: 'InvalidPartOrder' })
-  const completed = await complete(id, etags.map((etag, index) => [index + 1, etag] as const))
+  t.match(
+    await complete(id, [
+      [2, etags[1] ?? ''],
+      [1, etags[0] ?? ''],
+    ]),
+    { status: 400, code: 'InvalidPartOrder' },
+  )
+  const completed = await complete(
+    id,
+    etags.map((etag, index) => [index + 1, etag] as const),
+  )
   t.equal(completed.status, 200)
   const object = oss.object('bkt', 'obj/key')
   t.equal(object && (await buffer(contents.read(object))).toString(), 'firstotherend')
@@ -145,7 +159,13 @@ await t.test('a part that is too small, and an upload that was aborted, cannot b
   const id = await begin()
   const small = await send({ path: `/obj/key?partNumber=1&uploadId=${id}`, body: 'abc' })
   const last = await send({ path: `/obj/key?partNumber=2&uploadId=${id}`, body: 'defg' })
-  t.match(await complete(id, [[1, small.etag], [2, last.etag]]), { status: 400, code: 'EntityTooSmall' })
+  t.match(
+    await complete(id, [
+      [1, small.etag],
+      [2, last.etag],
+    ]),
+    { status: 400, code: 'EntityTooSmall' },
+  )
   t.equal((await send({ method: 'DELETE', path: `/obj/key?uploadId=${id}` })).status, 204)
   t.match(await complete(id, [[1, small.etag]]), { status: 404, code: 'NoSuchUpload' })
   t.equal(oss.pending.size, 0)
@@ -162,9 +182,12 @@ await t.test('faults are injected, and requests recorded', async (t) => {
   await t.rejects(send({ body: 'another body' }), { code: 'unavailable' })
   t.equal(oss.object('bkt', 'obj/key')?.size, 5, 'it was not done')
   t.match(oss.requests.matching(/^PUT bkt\./), { length: 3 })
-  t.same(oss.requests.log.map(({ status, hasCredentials }) => [status, hasCredentials]), [
-    [503, true],
-    [undefined, true],
-    [undefined, true],
-  ])
+  t.same(
+    oss.requests.log.map(({ status, hasCredentials }) => [status, hasCredentials]),
+    [
+      [503, true],
+      [undefined, true],
+      [undefined, true],
+    ],
+  )
 })

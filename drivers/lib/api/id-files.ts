@@ -200,7 +200,10 @@ export class IdFiles<Item extends FileItem> {
   }
 
   /** The staged file of this name, as its folder is listed now; undefined if there is none. */
-  async staged({ folder, name }: Pick<Staging, 'folder' | 'name'>, options: CallOptions = {}): Promise<Item | undefined> {
+  async staged(
+    { folder, name }: Pick<Staging, 'folder' | 'name'>,
+    options: CallOptions = {},
+  ): Promise<Item | undefined> {
     const find = async () => {
       for await (const page of this.#vendor.list(folder, { ...options, refresh: true })) {
         const item = page.find((each) => each.name === name && each.kind === 'file')

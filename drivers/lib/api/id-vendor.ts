@@ -14,7 +14,10 @@ export interface VendorOptions {
 /** Every call rejects with GatewayErrors, and with `not_found` if nothing has an id. */
 export interface IdVendor<Item extends FileItem> {
   /** Lists a folder. */
-  list(folder: string, options: VendorOptions & { readonly refresh?: boolean | undefined }): AsyncIterable<readonly Item[]>
+  list(
+    folder: string,
+    options: VendorOptions & { readonly refresh?: boolean | undefined },
+  ): AsyncIterable<readonly Item[]>
   /** The item as it is now. */
   info(id: string, options: VendorOptions): Promise<Item>
   /** Creates a folder. Resolves to its id. Rejects with `exists`. */

@@ -52,7 +52,10 @@ export class Account {
 
   isSignedIn({ cookies }: Call): boolean {
     const isOwn = (cookies.get('UID') ?? '').split('_')[0] === this.id
-    return isOwn && [...this.#sessions.values()].some(({ CID, SEID }) => CID === cookies.get('CID') && SEID === cookies.get('SEID'))
+    return (
+      isOwn &&
+      [...this.#sessions.values()].some(({ CID, SEID }) => CID === cookies.get('CID') && SEID === cookies.get('SEID'))
+    )
   }
 
   /** Throws the refusal of a call without valid cookies. */
@@ -79,7 +82,8 @@ export class Account {
       },
       'qrcodeapi.115.com': {
         'GET /api/1.0/web/1.0/token': () => this.#beginCode(),
-        'GET /api/1.0/web/1.0/qrcode': () => new Answer(Buffer.from('89504e470d0a1a0a', 'hex'), 200, { 'content-type': 'image/png' }),
+        'GET /api/1.0/web/1.0/qrcode': () =>
+          new Answer(Buffer.from('89504e470d0a1a0a', 'hex'), 200, { 'content-type': 'image/png' }),
         'GET /get/status/': (call) => this.#codeStatus(call),
       },
       'appversion.115.com': {
@@ -100,12 +104,16 @@ export class Account {
     const uid = randomBytes(20).toString('hex')
     const code = { time: Math.floor(Date.now() / 1000), sign: randomBytes(20).toString('hex'), status: 0 }
     this.#codes.set(uid, code)
-    return { state: 1, code: 0, data: { uid, time: code.time, sign: code.sign, qrcode: `https://115.com/scan/dg-${uid}` } }
+    return {
+      state: 1,
+      code: 0,
+      data: { uid, time: code.time, sign: code.sign, qrcode: `https://115.com/scan/dg-${uid}` },
+    }
   }
 
   #codeStatus({ query }: Call): unknown {
     const code = this.#codes.get(query.get('uid') ?? '')
-    const isRight = code?.sign === query.get('sign') && String(code?.time) === query.get('time')
+    const isRight = code?.sign === query.get('sign') && String(code.time) === query.get('time')
     if (!code || !isRight) return { state: 0, code: 40199002, message: 'key invalid' }
     // No data: nothing has happened yet.
     return { state: 1, code: 0, message: '', data: code.status === 0 ? {} : { status: code.status, msg: '' } }
@@ -120,10 +128,18 @@ export class Account {
     this.#codes.delete(uid)
     const text = this.signIn(kind)
     const pairs = text.split('; ').map((pair) => pair.split('='))
-    const body = { state: 1, code: 0, errno: 0, error: '', data: { user_id: Number(this.id), cookie: Object.fromEntries(pairs) as unknown } }
+    const body = {
+      state: 1,
+      code: 0,
+      errno: 0,
+      error: '',
+      data: { user_id: Number(this.id), cookie: Object.fromEntries(pairs) as unknown },
+    }
     const headers = {
       'content-type': 'application/json',
-      'set-cookie': text.split('; ').map((pair) => `${pair}; expires=Fri, 31-Dec-2027 23:59:59 GMT; path=/; domain=.115.com; httponly`),
+      'set-cookie': text
+        .split('; ')
+        .map((pair) => `${pair}; expires=Fri, 31-Dec-2027 23:59:59 GMT; path=/; domain=.115.com; httponly`),
     }
     return new Answer(JSON.stringify(body), 200, headers)
   }

@@ -58,7 +58,12 @@ export class Downloads {
     try {
       const { text, seed } = this.envelope.decode(call.form.get('data') ?? '')
       const { data, cookie } = answer(JSON.parse(text))
-      const body = JSON.stringify({ state: true, msg: '', errno: 0, data: this.envelope.encode(JSON.stringify(data), seed) })
+      const body = JSON.stringify({
+        state: true,
+        msg: '',
+        errno: 0,
+        data: this.envelope.encode(JSON.stringify(data), seed),
+      })
       const headers = { 'content-type': 'application/json', ...(cookie !== undefined && { 'set-cookie': cookie }) }
       return new Answer(body, 200, headers)
     } catch (error) {
@@ -69,7 +74,7 @@ export class Downloads {
 
   /** The URL of a content for the client of a call, and the cookie that is set with it, if the link demands one. */
   urlFor(content: Content, name: string, call: Call): { readonly url: string; readonly cookie?: string } {
-    const url = new URL(`https://${downloadHost}/${content.sha1}/${encodeURIComponent(name)}`)
+    const url = new URL(`https://${downloadHost}/${content.sha1}/${encodeURIComponent(name).replace(/^\.{1,2}$/, '_')}`)
     const cookie = randomBytes(16).toString('hex')
     const userAgent = call.headers['user-agent'] ?? ''
     const facts = {
@@ -119,7 +124,9 @@ export class Downloads {
   #linkTo(pickCode: string, call: Call) {
     const item = this.drive.withPickCode(pickCode)
     if (!item?.content) {
-      throw /^[a-z0-9]{8,}$/.test(pickCode) ? new Refusal(70005, '文件不存在或已删除。') : new Refusal(50003, '提取码错误。')
+      throw /^[a-z0-9]{8,}$/.test(pickCode)
+        ? new Refusal(70005, '文件不存在或已删除。')
+        : new Refusal(50003, '提取码错误。')
     }
     const { id, name, content } = item
     if (content.size > this.maxSize) throw new Refusal(50028, '文件太大，请使用客户端下载。')
@@ -136,7 +143,8 @@ export class Downloads {
     searchParams.set('k', signature)
     if (Number(searchParams.get('t')) * 1000 < Date.now()) return 'expired'
     const condition = searchParams.get('f')
-    if (condition !== '' && this.#digest(headers['user-agent'] ?? '') !== searchParams.get('a')) return 'invalid user agent'
+    if (condition !== '' && this.#digest(headers['user-agent'] ?? '') !== searchParams.get('a'))
+      return 'invalid user agent'
     const cookie = cookies.get('ACW_TC')
     if (condition === '3' && cookie === undefined) return 'no cookie value'
     if (condition === '3' && this.#digest(cookie ?? '') !== searchParams.get('n')) return 'invalid cookie value'

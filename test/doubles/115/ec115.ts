@@ -27,7 +27,9 @@ export function decodeToken(text: string): EcToken {
   const checked = Buffer.concat([Buffer.from(salt), bytes.subarray(0, 44)])
   if (crc32(checked) !== bytes.readUInt32LE(44)) throw new BadToken('wrong checksum')
   const [first = 0, second = 0] = [bytes[15], bytes[39]]
-  const plain = Buffer.from(bytes.map((byte, at) => (at === 15 || at === 39 ? byte : byte ^ (at < 24 ? first : second))))
+  const plain = Buffer.from(
+    bytes.map((byte, at) => (at === 15 || at === 39 ? byte : byte ^ (at < 24 ? first : second))),
+  )
   if (plain.readUInt32LE(16) !== 115 || plain.readUInt32LE(40) !== 1) throw new BadToken('wrong constants')
   return {
     clientKey: Buffer.concat([plain.subarray(0, 15), plain.subarray(24, 39)]),

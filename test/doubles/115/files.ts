@@ -25,10 +25,12 @@ export class FilesApi {
   ) {}
 
   routes(): Readonly<Record<string, Readonly<Record<string, Handler>>>> {
-    const own = (handler: Handler): Handler => (call) => {
-      this.account.assertSignedIn(call)
-      return handler(call)
-    }
+    const own =
+      (handler: Handler): Handler =>
+      (call) => {
+        this.account.assertSignedIn(call)
+        return handler(call)
+      }
     const webapi = {
       'GET /files': own((call) => this.#list(call)),
       'POST /files/add': own(({ form }) => this.#makeFolder(form)),
@@ -220,7 +222,14 @@ export class FilesApi {
 export function listItem(item: Item): unknown {
   const { id, parent, name, content, pickCode, created, updated } = item
   const isOdd = BigInt(id) % 2n === 1n
-  const common = { n: name, pc: pickCode, te: either(seconds(updated), isOdd), tp: either(seconds(created), !isOdd), m: 0, fl: [] }
+  const common = {
+    n: name,
+    pc: pickCode,
+    te: either(seconds(updated), isOdd),
+    tp: either(seconds(created), !isOdd),
+    m: 0,
+    fl: [],
+  }
   if (!content) return { ...common, cid: id, pid: parent, aid: '1', t: String(seconds(updated)), ns: name }
   return {
     ...common,
@@ -232,7 +241,7 @@ export function listItem(item: Item): unknown {
     sha: content.sha1,
     ico: name.includes('.') ? name.slice(name.lastIndexOf('.') + 1) : '',
     t: minuteInChina(updated),
-    ...(/\.jpg$/.test(name) && { u: `https://thumb.115.com/thumb/${content.sha1}_100?s=signature` }),
+    ...(name.endsWith('.jpg') && { u: `https://thumb.115.com/thumb/${content.sha1}_100?s=signature` }),
   }
 }
 

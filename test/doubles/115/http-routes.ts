@@ -61,7 +61,6 @@ async function answerTo(handler: Handler, call: Call): Promise<unknown> {
   try {
     return await handler(call)
   } catch (error) {
-    if (error instanceof Answer) return error
     if (!(error instanceof Refusal)) throw error
     const { code, text, fields } = error
     // Which of these names the vendor uses depends on the call.

@@ -28,8 +28,16 @@ interface Options115 {
 }
 
 /** Hosts whose calls must come from the vendor's browser or program. */
-const browserHosts = ['webapi.115.com', 'web.api.115.com', 'aps.115.com', 'uplb.115.com', 'lixian.115.com', '115cdn.com']
-const firewallPage = '<!doctype html><html><title>405</title><body>很抱歉，由于您访问的URL有可能对网站造成安全威胁，您的访问被阻断。</body></html>'
+const browserHosts = [
+  'webapi.115.com',
+  'web.api.115.com',
+  'aps.115.com',
+  'uplb.115.com',
+  'lixian.115.com',
+  '115cdn.com',
+]
+const firewallPage =
+  '<!doctype html><html><title>405</title><body>很抱歉，由于您访问的URL有可能对网站造成安全威胁，您的访问被阻断。</body></html>'
 
 export class Double115 {
   /** Requests to all hosts except those of the object store, which are in `uploads.oss.requests`. */
@@ -72,7 +80,9 @@ export class Double115 {
         tables[host] = { ...tables[host], ...this.#behindFirewall(routes) }
       }
     }
-    const listeners = Object.entries(tables).map(([host, routes]) => [host, this.requests.observed(routed(routes))] as const)
+    const listeners = Object.entries(tables).map(
+      ([host, routes]) => [host, this.requests.observed(routed(routes))] as const,
+    )
     return {
       ...Object.fromEntries(listeners),
       [downloadHost]: this.requests.observed(this.downloads.listener),
@@ -135,14 +145,16 @@ export class Double115 {
   }
 
   #behindFirewall(routes: Readonly<Record<string, Handler>>): Record<string, Handler> {
-    const guarded = (handler: Handler): Handler => (call) => {
-      const isBrowser = /^Mozilla\/5\.0 .*115/.test(call.headers['user-agent'] ?? '')
-      this.#count()
-      if ((browserHosts.includes(call.host) && !isBrowser) || performance.now() < this.#blockedUntil) {
-        return new Answer(firewallPage, 405, { 'content-type': 'text/html; charset=utf-8' })
+    const guarded =
+      (handler: Handler): Handler =>
+      (call) => {
+        const isBrowser = /^Mozilla\/5\.0 .*115/.test(call.headers['user-agent'] ?? '')
+        this.#count()
+        if ((browserHosts.includes(call.host) && !isBrowser) || performance.now() < this.#blockedUntil) {
+          return new Answer(firewallPage, 405, { 'content-type': 'text/html; charset=utf-8' })
+        }
+        return handler(call)
       }
-      return handler(call)
-    }
     return Object.fromEntries(Object.entries(routes).map(([route, handler]) => [route, guarded(handler)]))
   }
 

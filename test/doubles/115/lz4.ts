@@ -9,7 +9,7 @@ export function compressBlock(bytes: Buffer): Buffer {
   const out: number[] = []
   const seen = new Map<number, number>()
   let literalsFrom = 0
-  for (let at = 0; at < bytes.length - matchLimit; ) {
+  for (let at = 0; at < bytes.length - matchLimit;) {
     const word = bytes.readUInt32LE(at)
     const earlier = seen.get(word)
     seen.set(word, at)

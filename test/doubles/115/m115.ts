@@ -1,5 +1,12 @@
 /** The server's side of the envelope of 115's web API: requests are decoded, and answers encoded, with its own RSA key. */
-import { constants, generateKeyPairSync, privateDecrypt, privateEncrypt, randomBytes, type KeyObject } from 'node:crypto'
+import {
+  constants,
+  generateKeyPairSync,
+  privateDecrypt,
+  privateEncrypt,
+  randomBytes,
+  type KeyObject,
+} from 'node:crypto'
 
 const clientKey = Buffer.from('7806ad4c33865d184c013f46', 'hex')
 const table = Buffer.from(
@@ -38,7 +45,10 @@ export class M115Server {
   readonly modulus: string
 
   constructor() {
-    const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 8 * blockSize, publicExponent: 65537 })
+    const { privateKey, publicKey } = generateKeyPairSync('rsa', {
+      modulusLength: 8 * blockSize,
+      publicExponent: 65537,
+    })
     this.#key = privateKey
     this.modulus = Buffer.from(publicKey.export({ format: 'jwk' }).n ?? '', 'base64url').toString('hex')
   }

@@ -21,7 +21,14 @@ interface OfflineTask {
 }
 
 /** Statuses of the tasks that each value of `flag` clears; undefined: all. */
-const cleared: Readonly<Record<string, readonly number[] | undefined>> = { 0: [2], 1: undefined, 2: [-1], 3: [0, 1], 4: [2], 5: undefined }
+const cleared: Readonly<Record<string, readonly number[] | undefined>> = {
+  0: [2],
+  1: undefined,
+  2: [-1],
+  3: [0, 1],
+  4: [2],
+  5: undefined,
+}
 
 export class Offline {
   /** Tasks that may still be added. */
@@ -81,7 +88,13 @@ export class Offline {
     if (this.demandsCaptcha) throw new Refusal(911, '请验证账号')
     const result = urls.map((url) => this.#addOne(url, folder))
     const failed = result.find(({ errcode }) => errcode !== 0)
-    return { state: failed === undefined, errcode: failed?.errcode ?? 0, errno: failed?.errcode ?? 0, error_msg: failed?.error_msg ?? '', result }
+    return {
+      state: failed === undefined,
+      errcode: failed?.errcode ?? 0,
+      errno: failed?.errcode ?? 0,
+      error_msg: failed?.error_msg ?? '',
+      result,
+    }
   }
 
   #addOne(url: string, folder: string) {
@@ -114,7 +127,12 @@ export class Offline {
   #list(page: number): unknown {
     const tasks = this.tasks.slice((page - 1) * this.pageSize, page * this.pageSize).map((task) => ({
       ...{ info_hash: task.hash, name: task.name, size: String(task.size), url: task.url, status: task.status },
-      ...{ add_time: seconds(task.added), last_update: seconds(Date.now()), percentDone: task.percent, rateDownload: 0 },
+      ...{
+        add_time: seconds(task.added),
+        last_update: seconds(Date.now()),
+        percentDone: task.percent,
+        rateDownload: 0,
+      },
       ...{ peers: 0, left_time: 0, file_id: task.fileId, delete_file_id: task.fileId, wp_path_id: task.folder },
     }))
     const count = this.tasks.length

@@ -40,10 +40,11 @@ export class Shares {
   }
 
   routes(): Readonly<Record<string, Readonly<Record<string, Handler>>>> {
-    const onNewHost = (handler: Handler): Handler => (call) => {
-      if (!this.hasNewHost) throw new Answer('404', 404)
-      return handler(call)
-    }
+    const onNewHost =
+      (handler: Handler): Handler =>
+      (call) => {
+        return this.hasNewHost ? handler(call) : new Answer('404', 404)
+      }
     return {
       'webapi.115.com': {
         'GET /share/snap': (call) => this.#snap(call),
@@ -69,7 +70,7 @@ export class Shares {
 
   #snap({ query }: Call): unknown {
     const limit = Number(query.get('limit') ?? 20)
-    if (limit > maxPage) throw new Answer('<html>安全威胁/阻断</html>', 405, { 'content-type': 'text/html' })
+    if (limit > maxPage) return new Answer('<html>安全威胁/阻断</html>', 405, { 'content-type': 'text/html' })
     const share = this.#shareOf((name) => query.get(name) ?? '')
     if (share.state !== 1) return this.#invalid(share)
     const cid = query.get('cid') ?? ''
@@ -99,7 +100,12 @@ export class Shares {
   #invalid(share: Share): unknown {
     const data = { ...this.#facts(share), count: 0, list: [] }
     if (share.answersInvalidWith) return { state: true, error: '', errno: 0, data }
-    return { state: false, error: share.state === 7 ? '分享已过期' : '分享已取消', errno: share.state === 7 ? 4100010 : 4100009, data }
+    return {
+      state: false,
+      error: share.state === 7 ? '分享已过期' : '分享已取消',
+      errno: share.state === 7 ? 4100010 : 4100009,
+      data,
+    }
   }
 
   #shareOf(field: (name: string) => string): Share {
@@ -127,7 +133,12 @@ export class Shares {
     const item = this.drive.get(field('file_id'))
     if (!item?.content || !this.#contains(share, item.id)) throw new Refusal(70005, '文件不存在或已删除。')
     const { url, cookie } = this.downloads.urlFor(item.content, item.name, call)
-    const data = { fid: item.id, fn: item.name, fs: String(item.content.size), url: { url, client: 1, desc: null, isp: null } }
+    const data = {
+      fid: item.id,
+      fn: item.name,
+      fs: String(item.content.size),
+      url: { url, client: 1, desc: null, isp: null },
+    }
     return { data, ...(cookie !== undefined && { cookie }) }
   }
 
@@ -138,7 +149,8 @@ export class Shares {
     const target = form.get('cid') ?? ''
     const items = (form.get('file_id') ?? '').split(',').flatMap((id) => this.drive.get(id) ?? [])
     const isAllowed = items.every((item) => this.#contains(share, item.id)) && this.drive.isFolder(target)
-    if (form.get('user_id') !== this.account.id || items.length === 0 || !isAllowed) throw new Refusal(990002, '参数错误。')
+    if (form.get('user_id') !== this.account.id || items.length === 0 || !isAllowed)
+      throw new Refusal(990002, '参数错误。')
     for (const item of items) this.drive.copy(item, target)
     return { state: true, error: '', errno: 0, data: [] }
   }

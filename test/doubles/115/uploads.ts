@@ -56,10 +56,12 @@ export class Uploads {
   }
 
   routes(): Readonly<Record<string, Readonly<Record<string, Handler>>>> {
-    const own = (handler: Handler): Handler => (call) => {
-      this.account.assertSignedIn(call)
-      return handler(call)
-    }
+    const own =
+      (handler: Handler): Handler =>
+      (call) => {
+        this.account.assertSignedIn(call)
+        return handler(call)
+      }
     return {
       'proapi.115.com': {
         'POST /app/uploadinfo': own(() => ({
@@ -105,10 +107,19 @@ export class Uploads {
     const value = (name: string) => form.get(name) ?? ''
     const [userId, fileId, size, target] = ['userid', 'fileid', 'filesize', 'target'].map(value)
     const isComplete =
-      value('appid') === '0' && value('appversion') !== '' && value('filename') !== '' && /^[0-9A-F]{40}$/.test(fileId ?? '')
+      value('appid') === '0' &&
+      value('appversion') !== '' &&
+      value('filename') !== '' &&
+      /^[0-9A-F]{40}$/.test(fileId ?? '')
     const folder = /^U_1_(\d+)$/.exec(target ?? '')?.[1] ?? ''
     const isSorted = names.every((name, at) => at === 0 || (names[at - 1] ?? '') < name)
-    if (!isComplete || !isSorted || userId !== this.account.id || !/^\d+$/.test(size ?? '') || !this.drive.isFolder(folder)) {
+    if (
+      !isComplete ||
+      !isSorted ||
+      userId !== this.account.id ||
+      !/^\d+$/.test(size ?? '') ||
+      !this.drive.isFolder(folder)
+    ) {
       return failure(402, 'userid/filesize/target/pickcode invalid')
     }
     if (value('sig') !== this.#signature(form) || (Number(value('t')) & 0xffffffff) >>> 0 !== tokenTime) {
@@ -137,7 +148,15 @@ export class Uploads {
     }
     if (known) {
       const { pickCode } = this.drive.add(folder, name, known)
-      return { request: 'initupload', status: 2, statuscode: 0, statusmsg: '', pickcode: pickCode, target: `U_1_${folder}`, version: '4.0' }
+      return {
+        request: 'initupload',
+        status: 2,
+        statuscode: 0,
+        statusmsg: '',
+        pickcode: pickCode,
+        target: `U_1_${folder}`,
+        version: '4.0',
+      }
     }
     return this.#plan(folder, name, sha1, size)
   }
@@ -147,7 +166,15 @@ export class Uploads {
     const last = Math.min(size - 1, first + randomInt(maxProof))
     const key = randomUUID()
     this.#challenges.set(key, { first, last, until: Date.now() + this.proofTime })
-    return { request: 'initupload', status: 7, statuscode: 701, statusmsg: '', sign_key: key, sign_check: `${first}-${last}`, version: '4.0' }
+    return {
+      request: 'initupload',
+      status: 7,
+      statuscode: 701,
+      statusmsg: '',
+      sign_key: key,
+      sign_check: `${first}-${last}`,
+      version: '4.0',
+    }
   }
 
   #plan(folder: string, name: string, sha1: string, size: number): unknown {
@@ -160,7 +187,15 @@ export class Uploads {
     const callbackVar = JSON.stringify({ 'x:user_id': this.account.id, 'x:sign': randomUUID(), 'x:name': name })
     this.#planned.set(key, { folder, name, sha1, size, callback, callbackVar })
     return {
-      ...{ request: 'initupload', status: 1, statuscode: 0, statusmsg: '', pickcode: '', target: `U_1_${folder}`, version: '4.0' },
+      ...{
+        request: 'initupload',
+        status: 1,
+        statuscode: 0,
+        statusmsg: '',
+        pickcode: '',
+        target: `U_1_${folder}`,
+        version: '4.0',
+      },
       ...{ bucket, object: key, callback: { callback, callback_var: callbackVar } },
     }
   }
@@ -174,7 +209,9 @@ export class Uploads {
   async #onFinished(object: FinishedObject): Promise<{ readonly body: string }> {
     const { key, content, callback, callbackVar } = object
     const planned = this.#planned.get(key)
-    const refuse = (code: number, message: string) => ({ body: JSON.stringify({ state: false, code, message, data: [] }) })
+    const refuse = (code: number, message: string) => ({
+      body: JSON.stringify({ state: false, code, message, data: [] }),
+    })
     if (object.bucket !== bucket || !planned) return refuse(990002, '参数错误。')
     if (callback !== planned.callback || callbackVar !== planned.callbackVar) return refuse(990002, 'callback 错误')
     if (content.sha1 !== planned.sha1 || content.size !== planned.size) return refuse(10009, '文件校验失败')
@@ -183,7 +220,13 @@ export class Uploads {
     const item = this.drive.add(planned.folder, planned.name, content)
     const data = {
       ...{ aid: 1, cid: planned.folder, file_id: item.id, file_name: item.name, file_size: String(content.size) },
-      ...{ file_ptime: String(seconds(item.created)), is_video: 0, pick_code: item.pickCode, sha1: content.sha1, thumb_url: '' },
+      ...{
+        file_ptime: String(seconds(item.created)),
+        is_video: 0,
+        pick_code: item.pickCode,
+        sha1: content.sha1,
+        thumb_url: '',
+      },
     }
     return { body: JSON.stringify({ state: true, code: 0, message: '', data }) }
   }

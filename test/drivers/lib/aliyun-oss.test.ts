@@ -50,7 +50,10 @@ const parts = Array.from({ length: 7 }, (_, index) => Buffer.alloc(index === 6 ?
 
 await t.test('objects are stored whole, with a key of any characters, and the callback answers', async (t) => {
   const { client, finished, storedText } = await started(t)
-  t.same(await client.put(object, Buffer.from('hello'), callback, undefined), { state: true, id: '2900000000000000001' })
+  t.same(await client.put(object, Buffer.from('hello'), callback, undefined), {
+    state: true,
+    id: '2900000000000000001',
+  })
   t.same([finished[0]?.callback, finished[0]?.callbackVar], [callback.callback, callback.callbackVar])
   t.equal(await storedText(), 'hello')
   await client.put(object, Buffer.alloc(0), callback, undefined)
