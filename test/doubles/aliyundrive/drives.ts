@@ -33,6 +33,7 @@ export class AliyunDrives {
   readonly #nodes = new Map<string, AliyunNode>()
   /** What listings of folders still show, and until when. */
   readonly #old = new Map<string, { readonly nodes: readonly AliyunNode[]; readonly until: number }>()
+  #lastTime = 0
 
   constructor(
     private readonly contents: Contents,
@@ -77,7 +78,7 @@ export class AliyunDrives {
     this.assertFolder(driveId, parentId)
     assertName(name)
     this.#changing(driveId, parentId)
-    const now = new Date()
+    const now = this.#now()
     const node = { driveId, fileId, parentId, name, content, createdAt: now, updatedAt: now }
     this.#nodes.set(fileId, node)
     if (content) this.contents.publish(content)
@@ -95,7 +96,7 @@ export class AliyunDrives {
     this.#changing(node.driveId, parentId)
     node.parentId = parentId
     node.name = name
-    node.updatedAt = new Date()
+    node.updatedAt = this.#now()
   }
 
   copy(node: AliyunNode, parentId: string, name = node.name): AliyunNode {
@@ -148,6 +149,12 @@ export class AliyunDrives {
         this.create(driveId, at, name, await this.contents.add(content))
       },
     }
+  }
+
+  /** Later changes have later times. */
+  #now(): Date {
+    this.#lastTime = Math.max(Date.now(), this.#lastTime + 1)
+    return new Date(this.#lastTime)
   }
 
   #changing(driveId: string, folderId: string): void {
