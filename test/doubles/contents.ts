@@ -71,6 +71,11 @@ export class Contents {
     return content
   }
 
+  /** No content is known any more. */
+  forget(): void {
+    this.#published.clear()
+  }
+
   /** All contents that the vendor has as files. */
   published(): Iterable<Content> {
     return this.#published.values()
