@@ -53,6 +53,8 @@ export interface ApiCredentials<Secret> {
   readonly renewal: Renewal<Secret>
   /** The headers that carry the secret. */
   readonly headers: (secret: Secret) => Readonly<Record<string, string>>
+  /** Called with the headers of each answer to a call with the secret, which may have replaced it. Never rejects. */
+  readonly received?: (headers: IncomingHttpHeaders) => Promise<void>
 }
 
 interface ApiClientOptions<Secret> {
@@ -162,6 +164,7 @@ export class ApiClient<Secret = never> {
       let response: HttpResponse
       try {
         response = await this.#send(call, method, secret)
+        if (secret !== undefined) await this.options.credentials?.received?.(response.headers)
         if (transientStatuses.includes(response.status) && mayRepeat && !asksForPause(response)) {
           await drain(response.body)
           throw this.#unavailable(`reports status ${response.status}`, true)

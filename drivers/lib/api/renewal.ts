@@ -25,6 +25,8 @@ export class Renewal<Secret> {
   /** A new secret that could not be stored yet. It is not used before it is. */
   #unstored: Secret | undefined
   #running: Promise<Secret> | undefined
+  /** Resolves when no adopted secret is being stored. */
+  #adopting: Promise<void> = Promise.resolve()
   #refusal: { readonly error: GatewayError; readonly until: number } | undefined
 
   constructor(private readonly options: RenewalOptions<Secret>) {
@@ -46,9 +48,25 @@ export class Renewal<Secret> {
     return this.#renewed(signal)
   }
 
+  /**
+   * Takes over what the server has replaced without being asked. `change` returns the new secret, or undefined if nothing
+   * has changed. Resolves when it is stored, and counts from then on.
+   */
+  adopt(change: (current: Secret | undefined) => Secret | undefined): Promise<void> {
+    const adopting = this.#adopting.then(async () => {
+      const secret = change(this.#current)
+      if (secret === undefined) return
+      await this.options.store(secret)
+      this.#current = secret
+    })
+    this.#adopting = adopting.catch(() => undefined)
+    return adopting
+  }
+
   /** Resolves when no renewal is running. Never rejects. */
   async settled(): Promise<void> {
     await this.#running?.catch(() => undefined)
+    await this.#adopting
   }
 
   #renewed(signal: AbortSignal | undefined): Promise<Secret> {
