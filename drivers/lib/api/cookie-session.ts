@@ -2,7 +2,6 @@
 import type { DriverState } from '../../../src/contract/driver-env.js'
 import { GatewayError } from '../../../src/contract/errors.js'
 import type { ApiCredentials } from './api-client.js'
-import { BoundState } from './bound-state.js'
 import { Cookies } from './cookies.js'
 import { Renewal } from './renewal.js'
 
@@ -24,12 +23,13 @@ export async function openCookieSession(options: CookieSessionOptions): Promise<
   const { state, typed, replaceable, refusal } = options
   const initial = Cookies.parse(typed).header()
   if (initial === '') throw new GatewayError('invalid', { reason: 'the cookie is empty' })
-  const stored = await BoundState.open<string>(state, 'cookie', initial)
-  const renewal = new Renewal<string>({
-    initial: stored.value ?? initial,
+  const renewal = await Renewal.open<string>({
+    state,
+    key: 'cookie',
+    typed: initial,
+    first: initial,
     // Only the admin can get another one.
     request: () => Promise.reject(new GatewayError('denied', { reason: refusal })),
-    store: (cookie) => stored.set(cookie),
   })
   return {
     renewal,
@@ -39,7 +39,7 @@ export async function openCookieSession(options: CookieSessionOptions): Promise<
       setCookie === undefined
         ? Promise.resolve()
         : renewal
-            .adopt((current = initial) => Cookies.parse(current).after(setCookie, replaceable)?.header())
+            .takeOver((current = initial) => Cookies.parse(current).after(setCookie, replaceable)?.header())
             .catch(() => undefined),
   }
 }
