@@ -128,7 +128,7 @@ export async function startDaemon(
   t: Test,
   options: Pick<RunOptions, 'dataFolder' | 'adminPassword'> & {
     readonly program?: string
-    /** Further environment variables. */
+    /** Variables in addition to those of this process. */
     readonly environment?: Readonly<Record<string, string>>
   } = {},
 ): Promise<Daemon> {
@@ -137,7 +137,7 @@ export async function startDaemon(
   const serve = [main, 'serve', '--data', dataFolder, '--http', '127.0.0.1:0', '--sftp', '127.0.0.1:0']
   const words = options.program === undefined ? serve : [options.program, dataFolder]
   const child = spawn(process.execPath, words, {
-    env: { ...process.env, TIDEGATE_ADMIN_PASSWORD: adminPassword, ...options.environment },
+    env: { ...process.env, ...options.environment, TIDEGATE_ADMIN_PASSWORD: adminPassword },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let complaints = ''

@@ -6,6 +6,8 @@ export interface OssToken {
   readonly id: string
   readonly secret: string
   readonly securityToken: string
+  /** Host or address of the store, if it comes with the token. */
+  readonly endpoint?: string
 }
 
 export interface OssSignedRequest {
@@ -29,7 +31,10 @@ export function signedHeaders(request: OssSignedRequest, token: OssToken): Reado
 }
 
 /** The query as it is sent, which is also how it is signed. */
-export function queryOf(query: OssSignedRequest['query'], encode: (text: string) => string = encodeURIComponent): string {
+export function queryOf(
+  query: OssSignedRequest['query'],
+  encode: (text: string) => string = encodeURIComponent,
+): string {
   const parameters = Object.entries(query)
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .map(([name, value]) => (value === '' ? name : `${name}=${encode(value)}`))
@@ -43,6 +48,6 @@ export function stringToSign({ method, bucket, key, query, headers }: OssSignedR
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .map(([name, value]) => `${name}:${value}\n`)
   const resource = `/${bucket}/${key}${queryOf(query, (value) => value)}`
-  const standard = [method, headers['content-md5'] ?? '', headers['content-type'] ?? '', headers['date'] ?? '']
+  const standard = [method, headers['content-md5'] ?? '', headers['content-type'] ?? '', headers.date ?? '']
   return `${standard.join('\n')}\n${vendorHeaders.join('')}${resource}`
 }

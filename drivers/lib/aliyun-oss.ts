@@ -21,8 +21,8 @@ import { RequestBody } from './request-body.js'
 export { stringToSign, type OssSignedRequest, type OssToken } from './aliyun-oss-signature.js'
 
 export interface OssObject {
-  /** Host or address of the store, such as `oss-cn-shenzhen.aliyuncs.com`. */
-  readonly endpoint: string
+  /** Host or address of the store, such as `oss-cn-shenzhen.aliyuncs.com`; default: that of the token. */
+  readonly endpoint?: string
   readonly bucket: string
   readonly key: string
 }
@@ -102,7 +102,7 @@ export class AliyunOss {
   /** Calls `send` with the headers of a request, also those that authorize it. */
   readonly #authorized: (
     request: OssSignedRequest,
-    send: (headers: Headers) => Promise<OssAnswer>,
+    send: (headers: Headers, token?: OssToken) => Promise<OssAnswer>,
     signal: AbortSignal | undefined,
   ) => Promise<OssAnswer>
 
@@ -116,14 +116,20 @@ export class AliyunOss {
       lifetime: options.tokenLifetime ?? 50 * 60_000,
       isExpired: (error) => expiredCodes.includes(ossCodeOf(error) ?? ''),
     })
-    this.#authorized = (request, send, signal) => tokens.use((token) => send(signedHeaders(request, token)), signal)
+    this.#authorized = (request, send, signal) =>
+      tokens.use((token) => send(signedHeaders(request, token), token), signal)
   }
 
   /**
    * Stores a whole object. Resolves to the answer of the vendor's server, in JSON. It is not repeated: if the connection is
    * lost, the object may be complete or not.
    */
-  async put(object: OssObject, bytes: Buffer, callback: OssCallback, signal: AbortSignal | undefined): Promise<unknown> {
+  async put(
+    object: OssObject,
+    bytes: Buffer,
+    callback: OssCallback,
+    signal: AbortSignal | undefined,
+  ): Promise<unknown> {
     const headers = { 'content-type': 'application/octet-stream', ...callbackHeaders(callback) }
     return callbackResult(await this.#send({ ...object, method: 'PUT', query: {}, headers, bytes }, signal))
   }
@@ -209,13 +215,13 @@ export class AliyunOss {
 
   async #send(request: OssRequest, signal: AbortSignal | undefined): Promise<OssAnswer> {
     const { method, bucket, key, query, page = {}, bytes } = request
-    const url = new URL(`${addressOf(request)}${queryOf({ ...query, ...page })}`)
-    const send = async (headers: Headers): Promise<OssAnswer> => {
+    const send = async (headers: Headers, token?: OssToken): Promise<OssAnswer> => {
       const response = await this.options.http.request({
         method,
-        url,
+        url: new URL(`${addressOf(request, token)}${queryOf({ ...query, ...page })}`),
         headers,
-        ...(bytes && { body: bytes.length === 0 ? '' : new RequestBody(byteSource(bytes), signal) }),
+        // A text would be sent again on a new connection if an old one is lost, also what must not be repeated.
+        ...(bytes && { body: new RequestBody(byteSource(bytes), signal) }),
         signal,
         follow: false,
         repeatable: false,
@@ -242,8 +248,8 @@ interface OssAnswer {
 }
 
 /** The URL of an object, in the host of its bucket, over TLS. Throws `unavailable` if the vendor's server named no such host. */
-function addressOf({ endpoint, bucket, key }: OssObject): string {
-  const host = endpoint.replace(/^https?:\/\//, '').replace(/\/+$/, '')
+function addressOf({ endpoint, bucket, key }: OssObject, token: OssToken | undefined): string {
+  const host = (endpoint ?? token?.endpoint ?? '').replace(/^https?:\/\//, '').replace(/\/+$/, '')
   if (!/^[a-z0-9][a-z0-9-]*$/.test(bucket) || !/^[a-z0-9-]+(\.[a-z0-9-]+)+$/.test(host) || key === '') {
     throw new GatewayError('unavailable', { reason: 'the server named no valid place for the upload' })
   }
@@ -303,8 +309,9 @@ const meanings: Readonly<Record<string, readonly [ErrorCode, string]>> = {
 }
 
 function isTransient(error: unknown): error is GatewayError {
-  if (isGatewayError(error) && error.cause instanceof OssError) return error.cause.isTransient
-  return isGatewayError(error, 'unavailable', 'timeout')
+  if (!isGatewayError(error, 'unavailable', 'timeout')) return false
+  // Only errors of the network and of the store have a cause.
+  return error.cause instanceof OssError ? error.cause.isTransient : error.cause !== undefined
 }
 
 async function waitFor(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {

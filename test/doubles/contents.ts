@@ -71,7 +71,7 @@ export class Contents {
     return content
   }
 
-  /** No content is known any more. */
+  /** From now on, `find` finds nothing of what was published before: the vendor does not know it as a file. */
   forget(): void {
     this.#published.clear()
   }

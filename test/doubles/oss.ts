@@ -79,7 +79,16 @@ interface IssuedToken extends OssToken {
 
 /** Query parameters and their order in the signature. */
 const signedParameters = new Set([
-  ...['acl', 'callback', 'callback-var', 'continuation-token', 'partNumber', 'position', 'security-token', 'sequential'],
+  ...[
+    'acl',
+    'callback',
+    'callback-var',
+    'continuation-token',
+    'partNumber',
+    'position',
+    'security-token',
+    'sequential',
+  ],
   ...['uploadId', 'uploads', 'x-oss-enable-sha1', 'x-oss-enable-md5', 'x-oss-process'],
 ])
 /** Milliseconds by which the clocks may differ. */
@@ -179,7 +188,10 @@ export class OssDouble {
     if (method === 'PUT') return this.#storeObject(checked, request, response)
     if (method === 'POST' && query.has('uploads')) return this.#initiate(checked, request, response)
     if (method === 'POST' && id !== null) return this.#complete(checked, id, request, response)
-    if (method === 'GET' && id !== null) return this.#listParts(checked, id, response)
+    if (method === 'GET' && id !== null) {
+      this.#listParts(checked, id, response)
+      return
+    }
     if (method === 'DELETE' && id !== null) {
       const { parts } = this.#upload(id, checked)
       this.pending.delete(id)
@@ -245,7 +257,12 @@ export class OssDouble {
   }
 
   /** Stores the object, calls back, and sends the answer of the callback. */
-  async #finish({ bucket, key, headers }: OssRequest, content: Content, contentType: string | undefined, response: ServerResponse) {
+  async #finish(
+    { bucket, key, headers }: OssRequest,
+    content: Content,
+    contentType: string | undefined,
+    response: ServerResponse,
+  ) {
     this.#objects.set(`${bucket}/${key}`, content)
     const answerHeaders = { etag: `"${content.md5}"`, ...objectHeaders() }
     const [callback, callbackVar] = ['x-oss-callback', 'x-oss-callback-var'].map((name) =>

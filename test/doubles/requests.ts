@@ -130,7 +130,8 @@ async function applyFault(
     let received = 0
     onBodyBytes(request, (count) => {
       received += count
-      if (received >= fault.cutAfter) request.socket.destroy()
+      // What has arrived since is lost too.
+      if (received >= fault.cutAfter) request.destroy(new Error('the connection was cut'))
     })
   }
   listener(request, response)

@@ -121,6 +121,11 @@ export class IdTree<Item extends IdItem> {
     return located
   }
 
+  /** Whether the id of the entry at `path` is known without asking the backend. It may have become wrong. */
+  isKnown(path: Path): boolean {
+    return this.#recentChange(path)?.located !== undefined || this.#cache.get(path) !== undefined
+  }
+
   /** Pages of the items of a folder. Rejects with `not_found` and `not_folder` before the first page. */
   async *pages(path: Path, options: ListOptions = {}): AsyncGenerator<readonly ShownItem<Item>[]> {
     const { signal, refresh } = options
@@ -272,7 +277,13 @@ export class IdTree<Item extends IdItem> {
   async #collect(id: string, options: Pick<ListOptions, 'refresh' | 'signal'>): Promise<Listed<Item>> {
     const changes = this.#changes
     const items: Item[] = []
-    for await (const page of this.options.list(id, options)) for (const item of page) items.push(item)
+    try {
+      for await (const page of this.options.list(id, options)) for (const item of page) items.push(item)
+    } catch (error) {
+      // It must not look like an empty storage.
+      if (id !== this.options.rootId || !isGatewayError(error, 'not_found')) throw error
+      throw new GatewayError('unavailable', { reason: 'the root folder of the storage does not exist', cause: error })
+    }
     return { items, changes }
   }
 
