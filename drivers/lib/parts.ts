@@ -24,7 +24,7 @@ export interface PartLayout {
 }
 
 /** Sends one part. Resolves when it is stored. It is not called again for a part that has failed. */
-export type SendPart = (part: number, bytes: Buffer, signal: AbortSignal) => Promise<void>
+export type SendPart = (part: number, bytes: Buffer, signal: AbortSignal) => Promise<unknown>
 
 /** Sends the whole body. No part is being sent when this settles. Rejects with the first error, a GatewayError. */
 export async function sendParts(
@@ -34,7 +34,7 @@ export async function sendParts(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const { partLength, maxParts, parallel, firstPart, firstBytes, isResumable } = layout
-  const running = new Set<Promise<void>>()
+  const running = new Set<Promise<unknown>>()
   const failed = new AbortController()
   const joined = joinSignals(signal, failed.signal)
   let failure: unknown
@@ -48,7 +48,7 @@ export async function sendParts(
     let bytes = firstBytes ?? (await pieces.next(partLength(firstPart)))
     for (let part = firstPart; bytes.length > 0; part++) {
       if (part > maxParts) throw new GatewayError('too_large', { reason: 'more parts than an upload may have' })
-      const sending: Promise<void> = send(part, bytes, joined.signal)
+      const sending: Promise<unknown> = send(part, bytes, joined.signal)
         .catch(fail)
         .finally(() => running.delete(sending))
       running.add(sending)
