@@ -277,6 +277,9 @@ const abilities: Readonly<Record<OptionalOf<Driver>, true>> = {
   usage: true,
   upload: true,
   dropUpload: true,
+  addDownload: true,
+  findDownload: true,
+  removeDownload: true,
   copyFiles: true,
   close: true,
 }

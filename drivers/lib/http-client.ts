@@ -31,7 +31,8 @@ export interface HttpRequest {
   readonly url: URL
   /** Request headers. After a redirect to another origin, only those are sent that cannot contain credentials. */
   readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string | OneShotBody
+  /** All but a `OneShotBody` can be sent again. */
+  readonly body?: string | Buffer | OneShotBody
   readonly signal?: AbortSignal | undefined
   /**
    * Milliseconds that the server may take to respond after the complete request; default: the idle timeout of the
@@ -45,6 +46,14 @@ export interface HttpRequest {
    * sent once is never sent again.
    */
   readonly repeatable?: boolean
+  /**
+   * The server must not receive the request twice. It is sent on a new connection, because one that was idle may be closed
+   * by the server just then, and it would not be known whether the server has processed it. Default: for POST, unless it
+   * is `repeatable`.
+   */
+  readonly once?: boolean
+  /** Called before each further request that this one leads to: to another place, or to the same one again. */
+  readonly beforeAgain?: () => Promise<void>
 }
 
 export interface HttpResponse {
@@ -110,6 +119,7 @@ const maxDrained = 64 * 1024
 
 export class HttpClient {
   readonly #server: string
+  readonly #egress: Egress
   readonly #foreign: AgentPool
   readonly #authorization: HttpAuthorization | undefined
   readonly #agents: { readonly http: HttpAgent; readonly https: HttpsAgent }
@@ -125,6 +135,7 @@ export class HttpClient {
   constructor(options: HttpClientOptions) {
     const { server, address, domains = [], credentials, verifiesCertificate, egress } = options
     this.#server = server
+    this.#egress = egress
     this.#foreign = egress.pool()
     this.#idleTime = options.idleTimeout ?? 60_000
     this.#authorization = credentials && new HttpAuthorization(credentials)
@@ -143,7 +154,7 @@ export class HttpClient {
    */
   async request(request: HttpRequest): Promise<HttpResponse> {
     const { repeatable = idempotentMethods.has(request.method) } = request
-    const isRepeatable = repeatable && typeof request.body !== 'object'
+    const isRepeatable = repeatable && !isOneShot(request.body)
     for (let attempt = 1; ; attempt++) {
       const isLast = !isRepeatable || attempt === maxAttempts
       let delay = initialDelay * 2 ** (attempt - 1) * (0.5 + Math.random())
@@ -158,6 +169,7 @@ export class HttpClient {
         if (isLast || !isGatewayError(error, 'unavailable') || error.cause === undefined) throw error
       }
       await this.#delay(delay, request.signal)
+      await request.beforeAgain?.()
     }
   }
 
@@ -198,6 +210,7 @@ export class HttpClient {
         // A server may close an idle connection just as a request is sent (RFC 9112 §9.3.1). It has usually not read
         // the request.
         if (!outgoing.wasOnStaleConnection || ++staleConnections > maxStaleConnections) throw error
+        await request.beforeAgain?.()
         continue
       }
       const { status, headers } = response
@@ -218,6 +231,7 @@ export class HttpClient {
         url = target
       }
       await drain(response.body)
+      await request.beforeAgain?.()
     }
   }
 
@@ -245,7 +259,7 @@ export class HttpClient {
         'accept-encoding': 'identity',
         ...outgoing.headers(authorization),
       },
-      agent: isOwn ? this.#agents[isSecure ? 'https' : 'http'] : this.#foreign.agentFor(url),
+      agent: this.#agentFor(url, isOwn, isOnce(outgoing.request)),
       ...(isSecure && isOwn && { rejectUnauthorized: this.#verifiesCertificate }),
     })
     this.#running.add(request)
@@ -255,6 +269,13 @@ export class HttpClient {
     } catch (error) {
       throw isAborted() ? new GatewayError('aborted', { cause: error }) : networkError(error, this.#server)
     }
+  }
+
+  /** false: a connection for this request alone. */
+  #agentFor(url: URL, isOwn: boolean, once: boolean): HttpAgent | false {
+    if (!isOwn) return once ? this.#egress.agentFor(url) : this.#foreign.agentFor(url)
+    if (once) return false
+    return url.protocol === 'https:' ? this.#agents.https : this.#agents.http
   }
 
   async #delay(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
@@ -296,7 +317,7 @@ class PendingRequest {
     const { body, headers } = this.request
     const all = { ...headers, ...(authorization !== undefined && { authorization }) }
     if (body === undefined) return all
-    if (typeof body === 'string') return { ...all, 'content-length': String(Buffer.byteLength(body)) }
+    if (!isOneShot(body)) return { ...all, 'content-length': String(Buffer.byteLength(body)) }
     // Lets the server request credentials, redirect or refuse before the body is sent. With `Expect`, Node sends
     // headers as UTF-8 and would encode them a second time if they already are (nodejs/node#1693).
     this.#expects = body.size !== 0 && /^[ -~]*$/.test(authorization ?? '')
@@ -322,7 +343,7 @@ class PendingRequest {
     signal?.addEventListener('abort', abort, { once: true })
     outgoing.once('close', () => signal?.removeEventListener('abort', abort))
     this.#watchIdle(outgoing, () => response)
-    if (typeof body !== 'object') {
+    if (!isOneShot(body)) {
       // A string would be sent together with the headers, in its own encoding (nodejs/node#1693).
       outgoing.end(body === undefined ? undefined : Buffer.from(body))
     } else {
@@ -338,7 +359,7 @@ class PendingRequest {
       throw error
     })
     // A connection with an incomplete request body cannot be reused.
-    if (typeof body === 'object' && !outgoing.writableFinished) outgoing.destroy()
+    if (isOneShot(body) && !outgoing.writableFinished) outgoing.destroy()
     return incoming
   }
 
@@ -387,6 +408,10 @@ class PendingRequest {
   }
 }
 
+export function isOneShot(body: HttpRequest['body']): body is OneShotBody {
+  return typeof body === 'object' && !Buffer.isBuffer(body)
+}
+
 /** Resolves when the body may be sent: after `100 Continue`, a timeout, or a final response. */
 async function readyForBody(outgoing: ClientRequest, responded: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
@@ -402,6 +427,10 @@ async function readyForBody(outgoing: ClientRequest, responded: Promise<unknown>
   })
   await Promise.race([continued, responded.catch(() => undefined)])
   clearTimeout(timer)
+}
+
+function isOnce({ method, repeatable, once }: HttpRequest): boolean {
+  return once ?? (method === 'POST' && repeatable !== true)
 }
 
 /** The target of a redirect; undefined for other responses. */

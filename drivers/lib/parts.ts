@@ -27,7 +27,7 @@ export interface PartLayout {
  * Sends one part. Resolves when it is stored; the memory of `bytes` is used for another part then. It is not called again
  * for a part that has failed.
  */
-export type SendPart = (part: number, bytes: Buffer, signal: AbortSignal) => Promise<void>
+export type SendPart = (part: number, bytes: Buffer, signal: AbortSignal) => Promise<unknown>
 
 /** Sends the whole body. No part is being sent when this settles. Rejects with the first error, a GatewayError. */
 export async function sendParts(
@@ -37,7 +37,7 @@ export async function sendParts(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const { partLength, maxParts, parallel, firstPart, firstBytes, isResumable } = layout
-  const running = new Set<Promise<void>>()
+  const running = new Set<Promise<unknown>>()
   // Parts are large. If each had new memory, that of the sent ones would wait for the garbage collector.
   const free: Buffer[] = []
   const failed = new AbortController()
@@ -54,7 +54,7 @@ export async function sendParts(
     for (let part = firstPart; bytes.length > 0; part++) {
       if (part > maxParts) throw new GatewayError('too_large', { reason: 'more parts than an upload may have' })
       const sent = bytes
-      const sending: Promise<void> = send(part, sent, joined.signal)
+      const sending: Promise<unknown> = send(part, sent, joined.signal)
         .then(() => void free.push(sent), fail)
         .finally(() => running.delete(sending))
       running.add(sending)

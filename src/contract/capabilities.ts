@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream'
 import type { CallOptions, Source, WriteOptions } from './call-options.js'
 import type { Driver } from './driver.js'
 import type { Entry, Identity } from './entry.js'
+import type { GatewayError } from './errors.js'
 import type { Path } from './path.js'
 
 export interface OpenOptions extends WriteOptions {
@@ -206,6 +207,53 @@ export interface ResumableUploads {
    * Discards the upload that this token identifies; an unknown token is not an error. The upload must not be in use.
    */
   dropUpload(token: string, options?: CallOptions): Promise<void>
+}
+
+/** A download that a backend makes by itself, as the backend reports it now. */
+export interface RemoteDownload {
+  /** Identifies the download at the backend, also after a restart of either side. */
+  readonly id: string
+  /** 'done': everything is stored in the folder, though a listing may lag. */
+  readonly state: 'waiting' | 'running' | 'done' | 'failed'
+  /** 0 if not known yet. */
+  readonly totalBytes: number
+  /** Never more than `totalBytes`. */
+  readonly doneBytes: number
+  /** The name of the file or folder in the target folder; absent if not known yet. */
+  readonly name?: string
+  /** Why a failed download failed. */
+  readonly error?: GatewayError
+}
+
+/** Selects a download of a folder: by its id; without an id, by the address that it was added with. */
+export interface RemoteDownloadQuery {
+  readonly id?: string | undefined
+  readonly address: string
+}
+
+export interface RemoveDownloadOptions extends CallOptions {
+  /** Removes what the download has stored too. */
+  readonly withFiles?: boolean | undefined
+}
+
+/**
+ * Backends that download from the internet by themselves ("offline downloads"). A driver has all of these methods or
+ * none, and its type declares the tool for users in `facts.downloadTool`.
+ */
+export interface RemoteDownloads {
+  /**
+   * Makes the backend download `address` into an existing folder. Resolves to the id of the download. Rejects with
+   * `exists` if the backend already lists a download of this address, with `invalid` if it cannot download this address,
+   * and with `no_space` if no space or quota is left.
+   */
+  addDownload(folder: Path, address: string, options?: CallOptions): Promise<string>
+  /**
+   * Searches everything that the backend lists, page by page. Resolves to undefined if it lists no such download into
+   * this folder, or if the folder does not exist any more.
+   */
+  findDownload(folder: Path, query: RemoteDownloadQuery, options?: CallOptions): Promise<RemoteDownload | undefined>
+  /** Stops a download and removes it from the backend's list. An unknown id is not an error. */
+  removeDownload(folder: Path, id: string, options?: RemoveDownloadOptions): Promise<void>
 }
 
 /** Two steps in one, for speed. Only the Local driver has them. */

@@ -39,8 +39,20 @@ export interface DriverFacts {
   readonly composite?: boolean
   /** The driver expects messages from the admin. */
   readonly interactive?: boolean
+  /** The tool for offline downloads by storages of this type, which implement `RemoteDownloads`. */
+  readonly downloadTool?: DownloadToolFacts
   /** Shown to the admin as a warning. */
   readonly warning?: string
+}
+
+export interface DownloadToolFacts {
+  /** The name that users request, such as '115 Cloud'. */
+  readonly name: string
+  /**
+   * The key of the setting that names a folder in a storage of this type. What is downloaded for other storages is put
+   * there first.
+   */
+  readonly folderSetting: string
 }
 
 export interface DriverType<F extends Fields = Fields> {

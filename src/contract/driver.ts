@@ -27,6 +27,7 @@ import type {
   OpenFile,
   OpenMode,
   OpenOptions,
+  RemoteDownloads,
   ResumableUploads,
   Shortcuts,
   Symlinks,
@@ -41,9 +42,9 @@ import type { Traits } from './traits.js'
 /**
  * One backend. The core checks what follows from the paths of a call alone (`storage/path-rules.ts`): no driver is
  * asked to read, write, create, move or remove its root, or to move an entry onto or into itself. What few backends can
- * do (symlinks, several names of one file, resumable uploads) is described in `capabilities.ts`.
+ * do (symlinks, several names of one file, resumable uploads, downloads) is described in `capabilities.ts`.
  */
-export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableUploads & Shortcuts> {
+export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableUploads & RemoteDownloads & Shortcuts> {
   /** Traits of this mount, overriding those of its type. */
   readonly traits?: Partial<Traits>
 

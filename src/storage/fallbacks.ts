@@ -29,6 +29,9 @@
  * | `usage`          | rejects; `usageOrUndefined` resolves to undefined                                         |
  * | `upload`         | an interrupted upload starts again: `write` (`resumable-write.ts`)                        |
  * | `dropUpload`     | nothing: a driver without `upload` has none to discard                                    |
+ * | `addDownload`    | rejects; `hasDownloads` tells                                                             |
+ * | `findDownload`   | rejects                                                                                   |
+ * | `removeDownload` | rejects                                                                                   |
  * | `copyFiles`      | rejects; `takesFilesOf` tells, and files are copied one by one                            |
  * | `close`          | nothing: there is nothing to release                                                      |
  *

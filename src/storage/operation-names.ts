@@ -34,7 +34,14 @@ export type OperationName =
   | BackendOperationName
 
 /** Operations that no request names: `Storage` makes them on the way of others. */
-type BackendOperationName = 'resolve symlinks' | 'identify' | 'read revision' | 'drop upload'
+type BackendOperationName =
+  | 'resolve symlinks'
+  | 'identify'
+  | 'read revision'
+  | 'drop upload'
+  | 'add download'
+  | 'find download'
+  | 'remove download'
 
 export const driverOperations: Readonly<Record<Exclude<keyof Driver, 'traits'>, OperationName>> = {
   stat: 'stat',
@@ -61,6 +68,9 @@ export const driverOperations: Readonly<Record<Exclude<keyof Driver, 'traits'>, 
   identities: 'identify',
   upload: 'write',
   dropUpload: 'drop upload',
+  addDownload: 'add download',
+  findDownload: 'find download',
+  removeDownload: 'remove download',
   look: 'resolve symlinks',
   copyFiles: 'copy',
 }

@@ -15,6 +15,9 @@ import type {
   OpenFile,
   OpenMode,
   OpenOptions,
+  RemoteDownload,
+  RemoteDownloadQuery,
+  RemoveDownloadOptions,
   Thumbnail,
   ThumbnailKind,
   Usage,
@@ -547,6 +550,29 @@ export class Storage {
     this.#changes.changed(to)
   }
 
+  // Downloads that the backend makes by itself; see `RemoteDownloads`
+
+  get hasDownloads(): boolean {
+    return this.#driver.addDownload !== undefined
+  }
+
+  addDownload(folder: Path, address: string, options: CallOptions = {}): Promise<string> {
+    return withDownloads(this.#driver.addDownload?.(folder, address, options))
+  }
+
+  findDownload(
+    folder: Path,
+    query: RemoteDownloadQuery,
+    options: CallOptions = {},
+  ): Promise<RemoteDownload | undefined> {
+    return withDownloads(this.#driver.findDownload?.(folder, query, options))
+  }
+
+  async removeDownload(folder: Path, id: string, options: RemoveDownloadOptions = {}): Promise<void> {
+    await withDownloads(this.#driver.removeDownload?.(folder, id, options))
+    if (options.withFiles === true) this.changedElsewhere(folder)
+  }
+
   /** Another program has changed the entry at `path`, or something below it. */
   changedElsewhere(path: Path): void {
     this.#changes.changedElsewhere(path)
@@ -557,4 +583,9 @@ export class Storage {
     this.#listings.close()
     await this.#driver.close?.()
   }
+}
+
+/** The result of a call of `RemoteDownloads`. Rejects with `unsupported` if the driver does not have it. */
+function withDownloads<T>(result: Promise<T> | undefined): Promise<T> {
+  return result ?? Promise.reject(new GatewayError('unsupported', { reason: 'this storage downloads nothing by itself' }))
 }
