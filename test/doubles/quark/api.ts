@@ -57,7 +57,10 @@ export class QuarkApi {
       const call = await this.#verified(request)
       const { data, metadata = {} } = await call.handler(call)
       const cookies = session.setCookies()
-      response.writeHead(200, { 'content-type': 'application/json', ...(cookies.length > 0 && { 'set-cookie': [...cookies] }) })
+      response.writeHead(200, {
+        'content-type': 'application/json',
+        ...(cookies.length > 0 && { 'set-cookie': [...cookies] }),
+      })
       response.end(JSON.stringify({ status: 200, code: 0, message: 'ok', timestamp: seconds(), data, metadata }))
     } catch (error) {
       // The connection was cut: there is nobody to answer.
@@ -106,7 +109,7 @@ export class QuarkApi {
   }
 
   #makeFolder({ fields }: Call): Answer {
-    if (fields['dir_init_lock'] !== false || fields['dir_path'] !== '') throw refusals.invalid('dir_path')
+    if (fields.dir_init_lock !== false || fields.dir_path !== '') throw refusals.invalid('dir_path')
     const { drive } = this.parts
     const [parent, name] = [textIn(fields, 'pdir_fid'), textIn(fields, 'file_name')]
     drive.assertFolder(parent)
@@ -151,7 +154,7 @@ export class QuarkApi {
   }
 
   #beginUpload({ fields }: Call): Answer {
-    if (fields['ccp_hash_update'] !== true || fields['dir_name'] !== '') throw refusals.invalid('dir_name')
+    if (fields.ccp_hash_update !== true || fields.dir_name !== '') throw refusals.invalid('dir_name')
     const { uploads } = this.parts
     for (const name of ['l_created_at', 'l_updated_at']) numberIn(fields, name)
     const size = numberIn(fields, 'size')
@@ -165,7 +168,11 @@ export class QuarkApi {
   }
 
   #setHashes({ fields }: Call): Answer {
-    const [taskId, md5, sha1] = ['task_id', 'md5', 'sha1'].map((name) => textIn(fields, name)) as [string, string, string]
+    const [taskId, md5, sha1] = ['task_id', 'md5', 'sha1'].map((name) => textIn(fields, name)) as [
+      string,
+      string,
+      string,
+    ]
     return { data: { finish: this.parts.uploads.setHashes(taskId, md5, sha1) } }
   }
 
@@ -197,7 +204,13 @@ function categoryOf(name: string): number {
 }
 
 function escapeHtml(name: string): string {
-  const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+  const entities: Readonly<Record<string, string>> = {
+    '&': '&amp;',
+    '<': '&lt;',
+    '>': '&gt;',
+    '"': '&quot;',
+    "'": '&#39;',
+  }
   return name.replace(/[&<>"']/g, (sign) => entities[sign] ?? sign)
 }
 
@@ -213,7 +226,8 @@ function sorted(nodes: readonly QuarkNode[], sort: string): readonly QuarkNode[]
   }
   const key = keys[by] ?? (() => 0)
   const sign = direction === 'desc' ? -1 : 1
-  const compare = (one: QuarkNode, other: QuarkNode) => (key(one) < key(other) ? -sign : key(one) > key(other) ? sign : 0)
+  const compare = (one: QuarkNode, other: QuarkNode) =>
+    key(one) < key(other) ? -sign : key(one) > key(other) ? sign : 0
   return [...nodes].sort(
     (one, other) => Number(one.content !== undefined) - Number(other.content !== undefined) || compare(one, other),
   )
@@ -243,7 +257,7 @@ function textsIn(fields: Readonly<Record<string, unknown>>, name: string): reado
   const value = fields[name]
   const isTexts = Array.isArray(value) && value.length > 0 && value.every((each) => typeof each === 'string')
   if (!isTexts) throw refusals.invalid(name)
-  return value as readonly string[]
+  return value
 }
 
 /** The entries of a move or a deletion. */

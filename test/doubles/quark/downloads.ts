@@ -54,18 +54,30 @@ export class QuarkDownloads {
     const [host = ''] = (headers.host ?? '').split(':')
     const id = (request.url ?? '').slice(1)
     const link = this.#links.get(id)
-    if (!['GET', 'HEAD'].includes(method)) return refuse(response, 405, 'MethodNotAllowed')
-    if (!link || performance.now() > link.until) return refuse(response, 403, 'AccessDenied')
+    if (!['GET', 'HEAD'].includes(method)) {
+      refuse(response, 405, 'MethodNotAllowed')
+      return
+    }
+    if (!link || performance.now() > link.until) {
+      refuse(response, 403, 'AccessDenied')
+      return
+    }
     const isForeign = host === foreignHost
     if (link.userAgent !== undefined && !isForeign) {
-      if (!this.#isBoundTo(headers, link.userAgent)) return refuse(response, 403, 'AccessDenied')
+      if (!this.#isBoundTo(headers, link.userAgent)) {
+        refuse(response, 403, 'AccessDenied')
+        return
+      }
       if (this.areRedirected) {
         response.writeHead(302, { location: `https://${foreignHost}/${id}` }).end()
         return
       }
     }
     link.uses++
-    if (this.areSingleUse && link.uses > 1) return refuse(response, 412, 'PreconditionFailed')
+    if (this.areSingleUse && link.uses > 1) {
+      refuse(response, 412, 'PreconditionFailed')
+      return
+    }
     await sendContent(request, response, this.contents, link.content)
   }
 

@@ -4,12 +4,12 @@ import { refusals, type QuarkVendor } from './vendor.js'
 
 /** Cookies by which the vendor knows the session. */
 type SessionCookie = '__pus' | '__puus'
-type SessionValues = Record<SessionCookie, string>
+type SessionCookies = Record<SessionCookie, string>
 
 export class QuarkSession {
-  #current: SessionValues = { __pus: newValue(), __puus: newValue() }
+  #current: SessionCookies = { __pus: newValue(), __puus: newValue() }
   /** Sent to the client; from its first use on, the old one is void. */
-  #next: SessionValues | undefined
+  #next: SessionCookies | undefined
   #isEnded = false
   #renewals = 0
 
@@ -51,7 +51,7 @@ export class QuarkSession {
     const cookies = new Map(header.split('; ').map((part) => split(part)))
     const names = ['b-user-id', '__pus', '__puus', 'theme']
     const isForeign = [...cookies.keys()].some((name) => !names.includes(name))
-    const isOf = (values: SessionValues) =>
+    const isOf = (values: SessionCookies) =>
       cookies.get('__pus') === values.__pus && cookies.get('__puus') === values.__puus
     if (this.#isEnded || isForeign) throw refusals.notSignedIn()
     if (this.#next && isOf(this.#next)) {

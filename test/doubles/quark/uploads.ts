@@ -163,7 +163,8 @@ export class QuarkUploads {
   async #onFinished({ key, content, callback }: FinishedObject) {
     const task = [...this.#tasks.values()].find((one) => one.key === key)
     const { md5, sha1 } = task?.hashes ?? { md5: '', sha1: '' }
-    const isWhole = content.size === task?.size && content.md5 === md5.toUpperCase() && content.sha1 === sha1.toUpperCase()
+    const isWhole =
+      content.size === task?.size && content.md5 === md5.toUpperCase() && content.sha1 === sha1.toUpperCase()
     if (!task || !isWhole || !isJsonOf(callback, task.callback)) return { status: 400, body: '' }
     task.isStored = true
     return { body: JSON.stringify({ Status: 'OK' }) }
