@@ -45,6 +45,14 @@ export interface HttpRequest {
    * sent once is never sent again.
    */
   readonly repeatable?: boolean
+  /**
+   * The server must not receive the request twice. It is sent on a new connection, because one that was idle may be closed
+   * by the server just then, and it would not be known whether the server has processed it. Default: for POST, unless it
+   * is `repeatable`.
+   */
+  readonly once?: boolean
+  /** Called before each further request that this one leads to: to another place, or to the same one again. */
+  readonly beforeAgain?: () => Promise<void>
 }
 
 export interface HttpResponse {
@@ -110,6 +118,7 @@ const maxDrained = 64 * 1024
 
 export class HttpClient {
   readonly #server: string
+  readonly #egress: Egress
   readonly #foreign: AgentPool
   readonly #authorization: HttpAuthorization | undefined
   readonly #agents: { readonly http: HttpAgent; readonly https: HttpsAgent }
@@ -125,6 +134,7 @@ export class HttpClient {
   constructor(options: HttpClientOptions) {
     const { server, address, domains = [], credentials, verifiesCertificate, egress } = options
     this.#server = server
+    this.#egress = egress
     this.#foreign = egress.pool()
     this.#idleTime = options.idleTimeout ?? 60_000
     this.#authorization = credentials && new HttpAuthorization(credentials)
@@ -158,6 +168,7 @@ export class HttpClient {
         if (isLast || !isGatewayError(error, 'unavailable') || error.cause === undefined) throw error
       }
       await this.#delay(delay, request.signal)
+      await request.beforeAgain?.()
     }
   }
 
@@ -198,6 +209,7 @@ export class HttpClient {
         // A server may close an idle connection just as a request is sent (RFC 9112 §9.3.1). It has usually not read
         // the request.
         if (!outgoing.wasOnStaleConnection || ++staleConnections > maxStaleConnections) throw error
+        await request.beforeAgain?.()
         continue
       }
       const { status, headers } = response
@@ -218,6 +230,7 @@ export class HttpClient {
         url = target
       }
       await drain(response.body)
+      await request.beforeAgain?.()
     }
   }
 
@@ -245,7 +258,7 @@ export class HttpClient {
         'accept-encoding': 'identity',
         ...outgoing.headers(authorization),
       },
-      agent: isOwn ? this.#agents[isSecure ? 'https' : 'http'] : this.#foreign.agentFor(url),
+      agent: this.#agentFor(url, isOwn, isOnce(outgoing.request)),
       ...(isSecure && isOwn && { rejectUnauthorized: this.#verifiesCertificate }),
     })
     this.#running.add(request)
@@ -255,6 +268,13 @@ export class HttpClient {
     } catch (error) {
       throw isAborted() ? new GatewayError('aborted', { cause: error }) : networkError(error, this.#server)
     }
+  }
+
+  /** false: a connection for this request alone. */
+  #agentFor(url: URL, isOwn: boolean, once: boolean): HttpAgent | false {
+    if (!isOwn) return once ? this.#egress.agentFor(url) : this.#foreign.agentFor(url)
+    if (once) return false
+    return url.protocol === 'https:' ? this.#agents.https : this.#agents.http
   }
 
   async #delay(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
@@ -402,6 +422,10 @@ async function readyForBody(outgoing: ClientRequest, responded: Promise<unknown>
   })
   await Promise.race([continued, responded.catch(() => undefined)])
   clearTimeout(timer)
+}
+
+function isOnce({ method, repeatable, once }: HttpRequest): boolean {
+  return once ?? (method === 'POST' && repeatable !== true)
 }
 
 /** The target of a redirect; undefined for other responses. */

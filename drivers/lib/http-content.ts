@@ -37,7 +37,7 @@ export function rangeHeader({ part }: ContentRequest): string | undefined {
 
 /**
  * A stream of the requested content from a response with status 200 or 206. Throws `unavailable` for a response to
- * another request; its body is then destroyed. `server` names the server in errors, as in "WebDAV server".
+ * another request, or with a file of another size; its body is then destroyed. `server` names the server in errors, as in "WebDAV server".
  */
 export function contentOf(
   response: HttpResponse,
@@ -66,6 +66,10 @@ export function contentOf(
   }
   // Without Content-Length, a truncated response looks complete, so the size of the file is used.
   const announced = headers['content-length'] === undefined ? size : Number(headers['content-length'])
+  // The file was changed meanwhile, or something between the server and this client has shortened it.
+  if (announced !== size && announced !== undefined && size !== undefined) {
+    return reject('sent a file of another size than it reports')
+  }
   const content = bodies.track(body, announced, signal)
   // A server that ignores Range sends the whole file (RFC 9110 §14.2).
   return part === undefined ? content : rangeOfBody(content, part)

@@ -13,7 +13,6 @@ import { ApiClient } from '../lib/api/api-client.js'
 import { field, textOf } from '../lib/api/lenient.js'
 import { RateGate } from '../lib/api/rate-gate.js'
 import { Renewal } from '../lib/api/renewal.js'
-import { BoundState } from '../lib/api/bound-state.js'
 import { defaultUserAgent, drain, HttpClient } from '../lib/http-client.js'
 import { contentOf, contentRequest, rangeHeader, type ContentRequest } from '../lib/http-content.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
@@ -59,11 +58,6 @@ async function connect(address: URL, options: OpenlistOptions, env: DriverEnv): 
   const http = new HttpClient({ server: serverName, address, verifiesCertificate: true, egress: env.egress })
   const scope = JSON.stringify([address.href, username])
   const gate = await RateGate.open({ server: serverName, scope, state: env.state })
-  const stored = await BoundState.open<string>(
-    env.state,
-    'token',
-    JSON.stringify([address.href, username, password, token]),
-  )
   const signIn = async (): Promise<string> => {
     if (username === '') {
       throw new GatewayError('denied', { reason: `the ${serverName} does not accept the token of this storage` })
@@ -83,10 +77,12 @@ async function connect(address: URL, options: OpenlistOptions, env: DriverEnv): 
     if (issued === '') throw protocolViolation('issued no token')
     return issued
   }
-  const renewal = new Renewal<string>({
-    initial: stored.value ?? (token === '' ? undefined : token),
+  const renewal = await Renewal.open<string>({
+    state: env.state,
+    key: 'token',
+    typed: JSON.stringify([address.href, username, password, token]),
+    first: token === '' ? undefined : token,
     request: signIn,
-    store: (issued) => stored.set(issued),
   })
   const isGuest = username === '' && token === ''
   const client: ApiClient<string> = new ApiClient<string>({
@@ -130,7 +126,6 @@ class OpenlistDriver implements Driver {
     this.#publishing = new StagedPublishing({
       move: (from, to, overwrite, signal) => api.rename(this.#at(from), nameOf(to), overwrite, signal),
       delete: (path, signal) => api.remove(this.#at(path), signal),
-      sizeOf: async (path, signal) => (await this.stat(path, { signal })).size,
       find: async (path, signal) => versionOf(await this.#statOrUndefined(path, signal)),
       outcomeOf,
       timeout: changeTimeout,

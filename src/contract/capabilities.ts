@@ -249,7 +249,7 @@ export interface RemoteDownloads {
   addDownload(folder: Path, address: string, options?: CallOptions): Promise<string>
   /**
    * Searches everything that the backend lists, page by page. Resolves to undefined if it lists no such download into
-   * this folder.
+   * this folder, or if the folder does not exist any more.
    */
   findDownload(folder: Path, query: RemoteDownloadQuery, options?: CallOptions): Promise<RemoteDownload | undefined>
   /** Stops a download and removes it from the backend's list. An unknown id is not an error. */

@@ -3,7 +3,8 @@ import type { Path } from '../contract/path.js'
 import { hasEnded, planOf, type Task } from '../tasks/task.js'
 
 /**
- * When the files of a download are deleted from the local disk: after they were stored in the tree, or that has failed.
+ * When the files of a download are deleted from where they were put first: after they were stored in the tree, or that
+ * has failed.
  */
 export const deletePolicies = [
   'delete_on_upload_succeed',
@@ -13,6 +14,19 @@ export const deletePolicies = [
   'upload_download_stream',
 ] as const
 export type DeletePolicy = (typeof deletePolicies)[number]
+
+/** Where a storage downloads by itself. */
+export interface RemotePlace {
+  readonly storageId: number
+  /** The folder in that storage. */
+  readonly folder: Path
+  /** Whether this is the target folder, so that nothing has to be transferred. */
+  readonly isTarget: boolean
+  /** The id of the download at the backend; absent if it is not known that the backend has one. */
+  readonly downloadId?: string | undefined
+  /** Whether the backend has downloaded everything. */
+  readonly isComplete?: boolean | undefined
+}
 
 /** The plan of a download. `SimpleHttp` does not use the fields of the local disk. */
 export interface DownloadPlan {
@@ -25,14 +39,16 @@ export interface DownloadPlan {
   /** The password of the target folder. */
   readonly password?: string | undefined
   readonly policy: DeletePolicy
-  /** Absolute path on the local disk. */
+  /** Absolute path on the local disk. A storage that downloads by itself does not use it. */
   readonly folder: string
+  /** Stored before a storage starts to download. */
+  readonly remote?: RemotePlace | undefined
   /** Minutes to seed once the download is complete; negative: for ever. */
   readonly seedMinutes: number
 }
 
 /** The transfer of one downloaded file or folder into the tree. */
-export interface FetchedPlan extends Pick<DownloadPlan, 'id' | 'to' | 'password' | 'policy' | 'folder'> {
+export interface FetchedPlan extends Pick<DownloadPlan, 'id' | 'to' | 'password' | 'policy' | 'folder' | 'remote'> {
   /** Its name in the folder of the download. */
   readonly entry: string
 }
@@ -45,7 +61,7 @@ export function fetchedPlan(task: Task): FetchedPlan {
   return planOf(task) as FetchedPlan
 }
 
-/** Whether the local files of a transfer are to be deleted. `isForgotten`: the task has been deleted. */
+/** Whether the downloaded files of a transfer are to be deleted. `isForgotten`: the task has been deleted. */
 export function shouldDiscardFiles(policy: DeletePolicy, task: Task, isForgotten: boolean): boolean {
   if (!hasEnded(task) || policy === 'delete_never') return false
   // A deleted task cannot be retried.

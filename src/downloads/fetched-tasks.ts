@@ -1,7 +1,5 @@
-/** Stores the files that a program downloaded from the local disk into the tree. */
-import { join } from 'node:path'
+/** Stores downloaded files, from the local disk or the storage that has downloaded them, into the tree. */
 import PQueue from 'p-queue'
-import type { Source } from '../contract/call-options.js'
 import {
   GatewayError,
   isGatewayError,
@@ -11,24 +9,28 @@ import {
   type MemberFailure,
 } from '../contract/errors.js'
 import { checkName, childOf, nameOf, under, type Path } from '../contract/path.js'
-import { readFrom } from '../storage/spool.js'
 import type { TaskRun } from '../tasks/task.js'
 import { pathBelowBase } from '../tasks/transfer-tasks.js'
 import { countedSource } from '../transfer/counted-source.js'
 import { isSameContent } from '../transfer/same-content.js'
 import type { VirtualFs } from '../tree/virtual-fs.js'
 import type { FetchedPlan } from './download.js'
-import { fetchedFiles, type FetchedFile } from './temporary-folders.js'
+import type { FetchedFile, FetchedFolder } from './fetched-folder.js'
 
 /** Files that are stored concurrently. */
 const concurrency = 4
 
 /** Stores all files. Rejects with a TreeError that lists the failed ones; the others are stored. */
-export async function storeFetched(fs: VirtualFs, plan: FetchedPlan, run: TaskRun): Promise<void> {
+export async function storeFetched(
+  fs: VirtualFs,
+  plan: FetchedPlan,
+  fetched: FetchedFolder,
+  run: TaskRun,
+): Promise<void> {
   const { items, principal, signal } = run
   await items.fail([])
   run.setPhase('looking_up')
-  const files = await fetchedFiles(plan.folder, plan.entry)
+  const files = await fetched.files(plan.entry)
   run.setTotal(files.reduce((sum, { size }) => sum + size, 0))
   if (files[0]?.kind === 'folder') run.setPhase('listing_folder')
   const folder = pathBelowBase(principal, plan.to)
@@ -66,14 +68,13 @@ async function storeOne(fs: VirtualFs, { plan, file, path, run }: FileToStore): 
   const access = { password: plan.password, signal }
   if (file.kind === 'folder') return fs.mkdir(path, { ...access, parents: true })
   if (file.kind === 'other') throw new GatewayError('unsupported', { reason: 'only files and folders are stored' })
-  const { size, version: state } = file
+  const { size, version: state, source: original } = file
   const key = under(principal.base, path)
   if (resumes && (await items.copied(key))?.source === state && (await sizeOf(fs, path, access)) === size) {
     run.advance(size)
     return
   }
-  const local: Source = { size, rereadable: true, read: readFrom(join(plan.folder, ...file.names)) }
-  const source = countedSource(local, run.advance)
+  const source = countedSource(original, run.advance)
   try {
     await fs.write(path, source, { ...access, createOnly: true, parents: true })
   } catch (error) {
@@ -83,7 +84,7 @@ async function storeOne(fs: VirtualFs, { plan, file, path, run }: FileToStore): 
     const read = () => fs.read(path, undefined, access)
     const storedSize = resumes ? await sizeOf(fs, path, access) : undefined
     const isStored =
-      storedSize !== undefined && (await isSameContent(local, { size: storedSize, rereadable: true, read }, signal))
+      storedSize !== undefined && (await isSameContent(original, { size: storedSize, rereadable: true, read }, signal))
     if (!isStored) throw nameTaken(nameOf(path), error)
     run.advance(size)
   }

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { isAbsolute, join } from 'node:path'
 import type { Principal } from '../accounts/principal.js'
+import type { AnyDriverType } from '../contract/driver-type.js'
 import { GatewayError, isGatewayError, type GatewayErrorOptions } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import { under, type Path } from '../contract/path.js'
@@ -27,19 +28,22 @@ import {
   type DeletePolicy,
   type DownloadPlan,
   type FetchedPlan,
+  type RemotePlace,
 } from './download.js'
+import type { FetchedFolder } from './fetched-folder.js'
 import { storeFetched } from './fetched-tasks.js'
 import { parseWebAddress } from './http-request.js'
 import { assertSupported, fetchByProgram, seed } from './program-download.js'
 import { QBittorrent } from './qbittorrent.js'
 import { downloadInto } from './simple-http.js'
+import { fetchByStorage, removeDownload } from './storage-download.js'
+import { StorageFetchedFolder } from './storage-folder.js'
+import { StorageTools, unsupportedTool } from './storage-tools.js'
 import {
   downloadFolders,
-  fetchedNames,
   folderFor,
+  LocalFetchedFolder,
   makeFolder,
-  removeIfEmpty,
-  removeFetched,
   removeOrphanFolders,
   temporaryDownloads,
 } from './temporary-folders.js'
@@ -49,7 +53,8 @@ import { cloudTools, simpleHttp, type DownloadTool } from './tool.js'
 interface OfflineDownloadsDependencies {
   readonly tasks: Tasks
   readonly settings: Settings
-  readonly mounts: Pick<Mounts, 'rowOf'>
+  readonly mounts: Pick<Mounts, 'find' | 'rowOf' | 'rows' | 'storageOf'>
+  readonly driverTypes: readonly AnyDriverType[]
   readonly egress: EgressGuard
   readonly bandwidth: Pick<Bandwidth, 'fromBackends'>
   readonly spool: Pick<Spool, 'room'>
@@ -67,12 +72,14 @@ export interface DownloadRequest {
   readonly policy: DeletePolicy
 }
 
-/** Milliseconds for a program to remove a download. */
+/** Milliseconds for a program or a storage to remove a download. */
 const removeTimeout = 10_000
 
 export class OfflineDownloads {
   readonly #dependencies: OfflineDownloadsDependencies
+  /** The programs. */
   readonly #tools: ReadonlyMap<string, DownloadTool>
+  readonly #storageTools: StorageTools
   readonly #readiness: ToolReadiness
   readonly #proxy: EgressProxy
   readonly #space: DownloadSpace
@@ -85,6 +92,7 @@ export class OfflineDownloads {
     const aria2 = new Aria2(aria2Access, this.#aria2Proxy)
     const torrents = new QBittorrent(() => settings.get('qbittorrent_url'))
     this.#tools = new Map([aria2, torrents].map((tool) => [tool.name, tool]))
+    this.#storageTools = new StorageTools(dependencies)
     settings.guard('offline_download_temp_dir', async (folder) => {
       if (folder === '' || isAbsolute(folder)) return
       throw new GatewayError('invalid', { reason: 'it must be an absolute path' })
@@ -116,9 +124,9 @@ export class OfflineDownloads {
     this.#proxy.close()
   }
 
-  /** Names of the tools that answered their last probe, sorted. */
+  /** Names of the programs that answered their last probe, and of the tools of running storages, sorted. */
   get toolNames(): readonly string[] {
-    return [simpleHttp, ...this.#readiness.readyNames].sort()
+    return [simpleHttp, ...this.#readiness.readyNames, ...this.#storageTools.readyNames].sort()
   }
 
   /**
@@ -183,6 +191,15 @@ export class OfflineDownloads {
     this.#readiness.markReady('qBittorrent')
   }
 
+  /**
+   * Stores the folder in which a tool downloads for other storages. An empty one: it does not. Rejects with `unavailable`
+   * if it is not in a storage of the tool.
+   */
+  async setStorageFolder(tool: string, folder: string): Promise<void> {
+    const key = await asUnavailable(async () => this.#storageTools.settingFor(tool, folder))
+    await this.#dependencies.settings.set(new Map([[key, folder]]))
+  }
+
   /** The proxy for aria2: used if `egress_proxy` is set, or if it is empty and aria2 runs on this machine. */
   get #aria2Proxy(): Aria2ProxyProvider {
     return {
@@ -206,10 +223,12 @@ export class OfflineDownloads {
   }
 
   async #assertUsable(name: string, address: string, signal: AbortSignal | undefined): Promise<void> {
-    if (cloudTools.includes(name)) return
+    const isStorageTool = this.#storageTools.has(name)
+    if (cloudTools.includes(name) && !isStorageTool) return
     const tool = this.#tools.get(name)
     await asUnavailable(async () => {
       if (name === simpleHttp) parseWebAddress(address)
+      else if (isStorageTool) this.#storageTools.assertSupported(address)
       else if (tool) assertSupported(tool, address)
       else
         throw new GatewayError('unavailable', {
@@ -232,7 +251,7 @@ export class OfflineDownloads {
   #downloadType(): TaskType {
     return {
       run: (run) => this.#download(run),
-      dispose: (task) => this.#disposeDownload(task),
+      dispose: (task, setPlan) => this.#disposeDownload(task, setPlan),
     }
   }
 
@@ -249,11 +268,13 @@ export class OfflineDownloads {
       await downloadInto(fs, { egress, limit: this.#limit, address, folder, password, speed }, run)
       return
     }
-    const tool = this.#tools.get(plan.tool)
-    if (!tool) {
-      const reason = `unsupported storage driver for offline download, only ${plan.tool} is supported`
-      throw new GatewayError('unsupported', { reason })
+    if (this.#storageTools.has(plan.tool)) {
+      const makeTarget = () => fs.mkdir(folder, { password, parents: true, signal: run.signal })
+      await this.#downloadByStorage(plan, run, makeTarget)
+      return
     }
+    const tool = this.#tools.get(plan.tool)
+    if (!tool) throw unsupportedTool(plan.tool)
     // The program itself creates its folder below a configured one, because it may run as another user.
     const isDefaultFolder = this.#dependencies.settings.get('offline_download_temp_dir') === ''
     const prepare = async () => (isDefaultFolder ? makeFolder(plan.folder) : undefined)
@@ -265,21 +286,59 @@ export class OfflineDownloads {
     if (plan.seedMinutes > 0) await seed(tool, plan, plan.seedMinutes, run)
   }
 
+  /** Leaves the files in the target folder, or adds tasks that transfer them to it. */
+  async #downloadByStorage(plan: DownloadPlan, run: TaskRun, makeTarget: () => Promise<void>): Promise<void> {
+    const { tool, address, remote } = plan
+    const keep = (place: RemotePlace | undefined) => run.setPlan({ ...plan, remote: place })
+    const isKnown = remote !== undefined
+    const place = remote ?? this.#storageTools.placeFor(plan)
+    const storage = this.#storageTools.storageOf(place)
+    if (place.isTarget && !isKnown) await makeTarget()
+    const download = { tool, address, storage, limit: this.#limit, place, isKnown, keep }
+    const complete = await fetchByStorage(download, run)
+    if (!complete.isTarget) {
+      run.setPhase('storing_download')
+      await this.#addTransfers(run.principal, { ...plan, remote: complete })
+    }
+    try {
+      // Before the end is stored: the same address could not be downloaded again while the backend lists it.
+      await removeDownload(storage, complete, address, run.signal)
+      await keep({ ...complete, downloadId: undefined })
+    } catch (error) {
+      if (run.signal.aborted) throw error
+      // It is tried again when the task has ended.
+      this.#dependencies.log.warn({ err: error, task: run.task.id }, `failed to remove a download from ${tool}`)
+    }
+  }
+
   /** Adds a transfer task for each downloaded file or folder, unless an earlier run has added it. */
   async #addTransfers(principal: Principal, plan: DownloadPlan): Promise<void> {
     const { tasks, mounts } = this.#dependencies
     const added = new Set(this.#transfersOf(plan.id).map((task) => fetchedPlan(task).entry))
-    const names = await fetchedNames(plan.folder)
+    const files = this.#filesOf(plan)
+    const names = await files.names()
     if (names.length === 0 && added.size === 0) {
       throw new GatewayError('unavailable', { reason: `${plan.tool} stored no files in the download folder` })
     }
-    const { id, to, password, policy, folder } = plan
+    const { id, to, password, policy, folder, remote } = plan
     for (const entry of names) {
       if (added.has(entry)) continue
-      const fetched: FetchedPlan = { id, to, password, policy, folder, entry }
-      const name = `transfer [](${entry}) to ${displayPath(mounts, to)}`
+      const fetched: FetchedPlan = { id, to, password, policy, folder, remote, entry }
+      const name = `transfer ${files.displayName(entry)} to ${displayPath(mounts, to)}`
       await tasks.add(principal, { kind: 'offline_download_transfer', name, plan: fetched, totalBytes: 0 })
     }
+  }
+
+  /** Where the files of a download are until they are stored. Throws `unavailable` if their storage does not run. */
+  #filesOf({ folder, remote }: Pick<DownloadPlan, 'folder' | 'remote'>): FetchedFolder {
+    if (!remote) return new LocalFetchedFolder(folder)
+    const { mounts } = this.#dependencies
+    const storage = this.#storageTools.storageOf(remote)
+    return new StorageFetchedFolder({
+      storage,
+      folder: remote.folder,
+      displayPath: (path) => displayPath(mounts, path),
+    })
   }
 
   #transfersOf(id: string): readonly Task[] {
@@ -289,28 +348,37 @@ export class OfflineDownloads {
   }
 
   /**
-   * Disposes of a download that has ended or was deleted: removes it from the program, and deletes files no longer
-   * needed.
+   * Disposes of a download that has ended or was deleted: removes it from the program or the storage, and deletes files
+   * no longer needed.
    */
-  async #disposeDownload(task: Task): Promise<void> {
+  async #disposeDownload(task: Task, setPlan: TaskRun['setPlan']): Promise<void> {
     const plan = downloadPlan(task)
     const tool = this.#tools.get(plan.tool)
-    if (!tool) return
+    if (!tool && !plan.remote) return
     const transfers = this.#transfersOf(plan.id)
     const isComplete = task.state === 'succeeded' || transfers.length > 0
-    if (!isComplete || plan.seedMinutes >= 0) {
-      try {
-        await tool.remove(plan, !isComplete, AbortSignal.timeout(removeTimeout))
-      } catch (error) {
-        this.#dependencies.log.warn({ err: error, task: task.id }, `failed to remove a download from ${tool.name}`)
-      }
+    const signal = AbortSignal.timeout(removeTimeout)
+    if (plan.remote) {
+      await removeDownload(this.#storageTools.storageOf(plan.remote), plan.remote, plan.address, signal)
+    } else if (!isComplete || plan.seedMinutes >= 0) {
+      await tool?.remove(plan, !isComplete, signal).catch((error: unknown) => {
+        this.#dependencies.log.warn({ err: error, task: task.id }, `failed to remove a download from ${plan.tool}`)
+      })
     }
-    if (!isComplete) {
-      await removeFetched(plan.folder)
+    if (plan.remote?.isTarget !== true) await this.#disposeFiles(plan, isComplete ? transfers : undefined)
+    // A later download of the same address is not this one.
+    if (plan.remote) await setPlan({ ...plan, remote: undefined })
+  }
+
+  /** `transfers`: those of a complete download; undefined: the files of an incomplete one are deleted. */
+  async #disposeFiles(plan: DownloadPlan, transfers: readonly Task[] | undefined): Promise<void> {
+    const files = this.#filesOf(plan)
+    if (!transfers) {
+      await files.removeAll()
       return
     }
     for (const transfer of transfers) await this.#discardFiles(transfer)
-    await removeIfEmpty(plan.folder)
+    await files.removeIfEmpty()
   }
 
   // Transfers of downloaded files
@@ -320,7 +388,8 @@ export class OfflineDownloads {
       run: (run) => {
         // The permission for downloads is checked again: the account may have changed.
         const principal = run.principal.withDownloadPermissions()
-        return storeFetched(this.#dependencies.as(principal), fetchedPlan(run.task), { ...run, principal })
+        const plan = fetchedPlan(run.task)
+        return storeFetched(this.#dependencies.as(principal), plan, this.#filesOf(plan), { ...run, principal })
       },
       dispose: (task) => this.#disposeTransfer(task),
     }
@@ -334,13 +403,13 @@ export class OfflineDownloads {
     // The files are still needed while the download is seeded.
     if (download && !hasEnded(download)) return
     await this.#discardFiles(task)
-    await removeIfEmpty(plan.folder)
+    await this.#filesOf(plan).removeIfEmpty()
   }
 
   async #discardFiles(task: Task): Promise<void> {
     const plan = fetchedPlan(task)
     const isForgotten = !this.#dependencies.tasks.all.some(({ id }) => id === task.id)
-    if (shouldDiscardFiles(plan.policy, task, isForgotten)) await removeFetched(plan.folder, plan.entry)
+    if (shouldDiscardFiles(plan.policy, task, isForgotten)) await this.#filesOf(plan).remove(plan.entry)
   }
 }
 

@@ -1,24 +1,23 @@
 /** The folders of the local disk into which programs download, one for each download. */
 import { lstat, mkdir, readdir, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import type { Source } from '../contract/call-options.js'
 import { GatewayError } from '../contract/errors.js'
+import { readFrom } from '../storage/spool.js'
+import type { FetchedFile, FetchedFolder } from './fetched-folder.js'
 
 /** Control files that programs write next to the downloaded files. */
 const controlFiles = [/\.aria2$/, /^\.[0-9a-f]{40,64}\.parts$/i]
 const downloadFolder = /^tidegate-([\w-]{22})(-kept)?$/
 
-export interface FetchedFile {
-  /** The segments of its path, relative to the folder of the download. */
-  readonly names: readonly string[]
-  readonly kind: 'file' | 'folder' | 'other'
-  readonly size: number
-  /** Changes whenever the content does. */
-  readonly version: string
+/** The name of the folder of a new download. `permanent`: it is never deleted. */
+export function nameFor(id: string, permanent: boolean): string {
+  return `tidegate-${id}${permanent ? '-kept' : ''}`
 }
 
-/** The folder of a new download. `permanent`: it is never deleted. */
+/** The folder of a new download. */
 export function folderFor(root: string, tool: string, id: string, permanent: boolean): string {
-  return join(root, tool, `tidegate-${id}${permanent ? '-kept' : ''}`)
+  return join(root, tool, nameFor(id, permanent))
 }
 
 /** Creates the folder of a download, for programs that run as the user of the gateway. */
@@ -26,42 +25,57 @@ export async function makeFolder(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
 }
 
-/** The names in the folder of a download, without control files. */
-export async function fetchedNames(folder: string): Promise<readonly string[]> {
-  const names = await onDisk(() => readdir(folder), [])
-  return names.filter((name) => !isControlFile(name))
-}
+/** The folder of one download. Control files are not shown. */
+export class LocalFetchedFolder implements FetchedFolder {
+  /** `folder`: an absolute path on the local disk. */
+  constructor(private readonly folder: string) {}
 
-/**
- * All files below a name in the folder. Folders precede their members. Symlinks are of kind 'other' and not followed.
- */
-export async function fetchedFiles(folder: string, entry: string): Promise<readonly FetchedFile[]> {
-  const found: FetchedFile[] = []
-  const pending: (readonly string[])[] = [[entry]]
-  for (let names = pending.pop(); names !== undefined; names = pending.pop()) {
-    const path = join(folder, ...names)
-    const facts = await onDisk(() => lstat(path), undefined)
-    if (!facts)
-      throw new GatewayError('not_found', { reason: 'the downloaded files no longer exist: download them again' })
-    const kind = facts.isFile() ? 'file' : facts.isDirectory() ? 'folder' : 'other'
-    const size = kind === 'file' ? facts.size : 0
-    found.push({ names, kind, size, version: `${facts.ino}-${facts.mtimeMs}-${facts.size}` })
-    const members = kind === 'folder' ? await onDisk(() => readdir(path), []) : []
-    for (const name of members.filter((member) => !isControlFile(member))) {
-      pending.push([...names, name])
-    }
+  async names(): Promise<readonly string[]> {
+    const names = await onDisk(() => readdir(this.folder), [])
+    return names.filter((name) => !isControlFile(name))
   }
-  return found
+
+  async files(entry: string): Promise<readonly FetchedFile[]> {
+    const found: FetchedFile[] = []
+    const pending: (readonly string[])[] = [[entry]]
+    for (let names = pending.pop(); names !== undefined; names = pending.pop()) {
+      const path = join(this.folder, ...names)
+      const facts = await onDisk(() => lstat(path), undefined)
+      if (!facts)
+        throw new GatewayError('not_found', { reason: 'the downloaded files no longer exist: download them again' })
+      const { size } = facts
+      const version = `${facts.ino}-${facts.mtimeMs}-${size}`
+      if (facts.isFile()) {
+        const source: Source = { size, rereadable: true, read: readFrom(path) }
+        found.push({ names, kind: 'file', size, version, source })
+        continue
+      }
+      found.push({ names, kind: facts.isDirectory() ? 'folder' : 'other', size: 0, version })
+      const members = facts.isDirectory() ? await onDisk(() => readdir(path), []) : []
+      for (const name of members.filter((member) => !isControlFile(member))) pending.push([...names, name])
+    }
+    return found
+  }
+
+  async remove(entry: string): Promise<void> {
+    await removeFolder(join(this.folder, entry))
+  }
+
+  async removeIfEmpty(): Promise<void> {
+    if ((await this.names()).length === 0) await this.removeAll()
+  }
+
+  async removeAll(): Promise<void> {
+    await removeFolder(this.folder)
+  }
+
+  displayName(entry: string): string {
+    return `[](${entry})`
+  }
 }
 
-/** Deletes a file or folder of a download recursively. */
-export async function removeFetched(folder: string, entry = ''): Promise<void> {
-  await rm(join(folder, entry), { recursive: true, force: true })
-}
-
-/** Deletes the folder of a download if it contains nothing but control files. */
-export async function removeIfEmpty(folder: string): Promise<void> {
-  if ((await fetchedNames(folder)).length === 0) await removeFetched(folder)
+async function removeFolder(folder: string): Promise<void> {
+  await rm(folder, { recursive: true, force: true })
 }
 
 /** The folders of all downloads, including those without a task. */
@@ -98,7 +112,7 @@ export async function removeOrphanFolders(
 ): Promise<void> {
   for (const folder of await downloadFolders(root, tools)) {
     const [, id = '', permanent] = downloadFolder.exec(basename(folder)) ?? []
-    if (permanent === undefined && !known.has(id)) await removeFetched(folder)
+    if (permanent === undefined && !known.has(id)) await removeFolder(folder)
   }
 }
 

@@ -130,6 +130,7 @@ export class Gateway {
     this.#opened = opened
     this.downloads = opened.downloads = new OfflineDownloads({
       ...dependencies,
+      driverTypes: options.drivers,
       data: resolve(options.config.data),
       as: (principal) => this.#asTask(principal),
     })

@@ -55,7 +55,7 @@ export interface ProtocolGateway extends Pick<
   readonly accounts: ProtocolAccounts
   /** What storages can be created of. `storages` opens them. */
   readonly driverTypes: readonly DriverDescription[]
-  readonly downloads: Pick<OfflineDownloads, 'add' | 'setAria2' | 'setQBittorrent' | 'toolNames'>
+  readonly downloads: Pick<OfflineDownloads, 'add' | 'setAria2' | 'setQBittorrent' | 'setStorageFolder' | 'toolNames'>
   readonly locks: Pick<Locks, 'break' | 'list'>
   readonly metrics: Pick<Metrics, 'contentType' | 'text'>
   readonly rules: Pick<Rules, 'create' | 'delete' | 'list' | 'update'>

@@ -154,6 +154,10 @@ export const settingsHelp = {
     'Minutes to seed a complete torrent. Negative: the torrent and its files are never removed from qBittorrent.',
   transmission_uri: 'URL of the RPC interface of Transmission.',
   transmission_seedtime: 'Minutes to seed a complete torrent.',
+  '115_temp_dir':
+    'Folder of a 115 Cloud storage, as a path of the tree, into which the tool 115 Cloud downloads what is meant for other storages. ' +
+    'Empty: it downloads into 115 Cloud storages only.',
+  '115_open_temp_dir': 'The same for 115 Open.',
 } as const
 
 export type SettingKey = keyof typeof settingsHelp

@@ -232,5 +232,7 @@ export const settingsTable: readonly SettingDefinition[] = [
     ['qbittorrent_seedtime', 'number', '0', 'private'],
     ['transmission_uri', 'string', 'http://localhost:9091/transmission/rpc', 'private'],
     ['transmission_seedtime', 'number', '0', 'private'],
+    ['115_temp_dir', 'string', '', 'private'],
+    ['115_open_temp_dir', 'string', '', 'private'],
   ]),
 ]

@@ -5,7 +5,8 @@
 import type { Driver } from '../contract/driver.js'
 import { contentVersion, type Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, undefinedIfMissing } from '../contract/errors.js'
-import { nameOf, parentOf, selfAndAncestors, under, within, type Path } from '../contract/path.js'
+import { childOf, nameOf, parentOf, selfAndAncestors, under, within, type Path } from '../contract/path.js'
+import { withHooks } from './file-hooks.js'
 import { driverProperties, overriding } from './overriding.js'
 
 /** Maximum number of changes that are remembered; the oldest are forgotten first. */
@@ -28,6 +29,8 @@ export function withOwnChanges(driver: Driver, lag: number): Driver {
         close: () => upload.close(),
       }
     },
+    open: async (path, mode, options) =>
+      withHooks(await inner.open(path, mode, options), { committed: async (entry) => changes.written(path, entry) }),
     mkdir: async (path, options) => {
       await inner.mkdir(path, options)
       const made = await undefinedIfMissing(inner.stat(path, options))
@@ -51,6 +54,21 @@ export function withOwnChanges(driver: Driver, lag: number): Driver {
       await inner.copy(from, to, options)
       const made = await undefinedIfMissing(inner.stat(to, { signal: options?.signal }))
       changes.written(to, made ?? { ...entry, name: nameOf(to) })
+    },
+    copyFiles: async (bundle, options) => {
+      const copies = await inner.copyFiles(bundle, options)
+      for (const copy of copies) if (copy) changes.written(childOf(bundle.to, copy.name), copy)
+      return copies
+    },
+    symlink: async (path, target, options) => {
+      await inner.symlink(path, target, options)
+      const made = await undefinedIfMissing(inner.stat(path, { ...options, ofSymlink: true }))
+      changes.written(path, made ?? { name: nameOf(path), kind: 'symlink', size: 0, modified: new Date() })
+    },
+    hardLink: async (from, to, options) => {
+      const entry = await changes.stat(from, () => inner.stat(from, { ...options, ofSymlink: true }))
+      await inner.hardLink(from, to, options)
+      changes.written(to, { ...entry, name: nameOf(to) })
     },
     setAttributes: async (path, to, options) => {
       await inner.setAttributes(path, to, options)

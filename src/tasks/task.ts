@@ -63,6 +63,8 @@ export interface TaskRun {
   readonly resumes: boolean
   readonly items: TaskItems
   setPhase(phase: TaskPhase): void
+  /** Replaces the plan of the task. Resolves when it is stored. This run's `task` still has the old one. */
+  setPlan(plan: object): Promise<void>
   /** Sets a text that is shown after the run, in addition to its error, such as a warning of a successful run. */
   setRemark(text: string): void
   /** Sets the known total in bytes. */
@@ -79,8 +81,11 @@ export interface TaskType {
   readonly resumable?: boolean
   /** Throws `unsupported` if a task that has ended cannot run again. Absent if every task can. */
   assertRetryable?(task: Task): void
-  /** Releases the task's resources. Called when the task has ended in any state, and again when it is deleted. */
-  dispose?(task: Task): Promise<void>
+  /**
+   * Releases the task's resources. Called when the task has ended in any state, and again when it is deleted. `setPlan`
+   * as in `TaskRun`.
+   */
+  dispose?(task: Task, setPlan: TaskRun['setPlan']): Promise<void>
 }
 
 export function hasEnded({ state }: Pick<Task, 'state'>): boolean {

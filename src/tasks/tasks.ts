@@ -348,6 +348,7 @@ export class Tasks {
       resumes,
       items: taskItemsOf(entry.task.id, { ...this.dependencies, journal: this.#journal }),
       setPhase: (phase) => set({ phase }),
+      setPlan: (plan) => this.#setPlan(entry, plan),
       setRemark: (text) => (entry.remark = text),
       setTotal: (totalBytes) => set({ totalBytes }),
       advance: (bytes) => set({ doneBytes: entry.task.doneBytes + bytes }),
@@ -391,11 +392,16 @@ export class Tasks {
     if (!entry.deleted) await this.dependencies.store.put(entry.task)
   }
 
-  async #dispose({ task, deleted }: TaskEntry): Promise<void> {
+  #setPlan(entry: TaskEntry, plan: object): Promise<void> {
+    return this.#update(entry, { plan: JSON.stringify(plan) })
+  }
+
+  async #dispose(entry: TaskEntry): Promise<void> {
+    const { task, deleted } = entry
     const type = this.#types.get(task.kind)
     const isResumable = task.state === 'failed' && !deleted && type?.resumable === true
     try {
-      await type?.dispose?.(task)
+      await type?.dispose?.(task, (plan) => this.#setPlan(entry, plan))
       if (!isResumable) await this.dependencies.uploads.discardAll(task.id)
     } catch (error) {
       this.dependencies.log.warn({ err: error, task: task.id }, 'failed to clean up after a task')

@@ -163,7 +163,7 @@ export class IdDriveDriver implements Driver {
   readonly #mutex = new KeyedMutex()
 
   constructor(
-    private readonly drive: IdDrive,
+    readonly drive: IdDrive,
     env: Pick<DriverEnv, 'report'>,
   ) {
     // Twice as long as the listings really lag.
@@ -268,6 +268,11 @@ export class IdDriveDriver implements Driver {
     if (!node) throw new GatewayError('not_found')
     const url = `https://drive.example/${node.id}?for=${encodeURIComponent(client)}`
     return { url, ...(userAgent === undefined && { headers: { 'user-agent': client } }) }
+  }
+
+  /** The id of a folder. */
+  protected async folderId(path: Path, options: CallOptions): Promise<string> {
+    return (await this.#tree.folderOf(path, options)).id
   }
 
   #file<T>(path: Path, work: (located: Located<Node>) => Promise<T>, options: CallOptions): Promise<T> {

@@ -123,8 +123,13 @@ await t.test('refused passwords and one-time codes are final, and are not tried 
   for (const code of [400, 401, 402]) {
     const login: VendorAnswer = (_request, response) => sendJson(response, { code, message: 'no', data: null })
     const { credentials, seen } = await scripted(t, { '/api/auth/login': login })
-    await refuses(t, () => open(credentials), 'denied', `code ${code}`)
+    const { state } = memoryState()
+    await refuses(t, () => open(credentials, { state }), 'denied', `code ${code}`)
     t.equal(seen.length, 1)
+    await refuses(t, () => open(credentials, { state }), 'denied', `code ${code}, opened again`)
+    t.equal(seen.length, 1, 'the server is not asked again for a while')
+    await refuses(t, () => open({ ...credentials, password: 'other' }, { state }), 'denied', 'another password')
+    t.equal(seen.length, 2)
   }
 })
 

@@ -230,6 +230,11 @@ await t.test('WebDAV reads ranges from servers that ignore them, and rejects wro
     setTimeout(() => reply.destroy(), 20)
   }
   await refuses(t, () => textAt(driver, '/file'), 'unavailable', 'fewer bytes than announced')
+  for (const sent of ['abcd', `${content}${content}`]) {
+    answer = (_request, reply) => reply.writeHead(200, { 'content-length': sent.length }).end(sent)
+    await refuses(t, () => textAt(driver, '/file'), 'unavailable', `${sent.length} bytes, announced, of 10`)
+    await refuses(t, () => textAt(driver, '/file', 1, 2), 'unavailable', `${sent.length} bytes instead of a range`)
+  }
 })
 
 await t.test('WebDAV rejects a truncated body, even without Content-Length', async (t) => {

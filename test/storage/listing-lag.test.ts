@@ -6,6 +6,7 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { asPath, childOf, nameOf, parentOf, type Path } from '../../src/contract/path.js'
+import { withOwnChanges } from '../../src/storage/listing-lag.js'
 import { newStorage, sourceOf } from '../tree/tree-fixture.js'
 
 const lag = 3000
@@ -130,3 +131,46 @@ await t.test('a failed change is not shown', async (t) => {
   await t.rejects(storage.write(asPath('/none/file'), sourceOf('x')), { code: 'parent_missing' })
   t.same(await names('/'), ['a', 'c', 'gone'])
 })
+
+await t.test(
+  'what a handle publishes, copies of many files, symlinks and second names are shown at once',
+  async (t) => {
+    const { inner, over, freeze } = lagging()
+    await inner.mkdir(asPath('/a'))
+    await inner.write(asPath('/file'), sourceOf('x'))
+    await freeze()
+    const copy: Entry = { name: 'copied', kind: 'file', size: 7, modified: new Date(1000) }
+    const driver = withOwnChanges(
+      {
+        ...(over as Driver),
+        open: (...call) => inner.open(...call),
+        copyFiles: async () => [copy, undefined],
+        symlink: async () => undefined,
+        hardLink: async () => undefined,
+      },
+      lag,
+    )
+    const file = await driver.open?.(asPath('/a/new'), 'replace')
+    await file?.write?.([Buffer.from('new')], 0)
+    await t.rejects(driver.stat(asPath('/a/new')), { code: 'not_found' }, 'before it is published')
+    await file?.commit?.()
+    await file?.close()
+    t.equal((await driver.stat(asPath('/a/new'))).size, 3)
+    const source = inner
+    const bundle = { source, from: root, to: asPath('/a'), files: [copy, copy], beforePublish: async () => new Set('') }
+    await driver.copyFiles?.(bundle)
+    await driver.symlink?.(asPath('/a/link'), '/file')
+    await driver.hardLink?.(asPath('/file'), asPath('/a/second'))
+    const listed: Entry[] = []
+    for await (const page of driver.pages(asPath('/a'))) listed.push(...page)
+    t.same(
+      listed.map(({ name, kind, size }) => [name, kind, size]),
+      [
+        ['new', 'file', 3],
+        ['copied', 'file', 7],
+        ['link', 'symlink', 0],
+        ['second', 'file', 1],
+      ],
+    )
+  },
+)

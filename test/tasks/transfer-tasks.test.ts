@@ -28,6 +28,7 @@ void t.test('a transfer continues if the size of its source cannot be determined
     resumes: false,
     items: { fail: async () => undefined } as unknown as TaskItems,
     setPhase: () => undefined,
+    setPlan: async () => undefined,
     setRemark: () => undefined,
     setTotal: () => undefined,
     advance: () => undefined,

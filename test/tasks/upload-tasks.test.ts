@@ -27,8 +27,9 @@ async function stage(t: Test) {
   const type = uploadTasks(spool, () => tree.as())
   const run = async (task: Task, resumes = false, who: Asker = {}) => {
     let done = 0
-    const fields: Pick<TaskRun, 'setPhase' | 'setRemark' | 'setTotal' | 'advance'> = {
+    const fields: Pick<TaskRun, 'setPhase' | 'setPlan' | 'setRemark' | 'setTotal' | 'advance'> = {
       setPhase: () => undefined,
+      setPlan: async () => undefined,
       setRemark: () => undefined,
       setTotal: () => undefined,
       advance: (bytes) => (done += bytes),
@@ -51,8 +52,8 @@ void t.test('an upload task stores the received file, counts its bytes and dispo
   t.equal(await run(task), 7)
   t.equal(await content('/new/folder/file'), 'content')
   t.same(await readdir(folder), [basename(received.file)], 'until the task has ended')
-  await type.dispose?.(task)
-  await type.dispose?.(task)
+  await type.dispose?.(task, async () => undefined)
+  await type.dispose?.(task, async () => undefined)
   t.same(await readdir(folder), [])
   await t.rejects(run(task), { code: 'unsupported', reason: /bytes are gone/ })
 })

@@ -31,6 +31,8 @@ export interface ApiCall {
    * default: for GET and HEAD. A body that can be sent once is never sent again.
    */
   readonly repeatable?: boolean
+  /** The class of calls that it belongs to, if the server limits some separately; see `RateGate`. */
+  readonly rateClass?: string
   /** Milliseconds that the server may take to answer after the complete request. */
   readonly timeout?: number
   readonly signal?: AbortSignal | undefined
@@ -136,11 +138,12 @@ export class ApiClient<Secret = never> {
 
   /** Waits some seconds for a running renewal, then ends all calls. */
   async close(): Promise<void> {
-    const renewing = this.options.credentials?.renewal.settled()
-    if (renewing) await settlesWithin(renewing, closeTimeout)
+    const renewal = this.options.credentials?.renewal
+    if (renewal) await settlesWithin(renewal.settled(), closeTimeout)
     this.#closed.abort()
     this.options.gate.close()
     this.http.close()
+    renewal?.close()
   }
 
   async #attempts<Result>(
@@ -156,12 +159,12 @@ export class ApiClient<Secret = never> {
       // Before the turn at the gate: a renewal needs turns of its own.
       const renewal = call.isAnonymous === true ? undefined : this.options.credentials?.renewal
       await renewal?.get(call.signal)
-      await gate.pass(call.signal)
+      await gate.pass(call.signal, call.rateClass)
       const secret = renewal?.current
       let outcome: Outcome<Result>
       let response: HttpResponse
       try {
-        response = await this.#send(call, method, secret)
+        response = await this.#send({ ...call, method, repeatable }, secret)
         if (transientStatuses.includes(response.status) && mayRepeat && !asksForPause(response)) {
           await drain(response.body)
           throw this.#unavailable(`reports status ${response.status}`, true)
@@ -206,8 +209,11 @@ export class ApiClient<Secret = never> {
     return { verdict: 'slow down' }
   }
 
-  #send(call: ApiCall, method: string, secret: Secret | undefined): Promise<HttpResponse> {
-    const { url, signal, timeout } = call
+  #send(
+    call: ApiCall & Required<Pick<ApiCall, 'method' | 'repeatable'>>,
+    secret: Secret | undefined,
+  ): Promise<HttpResponse> {
+    const { method, url, signal, timeout, repeatable, rateClass } = call
     const encoded = encodedBody(call)
     const credentials = secret === undefined ? undefined : this.options.credentials?.headers(secret)
     return this.http.request({
@@ -217,7 +223,10 @@ export class ApiClient<Secret = never> {
       ...(encoded.body !== undefined && { body: encoded.body }),
       ...(timeout !== undefined && { timeout }),
       signal,
+      // This class repeats it.
       repeatable: false,
+      once: !repeatable,
+      beforeAgain: () => this.options.gate.pass(signal, rateClass),
     })
   }
 

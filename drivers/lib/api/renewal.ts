@@ -1,9 +1,13 @@
 /**
  * Renewal of a secret that expires, such as an access token: one at a time for all calls that wait for it, and stored
- * before it is used. A server may accept each refresh token once, so a new one that is lost signs the storage out.
+ * before it is used. A server may accept each refresh token once, so a new one that is lost signs the storage out. For
+ * that reason storages of this process for which the same was typed share the renewal.
  */
+import { createHash } from 'node:crypto'
 import { untilAborted } from '../../../src/contract/cancellation.js'
+import type { DriverState } from '../../../src/contract/driver-env.js'
 import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
+import { BoundState } from './bound-state.js'
 
 /** Milliseconds for which no further renewal is tried after the server has refused one. */
 const refusalTime = 5 * 60_000
@@ -18,59 +22,193 @@ interface RenewalOptions<Secret> {
   readonly request: (current: Secret | undefined) => Promise<Secret>
   /** Resolves when the secret is stored durably. */
   readonly store: (secret: Secret) => Promise<void>
+  /** Stores that the server has refused a renewal; undefined: it has not. */
+  readonly storeRefusal?: ((refusal: Refusal | undefined) => Promise<void>) | undefined
 }
 
-export class Renewal<Secret> {
-  #current: Secret | undefined
-  /** A new secret that could not be stored yet. It is not used before it is. */
-  #unstored: Secret | undefined
-  #running: Promise<Secret> | undefined
-  #refusal: { readonly error: GatewayError; readonly until: number } | undefined
+interface StoredRenewalOptions<Secret> extends Pick<RenewalOptions<Secret>, 'request'> {
+  readonly state: DriverState
+  /** The key of the secret in the state. */
+  readonly key: string
+  /**
+   * The server, the account and the secret that an admin has typed: what is stored counts for these only, and storages
+   * with the same share one renewal.
+   */
+  readonly typed: string
+  /** The secret until the first renewal, such as a typed token. */
+  readonly first?: Secret | undefined
+}
 
-  constructor(private readonly options: RenewalOptions<Secret>) {
-    this.#current = options.initial
+/** What the server has refused. */
+interface Refusal {
+  readonly reason: string
+  /** Milliseconds since the epoch. */
+  readonly until: number
+}
+
+interface StoredSecret<Secret> {
+  readonly secret: Secret
+  /** When it was issued, in milliseconds since the epoch. */
+  readonly issued: number
+}
+
+/** The renewals of the process that are in use, by key and what was typed. */
+const accounts = new Map<string, unknown>()
+
+export class Renewal<Secret> {
+  private readonly account: Account<Secret>
+
+  /** A renewal that no other storage shares. */
+  constructor(
+    private readonly options: RenewalOptions<Secret>,
+    account?: Account<Secret>,
+    private readonly release: () => void = () => undefined,
+  ) {
+    this.account = account ?? new Account(options.initial)
+    this.account.members.add(this)
+  }
+
+  /** A renewal whose secrets and refusals are stored, and which storages with the same typed secret share. */
+  static async open<Secret>(options: StoredRenewalOptions<Secret>): Promise<Renewal<Secret>> {
+    const { state, key, typed, first, request } = options
+    const stored = await BoundState.open<StoredSecret<Secret>>(state, key, typed)
+    const refused = await BoundState.open<Refusal>(state, `${key} refused`, typed)
+    const name = createHash('sha256')
+      .update(JSON.stringify([key, typed]))
+      .digest('hex')
+    const account = (accounts.get(name) as Account<Secret> | undefined) ?? new Account<Secret>(first)
+    accounts.set(name, account)
+    const renewal = new Renewal<Secret>(
+      {
+        initial: first,
+        request,
+        store: (secret) => stored.set({ secret, issued: Date.now() }),
+        storeRefusal: (refusal) => refused.set(refusal),
+      },
+      account,
+      () => account.members.size === 0 && accounts.delete(name),
+    )
+    await account.adopt(stored.value, refused.value, (newest) => stored.set(newest))
+    return renewal
   }
 
   get current(): Secret | undefined {
-    return this.#current
+    return this.account.current
   }
 
   /** The current secret, or the first one. */
   async get(signal?: AbortSignal): Promise<Secret> {
-    return this.#current ?? this.#renewed(signal)
+    return this.account.current ?? this.#renewed(signal)
   }
 
   /** The secret that replaces `rejected`. If that is not the current one any more, nothing is requested. */
   async replace(rejected: Secret, signal?: AbortSignal): Promise<Secret> {
-    if (this.#current !== undefined && this.#current !== rejected) return this.#current
+    const { current } = this.account
+    if (current !== undefined && current !== rejected) return current
     return this.#renewed(signal)
   }
 
-  /** Resolves when no renewal is running. Never rejects. */
+  /** Resolves when this storage runs no renewal. Never rejects. */
   async settled(): Promise<void> {
-    await this.#running?.catch(() => undefined)
+    const { running } = this.account
+    if (running?.by === this) await running.promise.catch(() => undefined)
   }
 
-  #renewed(signal: AbortSignal | undefined): Promise<Secret> {
-    if (this.#refusal && performance.now() < this.#refusal.until) return Promise.reject(this.#refusal.error)
-    this.#running ??= this.#renew().finally(() => {
-      this.#running = undefined
-    })
-    return untilAborted(this.#running, signal)
+  /** Leaves the renewal to the other storages. The last call of this object. */
+  close(): void {
+    this.account.members.delete(this)
+    this.release()
   }
 
-  async #renew(): Promise<Secret> {
+  async #renewed(signal: AbortSignal | undefined): Promise<Secret> {
+    const { account } = this
+    account.assertNotRefused()
+    const running = (account.running ??= { by: this, promise: account.renew(this.options) })
     try {
-      this.#unstored ??= await this.options.request(this.#current)
+      return await untilAborted(running.promise, signal)
     } catch (error) {
-      if (isGatewayError(error, 'denied')) this.#refusal = { error, until: performance.now() + refusalTime }
+      // The storage that renewed it was closed.
+      const isOthers = running.by !== this && isGatewayError(error, 'aborted') && signal?.aborted !== true
+      if (!isOthers || !account.members.has(this)) throw error
+      return account.current ?? this.#renewed(signal)
+    }
+  }
+
+  /** Stores what another storage has renewed. */
+  storeSecret(secret: Secret): Promise<void> {
+    return this.options.store(secret)
+  }
+
+  async storeRefusal(refusal: Refusal | undefined): Promise<void> {
+    await this.options.storeRefusal?.(refusal)
+  }
+}
+
+/** What the storages for which the same was typed share. */
+class Account<Secret> {
+  readonly members = new Set<Renewal<Secret>>()
+  running: { readonly by: Renewal<Secret>; readonly promise: Promise<Secret> } | undefined
+  /** Of the current secret, in milliseconds since the epoch. */
+  #issued = 0
+  /** A new secret that could not be stored yet. It is not used before it is. */
+  #unstored: Secret | undefined
+  #refusal: Refusal | undefined
+
+  constructor(public current: Secret | undefined) {}
+
+  /** Takes what a storage has stored, if it is newer; otherwise the storage stores what is newer. */
+  async adopt(
+    stored: StoredSecret<Secret> | undefined,
+    refusal: Refusal | undefined,
+    store: (newest: StoredSecret<Secret>) => Promise<void>,
+  ): Promise<void> {
+    if (stored && stored.issued > this.#issued) {
+      this.current = stored.secret
+      this.#issued = stored.issued
+    } else if (this.#issued > (stored?.issued ?? 0) && this.current !== undefined) {
+      await store({ secret: this.current, issued: this.#issued })
+    }
+    const isPlausible = refusal !== undefined && refusal.until - Date.now() <= refusalTime
+    if (isPlausible && refusal.until > (this.#refusal?.until ?? 0)) this.#refusal = refusal
+    // It concerned an older secret.
+    if (this.#refusal && this.#refusal.until - refusalTime < this.#issued) this.#refusal = undefined
+  }
+
+  assertNotRefused(): void {
+    if (this.#refusal && Date.now() < this.#refusal.until) {
+      throw new GatewayError('denied', { reason: this.#refusal.reason })
+    }
+  }
+
+  async renew({ request }: Pick<RenewalOptions<Secret>, 'request'>): Promise<Secret> {
+    try {
+      this.#unstored ??= await this.#requested(request)
+      const secret = this.#unstored
+      await Promise.all([...this.members].map((member) => member.storeSecret(secret)))
+      this.#unstored = undefined
+      this.#issued = Date.now()
+      this.current = secret
+      await this.#refuse(undefined)
+      return secret
+    } finally {
+      this.running = undefined
+    }
+  }
+
+  async #requested(request: RenewalOptions<Secret>['request']): Promise<Secret> {
+    try {
+      return await request(this.current)
+    } catch (error) {
+      if (isGatewayError(error, 'denied')) {
+        await this.#refuse({ reason: error.reason, until: Date.now() + refusalTime })
+      }
       throw error
     }
-    const secret = this.#unstored
-    await this.options.store(secret)
-    this.#unstored = undefined
-    this.#refusal = undefined
-    this.#current = secret
-    return secret
+  }
+
+  async #refuse(refusal: Refusal | undefined): Promise<void> {
+    if (refusal === undefined && this.#refusal === undefined) return
+    this.#refusal = refusal
+    await Promise.all([...this.members].map((member) => member.storeRefusal(refusal)))
   }
 }

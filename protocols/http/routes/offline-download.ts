@@ -107,7 +107,30 @@ export const offlineDownloadEndpoints = [
       return 'ok' as const
     },
   }),
+
+  storageFolderEndpoint('/api/admin/setting/set_115', '115 Cloud'),
+  storageFolderEndpoint('/api/admin/setting/set_115_open', '115 Open'),
 ]
+
+function storageFolderEndpoint(path: `/${string}`, tool: string) {
+  return endpoint({
+    method: 'post',
+    path,
+    tag: 'Settings',
+    summary: `Configure ${tool} for offline downloads`,
+    description: `The tool downloads into this folder what is meant for storages that are not ${tool}.`,
+    access: 'admin',
+    fields: z.object({
+      temp_dir: text.meta({ example: '/115/downloads' }).describe(`A folder in a ${tool} storage. Empty: none.`),
+    }),
+    data: z.literal('ok'),
+    refusals: [{ code: 500, text: '…', when: `the folder is not in a ${tool} storage; nothing is stored` }],
+    async answer({ api, fields: { temp_dir: folder } }) {
+      await api.gateway.downloads.setStorageFolder(tool, folder)
+      return 'ok' as const
+    },
+  })
+}
 
 async function addDownloads(
   api: HttpApi,

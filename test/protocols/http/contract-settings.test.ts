@@ -141,7 +141,9 @@ const table: Readonly<Record<number, string>> = {
     qbittorrent_url string http://admin:adminadmin@localhost:8080/ p
     qbittorrent_seedtime number 0 p
     transmission_uri string http://localhost:9091/transmission/rpc p
-    transmission_seedtime number 0 p`,
+    transmission_seedtime number 0 p
+    115_temp_dir string … p
+    115_open_temp_dir string … p`,
 }
 
 interface Expected {

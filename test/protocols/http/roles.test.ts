@@ -336,6 +336,15 @@ const table: Readonly<Record<string, Row>> = {
     codes: [401, 403, 403, 403, 500],
     call: () => ({ body: { url: 'http://127.0.0.1:1/', seedtime: '0' } }),
   },
+  // No such storage is mounted.
+  'post /api/admin/setting/set_115': {
+    codes: [401, 403, 403, 403, 500],
+    call: () => ({ body: { temp_dir: '/nowhere' } }),
+  },
+  'post /api/admin/setting/set_115_open': {
+    codes: [401, 403, 403, 403, 500],
+    call: () => ({ body: { temp_dir: '/nowhere' } }),
+  },
 }
 
 const names = documentedEndpoints.map(({ method, path }) => `${method} ${path}`)

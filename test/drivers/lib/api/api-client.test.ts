@@ -12,7 +12,7 @@ import { GatewayError } from '../../../../src/contract/errors.js'
 import { EgressGuard } from '../../../../src/net/egress.js'
 import { refuses } from '../../../conformance/subject.js'
 import { serveVendorHosts } from '../../../services/vendor-hosts.js'
-import { memoryState, recorded, sendJson, startVendor, type VendorAnswer } from './vendor.js'
+import { memoryState, recorded, sendJson, startVendor, type SeenRequest, type VendorAnswer } from './vendor.js'
 
 const server = 'test server'
 const scope = 'an account'
@@ -273,4 +273,48 @@ await t.test('close() waits for a renewal, so that the new token is stored', asy
   await client.close()
   await call
   t.equal(values.get('token'), 'token-2')
+})
+
+/** Resets a connection on which another answer was sent before, as a server that closes it just then. */
+function closingIdle(isAnswered: (request: SeenRequest) => boolean): VendorAnswer {
+  return (request, response) => {
+    if ((response.socket?.bytesWritten ?? 0) > 0 || !isAnswered(request)) response.socket?.resetAndDestroy()
+    else sendJson(response, { code: 200 })
+  }
+}
+
+await t.test('a call that may not be repeated is sent once, not on a connection that was idle', async (t) => {
+  const { address, seen } = await startVendor(
+    t,
+    closingIdle(({ path }) => path !== '/lost'),
+  )
+  const { client } = await connect(t, address)
+  for (const path of ['/a', '/b', '/c']) {
+    await client.call({ url: new URL('/get', address) })
+    await client.call({ url: new URL(path, address), json: {} })
+  }
+  const posts = seen.filter(({ method }) => method === 'POST')
+  t.same(
+    posts.map(({ path }) => path),
+    ['/a', '/b', '/c'],
+  )
+  await client.call({ url: new URL('/get', address) })
+  await refuses(t, () => client.call({ url: new URL('/lost', address), json: {} }), 'unavailable', 'a lost answer')
+  t.equal(seen.filter(({ path }) => path === '/lost').length, 1, 'the server may have done it')
+})
+
+await t.test('limit_rate holds for what is sent again, and for redirects', async (t) => {
+  const answer = closingIdle(() => true)
+  const { address, seen } = await startVendor(t, (request, response) => {
+    if (request.path === '/from') response.writeHead(302, { location: '/to', connection: 'close' }).end()
+    else answer(request, response)
+  })
+  const { client } = await connect(t, address, { perSecond: 4 })
+  const start = performance.now()
+  await client.call({ url: new URL('/get', address) })
+  await client.call({ url: new URL('/again', address) })
+  await client.call({ url: new URL('/from', address) })
+  t.ok(seen.length >= 5, 'one was sent twice, one was redirected')
+  const times = seen.map(({ at }) => at).sort((one, other) => one - other)
+  for (const [index, at] of times.entries()) t.ok(at - start >= index * 250, `request ${index}`)
 })

@@ -1,15 +1,32 @@
 /** The gate spaces calls out, and closes for all of them while the server wants none. */
 import { setTimeout as wait } from 'node:timers/promises'
-import t from 'tap'
-import { RateGate } from '../../../../drivers/lib/api/rate-gate.js'
+import t, { type Test } from 'tap'
+import { otherCalls, RateGate, type CallRates } from '../../../../drivers/lib/api/rate-gate.js'
+import type { DriverState } from '../../../../src/contract/driver-env.js'
 import { refuses } from '../../../conformance/subject.js'
 import { memoryState, mostInOneSecond } from './vendor.js'
 
 const server = 'test server'
-const scope = 'an account'
+let accounts = 0
+
+interface Opening {
+  readonly scope?: string
+  readonly perSecond?: number | CallRates
+  readonly state?: DriverState
+}
+
+/** A gate that is closed at the end of the test; of an account of its own unless `scope` says otherwise. */
+async function open(
+  t: Test,
+  { scope = `account ${accounts++}`, state = memoryState().state, ...options }: Opening = {},
+) {
+  const gate = await RateGate.open({ server, scope, state, ...options })
+  t.teardown(() => gate.close())
+  return gate
+}
 
 await t.test('calls beyond the limit wait for their turn, in order', async (t) => {
-  const gate = await RateGate.open({ server, scope, perSecond: 10, state: memoryState().state })
+  const gate = await open(t, { perSecond: 10 })
   const times: number[] = []
   const order: number[] = []
   await Promise.all(
@@ -27,7 +44,7 @@ await t.test('calls beyond the limit wait for their turn, in order', async (t) =
 })
 
 await t.test('an aborted call leaves its turn to the next one', async (t) => {
-  const gate = await RateGate.open({ server, scope, perSecond: 5, state: memoryState().state })
+  const gate = await open(t, { perSecond: 5 })
   await gate.pass()
   const controller = new AbortController()
   const aborted = Promise.all(
@@ -43,14 +60,14 @@ await t.test('an aborted call leaves its turn to the next one', async (t) => {
 })
 
 await t.test('without a limit, calls pass at once', async (t) => {
-  const gate = await RateGate.open({ server, scope, perSecond: 0, state: memoryState().state })
+  const gate = await open(t, { perSecond: 0 })
   const start = performance.now()
   for (let index = 0; index < 1000; index++) await gate.pass()
   t.ok(performance.now() - start < 20_000)
 })
 
 await t.test('a short pause delays all calls, a longer one rejects them with the remaining seconds', async (t) => {
-  const gate = await RateGate.open({ server, scope, state: memoryState().state })
+  const gate = await open(t)
   await gate.pause(0.3)
   const start = performance.now()
   await Promise.all([gate.pass(), gate.pass(), gate.pass()])
@@ -67,18 +84,94 @@ await t.test('a short pause delays all calls, a longer one rejects them with the
 
 await t.test('a pause holds for a storage that is opened again, but not for ever', async (t) => {
   const { state, values } = memoryState()
-  await (await RateGate.open({ server, scope, state })).pause(300)
-  await refuses(t, async () => (await RateGate.open({ server, scope, state })).pass(), 'unavailable', 'opened again')
-  await (await RateGate.open({ server, scope: 'another account', state })).pass()
+  const scope = 'opened again'
+  /** As another process: the gate of this one is closed. */
+  const passed = async (of = scope) => {
+    const gate = await open(t, { scope: of, state })
+    await gate.pass().finally(() => gate.close())
+  }
+  const first = await open(t, { scope, state })
+  await first.pause(300)
+  first.close()
+  await refuses(t, () => passed(), 'unavailable', 'opened again')
+  await passed('another account')
   const [stored = ''] = values.values()
   for (const [key] of values) values.set(key, stored.replace(/\d{13}/, String(Date.now() + 1e12)))
-  await (await RateGate.open({ server, scope, state })).pass()
+  await passed()
   for (const [key] of values) values.set(key, 'nonsense')
-  await (await RateGate.open({ server, scope, state })).pass()
+  await passed()
+})
+
+await t.test('a storage that is opened again knows when the last call was', async (t) => {
+  const scope = 'restarted'
+  const times: number[] = []
+  for (let index = 0; index < 3; index++) {
+    const gate = await open(t, { scope, perSecond: 4 })
+    await gate.pass()
+    times.push(performance.now())
+    gate.close()
+  }
+  const [first = 0, second = 0, third = 0] = times
+  t.ok(second - first >= 250 && third - second >= 250, times.join())
+})
+
+await t.test('storages of one account share its limit and its pauses, others do not', async (t) => {
+  const scope = 'shared'
+  const [one, two] = [memoryState(), memoryState()]
+  const gates = [
+    await open(t, { scope, perSecond: 10, state: one.state }),
+    await open(t, { scope, perSecond: 10, state: two.state }),
+  ]
+  const other = await open(t, { perSecond: 10 })
+  const times: number[] = []
+  await Promise.all(
+    Array.from({ length: 14 }, async (_, index) => {
+      await gates[index % 2]?.pass()
+      times.push(performance.now())
+    }),
+  )
+  t.ok(mostInOneSecond(times) <= 10, `${mostInOneSecond(times)} in one second`)
+  await gates[0]?.pause(300)
+  await refuses(t, async () => gates[1]?.pass(), 'unavailable', 'the other storage of the account')
+  await other.pass()
+  for (const { values } of [one, two]) t.match([...values.values()].join(), /"value":\d{13}/, 'both have stored it')
+  gates[0]?.close()
+  await refuses(t, async () => gates[1]?.pass(), 'unavailable', 'the pause stays')
+})
+
+await t.test('closing one storage ends its own calls only', async (t) => {
+  const scope = 'closing'
+  const [one, two] = [await open(t, { scope, perSecond: 2 }), await open(t, { scope, perSecond: 2 })]
+  await one.pass()
+  const ended = refuses(t, () => one.pass(), 'aborted', 'a call of the closed storage')
+  const goesOn = two.pass()
+  one.close()
+  await ended
+  await goesOn
+})
+
+await t.test('classes of calls have limits of their own', async (t) => {
+  const gate = await open(t, { perSecond: { list: 4, link: 1, [otherCalls]: 0 } })
+  const start = performance.now()
+  const after = async (kind?: string) => {
+    await gate.pass(undefined, kind)
+    return performance.now() - start
+  }
+  const [, link = 0, , list = 0, , unknown = 0] = await Promise.all([
+    ...[after('link'), after('link')],
+    ...[after('list'), after('list')],
+    ...[after(), after('unknown')],
+  ])
+  t.ok(link >= 1000, `${link}`)
+  t.ok(list >= 250 && list < link, `${list}`)
+  t.ok(unknown < list, `${unknown}`)
+  await gate.pause(60)
+  for (const kind of ['link', 'list', undefined])
+    await refuses(t, () => gate.pass(undefined, kind), 'unavailable', kind ?? '')
 })
 
 await t.test('close() ends the calls that wait', async (t) => {
-  const gate = await RateGate.open({ server, scope, perSecond: 0.1, state: memoryState().state })
+  const gate = await open(t, { perSecond: 0.1 })
   await gate.pass()
   const waiting = refuses(t, () => gate.pass(), 'aborted', 'waiting')
   gate.close()

@@ -113,3 +113,96 @@ await t.test('a failed renewal is tried again by the next call', async (t) => {
   await refuses(t, () => renewal.get(), 'unavailable', 'first')
   t.equal(await renewal.get(), 'secret')
 })
+
+/** Storages that an admin has mounted, with states of their own, and the vendor that all of them use. */
+function storages(request: (current: Pair | undefined) => Promise<Pair>) {
+  return async (memory = memoryState(), typed = `${accounts}`) => {
+    const renewal = await Renewal.open<Pair>({ state: memory.state, key: 'tokens', typed, request })
+    return { ...memory, renewal }
+  }
+}
+
+let accounts = 0
+
+await t.test('storages for which the same was typed share one renewal', async (t) => {
+  accounts++
+  const vendor = rotation()
+  const open = storages(vendor.request)
+  const [one, two] = [await open(), await open()]
+  const pairs = await Promise.all([one.renewal.get(), two.renewal.get(), one.renewal.get()])
+  t.equal(vendor.count(), 1)
+  t.equal(new Set(pairs).size, 1)
+  const second = await two.renewal.replace(pairs[0])
+  t.equal(await one.renewal.replace(pairs[0]), second)
+  t.equal(vendor.count(), 2)
+  for (const { values } of [one, two]) t.match([...values.values()].join(), /refresh-2/, 'both have stored it')
+  const late = await open()
+  t.equal(await late.renewal.get(), second)
+  t.match([...late.values.values()].join(), /refresh-2/, 'a storage that is mounted later has stored it too')
+  const other = await open(memoryState(), 'another')
+  await refuses(t, () => other.renewal.get(), 'denied', 'another account')
+  for (const { renewal } of [one, two, late, other]) renewal.close()
+})
+
+await t.test('the newest secret counts that any of the storages has stored', async (t) => {
+  accounts++
+  const vendor = rotation()
+  const open = storages(vendor.request)
+  const [old, current] = [await open(), await open()]
+  await old.renewal.get()
+  old.renewal.close()
+  await wait(5)
+  await current.renewal.replace(await current.renewal.get())
+  current.renewal.close()
+  // The one with the void token is opened first.
+  const first = await open(old)
+  const second = await open(current)
+  t.equal(first.renewal.current?.refresh, 'refresh-2')
+  await first.renewal.replace(await second.renewal.get())
+  t.equal(vendor.count(), 3)
+  for (const { renewal } of [first, second]) renewal.close()
+})
+
+await t.test('a refusal is remembered by a storage that is opened again, until something else is typed', async (t) => {
+  accounts++
+  let count = 0
+  const open = storages(async () => {
+    count++
+    throw new GatewayError('denied', { reason: 'the password is wrong' })
+  })
+  const memory = memoryState()
+  for (let index = 0; index < 3; index++) {
+    const { renewal } = await open(memory)
+    await t.rejects(renewal.get(), { code: 'denied', message: 'the password is wrong' })
+    renewal.close()
+  }
+  t.equal(count, 1, 'the server was asked once')
+  const { renewal } = await open(memory, 'another')
+  await refuses(t, () => renewal.get(), 'denied', 'another password')
+  t.equal(count, 2)
+  renewal.close()
+  const far = JSON.stringify(Date.now() + 1e12)
+  for (const [key, value] of memory.values) memory.values.set(key, value.replace(/\d{13}/, far))
+  const late = await open(memory, 'another')
+  await refuses(t, () => late.renewal.get(), 'denied', 'after the clock was wrong')
+  t.equal(count, 3, 'it is not remembered for ever')
+  late.renewal.close()
+})
+
+await t.test('a storage that is closed while it renews leaves that to the others', async (t) => {
+  accounts++
+  let isFirst = true
+  const open = storages(async () => {
+    await wait(20)
+    if (!isFirst) return { access: 'a', refresh: 'r' }
+    isFirst = false
+    throw new GatewayError('aborted')
+  })
+  const [one, two] = [await open(), await open()]
+  const ended = refuses(t, () => one.renewal.get(), 'aborted', 'the closed storage')
+  const goesOn = two.renewal.get()
+  one.renewal.close()
+  await ended
+  t.equal((await goesOn).access, 'a')
+  two.renewal.close()
+})

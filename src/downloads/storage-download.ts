@@ -1,0 +1,171 @@
+/** One offline download by a storage itself: added, followed until it is complete, and found in the storage. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { RemoteDownload } from '../contract/capabilities.js'
+import { isRealFolder } from '../contract/entry.js'
+import { GatewayError, isGatewayError, isTransient } from '../contract/errors.js'
+import { childOf, isListableName, parentOf, root, type Path } from '../contract/path.js'
+import type { Storage } from '../storage/storage.js'
+import type { TaskRun } from '../tasks/task.js'
+import type { RemotePlace } from './download.js'
+import { follow } from './followed-download.js'
+import type { Progress } from './tool.js'
+
+interface StorageDownload {
+  readonly tool: string
+  readonly address: string
+  readonly storage: Storage
+  /** Maximum size in bytes. */
+  readonly limit: number
+  /** Stored by an earlier run, or new. */
+  readonly place: RemotePlace
+  /** Whether an earlier run has stored the place: the backend may have the download already. */
+  readonly isKnown: boolean
+  /** Stores the place; undefined: nothing was added. */
+  readonly keep: (place: RemotePlace | undefined) => Promise<void>
+}
+
+/** Milliseconds between two calls about one download: most vendors allow few. */
+const pollInterval = 3000
+/** Searches for a download that the backend says it has, while its list lags. */
+const maxSearches = 5
+/** Milliseconds for which a listing may lack what a backend says it has stored. */
+const listingTimeout = 60_000
+
+/** Resolves to the place of the complete download, when the storage's listings show it. */
+export async function fetchByStorage(download: StorageDownload, run: TaskRun): Promise<RemotePlace> {
+  const { tool, address, storage, limit, keep } = download
+  const { signal } = run
+  const { folder, isTarget } = download.place
+  let { place } = download
+  let isKnown = download.isKnown
+  let last: RemoteDownload | undefined
+  const store = async (changed: RemotePlace) => {
+    await keep(changed)
+    place = changed
+    isKnown = true
+  }
+  const find = () => storage.findDownload(folder, { id: place.downloadId, address }, { signal })
+  const progress = async () => {
+    last = isKnown ? await find() : undefined
+    if (last && last.id !== place.downloadId) await store({ ...place, downloadId: last.id })
+    return progressOf(last)
+  }
+  const start = async () => {
+    const wasKnown = isKnown
+    if (!isTarget) await makeFolder(storage, folder, signal)
+    await store({ ...place, downloadId: undefined })
+    try {
+      await store({ ...place, downloadId: await storage.addDownload(folder, address, { signal }) })
+    } catch (error) {
+      if (wasKnown && isGatewayError(error, 'exists') && (await isListed(progress, signal))) return
+      if (!isTransient(error)) {
+        await keep(undefined)
+        if (!isTarget) await storage.removeTree(folder, { signal })
+      }
+      throw error
+    }
+  }
+  const remove = () => removeDownload(storage, place, address, signal)
+  if (place.isComplete !== true) {
+    await follow({ name: tool, pollInterval, limit, start, progress, remove }, run)
+    storage.changedElsewhere(folder)
+    if (isTarget) await untilShown(storage, folder, last?.name, signal)
+    else await untilListed(storage, folder, last?.totalBytes ?? 0, signal)
+    storage.changedElsewhere(folder)
+    await store({ ...place, isComplete: true })
+  }
+  return place
+}
+
+/**
+ * Removes a download from the list of the backend; one that is not complete, with its files. `address`: finds one whose
+ * id was not stored.
+ */
+export async function removeDownload(
+  storage: Storage,
+  { folder, downloadId: id, isComplete }: RemotePlace,
+  address: string,
+  signal: AbortSignal,
+): Promise<void> {
+  if (isComplete === true && id === undefined) return
+  // A later download of the same address may have the same id, but another folder.
+  const found = await storage.findDownload(folder, { id, address }, { signal })
+  if (found) await storage.removeDownload(folder, found.id, { withFiles: isComplete !== true, signal })
+}
+
+function progressOf(found: RemoteDownload | undefined): Progress {
+  if (!found) return { state: 'unknown', text: 'not listed', totalBytes: 0, doneBytes: 0, seeded: 0 }
+  const { state, totalBytes, doneBytes, error } = found
+  const isEnded = state === 'done' || state === 'failed'
+  return { state: isEnded ? state : 'working', text: state, totalBytes, doneBytes, seeded: 0, ...(error && { error }) }
+}
+
+/** Whether the backend's list shows the download within some polls. */
+async function isListed(progress: () => Promise<Progress>, signal: AbortSignal): Promise<boolean> {
+  for (let search = 1; ; search++) {
+    if ((await progress()).state !== 'unknown') return true
+    if (search === maxSearches) return false
+    await delay(pollInterval, undefined, { signal })
+  }
+}
+
+/** Creates the folder and its parents. An existing one is not an error. */
+async function makeFolder(storage: Storage, folder: Path, signal: AbortSignal): Promise<void> {
+  if (folder === root || (await storage.statOrUndefined(folder, { signal }))?.kind === 'folder') return
+  await makeFolder(storage, parentOf(folder), signal)
+  try {
+    await storage.mkdir(folder, { signal })
+  } catch (error) {
+    // Another download has created a parent meanwhile.
+    if (!isGatewayError(error, 'exists')) throw error
+  }
+}
+
+/** Waits until the target folder shows the name, if the backend has told it, or for as long as listings lag. */
+async function untilShown(storage: Storage, folder: Path, name: string | undefined, signal: AbortSignal) {
+  const { listingLag } = storage.traits
+  const isNamed = name !== undefined && isListableName(name)
+  const deadline = performance.now() + listingLag
+  for (;;) {
+    if (isNamed && (await storage.has(childOf(folder, name), { signal }))) return
+    // The backend may have chosen another name, because this one was taken.
+    const left = deadline - performance.now()
+    if (left <= 0) return
+    await delay(Math.min(pollInterval, left), undefined, { signal })
+  }
+}
+
+/**
+ * Waits until the listings of a folder that contains nothing else show all bytes, or the same for as long as they lag.
+ * Rejects with `unavailable` if they show nothing.
+ */
+async function untilListed(storage: Storage, folder: Path, totalBytes: number, signal: AbortSignal) {
+  const { listingLag } = storage.traits
+  const deadline = performance.now() + Math.max(listingTimeout, 2 * listingLag)
+  let seen = { bytes: 0, count: 0, since: performance.now() }
+  for (;;) {
+    const { bytes, count } = await contentOf(storage, folder, signal)
+    const now = performance.now()
+    if (bytes !== seen.bytes || count !== seen.count) seen = { bytes, count, since: now }
+    const isWhole = totalBytes > 0 && bytes >= totalBytes
+    if (count > 0 && (isWhole || now - seen.since >= listingLag)) return
+    if (count === 0 && now > deadline) {
+      throw new GatewayError('unavailable', { reason: 'the storage does not list what it has downloaded' })
+    }
+    await delay(pollInterval, undefined, { signal })
+  }
+}
+
+/** The number of entries below a folder, and the bytes of the files. */
+async function contentOf(storage: Storage, folder: Path, signal: AbortSignal) {
+  let [bytes, count] = [0, 0]
+  const pending = [folder]
+  for (let at = pending.pop(); at !== undefined; at = pending.pop()) {
+    for (const entry of (await storage.list(at, { refresh: true, signal })).entries) {
+      count += 1
+      bytes += entry.size
+      if (isRealFolder(entry)) pending.push(childOf(at, entry.name))
+    }
+  }
+  return { bytes, count }
+}
