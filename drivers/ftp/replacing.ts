@@ -1,22 +1,13 @@
-/** Replaces a file on servers that cannot replace by renaming. */
+/** Replaces a file on servers that cannot replace by renaming: the part of `drivers/lib/replacing.ts` that is FTP's own. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { DriverLog } from '../../src/contract/log.js'
 import { siblingPathOf, nameOf, type Path } from '../../src/contract/path.js'
+import { settle, type Replacement, type ReplacingFiles } from '../lib/replacing.js'
 import type { FtpConnection } from './connection.js'
 import type { FtpConnections } from './connections.js'
 import { isUnspecificRefusal, translated } from './errors.js'
 import type { Files } from './files.js'
-
-/** The files of one replacement. */
-interface ReplacementPaths {
-  /** The new file, before. */
-  readonly from: Path
-  /** The old file, before; the new file, after. */
-  readonly to: Path
-  /** The old file, in the meantime. */
-  readonly backup: Path
-}
 
 export class FileReplacer {
   readonly #pending = new Set<Promise<void>>()
@@ -49,15 +40,17 @@ export class FileReplacer {
   }
 
   async #run(on: FtpConnection, from: Path, to: Path): Promise<void> {
-    const paths = { from, to, backup: siblingPathOf(to, 'replaced') }
+    const paths = { from, to, backup: siblingPathOf(to, 'replaced'), isStaged: false }
     await on.send(`RNFR ${this.files.wire(to)}`).catch(rethrowRefusal)
     try {
       await on.send(`RNTO ${this.files.wire(paths.backup)}`)
       await on.rename(this.files.wire(from), this.files.wire(to))
     } catch (error) {
-      const restoring = this.connections.repair(on, (open) => this.#restoreOrConfirm(open, paths))
-      const isReplaced = await restoring.catch((reason: unknown) => this.#reportUnrestored(paths, error, reason))
-      if (!isReplaced) return rethrowRefusal(error)
+      const settling = this.connections.repair(on, (open) => settle(this.#filesOn(open), paths))
+      const { outcome } = await settling.catch((reason: unknown) => this.#reportUnrestored(paths, error, reason))
+      // Another client has created a file of this name.
+      if (outcome === 'both') this.#reportUnrestored(paths, error, new GatewayError('exists'))
+      if (outcome !== 'replaced') return rethrowRefusal(error)
     }
     await this.connections
       .repair(on, (open) => this.#deleteBackup(open, paths.backup))
@@ -66,22 +59,21 @@ export class FileReplacer {
       })
   }
 
-  /**
-   * After an error: resolves to true if the file was replaced nevertheless, and to false if the old file has its name,
-   * restored if necessary. Rejects if the state is unclear.
-   */
-  async #restoreOrConfirm(on: FtpConnection, { from, to, backup }: ReplacementPaths): Promise<boolean> {
-    if ((await this.files.kindAt(on, to)) === 'nothing') {
-      await on.rename(this.files.wire(backup), this.files.wire(to))
-      return false
+  #filesOn(on: FtpConnection): ReplacingFiles {
+    const { files } = this
+    return {
+      find: async (path) => ((await files.kindAt(on, path)) === 'nothing' ? undefined : {}),
+      move: (from, to) => on.rename(files.wire(from), files.wire(to)),
+      // `replace` deletes the backup, over another connection if necessary.
+      remove: async () => undefined,
     }
-    if ((await this.files.kindAt(on, from)) === 'nothing') return true
-    // Without a backup, the old file was never renamed. With one, another client has created `to`.
-    if ((await this.files.kindAt(on, backup)) !== 'nothing') throw new GatewayError('exists')
-    return false
   }
 
-  #reportUnrestored({ to, backup }: ReplacementPaths, error: unknown, reason: unknown): never {
+  #reportUnrestored(
+    { to, backup }: Pick<Replacement, 'to'> & { readonly backup: Path },
+    error: unknown,
+    reason: unknown,
+  ): never {
     this.log.error({ err: reason, path: to, backup }, 'cannot restore the backup of a file')
     throw new GatewayError(translated(error).code, {
       reason: `the original file may now be named "${nameOf(backup)}"`,

@@ -1,12 +1,13 @@
 /**
  * Publishes staged files: moves them to their targets, and cleans up after a failed move. A server that moves in
  * several steps may have removed the old file already, or may still be moving. A staged file is therefore removed only
- * if it cannot be the only copy.
+ * if it cannot be the only copy: `settle` decides.
  */
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { isGatewayError } from '../../src/contract/errors.js'
-import { siblingPathOf, childOf, type Path } from '../../src/contract/path.js'
+import { childOf, type Path } from '../../src/contract/path.js'
 import { BackgroundDeleter } from './background-deleter.js'
+import { settle, type FoundFile, type ReplacingFiles } from './replacing.js'
 import { isOrphan, stagingRun } from './staged-names.js'
 
 /** Timeout in milliseconds for the cleanup of a staged file. */
@@ -27,19 +28,13 @@ interface UnpublishedFile {
 }
 
 /** A file on the server. */
-export interface StagedVersion {
-  /** Differs between versions of a file. */
-  readonly identity: string
-  /** Bytes, if the server reports them. */
-  readonly size: number | undefined
-}
+export type StagedVersion = FoundFile & { readonly identity: string }
 
 interface PublishingDependencies {
   /** Moves a file. Without `overwrite`, it should not replace another. */
   move(from: Path, to: Path, overwrite: boolean, signal?: AbortSignal): Promise<void>
+  /** Rejects with `not_found`, unless a missing file is not an error. */
   delete(path: Path, signal: AbortSignal): Promise<void>
-  /** Rejects with `not_found`. */
-  sizeOf(path: Path, signal: AbortSignal): Promise<number | undefined>
   /** Undefined if nothing exists there. */
   find(path: Path, signal: AbortSignal): Promise<StagedVersion | undefined>
   /** The effect of a move that rejected with this error. 'failed': the server may have changed something. */
@@ -120,30 +115,23 @@ export class StagedPublishing {
     await this.#forget(staged, file)
   }
 
-  /**
-   * Moves the staged file to `target` if the old file is lost, or removes it. The server must have finished the move.
-   */
+  /** Settles the move, which the server must have finished, or removes a staged file that was not moved. */
   async #finish(staged: Path, { target, old, hasBegun }: UnpublishedFile, signal: AbortSignal): Promise<void> {
     const { dependencies } = this
     const found = target && (await dependencies.find(target, signal))
-    if (target && !found && old !== undefined) {
-      await dependencies.move(staged, target, false, signal)
-    } else if (target && found && hasBegun === true && !(await this.#isIntact(staged, found, old, signal))) {
-      // `target` is truncated, or another client wrote it. Neither file can be discarded, so the staged one becomes
-      // visible.
-      const copy = siblingPathOf(target, 'kept')
-      dependencies.env.log.warn({ target, kept: copy }, 'file may be truncated, complete copy stored beside it')
-      await dependencies.move(staged, copy, false, signal)
-    } else {
+    if (target === undefined || (hasBegun !== true && found)) {
       await dependencies.delete(staged, signal)
+      return
     }
-  }
-
-  /** Whether `found` is the unchanged old file, or has the size of the new one. */
-  async #isIntact(staged: Path, found: StagedVersion, old: string | undefined, signal: AbortSignal): Promise<boolean> {
-    if (found.identity === old) return true
-    const size = await this.dependencies.sizeOf(staged, signal)
-    return size !== undefined && size === found.size
+    const files: ReplacingFiles = {
+      find: async (path) => (path === target ? found : dependencies.find(path, signal)),
+      move: (from, to) => dependencies.move(from, to, false, signal),
+      remove: (path) => dependencies.delete(path, signal),
+    }
+    const settled = await settle(files, { from: staged, to: target, isStaged: true, ...(old !== undefined && { old }) })
+    if (settled.outcome !== 'both') return
+    const { kept } = settled
+    dependencies.env.log.warn({ target, kept }, 'file may be truncated, complete copy stored beside it')
   }
 
   // Pending cleanups: in memory, and stored for later instances if an old file may be lost

@@ -6,11 +6,11 @@ import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { childOf, nameOf, parentOf, type Path } from '../../src/contract/path.js'
 import { BackgroundDeleter } from '../lib/background-deleter.js'
+import type { Replacements } from '../lib/replacing.js'
 import { isOrphan, stagedName, stagingRun } from '../lib/staged-names.js'
 import type { Item } from './entry.js'
 import type { Files } from './files.js'
 import { isMissing, type Remote } from './remote.js'
-import type { Replacements } from './replacing.js'
 
 /** Maximum staged files of this run whose removal has failed. */
 const maxUnremoved = 1000

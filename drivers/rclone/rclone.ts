@@ -7,9 +7,10 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { inPages, type Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
-import { childOf, foldCase, nameOf, parentOf, root, siblingPathOf, type Path } from '../../src/contract/path.js'
+import { childOf, foldCase, nameOf, parentOf, root, type Path } from '../../src/contract/path.js'
 import type { Traits } from '../../src/contract/traits.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
+import { Replacements, type ReplacingFiles } from '../lib/replacing.js'
 import { ResponseBodies } from '../lib/response-bodies.js'
 import { entryOf, isShown, usableHashes, type Item } from './entry.js'
 import { Files } from './files.js'
@@ -19,7 +20,6 @@ import { leaseProcess, type Lease } from './processes.js'
 import { isMissing, Remote, translated, type RemoteFacts } from './remote.js'
 import { failureOf } from './remote-control.js'
 import { Publishing, unkeptName } from './publishing.js'
-import { Replacements } from './replacing.js'
 import { assertOutsideGatewayFolders, remotesOf } from './shown-folders.js'
 import { uploadTo } from './uploading.js'
 
@@ -29,6 +29,8 @@ const cleanupWait = 500
 const closeWait = 5000
 /** Bytes of a name that every remote can have. */
 const maxCertainName = 100
+/** Bytes of the name of an old file that is set aside. Remotes that encrypt names have room for 143. */
+const maxBackupName = 120
 
 export async function openRclone(options: RcloneOptions, env: DriverEnv): Promise<Driver> {
   const { fs, section } = parseRemote(options.remote)
@@ -129,7 +131,12 @@ class RcloneDriver implements Driver {
       ...(!features.has('PutStream') && { writeNeeds: 'size' }),
     }
     this.#files = new Files(remote, { caseSensitive: this.#isCaseSensitive, emptyFolders: this.#hasEmptyFolders })
-    this.#replacements = new Replacements(remote, this.#files, env, (path, work) => this.#exclusively(path, work))
+    this.#replacements = new Replacements({
+      files: replacingFiles(remote, this.#files),
+      maxName: maxBackupName,
+      env,
+      exclusively: (path, work) => this.#exclusively(path, work),
+    })
     this.#publishing = new Publishing({
       ...{ remote, files: this.#files, replacements: this.#replacements, env },
       exclusively: (path, work, signal) => this.#exclusively(path, work, signal),
@@ -314,13 +321,11 @@ class RcloneDriver implements Driver {
       if (target.item && isFolder && !isSame) throw new GatewayError('exists')
       if (isFolder && !(this.#features.has('DirMove') && this.#hasEmptyFolders)) throw new GatewayError('unsupported')
       throwIfAborted(signal)
-      const rename = (one: Path, other: Path) =>
-        isFolder ? this.#remote.moveFolder(one, other) : this.#publishing.rename(one, other, false)
-      // To another spelling, by a name that differs from both.
-      const between = isSame ? siblingPathOf(to, 'kept') : undefined
       await this.#exclusively(to, async () => {
-        if (between !== undefined) await rename(source.at, between)
-        await rename(between ?? source.at, isSame ? childOf(parentOf(source.at), nameOf(to)) : target.at)
+        if (isSame) {
+          await this.#replacements.respell(source.at, childOf(parentOf(source.at), nameOf(to)), isFolder)
+        } else if (isFolder) await this.#remote.moveFolder(source.at, target.at)
+        else await this.#publishing.rename(source.at, target.at, false)
       })
     })
   }
@@ -384,6 +389,18 @@ class RcloneDriver implements Driver {
   /** Runs changes of one name by this storage one after another. */
   #exclusively<T>(path: Path, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     return this.#mutex.run(this.#isCaseSensitive ? path : foldCase(path), work, signal)
+  }
+}
+
+/** The files of the remote as replacements use them. */
+function replacingFiles(remote: Remote, files: Files): ReplacingFiles {
+  return {
+    find: async (path) => (await files.find(path, undefined)).item,
+    move: (from, to, isFolder) => (isFolder ? remote.moveFolder(from, to) : remote.moveFile(from, to)),
+    remove: async (path) =>
+      remote.removeFile(path, undefined).catch((error: unknown) => {
+        if (!isMissing(error)) throw error
+      }),
   }
 }
 

@@ -93,7 +93,6 @@ class WebdavDriver implements Driver {
     this.#publishing = new StagedPublishing({
       move: (from, to, overwrite, signal) => server.move(from, to, 'file', overwrite, signal),
       delete: (path, signal) => server.delete(path, 'file', signal),
-      sizeOf: async (path, signal) => (await server.stat(path, signal)).size,
       find: async (path, signal) => versionOf(await this.#statOrUndefined(path, signal)),
       outcomeOf,
       timeout,
