@@ -1,5 +1,6 @@
 /** All driver types. Importing this module does not load an implementation. */
 import type { AnyDriverType } from '../src/contract/driver-type.js'
+import { cloud115Type, share115Type } from './115/index.js'
 import { open115Type } from './115/open-type.js'
 import { aliasType } from './alias/index.js'
 import { cryptType } from './crypt/index.js'
@@ -15,7 +16,9 @@ import { virtualType } from './virtual/index.js'
 import { webdavType } from './webdav/index.js'
 
 export const driverTypes: readonly AnyDriverType[] = [
+  cloud115Type,
   open115Type,
+  share115Type,
   aliasType,
   alistType,
   cryptType,

@@ -32,14 +32,14 @@ import { defaultUserAgent, drain, HttpClient } from '../lib/http-client.js'
 import { contentOf, contentRequest, rangeHeader, type ContentRequest } from '../lib/http-content.js'
 import { networkError } from '../lib/network-errors.js'
 import { ResponseBodies } from '../lib/response-bodies.js'
-import { digestOf } from '../lib/source-digest.js'
+import { HashUploads } from './hash-uploads.js'
 import { Open115Api, refreshTokens, type Tokens } from './open-api.js'
 import { judge, serverName } from './open-errors.js'
-import { isContentOf, type Open115Item } from './open-items.js'
+import type { Open115Item } from './open-items.js'
 import { Open115Downloads } from './open-offline.js'
-import { dropResumable, openResumable } from './open-resumable.js'
 import type { Open115Options } from './open-type.js'
 import { Open115Uploads } from './open-uploads.js'
+import { Writing115 } from './writing.js'
 
 /** Domains of 115, of its download servers, and of the object store. */
 const domains = ['115.com', '115cdn.com', '115cdn.net', 'aliyuncs.com']
@@ -134,7 +134,7 @@ class Open115Driver implements Driver {
   readonly traits: Partial<Traits>
   readonly #api: Open115Api
   readonly #files: IdFiles<Open115Item>
-  readonly #uploads: Open115Uploads
+  readonly #writing: Writing115<Open115Item>
   readonly #downloads: Open115Downloads
   readonly #bodies = new ResponseBodies(serverName, (error) => networkError(error, serverName))
 
@@ -144,7 +144,7 @@ class Open115Driver implements Driver {
     this.traits = { listingLag }
     this.#api = api
     this.#files = new IdFiles({ vendor: api, rootId, lag: listingLag, env })
-    this.#uploads = new Open115Uploads(api, client.http, partLength)
+    this.#writing = new Writing115(this.#files, new HashUploads(new Open115Uploads(api), client.http, partLength))
     this.#downloads = new Open115Downloads(api)
   }
 
@@ -174,25 +174,8 @@ class Open115Driver implements Driver {
     )
   }
 
-  async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
-    const { signal } = options
-    const { size } = source
-    if (size === undefined) throw new GatewayError('unsupported', { detail: 'size_required' })
-    const sha1 = await digestOf(source, 'sha1', signal)
-    const staging = await this.#files.stage(path, options)
-    const file = { ...staging, size, sha1 }
-    const store = async () => {
-      const answer = await this.#uploads.offer(file, source, signal)
-      return 'place' in answer ? this.#uploads.send(file, source, answer.place, signal) : answer.storedId
-    }
-    let id: string | undefined
-    try {
-      id = await this.#files.stored(staging, (item) => isContentOf(file, item), store)
-      return await this.#files.publish(path, id, staging, options)
-    } catch (error) {
-      this.#files.abandon(staging, id)
-      throw error
-    }
+  write(path: Path, source: Source, options?: WriteOptions): Promise<Entry> {
+    return this.#writing.write(path, source, options)
   }
 
   async mkdir(path: Path, options?: CallOptions): Promise<void> {
@@ -211,12 +194,12 @@ class Open115Driver implements Driver {
     await this.#files.move(from, to, options)
   }
 
-  async upload(path: Path, plan: UploadPlan, options: WriteOptions = {}): Promise<Upload> {
-    return openResumable({ files: this.#files, uploads: this.#uploads }, path, plan, options)
+  upload(path: Path, plan: UploadPlan, options?: WriteOptions): Promise<Upload> {
+    return this.#writing.upload(path, plan, options)
   }
 
   async dropUpload(token: string, options?: CallOptions): Promise<void> {
-    await dropResumable({ files: this.#files, uploads: this.#uploads }, token, options)
+    await this.#writing.drop(token, options)
   }
 
   async directUrl(path: Path, { signal, userAgent }: DirectUrlOptions = {}): Promise<DirectUrl> {

@@ -57,11 +57,6 @@ function contentFacts(isFolder: boolean, size: unknown, sha1: unknown) {
   } as const
 }
 
-/** Whether a file has this size and this SHA-1, in lower-case hexadecimal. */
-export function isContentOf(content: { readonly size: number; readonly sha1: string }, item: Open115Item): boolean {
-  return item.kind === 'file' && item.size === content.size && item.sha1 === content.sha1
-}
-
 /** The entry that is shown by this name. */
 export function entryOf(name: string, item: Open115Item): Entry {
   const { kind, size, modified, created, sha1, id, thumbnailUrl } = item

@@ -1,7 +1,7 @@
 /** The double of 115 Open refuses what the vendor refuses, and is as odd. */
 import { createHash, createHmac } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { startOpen115, type Open115 } from './115-open.js'
+import { startOpen115 } from './115-open.js'
 import { rootFolder } from './115-open/drive.js'
 
 type Fields = Readonly<Record<string, string>>
@@ -185,10 +185,10 @@ interface Demanded {
 }
 
 /** Sends a body to the object store, as its client does, and returns the answer. */
-async function putObject(double: Open115, call: Awaited<ReturnType<typeof start>>['call'], place: Place, body: string) {
+async function putObject(call: Awaited<ReturnType<typeof start>>['call'], place: Place, body: string) {
   const { data } = await call('GET', 'upload/get_token', {})
   const token = data as { AccessKeyId: string; AccessKeySecret: string; SecurityToken: string }
-  const demanded = [place.callback].flat()[0] as Demanded
+  const [demanded = { callback: '', callback_var: '' }] = [place.callback].flat()
   const base64 = (text: string) => Buffer.from(text).toString('base64')
   const headers = {
     'x-oss-callback': base64(demanded.callback),
@@ -216,19 +216,18 @@ await t.test('an unknown file becomes one by the callback of the object store', 
   const place = await begin('new content', 'f')
   t.equal(place.status, 1)
   t.same(double.drive.members(rootFolder), [], 'nothing before')
-  t.match(await putObject(double, call, place, 'other bytes'), { state: false }, 'other bytes than were announced')
+  t.match(await putObject(call, place, 'other bytes'), { state: false }, 'other bytes than were announced')
   t.same(double.drive.members(rootFolder), [])
-  const fields = { ...uploadOf('new content', 'f'), pick_code: place.pick_code }
-  const { file_size, target, fileid } = fields as Fields & { file_size: string; target: string; fileid: string }
+  const { file_size = '', target = '', fileid = '' } = uploadOf('new content', 'f')
   const resumed = await call('POST', 'upload/resume', { file_size, target, fileid, pick_code: place.pick_code })
   t.match(resumed.data, { object: place.object })
   const wrong = { file_size: '1', target, fileid, pick_code: place.pick_code }
   t.match(await call('POST', 'upload/resume', wrong), { state: false })
   double.uploads.failsCallback = true
-  t.match(await putObject(double, call, place, 'new content'), { state: false })
-  const done = await putObject(double, call, place, 'new content')
+  t.match(await putObject(call, place, 'new content'), { state: false })
+  const done = await putObject(call, place, 'new content')
   t.match(done, { state: true, data: { pick_code: place.pick_code, file_name: 'f', sha1: upperSha1('new content') } })
-  await putObject(double, call, await begin('another', 'f'), 'another')
+  await putObject(call, await begin('another', 'f'), 'another')
   t.equal(double.drive.members(rootFolder).length, 2, 'files of one name')
   const listed = [place, await begin('third', 'f')].map(({ callback }) => Array.isArray(callback))
   t.ok(listed.includes(true) || Array.isArray((await begin('fourth', 'f')).callback), 'the callback may be a list')
@@ -244,7 +243,9 @@ await t.test('offline tasks', async (t) => {
     { state: false, code: 10008 },
   ])
   double.offline.finish('https://example.org/a', 'a', await double.contents.add('a'))
-  const { tasks } = (await call('GET', 'offline/get_task_list', { page: '1' })).data as { tasks: { info_hash: string }[] }
+  const { tasks } = (await call('GET', 'offline/get_task_list', { page: '1' })).data as {
+    tasks: { info_hash: string }[]
+  }
   t.match(tasks, [{ status: 2, percentDone: 100, name: 'a' }])
   const info_hash = tasks[0]?.info_hash ?? ''
   t.match(await call('POST', 'offline/del_task', { info_hash, del_source_file: '0' }), { state: true })

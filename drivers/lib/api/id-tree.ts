@@ -278,7 +278,13 @@ export class IdTree<Item extends IdItem> {
   async #collect(id: string, options: Pick<ListOptions, 'refresh' | 'signal'>): Promise<Listed<Item>> {
     const changes = this.#changes
     const items: Item[] = []
-    for await (const page of this.options.list(id, options)) for (const item of page) items.push(item)
+    try {
+      for await (const page of this.options.list(id, options)) for (const item of page) items.push(item)
+    } catch (error) {
+      // It must not look like an empty storage.
+      if (id !== this.options.rootId || !isGatewayError(error, 'not_found')) throw error
+      throw new GatewayError('unavailable', { reason: 'the root folder of the storage does not exist', cause: error })
+    }
     return { items, changes }
   }
 

@@ -69,7 +69,7 @@ export class Uploads {
     const preid = required(fields, 'preid')
     if (!/^[0-9A-F]{40}$/.test(preid)) throw refusals.parameters()
     const known = this.contents.find(file.sha1)
-    if (!known || known.size !== file.size) return this.#await(file)
+    if (known?.size !== file.size) return this.#await(file)
     if ((await this.#digest(known, 0, preLength - 1)) !== preid) throw refusals.proof()
     const key = fields.get('sign_key')
     if (known.sha1 !== emptySha1) {

@@ -74,7 +74,7 @@ export class Downloads {
 
   /** The URL of a content for the client of a call, and the cookie that is set with it, if the link demands one. */
   urlFor(content: Content, name: string, call: Call): { readonly url: string; readonly cookie?: string } {
-    const url = new URL(`https://${downloadHost}/${content.sha1}/${encodeURIComponent(name)}`)
+    const url = new URL(`https://${downloadHost}/${content.sha1}/${encodeURIComponent(name).replace(/^\.{1,2}$/, '_')}`)
     const cookie = randomBytes(16).toString('hex')
     const userAgent = call.headers['user-agent'] ?? ''
     const facts = {
