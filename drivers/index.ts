@@ -3,6 +3,7 @@ import type { AnyDriverType } from '../src/contract/driver-type.js'
 import { cloud115Type, share115Type } from './115/index.js'
 import { open115Type } from './115/open-type.js'
 import { aliasType } from './alias/index.js'
+import { aliyundriveType } from './aliyundrive/index.js'
 import { cryptType } from './crypt/index.js'
 import { ftpType } from './ftp/index.js'
 import { localType } from './local/index.js'
@@ -20,6 +21,7 @@ export const driverTypes: readonly AnyDriverType[] = [
   open115Type,
   share115Type,
   aliasType,
+  aliyundriveType,
   alistType,
   cryptType,
   ftpType,

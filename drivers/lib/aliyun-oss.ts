@@ -173,17 +173,8 @@ export class AliyunOss {
     }
   }
 
-  /** As `#send`, repeated after transient failures. */
-  async #repeated(request: OssRequest, signal: AbortSignal | undefined): Promise<OssAnswer> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.#send(request, signal)
-      } catch (error) {
-        if (attempt === maxAttempts || !isTransient(error)) throw error
-        const delay = initialDelay * 2 ** (attempt - 1) * (0.5 + Math.random())
-        await waitFor(Math.max(delay, 1000 * Math.min(error.retryAfter ?? 0, maxWait)), signal)
-      }
-    }
+  #repeated(request: OssRequest, signal: AbortSignal | undefined): Promise<OssAnswer> {
+    return withOssRetries(() => this.#send(request, signal), signal)
   }
 
   async #send(request: OssRequest, signal: AbortSignal | undefined): Promise<OssAnswer> {
@@ -202,9 +193,7 @@ export class AliyunOss {
         follow: false,
         repeatable: false,
       })
-      const text = await textOf(response.body)
-      if (response.status === 200 || response.status === 204) return { text }
-      throw errorOf(response, text)
+      return { text: await ossAnswer(response) }
     }, signal)
   }
 }
@@ -217,6 +206,26 @@ interface OssRequest extends OssSignedRequest, OssObject {
 
 interface OssAnswer {
   readonly text: string
+}
+
+/** Calls `send`, again after transient failures. */
+export async function withOssRetries<T>(send: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await send()
+    } catch (error) {
+      if (attempt === maxAttempts || !isTransient(error)) throw error
+      const delay = initialDelay * 2 ** (attempt - 1) * (0.5 + Math.random())
+      await waitFor(Math.max(delay, 1000 * Math.min(error.retryAfter ?? 0, maxWait)), signal)
+    }
+  }
+}
+
+/** The text of a successful answer of the store. Rejects with the error of any other (`ossCodeOf`). */
+export async function ossAnswer(response: HttpResponse): Promise<string> {
+  const text = await textOf(response.body)
+  if (response.status === 200 || response.status === 204) return text
+  throw errorOf(response, text)
 }
 
 /** The URL of an object, in the host of its bucket, over TLS. Throws `unavailable` if the vendor's server named no such host. */

@@ -71,6 +71,11 @@ export class Contents {
     return content
   }
 
+  /** All contents that the vendor has as files. */
+  published(): Iterable<Content> {
+    return this.#published.values()
+  }
+
   /** From now on, `find` finds nothing of what was published before: the vendor does not know it as a file. */
   forget(): void {
     this.#published.clear()
