@@ -182,7 +182,7 @@ export class IdFiles<Item extends FileItem> {
 
   /**
    * Resolves to the id of the staged file that `store` makes. If the answer to that was lost, looks whether the file is
-   * there. `isWhole`: whether an item has the content of the file.
+   * there. `isWhole`: whether an item has the content of the file. Rejects with `parent_missing` if the folder is gone.
    */
   async stored(
     staging: Pick<Staging, 'folder' | 'name'>,
@@ -192,6 +192,7 @@ export class IdFiles<Item extends FileItem> {
     try {
       return await store()
     } catch (error) {
+      if (isGatewayError(error, 'not_found')) throw new GatewayError('parent_missing', { cause: error })
       if (!isGatewayError(error, 'unavailable', 'timeout')) throw error
       const found = await this.staged(staging).catch(() => undefined)
       if (!found || !isWhole(found)) throw error
