@@ -25,7 +25,6 @@ import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract
 import type { Path } from '../../src/contract/path.js'
 import type { Traits } from '../../src/contract/traits.js'
 import { ApiClient } from '../lib/api/api-client.js'
-import { BoundState } from '../lib/api/bound-state.js'
 import { IdFiles } from '../lib/api/id-files.js'
 import { RateGate } from '../lib/api/rate-gate.js'
 import { Renewal } from '../lib/api/renewal.js'
@@ -88,11 +87,12 @@ async function connect(options: Open115Options, env: DriverEnv): Promise<ApiClie
   // A new access token with the old refresh token is of no use: that one is void if there is a stored one.
   const scope = `115 Open ${typed.refresh}`
   const gate = await RateGate.open({ server: serverName, perSecond: limit_rate, scope, state })
-  const stored = await BoundState.open<Tokens>(state, 'tokens', scope)
-  const renewal = new Renewal<Tokens>({
-    initial: stored.value ?? typed,
+  const renewal = await Renewal.open<Tokens>({
+    state,
+    key: 'tokens',
+    typed: scope,
+    first: typed,
     request: async (current) => refreshTokens(client, (current ?? typed).refresh),
-    store: (issued) => stored.set(issued),
   })
   const client: ApiClient<Tokens> = new ApiClient<Tokens>({
     server: serverName,

@@ -21,7 +21,7 @@ export const open115Fields = {
     type: 'string',
     required: true,
     secret: true,
-    help: 'Valid once: the storage keeps the tokens that replace it. Each storage needs tokens of its own.',
+    help: 'Valid once: the storage keeps the tokens that replace it. No other program may use it.',
   },
 } as const satisfies Fields
 

@@ -71,14 +71,23 @@ await t.test('refused tokens are final for a while, and no error has one of them
   await refuses(t, () => openOn115(double, { access_token: 'x', refresh_token: 'y' }), 'denied', 'wrong tokens')
 })
 
-await t.test('tokens that are lost before they are stored sign the storage out', async (t) => {
-  const { double, state, open } = await opened(t)
+await t.test('tokens that are lost on their way sign the storage out, with a plain reason', async (t) => {
+  const { double, driver } = await opened(t)
   double.account.expireAccess()
-  // The process is killed between the answer and the end of the storing.
-  const unsaved = { ...state, set: () => new Promise<void>(() => undefined) }
-  void open({ state: unsaved })
-  while (double.account.refreshes === 0) await wait(5)
-  await t.rejects(open(), { code: 'denied' })
+  double.requests.inject(/refreshToken/, { loseAnswer: true })
+  await t.rejects(driver.stat(at('/file')), { code: 'unavailable' })
+  t.equal(double.account.refreshes, 1, 'the server has replaced them')
+  await t.rejects(driver.stat(at('/file')), { code: 'denied', reason: /does not accept the tokens/ })
+})
+
+await t.test('two storages with the same tokens do not sign each other out', async (t) => {
+  const { double, driver, open } = await opened(t)
+  const other = await open({ state: memoryState().state })
+  double.account.expireAccess()
+  await put(driver, '/one', '1')
+  await put(other, '/two', '2')
+  t.same(await namesIn(driver, '/'), ['one', 'two'])
+  t.equal(double.account.refreshes, 1)
 })
 
 await t.test('calls keep the rate, and a server that asks for a pause gets one', async (t) => {
