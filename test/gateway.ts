@@ -126,14 +126,18 @@ const main = fileURLToPath(new URL('../src/main.js', import.meta.url))
  */
 export async function startDaemon(
   t: Test,
-  options: Pick<RunOptions, 'dataFolder' | 'adminPassword'> & { readonly program?: string } = {},
+  options: Pick<RunOptions, 'dataFolder' | 'adminPassword'> & {
+    readonly program?: string
+    /** Variables in addition to those of this process. */
+    readonly environment?: Readonly<Record<string, string>>
+  } = {},
 ): Promise<Daemon> {
   const adminPassword = options.adminPassword ?? password
   const dataFolder = options.dataFolder ?? (await temporaryFolder(t, adminPassword, driverTypes))
   const serve = [main, 'serve', '--data', dataFolder, '--http', '127.0.0.1:0', '--sftp', '127.0.0.1:0']
   const words = options.program === undefined ? serve : [options.program, dataFolder]
   const child = spawn(process.execPath, words, {
-    env: { ...process.env, TIDEGATE_ADMIN_PASSWORD: adminPassword },
+    env: { ...process.env, ...options.environment, TIDEGATE_ADMIN_PASSWORD: adminPassword },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let complaints = ''

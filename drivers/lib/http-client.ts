@@ -31,7 +31,8 @@ export interface HttpRequest {
   readonly url: URL
   /** Request headers. After a redirect to another origin, only those are sent that cannot contain credentials. */
   readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string | OneShotBody
+  /** All but a `OneShotBody` can be sent again. */
+  readonly body?: string | Buffer | OneShotBody
   readonly signal?: AbortSignal | undefined
   /**
    * Milliseconds that the server may take to respond after the complete request; default: the idle timeout of the
@@ -153,7 +154,7 @@ export class HttpClient {
    */
   async request(request: HttpRequest): Promise<HttpResponse> {
     const { repeatable = idempotentMethods.has(request.method) } = request
-    const isRepeatable = repeatable && typeof request.body !== 'object'
+    const isRepeatable = repeatable && !isOneShot(request.body)
     for (let attempt = 1; ; attempt++) {
       const isLast = !isRepeatable || attempt === maxAttempts
       let delay = initialDelay * 2 ** (attempt - 1) * (0.5 + Math.random())
@@ -316,7 +317,7 @@ class PendingRequest {
     const { body, headers } = this.request
     const all = { ...headers, ...(authorization !== undefined && { authorization }) }
     if (body === undefined) return all
-    if (typeof body === 'string') return { ...all, 'content-length': String(Buffer.byteLength(body)) }
+    if (!isOneShot(body)) return { ...all, 'content-length': String(Buffer.byteLength(body)) }
     // Lets the server request credentials, redirect or refuse before the body is sent. With `Expect`, Node sends
     // headers as UTF-8 and would encode them a second time if they already are (nodejs/node#1693).
     this.#expects = body.size !== 0 && /^[ -~]*$/.test(authorization ?? '')
@@ -342,7 +343,7 @@ class PendingRequest {
     signal?.addEventListener('abort', abort, { once: true })
     outgoing.once('close', () => signal?.removeEventListener('abort', abort))
     this.#watchIdle(outgoing, () => response)
-    if (typeof body !== 'object') {
+    if (!isOneShot(body)) {
       // A string would be sent together with the headers, in its own encoding (nodejs/node#1693).
       outgoing.end(body === undefined ? undefined : Buffer.from(body))
     } else {
@@ -358,7 +359,7 @@ class PendingRequest {
       throw error
     })
     // A connection with an incomplete request body cannot be reused.
-    if (typeof body === 'object' && !outgoing.writableFinished) outgoing.destroy()
+    if (isOneShot(body) && !outgoing.writableFinished) outgoing.destroy()
     return incoming
   }
 
@@ -405,6 +406,10 @@ class PendingRequest {
   #timeout(what: string): GatewayError {
     return new GatewayError('timeout', { reason: `the ${this.server} ${what}` })
   }
+}
+
+export function isOneShot(body: HttpRequest['body']): body is OneShotBody {
+  return typeof body === 'object' && !Buffer.isBuffer(body)
 }
 
 /** Resolves when the body may be sent: after `100 Continue`, a timeout, or a final response. */

@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { isListableName, root, type Path } from '../../src/contract/path.js'
-import { drain, type HttpResponse, type HttpClient, type HttpRequest, type OneShotBody } from '../lib/http-client.js'
+import { drain, isOneShot, type HttpResponse, type HttpClient, type HttpRequest, type OneShotBody } from '../lib/http-client.js'
 import { networkError } from '../lib/network-errors.js'
 import { protocolViolation, statusError, serverName, WebdavStatus } from './errors.js'
 import type { ResourceUrls } from './resource-urls.js'
@@ -182,12 +182,12 @@ export class WebdavServer {
     // Some of several resources failed (RFC 4918 §13). Not valid in a response to PUT.
     if (answer.status === 207) throw await this.#firstFailure(answer)
     await drain(answer.body)
-    const isOfUnknownSize = typeof request.body === 'object' && request.body.size === undefined
+    const isOfUnknownSize = isOneShot(request.body) && request.body.size === undefined
     // A server that does not accept chunked bodies responds with one of these (RFC 9112 §6.1, §6.3).
     if (isOfUnknownSize && [400, 411, 501].includes(answer.status)) throw sizeRequired(answer)
     const isDone = answer.isRetry && answer.status === repeatedStatus
     const isSuccess = answer.status >= 200 && answer.status < 300
-    if (isSuccess && typeof request.body === 'object' && !answer.isBodySent) {
+    if (isSuccess && isOneShot(request.body) && !answer.isBodySent) {
       throw protocolViolation('reports success without having received the body')
     }
     if (isDone || isSuccess) return answer.headers

@@ -204,7 +204,7 @@ export async function uploadTests(run: Run): Promise<void> {
         await driver.dropUpload?.(upload.token)
       }
       const late = await new Sender(driver, '/new').begin(four, { createOnly: true })
-      await late.write(bodyOf(Buffer.from('late'), 0))
+      await late.write(bodyOf(four, late.committedOffset))
       await put(driver, '/new', 'first')
       await refuses(t, () => late.commit(), 'exists', 'a name that was taken meanwhile')
       await late.close()

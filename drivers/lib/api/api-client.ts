@@ -7,7 +7,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { settlesWithin } from '../../../src/contract/cancellation.js'
 import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
-import { drain, retryAfter, type HttpClient, type HttpResponse, type OneShotBody } from '../http-client.js'
+import { drain, isOneShot, retryAfter, type HttpClient, type HttpResponse, type OneShotBody } from '../http-client.js'
 import { networkError } from '../network-errors.js'
 import { readItems } from './json-items.js'
 import { parseJson } from './lenient.js'
@@ -23,7 +23,9 @@ export interface ApiCall {
   readonly json?: unknown
   /** Sent as a form. */
   readonly form?: Readonly<Record<string, string | number>>
-  readonly body?: string | OneShotBody
+  readonly body?: string | Buffer | OneShotBody
+  /** Reads an answer that is not JSON. Throws a GatewayError. */
+  readonly decode?: (body: Buffer) => unknown
   /** Without credentials: for signing in and for renewing them. */
   readonly isAnonymous?: boolean
   /**
@@ -55,6 +57,8 @@ export interface ApiCredentials<Secret> {
   readonly renewal: Renewal<Secret>
   /** The headers that carry the secret. */
   readonly headers: (secret: Secret) => Readonly<Record<string, string>>
+  /** Called with the headers of each answer to a call with the secret, which may have replaced it. Never rejects. */
+  readonly received?: (headers: IncomingHttpHeaders) => Promise<void>
 }
 
 interface ApiClientOptions<Secret> {
@@ -82,6 +86,11 @@ const defaultFirewallPause = 300
 const defaultPause = 5
 /** Maximum number of bytes of an answer that is not a list of items. */
 const maxAnswer = 16 * 1024 * 1024
+/** Characters in which a page shows that it is one. */
+const maxMarkup = 200
+const markupStart = /^\s*</
+/** As `markupStart`, for answers that may begin with any byte. */
+const documentStart = /^\s*<(?:!doctype|html|head|title|body)\b/i
 /** Milliseconds that `close` waits for a running renewal: a token that the server has replaced must be stored. */
 const closeTimeout = 5000
 
@@ -100,7 +109,7 @@ export class ApiClient<Secret = never> {
    */
   async call(call: ApiCall): Promise<ApiAnswer> {
     return this.#attempts(call, async (response) => {
-      const answer = { ...factsOf(response), data: await this.#json(response) }
+      const answer = { ...factsOf(response), data: await this.#data(response, call) }
       return { result: answer, verdict: this.options.judge(answer, call) }
     })
   }
@@ -155,7 +164,7 @@ export class ApiClient<Secret = never> {
     const { repeatable = method === 'GET' || method === 'HEAD' } = call
     let renewed = false
     for (let attempt = 1; ; attempt++) {
-      const mayRepeat = repeatable && typeof call.body !== 'object' && attempt < maxAttempts
+      const mayRepeat = repeatable && !isOneShot(call.body) && attempt < maxAttempts
       // Before the turn at the gate: a renewal needs turns of its own.
       const renewal = call.isAnonymous === true ? undefined : this.options.credentials?.renewal
       await renewal?.get(call.signal)
@@ -165,6 +174,7 @@ export class ApiClient<Secret = never> {
       let response: HttpResponse
       try {
         response = await this.#send({ ...call, method, repeatable }, secret)
+        if (secret !== undefined) await this.options.credentials?.received?.(response.headers)
         if (transientStatuses.includes(response.status) && mayRepeat && !asksForPause(response)) {
           await drain(response.body)
           throw this.#unavailable(`reports status ${response.status}`, true)
@@ -184,8 +194,7 @@ export class ApiClient<Secret = never> {
         renewed = true
         await this.options.credentials?.renewal.replace(secret, call.signal)
         // The server has not processed the call. Its body is gone, though, if it was sent.
-        if (typeof call.body === 'object' && response.isBodySent)
-          throw this.#unavailable('asked for new credentials too late')
+        if (isOneShot(call.body) && response.isBodySent) throw this.#unavailable('asked for new credentials too late')
         attempt--
         continue
       }
@@ -230,8 +239,23 @@ export class ApiClient<Secret = never> {
     })
   }
 
-  async #json(response: HttpResponse): Promise<unknown> {
-    await this.#assertNoPage(response)
+  async #data(response: HttpResponse, { decode }: ApiCall): Promise<unknown> {
+    const body = await this.#body(response)
+    const text = decode ? body.toString('latin1', 0, maxMarkup) : body.toString()
+    // Some servers send JSON with the media type of a page, so the content decides.
+    const isMarkup = (decode ? documentStart : markupStart).test(text)
+    if (isMarkup || (isPage(response) && text.trim() === '')) return this.#rejectPage(response)
+    if (decode) return decode(body)
+    if (text.trim() === '') return undefined
+    try {
+      return parseJson(text)
+    } catch {
+      if (isPage(response)) return this.#rejectPage(response)
+      throw this.#unavailable(`sent an answer that is not JSON (status ${response.status})`)
+    }
+  }
+
+  async #body(response: HttpResponse): Promise<Buffer> {
     const chunks: Buffer[] = []
     let size = 0
     const read = async () => {
@@ -242,14 +266,7 @@ export class ApiClient<Secret = never> {
       }
     }
     await this.#reading(read())
-    const text = Buffer.concat(chunks).toString()
-    if (text.trim() === '') return undefined
-    try {
-      return parseJson(text)
-    } catch {
-      if (text.trimStart().startsWith('<')) return this.#rejectPage(response)
-      throw this.#unavailable(`sent an answer that is not JSON (status ${response.status})`)
-    }
+    return Buffer.concat(chunks)
   }
 
   /** Rejects if the answer is a page of HTML. */
@@ -331,7 +348,7 @@ function hasBody({ json, form, body }: ApiCall): boolean {
 
 function encodedBody({ json, form, body }: ApiCall): {
   readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string | OneShotBody | undefined
+  readonly body?: ApiCall['body'] | undefined
 } {
   if (json !== undefined) return { headers: { 'content-type': 'application/json' }, body: JSON.stringify(json) }
   if (form !== undefined) {

@@ -135,6 +135,23 @@ await t.test('the page of a firewall pauses for minutes, another page does not',
   t.equal(seen.length, 3)
 })
 
+await t.test('an answer is a page by its content, and may be other than JSON', async (t) => {
+  let body = Buffer.from('{"code":200,"name":"<a>"}')
+  const { address, seen } = await startVendor(t, (_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(body)
+  })
+  const { client } = await connect(t, address)
+  t.match((await client.call({ url: address })).data, { name: '<a>' }, 'JSON that is called a page')
+  body = Buffer.from([0x3c, 0x00, 0xff])
+  const decode = (bytes: Buffer) => ({ code: 200, bytes: bytes.length })
+  t.match((await client.call({ url: address, decode })).data, { bytes: 3 })
+  body = Buffer.from('<!DOCTYPE html><title>blocked</title>')
+  await refuses(t, () => client.call({ url: address, decode }), 'unavailable', 'a page instead')
+  body = Buffer.from('sorry')
+  await refuses(t, () => client.call({ url: address }), 'unavailable', 'neither')
+  t.equal(seen.length, 4)
+})
+
 await t.test('only calls that are safe to repeat are repeated, also by POST', async (t) => {
   let failures = 0
   const { address, seen } = await startVendor(t, (_request, response) => {

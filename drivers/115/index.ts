@@ -1,0 +1,81 @@
+/** Driver types `115 Cloud` and `115 Share`: an account of 115, and a folder that somebody shares there. */
+import type { DriverType, Fields, OptionsOf } from '../../src/contract/driver-type.js'
+
+const signInFields = {
+  cookie: {
+    type: 'text',
+    secret: true,
+    help: 'Cookie of a signed-in account with UID, CID, SEID and KID. Empty: sign in by qrcode_token.',
+  },
+  qrcode_token: {
+    type: 'text',
+    secret: true,
+    help: 'The uid of a QR code that was scanned and confirmed. It is exchanged once for a cookie.',
+  },
+  qrcode_source: {
+    type: 'select',
+    default: 'web',
+    // 115 has withdrawn the last three. Older configurations have them.
+    options: ['web', 'android', 'ios', 'tv', 'alipaymini', 'wechatmini', 'qandroid', 'linux', 'mac', 'windows'],
+    help: 'Kind of device that signs in by the QR code. An earlier sign-in of the same kind ends.',
+  },
+} as const satisfies Fields
+
+const limitFields = {
+  limit_rate: {
+    type: 'float',
+    default: 2,
+    help: 'Maximum number of calls per second. 115 blocks accounts that make many.',
+  },
+} as const satisfies Fields
+
+export const cloud115Fields = {
+  ...signInFields,
+  page_size: { type: 'number', default: 1000, help: 'Entries of one call of a listing, at most 1150.' },
+  ...limitFields,
+  root_folder_id: {
+    type: 'string',
+    default: '0',
+    required: true,
+    help: 'Id of the folder that is shown: the cid in its address. 0: all folders.',
+  },
+} as const satisfies Fields
+
+export const share115Fields = {
+  ...signInFields,
+  page_size: {
+    type: 'number',
+    default: 100,
+    help: 'Entries of one call of a listing, at most 200: 115 blocks larger ones.',
+  },
+  ...limitFields,
+  share_code: { type: 'text', required: true, help: 'The id in the link of the share.' },
+  receive_code: { type: 'text', required: true, secret: true, help: 'The extraction code of the share.' },
+  root_folder_id: { type: 'string', help: 'Id of a folder of the share. Empty: the whole share.' },
+} as const satisfies Fields
+
+export type Cloud115Options = OptionsOf<typeof cloud115Fields>
+export type Share115Options = OptionsOf<typeof share115Fields>
+
+export const cloud115Type: DriverType<typeof cloud115Fields> = {
+  name: '115 Cloud',
+  fields: cloud115Fields,
+  facts: { directUrls: 'preferred', downloadTool: { name: '115 Cloud', folderSetting: '115_temp_dir' } },
+  traits: {
+    writeNeeds: 'reread',
+    writeHashes: ['sha1'],
+    timeStep: Number.POSITIVE_INFINITY,
+    parallel: 16,
+    urlsBoundTo: ['userAgent'],
+    remote: true,
+  },
+  open: async (options, env) => (await import('./cloud.js')).openCloud115(options, env),
+}
+
+export const share115Type: DriverType<typeof share115Fields> = {
+  name: '115 Share',
+  fields: share115Fields,
+  facts: { directUrls: 'preferred' },
+  traits: { timeStep: Number.POSITIVE_INFINITY, parallel: 16, urlsBoundTo: ['userAgent'], remote: true },
+  open: async (options, env) => (await import('./share.js')).openShare115(options, env),
+}

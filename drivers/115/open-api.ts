@@ -1,0 +1,231 @@
+/** The calls of 115's official API. Files and folders are named by their ids. */
+import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import type { Usage } from '../../src/contract/capabilities.js'
+import type { ApiAnswer, ApiCall, ApiClient } from '../lib/api/api-client.js'
+import type { IdVendor, VendorOptions } from '../lib/api/id-vendor.js'
+import { field, flagOf, listOf, numberOf, textOf } from '../lib/api/lenient.js'
+import { errorOf, Open115Answer, protocolViolation } from './open-errors.js'
+import { describedItem, entryOf, listedItem, type Open115Item } from './open-items.js'
+
+/** An access token, and the refresh token for the next one. */
+export interface Tokens {
+  readonly access: string
+  readonly refresh: string
+}
+
+export interface ListingOptions {
+  /** A field of the API; empty: as the account sorts. */
+  readonly orderBy: string
+  readonly isAscending: boolean
+  /** Entries of one call. */
+  readonly pageSize: number
+}
+
+/** A download link, and what a request for it must carry. */
+export interface DownloadLink {
+  readonly url: URL
+  /** Bytes. */
+  readonly size: number | undefined
+  /** Cookies that were set with the link, as a `Cookie` header; empty if there were none. */
+  readonly cookies: string
+}
+
+/** The fields of a call; those without a value are left out. */
+type CallFields = Readonly<Record<string, string | number | undefined>>
+
+const apiAddress = 'https://proapi.115.com'
+const signInAddress = 'https://passportapi.115.com'
+/** Milliseconds for a change that the server makes while the request waits. */
+const changeTimeout = 5 * 60_000
+/** How often a listing begins anew because entries were added or removed meanwhile. */
+const maxRestarts = 2
+
+export class Open115Api implements IdVendor<Open115Item> {
+  constructor(
+    private readonly client: ApiClient<Tokens>,
+    private readonly listing: ListingOptions,
+  ) {}
+
+  // Account
+
+  async usage(options: VendorOptions = {}): Promise<Usage> {
+    const { data } = await this.get('/open/user/info', {}, options)
+    const sizeOf = (name: string) => numberOf(field(data, 'rt_space_info', name, 'size'))
+    const [total, used, free] = [sizeOf('all_total'), sizeOf('all_use'), sizeOf('all_remain')]
+    if (total === undefined || used === undefined) throw new GatewayError('unsupported')
+    return { total, used, free: free ?? Math.max(0, total - used) }
+  }
+
+  // Files and folders
+
+  async *list(folder: string, { signal }: VendorOptions): AsyncGenerator<readonly Open115Item[]> {
+    // The pages are collected first: entries shift between them if another client changes the folder meanwhile.
+    for (let restarts = 0; ; restarts++) {
+      const listed = await this.#listedAtOnce(folder, signal, restarts === maxRestarts)
+      if (!listed) continue
+      yield listed
+      return
+    }
+  }
+
+  async info(id: string, options: VendorOptions): Promise<Open115Item> {
+    const { data } = await this.get('/open/folder/get_info', { file_id: id }, options)
+    const item = describedItem(data)
+    if (!item) throw new GatewayError('not_found')
+    return item
+  }
+
+  async makeFolder(parent: string, name: string, options: VendorOptions): Promise<string> {
+    const { data } = await this.change('/open/folder/add', { pid: parent, file_name: name }, options)
+    const id = textOf(field(data, 'file_id'))
+    if (id === '') throw protocolViolation('sent no id of the new folder')
+    return id
+  }
+
+  async rename({ id }: Pick<Open115Item, 'id'>, name: string): Promise<void> {
+    await this.change('/open/ufile/update', { file_id: id, file_name: name }, { repeatable: true })
+  }
+
+  async move({ id }: Pick<Open115Item, 'id'>, folder: string): Promise<void> {
+    await this.change('/open/ufile/move', { file_ids: id, to_cid: folder }, { repeatable: true })
+  }
+
+  async remove({ id, parent }: Pick<Open115Item, 'id' | 'parent'>, options: VendorOptions): Promise<void> {
+    await this.change('/open/ufile/delete', { file_ids: id, parent_id: parent }, options)
+  }
+
+  entryOf(name: string, item: Open115Item) {
+    return entryOf(name, item)
+  }
+
+  /** A link to the content of a file, for the client with this `User-Agent`. */
+  async link(pickCode: string, userAgent: string, { signal }: VendorOptions): Promise<DownloadLink> {
+    const url = new URL('/open/ufile/downurl', apiAddress)
+    const headers = { 'user-agent': userAgent }
+    const answer = await this.client.call({ url, form: { pick_code: pickCode }, headers, repeatable: true, signal })
+    const links = Object.values((field(answer.data, 'data') ?? {}) as Readonly<Record<string, unknown>>)
+    const link = links.find((each) => textOf(field(each, 'pick_code')) === pickCode) ?? links[0]
+    const text = textOf(field(link, 'url', 'url'))
+    if (text === '') throw new GatewayError('not_found')
+    const size = numberOf(field(link, 'file_size'))
+    return { url: linkUrl(text), size: size !== undefined && size >= 0 ? size : undefined, cookies: cookiesOf(answer) }
+  }
+
+  // Calls
+
+  /** A call that changes nothing. */
+  async get(path: string, fields: CallFields, { signal }: VendorOptions): Promise<Answer> {
+    const url = new URL(path, apiAddress)
+    for (const [name, value] of Object.entries(presentFields(fields))) url.searchParams.set(name, String(value))
+    return this.#call({ url, signal })
+  }
+
+  /** A call that changes something. `repeatable`: it may be sent again after the connection was lost. */
+  async change(
+    path: string,
+    fields: CallFields,
+    { signal, repeatable = false }: VendorOptions & { readonly repeatable?: boolean },
+  ): Promise<Answer> {
+    const url = new URL(path, apiAddress)
+    return this.#call({ url, form: presentFields(fields), repeatable, timeout: changeTimeout, signal })
+  }
+
+  async #call(call: ApiCall): Promise<Answer> {
+    const { data } = await this.client.call(call)
+    return { whole: data, data: field(data, 'data') }
+  }
+
+  /** The members of a folder; undefined if their number has changed between two pages. `isLast`: then as they are. */
+  async #listedAtOnce(
+    folder: string,
+    signal: AbortSignal | undefined,
+    isLast: boolean,
+  ): Promise<readonly Open115Item[] | undefined> {
+    const items = new Map<string, Open115Item>()
+    let first: number | undefined
+    for (let offset = 0; ;) {
+      const { whole, data } = await this.get('/open/ufile/files', this.#listFields(folder, offset), { signal })
+      const members = listOf(data)
+      await this.#assertListed(folder, whole, members, signal)
+      const count = numberOf(field(whole, 'count')) ?? 0
+      if (first !== undefined && first !== count && !isLast) return undefined
+      first = count
+      for (const member of members) {
+        const item = listedItem(member)
+        if (item) items.set(item.id, item)
+      }
+      // The server may send fewer than were asked for.
+      offset += members.length
+      if (members.length === 0 || offset >= count) return [...items.values()]
+    }
+  }
+
+  #listFields(folder: string, offset: number): CallFields {
+    const { orderBy, isAscending, pageSize } = this.listing
+    const order = orderBy === '' ? {} : { o: orderBy, asc: isAscending ? 1 : 0, custom_order: 1 }
+    return { cid: folder, offset, limit: pageSize, show_dir: 1, cur: 1, ...order }
+  }
+
+  /** Rejects with `not_found` if the folder does not exist: the server may list the root then, or nothing. */
+  async #assertListed(
+    folder: string,
+    answer: unknown,
+    members: readonly unknown[],
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    const listed = textOf(field(answer, 'cid'))
+    const parents = members.map((member) => textOf(field(member, 'pid')))
+    if ((listed !== '' && listed !== folder) || parents.some((parent) => parent !== '' && parent !== folder)) {
+      throw new GatewayError('not_found')
+    }
+    if (members.length === 0 && listed === '' && folder !== '0') await this.info(folder, { signal })
+  }
+}
+
+interface Answer {
+  /** The whole answer. */
+  readonly whole: unknown
+  readonly data: unknown
+}
+
+/** Requests new tokens. Both old ones are void afterwards. Rejects with `denied` if the refresh token is refused. */
+export async function refreshTokens(client: ApiClient<Tokens>, refresh: string): Promise<Tokens> {
+  const url = new URL('/open/refreshToken', signInAddress)
+  const form = { refresh_token: refresh }
+  const { data } = await client.call({ url, form, isAnonymous: true }).catch((error: unknown) => {
+    const cause = isGatewayError(error) && error.cause instanceof Open115Answer ? error.cause : undefined
+    // Whatever the server has against it, it does not take this refresh token.
+    throw cause ? errorOf(cause, true) : error
+  })
+  const tokens = {
+    access: textOf(field(data, 'data', 'access_token')),
+    refresh: textOf(field(data, 'data', 'refresh_token')),
+  }
+  if (tokens.access === '' || tokens.refresh === '') throw protocolViolation('issued no tokens')
+  return tokens
+}
+
+/** Whether an answer about one of several things reports success. Throws the error that it reports. */
+export function assertDone(value: unknown): void {
+  if (flagOf(field(value, 'state'))) return
+  throw errorOf(new Open115Answer(textOf(field(value, 'code')), textOf(field(value, 'message'))))
+}
+
+function presentFields(fields: CallFields): Readonly<Record<string, string | number>> {
+  const present = Object.entries(fields).flatMap(([name, value]) =>
+    value === undefined || value === '' ? [] : [[name, value] as const],
+  )
+  return Object.fromEntries(present)
+}
+
+function linkUrl(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  const isSupported = url && ['http:', 'https:'].includes(url.protocol) && url.username === '' && url.password === ''
+  if (!isSupported) throw protocolViolation('sent a download link that is not supported')
+  return url
+}
+
+function cookiesOf({ headers }: ApiAnswer): string {
+  const pairs = (headers['set-cookie'] ?? []).map((header) => header.split(';', 1).join('').trim())
+  return pairs.filter((pair) => /^[!-~]+=[ -~]*$/.test(pair)).join('; ')
+}

@@ -1,0 +1,49 @@
+/** Driver type `115 Open`: a folder of an account of 115, by its official API. */
+import type { DriverType, Fields, OptionsOf } from '../../src/contract/driver-type.js'
+
+export const open115Fields = {
+  root_folder_id: {
+    type: 'string',
+    default: '0',
+    required: true,
+    help: 'Id of the folder that is shown: the number after cid= in its web address. 0: the whole drive.',
+  },
+  order_by: {
+    type: 'select',
+    options: ['file_name', 'file_size', 'user_utime', 'file_type'],
+    help: 'Order in which 115 lists a folder. Clients sort for themselves.',
+  },
+  order_direction: { type: 'select', options: ['asc', 'desc'] },
+  limit_rate: { type: 'float', default: 1, help: 'Calls per second at most. 0: no limit, which 115 does not like.' },
+  page_size: { type: 'number', default: 200, help: 'Entries of a folder that one call lists; 1150 at most.' },
+  access_token: { type: 'string', required: true, secret: true },
+  refresh_token: {
+    type: 'string',
+    required: true,
+    secret: true,
+    help: 'Valid once: the storage keeps the tokens that replace it. Each storage needs tokens of its own.',
+  },
+} as const satisfies Fields
+
+export type Open115Options = OptionsOf<typeof open115Fields>
+
+export const open115Type: DriverType<typeof open115Fields> = {
+  name: '115 Open',
+  fields: open115Fields,
+  facts: {
+    directUrls: 'preferred',
+    downloadTool: { name: '115 Open', folderSetting: '115_open_temp_dir' },
+  },
+  traits: {
+    writeNeeds: 'reread',
+    writeHashes: ['sha1'],
+    timeStep: Number.POSITIVE_INFINITY,
+    urlsBoundTo: ['userAgent'],
+    parallel: 16,
+    remote: true,
+  },
+  async open(options, env) {
+    const { openOpen115 } = await import('./open-driver.js')
+    return openOpen115(options, env)
+  },
+}

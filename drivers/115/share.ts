@@ -1,0 +1,101 @@
+/** The driver `115 Share`: what somebody shares on 115, to read. Its download links need a signed-in account. */
+import type { Readable } from 'node:stream'
+import { throwIfAborted } from '../../src/contract/cancellation.js'
+import type { ByteRange, CallOptions, ListOptions } from '../../src/contract/call-options.js'
+import type { DirectUrl, DirectUrlOptions } from '../../src/contract/capabilities.js'
+import type { Driver } from '../../src/contract/driver.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
+import type { Entry } from '../../src/contract/entry.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
+import { nameOf, type Path } from '../../src/contract/path.js'
+import { IdTree, type Located } from '../lib/api/id-tree.js'
+import type { Share115Options } from './index.js'
+import { entryOf, type Item115 } from './items.js'
+import { directUrlOf, Downloads115 } from './links.js'
+import { Session } from './session.js'
+import { ShareApi } from './share-api.js'
+
+/** Maximum number of entries in one answer: 115 blocks clients that ask for more. */
+const maxPageSize = 200
+
+export async function openShare115(options: Share115Options, env: DriverEnv): Promise<Driver> {
+  const session = await Session.connect(options, env, 'share')
+  try {
+    const shareCode = options.share_code.trim()
+    const receiveCode = options.receive_code.trim()
+    const pageSize = Math.min(Math.max(Math.round(options.page_size), 1), maxPageSize)
+    const api = new ShareApi(session, { shareCode, receiveCode, pageSize })
+    // Other servers of this family write 0 for the whole share.
+    const rootId = options.root_folder_id.trim().replace(/^0$/, '')
+    await api.snap(rootId, 0, env.signal)
+    await session.signIn(options)
+    return new Share115Driver(session, api, rootId, env)
+  } catch (error) {
+    await session.close()
+    throw isGatewayError(error, 'not_found')
+      ? new GatewayError('invalid', { reason: 'root_folder_id is not a folder of this share', cause: error })
+      : toGatewayError(error)
+  }
+}
+
+class Share115Driver implements Driver {
+  readonly #tree: IdTree<Item115>
+  readonly #downloads: Downloads115
+
+  constructor(
+    private readonly session: Session,
+    private readonly api: ShareApi,
+    rootId: string,
+    env: DriverEnv,
+  ) {
+    this.#tree = new IdTree({
+      rootId,
+      report: (warnings) => env.report(warnings),
+      list: async function* (id, { signal }) {
+        yield await api.list(id, signal)
+      },
+    })
+    this.#downloads = new Downloads115(session.http, session.userAgent)
+  }
+
+  async stat(path: Path, options: CallOptions = {}): Promise<Entry> {
+    throwIfAborted(options.signal)
+    const { item } = await this.#tree.look(path, options)
+    return item ? entryOf(nameOf(path), item) : { name: '', kind: 'folder', size: 0, modified: new Date(0) }
+  }
+
+  async *pages(path: Path, options: ListOptions = {}): AsyncGenerator<readonly Entry[]> {
+    throwIfAborted(options.signal)
+    for await (const page of this.#tree.pages(path, options)) yield page.map(({ name, item }) => entryOf(name, item))
+  }
+
+  async read(path: Path, range?: ByteRange, options: CallOptions = {}): Promise<Readable> {
+    const { signal } = options
+    const read = async (id: string) => this.#downloads.read(await this.api.link(id, signal), range, signal)
+    return this.#withFile(path, read, options)
+  }
+
+  async directUrl(path: Path, { signal, userAgent }: DirectUrlOptions = {}): Promise<DirectUrl> {
+    const link = await this.#withFile(
+      path,
+      (id) => (userAgent === undefined ? this.api.link(id, signal) : this.api.linkFor(id, userAgent, signal)),
+      { signal },
+    )
+    if (!link) throw new GatewayError('unsupported')
+    return directUrlOf(link, userAgent === undefined ? this.session.userAgent : undefined)
+  }
+
+  async close(): Promise<void> {
+    this.#downloads.close()
+    await this.session.close()
+  }
+
+  #withFile<T>(path: Path, work: (id: string) => Promise<T>, options: CallOptions): Promise<T> {
+    throwIfAborted(options.signal)
+    const ofFile = async ({ id, kind }: Located<Item115>) => {
+      if (kind === 'folder') throw new GatewayError('is_folder')
+      return work(id)
+    }
+    return this.#tree.with(path, ofFile, options)
+  }
+}

@@ -1,0 +1,325 @@
+/**
+ * Files and folders of a vendor with ids, by paths: lookups, listings and changes, as the contract of drivers wants them.
+ * A driver adds what differs between vendors: content, uploads, links.
+ *
+ * A new file is stored under a staged name first, in the folder of its target, and published when it is complete: it gets its
+ * name, and then the file that it replaces is removed by its id. So there is an old or a new file at any time. If the process
+ * ends between these steps, the next run removes the old file. A staged file of a run that has ended is removed when its
+ * folder is listed, unless its upload may be resumed.
+ */
+import type { CallOptions, ListOptions, WriteOptions } from '../../../src/contract/call-options.js'
+import { throwIfAborted } from '../../../src/contract/cancellation.js'
+import type { DriverEnv } from '../../../src/contract/driver-env.js'
+import type { Entry } from '../../../src/contract/entry.js'
+import { GatewayError, isGatewayError, undefinedIfMissing } from '../../../src/contract/errors.js'
+import { childOf, nameOf, parentOf, siblingPathOf, type Path } from '../../../src/contract/path.js'
+import { BackgroundDeleter } from '../background-deleter.js'
+import { KeyedMutex } from '../keyed-mutex.js'
+import { isOrphan, stagedName, stagingRun } from '../staged-names.js'
+import { IdTree, type Located } from './id-tree.js'
+import type { FileItem, IdVendor } from './id-vendor.js'
+import { Publications, type Place } from './publications.js'
+import { escapeName } from './shown-names.js'
+
+interface IdFilesOptions<Item extends FileItem> {
+  readonly vendor: IdVendor<Item>
+  readonly rootId: string
+  /** Milliseconds for which a listing may not show a change: the trait `listingLag`. */
+  readonly lag: number
+  readonly env: Pick<DriverEnv, 'instance' | 'report' | 'resumableUploads' | 'state'>
+}
+
+/** A place for a new file. */
+export interface Staging {
+  /** Id of the folder of the target. */
+  readonly folder: string
+  readonly name: string
+  /** Whether there was a file that the new one replaces. */
+  readonly replaces: boolean
+}
+
+/** Maximum number of names of uploads that have failed. */
+const maxAbandoned = 1000
+/** Maximum number of files whose facts are remembered. */
+const maxFacts = 5000
+
+export class IdFiles<Item extends FileItem> {
+  readonly #tree: IdTree<Item>
+  readonly #vendor: IdVendor<Item>
+  readonly #mutex = new KeyedMutex()
+  readonly #publications: Publications
+  readonly #orphans = new BackgroundDeleter<string>((id) => this.#removeOrphan(id))
+  /** Orphans that were found, and their folders. */
+  readonly #foldersOfOrphans = new Map<string, string>()
+  /** Staged names of uploads that have failed, so that it is not known whether there is a file. */
+  readonly #abandoned = new Set<string>()
+  /** Files by their ids, as they were last reported: the content of an id does not change. */
+  readonly #facts = new Map<string, Item>()
+
+  constructor(private readonly options: IdFilesOptions<Item>) {
+    const { vendor, rootId, lag, env } = options
+    this.#vendor = vendor
+    this.#tree = new IdTree<Item>({
+      rootId,
+      lag,
+      report: (warnings) => env.report(warnings),
+      list: (id, listOptions) => this.#listed(id, listOptions),
+    })
+    const placeOf = async (id: string): Promise<Place | undefined> => undefinedIfMissing(vendor.info(id, {}))
+    const remove = (item: Pick<Item, 'id' | 'parent'>) => this.#removeIfPresent(item, {})
+    const rename = vendor.rename.bind(vendor)
+    this.#publications = new Publications({ rename, move: vendor.move.bind(vendor), remove, placeOf }, env.state)
+  }
+
+  /** Completes what an earlier run has left. Called once, before any other method. */
+  async resume(): Promise<void> {
+    await this.#publications.resume()
+  }
+
+  async stat(path: Path, options: CallOptions = {}): Promise<Entry> {
+    throwIfAborted(options.signal)
+    if (path === '/') return { name: '', kind: 'folder', size: 0, modified: new Date(0) }
+    return this.#vendor.entryOf(nameOf(path), await this.item(path, options))
+  }
+
+  async *pages(path: Path, options: ListOptions = {}): AsyncGenerator<readonly Entry[]> {
+    for await (const page of this.#tree.pages(path, options)) {
+      yield page.map(({ name, item }) => this.#vendor.entryOf(name, item))
+    }
+  }
+
+  /** The item at a path, as the vendor reports it now. Not for the root. */
+  item(path: Path, options: CallOptions = {}): Promise<Item> {
+    return this.#tree.with(path, (located) => this.#current(path, located, options), options)
+  }
+
+  /**
+   * Calls `work` with the file at a path, which may have been moved or removed since it was reported: if `work` rejects with
+   * `not_found`, the file is looked for again, as by `IdTree.with`. Rejects with `is_folder`.
+   */
+  file<T>(path: Path, work: (item: Item) => Promise<T>, options: CallOptions = {}): Promise<T> {
+    throwIfAborted(options.signal)
+    const ofFile = async (located: Located<Item>) => {
+      if (located.kind === 'folder') throw new GatewayError('is_folder')
+      return work(this.#facts.get(located.id) ?? (await this.#current(path, located, options)))
+    }
+    return this.#tree.with(path, ofFile, options)
+  }
+
+  /** The id of a folder. Rejects with `not_found` and `not_folder`. */
+  async folderId(path: Path, options: CallOptions = {}): Promise<string> {
+    const { id, kind } = await this.#tree.with(path, async (located) => located, options)
+    if (kind !== 'folder') throw new GatewayError('not_folder')
+    return id
+  }
+
+  async mkdir(path: Path, options: CallOptions = {}): Promise<void> {
+    throwIfAborted(options.signal)
+    const make = async () => {
+      if (await this.#itemOrUndefined(path, options)) throw new GatewayError('exists')
+      const name = this.#tree.newName(path)
+      const id = await this.#inParent(path, (parent) => this.#vendor.makeFolder(parent, name, options), options)
+      this.#tree.added(path, { id, kind: 'folder' })
+    }
+    await this.#mutex.run(path, make, options.signal)
+  }
+
+  async remove(path: Path, options: CallOptions = {}): Promise<void> {
+    const item = await this.item(path, options)
+    if (item.kind === 'folder' && !(await this.#tree.isEmpty(path, options))) throw new GatewayError('not_empty')
+    await this.#removeAt(path, item, options)
+  }
+
+  async removeTree(path: Path, options: CallOptions = {}): Promise<void> {
+    await this.#removeAt(path, await this.item(path, options), options)
+  }
+
+  async move(from: Path, to: Path, options: CallOptions = {}): Promise<void> {
+    const moved = await this.item(from, options)
+    const { id: folder } = await this.#tree.folderOf(parentOf(to), options)
+    const old = await this.#itemOrUndefined(to, options)
+    if (old?.kind === 'folder') throw new GatewayError('is_folder')
+    if (old && moved.kind === 'folder') throw new GatewayError('exists')
+    const target = { parent: folder, name: this.#tree.newName(to) }
+    const places = await this.#placesOf(moved, target, from, to, options)
+    await this.#publications.run({ id: moved.id, places, replaced: old }, moved)
+    this.#tree.moved(from, to)
+  }
+
+  /**
+   * A place for a new file that will be published at `path`. Rejects with `parent_missing`, `not_folder`, `is_folder` and
+   * `exists`, as `Driver.write`.
+   */
+  async stage(path: Path, options: WriteOptions = {}): Promise<Staging> {
+    const { signal } = options
+    throwIfAborted(signal)
+    this.#tree.newName(path)
+    const old = await this.#replaceable(path, options)
+    const { id } = await this.#tree.folderOf(parentOf(path), { signal })
+    return { folder: id, name: stagedName(this.options.env.instance.name), replaces: old !== undefined }
+  }
+
+  /** Publishes the complete staged file with this id. Rejects as `Driver.write` does. The staged file is not removed then. */
+  async publish(path: Path, id: string, staging: Staging, options: WriteOptions = {}): Promise<Entry> {
+    const { signal, beforePublish } = options
+    throwIfAborted(signal)
+    await beforePublish?.()
+    const publish = async () => {
+      // Not listed once more for this: a file that another program has put there since is kept, beside the new one.
+      const mayReplace = staging.replaces || this.#tree.isKnown(path)
+      const old = mayReplace ? await this.#replaceable(path, options) : undefined
+      const { id: parent } = await this.#tree.folderOf(parentOf(path), { signal })
+      const target = { parent, name: this.#tree.newName(path) }
+      const from = { parent: staging.folder, name: staging.name }
+      await this.#publications.run({ id, places: [target], replaced: old }, from)
+      this.#tree.added(path, { id, kind: 'file' })
+      const published = await this.#vendor.info(id, {})
+      this.#tree.added(path, { id, kind: 'file' }, published)
+      return this.#vendor.entryOf(nameOf(path), published)
+    }
+    return this.#mutex.run(path, publish, signal)
+  }
+
+  /**
+   * Resolves to the id of the staged file that `store` makes. If the answer to that was lost, looks whether the file is
+   * there. `isWhole`: whether an item has the content of the file.
+   */
+  async stored(
+    staging: Pick<Staging, 'folder' | 'name'>,
+    isWhole: (item: Item) => boolean,
+    store: () => Promise<string>,
+  ): Promise<string> {
+    try {
+      return await store()
+    } catch (error) {
+      if (!isGatewayError(error, 'unavailable', 'timeout')) throw error
+      const found = await this.staged(staging).catch(() => undefined)
+      if (!found || !isWhole(found)) throw error
+      return found.id
+    }
+  }
+
+  /** The staged file of this name, as its folder is listed now; undefined if there is none. */
+  async staged(
+    { folder, name }: Pick<Staging, 'folder' | 'name'>,
+    options: CallOptions = {},
+  ): Promise<Item | undefined> {
+    const find = async () => {
+      for await (const page of this.#vendor.list(folder, { ...options, refresh: true })) {
+        const item = page.find((each) => each.name === name && each.kind === 'file')
+        if (item) return item
+      }
+      throw new GatewayError('not_found')
+    }
+    return undefinedIfMissing(find())
+  }
+
+  /** An upload has failed: its file is removed in the background, now or when it is listed. */
+  abandon({ folder, name }: Pick<Staging, 'folder' | 'name'>, id?: string): void {
+    if (id !== undefined) {
+      this.#enqueue(id, folder)
+      return
+    }
+    this.#abandoned.add(name)
+    const [oldest] = this.#abandoned
+    if (oldest !== undefined && this.#abandoned.size > maxAbandoned) this.#abandoned.delete(oldest)
+  }
+
+  /** The members of a folder, without staged files. Those that no run needs any more are removed. */
+  async *#listed(id: string, options: Pick<ListOptions, 'refresh' | 'signal'>): AsyncGenerator<readonly Item[]> {
+    for await (const page of this.#vendor.list(id, options)) {
+      const visible = page.filter(({ name }) => stagingRun(name) === undefined)
+      for (const item of page.length === visible.length ? [] : page) await this.#sweep(item, id)
+      for (const item of visible) this.#remember(item)
+      yield visible
+    }
+  }
+
+  async #sweep({ id, name }: Item, folder: string): Promise<void> {
+    const { env } = this.options
+    if (!this.#abandoned.has(name) && !isOrphan(name, env.instance)) return
+    const tokens = await env.resumableUploads()
+    // Tokens of uploads have the staged name in them.
+    if (!tokens.some((token) => token.includes(name))) this.#enqueue(id, folder)
+  }
+
+  #enqueue(id: string, folder: string): void {
+    this.#foldersOfOrphans.set(id, folder)
+    this.#orphans.enqueue(id)
+  }
+
+  async #removeOrphan(id: string): Promise<void> {
+    const parent = this.#foldersOfOrphans.get(id)
+    this.#foldersOfOrphans.delete(id)
+    // It may have been published since.
+    const item = await undefinedIfMissing(this.#vendor.info(id, {}))
+    if (item && parent !== undefined && stagingRun(item.name) !== undefined) await this.#removeIfPresent(item, {})
+  }
+
+  /** Rejects with `not_found` if another item is at the path now. */
+  async #current(path: Path, { id, item }: Located<Item>, { signal }: CallOptions): Promise<Item> {
+    if (item) return item
+    const found = await this.#vendor.info(id, { signal })
+    const shown = nameOf(path)
+    // Of several entries of one name, all but one are shown with a part that is made of their ids.
+    if (escapeName(found.name) !== shown && !shown.includes('~')) throw new GatewayError('not_found')
+    this.#remember(found)
+    return found
+  }
+
+  #remember(item: Item): void {
+    if (item.kind !== 'file') return
+    this.#facts.delete(item.id)
+    this.#facts.set(item.id, item)
+    const [oldest] = this.#facts.keys()
+    if (oldest !== undefined && this.#facts.size > maxFacts) this.#facts.delete(oldest)
+  }
+
+  #itemOrUndefined(path: Path, options: CallOptions): Promise<Item | undefined> {
+    return undefinedIfMissing(this.item(path, options))
+  }
+
+  /** The file that a write would replace. Rejects with `is_folder`, and with `exists` if `createOnly` is set. */
+  async #replaceable(path: Path, { createOnly, signal }: WriteOptions): Promise<Item | undefined> {
+    await this.#tree.folderOf(parentOf(path), { signal })
+    const old = await this.#itemOrUndefined(path, { signal })
+    if (old?.kind === 'folder') throw new GatewayError('is_folder')
+    if (old && createOnly === true) throw new GatewayError('exists')
+    return old
+  }
+
+  /** Calls `work` with the id of the parent folder of a path. */
+  async #inParent<T>(path: Path, work: (parent: string) => Promise<T>, options: CallOptions): Promise<T> {
+    await this.#tree.folderOf(parentOf(path), options)
+    try {
+      return await this.#tree.with(parentOf(path), ({ id }) => work(id), options)
+    } catch (error) {
+      throw isGatewayError(error, 'not_found') ? new GatewayError('parent_missing', { cause: error }) : error
+    }
+  }
+
+  async #removeAt(path: Path, item: Item, options: CallOptions): Promise<void> {
+    throwIfAborted(options.signal)
+    await this.#removeIfPresent(item, options)
+    this.#tree.removed(path)
+  }
+
+  async #removeIfPresent(item: Pick<Item, 'id' | 'parent'>, options: CallOptions): Promise<void> {
+    await undefinedIfMissing(this.#vendor.remove(item, options))
+  }
+
+  /** The places of an item on its way: an API moves or renames, and two items of one name are avoided meanwhile. */
+  async #placesOf(
+    { parent, name }: Item,
+    target: Place,
+    from: Path,
+    to: Path,
+    options: CallOptions,
+  ): Promise<readonly [Place, ...Place[]]> {
+    if (parent === target.parent || name === target.name) return [target]
+    const isFree = !(await this.#itemOrUndefined(childOf(parentOf(to), nameOf(from)), options))
+    if (isFree) return [{ parent: target.parent, name }, target]
+    const kept = this.#tree.newName(siblingPathOf(from, 'kept'))
+    return [{ parent, name: kept }, { parent: target.parent, name: kept }, target]
+  }
+}

@@ -1,0 +1,109 @@
+/** The download links of the 115 Open double. They expire, and are good for the User-Agent that has asked for them only. */
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { pipeline } from 'node:stream'
+import type { Content, Contents } from '../contents.js'
+import { refusals } from './answers.js'
+import type { Drive } from './drive.js'
+import { required, type Done } from './files.js'
+
+interface Link {
+  readonly content: Content
+  readonly userAgent: string
+  /** Seconds since 1970. */
+  readonly expires: number
+  /** Number of requests that are being answered. */
+  open: number
+}
+
+export class Links {
+  /** Seconds for which a link is good. */
+  lifetime = 3600
+  /** How many requests of one link may be open at the same time; 0: any number. */
+  maxOpen = 0
+  /** Bytes after which the connection of the next download is cut; it is then set back. */
+  cutAfter: number | undefined
+  readonly #links = new Map<string, Link>()
+
+  constructor(
+    private readonly drive: Drive,
+    private readonly contents: Contents,
+  ) {}
+
+  /** Makes all links void. */
+  expireAll(): void {
+    this.#links.clear()
+  }
+
+  make(fields: URLSearchParams, userAgent: string | undefined): Done {
+    const node = this.drive.byPickCode(required(fields, 'pick_code'))
+    if (!node?.content) throw refusals.pickCode()
+    const key = randomBytes(12).toString('hex')
+    const expires = Math.floor(Date.now() / 1000) + this.lifetime
+    this.#links.set(key, { content: node.content, userAgent: userAgent ?? '', expires, open: 0 })
+    const query = new URLSearchParams({ t: String(expires), u: '100012345', c: String(this.maxOpen), f: '1', k: key })
+    const url = `https://cdnfhnfile.115cdn.net/${node.content.sha1}/${encodeURIComponent(node.name)}?${query.toString()}`
+    const data = {
+      [node.id]: {
+        file_name: node.name,
+        file_size: node.content.size,
+        pick_code: node.pickCode,
+        sha1: node.content.sha1,
+        url: { url },
+      },
+    }
+    return { data }
+  }
+
+  /** Answers at the hosts that the links lead to. No credentials belong there. */
+  readonly listener: RequestListener = (request, response) => {
+    const { searchParams } = new URL(request.url ?? '', 'https://cdn')
+    const link = this.#links.get(searchParams.get('k') ?? '')
+    const refused = this.#refusalOf(request, searchParams, link)
+    if (!link || refused !== undefined) {
+      response.writeHead(403, { 'content-type': 'text/plain' }).end(refused)
+      return
+    }
+    link.open++
+    response.once('close', () => link.open--)
+    this.#send(link.content, request, response)
+  }
+
+  #refusalOf({ headers }: IncomingMessage, query: URLSearchParams, link: Link | undefined): string | undefined {
+    if (!link) return 'invalid signature'
+    if (headers.authorization !== undefined || headers.cookie !== undefined) return 'credentials at a foreign host'
+    if (query.get('t') !== String(link.expires)) return 'invalid signature'
+    if (Date.now() / 1000 >= link.expires) return 'link expired'
+    if ((headers['user-agent'] ?? '') !== link.userAgent) return 'invalid user agent'
+    if (this.maxOpen > 0 && link.open >= this.maxOpen) return 'too many connections'
+    return undefined
+  }
+
+  #send(content: Content, request: IncomingMessage, response: ServerResponse): void {
+    const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') ?? []
+    const start = Number(first ?? 0)
+    const end = last === undefined || last === '' ? content.size : Math.min(content.size, Number(last) + 1)
+    const headers = { 'content-type': 'application/octet-stream', 'accept-ranges': 'bytes' }
+    if (first !== undefined && start >= content.size) {
+      response.writeHead(416, { 'content-range': `bytes */${content.size}` }).end()
+      return
+    }
+    const range = first === undefined ? {} : { 'content-range': `bytes ${start}-${end - 1}/${content.size}` }
+    response.writeHead(first === undefined ? 200 : 206, { ...headers, ...range, 'content-length': end - start })
+    if (request.method === 'HEAD') {
+      response.end()
+      return
+    }
+    const body = this.contents.read(content, start, end)
+    const { cutAfter } = this
+    if (cutAfter !== undefined) {
+      this.cutAfter = undefined
+      let sent = 0
+      body.on('data', (chunk: Buffer) => {
+        sent += chunk.length
+        if (sent >= cutAfter) request.socket.destroy()
+      })
+    }
+    pipeline(body, response, () => undefined)
+  }
+}
