@@ -9,6 +9,7 @@ import { ftpType } from './ftp/index.js'
 import { localType } from './local/index.js'
 import { memoryType } from './memory/index.js'
 import { alistType, openlistType } from './openlist/index.js'
+import { quarkType, ucType } from './quark/index.js'
 import { rcloneType } from './rclone/index.js'
 import { s3Type } from './s3/index.js'
 import { sftpType } from './sftp/index.js'
@@ -28,10 +29,12 @@ export const driverTypes: readonly AnyDriverType[] = [
   localType,
   memoryType,
   openlistType,
+  quarkType,
   rcloneType,
   s3Type,
   sftpType,
   smbType,
+  ucType,
   virtualType,
   webdavType,
 ]

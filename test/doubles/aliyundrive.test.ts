@@ -1,6 +1,6 @@
 /** The double of AliyundriveOpen answers as its published API does, and refuses what the service refuses. */
 import { createHash, randomBytes } from 'node:crypto'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { client, proofOffset, startAliyundrive } from './aliyundrive.js'
 
 type Json = Readonly<Record<string, unknown>>
@@ -24,7 +24,7 @@ function callsOf(double: Double) {
     call('create', { parent_file_id: 'root', type: 'file', check_name_mode: 'ignore', ...body })
   const names = async () => {
     const { data } = await call('list', { parent_file_id: 'root', limit: 200 })
-    return (data['items'] as readonly { readonly name: string }[]).map(({ name }) => name)
+    return (data.items as readonly { readonly name: string }[]).map(({ name }) => name)
   }
   return { token, drive_id, call, create, names }
 }
@@ -34,8 +34,7 @@ const refused = (code: string, status = 400) => ({ status, data: { code } })
 const put = (url: string, body: Buffer, headers: Readonly<Record<string, string>> = {}) =>
   fetch(url, { method: 'PUT', body, headers })
 
-const urlsOf = (data: Json) =>
-  (data['part_info_list'] as readonly { upload_url: string }[]).map((part) => part.upload_url)
+const urlsOf = (data: Json) => (data.part_info_list as readonly { upload_url: string }[]).map((part) => part.upload_url)
 
 const sha1 = (bytes: Buffer) => createHash('sha1').update(bytes).digest('hex')
 
@@ -55,11 +54,11 @@ await t.test('a refresh token is good for one refresh, and only for a known clie
   t.match(await refresh({ grant_type: 'code' }), refused('InvalidParameter.GrantType'))
   const { status, data } = await refresh({})
   t.equal(status, 200)
-  t.equal(data['refresh_token'], tokens.refreshToken)
-  t.not(data['refresh_token'], first)
+  t.equal(data.refresh_token, tokens.refreshToken)
+  t.not(data.refresh_token, first)
   const claims = (token: unknown) =>
     JSON.parse(Buffer.from(String(token).split('.')[1]!, 'base64url').toString()) as Json
-  t.equal(claims(data['refresh_token'])['sub'], claims(first)['sub'])
+  t.equal(claims(data.refresh_token).sub, claims(first).sub)
   t.match(await refresh({}), refused('InvalidParameter.RefreshToken'), 'it has been used')
   t.equal(tokens.refreshes, 1)
 })
@@ -103,13 +102,13 @@ await t.test('folders: pages, names that are taken or not, and ids that are wron
   const { call, create, names } = callsOf(double)
   const folder = { type: 'folder', name: 'a', check_name_mode: 'refuse' }
   const { data: made } = await create(folder)
-  t.match(await create(folder), { status: 200, data: { file_id: made['file_id'], exist: true } })
+  t.match(await create(folder), { status: 200, data: { file_id: made.file_id, exist: true } })
   await create({ ...folder, check_name_mode: 'ignore' })
   await create({ ...folder, name: 'b' })
   t.same(await names(), ['a', 'a', 'b'], 'names need not differ')
   const page = await call('list', { parent_file_id: 'root', limit: 2, order_by: 'name', order_direction: 'DESC' })
   t.match(page.data, { items: [{ name: 'b', type: 'folder' }, { name: 'a' }], next_marker: /./ })
-  const marker = page.data['next_marker']
+  const marker = page.data.next_marker
   const next = await call('list', {
     parent_file_id: 'root',
     limit: 2,
@@ -216,7 +215,7 @@ await t.test('download URLs are good for any client, in ranges, until they expir
   const { fileId: file_id } = double.drives.create(drive_id, 'root', 'file', await double.contents.add(content))
   t.match(await call('getDownloadUrl', { file_id, expire_sec: 14_401 }), refused('InvalidParameter.ExpireSec'))
   const { data } = await call('getDownloadUrl', { file_id, expire_sec: 14_400 })
-  const url = String(data['url'])
+  const url = String(data.url)
   const get = async (headers: Readonly<Record<string, string>> = {}) => {
     const response = await fetch(url, { headers })
     return { status: response.status, body: Buffer.from(await response.arrayBuffer()) }
@@ -235,7 +234,7 @@ await t.test('a live photo has URLs of its picture and its video', async (t) => 
   const { call, drive_id } = callsOf(double)
   const { fileId: file_id } = double.drives.create(drive_id, 'root', 'p.livp', await double.contents.add('x'))
   const { data } = await call('getDownloadUrl', { file_id, expire_sec: 60 })
-  const { jpeg = '' } = data['streamsUrl'] as Readonly<Record<string, string>>
+  const { jpeg = '' } = data.streamsUrl as Readonly<Record<string, string>>
   t.match(await (await fetch(jpeg)).text(), /^jpeg of /)
 })
 
@@ -287,7 +286,7 @@ await t.test('a download is cut in its middle', async (t) => {
   double.requests.inject(/^GET/, { cutAnswerAfter: 100_000 })
   let received = 0
   const download = async () => {
-    const { body } = await fetch(String(data['url']))
+    const { body } = await fetch(String(data.url))
     for await (const chunk of body as unknown as AsyncIterable<Buffer>) received += chunk.length
   }
   await t.rejects(download())
@@ -303,5 +302,5 @@ await t.test('another program changes what is below a folder', async (t) => {
   await other.create('/a', 'file', 'three')
   const [folder] = double.drives.members(drive_id, 'root')
   const { data } = await call('list', { parent_file_id: folder!.fileId })
-  t.match(data['items'], [{ size: 3 }, { size: 5 }])
+  t.match(data.items, [{ size: 3 }, { size: 5 }])
 })

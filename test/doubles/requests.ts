@@ -144,7 +144,7 @@ function cutAnswer(response: ServerResponse, limit: number): void {
   const counted = (chunk: Buffer, ...rest: readonly unknown[]): boolean => {
     const part = chunk.subarray(0, limit - sent)
     sent += part.length
-    if (sent < limit) return Reflect.apply(write, undefined, [part, ...rest])
+    if (sent < limit) return Reflect.apply(write, undefined, [part, ...rest]) as boolean
     write(part, () => response.destroy())
     return false
   }

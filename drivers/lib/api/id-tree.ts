@@ -199,15 +199,14 @@ export class IdTree<Item extends IdItem> {
     this.#forgetDuplicates(path)
   }
 
-  /** An entry was moved, with everything below it. */
-  moved(from: Path, to: Path): void {
+  /** An entry was moved, with everything below it. `item`: as a listing will show it, if that is known. */
+  moved(from: Path, to: Path, item?: Item): void {
     const below = new Map(this.#takeRecent(from))
     const known = below.get('/' as Path)?.located ?? this.#cache.get(from)
     this.#takeRecent(to)
     this.#cache.move(from, to)
     for (const [relative, { located }] of below) this.#changed(under(to, relative), located)
-    // Its item has the old name.
-    if (known) this.#changed(to, { id: known.id, kind: known.kind, item: undefined })
+    if (known) this.#changed(to, { id: known.id, kind: known.kind, item })
     this.#changed(from, undefined)
     this.#forgetDuplicates(from)
   }

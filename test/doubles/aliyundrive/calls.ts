@@ -55,7 +55,7 @@ export class Fields {
 
   /** The part numbers of `part_info_list`. */
   parts(): readonly number[] {
-    const list = this.values['part_info_list'] ?? []
+    const list = this.values.part_info_list ?? []
     if (!Array.isArray(list)) return missing('part_info_list')
     return list.map((part) => {
       const { part_number: number } = part as { readonly part_number?: unknown }

@@ -60,7 +60,7 @@ export class SignedUrls {
 }
 
 /** Answers as the object store does. */
-export function refuse(request: IncomingMessage, response: ServerResponse, code: StoreCode): void {
+export async function refuse(request: IncomingMessage, response: ServerResponse, code: StoreCode): Promise<void> {
   // The rest of a body is read, so that the client gets the answer.
   request.resume()
   const body = `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code><Message>refused</Message></Error>`
