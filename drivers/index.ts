@@ -3,11 +3,13 @@ import type { AnyDriverType } from '../src/contract/driver-type.js'
 import { cloud115Type, share115Type } from './115/index.js'
 import { open115Type } from './115/open-type.js'
 import { aliasType } from './alias/index.js'
+import { aliyundriveType } from './aliyundrive/index.js'
 import { cryptType } from './crypt/index.js'
 import { ftpType } from './ftp/index.js'
 import { localType } from './local/index.js'
 import { memoryType } from './memory/index.js'
 import { alistType, openlistType } from './openlist/index.js'
+import { quarkType, ucType } from './quark/index.js'
 import { rcloneType } from './rclone/index.js'
 import { s3Type } from './s3/index.js'
 import { sftpType } from './sftp/index.js'
@@ -20,16 +22,19 @@ export const driverTypes: readonly AnyDriverType[] = [
   open115Type,
   share115Type,
   aliasType,
+  aliyundriveType,
   alistType,
   cryptType,
   ftpType,
   localType,
   memoryType,
   openlistType,
+  quarkType,
   rcloneType,
   s3Type,
   sftpType,
   smbType,
+  ucType,
   virtualType,
   webdavType,
 ]

@@ -41,7 +41,8 @@ export function queryOf(
   return parameters.length === 0 ? '' : `?${parameters.join('&')}`
 }
 
-function stringToSign({ method, bucket, key, query, headers }: OssSignedRequest): string {
+/** What is signed of a request. */
+export function stringToSign({ method, bucket, key, query, headers }: OssSignedRequest): string {
   const vendorHeaders = Object.entries(headers)
     .filter(([name]) => name.startsWith('x-oss-'))
     .sort(([one], [other]) => (one < other ? -1 : 1))

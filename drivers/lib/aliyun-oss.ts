@@ -1,9 +1,11 @@
 /**
- * Uploads to Aliyun's object store by a temporary token that the server of a vendor hands out: whole objects, and parts in
- * order. When an object is complete, the store calls the vendor's server back, whose answer is then the result.
+ * Uploads to Aliyun's object store: whole objects, and parts in order. The server of a vendor hands out a temporary token
+ * for them, or signs each request itself. When an object is complete, the store calls the vendor's server back, whose
+ * answer is then the result.
  * Sources: the vendor's API documentation of PutObject, InitiateMultipartUpload, UploadPart, ListParts,
  * CompleteMultipartUpload, AbortMultipartUpload and Callback.
  */
+import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { byteSource } from '../../src/contract/byte-source.js'
@@ -16,7 +18,7 @@ import { networkError } from './network-errors.js'
 import type { StoredPart } from './parts.js'
 import { RequestBody } from './request-body.js'
 
-export type { OssToken } from './aliyun-oss-signature.js'
+export { stringToSign, type OssSignedRequest, type OssToken } from './aliyun-oss-signature.js'
 
 export interface OssObject {
   /** Host or address of the store, such as `oss-cn-shenzhen.aliyuncs.com`; default: that of the token. */
@@ -28,7 +30,7 @@ export interface OssObject {
 /** What the vendor's server wants to be called back with, as it wrote it. */
 export interface OssCallback {
   readonly callback: string
-  readonly callbackVar: string
+  readonly callbackVar?: string
 }
 
 /** A multipart upload that was begun. */
@@ -40,14 +42,26 @@ export interface OssPart extends StoredPart {
   readonly etag: string
 }
 
-interface AliyunOssOptions {
+interface OssClientOptions {
   readonly http: HttpClient
   readonly userAgent: string
+}
+
+/** The vendor's server hands out tokens. */
+interface OssTokenOptions extends OssClientOptions {
   /** Requests a new token. */
   readonly requestToken: () => Promise<OssToken>
   /** Milliseconds for which a token is used; default: 50 minutes of the hour for which it is valid. */
   readonly tokenLifetime?: number
 }
+
+/** The vendor's server signs each request. */
+interface OssSignerOptions extends OssClientOptions {
+  /** Resolves to all headers of a request, also those that authorize it. */
+  readonly sign: (request: OssSignedRequest, signal: AbortSignal | undefined) => Promise<Headers>
+}
+
+type Headers = Readonly<Record<string, string>>
 
 /** Name of the server in error reasons. */
 const server = 'object store'
@@ -85,14 +99,25 @@ export function ossCodeOf(error: unknown): string | undefined {
 }
 
 export class AliyunOss {
-  readonly #tokens: Lease<OssToken>
+  /** Calls `send` with the headers of a request, also those that authorize it. */
+  readonly #authorized: (
+    request: OssSignedRequest,
+    send: (headers: Headers, token?: OssToken) => Promise<OssAnswer>,
+    signal: AbortSignal | undefined,
+  ) => Promise<OssAnswer>
 
-  constructor(private readonly options: AliyunOssOptions) {
-    this.#tokens = new Lease({
+  constructor(private readonly options: OssTokenOptions | OssSignerOptions) {
+    if ('sign' in options) {
+      this.#authorized = async (request, send, signal) => send(await options.sign(request, signal))
+      return
+    }
+    const tokens = new Lease({
       request: options.requestToken,
       lifetime: options.tokenLifetime ?? 50 * 60_000,
       isExpired: (error) => expiredCodes.includes(ossCodeOf(error) ?? ''),
     })
+    this.#authorized = (request, send, signal) =>
+      tokens.use((token) => send(signedHeaders(request, token), token), signal)
   }
 
   /**
@@ -120,15 +145,16 @@ export class AliyunOss {
   }
 
   /** Resolves when the part is stored. Sends it again after transient failures. */
-  async sendPart(upload: OssUpload, number: number, bytes: Buffer, signal: AbortSignal | undefined): Promise<void> {
+  async sendPart(upload: OssUpload, number: number, bytes: Buffer, signal: AbortSignal | undefined): Promise<OssPart> {
     const query = { partNumber: String(number), uploadId: upload.id }
     try {
-      await this.#repeated({ ...upload, method: 'PUT', query, headers: {}, bytes }, signal)
+      const { etag } = await this.#repeated({ ...upload, method: 'PUT', query, headers: {}, bytes }, signal)
+      return { number, size: bytes.length, etag: etag.replace(/"/g, '') }
     } catch (error) {
       // The answer to an earlier attempt was lost.
       if (ossCodeOf(error) !== 'PartAlreadyExist') throw error
       for await (const part of this.parts(upload, signal)) {
-        if (part.number === number && part.size === bytes.length) return
+        if (part.number === number && part.size === bytes.length) return part
       }
       throw error
     }
@@ -159,7 +185,8 @@ export class AliyunOss {
       ({ number, etag }) => `<Part><PartNumber>${number}</PartNumber><ETag>"${escapeXml(etag)}"</ETag></Part>`,
     )
     const bytes = Buffer.from(`<CompleteMultipartUpload>${items.join('')}</CompleteMultipartUpload>`)
-    const headers = { 'content-type': 'application/xml', ...callbackHeaders(callback) }
+    const digest = createHash('md5').update(bytes).digest('base64')
+    const headers = { 'content-type': 'application/xml', 'content-md5': digest, ...callbackHeaders(callback) }
     const query = { uploadId: upload.id }
     return callbackResult(await this.#send({ ...upload, method: 'POST', query, headers, bytes }, signal))
   }
@@ -173,39 +200,27 @@ export class AliyunOss {
     }
   }
 
-  /** As `#send`, repeated after transient failures. */
-  async #repeated(request: OssRequest, signal: AbortSignal | undefined): Promise<OssAnswer> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.#send(request, signal)
-      } catch (error) {
-        if (attempt === maxAttempts || !isTransient(error)) throw error
-        const delay = initialDelay * 2 ** (attempt - 1) * (0.5 + Math.random())
-        await waitFor(Math.max(delay, 1000 * Math.min(error.retryAfter ?? 0, maxWait)), signal)
-      }
-    }
+  #repeated(request: OssRequest, signal: AbortSignal | undefined): Promise<OssAnswer> {
+    return withOssRetries(() => this.#send(request, signal), signal)
   }
 
   async #send(request: OssRequest, signal: AbortSignal | undefined): Promise<OssAnswer> {
     const { method, bucket, key, query, page = {}, bytes } = request
-    return this.#tokens.use(async (token) => {
-      const url = new URL(`${addressOf(request, token)}${queryOf({ ...query, ...page })}`)
-      const date = new Date().toUTCString()
-      const headers = { ...request.headers, date, 'user-agent': this.options.userAgent }
+    const send = async (headers: Headers, token?: OssToken): Promise<OssAnswer> => {
       const response = await this.options.http.request({
         method,
-        url,
-        headers: signedHeaders({ method, bucket, key, query, headers }, token),
+        url: new URL(`${addressOf(request, token)}${queryOf({ ...query, ...page })}`),
+        headers,
         // A text would be sent again on a new connection if an old one is lost, also what must not be repeated.
         ...(bytes && { body: new RequestBody(byteSource(bytes), signal) }),
         signal,
         follow: false,
         repeatable: false,
       })
-      const text = await textOf(response.body)
-      if (response.status === 200 || response.status === 204) return { text }
-      throw errorOf(response, text)
-    }, signal)
+      return { text: await ossAnswer(response), etag: response.headers.etag ?? '' }
+    }
+    const headers = { ...request.headers, date: new Date().toUTCString(), 'user-agent': this.options.userAgent }
+    return this.#authorized({ method, bucket, key, query, headers }, send, signal)
   }
 }
 
@@ -217,21 +232,44 @@ interface OssRequest extends OssSignedRequest, OssObject {
 
 interface OssAnswer {
   readonly text: string
+  /** Empty if there is none. */
+  readonly etag: string
+}
+
+/** Calls `send`, again after transient failures. */
+export async function withOssRetries<T>(send: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await send()
+    } catch (error) {
+      if (attempt === maxAttempts || !isTransient(error)) throw error
+      const delay = initialDelay * 2 ** (attempt - 1) * (0.5 + Math.random())
+      await waitFor(Math.max(delay, 1000 * Math.min(error.retryAfter ?? 0, maxWait)), signal)
+    }
+  }
+}
+
+/** The text of a successful answer of the store. Rejects with the error of any other (`ossCodeOf`). */
+export async function ossAnswer(response: HttpResponse): Promise<string> {
+  const text = await textOf(response.body)
+  if (response.status === 200 || response.status === 204) return text
+  throw errorOf(response, text)
 }
 
 /** The URL of an object, in the host of its bucket, over TLS. Throws `unavailable` if the vendor's server named no such host. */
-function addressOf({ endpoint, bucket, key }: OssObject, token: OssToken): string {
-  const host = (endpoint ?? token.endpoint ?? '').replace(/^https?:\/\//, '').replace(/\/+$/, '')
+function addressOf({ endpoint, bucket, key }: OssObject, token: OssToken | undefined): string {
+  const host = (endpoint ?? token?.endpoint ?? '').replace(/^https?:\/\//, '').replace(/\/+$/, '')
   if (!/^[a-z0-9][a-z0-9-]*$/.test(bucket) || !/^[a-z0-9-]+(\.[a-z0-9-]+)+$/.test(host) || key === '') {
     throw new GatewayError('unavailable', { reason: 'the server named no valid place for the upload' })
   }
   return `https://${bucket}.${host}/${key.split('/').map(encodeURIComponent).join('/')}`
 }
 
-function callbackHeaders({ callback, callbackVar }: OssCallback): Readonly<Record<string, string>> {
+function callbackHeaders({ callback, callbackVar }: OssCallback): Headers {
+  const encoded = (text: string) => Buffer.from(text).toString('base64')
   return {
-    'x-oss-callback': Buffer.from(callback).toString('base64'),
-    'x-oss-callback-var': Buffer.from(callbackVar).toString('base64'),
+    'x-oss-callback': encoded(callback),
+    ...(callbackVar !== undefined && { 'x-oss-callback-var': encoded(callbackVar) }),
   }
 }
 

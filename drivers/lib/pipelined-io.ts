@@ -29,7 +29,7 @@ interface ReadStreamOptions {
 
 /** Streams a range of the file. Fails with `unavailable` if the file is shorter than `size`. */
 export function createReadStream(
-  file: PipelinedFile,
+  file: Omit<PipelinedFile, 'write'>,
   { offset, length: rangeLength = Number.POSITIVE_INFINITY }: ByteRange,
   { size, signal, onEnd: done }: ReadStreamOptions,
 ): Readable {

@@ -76,6 +76,11 @@ export class Contents {
     this.#published.clear()
   }
 
+  /** All contents that the vendor has as files. */
+  published(): Iterable<Content> {
+    return this.#published.values()
+  }
+
   /** For a content that was not published. */
   async discard({ file }: Content): Promise<void> {
     await rm(file, { force: true })

@@ -57,6 +57,8 @@ export interface ApiCredentials<Secret> {
   readonly renewal: Renewal<Secret>
   /** The headers that carry the secret. */
   readonly headers: (secret: Secret) => Readonly<Record<string, string>>
+  /** Called with the headers of each answer to a call with the secret, which may have replaced it. Never rejects. */
+  readonly received?: (headers: IncomingHttpHeaders) => Promise<void>
 }
 
 interface ApiClientOptions<Secret> {
@@ -172,6 +174,7 @@ export class ApiClient<Secret = never> {
       let response: HttpResponse
       try {
         response = await this.#send({ ...call, method, repeatable }, secret)
+        if (secret !== undefined) await this.options.credentials?.received?.(response.headers)
         if (transientStatuses.includes(response.status) && mayRepeat && !asksForPause(response)) {
           await drain(response.body)
           throw this.#unavailable(`reports status ${response.status}`, true)

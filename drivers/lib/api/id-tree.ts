@@ -9,7 +9,7 @@ import { pageSize } from '../../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
 import { childOf, nameOf, parentOf, segmentsOf, under, within, type Path } from '../../../src/contract/path.js'
 import { IdCache, type KnownId } from './id-cache.js'
-import { itemNamed, shownItems, unescapeName, type IdItem } from './shown-names.js'
+import { isNameById, itemNamed, shownItems, unescapeName, type IdItem } from './shown-names.js'
 
 export interface IdTreeOptions<Item extends IdItem> {
   readonly rootId: string
@@ -17,6 +17,11 @@ export interface IdTreeOptions<Item extends IdItem> {
   readonly list: (folderId: string, options: Pick<ListOptions, 'refresh' | 'signal'>) => AsyncIterable<readonly Item[]>
   /** Milliseconds for which a listing may not show a change: the trait `listingLag`. */
   readonly lag?: number
+  /**
+   * Milliseconds for which a name counts as absent that a listing did not show, also where a look-up wants to know what is
+   * there now: for servers that limit listings. Default: 0.
+   */
+  readonly absence?: number
   /** `DriverEnv.report`. */
   readonly report: (warnings: readonly string[]) => void
   readonly cache?: ConstructorParameters<typeof IdCache>[1]
@@ -49,11 +54,30 @@ interface Options {
   readonly signal?: AbortSignal | undefined
 }
 
-interface Listed<Item> {
+interface Listed<Item extends IdItem> {
   readonly items: readonly Item[]
   /** Number of own changes when the listing began. */
   readonly changes: number
 }
+
+/** A listing that several calls wait for. */
+interface SharedListing<Item extends IdItem> {
+  /** When it began, in milliseconds of `performance.now()`. */
+  readonly since: number
+  readonly listed: Promise<Listed<Item>>
+  /** Own changes since it began, which it may not show. Undefined: nothing exists there. */
+  readonly late: Map<Path, Located<Item> | undefined>
+}
+
+/** What a listing has shown a moment ago. */
+interface Absence<Item extends IdItem> extends Pick<SharedListing<Item>, 'late'> {
+  readonly shown: ReadonlyMap<string, Item>
+  /** Milliseconds of `performance.now()`. */
+  readonly until: number
+}
+
+/** Maximum number of folders whose listings tell for a moment what is absent. */
+const maxAbsences = 16
 
 /** Maximum number of own changes that are laid over listings. */
 const maxChanges = 10_000
@@ -66,7 +90,10 @@ const maxNamed = 3
 export class IdTree<Item extends IdItem> {
   readonly #cache: IdCache
   /** Folders that are being listed to find a path. */
-  readonly #walks = new Map<string, Promise<Listed<Item>>>()
+  readonly #walks = new Map<string, SharedListing<Item>>()
+  /** By the ids of folders: what their last listings did not show, for the time of `absence`. */
+  readonly #absences = new Map<string, Absence<Item>>()
+  #forgetting: NodeJS.Timeout | undefined
   /** Number of own changes. A listing from before the last one may be wrong, and is not remembered. */
   #changes = 0
   /** Own changes that listings may not show yet, oldest first. */
@@ -138,6 +165,7 @@ export class IdTree<Item extends IdItem> {
       options,
     )
     const shown = this.#learn(path, listed)
+    this.#absences.clear()
     let page: ShownItem<Item>[] = []
     for (const [name, item] of shown) {
       page.push({ name, item })
@@ -171,15 +199,14 @@ export class IdTree<Item extends IdItem> {
     this.#forgetDuplicates(path)
   }
 
-  /** An entry was moved, with everything below it. */
-  moved(from: Path, to: Path): void {
+  /** An entry was moved, with everything below it. `item`: as a listing will show it, if that is known. */
+  moved(from: Path, to: Path, item?: Item): void {
     const below = new Map(this.#takeRecent(from))
     const known = below.get('/' as Path)?.located ?? this.#cache.get(from)
     this.#takeRecent(to)
     this.#cache.move(from, to)
     for (const [relative, { located }] of below) this.#changed(under(to, relative), located)
-    // Its item has the old name.
-    if (known) this.#changed(to, { id: known.id, kind: known.kind, item: undefined })
+    if (known) this.#changed(to, { id: known.id, kind: known.kind, item })
     this.#changed(from, undefined)
     this.#forgetDuplicates(from)
   }
@@ -192,6 +219,7 @@ export class IdTree<Item extends IdItem> {
 
   #changed(path: Path, located: Located<Item> | undefined): void {
     this.#changes++
+    for (const { late } of [...this.#walks.values(), ...this.#absences.values()]) late.set(path, located)
     const { lag = 0 } = this.options
     if (lag === 0) return
     this.#recent.delete(path)
@@ -250,8 +278,21 @@ export class IdTree<Item extends IdItem> {
         current = own.located
         continue
       }
-      const listed = await this.#listed(current.id, signal)
-      const item = itemNamed(this.#learn(folder, listed), listed.items, name)
+      if (this.#isAbsent(current.id, folder, name)) throw new GatewayError('not_found')
+      const shared = this.#shared(current.id)
+      let listed = await untilAborted(shared.listed, signal)
+      const late = shared.late.get(childOf(folder, name))
+      if (!late && shared.late.has(childOf(folder, name))) throw new GatewayError('not_found')
+      if (late?.item) {
+        folder = childOf(folder, name)
+        current = late
+        continue
+      }
+      // It exists, and what a listing shows of it is not known.
+      if (late) listed = await this.#collect(current.id, { signal })
+      const shown = this.#learn(folder, listed)
+      this.#noteAbsences(current.id, shown, shared)
+      const item = itemNamed(shown, listed.items, name)
       if (!item) throw new GatewayError('not_found')
       folder = childOf(folder, name)
       current = { id: item.id, kind: item.kind, item }
@@ -261,18 +302,36 @@ export class IdTree<Item extends IdItem> {
   }
 
   /** The items of a folder, in one listing for all that ask for them at the same time. Rejects with `StaleId`. */
-  #listed(id: string, signal: AbortSignal | undefined): Promise<Listed<Item>> {
-    if (signal?.aborted) return Promise.reject(new GatewayError('aborted'))
-    let walk = this.#walks.get(id)
-    if (!walk) {
-      walk = this.#collect(id, {})
-        .catch((error: unknown) => {
-          throw isGatewayError(error, 'not_found') ? new StaleId('not_found', { cause: error }) : error
-        })
-        .finally(() => this.#walks.delete(id))
-      this.#walks.set(id, walk)
-    }
-    return untilAborted(walk, signal)
+  #shared(id: string): SharedListing<Item> {
+    const running = this.#walks.get(id)
+    if (running) return running
+    const listed = this.#collect(id, {})
+      .catch((error: unknown) => {
+        throw isGatewayError(error, 'not_found') ? new StaleId('not_found', { cause: error }) : error
+      })
+      .finally(() => this.#walks.delete(id))
+    const shared = { since: performance.now(), listed, late: new Map<Path, Located<Item> | undefined>() }
+    this.#walks.set(id, shared)
+    return shared
+  }
+
+  #noteAbsences(id: string, shown: ReadonlyMap<string, Item>, { late, since }: SharedListing<Item>): void {
+    const { absence = 0 } = this.options
+    const until = since + absence
+    if (until <= performance.now()) return
+    this.#absences.delete(id)
+    this.#absences.set(id, { shown, late, until })
+    const [oldest] = this.#absences.keys()
+    if (oldest !== undefined && this.#absences.size > maxAbsences) this.#absences.delete(oldest)
+    clearTimeout(this.#forgetting)
+    this.#forgetting = setTimeout(() => this.#absences.clear(), absence).unref()
+  }
+
+  /** Whether a listing has shown a moment ago that a folder has no such entry, and no own change has made one. */
+  #isAbsent(id: string, folder: Path, name: string): boolean {
+    const last = this.#absences.get(id)
+    if (!last || last.until < performance.now() || isNameById(name)) return false
+    return !last.shown.has(name) && !last.late.has(childOf(folder, name))
   }
 
   async #collect(id: string, options: Pick<ListOptions, 'refresh' | 'signal'>): Promise<Listed<Item>> {

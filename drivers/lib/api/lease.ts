@@ -7,6 +7,8 @@ import { GatewayError } from '../../../src/contract/errors.js'
 
 interface LeaseOptions<Value> {
   readonly request: () => Promise<Value>
+  /** A value that has already been handed out, now. */
+  readonly initial?: Value
   /** Milliseconds for which a value is used. */
   readonly lifetime: number
   /** Whether a use of the value has failed because it has expired. */
@@ -16,7 +18,12 @@ interface LeaseOptions<Value> {
 export class Lease<Value> {
   #current: { readonly value: Promise<Value>; readonly until: number } | undefined
 
-  constructor(private readonly options: LeaseOptions<Value>) {}
+  constructor(private readonly options: LeaseOptions<Value>) {
+    const { initial, lifetime } = options
+    if (initial !== undefined) {
+      this.#current = { value: Promise.resolve(initial), until: performance.now() + lifetime }
+    }
+  }
 
   /** Calls `work` with the value; once more, with a new one, if it has expired. One request serves all that wait for it. */
   async use<T>(work: (value: Value) => Promise<T>, signal?: AbortSignal): Promise<T> {
@@ -47,6 +54,8 @@ export class Lease<Value> {
 interface PartLinksOptions<Link> {
   /** Requests links for the parts with these numbers. */
   readonly request: (parts: readonly number[]) => Promise<ReadonlyMap<number, Link>>
+  /** Links that have already been handed out, now. */
+  readonly initial?: ReadonlyMap<number, Link>
   /** Number of parts of one request. */
   readonly batch: number
   /** Number of all parts. */
@@ -59,7 +68,15 @@ interface PartLinksOptions<Link> {
 export class PartLinks<Link> {
   readonly #batches = new Map<number, Lease<ReadonlyMap<number, Link>>>()
 
-  constructor(private readonly options: PartLinksOptions<Link>) {}
+  constructor(private readonly options: PartLinksOptions<Link>) {
+    const { initial, batch } = options
+    for (const part of initial?.keys() ?? []) {
+      // Of a batch that is not complete, the others would be missing.
+      if ((part - 1) % batch === 0 && this.#numbersFrom(part).every((number) => initial?.has(number))) {
+        this.#batches.set((part - 1) / batch, this.#newLease(part, initial))
+      }
+    }
+  }
 
   /** Calls `work` with the link of a part; once more, with a new one, if it has expired. */
   async use<T>(part: number, work: (link: Link) => Promise<T>, signal?: AbortSignal): Promise<T> {
@@ -71,12 +88,22 @@ export class PartLinks<Link> {
   }
 
   #batchOf(part: number): Lease<ReadonlyMap<number, Link>> {
-    const { request, batch, count, lifetime, isExpired } = this.options
+    const { batch } = this.options
     const index = Math.floor((part - 1) / batch)
-    const first = index * batch + 1
-    const numbers = Array.from({ length: Math.min(batch, count - first + 1) }, (_, offset) => first + offset)
-    const lease = this.#batches.get(index) ?? new Lease({ request: () => request(numbers), lifetime, isExpired })
+    const lease = this.#batches.get(index) ?? this.#newLease(index * batch + 1)
     this.#batches.set(index, lease)
     return lease
+  }
+
+  #newLease(first: number, initial?: ReadonlyMap<number, Link>): Lease<ReadonlyMap<number, Link>> {
+    const { request, lifetime, isExpired } = this.options
+    const numbers = this.#numbersFrom(first)
+    return new Lease({ request: () => request(numbers), lifetime, isExpired, ...(initial && { initial }) })
+  }
+
+  /** The numbers of the batch that begins with this part. */
+  #numbersFrom(first: number): readonly number[] {
+    const { batch, count } = this.options
+    return Array.from({ length: Math.min(batch, count - first + 1) }, (_, offset) => first + offset)
   }
 }

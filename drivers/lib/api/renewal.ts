@@ -108,10 +108,19 @@ export class Renewal<Secret> {
     return this.#renewed(signal)
   }
 
-  /** Resolves when this storage runs no renewal. Never rejects. */
+  /**
+   * Takes over what the server has replaced without being asked. `change` returns the new secret, or undefined if nothing
+   * has changed. Resolves when it is stored, and counts from then on.
+   */
+  takeOver(change: (current: Secret | undefined) => Secret | undefined): Promise<void> {
+    return this.account.takeOver(change)
+  }
+
+  /** Resolves when this storage runs no renewal, and nothing is being taken over. Never rejects. */
   async settled(): Promise<void> {
-    const { running } = this.account
+    const { running, takingOver } = this.account
     if (running?.by === this) await running.promise.catch(() => undefined)
+    await takingOver
   }
 
   /** Leaves the renewal to the other storages. The last call of this object. */
@@ -148,6 +157,8 @@ export class Renewal<Secret> {
 class Account<Secret> {
   readonly members = new Set<Renewal<Secret>>()
   running: { readonly by: Renewal<Secret>; readonly promise: Promise<Secret> } | undefined
+  /** Resolves when no secret is being taken over. Never rejects. */
+  takingOver: Promise<void> = Promise.resolve()
   /** Of the current secret, in milliseconds since the epoch. */
   #issued = 0
   /** A new secret that could not be stored yet. It is not used before it is. */
@@ -184,15 +195,30 @@ class Account<Secret> {
     try {
       this.#unstored ??= await this.#requested(request)
       const secret = this.#unstored
-      await Promise.all([...this.members].map((member) => member.storeSecret(secret)))
+      await this.#use(secret)
       this.#unstored = undefined
-      this.#issued = Date.now()
-      this.current = secret
       await this.#refuse(undefined)
       return secret
     } finally {
       this.running = undefined
     }
+  }
+
+  /** See `Renewal`. One after the other: each changes what the last one has left. */
+  takeOver(change: (current: Secret | undefined) => Secret | undefined): Promise<void> {
+    const taken = this.takingOver.then(async () => {
+      const secret = change(this.current)
+      if (secret !== undefined) await this.#use(secret)
+    })
+    this.takingOver = taken.catch(() => undefined)
+    return taken
+  }
+
+  /** Lets a new secret count, once all storages have stored it. */
+  async #use(secret: Secret): Promise<void> {
+    await Promise.all([...this.members].map((member) => member.storeSecret(secret)))
+    this.#issued = Date.now()
+    this.current = secret
   }
 
   async #requested(request: RenewalOptions<Secret>['request']): Promise<Secret> {

@@ -86,8 +86,13 @@ export function itemNamed<Item extends IdItem>(
   name: string,
 ): Item | undefined {
   const found = shown.get(name)
-  if (found || !/~[0-9a-f]{8}/.test(name)) return found
+  if (found || !isNameById(name)) return found
   return items.find((item) => namesById(item).includes(name))
+}
+
+/** Whether the name may have a part that is made of an id. */
+export function isNameById(name: string): boolean {
+  return /~[0-9a-f]{8}/.test(name)
 }
 
 function isNewer(item: Item, rival: Item): boolean {

@@ -51,6 +51,66 @@ await t.test('a path is walked once, and its siblings are known then', async (t)
   await refuses(t, () => idOf('/a/b/file/below'), 'not_found', 'below a file')
 })
 
+await t.test('a look-up that joins a listing sees the own changes since it began', async (t) => {
+  const drive = new IdDrive()
+  const gates: (() => void)[] = []
+  const tree = new IdTree<IdItem>({
+    rootId,
+    report: () => undefined,
+    list: async function* (id) {
+      const nodes = await drive.list(id)
+      await new Promise<void>((resolve) => gates.push(resolve))
+      yield nodes
+    },
+  })
+  const removed = await drive.create(rootId, 'removed')
+  const first = tree.find(asPath('/none'))
+  while (gates.length === 0) await wait(1)
+  const [made, unknown] = [await drive.create(rootId, 'made'), await drive.create(rootId, 'unknown')]
+  await drive.remove(removed.id)
+  tree.added(asPath('/made'), made, made)
+  tree.added(asPath('/unknown'), unknown)
+  tree.removed(asPath('/removed'))
+  const joined = Promise.all(['/made', '/removed'].map((path) => tree.look(asPath(path)).catch(() => undefined)))
+  const looked = tree.look(asPath('/unknown'))
+  gates[0]?.()
+  t.match(await joined, [{ id: made.id, item: { name: 'made' } }, undefined])
+  t.equal(await first, undefined)
+  while (gates.length === 1) await wait(1)
+  gates[1]?.()
+  t.match(await looked, { id: unknown.id, item: { name: 'unknown' } }, 'the folder is listed once more')
+  t.equal(drive.listings, 2)
+})
+
+await t.test(
+  'a name that was not listed counts as absent for the time of the option, unless an own change makes it',
+  async (t) => {
+    const drive = new IdDrive()
+    const tree = new IdTree<IdItem>({
+      rootId,
+      absence: 200,
+      report: () => undefined,
+      list: async function* (id) {
+        yield await drive.list(id)
+      },
+    })
+    const find = (name: string) => tree.look(asPath(`/${name}`)).catch(() => undefined)
+    await drive.create(rootId, 'there')
+    t.equal(await find('none'), undefined)
+    t.equal(await find('other'), undefined)
+    t.equal(drive.listings, 1, 'the first look-up has listed the folder')
+    t.match(await find('there'), { item: { name: 'there' } })
+    t.equal(drive.listings, 2, 'what exists is looked at')
+    const own = await drive.create(rootId, 'own')
+    tree.added(asPath('/own'), own, own)
+    t.match(await find('own'), { id: own.id })
+    tree.removed(asPath('/own'))
+    await drive.create(rootId, 'foreign')
+    await wait(250)
+    t.match(await find('foreign'), { item: { name: 'foreign' } })
+  },
+)
+
 await t.test('concurrent look-ups share the listings', async (t) => {
   const { drive, file, idOf } = await opened(t)
   const ids = await Promise.all(Array.from({ length: 20 }, () => idOf('/a/b/file')))

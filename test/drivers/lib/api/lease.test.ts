@@ -96,6 +96,25 @@ await t.test('links of parts come in batches, and only the batch that has expire
   await refuses(t, () => use(9), 'unavailable', 'a part without a link')
 })
 
+await t.test('links that came with the upload are used first, if all of a batch did', async (t) => {
+  const asked: (readonly number[])[] = []
+  const initial = new Map([1, 2, 3].map((part) => [part, `${part}#0`]))
+  const links = new PartLinks<string>({
+    request: async (parts) => {
+      asked.push(parts)
+      return new Map(parts.map((part) => [part, `${part}#${asked.length}`]))
+    },
+    initial,
+    batch: 2,
+    count: 4,
+    lifetime: 60_000,
+    isExpired,
+  })
+  const used = await Promise.all([1, 2, 3, 4].map((part) => links.use(part, async (link) => link)))
+  t.same(used, ['1#0', '2#0', '3#1', '4#1'])
+  t.same(asked, [[3, 4]])
+})
+
 await t.test('rangeOf() returns exactly the bytes of a range, or an error if the source has changed', async (t) => {
   const source = byteSource(Buffer.from('0123456789'))
   const range = async (offset: number, length: number) => (await rangeOf(source, offset, length, undefined)).toString()

@@ -1,0 +1,403 @@
+/**
+ * The driver `AliyundriveOpen`.
+ *
+ * Several entries of a folder may have one name there. A file that replaces another one is uploaded without a name,
+ * completed beside the old one under the same name, which it then has because it is the newer one, and the old one is
+ * removed by its id. If the gateway is killed before that, the next run removes it (`replacements.ts`); whatever happens,
+ * the old file or the new one is complete. A file that the server knows may have its name from the answer to the call that
+ * asks for it, so `beforePublish` is called before that.
+ */
+import { Readable } from 'node:stream'
+import { throwIfAborted } from '../../src/contract/cancellation.js'
+import type { DirectUrl, Upload, UploadPlan, Usage } from '../../src/contract/capabilities.js'
+import type { ByteRange, CallOptions, ListOptions, Source, WriteOptions } from '../../src/contract/call-options.js'
+import type { Driver } from '../../src/contract/driver.js'
+import type { Entry } from '../../src/contract/entry.js'
+import type { Traits } from '../../src/contract/traits.js'
+import { GatewayError, isGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
+import type { DriverLog } from '../../src/contract/log.js'
+import { childOf, nameOf, parentOf, type Path } from '../../src/contract/path.js'
+import type { ApiClient } from '../lib/api/api-client.js'
+import type { IdTree, Located } from '../lib/api/id-tree.js'
+import { drain, type HttpResponse } from '../lib/http-client.js'
+import { contentOf, contentRequest, rangeHeader, type ContentRequest } from '../lib/http-content.js'
+import type { KeyedMutex } from '../lib/keyed-mutex.js'
+import { resumableUpload } from '../lib/parts.js'
+import type { ResponseBodies } from '../lib/response-bodies.js'
+import type { BegunUpload, DriveApi } from './drive-api.js'
+import { isRefusal, protocolViolation, serverName } from './errors.js'
+import type { AliyundriveOptions } from './index.js'
+import { entryOf, type AliyundriveItem } from './items.js'
+import type { LinkCache } from './link-cache.js'
+import type { Replacements } from './replacements.js'
+import type { TokenPair } from './tokens.js'
+import { maxParts, tokenOf, type AliyundriveUploads, type UploadedFile } from './uploads.js'
+
+type Entity = Located<AliyundriveItem>
+
+export interface AliyundriveParts {
+  readonly options: AliyundriveOptions
+  readonly client: ApiClient<TokenPair>
+  readonly api: DriveApi
+  readonly tree: IdTree<AliyundriveItem>
+  readonly uploads: AliyundriveUploads
+  readonly links: LinkCache
+  readonly replacements: Replacements
+  readonly bodies: ResponseBodies
+  readonly mutex: KeyedMutex
+  readonly log: DriverLog
+  /** Closes all of these. */
+  readonly close: () => Promise<void>
+}
+
+export class AliyundriveDriver implements Driver {
+  readonly traits: Partial<Traits>
+  readonly #tree: IdTree<AliyundriveItem>
+
+  constructor(private readonly parts: AliyundriveParts) {
+    this.#tree = parts.tree
+    // Only a source that can be read more than once can be asked for.
+    this.traits = parts.options.rapid_upload ? { writeNeeds: 'reread' } : {}
+  }
+
+  async stat(path: Path, { signal }: CallOptions = {}): Promise<Entry> {
+    throwIfAborted(signal)
+    const { item } = await this.#tree.look(path, { signal })
+    return item ? entryOf(nameOf(path), item) : { name: '', kind: 'folder', size: 0, modified: new Date(0) }
+  }
+
+  async *pages(path: Path, options: ListOptions = {}): AsyncGenerator<readonly Entry[]> {
+    for await (const page of this.#tree.pages(path, options)) yield page.map(({ name, item }) => entryOf(name, item))
+  }
+
+  // Content
+
+  async read(path: Path, range?: ByteRange, { signal }: CallOptions = {}): Promise<Readable> {
+    throwIfAborted(signal)
+    return this.#withFile(
+      path,
+      async ({ id, item }) => {
+        const request = contentRequest(range, item?.size, signal)
+        return request ? this.#content(id, request) : empty()
+      },
+      signal,
+    )
+  }
+
+  async #content(id: string, request: ContentRequest): Promise<Readable> {
+    for (let isLast = false; ; isLast = true) {
+      const { url } = await this.parts.links.get(id, request.signal)
+      if (url === '')
+        throw new GatewayError('unsupported', { reason: 'this live photo can only be downloaded directly' })
+      const response = await this.#get(url, request)
+      const { status } = response
+      if (status === 200 || status === 206) return contentOf(response, request, this.parts.bodies, serverName)
+      await drain(response.body)
+      if (status === 416) return empty()
+      this.parts.links.drop(id)
+      if (status === 404 || status === 410) throw new GatewayError('not_found')
+      if (status !== 403) throw protocolViolation(`answers a download with status ${status}`)
+      if (isLast) throw new GatewayError('denied', { reason: `the ${serverName} refuses the download` })
+    }
+  }
+
+  #get(url: string, request: ContentRequest): Promise<HttpResponse> {
+    const range = rangeHeader(request)
+    const headers = range === undefined ? {} : { range }
+    return this.parts.client.http.request({ method: 'GET', url: webAddress(url), headers, signal: request.signal })
+  }
+
+  /** Links are handed out for a minute only, as the vendor's own clients use them, so their expiry is not reported. */
+  async directUrl(path: Path, { signal }: CallOptions = {}): Promise<DirectUrl> {
+    throwIfAborted(signal)
+    return this.#withFile(
+      path,
+      async ({ id }) => {
+        const { url, streams } = await this.parts.links.get(id, signal)
+        const stream = isLivePhoto(path) ? streams[this.parts.options.livp_download_format] : undefined
+        return { url: webAddress(stream || url).href }
+      },
+      signal,
+    )
+  }
+
+  // Writing
+
+  async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
+    const { signal, beforePublish } = options
+    throwIfAborted(signal)
+    const { size } = source
+    if (size === undefined) throw new GatewayError('unsupported', { reason: 'the size of the file has to be known' })
+    const { file, begun } = await this.#begin(path, source, { size, source, modified: options.modified }, signal)
+    if (!begun) return this.#publishKnown(path, file, source, options)
+    await this.parts.uploads.send(begun, size, await source.read(undefined, { signal }), signal)
+    await beforePublish?.()
+    return this.#publish(path, file, options, async () => begun)
+  }
+
+  async upload(path: Path, plan: UploadPlan, options: WriteOptions = {}): Promise<Upload> {
+    const { size, source, resumeToken } = plan
+    const { signal, beforePublish, modified } = options
+    throwIfAborted(signal)
+    if (size === 0) throw new GatewayError('unsupported')
+    await this.#assertReplaceable(path, options)
+    const common = { size, partLength: this.parts.uploads.partLengthOf(size), maxParts, parallel: 1, signal }
+    const { folder, name } = await this.#placeOf(path, signal)
+    const resumed =
+      resumeToken === undefined
+        ? undefined
+        : await this.parts.uploads.resume(resumeToken, { folder, name, size, source, modified }, signal)
+    const { file, begun } = resumed
+      ? { file: { folder, name, size, source, modified }, begun: resumed.upload }
+      : await this.#begin(path, source, { size, source, modified }, signal)
+    if (!begun && source) {
+      const commit = () => this.#publishKnown(path, file, source, options)
+      return resumableUpload({ ...common, token: 'known', committedOffset: size, send: async () => undefined, commit })
+    }
+    if (!begun) throw new GatewayError('unsupported')
+    const commit = async () => {
+      await beforePublish?.()
+      return this.#publish(path, file, options, async () => begun)
+    }
+    const send = this.parts.uploads.sender(begun, size)
+    return resumableUpload({
+      ...common,
+      token: tokenOf(begun, file),
+      committedOffset: resumed?.stored ?? 0,
+      send,
+      commit,
+    })
+  }
+
+  /** The server discards uploads that are not completed by itself: the API has no call for it. */
+  async dropUpload(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  /** Begins an upload into the folder of a path. `begun` is undefined if the server may know the file. */
+  async #begin(
+    path: Path,
+    source: Source | undefined,
+    file: Omit<UploadedFile, 'folder' | 'name'>,
+    signal: AbortSignal | undefined,
+  ): Promise<{ readonly file: UploadedFile; readonly begun: BegunUpload | undefined }> {
+    return this.#inParent(path, signal, async ({ id: folder }) => {
+      const place = { ...file, source, folder, name: this.#tree.newName(path) }
+      return { file: place, begun: await this.parts.uploads.begin(place, signal) }
+    })
+  }
+
+  /** Publishes a file that the server may know; sends it if it does not. */
+  async #publishKnown(path: Path, file: UploadedFile, source: Source, options: WriteOptions): Promise<Entry> {
+    const { uploads } = this.parts
+    const { signal } = options
+    await options.beforePublish?.()
+    return this.#publish(path, file, options, async () => {
+      const begun = await uploads.beginKnown({ ...file, source }, signal)
+      if (!begun.isKnown) await uploads.send(begun, file.size, await source.read(undefined, { signal }), signal)
+      return begun
+    })
+  }
+
+  /** Completes an upload, and removes the file that it replaces. */
+  async #publish(
+    path: Path,
+    { folder, name, size }: UploadedFile,
+    options: WriteOptions,
+    finished: () => Promise<BegunUpload>,
+  ): Promise<Entry> {
+    const { mutex, uploads, replacements } = this.parts
+    const { signal } = options
+    const publish = async () => {
+      const old = await this.#assertReplaceable(path, options, true)
+      if ((await this.#placeOf(path, signal)).folder !== folder) throw new GatewayError('parent_missing')
+      const upload = await finished()
+      const complete = () => uploads.complete(upload, folder, signal)
+      const item = old
+        ? await replacements.run({ folder, name, old: old.id, by: upload.fileId }, complete)
+        : await complete()
+      this.#tree.added(path, item, item)
+      if (old) this.parts.links.drop(old.id)
+      if (item.size !== size) throw protocolViolation('has stored another number of bytes')
+      return entryOf(nameOf(path), item)
+    }
+    return mutex.run(path, publish, signal)
+  }
+
+  async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
+    throwIfAborted(signal)
+    const make = async () => {
+      if (await this.#current(path, signal)) throw new GatewayError('exists')
+      const name = this.#tree.newName(path)
+      const id = await this.#inParent(path, signal, (parent) =>
+        this.parts.api.makeFolder({ folder: parent.id, name }, signal),
+      )
+      this.#tree.added(path, { id, kind: 'folder' })
+    }
+    await this.parts.mutex.run(path, make, signal)
+  }
+
+  async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
+    throwIfAborted(signal)
+    const { kind } = await this.#tree.look(path, { signal })
+    if (kind === 'folder' && !(await this.#tree.isEmpty(path, { signal }))) throw new GatewayError('not_empty')
+    await this.#remove(path, signal)
+  }
+
+  async removeTree(path: Path, { signal }: CallOptions = {}): Promise<void> {
+    throwIfAborted(signal)
+    await this.#remove(path, signal)
+  }
+
+  async #remove(path: Path, signal: AbortSignal | undefined): Promise<void> {
+    const remove = async ({ id }: Entity) => {
+      await this.parts.api.remove(id, signal)
+      this.parts.links.drop(id)
+    }
+    await this.#tree.with(path, remove, { signal })
+    this.#tree.removed(path)
+  }
+
+  async move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
+    throwIfAborted(signal)
+    const move = async () => {
+      const entity = await this.#tree.look(from, { signal })
+      const old = await this.#current(to, signal)
+      if (old?.kind === 'folder') throw new GatewayError('is_folder')
+      if (old && entity.kind === 'folder') throw new GatewayError('exists')
+      const { folder, name } = await this.#placeOf(to, signal)
+      const change = () =>
+        this.#moveTo(entity, from, { folder, name, isElsewhere: parentOf(from) !== parentOf(to) }, signal)
+      if (old) await this.parts.replacements.run({ folder, name, old: old.id, by: entity.id }, change)
+      else await change()
+      this.#tree.moved(from, to)
+    }
+    await this.parts.mutex.run(to, move, signal)
+  }
+
+  /** The API moves or renames, not both. If the second step fails, the first is undone. */
+  async #moveTo(
+    { id, item }: Entity,
+    from: Path,
+    to: { readonly folder: string; readonly name: string; readonly isElsewhere: boolean },
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    const { api, log } = this.parts
+    const { folder } = await this.#placeOf(from, signal)
+    if (to.isElsewhere) await api.move(id, to.folder, signal)
+    if (item?.name === to.name) return
+    try {
+      await api.rename(id, to.name, signal)
+    } catch (error) {
+      if (to.isElsewhere && isRefusal(error)) {
+        await api.move(id, folder).catch((failure: unknown) => {
+          log.warn({ err: failure, path: from }, 'a move has failed halfway')
+        })
+      }
+      throw error
+    }
+  }
+
+  /**
+   * The API copies a file under its own name, and then renames the copy. Rejects with `unsupported` if another file in the
+   * target folder has that name, which the copy would hide meanwhile.
+   */
+  async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
+    const { signal, beforePublish } = options
+    throwIfAborted(signal)
+    const source = await this.#tree.look(from, { signal })
+    if (source.kind === 'folder') throw new GatewayError('is_folder')
+    await this.#assertReplaceable(to, options)
+    const meanwhile = childOf(parentOf(to), nameOf(from))
+    const hidden = meanwhile === to ? undefined : await this.#current(meanwhile, signal)
+    if (hidden && hidden.id !== source.id) throw new GatewayError('unsupported')
+    await beforePublish?.()
+    await this.parts.mutex.run(to, () => this.#copyTo(source, to, options), signal)
+  }
+
+  async #copyTo({ id, item }: Entity, to: Path, options: WriteOptions): Promise<void> {
+    const { api, replacements } = this.parts
+    const { signal } = options
+    const old = await this.#assertReplaceable(to, options, true)
+    const { folder, name } = await this.#placeOf(to, signal)
+    const by = await api.copy(id, folder, signal)
+    const publish = async () => {
+      if (item?.name === name) return
+      try {
+        await api.rename(by, name, signal)
+      } catch (error) {
+        if (isRefusal(error)) await api.remove(by)
+        throw error
+      }
+    }
+    if (old) await replacements.run({ folder, name, old: old.id, by }, publish)
+    else await publish()
+    this.#tree.added(to, { id: by, kind: 'file' })
+  }
+
+  async usage({ signal }: CallOptions = {}): Promise<Usage> {
+    return this.parts.api.usage(signal)
+  }
+
+  async close(): Promise<void> {
+    await this.parts.close()
+  }
+
+  // Lookups
+
+  async #withFile<T>(path: Path, work: (file: Entity) => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+    const ofFile = (entity: Entity) => {
+      if (entity.kind === 'folder') throw new GatewayError('is_folder')
+      return work(entity)
+    }
+    return this.#tree.with(path, async (entity) => ofFile(entity), { signal })
+  }
+
+  /** A change in the parent folder of a path. */
+  async #inParent<T>(path: Path, signal: AbortSignal | undefined, work: (parent: Entity) => Promise<T>): Promise<T> {
+    await this.#tree.folderOf(parentOf(path), { signal })
+    return this.#tree.with(parentOf(path), work, { signal }).catch((error: unknown) => {
+      throw isGatewayError(error, 'not_found') ? new GatewayError('parent_missing', { cause: error }) : error
+    })
+  }
+
+  /** The id of the folder of a path, and the name that the server knows. */
+  async #placeOf(path: Path, signal: AbortSignal | undefined) {
+    const { id: folder } = await this.#tree.folderOf(parentOf(path), { signal })
+    return { folder, name: this.#tree.newName(path) }
+  }
+
+  /** What is at a path now. */
+  #current(path: Path, signal: AbortSignal | undefined): Promise<Entity | undefined> {
+    return undefinedIfMissing(this.#tree.look(path, { signal }))
+  }
+
+  /**
+   * The file that a write would replace. `isNow`: as it is listed now, not as it was a while ago. Rejects with `is_folder`, and with `exists` if `createOnly` is set.
+   */
+  async #assertReplaceable(path: Path, options: WriteOptions, isNow = false): Promise<Entity | undefined> {
+    const { createOnly, signal } = options
+    await this.#tree.folderOf(parentOf(path), { signal })
+    const old = isNow ? await this.#current(path, signal) : await this.#tree.find(path, { signal })
+    if (old?.kind === 'folder') throw new GatewayError('is_folder')
+    if (old && createOnly === true) throw new GatewayError('exists')
+    return old
+  }
+}
+
+function empty(): Readable {
+  return Readable.from([], { objectMode: false })
+}
+
+function isLivePhoto(path: Path): boolean {
+  return nameOf(path).toLowerCase().endsWith('.livp')
+}
+
+/** The URL of a file as the server reports it. */
+function webAddress(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (!url || !['http:', 'https:'].includes(url.protocol) || url.username !== '' || url.password !== '') {
+    throw protocolViolation('sent no URL of the file')
+  }
+  return url
+}

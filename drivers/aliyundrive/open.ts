@@ -1,0 +1,155 @@
+/** Opens a storage of Aliyundrive: signs in, finds the drive, and checks that the root folder exists. */
+import type { Driver } from '../../src/contract/driver.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
+import { ApiClient } from '../lib/api/api-client.js'
+import { IdTree } from '../lib/api/id-tree.js'
+import { RateGate, type CallRates } from '../lib/api/rate-gate.js'
+import { HttpClient } from '../lib/http-client.js'
+import { KeyedMutex } from '../lib/keyed-mutex.js'
+import { networkError } from '../lib/network-errors.js'
+import { ResponseBodies } from '../lib/response-bodies.js'
+import { AliyundriveDriver } from './aliyundrive.js'
+import { accountLimits, apiAddress, DriveApi, findDrive } from './drive-api.js'
+import { judge, serverName } from './errors.js'
+import type { AliyundriveOptions } from './index.js'
+import type { AliyundriveItem } from './items.js'
+import { LinkCache } from './link-cache.js'
+import { Replacements } from './replacements.js'
+import { openTokens, renewalServer, subjectOf, type TokenPair, type Tokens } from './tokens.js'
+import { AliyundriveUploads, internalAddress, partLengthFor } from './uploads.js'
+
+/** Domains of the vendor, and of its object store. */
+const domains = ['alipan.com', 'aliyundrive.com', 'aliyundrive.net']
+
+/** Milliseconds for which a name that was not listed counts as absent: the server limits listings most. */
+const absenceTime = 5000
+
+/** What tests change. */
+export interface Tuning {
+  readonly limits: CallRates
+  readonly partLength: (size: number) => number
+}
+
+export async function openAliyundrive(
+  options: AliyundriveOptions,
+  env: DriverEnv,
+  { limits = accountLimits, partLength = partLengthFor }: Partial<Tuning> = {},
+): Promise<Driver> {
+  const account = subjectOf(options.refresh_token)
+  if (account === undefined) {
+    throw new GatewayError('invalid', { reason: 'refresh_token is not a token of the open API of Aliyundrive' })
+  }
+  const server = renewalServer(options, apiAddress)
+  const gate = await RateGate.open({ server: serverName, scope: account, perSecond: limits, state: env.state })
+  const tokens = await openTokens(options, env, server, gate)
+  const client = connect(tokens, env, gate)
+  const closeAll = async () => {
+    // Waits for a running renewal, which needs the other one.
+    await client.close()
+    await tokens.client.close()
+  }
+  try {
+    const driveId = await findDrive(client, options.drive_type, env.signal)
+    const api = new DriveApi({
+      client,
+      driveId,
+      orderBy: options.order_by,
+      orderDirection: options.order_direction,
+      hasRecycleBin: options.remove_way === 'trash',
+    })
+    await assertRoot(api, options.root_folder_id, env.signal)
+    return await driverOf({ options, env, client, api, tokens, scope: driveId, partLength, closeAll })
+  } catch (error) {
+    await closeAll()
+    throw toGatewayError(error)
+  }
+}
+
+function connect(tokens: Tokens, env: DriverEnv, gate: RateGate): ApiClient<TokenPair> {
+  const http = new HttpClient({
+    server: serverName,
+    address: apiAddress,
+    domains,
+    verifiesCertificate: true,
+    egress: env.egress,
+  })
+  return new ApiClient<TokenPair>({
+    server: serverName,
+    http,
+    gate,
+    credentials: { renewal: tokens.renewal, headers: ({ access }) => ({ authorization: `Bearer ${access}` }) },
+    judge,
+  })
+}
+
+/** Rejects with `invalid` if the root is not a folder. */
+async function assertRoot(api: DriveApi, rootId: string, signal: AbortSignal): Promise<void> {
+  try {
+    for await (const _page of api.list(rootId, signal, 1)) return
+  } catch (error) {
+    if (!isGatewayError(error, 'not_found', 'invalid')) throw error
+    throw new GatewayError('invalid', { reason: 'root_folder_id is not the id of a folder', cause: error })
+  }
+}
+
+interface Opened {
+  readonly options: AliyundriveOptions
+  readonly env: DriverEnv
+  readonly client: ApiClient<TokenPair>
+  readonly api: DriveApi
+  readonly tokens: Tokens
+  readonly scope: string
+  readonly partLength: Tuning['partLength']
+  readonly closeAll: () => Promise<void>
+}
+
+async function driverOf({ options, env, client, api, tokens, scope, partLength, closeAll }: Opened): Promise<Driver> {
+  const tree = new IdTree<AliyundriveItem>({
+    rootId: options.root_folder_id,
+    absence: absenceTime,
+    list: (folder, { signal }) => api.list(folder, signal),
+    report: (warnings) => env.report(warnings),
+  })
+  const address = new URL(internalAddress)
+  const internalHttp = options.internal_upload
+    ? new HttpClient({ server: serverName, address, verifiesCertificate: true, egress: env.egress })
+    : undefined
+  const { renewal } = tokens
+  const { rapid_upload: isRapid } = options
+  const uploads = new AliyundriveUploads({ api, http: client.http, internalHttp, renewal, isRapid, partLength })
+  const replacements = await Replacements.open({
+    state: env.state,
+    scope,
+    log: env.log,
+    named: (folder, name, signal) => idsNamed(api, folder, name, signal),
+    remove: (id, signal) => api.remove(id, signal),
+  })
+  const bodies = new ResponseBodies(serverName, (error) => networkError(error, serverName))
+  return new AliyundriveDriver({
+    options,
+    client,
+    api,
+    tree,
+    uploads,
+    replacements,
+    bodies,
+    links: new LinkCache((id) => api.downloadLinks(id)),
+    mutex: new KeyedMutex(),
+    log: env.log,
+    close: async () => {
+      bodies.close()
+      await replacements.close()
+      internalHttp?.close()
+      await closeAll()
+    },
+  })
+}
+
+async function idsNamed(api: DriveApi, folder: string, name: string, signal: AbortSignal): Promise<readonly string[]> {
+  const ids: string[] = []
+  for await (const items of api.list(folder, signal)) {
+    for (const item of items) if (item.name === name) ids.push(item.id)
+  }
+  return ids
+}

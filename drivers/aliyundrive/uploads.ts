@@ -1,0 +1,230 @@
+/** Uploads to Aliyundrive: files that it knows already, and parts that are sent in order to signed URLs. */
+import { byteSource } from '../../src/contract/byte-source.js'
+import type { Readable } from 'node:stream'
+import type { Source } from '../../src/contract/call-options.js'
+import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { ossAnswer, ossCodeOf, withOssRetries } from '../lib/aliyun-oss.js'
+import { PartLinks } from '../lib/api/lease.js'
+import { field, numberOf, textOf } from '../lib/api/lenient.js'
+import type { Renewal } from '../lib/api/renewal.js'
+import type { HttpClient } from '../lib/http-client.js'
+import { BodyReader, contiguousParts, sendParts, withBody, type SendPart } from '../lib/parts.js'
+import { partLengthOf } from '../lib/part-length.js'
+import { RequestBody } from '../lib/request-body.js'
+import { digestOf } from '../lib/source-digest.js'
+import type { BegunUpload, DriveApi, FilePlace } from './drive-api.js'
+import { hasCode, isRefusal, protocolViolation } from './errors.js'
+import { isComplete, type AliyundriveItem } from './items.js'
+import { headSha1Of, maxUnasked, proofOf } from './rapid.js'
+import type { TokenPair } from './tokens.js'
+
+interface AliyundriveUploadsOptions {
+  readonly api: DriveApi
+  readonly http: HttpClient
+  /** For the internal network of Aliyun; undefined: it is not used. */
+  readonly internalHttp: HttpClient | undefined
+  readonly renewal: Renewal<TokenPair>
+  /** Whether files that the server knows are not sent. */
+  readonly isRapid: boolean
+  /** Bytes of each part but the last of a file of this size. */
+  readonly partLength: (size: number) => number
+}
+
+/** A file to be uploaded, and where. */
+export interface UploadedFile extends FilePlace {
+  readonly size: number
+  /** Undefined: it can only be sent, not be asked for. */
+  readonly source: Source | undefined
+  readonly modified: Date | undefined
+}
+
+/** An upload of an earlier run, and what of it is stored. */
+export interface ResumedUpload {
+  readonly upload: BegunUpload
+  /** Bytes. */
+  readonly stored: number
+}
+
+export const maxParts = 10_000
+/** Bytes of a file for larger ones of which the usual parts could not be held in memory. */
+const maxUsualSize = 1024 ** 4
+/** Maximum bytes of a part, which is held in memory. */
+const maxPartLength = 1024 ** 3
+/** Milliseconds for which the URLs of parts are used, of the hour for which they are valid. */
+const linkLifetime = 50 * 60_000
+/** Number of parts whose URLs are requested together. */
+const linkBatch = 100
+
+const publicAddress = 'https://cn-beijing-data.aliyundrive.net/'
+/** The same store in the internal network of Aliyun, which has no TLS. */
+export const internalAddress = 'http://ccp-bj29-bj-1592982087.oss-cn-beijing-internal.aliyuncs.com/'
+
+/** Bytes of each part but the last of a file of this size. Throws `too_large`. */
+export function partLengthFor(size: number): number {
+  const length = size > maxUsualSize ? Math.ceil(size / maxParts) : partLengthOf(size)
+  if (length > maxPartLength) throw new GatewayError('too_large')
+  return length
+}
+
+export class AliyundriveUploads {
+  constructor(private readonly options: AliyundriveUploadsOptions) {}
+
+  /** Bytes of each part but the last of a file of this size. Throws `too_large`. */
+  partLengthOf(size: number): number {
+    return this.options.partLength(size)
+  }
+
+  /** Begins an upload. Undefined if the server may know the file: `beginKnown` asks for it. */
+  async begin(file: UploadedFile, signal: AbortSignal | undefined): Promise<BegunUpload | undefined> {
+    const { source, size } = file
+    const asks = this.options.isRapid && source?.rereadable === true && size > maxUnasked
+    const preHash = asks ? await headSha1Of(source, signal) : undefined
+    try {
+      return await this.options.api.beginUpload(
+        { ...this.#newFile(file), ...(preHash !== undefined && { preHash }) },
+        signal,
+      )
+    } catch (error) {
+      if (preHash === undefined || !hasCode(error, 'PreHashMatched')) throw error
+      return undefined
+    }
+  }
+
+  /**
+   * Asks for a file that the server may know. If it does, the answer may already show the file; otherwise it is an upload
+   * of a file that has to be sent.
+   */
+  async beginKnown(
+    file: UploadedFile & { readonly source: Source },
+    signal: AbortSignal | undefined,
+  ): Promise<BegunUpload> {
+    const { api, renewal } = this.options
+    const { source } = file
+    const sha1 = await digestOf(source, 'sha1', signal)
+    for (let isLast = false; ; isLast = true) {
+      const pair = await renewal.get(signal)
+      const known = { sha1, proof: await proofOf(source, pair.access, signal) }
+      const wasRenewed = () => renewal.current !== pair
+      try {
+        const begun = await api.beginUpload({ ...this.#newFile(file), known }, signal)
+        // The proof was one for the token before.
+        if (begun.isKnown || isLast || !wasRenewed()) return begun
+      } catch (error) {
+        if (isLast || !wasRenewed() || !isRefusal(error)) throw error
+      }
+    }
+  }
+
+  /** The upload that an earlier run has begun of such a file; undefined if there is none that could go on. */
+  async resume(
+    token: string,
+    { folder, name, size }: UploadedFile,
+    signal: AbortSignal | undefined,
+  ): Promise<ResumedUpload | undefined> {
+    const earlier = parseToken(token)
+    if (earlier?.folder !== folder || earlier.name !== name || earlier.size !== size) return undefined
+    try {
+      const { bytes } = await contiguousParts(
+        this.options.api.uploadedParts(earlier, signal),
+        this.partLengthOf(size),
+        size,
+      )
+      return { upload: { ...earlier, isKnown: false, links: new Map() }, stored: bytes }
+    } catch (error) {
+      if (isGatewayError(error, 'aborted') || !isRefusal(error)) throw error
+      return undefined
+    }
+  }
+
+  /** Sends the whole file. */
+  async send(upload: BegunUpload, size: number, body: Readable, signal: AbortSignal | undefined): Promise<void> {
+    // A buffer of this length is made for each part.
+    const length = Math.max(1, Math.min(size, this.partLengthOf(size)))
+    const layout = { partLength: () => length, maxParts, parallel: 1, firstPart: 1 }
+    await withBody(body, signal, () => sendParts(new BodyReader(body, size), layout, this.sender(upload, size), signal))
+  }
+
+  /** Sends single parts of a file of this size. */
+  sender(upload: BegunUpload, size: number): SendPart {
+    const { api } = this.options
+    const links = new PartLinks<string>({
+      request: (parts) => api.uploadLinks(upload, parts),
+      initial: upload.links,
+      batch: linkBatch,
+      count: this.#partCountOf(size),
+      lifetime: linkLifetime,
+      isExpired: (error) => isGatewayError(error, 'denied'),
+    })
+    return (part, bytes, signal) => links.use(part, (link) => this.#put(link, bytes, signal), signal)
+  }
+
+  /** Gives the file its name. Resolves to it as its folder lists it. */
+  async complete(upload: BegunUpload, folder: string, signal: AbortSignal | undefined): Promise<AliyundriveItem> {
+    const { api } = this.options
+    const find = async () => {
+      for await (const items of api.list(folder, signal)) {
+        const found = items.find(({ id }) => id === upload.fileId)
+        if (found) return found
+      }
+      return undefined
+    }
+    let completed: AliyundriveItem | undefined
+    try {
+      completed = await api.completeUpload(upload, signal)
+    } catch (error) {
+      if (signal?.aborted === true) throw error
+      // The answer may have been lost; then the server does not know the upload any more when it is asked again.
+      const found = await find()
+      if (!found) throw error
+      return found
+    }
+    if (completed && isComplete(completed)) return completed
+    const found = await find()
+    if (!found) throw protocolViolation('does not list the file that it has stored')
+    return found
+  }
+
+  #newFile({ folder, name, size, modified }: UploadedFile) {
+    return { folder, name, size, parts: this.#partCountOf(size), modified: modified ?? new Date() }
+  }
+
+  #partCountOf(size: number): number {
+    return Math.ceil(size / this.partLengthOf(size))
+  }
+
+  #put(link: string, bytes: Buffer, signal: AbortSignal): Promise<void> {
+    const { internalHttp } = this.options
+    const isInternal = internalHttp !== undefined && link.startsWith(publicAddress)
+    const url = isInternal ? internalAddress + link.slice(publicAddress.length) : link
+    if (!URL.canParse(url)) throw protocolViolation('sent no URL for a part')
+    const http = isInternal ? internalHttp : this.options.http
+    return withOssRetries(async () => {
+      const body = new RequestBody(byteSource(bytes), signal)
+      const response = await http.request({ method: 'PUT', url: new URL(url), body, signal, follow: false })
+      try {
+        await ossAnswer(response)
+      } catch (error) {
+        // It has the part: the answer to an earlier attempt was lost.
+        if (response.status !== 409 || ossCodeOf(error) === 'PartNotSequential') throw error
+      }
+    }, signal)
+  }
+}
+
+/** By which a later run finds the upload. */
+export function tokenOf({ fileId, uploadId }: BegunUpload, { folder, name, size }: UploadedFile): string {
+  return JSON.stringify({ fileId, uploadId, folder, name, size })
+}
+
+function parseToken(token: string) {
+  try {
+    const value: unknown = JSON.parse(token)
+    const [fileId, uploadId, folder, name] = ['fileId', 'uploadId', 'folder', 'name'].map((key) =>
+      textOf(field(value, key)),
+    )
+    if (!fileId || !uploadId || !folder || !name) return undefined
+    return { fileId, uploadId, folder, name, size: numberOf(field(value, 'size')) }
+  } catch {
+    return undefined
+  }
+}

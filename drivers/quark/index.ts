@@ -1,0 +1,61 @@
+/** Driver types `Quark` and `UC`: the drives of these two services, by the cookie of a browser. */
+import type { DriverType, Fields, OptionsOf } from '../../src/contract/driver-type.js'
+import { quark, uc, type QuarkVendor } from './vendor.js'
+
+export const quarkFields = {
+  cookie: {
+    type: 'string',
+    required: true,
+    secret: true,
+    help: 'The Cookie header of a signed-in browser, from a request that its developer tools show.',
+  },
+  root_folder_id: {
+    type: 'string',
+    default: '0',
+    required: true,
+    help: 'Id of the folder that is shown; 0 is the whole drive. It is in the address of the folder in a browser.',
+  },
+  order_by: {
+    type: 'select',
+    options: ['none', 'file_type', 'file_name', 'updated_at'],
+    default: 'none',
+    help: 'The order in which the service lists a folder.',
+  },
+  order_direction: { type: 'select', options: ['asc', 'desc'], default: 'asc' },
+  use_transcoding_address: {
+    type: 'bool',
+    default: false,
+    required: true,
+    help: 'Send clients to a transcoded version of videos, where the storage may redirect them (Quark only).',
+  },
+  only_list_video_file: { type: 'bool', default: false, help: 'List folders and videos only.' },
+} as const satisfies Fields
+
+export type QuarkOptions = OptionsOf<typeof quarkFields>
+
+function typeOf(vendor: QuarkVendor): DriverType<typeof quarkFields> {
+  return {
+    name: vendor.name,
+    fields: quarkFields,
+    ...(vendor.redirects && { facts: { directUrls: 'possible' } }),
+    traits: {
+      // A file that the service has is not sent.
+      writeNeeds: 'reread',
+      writeHashes: ['md5', 'sha1'],
+      // Files have the time of their upload.
+      timeStep: Number.POSITIVE_INFINITY,
+      listingLag: vendor.listingLag,
+      // Each stream reads several pieces ahead.
+      parallel: 8,
+      remote: true,
+    },
+    async open(options, env) {
+      const { openQuark } = await import('./open.js')
+      return openQuark(vendor, options, env)
+    },
+  }
+}
+
+export const quarkType = typeOf(quark)
+
+export const ucType = typeOf(uc)

@@ -1,0 +1,46 @@
+/** Opens the drivers `Quark` and `UC`: checks the cookie and the root folder, and builds the parts of the driver. */
+import type { Driver } from '../../src/contract/driver.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
+import { ApiClient } from '../lib/api/api-client.js'
+import { openCookieSession } from '../lib/api/cookie-session.js'
+import { RateGate } from '../lib/api/rate-gate.js'
+import { HttpClient } from '../lib/http-client.js'
+import { judge } from './answers.js'
+import { QuarkApi } from './api.js'
+import { Downloads } from './downloads.js'
+import type { QuarkOptions } from './index.js'
+import { QuarkDriver } from './quark.js'
+import { Replacements } from './replacements.js'
+import { UploadRecords } from './upload-records.js'
+import { Uploads } from './uploads.js'
+import type { QuarkVendor } from './vendor.js'
+
+export async function openQuark(vendor: QuarkVendor, options: QuarkOptions, env: DriverEnv): Promise<Driver> {
+  const { server, api: address, domain } = vendor
+  const { state, egress, signal } = env
+  const credentials = await openCookieSession({
+    state,
+    typed: options.cookie,
+    replaceable: options.use_transcoding_address ? ['__puus', '__pus'] : ['__puus'],
+    refusal: `the ${server} does not accept the cookie any more: sign in with a browser and copy a new one`,
+  })
+  const gate = await RateGate.open({ server, scope: `${vendor.name} ${options.cookie}`, state })
+  const http = new HttpClient({ server, address, domains: [domain], verifiesCertificate: true, egress })
+  const client = new ApiClient({ server, http, gate, credentials, judge: (answer) => judge(answer, server) })
+  const api = new QuarkApi(client, vendor, { by: options.order_by, direction: options.order_direction })
+  try {
+    await api.assertSignedIn(signal)
+    await api.assertFolder(options.root_folder_id, signal)
+    const replacements = new Replacements(api, env, vendor.listingLag)
+    await replacements.load()
+    const downloads = new Downloads({ api, http, vendor, credentials })
+    const uploads = new Uploads({ api, http, vendor, records: new UploadRecords(state) })
+    return new QuarkDriver({ vendor, options, env, client, api, replacements, downloads, uploads })
+  } catch (error) {
+    await client.close()
+    throw isGatewayError(error, 'not_found')
+      ? new GatewayError('invalid', { reason: 'root_folder_id does not exist', cause: error })
+      : toGatewayError(error)
+  }
+}

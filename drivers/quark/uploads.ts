@@ -1,0 +1,128 @@
+/**
+ * Uploads of files under staged names. The service is asked by hashes first: a content that it has is not sent. Otherwise
+ * parts are sent in order, and what is needed to go on after a restart is recorded with each part.
+ */
+import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
+import { maxOssParts, ossCodeOf, type OssPart } from '../lib/aliyun-oss.js'
+import type { HttpClient } from '../lib/http-client.js'
+import type { FileHashes, QuarkApi } from './api.js'
+import type { UploadRecord, UploadRecords } from './upload-records.js'
+import { UploadSession } from './upload-session.js'
+import type { QuarkVendor } from './vendor.js'
+
+/** Answers of the object store after which an upload has to begin anew. */
+const finalCodes = ['NoSuchUpload', 'InvalidPart', 'InvalidPartOrder', 'EntityTooSmall']
+
+interface UploadsDependencies {
+  readonly api: QuarkApi
+  readonly http: HttpClient
+  readonly vendor: QuarkVendor
+  readonly records: UploadRecords
+}
+
+/** What is uploaded, and where to. */
+export interface StagedFile {
+  readonly parentId: string
+  readonly stagedName: string
+  readonly mime: string
+  /** Bytes. */
+  readonly size: number
+  readonly hashes: FileHashes
+  readonly modified: Date | undefined
+}
+
+export class Uploads {
+  constructor(private readonly dependencies: UploadsDependencies) {}
+
+  /** `isResumable`: it is recorded, and can be resumed until it is complete. */
+  async begin(file: StagedFile, isResumable: boolean, signal: AbortSignal | undefined): Promise<StagedUpload> {
+    const { api, records } = this.dependencies
+    const { parentId, stagedName, mime, size, hashes, modified } = file
+    const task = await api.beginUpload({ parentId, name: stagedName, mime, size, modified }, signal)
+    if (Math.ceil(size / task.partSize) > maxOssParts) throw new GatewayError('too_large')
+    const isKnown = await api.setHashes(task, hashes, signal)
+    const record = { task, parentId, stagedName, size, hashes }
+    const isRecorded = isResumable && !isKnown
+    if (isRecorded) await records.add(record)
+    return this.#upload(record, [], { isFinished: isKnown, isRecorded })
+  }
+
+  /** The upload with this token, if it is one of the same content to the same folder. */
+  async resume(
+    token: string,
+    { parentId, size, hashes }: Pick<StagedFile, 'parentId' | 'size' | 'hashes'>,
+  ): Promise<StagedUpload | undefined> {
+    const found = await this.dependencies.records.find(token)
+    if (!found) return undefined
+    const { record, parts } = found
+    const isSame = record.parentId === parentId && record.size === size && record.hashes.sha1 === hashes.sha1
+    return isSame ? this.#upload(record, parts, { isFinished: false, isRecorded: true }) : undefined
+  }
+
+  /** Forgets the upload with this token. The service discards its parts some time later. */
+  async drop(token: string): Promise<void> {
+    await this.dependencies.records.remove(token)
+  }
+
+  #upload(
+    record: UploadRecord,
+    parts: readonly OssPart[],
+    { isFinished, isRecorded }: { readonly isFinished: boolean; readonly isRecorded: boolean },
+  ): StagedUpload {
+    const { api, http, vendor, records } = this.dependencies
+    const session = new UploadSession(api, http, vendor, record.task)
+    return new StagedUpload(record, session, isRecorded ? records : undefined, [...parts], isFinished)
+  }
+}
+
+/** A file that is being uploaded, or that has been and has its staged name. */
+export class StagedUpload {
+  /** The file has its final name. */
+  isPublished = false
+
+  constructor(
+    readonly record: UploadRecord,
+    private readonly session: UploadSession,
+    /** Where the upload is recorded. */
+    private readonly records: UploadRecords | undefined,
+    private readonly parts: OssPart[],
+    /** The file exists, under its staged name. */
+    public isFinished: boolean,
+  ) {}
+
+  get fileId(): string {
+    return this.record.task.fileId
+  }
+
+  /** Bytes that are stored, from the start. */
+  get committedOffset(): number {
+    if (this.isFinished) return this.record.size
+    return this.parts.reduce((sum, { size }) => sum + size, 0)
+  }
+
+  /** Sends the next part. Resolves when it is stored and recorded. */
+  async send(number: number, bytes: Buffer, signal: AbortSignal): Promise<void> {
+    this.parts.push(await this.#ofUpload(this.session.sendPart(number, bytes, signal)))
+    await this.records?.addPart(this.record.task, this.parts)
+  }
+
+  /** Makes a file of the parts, under its staged name. It cannot be resumed any more then. */
+  async complete(): Promise<void> {
+    if (this.isFinished) return
+    await this.#ofUpload(this.session.complete(this.parts))
+    this.isFinished = true
+    await this.records?.remove(this.record.task.taskId)
+  }
+
+  /** Forgets the upload if the service has done so: the next attempt begins anew. */
+  async #ofUpload<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work
+    } catch (error) {
+      const isGone = finalCodes.includes(ossCodeOf(error) ?? '') || isGatewayError(error, 'not_found', 'invalid')
+      if (!isGone) throw toGatewayError(error)
+      await this.records?.remove(this.record.task.taskId)
+      throw new GatewayError('unavailable', { reason: 'the server no longer accepts the upload', cause: error })
+    }
+  }
+}
