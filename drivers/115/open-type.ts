@@ -39,7 +39,8 @@ export const open115Type: DriverType<typeof open115Fields> = {
     writeHashes: ['sha1'],
     timeStep: Number.POSITIVE_INFINITY,
     urlsBoundTo: ['userAgent'],
-    parallel: 16,
+    // Each upload holds a part of 20 MiB in memory.
+    parallel: 8,
     remote: true,
   },
   async open(options, env) {
