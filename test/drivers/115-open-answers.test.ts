@@ -146,7 +146,7 @@ await t.test('a file that 115 has moves no body, and a wrong digest leads to no 
 await t.test('an upload in parts survives an expired token of the object store', async (t) => {
   const double = await startOpen115(t)
   const partLength = 1024 * 1024
-  const driver = await openOn115(double, {}, {}, { listingLag: 0, partLength: () => partLength })
+  const driver = await openOn115(double, {}, {}, { listingLag: 0, absence: 0, partLength: () => partLength })
   const content = randomBytes(12 * partLength + 5)
   double.uploads.oss.requests.inject(/partNumber=3/, { loseAnswer: true })
   double.uploads.oss.requests.inject(/partNumber=5/, { cutAfter: 1000 })
@@ -290,6 +290,17 @@ await t.test('a long listing is read by pages, however large they are', async (t
   const driver = await open()
   t.same(await namesIn(driver, '/'), names)
   t.match(double.requests.log.at(-1)?.path, /o=file_name&asc=0/)
+})
+
+await t.test('many new files in a large folder take few calls each', async (t) => {
+  const double = await startOpen115(t)
+  for (let index = 0; index < 1000; index++) double.drive.create('0', `old ${index}`, await double.contents.add('x'))
+  const driver = await openOn115(double, {}, {}, {})
+  await refuses(t, () => driver.stat(at('/new 0')), 'not_found', 'as the core looks first')
+  const before = double.requests.log.length
+  for (let index = 0; index < 20; index++) await put(driver, `/new ${index}`, `content ${index}`)
+  const calls = double.requests.log.length - before
+  t.ok(calls <= 20 * 4 + 1, `${calls} calls for 20 files`)
 })
 
 await t.test('wrong options and answers of another API are errors', async (t) => {

@@ -26,6 +26,8 @@ interface IdFilesOptions<Item extends FileItem> {
   readonly rootId: string
   /** Milliseconds for which a listing may not show a change: the trait `listingLag`. */
   readonly lag: number
+  /** See `IdTreeOptions`. */
+  readonly absence?: number | undefined
   readonly env: Pick<DriverEnv, 'instance' | 'report' | 'resumableUploads' | 'state'>
 }
 
@@ -57,11 +59,12 @@ export class IdFiles<Item extends FileItem> {
   readonly #facts = new Map<string, Item>()
 
   constructor(private readonly options: IdFilesOptions<Item>) {
-    const { vendor, rootId, lag, env } = options
+    const { vendor, rootId, lag, absence = 0, env } = options
     this.#vendor = vendor
     this.#tree = new IdTree<Item>({
       rootId,
       lag,
+      absence,
       report: (warnings) => env.report(warnings),
       list: (id, listOptions) => this.#listed(id, listOptions),
     })
