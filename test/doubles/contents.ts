@@ -71,14 +71,14 @@ export class Contents {
     return content
   }
 
-  /** All contents that the vendor has as files. */
-  published(): Iterable<Content> {
-    return this.#published.values()
-  }
-
   /** From now on, `find` finds nothing of what was published before: the vendor does not know it as a file. */
   forget(): void {
     this.#published.clear()
+  }
+
+  /** All contents that the vendor has as files. */
+  published(): Iterable<Content> {
+    return this.#published.values()
   }
 
   /** For a content that was not published. */

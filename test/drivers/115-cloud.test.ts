@@ -14,10 +14,10 @@ for (const lag of [0, 150]) {
     const cookie = double.account.signIn()
     await conformance(t, {
       type: cloud115Type,
-      many: 300,
+      many: 120,
       open: async () => {
         const root = `/${randomUUID()}`
-        const options = { cookie, root_folder_id: double.makeFolder(root), page_size: 100 }
+        const options = { cookie, root_folder_id: double.makeFolder(root), page_size: 50 }
         // Twice as long as the listings really lag.
         const mount = { options, tuning: { listingLag: 2 * lag } }
         return {
@@ -25,7 +25,10 @@ for (const lag of [0, 150]) {
           again: (uploads) => openCloud(t, double, { ...mount, env: { resumableUploads: async () => uploads } }),
           ...(lag === 0 && { elsewhere: double.elsewhere(root) }),
           fetchDirectUrl,
-          dispose: async () => double.drive.remove(double.itemAt(root)),
+          dispose: async () => {
+            double.drive.remove(double.itemAt(root))
+            double.contents.forget()
+          },
         }
       },
     })
