@@ -42,6 +42,8 @@ for (const isLagging of [false, true]) {
           // What another program changes is shown when the lag is over.
           ...(!isLagging && { elsewhere: double.elsewhere(root) }),
           fetchDirectUrl,
+          finishDownload: async (address, name, content) =>
+            double.offline.finish(address, name, await double.contents.add(content)),
           again: open,
           dispose: async () => double.drive.remove(root),
         }
