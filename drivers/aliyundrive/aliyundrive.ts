@@ -19,6 +19,7 @@ import type { DriverLog } from '../../src/contract/log.js'
 import { childOf, nameOf, parentOf, type Path } from '../../src/contract/path.js'
 import type { ApiClient } from '../lib/api/api-client.js'
 import type { IdTree, Located } from '../lib/api/id-tree.js'
+import { escapeName } from '../lib/api/shown-names.js'
 import { drain, type HttpResponse } from '../lib/http-client.js'
 import { contentOf, contentRequest, rangeHeader, type ContentRequest } from '../lib/http-content.js'
 import type { KeyedMutex } from '../lib/keyed-mutex.js'
@@ -270,7 +271,7 @@ export class AliyundriveDriver implements Driver {
         this.#moveTo(entity, from, { folder, name, isElsewhere: parentOf(from) !== parentOf(to) }, signal)
       if (old) await this.parts.replacements.run({ folder, name, old: old.id, by: entity.id }, change)
       else await change()
-      this.#tree.moved(from, to)
+      this.#tree.moved(from, to, entity.item && { ...entity.item, name })
     }
     await this.parts.mutex.run(to, move, signal)
   }
@@ -308,7 +309,7 @@ export class AliyundriveDriver implements Driver {
     const source = await this.#tree.look(from, { signal })
     if (source.kind === 'folder') throw new GatewayError('is_folder')
     await this.#assertReplaceable(to, options)
-    const meanwhile = childOf(parentOf(to), nameOf(from))
+    const meanwhile = childOf(parentOf(to), escapeName(source.item?.name ?? nameOf(from)))
     const hidden = meanwhile === to ? undefined : await this.#current(meanwhile, signal)
     if (hidden && hidden.id !== source.id) throw new GatewayError('unsupported')
     await beforePublish?.()
@@ -373,7 +374,8 @@ export class AliyundriveDriver implements Driver {
   }
 
   /**
-   * The file that a write would replace. `isNow`: as it is listed now, not as it was a while ago. Rejects with `is_folder`, and with `exists` if `createOnly` is set.
+   * The file that a write would replace; `isNow`: as it is listed now, not as it was a while ago. Rejects with `is_folder`,
+   * and with `exists` if `createOnly` is set.
    */
   async #assertReplaceable(path: Path, options: WriteOptions, isNow = false): Promise<Entity | undefined> {
     const { createOnly, signal } = options

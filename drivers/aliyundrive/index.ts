@@ -65,8 +65,8 @@ export const aliyundriveType: DriverType<typeof aliyundriveFields> = {
   name: 'AliyundriveOpen',
   fields: aliyundriveFields,
   facts: { directUrls: 'preferred' },
-  // Times of files are not listed as they were sent. Sizes have to be known before an upload.
-  traits: { writeNeeds: 'size', timeStep: Number.POSITIVE_INFINITY, parallel: 16, remote: true },
+  // Times of files are not listed as they were sent. Sizes have to be known before an upload. Each upload holds a part.
+  traits: { writeNeeds: 'size', timeStep: Number.POSITIVE_INFINITY, parallel: 8, remote: true },
   async open(options, env) {
     const { openAliyundrive } = await import('./open.js')
     return openAliyundrive(options, env)

@@ -42,7 +42,7 @@ export async function openTokens(
   const renewal = await Renewal.open<TokenPair>({
     state: env.state,
     key: 'tokens',
-    typed: JSON.stringify([address.origin, refresh_token, client_id, client_secret, AccessToken]),
+    typed: JSON.stringify([address.origin, refresh_token, client_id, client_secret]),
     first: AccessToken === '' ? undefined : { access: AccessToken, refresh: refresh_token },
     request: (current) => renewed(client, server, current?.refresh ?? refresh_token),
   })
