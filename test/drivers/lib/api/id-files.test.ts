@@ -158,6 +158,28 @@ await t.test('a file whose answer was lost is found by its staged name', async (
   )
 })
 
+await t.test('a file that was replaced is not shown by another name while a listing still has it', async (t) => {
+  const drive = new IdDrive()
+  const vendor = vendorOf(drive)
+  const old = await drive.create(rootId, 'file', Buffer.from('old'))
+  const list: typeof vendor.list = async function* (id, options) {
+    yield* vendor.list(id, options)
+    if (!drive.get(old.id)) yield [old]
+  }
+  const files = new IdFiles({ vendor: { ...vendor, list }, rootId, lag: 200, env: testEnv() })
+  const staging = await files.stage(at('/file'))
+  const { id } = await drive.create(rootId, staging.name, Buffer.from('new'))
+  await files.publish(at('/file'), id, staging)
+  const shown = async () => {
+    const names: string[] = []
+    for await (const page of files.pages(at('/'))) names.push(...page.map(({ name }) => name))
+    return names
+  }
+  t.same(await shown(), ['file'])
+  await wait(250)
+  t.equal((await shown()).length, 2, 'the listing may be right after all')
+})
+
 await t.test('a file that another program has renamed is not taken for the one that has its name now', async (t) => {
   const drive = new IdDrive()
   const driver = new IdDriveDriver(drive, testEnv()) as WritableDriver
