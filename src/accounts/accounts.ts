@@ -235,11 +235,11 @@ export class Accounts {
    * The principal for a key whose signature was verified. Sets the time of last use. Revoked when the key is deleted.
    */
   async byKey(key: KeyRow, protocol: ProtocolFacts): Promise<Principal> {
-    const touched = await this.keys.touch(key)
-    const user = this.users.get(touched.userId)
-    if (user === undefined || this.keys.get(touched.id) === undefined) throw sessionRevoked(keyDeleted)
+    await this.#recordUse(this.keys.touch(key))
+    const user = this.users.get(key.userId)
+    if (user === undefined || this.keys.get(key.id) === undefined) throw sessionRevoked(keyDeleted)
     if (user.disabled) throw accountDisabled()
-    return this.#principal(user, `key:${touched.id}`, { protocol })
+    return this.#principal(user, `key:${key.id}`, { protocol })
   }
 
   /**
@@ -254,17 +254,28 @@ export class Accounts {
     if (!protocol.appPasswords || !row.protocols.includes(protocol.name)) {
       throw new GatewayError('denied', { op: 'sign in', reason: 'this app password is for another protocol' })
     }
-    await this.appPasswords.touch(row)
+    await this.#recordUse(this.appPasswords.touch(row))
+    this.#assertUnchanged(user)
     if (this.appPasswords.get(row.id) === undefined) throw sessionRevoked(appPasswordDeleted)
     return this.#principal(user, `app:${row.id}`, { protocol, readOnly: row.readOnly })
   }
 
   async #checkCode(user: UserRow, credentials: Credentials): Promise<void> {
     await this.#passwords.checkCode(user, credentials)
-    // Rows are immutable: another object means that the account changed after the password was checked.
-    if (this.users.get(user.id) !== user) {
-      throw sessionRevoked({ reason: 'the account has just changed, sign in again' })
-    }
+    this.#assertUnchanged(user)
+  }
+
+  /** Rejects if the account has changed since the row was read: rows are immutable, so it is another object then. */
+  #assertUnchanged(user: UserRow): void {
+    if (this.users.get(user.id) === user) return
+    throw sessionRevoked({ reason: 'the account has just changed, sign in again' })
+  }
+
+  /** Waits until the time of last use is stored. A full disk must not keep those out who could delete files. */
+  async #recordUse(recording: Promise<unknown>): Promise<void> {
+    await recording.catch((error: unknown) => {
+      this.#log?.warn({ err: error }, 'failed to store the time of last use of a credential')
+    })
   }
 
   /**

@@ -68,12 +68,11 @@ export class SshKeys {
   }
 
   /** Sets the time of last use. */
-  async touch(key: KeyRow): Promise<KeyRow> {
-    return this.queue.add(async () => {
+  async touch(key: KeyRow): Promise<void> {
+    await this.queue.add(async () => {
       const touched = { ...key, lastUsed: new Date(this.now()) }
       await this.store.keys.touch(key.id, touched.lastUsed)
       if (this.#byId.has(key.id)) this.#byId.set(key.id, touched)
-      return touched
     })
   }
 

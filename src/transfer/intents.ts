@@ -20,6 +20,7 @@ import type { Backup } from './copy-job.js'
 interface MovableRules {
   ruleOf(path: Path): object | undefined
   below(path: Path): readonly object[]
+  duringMove(from: Path, to: Path): (hasMoved: boolean) => void
   updateSpelling(path: Path): Promise<void>
   reload(): Promise<void>
 }
@@ -96,6 +97,7 @@ export class Intents {
       disposable: false,
     } as const
     const id = needsIntent ? await this.#insert(intent, intents) : undefined
+    const endMove = hadRules ? rules.duringMove(source, target) : undefined
     let moved = false
     try {
       moved = await work()
@@ -104,19 +106,23 @@ export class Intents {
       moved = await hasMoved(storage, intent).catch(() => false)
       throw error
     } finally {
-      if (id !== undefined) {
-        await this.#end(intent.storageId, id, async () => {
-          await (moved ? intents.apply(id, storage.mountPoint) : intents.drop(id))
-        })
+      try {
+        if (id !== undefined) {
+          await this.#end(intent.storageId, id, async () => {
+            await (moved ? intents.apply(id, storage.mountPoint) : intents.drop(id))
+          })
+        }
+        // Rules may have been created during the call. They must move too.
+        const mustMoveRules = moved && (hadRules || hasRules())
+        if (mustMoveRules && id === undefined) {
+          await rules.updateSpelling(source)
+          await store.rules.move(source, target)
+        }
+        if (mustMoveRules) await rules.reload()
+      } finally {
+        endMove?.(moved)
+        if (moved) await follow()
       }
-      // Rules may have been created during the call. They must move too.
-      const mustMoveRules = moved && (hadRules || hasRules())
-      if (mustMoveRules && id === undefined) {
-        await rules.updateSpelling(source)
-        await store.rules.move(source, target)
-      }
-      if (mustMoveRules) await rules.reload()
-      if (moved) await follow()
     }
     return moved
   }

@@ -10,6 +10,8 @@ import {
   isWithin,
   segmentsOf,
   selfAndAncestors,
+  under,
+  within,
   type Path,
 } from '../contract/path.js'
 import { compilePatterns, patternLines, type Pattern } from '../contract/patterns.js'
@@ -39,7 +41,19 @@ export function hidePatterns(hide: string): readonly Pattern[] {
   return compilePatterns(patternLines(hide))
 }
 
+/** A move of a folder, during which its rules apply at both paths. */
+interface Moving {
+  readonly from: Path
+  readonly to: Path
+  /** The folder has moved; its rules have not, as far as is known. */
+  isPending: boolean
+}
+
 export class Rules {
+  /** As they are stored. */
+  #stored: readonly Rule[] = []
+  readonly #moving = new Set<Moving>()
+  /** Those that apply: also the rules of folders that are being moved, at their new paths. */
   #byPath = new Map<Path, Rule>()
   /** Rules by folded path: paths that differ only in case or Unicode normalization share a key. */
   #byFoldedPath = new Map<Path, readonly Rule[]>()
@@ -72,10 +86,38 @@ export class Rules {
     // Of concurrent reloads, the one that started last has the newest rows.
     if (number < this.#lastApplied) return
     this.#lastApplied = number
-    this.#byPath = new Map(loaded.map((rule) => [rule.path, rule]))
+    this.#stored = loaded
+    this.#index()
+  }
+
+  /**
+   * From now on, the rules of the folder at `from` and below it apply at `to` too, because it may be at either path. Call
+   * the returned function when the move has ended. If the folder has moved, they do so until its rules are stored there.
+   */
+  duringMove(from: Path, to: Path): (hasMoved: boolean) => void {
+    const moving = { from, to, isPending: false }
+    this.#moving.add(moving)
+    this.#index()
+    return (hasMoved) => {
+      moving.isPending = hasMoved
+      if (!hasMoved) this.#moving.delete(moving)
+      this.#index()
+    }
+  }
+
+  #index(): void {
+    this.#byPath = new Map(this.#stored.map((rule) => [rule.path, rule]))
+    for (const moving of this.#moving) {
+      const rules = this.#stored.filter(({ path }) => isWithin(moving.from, path))
+      if (rules.length === 0 && moving.isPending) this.#moving.delete(moving)
+      for (const rule of rules) {
+        const path = under(moving.to, within(moving.from, rule.path) ?? rule.path)
+        if (!this.#byPath.has(path)) this.#byPath.set(path, { ...rule, path })
+      }
+    }
     this.#deepest = maxDepthOf(this.#byPath.keys())
     this.#byFoldedPath = new Map()
-    for (const rule of loaded) {
+    for (const rule of this.#byPath.values()) {
       const key = foldCase(rule.path)
       this.#byFoldedPath.set(key, [...(this.#byFoldedPath.get(key) ?? []), rule])
     }
@@ -111,7 +153,7 @@ export class Rules {
 
   /** All rules, ordered by id. */
   list(): readonly FolderRule[] {
-    return [...this.#byPath.values()].sort((one, other) => one.id - other.id)
+    return [...this.#stored].sort((one, other) => one.id - other.id)
   }
 
   /** The rule that applies to `path`: its own, else that of the nearest folder above it. */

@@ -35,14 +35,17 @@ export class PrincipalLocks {
       require: ({ at, entry }) => {
         if (request.deep && entry?.kind === 'folder') this.access.authorizeBelow('lock', at, options)
       },
+      tree: request.deep,
       touches: () => [],
     }
-    const [{ at, entry }] = await this.operations.check(locking)
-    const isDangling = entry?.kind === 'symlink'
-    if ((!entry || isDangling) && options.makesFile === false) throw new GatewayError('not_found')
-    // No file is created behind a dangling symlink, so there is nothing to lock.
-    if (isDangling) throw new GatewayError('denied', { detail: 'dangling_symlink' })
-    const lock = await this.locks.grant(at, request, this.access.principal)
+    // Under the path lock: a change that is being published would take effect after the lock was granted.
+    const { lock, at, entry } = await this.operations.change(locking, async ({ at, entry }) => {
+      const isDangling = entry?.kind === 'symlink'
+      if ((!entry || isDangling) && options.makesFile === false) throw new GatewayError('not_found')
+      // No file is created behind a dangling symlink, so there is nothing to lock.
+      if (isDangling) throw new GatewayError('denied', { detail: 'dangling_symlink' })
+      return { lock: await this.locks.grant(at, request, this.access.principal), at, entry }
+    })
     const created = !entry && (await this.#makeFile(path, at, lock, options))
     return { lock: this.access.redactLock(lock, at), created }
   }

@@ -69,6 +69,29 @@ void t.test(
   },
 )
 
+void t.test('an account that is disabled during a sign-in by app password gets no session', async (t) => {
+  const { accounts, ada, store } = await fixture(t)
+  const { password } = await accounts.appPasswords.add(ada.id, both)
+  const touch = store.appPasswords.touch.bind(store.appPasswords)
+  store.appPasswords.touch = async (...row) => {
+    // In the queue of changes before this one.
+    await touch(...row)
+    void accounts.users.update(ada.id, { disabled: true })
+  }
+  const disabling = accounts.users.update(ada.id, { permission: 0 })
+  await t.rejects(accounts.byPassword(credentials({ plain: password }), sftp), { code: 'unauthenticated' })
+  await disabling
+})
+
+void t.test('a sign-in does not fail because the time of last use cannot be stored', async (t) => {
+  const { accounts, ada, store } = await fixture(t)
+  const { password } = await accounts.appPasswords.add(ada.id, both)
+  store.appPasswords.touch = async () => {
+    throw new Error('the disk is full')
+  }
+  t.match(await accounts.byPassword(credentials({ plain: password }), webdav), { userId: ada.id })
+})
+
 void t.test('the time of last use is stored at most once a minute', async (t) => {
   const { accounts, ada, clock, store } = await fixture(t)
   const { row, password } = await accounts.appPasswords.add(ada.id, both)

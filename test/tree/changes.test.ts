@@ -113,6 +113,40 @@ void t.test('a removal checks its preconditions after it has acquired the path l
   await t.rejects(removing, { code: 'precondition_failed' })
 })
 
+void t.test('a lock is granted after the change that is being published, not during it', async (t) => {
+  const { as, dependencies } = await newTree(t)
+  const ada = as()
+  await ada.write(p('/x'), sourceOf('old'))
+  const release = await dependencies.pathLocks.acquire([{ path: p('/x'), tree: false }])
+  let isGranted = false
+  const locking = ada.lock(p('/x'), lockAsk).then(() => (isGranted = true))
+  for (let i = 0; i < 20; i++) await turn()
+  t.equal(isGranted, false)
+  release()
+  await locking
+  t.equal(dependencies.locks.list().length, 1)
+})
+
+void t.test('a folder that is renamed is never without its rule', async (t) => {
+  const { as, rule, store } = await newTree(t)
+  await fill(as(), { '/secret/x': 'abc' })
+  await rule('/secret', { password: 'open sesame', passwordSub: true })
+  const guest = as({ userId: 3, may: [] })
+  const apply = store.intents.apply.bind(store.intents)
+  let during: Promise<unknown> | undefined
+  store.intents.apply = async () => {
+    during = guest.stat(p('/public/x')).catch((error: unknown) => error)
+    await during
+    throw new Error('the disk is full')
+  }
+  await as()
+    .move(p('/secret'), p('/public'), keep)
+    .catch(() => undefined)
+  t.match(await during, { code: 'password_required' }, 'after the rename, before its record')
+  await t.rejects(guest.stat(p('/public/x')), { code: 'password_required' }, 'the record has failed')
+  store.intents.apply = apply
+})
+
 void t.test('every change is rejected if the token of a lock is missing', async (t) => {
   const { as } = await newTree(t)
   const ada = as()

@@ -128,6 +128,31 @@ void t.test('the nearest rule applies: that of the folder itself before those of
   t.same(rules.list().map(pathOf), ['/a', '/a/b'])
 })
 
+void t.test(
+  'while a folder moves, its rules apply at both paths, and until they are stored at the new one',
+  async (t) => {
+    const rows = [rule(1, '/a'), rule(2, '/a/secret'), rule(3, '/a/secret/deep')]
+    const rules = await Rules.load(rulesInMemory(rows))
+    const at = (path: string) => rules.nearest(asPath(path))?.id
+    const endFailed = rules.duringMove(asPath('/a/secret'), asPath('/b/open'))
+    t.same([at('/a/secret/x'), at('/b/open/x'), at('/b/open/deep'), at('/b')], [2, 2, 3, undefined])
+    t.same(rules.list().map(pathOf), ['/a', '/a/secret', '/a/secret/deep'])
+    endFailed(false)
+    t.same([at('/a/secret/x'), at('/b/open/x')], [2, undefined], 'the move has failed')
+    const end = rules.duringMove(asPath('/a/secret'), asPath('/b/open'))
+    end(true)
+    t.equal(at('/b/open/x'), 2, 'the folder has moved, and its rules could not be stored')
+    await rules.reload()
+    t.equal(at('/b/open/x'), 2)
+    rows.splice(1, 2, rule(2, '/b/open'), rule(3, '/b/open/deep'))
+    await rules.reload()
+    t.same([at('/a/secret/x'), at('/b/open/x'), at('/b/open/deep')], [1, 2, 3], 'they are stored')
+    rows.splice(1, 2)
+    await rules.reload()
+    t.equal(at('/b/open/x'), undefined)
+  },
+)
+
 void t.test('the cost of finding the nearest rule does not depend on the length of the path', async (t) => {
   let asked = 0
   const rules = await Rules.load(rulesInMemory([rule(1, '/a'), rule(2, '/b/c/d')]), () => {
