@@ -68,6 +68,11 @@ export class Open115Api implements IdVendor<Open115Item> {
     }
   }
 
+  async assertFolder(id: string, signal: AbortSignal | undefined): Promise<void> {
+    const { whole, data } = await this.get('/open/ufile/files', { ...this.#listFields(id, 0), limit: 1 }, { signal })
+    await this.#assertListed(id, whole, listOf(data), signal)
+  }
+
   async info(id: string, options: VendorOptions): Promise<Open115Item> {
     const { data } = await this.get('/open/folder/get_info', { file_id: id }, options)
     const item = describedItem(data)
@@ -146,7 +151,7 @@ export class Open115Api implements IdVendor<Open115Item> {
     for (let offset = 0; ;) {
       const { whole, data } = await this.get('/open/ufile/files', this.#listFields(folder, offset), { signal })
       const members = listOf(data)
-      await this.#assertListed(folder, whole, members, signal)
+      if (offset === 0) await this.#assertListed(folder, whole, members, signal)
       const count = numberOf(field(whole, 'count')) ?? 0
       if (first !== undefined && first !== count && !isLast) return undefined
       first = count
@@ -178,7 +183,9 @@ export class Open115Api implements IdVendor<Open115Item> {
     if ((listed !== '' && listed !== folder) || parents.some((parent) => parent !== '' && parent !== folder)) {
       throw new GatewayError('not_found')
     }
-    if (members.length === 0 && listed === '' && folder !== '0') await this.info(folder, { signal })
+    if (members.length > 0 || folder === '0') return
+    const { kind } = await this.info(folder, { signal })
+    if (kind !== 'folder') throw new GatewayError('not_found')
   }
 }
 

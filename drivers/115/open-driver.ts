@@ -71,8 +71,9 @@ export async function openOpen115(
       isAscending: options.order_direction !== 'desc',
       pageSize: Math.min(maxPageSize, Math.max(1, Math.floor(options.page_size))),
     })
-    await assertFolder(api, options.root_folder_id, env.signal)
-    const driver = new Open115Driver({ api, client, env, rootId: options.root_folder_id, tuning })
+    const rootId = options.root_folder_id.trim()
+    await assertRoot(api, rootId, env.signal)
+    const driver = new Open115Driver({ api, client, env, rootId, tuning })
     await driver.resume()
     return driver
   } catch (error) {
@@ -108,20 +109,13 @@ async function connect(options: Open115Options, env: DriverEnv): Promise<ApiClie
 }
 
 /** Rejects if the account or the root folder cannot be used. */
-async function assertFolder(api: Open115Api, rootId: string, signal: AbortSignal): Promise<void> {
+async function assertRoot(api: Open115Api, rootId: string, signal: AbortSignal): Promise<void> {
   if (!/^\d+$/.test(rootId)) throw new GatewayError('invalid', { reason: 'root_folder_id is not a number' })
-  if (rootId === '0') {
-    await api.usage({ signal }).catch((error: unknown) => {
-      if (!isGatewayError(error, 'unsupported')) throw error
-    })
-    return
-  }
   try {
-    const { kind } = await api.info(rootId, { signal })
-    if (kind !== 'folder') throw new GatewayError('invalid', { reason: 'root_folder_id is not a folder' })
+    await api.assertFolder(rootId, signal)
   } catch (error) {
     if (!isGatewayError(error, 'not_found')) throw error
-    throw new GatewayError('invalid', { reason: 'root_folder_id does not exist', cause: error })
+    throw new GatewayError('invalid', { reason: 'root_folder_id is not that of a folder', cause: error })
   }
 }
 

@@ -292,6 +292,25 @@ await t.test('a long listing is read by pages, however large they are', async (t
   t.match(double.requests.log.at(-1)?.path, /o=file_name&asc=0/)
 })
 
+for (const listsRoot of [true, false]) {
+  const answer = listsRoot ? 'the root' : 'nothing'
+  await t.test(`a folder that is gone is not empty, if 115 lists ${answer} in its place`, async (t) => {
+    const double = await startOpen115(t)
+    double.files.listsRootForMissing = listsRoot
+    const root = double.drive.create('0', 'root').id
+    const driver = await openOn115(double, { root_folder_id: root })
+    await driver.mkdir(at('/folder'))
+    t.same(await namesIn(driver, '/folder'), [])
+    double.drive.remove(double.drive.members(root)[0]?.id ?? '')
+    await refuses(t, () => listed(driver, '/folder'), 'not_found', 'a listing')
+    await refuses(t, () => put(driver, '/folder/file', 'x'), 'parent_missing', 'a new file')
+    double.drive.remove(root)
+    await refuses(t, () => listed(driver, '/'), 'unavailable', 'a listing of the root')
+    await refuses(t, () => driver.stat(at('/')), 'unavailable', 'a check of the storage')
+    await driver.close?.()
+  })
+}
+
 await t.test('many new files in a large folder take few calls each', async (t) => {
   const double = await startOpen115(t)
   for (let index = 0; index < 1000; index++) double.drive.create('0', `old ${index}`, await double.contents.add('x'))

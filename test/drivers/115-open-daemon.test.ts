@@ -1,13 +1,16 @@
 /** A daemon with a storage of 115 Open: large files, cut and killed uploads, redirects. */
 import t, { type Test } from 'tap'
-import { startOpen115 } from '../doubles/115-open.js'
+import { startOpen115, type Open115 } from '../doubles/115-open.js'
 import { credentialsOf } from './115-open-mount.js'
-import { cutByClient, killedTask, largeFile, redirected, type DaemonDrive } from './daemon-drive.js'
+import { checked, cutByClient, killedTask, largeFile, redirected, type DaemonDrive } from './daemon-drive.js'
 
 const partLength = 20 * 1024 * 1024
 
 async function drive(t: Test): Promise<DaemonDrive> {
-  const double = await startOpen115(t)
+  return driveOf(await startOpen115(t))
+}
+
+function driveOf(double: Open115): DaemonDrive {
   const { requests } = double.uploads.oss
   return {
     environment: double.environment,
@@ -27,3 +30,8 @@ await t.test('a large file goes up and down in flat memory', async (t) => largeF
 await t.test('a client that disconnects leaves the old file', async (t) => cutByClient(t, await drive(t)))
 await t.test('an upload goes on after the daemon was killed', async (t) => killedTask(t, await drive(t), partLength))
 await t.test('a download is redirected', async (t) => redirected(t, await drive(t)))
+await t.test('tidegate check costs no token', async (t) => {
+  const double = await startOpen115(t)
+  const { account } = double
+  await checked(t, driveOf(double), { expire: () => account.expireAccess(), refreshes: () => account.refreshes })
+})

@@ -2,16 +2,20 @@
  * Stories of a daemon with a storage behind an HTTP API: large files, clients that disconnect, and uploads of tasks that go
  * on after the daemon was killed.
  */
+import { execFile } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { request as httpRequest } from 'node:http'
 import { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import type { Test } from 'tap'
 import { startDaemon, storageStarted, type Daemon } from '../gateway.js'
 import { resident, risen } from '../resident-memory.js'
 import { connect, ended } from '../stories/task-client.js'
 
 const mebibyte = 1024 * 1024
+const mainProgram = fileURLToPath(new URL('../../src/main.js', import.meta.url))
 
 /** The double of a vendor, with a storage of it. */
 export interface DaemonDrive {
@@ -150,4 +154,38 @@ export async function redirected(t: Test, drive: DaemonDrive): Promise<void> {
   const target = await fetch(answer.headers.get('location') ?? '', { headers: { 'user-agent': 'a client/1.0' } })
   t.equal(await target.text(), 'hello')
   t.equal(await daemon.stop(), 0)
+}
+
+/** The tokens of the vendor's account. */
+export interface DriveTokens {
+  /** The access token is void from now on. */
+  expire(): void
+  /** How often the vendor has replaced the tokens. */
+  refreshes(): number
+}
+
+/** `tidegate check` costs no token: neither beside the daemon nor without it, where it stores what it has renewed. */
+export async function checked(t: Test, drive: DaemonDrive, tokens: DriveTokens): Promise<void> {
+  const { daemon } = await mounted(t, drive)
+  const { dataFolder, adminPassword } = daemon
+  const check = async () => {
+    const words = ['check', '--data', dataFolder, '--http', '127.0.0.1:0', '--sftp', 'off']
+    const env = { ...process.env, ...drive.environment }
+    return (await promisify(execFile)(process.execPath, [mainProgram, ...words], { env })).stdout
+  }
+  t.equal(await put(daemon, 'drive/file', Readable.from([Buffer.from('old')]), 3), 201)
+  t.match(await check(), /^ok +storage \/drive /m)
+  t.equal(tokens.refreshes(), 0, 'beside the daemon')
+  tokens.expire()
+  t.match(await check(), /^ok +storage \/drive /m)
+  t.equal(tokens.refreshes(), 1, 'the daemon has renewed it')
+  t.equal(await daemon.stop(), 0)
+  tokens.expire()
+  t.match(await check(), /^ok +storage \/drive /m)
+  t.equal(tokens.refreshes(), 2, 'without the daemon')
+  const again = await startDaemon(t, { dataFolder, adminPassword, environment: drive.environment })
+  await storageStarted(again)
+  t.equal(await put(again, 'drive/file', Readable.from([Buffer.from('new')]), 3), 204)
+  t.equal(tokens.refreshes(), 2, 'the daemon uses what the check has stored')
+  t.equal(await again.stop(), 0)
 }

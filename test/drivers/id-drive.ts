@@ -168,6 +168,9 @@ export function vendorOf(drive: IdDrive): IdVendor<Node> {
       const nodes = await drive.list(id)
       for (let at = 0; at < nodes.length; at += 100) yield nodes.slice(at, at + 100)
     },
+    assertFolder: async (id) => {
+      if (id !== rootId) await nodeOf(id)
+    },
     info: nodeOf,
     makeFolder: async (parent, name) => (await drive.create(parent, name)).id,
     rename: async ({ id }, name) => drive.move(id, (await nodeOf(id)).parent, name),

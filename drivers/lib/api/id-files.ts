@@ -81,8 +81,19 @@ export class IdFiles<Item extends FileItem> {
 
   async stat(path: Path, options: CallOptions = {}): Promise<Entry> {
     throwIfAborted(options.signal)
-    if (path === '/') return { name: '', kind: 'folder', size: 0, modified: new Date(0) }
+    if (path === '/') return this.#root(options)
     return this.#vendor.entryOf(nameOf(path), await this.item(path, options))
+  }
+
+  /** It is asked for, because this is how a storage is checked. A missing root must not look like a missing path. */
+  async #root({ signal }: CallOptions): Promise<Entry> {
+    try {
+      await this.#vendor.assertFolder(this.options.rootId, signal)
+    } catch (error) {
+      if (!isGatewayError(error, 'not_found')) throw error
+      throw new GatewayError('unavailable', { reason: 'the root folder of the storage does not exist', cause: error })
+    }
+    return { name: '', kind: 'folder', size: 0, modified: new Date(0) }
   }
 
   async *pages(path: Path, options: ListOptions = {}): AsyncGenerator<readonly Entry[]> {

@@ -18,6 +18,8 @@ export interface IdVendor<Item extends FileItem> {
     folder: string,
     options: VendorOptions & { readonly refresh?: boolean | undefined },
   ): AsyncIterable<readonly Item[]>
+  /** Rejects with `not_found` if no folder has this id. Asks the vendor each time. */
+  assertFolder(id: string, signal: AbortSignal | undefined): Promise<void>
   /** The item as it is now. */
   info(id: string, options: VendorOptions): Promise<Item>
   /** Creates a folder. Resolves to its id. Rejects with `exists`. */
