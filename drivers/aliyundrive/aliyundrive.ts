@@ -25,8 +25,9 @@ import { contentOf, contentRequest, rangeHeader, type ContentRequest } from '../
 import type { KeyedMutex } from '../lib/keyed-mutex.js'
 import { resumableUpload } from '../lib/parts.js'
 import type { ResponseBodies } from '../lib/response-bodies.js'
+import { digestOf } from '../lib/source-digest.js'
 import type { BegunUpload, DriveApi } from './drive-api.js'
-import { isRefusal, protocolViolation, serverName } from './errors.js'
+import { isRefusal, isUnanswered, protocolViolation, serverName } from './errors.js'
 import type { AliyundriveOptions } from './index.js'
 import { entryOf, type AliyundriveItem } from './items.js'
 import type { LinkCache } from './link-cache.js'
@@ -192,9 +193,10 @@ export class AliyundriveDriver implements Driver {
   async #publishKnown(path: Path, file: UploadedFile, source: Source, options: WriteOptions): Promise<Entry> {
     const { uploads } = this.parts
     const { signal } = options
+    const sha1 = await digestOf(source, 'sha1', signal)
     await options.beforePublish?.()
-    return this.#publish(path, file, options, async () => {
-      const begun = await uploads.beginKnown({ ...file, source }, signal)
+    return this.#publish(path, file, options, async (oldId) => {
+      const begun = await uploads.beginKnown({ ...file, source }, sha1, oldId, signal)
       if (!begun.isKnown) await uploads.send(begun, file.size, await source.read(undefined, { signal }), signal)
       return begun
     })
@@ -205,14 +207,14 @@ export class AliyundriveDriver implements Driver {
     path: Path,
     { folder, name, size }: UploadedFile,
     options: WriteOptions,
-    finished: () => Promise<BegunUpload>,
+    finished: (oldId: string | undefined) => Promise<BegunUpload>,
   ): Promise<Entry> {
     const { mutex, uploads, replacements } = this.parts
     const { signal } = options
     const publish = async () => {
       const old = await this.#assertReplaceable(path, options, true)
       if ((await this.#placeOf(path, signal)).folder !== folder) throw new GatewayError('parent_missing')
-      const upload = await finished()
+      const upload = await finished(old?.id)
       const complete = () => uploads.complete(upload, folder, signal)
       const item = old
         ? await replacements.run({ folder, name, old: old.id, by: upload.fileId }, complete)
@@ -222,7 +224,7 @@ export class AliyundriveDriver implements Driver {
       if (item.size !== size) throw protocolViolation('has stored another number of bytes')
       return entryOf(nameOf(path), item)
     }
-    return mutex.run(path, publish, signal)
+    return mutex.run(path, () => this.#attempt([path], publish), signal)
   }
 
   async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
@@ -230,12 +232,16 @@ export class AliyundriveDriver implements Driver {
     const make = async () => {
       if (await this.#current(path, signal)) throw new GatewayError('exists')
       const name = this.#tree.newName(path)
-      const id = await this.#inParent(path, signal, (parent) =>
-        this.parts.api.makeFolder({ folder: parent.id, name }, signal),
-      )
-      this.#tree.added(path, { id, kind: 'folder' })
+      await this.#inParent(path, signal, async ({ id: folder }) => {
+        const id = await this.#confirmed(
+          () => this.parts.api.makeFolder({ folder, name }, signal),
+          (item) => (item.name === name && item.kind === 'folder' ? item.id : undefined),
+          folder,
+        )
+        this.#tree.added(path, { id, kind: 'folder' })
+      })
     }
-    await this.parts.mutex.run(path, make, signal)
+    await this.parts.mutex.run(path, () => this.#attempt([path], make), signal)
   }
 
   async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
@@ -252,10 +258,13 @@ export class AliyundriveDriver implements Driver {
 
   async #remove(path: Path, signal: AbortSignal | undefined): Promise<void> {
     const remove = async ({ id }: Entity) => {
-      await this.parts.api.remove(id, signal)
+      const { folder } = await this.#placeOf(path, signal)
+      await this.parts.api.remove(id, signal).catch(async (error: unknown) => {
+        if (!isUnanswered(error) || (await this.parts.api.has(folder, id, signal))) throw error
+      })
       this.parts.links.drop(id)
     }
-    await this.#tree.with(path, remove, { signal })
+    await this.#attempt([path], () => this.#tree.with(path, remove, { signal }))
     this.#tree.removed(path)
   }
 
@@ -273,7 +282,7 @@ export class AliyundriveDriver implements Driver {
       else await change()
       this.#tree.moved(from, to, entity.item && { ...entity.item, name })
     }
-    await this.parts.mutex.run(to, move, signal)
+    await this.parts.mutex.run(to, () => this.#attempt([from, to], move), signal)
   }
 
   /** The API moves or renames, not both. If the second step fails, the first is undone. */
@@ -285,10 +294,12 @@ export class AliyundriveDriver implements Driver {
   ): Promise<void> {
     const { api, log } = this.parts
     const { folder } = await this.#placeOf(from, signal)
-    if (to.isElsewhere) await api.move(id, to.folder, signal)
+    const isMoved = (each: AliyundriveItem) => (each.id === id ? id : undefined)
+    if (to.isElsewhere) await this.#confirmed(() => api.move(id, to.folder, signal), isMoved, to.folder)
     if (item?.name === to.name) return
+    const isRenamed = (each: AliyundriveItem) => (each.name === to.name ? isMoved(each) : undefined)
     try {
-      await api.rename(id, to.name, signal)
+      await this.#confirmed(() => api.rename(id, to.name, signal), isRenamed, to.folder)
     } catch (error) {
       if (to.isElsewhere && isRefusal(error)) {
         await api.move(id, folder).catch((failure: unknown) => {
@@ -313,7 +324,7 @@ export class AliyundriveDriver implements Driver {
     const hidden = meanwhile === to ? undefined : await this.#current(meanwhile, signal)
     if (hidden && hidden.id !== source.id) throw new GatewayError('unsupported')
     await beforePublish?.()
-    await this.parts.mutex.run(to, () => this.#copyTo(source, to, options), signal)
+    await this.parts.mutex.run(to, () => this.#attempt([to], () => this.#copyTo(source, to, options)), signal)
   }
 
   async #copyTo({ id, item }: Entity, to: Path, options: WriteOptions): Promise<void> {
@@ -321,11 +332,14 @@ export class AliyundriveDriver implements Driver {
     const { signal } = options
     const old = await this.#assertReplaceable(to, options, true)
     const { folder, name } = await this.#placeOf(to, signal)
-    const by = await api.copy(id, folder, signal)
+    const isCopy = (each: AliyundriveItem) =>
+      each.name === item?.name && each.sha1 === item.sha1 && each.id !== id && each.id !== old?.id ? each.id : undefined
+    const by = await this.#confirmed(() => api.copy(id, folder, signal), isCopy, folder)
+    const isRenamed = (each: AliyundriveItem) => (each.id === by && each.name === name ? by : undefined)
     const publish = async () => {
       if (item?.name === name) return
       try {
-        await api.rename(by, name, signal)
+        await this.#confirmed(() => api.rename(by, name, signal), isRenamed, folder)
       } catch (error) {
         if (isRefusal(error)) await api.remove(by)
         throw error
@@ -342,6 +356,33 @@ export class AliyundriveDriver implements Driver {
 
   async close(): Promise<void> {
     await this.parts.close()
+  }
+
+  // Calls whose outcome may be unknown
+
+  /** Runs a change of these paths. If it fails, it is not known what is there. */
+  async #attempt<T>(paths: readonly Path[], work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      for (const path of paths) this.#tree.forget(path)
+      throw error
+    }
+  }
+
+  /** The result of a change. If its answer is lost, it is what `resultOf` finds among the items of the folder. */
+  async #confirmed<T>(
+    change: () => Promise<T>,
+    resultOf: (item: AliyundriveItem) => T | undefined,
+    folder: string,
+  ): Promise<T> {
+    try {
+      return await change()
+    } catch (error) {
+      const found = isUnanswered(error) ? await this.parts.api.find(folder, resultOf) : undefined
+      if (found === undefined) throw error
+      return found
+    }
   }
 
   // Lookups
