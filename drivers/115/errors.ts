@@ -1,6 +1,6 @@
 /** Maps the answers of 115's web API to `GatewayError`s. */
 import { GatewayError, type ErrorCode } from '../../src/contract/errors.js'
-import type { ApiAnswer, Verdict } from '../lib/api/api-client.js'
+import type { ApiAnswer, ApiCall, Verdict } from '../lib/api/api-client.js'
 import { field, flagOf, numberOf, textOf } from '../lib/api/lenient.js'
 
 export const serverName = '115 server'
@@ -15,22 +15,26 @@ export class Answer115 extends Error {
   }
 }
 
-const signInAgain = 'sign in to 115 again: the cookie of the storage is not valid any more'
+/** The reason of errors after the server has ended the sign-in. */
+export const signedOutReason = 'sign in to 115 again: the cookie of the storage is not valid any more'
+
+/** The address of the call that asks whether the cookie is valid. */
+export const signInCheck = 'https://my.115.com/?ct=guide&ac=status'
 
 const meanings: Readonly<Record<number, readonly [ErrorCode, string?]>> = {
   // Signing in
-  99: ['denied', signInAgain],
-  990001: ['denied', signInAgain],
+  99: ['denied', signedOutReason],
+  990001: ['denied', signedOutReason],
   40101004: ['denied', `the ${serverName} finds the address of this machine unusual`],
   40101009: ['denied', `the ${serverName} asks for the password`],
   40101010: ['denied', `the ${serverName} asks for a second factor`],
   40101017: ['denied', `the ${serverName} has refused the sign-in`],
   40101030: ['denied', `the ${serverName} asks for a mobile number in the account`],
-  40101032: ['denied', signInAgain],
-  40101033: ['denied', 'the account was signed in elsewhere: sign in to 115 again'],
-  40101035: ['denied', 'the sign-in was ended by the device management of 115: sign in again'],
-  40101037: ['denied', 'the sign-in has ended: sign in to 115 again'],
-  40101038: ['denied', 'the account was signed in elsewhere: sign in to 115 again'],
+  40101032: ['denied', signedOutReason],
+  40101033: ['denied', signedOutReason],
+  40101035: ['denied', signedOutReason],
+  40101037: ['denied', signedOutReason],
+  40101038: ['denied', signedOutReason],
   40199002: ['denied', 'the QR code has expired: scan a new one'],
   911: ['denied', `the ${serverName} asks for a captcha: open 115 in a browser and answer it`],
   // Requests
@@ -80,9 +84,11 @@ export function isSuccess(data: unknown): boolean {
   return state === undefined ? codeOf(data) === 0 : flagOf(state)
 }
 
-export function judge({ data }: ApiAnswer): Verdict {
+export function judge({ data }: ApiAnswer, { url, isAnonymous }: ApiCall): Verdict {
   if (typeof data !== 'object' || data === null) return protocolViolation('sent an answer of another API')
-  return isSuccess(data) ? 'ok' : errorOf(data)
+  if (isSuccess(data)) return 'ok'
+  const isSignedOut = signedOutCodes.includes(codeOf(data)) || url.hostname === new URL(signInCheck).hostname
+  return isSignedOut && isAnonymous !== true ? 'expired' : errorOf(data)
 }
 
 /** The error that an answer without success stands for. The vendor's text is only in its cause. */
@@ -92,11 +98,6 @@ export function errorOf(data: unknown): GatewayError {
   const cause = new Answer115(code, texts.find((text) => text !== '') ?? '')
   const [error, reason] = meanings[code] ?? (['unavailable', `the ${serverName} reports code ${code}`] as const)
   return new GatewayError(error, { reason, cause })
-}
-
-/** Whether the error says that the storage is signed out. */
-export function isSignedOut(error: unknown): boolean {
-  return hasCode(error, ...signedOutCodes)
 }
 
 /** Whether the server has answered with one of these codes. */

@@ -125,7 +125,8 @@ export class HashUploads {
       await withBody(body, signal, () => sendParts(new BodyReader(body, size), layout, send, signal))
       return await this.complete(file, upload, place, this.partLength(size), signal)
     } catch (error) {
-      await this.drop(upload)
+      // In the background: the caller may have aborted.
+      void this.drop(upload)
       throw error
     }
   }

@@ -25,7 +25,6 @@ import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract
 import type { Path } from '../../src/contract/path.js'
 import type { Traits } from '../../src/contract/traits.js'
 import { ApiClient } from '../lib/api/api-client.js'
-import { BoundState } from '../lib/api/bound-state.js'
 import { IdFiles } from '../lib/api/id-files.js'
 import { RateGate } from '../lib/api/rate-gate.js'
 import { Renewal } from '../lib/api/renewal.js'
@@ -46,6 +45,8 @@ import { Writing115 } from './writing.js'
 const domains = ['115.com', '115cdn.com', '115cdn.net', 'aliyuncs.com']
 /** Milliseconds for which a listing may lack a change. */
 const defaultLag = 3000
+/** Milliseconds for which a name that a listing did not show counts as absent: one call in a second is few. */
+const defaultAbsence = 10_000
 /** Milliseconds before its end at which a link is not used any more. */
 const linkMargin = 60_000
 const maxPageSize = 1150
@@ -53,6 +54,7 @@ const maxPageSize = 1150
 /** What tests choose differently. */
 export interface Open115Tuning {
   readonly listingLag?: number
+  readonly absence?: number
   /** Bytes of each part but the last of a file of this size. */
   readonly partLength?: (size: number) => number
 }
@@ -88,11 +90,12 @@ async function connect(options: Open115Options, env: DriverEnv): Promise<ApiClie
   // A new access token with the old refresh token is of no use: that one is void if there is a stored one.
   const scope = `115 Open ${typed.refresh}`
   const gate = await RateGate.open({ server: serverName, perSecond: limit_rate, scope, state })
-  const stored = await BoundState.open<Tokens>(state, 'tokens', scope)
-  const renewal = new Renewal<Tokens>({
-    initial: stored.value ?? typed,
+  const renewal = await Renewal.open<Tokens>({
+    state,
+    key: 'tokens',
+    typed: scope,
+    first: typed,
     request: async (current) => refreshTokens(client, (current ?? typed).refresh),
-    store: (issued) => stored.set(issued),
   })
   const client: ApiClient<Tokens> = new ApiClient<Tokens>({
     server: serverName,
@@ -140,10 +143,10 @@ class Open115Driver implements Driver {
 
   constructor(private readonly dependencies: Open115Dependencies) {
     const { api, client, env, rootId, tuning } = dependencies
-    const { listingLag = defaultLag, partLength } = tuning
+    const { listingLag = defaultLag, absence = defaultAbsence, partLength } = tuning
     this.traits = { listingLag }
     this.#api = api
-    this.#files = new IdFiles({ vendor: api, rootId, lag: listingLag, env })
+    this.#files = new IdFiles({ vendor: api, rootId, lag: listingLag, absence, env })
     this.#writing = new Writing115(this.#files, new HashUploads(new Open115Uploads(api), client.http, partLength))
     this.#downloads = new Open115Downloads(api)
   }

@@ -21,7 +21,7 @@ export const open115Fields = {
     type: 'string',
     required: true,
     secret: true,
-    help: 'Valid once: the storage keeps the tokens that replace it. Each storage needs tokens of its own.',
+    help: 'Valid once: the storage keeps the tokens that replace it. No other program may use it.',
   },
 } as const satisfies Fields
 
@@ -39,7 +39,8 @@ export const open115Type: DriverType<typeof open115Fields> = {
     writeHashes: ['sha1'],
     timeStep: Number.POSITIVE_INFINITY,
     urlsBoundTo: ['userAgent'],
-    parallel: 16,
+    // Each upload holds a part of 20 MiB in memory.
+    parallel: 8,
     remote: true,
   },
   async open(options, env) {

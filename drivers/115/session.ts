@@ -7,12 +7,12 @@ import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { ApiClient, type ApiAnswer, type ApiCall } from '../lib/api/api-client.js'
 import { BoundState } from '../lib/api/bound-state.js'
-import type { Cookies } from '../lib/api/cookies.js'
+import { openCookieSession } from '../lib/api/cookie-session.js'
 import { field, parseJson, textOf } from '../lib/api/lenient.js'
 import { RateGate } from '../lib/api/rate-gate.js'
 import { HttpClient } from '../lib/http-client.js'
 import { accountCookies, credentialNames } from './account-cookies.js'
-import { Answer115, errorOf, isSignedOut, isSuccess, judge, protocolViolation, serverName } from './errors.js'
+import { Answer115, judge, protocolViolation, serverName, signedOutReason, signInCheck } from './errors.js'
 import { M115 } from './m115.js'
 
 /** The options of the sign-in, which both drivers have. */
@@ -46,35 +46,29 @@ const domains = ['115.com', '115cdn.com', '115cdn.net', 'anxia.com', 'aliyuncs.c
 const defaultVersion = '35.6.0.3'
 /** Milliseconds to wait for the version. */
 const versionTimeout = 10_000
-/** Milliseconds without calls after the server has said that the storage is signed out. */
-const signedOutTime = 5 * 60_000
+
+type ClientOptions = Omit<ConstructorParameters<typeof ApiClient<string>>[0], 'credentials'>
 
 export class Session {
-  #cookies: Cookies | undefined
-  #stored: BoundState<string> | undefined
-  /** The end of the last change of the stored cookie. */
-  #storing: Promise<void> = Promise.resolve()
-  #signedOut: { readonly error: GatewayError; readonly until: number } | undefined
-
   private constructor(
-    private readonly client: ApiClient,
-    readonly appVersion: string,
+    private readonly options: ClientOptions,
     private readonly env: DriverEnv,
+    readonly appVersion: string,
+    /** Without cookie until the sign-in. */
+    private client: ApiClient<string>,
   ) {}
 
   /** `scope`: whom the server limits, such as a kind of storage and an account. */
-  static async connect(options: SignInOptions, env: DriverEnv, scope: string): Promise<Session> {
-    const { limit_rate: perSecond } = options
-    const http = new HttpClient({ server: serverName, address, domains, verifiesCertificate: true, egress: env.egress })
-    const gate = await RateGate.open({ server: serverName, perSecond, scope, state: env.state })
-    const client = new ApiClient({
+  static async connect({ limit_rate }: SignInOptions, env: DriverEnv, scope: string): Promise<Session> {
+    const options: ClientOptions = {
       server: serverName,
-      http,
-      gate,
-      judge: (answer, call: Call115) => (call.accepts?.(answer.data) === true ? 'ok' : judge(answer)),
-    })
+      http: new HttpClient({ server: serverName, address, domains, verifiesCertificate: true, egress: env.egress }),
+      gate: await RateGate.open({ server: serverName, perSecond: limit_rate, scope, state: env.state }),
+      judge: (answer, call: Call115) => (call.accepts?.(answer.data) === true ? 'ok' : judge(answer, call)),
+    }
+    const client = new ApiClient<string>(options)
     try {
-      return new Session(client, await appVersionOf(client, env.signal), env)
+      return new Session(options, env, await appVersionOf(client, env.signal), client)
     } catch (error) {
       await client.close()
       throw toGatewayError(error)
@@ -96,29 +90,21 @@ export class Session {
    */
   async signIn(options: SignInOptions): Promise<void> {
     const cookie = options.qrcode_token.trim() === '' ? options.cookie : await this.#cookieOfCode(options)
-    this.#stored = await BoundState.open<string>(this.env.state, 'cookie', cookie)
-    this.#cookies = accountCookies(this.#stored.value ?? cookie)
-    const url = new URL('https://my.115.com/?ct=guide&ac=status')
+    const credentials = await openCookieSession({
+      state: this.env.state,
+      typed: accountCookies(cookie).header(),
+      replaceable: credentialNames,
+      refusal: signedOutReason,
+    })
+    this.client = new ApiClient({ ...this.options, credentials })
+    const url = new URL(signInCheck)
     url.searchParams.set('_', String(Date.now()))
-    const { data } = await this.call({ url, accepts: () => true, signal: this.env.signal })
-    if (!isSuccess(data)) throw errorOf({ errno: 99 })
+    await this.call({ url, signal: this.env.signal })
   }
 
-  /** As `ApiClient.call`, with the cookie. What the server changes of it is stored before it is used. */
-  async call(call: Call115): Promise<ApiAnswer> {
-    if (this.#signedOut && performance.now() < this.#signedOut.until) throw this.#signedOut.error
-    const cookie = call.isAnonymous === true ? undefined : this.#cookies?.header()
-    const headers = { 'user-agent': this.userAgent, ...(cookie !== undefined && { cookie }), ...call.headers }
-    try {
-      const answer = await this.client.call({ ...call, headers })
-      if (cookie !== undefined) await this.#renew(answer.headers['set-cookie'])
-      return answer
-    } catch (error) {
-      if (cookie !== undefined && isSignedOut(error)) {
-        this.#signedOut = { error: error as GatewayError, until: performance.now() + signedOutTime }
-      }
-      throw error
-    }
+  /** As `ApiClient.call`, as 115's browser. */
+  call(call: Call115): Promise<ApiAnswer> {
+    return this.client.call({ ...call, headers: { 'user-agent': this.userAgent, ...call.headers } })
   }
 
   /** A call in the envelope. `userAgent`: that of the client which will use the answer. */
@@ -173,26 +159,13 @@ export class Session {
       throw new GatewayError('denied', { reason, cause: error.cause })
     }
   }
-
-  /** One change after the other: each is made of the one before. */
-  #renew(setCookie: readonly string[] | undefined): Promise<void> {
-    if (setCookie === undefined) return Promise.resolve()
-    const renew = async () => {
-      const renewed = this.#cookies?.after(setCookie, credentialNames)
-      if (!renewed) return
-      await this.#stored?.set(renewed.header())
-      this.#cookies = renewed
-    }
-    this.#storing = this.#storing.then(renew, renew)
-    return this.#storing
-  }
 }
 
 function browserAgent(version: string): string {
   return `Mozilla/5.0 115Browser/${version}`
 }
 
-async function appVersionOf(client: ApiClient, signal: AbortSignal): Promise<string> {
+async function appVersionOf(client: ApiClient<string>, signal: AbortSignal): Promise<string> {
   const url = new URL('https://appversion.115.com/1/web/1.0/api/chrome')
   const headers = { 'user-agent': browserAgent(defaultVersion) }
   try {

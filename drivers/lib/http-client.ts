@@ -429,8 +429,9 @@ async function readyForBody(outgoing: ClientRequest, responded: Promise<unknown>
   clearTimeout(timer)
 }
 
-function isOnce({ method, repeatable, once }: HttpRequest): boolean {
-  return once ?? (method === 'POST' && repeatable !== true)
+/** Whether a request needs a new connection. A body that can be sent once is sent when the server is ready for it. */
+function isOnce({ method, repeatable, once, body }: HttpRequest): boolean {
+  return typeof body !== 'object' && (once ?? (method === 'POST' && repeatable !== true))
 }
 
 /** The target of a redirect; undefined for other responses. */

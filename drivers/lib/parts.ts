@@ -23,7 +23,10 @@ export interface PartLayout {
   readonly isResumable?: boolean
 }
 
-/** Sends one part. Resolves when it is stored. It is not called again for a part that has failed. */
+/**
+ * Sends one part. Resolves when it is stored; the memory of `bytes` is used for another part then. It is not called again
+ * for a part that has failed.
+ */
 export type SendPart = (part: number, bytes: Buffer, signal: AbortSignal) => Promise<unknown>
 
 /** Sends the whole body. No part is being sent when this settles. Rejects with the first error, a GatewayError. */
@@ -35,6 +38,8 @@ export async function sendParts(
 ): Promise<void> {
   const { partLength, maxParts, parallel, firstPart, firstBytes, isResumable } = layout
   const running = new Set<Promise<unknown>>()
+  // Parts are large. If each had new memory, that of the sent ones would wait for the garbage collector.
+  const free: Buffer[] = []
   const failed = new AbortController()
   const joined = joinSignals(signal, failed.signal)
   let failure: unknown
@@ -48,8 +53,9 @@ export async function sendParts(
     let bytes = firstBytes ?? (await pieces.next(partLength(firstPart)))
     for (let part = firstPart; bytes.length > 0; part++) {
       if (part > maxParts) throw new GatewayError('too_large', { reason: 'more parts than an upload may have' })
-      const sending: Promise<unknown> = send(part, bytes, joined.signal)
-        .catch(fail)
+      const sent = bytes
+      const sending: Promise<unknown> = send(part, sent, joined.signal)
+        .then(() => void free.push(sent), fail)
         .finally(() => running.delete(sending))
       running.add(sending)
       if (pieces.isExhausted()) break
@@ -58,7 +64,7 @@ export async function sendParts(
         await Promise.race(running)
       }
       if (failed.signal.aborted) break
-      bytes = await pieces.next(nextLength)
+      bytes = await pieces.next(nextLength, free.pop())
     }
     await Promise.all(running)
   } catch (error) {
@@ -176,11 +182,11 @@ export class BodyReader {
   /**
    * Resolves to `length` bytes, or fewer at the end of the body. The last piece is returned only after the end was
    * received. Rejects with `invalid` if the body is not of the announced size, and with `aborted` if the sender
-   * disconnected.
+   * disconnected. `memory`: where the bytes may be stored, if it is as long.
    */
-  async next(length: number): Promise<Buffer> {
+  async next(length: number, memory?: Buffer): Promise<Buffer> {
     // Filled as the bytes arrive: chunks that are collected first would occupy as much memory again.
-    const piece = Buffer.allocUnsafeSlow(length)
+    const piece = memory?.length === length ? memory : Buffer.allocUnsafeSlow(length)
     let filled = 0
     for (;;) {
       const copied = this.#rest.copy(piece, filled)

@@ -107,8 +107,8 @@ export class QuarkDriver implements Driver {
     const { signal, modified } = options
     throwIfAborted(signal)
     const work = async () => {
-      const { parent } = await this.#place(path, options)
-      const upload = await this.#begin(path, parent.id, source, { modified, isResumable: false, signal })
+      await this.#place(path, options)
+      const upload = await this.#begin(path, source, { modified, isResumable: false, signal })
       try {
         if (!upload.isFinished) await sendBody(upload, source, signal)
         return await this.#publish(path, upload, options)
@@ -129,7 +129,7 @@ export class QuarkDriver implements Driver {
     const resumed =
       resumeToken === undefined ? undefined : await uploads.resume(resumeToken, { parentId: parent.id, size, hashes })
     if (!resumed && resumeToken !== undefined) await uploads.drop(resumeToken)
-    const upload = resumed ?? (await this.#begin(path, parent.id, source, { modified, isResumable: true, signal }))
+    const upload = resumed ?? (await this.#begin(path, source, { modified, isResumable: true, signal }))
     this.#uploading.add(upload.fileId)
     const { taskId, partSize } = upload.record.task
     const resumable = resumableUpload({
@@ -156,7 +156,7 @@ export class QuarkDriver implements Driver {
       await this.#tree.folderOf(parentOf(path), { signal })
       if (await this.#tree.find(path, { signal })) throw new GatewayError('exists')
       const name = this.#tree.newName(path)
-      const id = await this.#tree.with(parentOf(path), (parent) => this.#api.makeFolder(parent.id, name, signal))
+      const id = await this.#inParent(path, (parent) => this.#api.makeFolder(parent.id, name, signal), signal)
       this.#added(path, { id, name, kind: 'folder', size: 0, modified: new Date(), isVideo: false })
     }
     await this.#mutex.run(path, make, signal)
@@ -183,8 +183,11 @@ export class QuarkDriver implements Driver {
     if (old && moved.kind === 'folder') throw new GatewayError('exists')
     this.dependencies.replacements.assertSettled(moved.id)
     const source = await this.#tree.folderOf(parentOf(from), { signal })
-    await this.#tree.with(parentOf(to), (target) =>
-      this.#placeAt(to, target, old, moved.id, () => this.#relocate(from, to, moved.id, source.id, target.id)),
+    await this.#inParent(
+      to,
+      (target) =>
+        this.#placeAt(to, target, old, moved.id, () => this.#relocate(from, to, moved.id, source.id, target.id)),
+      signal,
     )
     const item = moved.item && { ...moved.item, name: this.#tree.newName(to) }
     if (item) this.#remember(item)
@@ -209,9 +212,7 @@ export class QuarkDriver implements Driver {
   async *#list(id: string, signal: AbortSignal | undefined): AsyncGenerator<readonly QuarkItem[]> {
     const { replacements } = this.dependencies
     replacements.settleSoon()
-    const items = await this.#api.members(id, signal).catch((error: unknown) => {
-      throw this.#rootError(id, error)
-    })
+    const items = await this.#api.members(id, signal)
     yield replacements
       .shown(items)
       .filter((item) => !this.#isStaged(item))
@@ -222,13 +223,6 @@ export class QuarkDriver implements Driver {
     if (item.kind === 'folder' || stagingRun(item.name) === undefined) return false
     this.#orphans.observe(item)
     return true
-  }
-
-  /** A missing root may be a configuration error, and must not look like an empty storage. */
-  #rootError(id: string, error: unknown): unknown {
-    const isRoot = id === this.dependencies.options.root_folder_id
-    if (!isRoot || !isGatewayError(error, 'not_found')) return error
-    return new GatewayError('unavailable', { reason: 'root_folder_id does not exist', cause: error })
   }
 
   #added(path: Path, item: QuarkItem): void {
@@ -279,7 +273,6 @@ export class QuarkDriver implements Driver {
 
   async #begin(
     path: Path,
-    parentId: string,
     source: Source,
     { modified, isResumable, signal }: WriteOptions & { readonly isResumable: boolean },
   ): Promise<StagedUpload> {
@@ -292,13 +285,23 @@ export class QuarkDriver implements Driver {
       hashes: hashesOf(source),
       modified: modified ?? source.modified,
     }
-    const begin = (id: string) => this.dependencies.uploads.begin({ ...file, parentId: id }, isResumable, signal)
+    return this.#inParent(
+      path,
+      ({ id }) => this.dependencies.uploads.begin({ ...file, parentId: id }, isResumable, signal),
+      signal,
+    )
+  }
+
+  /** Calls `work` with the parent folder of a path, again if its id has become wrong. */
+  async #inParent<T>(
+    path: Path,
+    work: (parent: Located<QuarkItem>) => Promise<T>,
+    signal: AbortSignal | undefined,
+  ): Promise<T> {
     try {
-      return await begin(parentId)
+      return await this.#tree.with(parentOf(path), work, { signal })
     } catch (error) {
-      if (!isGatewayError(error, 'not_found')) throw error
-      // The id of the folder may have become wrong.
-      return this.#tree.with(parentOf(path), ({ id }) => begin(id))
+      throw isGatewayError(error, 'not_found') ? new GatewayError('parent_missing', { cause: error }) : error
     }
   }
 

@@ -37,6 +37,8 @@ export class RcloneProcess {
   constructor(
     private readonly command: RcloneCommand,
     private readonly env: Pick<DriverEnv, 'egress' | 'instance' | 'log'>,
+    /** The first start waits until this has settled. */
+    private readonly after?: Promise<unknown>,
   ) {}
 
   /** Resolves when the process accepts calls. Rejects with `unavailable` if it does not within `startTimeout`. */
@@ -70,6 +72,7 @@ export class RcloneProcess {
 
   async #launch(): Promise<Running> {
     const { data, program } = this.command
+    await this.after?.catch(() => undefined)
     if (this.#failures > 0) {
       const wait = Math.min(maxPause, 100 * 2 ** this.#failures)
       await pause(wait, undefined, { signal: this.#closed.signal }).catch(() => undefined)

@@ -27,7 +27,6 @@ const shortName = /^[^.]{1,6}~\d+(?:\..{0,3})?$/u
 
 /** Converts a name to its wire form. */
 export function wireName(name: string): string {
-  // eslint-disable-next-line no-control-regex -- control characters are what is replaced
   let wire = name.replace(/[\x01-\x1f]/g, (match) => String.fromCharCode(0xf000 + match.charCodeAt(0)))
   wire = wire.replace(/["*:<>?]/g, (match) => String.fromCharCode(specialsStart + specials.indexOf(match)))
   wire = wire.replaceAll(bar.character, bar.mapped)

@@ -12,7 +12,6 @@ function referenced(text: string, pattern: RegExp): string {
  * page may be located in an attribute or in a script.
  */
 export function forText(text: string): string {
-  // eslint-disable-next-line no-control-regex -- control characters are among what must not pass
   return referenced(text, /[&<>"'\\\u0000-\u001f\u2028\u2029]/g)
 }
 
@@ -23,7 +22,6 @@ export function escapeMarkup(text: string): string {
 
 /** Escapes the value of an attribute, quoted or unquoted. */
 export function forAttribute(text: string): string {
-  // eslint-disable-next-line no-control-regex -- control characters are among what must not pass
   return referenced(text, /[&<>"'`=\\\s\u0000-\u001f]/g)
 }
 
@@ -32,7 +30,6 @@ export function forAttribute(text: string): string {
  * comment.
  */
 export function forScript(text: string): string {
-  // eslint-disable-next-line no-control-regex -- control characters are among what must not pass
   const escaped = text.replace(/[\\'"`<>&$\u0000-\u001f\u007f-\u009f\u2028\u2029\ud800-\udfff]/g, (unit) => {
     return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
   })

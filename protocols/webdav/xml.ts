@@ -208,7 +208,6 @@ function qualified(prefix: string, name: string): string {
 }
 
 // Names of backends may contain characters that XML 1.0 cannot represent.
-// eslint-disable-next-line no-control-regex -- control characters are what the pattern matches
 const invalidCharacters = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g
 
 /** Escapes text for element content. Characters that XML cannot represent become U+FFFD. */

@@ -164,7 +164,6 @@ async function withNameTakenReason(change: Promise<UserRow>): Promise<UserRow> {
   }
 }
 
-// eslint-disable-next-line no-control-regex -- refusing control characters is the point
 const forbiddenInNames = /[\u0000-\u001f\u007f:]/
 
 function checkUsername(username: string): string {

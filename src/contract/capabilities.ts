@@ -242,14 +242,14 @@ export interface RemoveDownloadOptions extends CallOptions {
  */
 export interface RemoteDownloads {
   /**
-   * Makes the backend download `address` into an existing folder. Resolves to the id of the download. Rejects with
-   * `exists` if the backend already lists a download of this address, with `invalid` if it cannot download this address,
-   * and with `no_space` if no space or quota is left.
+   * Makes the backend download `address` into a folder. Resolves to the id of the download. Rejects with `not_found` if
+   * the folder does not exist, with `exists` if the backend already lists a download of this address, with `invalid` if
+   * it cannot download this address, and with `no_space` if no space or quota is left.
    */
   addDownload(folder: Path, address: string, options?: CallOptions): Promise<string>
   /**
    * Searches everything that the backend lists, page by page. Resolves to undefined if it lists no such download into
-   * this folder, or if the folder does not exist any more.
+   * this folder. Rejects with `not_found` if the folder does not exist.
    */
   findDownload(folder: Path, query: RemoteDownloadQuery, options?: CallOptions): Promise<RemoteDownload | undefined>
   /** Stops a download and removes it from the backend's list. An unknown id is not an error. */

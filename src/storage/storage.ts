@@ -560,12 +560,13 @@ export class Storage {
     return withDownloads(this.#driver.addDownload?.(folder, address, options))
   }
 
+  /** Resolves to undefined also if the folder does not exist. */
   findDownload(
     folder: Path,
     query: RemoteDownloadQuery,
     options: CallOptions = {},
   ): Promise<RemoteDownload | undefined> {
-    return withDownloads(this.#driver.findDownload?.(folder, query, options))
+    return undefinedIfMissing(withDownloads(this.#driver.findDownload?.(folder, query, options)))
   }
 
   async removeDownload(folder: Path, id: string, options: RemoveDownloadOptions = {}): Promise<void> {
@@ -587,5 +588,7 @@ export class Storage {
 
 /** The result of a call of `RemoteDownloads`. Rejects with `unsupported` if the driver does not have it. */
 function withDownloads<T>(result: Promise<T> | undefined): Promise<T> {
-  return result ?? Promise.reject(new GatewayError('unsupported', { reason: 'this storage downloads nothing by itself' }))
+  return (
+    result ?? Promise.reject(new GatewayError('unsupported', { reason: 'this storage downloads nothing by itself' }))
+  )
 }

@@ -7,6 +7,7 @@ import type { Test } from 'tap'
 import { directUrlTests } from './direct-urls.js'
 import { elsewhereTests } from './elsewhere.js'
 import { bundleTests } from './bundles.js'
+import { downloadTests } from './downloads.js'
 import { handleTests } from './handles.js'
 import { symlinkTests } from './symlinks.js'
 import { listingTests } from './listing.js'
@@ -39,5 +40,6 @@ async function contractTests(run: Run, candidate: Candidate): Promise<void> {
   await uploadTests(run)
   await symlinkTests(run)
   await directUrlTests(run)
+  await downloadTests(run)
   await elsewhereTests(run)
 }

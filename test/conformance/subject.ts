@@ -37,6 +37,8 @@ interface Opened {
   readonly elsewhere?: Elsewhere
   /** What a client receives from a direct URL; undefined if the server refuses it to this client. */
   readonly fetchDirectUrl?: (url: DirectUrl, client: UrlClient) => Promise<string | undefined>
+  /** Completes a download that the backend makes by itself: it stores one file. Absent: such tests are left out. */
+  readonly finishDownload?: (address: string, name: string, content: string) => Promise<void>
   /** Opens the same backend again. `uploads`: tokens of uploads that may be resumed. */
   readonly again?: (uploads: readonly string[]) => Promise<Driver>
   dispose(): Promise<void>
@@ -68,6 +70,7 @@ export interface Subject {
   readonly again: Opened['again']
   readonly elsewhere: Opened['elsewhere']
   readonly fetchDirectUrl: Opened['fetchDirectUrl']
+  readonly finishDownload: Opened['finishDownload']
   readonly traits: Traits
   readonly many: number
   readonly longestName: number
@@ -238,7 +241,7 @@ export function subjects(t: Test, candidate: Candidate, leftOut: LeftOut) {
     }
     await t.test(title, async (t) => {
       const { opened, traits, driver } = await open()
-      const { again, elsewhere, fetchDirectUrl } = opened
+      const { again, elsewhere, fetchDirectUrl, finishDownload } = opened
       try {
         await work(t, {
           driver: driver as WritableDriver,
@@ -246,6 +249,7 @@ export function subjects(t: Test, candidate: Candidate, leftOut: LeftOut) {
           again: again && (async (uploads) => withPathRules(await again(uploads), traits)),
           elsewhere,
           fetchDirectUrl,
+          finishDownload,
           traits,
           many: candidate.many ?? 10_000,
           longestName: candidate.longestName ?? 255,

@@ -111,7 +111,8 @@ await t.test('a renewed cookie is used from then on, also after a restart', asyn
   await listed(driver, '/')
   t.equal(double.requests.log.at(-1)?.headers.cookie, second, 'without other cookies')
   await driver.close?.()
-  await openCloud(t, double, { options: { cookie: first }, env: { state } })
+  const again = await openCloud(t, double, { options: { cookie: first }, env: { state } })
+  await again.close?.()
   await refuses(t, () => openCloud(t, double, { options: { cookie: first } }), 'denied', 'the first one alone')
 })
 

@@ -71,14 +71,23 @@ await t.test('refused tokens are final for a while, and no error has one of them
   await refuses(t, () => openOn115(double, { access_token: 'x', refresh_token: 'y' }), 'denied', 'wrong tokens')
 })
 
-await t.test('tokens that are lost before they are stored sign the storage out', async (t) => {
-  const { double, state, open } = await opened(t)
+await t.test('tokens that are lost on their way sign the storage out, with a plain reason', async (t) => {
+  const { double, driver } = await opened(t)
   double.account.expireAccess()
-  // The process is killed between the answer and the end of the storing.
-  const unsaved = { ...state, set: () => new Promise<void>(() => undefined) }
-  void open({ state: unsaved })
-  while (double.account.refreshes === 0) await wait(5)
-  await t.rejects(open(), { code: 'denied' })
+  double.requests.inject(/refreshToken/, { loseAnswer: true })
+  await t.rejects(driver.stat(at('/file')), { code: 'unavailable' })
+  t.equal(double.account.refreshes, 1, 'the server has replaced them')
+  await t.rejects(driver.stat(at('/file')), { code: 'denied', reason: /does not accept the tokens/ })
+})
+
+await t.test('two storages with the same tokens do not sign each other out', async (t) => {
+  const { double, driver, open } = await opened(t)
+  const other = await open({ state: memoryState().state })
+  double.account.expireAccess()
+  await put(driver, '/one', '1')
+  await put(other, '/two', '2')
+  t.same(await namesIn(driver, '/'), ['one', 'two'])
+  t.equal(double.account.refreshes, 1)
 })
 
 await t.test('calls keep the rate, and a server that asks for a pause gets one', async (t) => {
@@ -137,7 +146,7 @@ await t.test('a file that 115 has moves no body, and a wrong digest leads to no 
 await t.test('an upload in parts survives an expired token of the object store', async (t) => {
   const double = await startOpen115(t)
   const partLength = 1024 * 1024
-  const driver = await openOn115(double, {}, {}, { listingLag: 0, partLength: () => partLength })
+  const driver = await openOn115(double, {}, {}, { listingLag: 0, absence: 0, partLength: () => partLength })
   const content = randomBytes(12 * partLength + 5)
   double.uploads.oss.requests.inject(/partNumber=3/, { loseAnswer: true })
   double.uploads.oss.requests.inject(/partNumber=5/, { cutAfter: 1000 })
@@ -281,6 +290,17 @@ await t.test('a long listing is read by pages, however large they are', async (t
   const driver = await open()
   t.same(await namesIn(driver, '/'), names)
   t.match(double.requests.log.at(-1)?.path, /o=file_name&asc=0/)
+})
+
+await t.test('many new files in a large folder take few calls each', async (t) => {
+  const double = await startOpen115(t)
+  for (let index = 0; index < 1000; index++) double.drive.create('0', `old ${index}`, await double.contents.add('x'))
+  const driver = await openOn115(double, {}, {}, {})
+  await refuses(t, () => driver.stat(at('/new 0')), 'not_found', 'as the core looks first')
+  const before = double.requests.log.length
+  for (let index = 0; index < 20; index++) await put(driver, `/new ${index}`, `content ${index}`)
+  const calls = double.requests.log.length - before
+  t.ok(calls <= 20 * 4 + 1, `${calls} calls for 20 files`)
 })
 
 await t.test('wrong options and answers of another API are errors', async (t) => {

@@ -16,7 +16,7 @@ export async function openOn115(
   double: Open115,
   options: Readonly<Record<string, unknown>> = {},
   env: Partial<DriverEnv> = {},
-  tuning: Open115Tuning = { listingLag: 0 },
+  tuning: Open115Tuning = { listingLag: 0, absence: 0 },
 ): Promise<WritableDriver> {
   const checked = checkOptions(open115Fields, { ...credentialsOf(double), ...options })
   return (await openOpen115(checked, testEnv(env), tuning)) as WritableDriver

@@ -30,7 +30,11 @@ for (const isLagging of [false, true]) {
         const root = double.drive.create('0', randomUUID()).id
         // Otherwise no test would send a content that an earlier one has sent.
         double.contents.forget()
-        const tuning = { listingLag: isLagging ? assumedLag : 0, partLength: () => 8 * mebibyte }
+        const tuning = {
+          listingLag: isLagging ? assumedLag : 0,
+          absence: isLagging ? 10_000 : 0,
+          partLength: () => 8 * mebibyte,
+        }
         const open = (uploads: readonly string[] = []) =>
           openOn115(double, { root_folder_id: root }, { resumableUploads: async () => uploads }, tuning)
         return {
@@ -38,6 +42,8 @@ for (const isLagging of [false, true]) {
           // What another program changes is shown when the lag is over.
           ...(!isLagging && { elsewhere: double.elsewhere(root) }),
           fetchDirectUrl,
+          finishDownload: async (address, name, content) =>
+            double.offline.finish(address, name, await double.contents.add(content)),
           again: open,
           dispose: async () => double.drive.remove(root),
         }

@@ -12,7 +12,7 @@ import type {
   RemoveDownloadOptions,
 } from '../../src/contract/capabilities.js'
 import type { DriverType } from '../../src/contract/driver-type.js'
-import { GatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
+import { GatewayError } from '../../src/contract/errors.js'
 import type { Path } from '../../src/contract/path.js'
 import { IdDrive, IdDriveDriver } from './id-drive.js'
 
@@ -24,7 +24,7 @@ interface Job {
   readonly folderId: string
   state: RemoteDownload['state']
   /** What it stores when it is done. */
-  readonly files: Tree
+  files: Tree
   readonly stored: string[]
   error?: GatewayError
 }
@@ -68,8 +68,9 @@ export class DownloadingDrive extends IdDrive {
     throw new GatewayError('unavailable', { reason: 'the answer was lost' })
   }
 
-  async finish(address: string): Promise<void> {
+  async finish(address: string, files?: Tree): Promise<void> {
     const job = this.#job(address)
+    job.files = files ?? job.files
     await this.#store(job.folderId, job.files, job.stored)
     job.state = 'done'
   }
@@ -123,7 +124,7 @@ function sizeOf(files: Tree): number {
   return Object.values(files).reduce((sum, file) => sum + (typeof file === 'string' ? file.length : sizeOf(file)), 0)
 }
 
-class DownloadingDriver extends IdDriveDriver implements RemoteDownloads {
+export class DownloadingDriver extends IdDriveDriver implements RemoteDownloads {
   constructor(
     readonly downloading: DownloadingDrive,
     env: ConstructorParameters<typeof IdDriveDriver>[1],
@@ -136,8 +137,7 @@ class DownloadingDriver extends IdDriveDriver implements RemoteDownloads {
   }
 
   async findDownload(folder: Path, query: RemoteDownloadQuery, options: CallOptions = {}) {
-    const id = await undefinedIfMissing(this.folderId(folder, options))
-    return id === undefined ? undefined : findInPages(this.downloading.listJobs(), id, query)
+    return findInPages(this.downloading.listJobs(), await this.folderId(folder, options), query)
   }
 
   async removeDownload(_folder: Path, id: string, { withFiles = false }: RemoveDownloadOptions = {}): Promise<void> {

@@ -1,7 +1,8 @@
-/** A drive that knows its entries by ids keeps the contract, by the library of `drivers/lib/api/`. */
+/** A drive that knows its entries by ids, and downloads by itself, keeps the contract, by the library of `drivers/lib/api/`. */
 import t from 'tap'
 import { conformance } from '../conformance/driver.js'
-import { elsewhereOf, fetchFromIdDrive, IdDrive, IdDriveDriver } from './id-drive.js'
+import { DownloadingDrive, DownloadingDriver } from './downloading-drive.js'
+import { elsewhereOf, fetchFromIdDrive } from './id-drive.js'
 import { testEnv } from './env.js'
 
 for (const lag of [0, 150]) {
@@ -11,9 +12,11 @@ for (const lag of [0, 150]) {
       type: {},
       many: 2000,
       open: async () => {
-        const drive = new IdDrive(lag)
+        const drive = new DownloadingDrive(lag)
+        drive.isFast = false
         return {
-          driver: new IdDriveDriver(drive, testEnv()),
+          driver: new DownloadingDriver(drive, testEnv()),
+          finishDownload: (address, name, content) => drive.finish(address, { [name]: content }),
           // What another program changes is shown when the lag is over, and the order of its changes is not.
           ...(lag === 0 && { elsewhere: elsewhereOf(drive) }),
           fetchDirectUrl: (url, client) => fetchFromIdDrive(drive, url, client),

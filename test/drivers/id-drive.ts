@@ -272,7 +272,9 @@ export class IdDriveDriver implements Driver {
 
   /** The id of a folder. */
   protected async folderId(path: Path, options: CallOptions): Promise<string> {
-    return (await this.#tree.folderOf(path, options)).id
+    const { id, kind } = await this.#tree.look(path, options)
+    if (kind !== 'folder') throw new GatewayError('not_folder')
+    return id
   }
 
   #file<T>(path: Path, work: (located: Located<Node>) => Promise<T>, options: CallOptions): Promise<T> {

@@ -103,6 +103,19 @@ await t.test('names are shown as they are, in any number, and in the order that 
   await driver.close?.()
 })
 
+await t.test('a folder that changes while it is listed is listed again, so that no entry is missing', async (t) => {
+  const double = await startQuark(t)
+  for (let number = 0; number < 150; number++) await existing(double, `file-${number}`, 'x')
+  const driver = await openOn(double)
+  double.requests.inject(/_page=2/, { delay: 200 })
+  const listing = namesIn(driver, '/')
+  await wait(100)
+  double.drive.remove(double.drive.members('0')[0]?.fid ?? '')
+  t.equal((await listing).length, 149)
+  t.equal(double.requests.matching(/_page=2/).length, 2)
+  await driver.close?.()
+})
+
 await t.test('only videos and folders are listed, if that is wished', async (t) => {
   const double = await startQuark(t)
   for (const name of ['film.mp4', 'text.txt']) await existing(double, name, 'x')

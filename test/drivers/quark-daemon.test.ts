@@ -46,11 +46,13 @@ function send(daemon: Daemon, method: string, path: string, from?: Readable): Pr
   })
 }
 
-async function mounted(t: Test, double: QuarkDouble): Promise<Daemon> {
+async function mounted(t: Test, double: QuarkDouble, options: object = {}): Promise<Daemon> {
   const daemon = await startDaemon(t, { environment: double.environment })
-  const addition = JSON.stringify({ cookie: double.session.cookie })
+  const addition = JSON.stringify({ cookie: double.session.cookie, ...options })
   const client = await connect(daemon)
-  await client.post('/api/admin/storage/create', { mount_path: '/quark', driver: 'Quark', addition })
+  // Clients are redirected where the driver has URLs for them.
+  const storage = { mount_path: '/quark', driver: 'Quark', addition, web_proxy: false }
+  await client.post('/api/admin/storage/create', storage)
   return daemon
 }
 
@@ -124,5 +126,22 @@ await t.test('an upload as a task goes on with the next part after a kill', asyn
     double.drive.members('0').map(({ name }) => name),
     ['file'],
   )
+  t.equal(await daemon.stop(), 0)
+})
+
+await t.test('clients are redirected to transcoded videos only, and get no cookie', async (t) => {
+  const double = await startQuark(t)
+  const daemon = await mounted(t, double, { use_transcoding_address: true })
+  const client = await connect(daemon)
+  for (const name of ['film.mp4', 'text.txt']) await client.upload(`/quark/${name}`, Buffer.from('the file itself'))
+  await ended(client, 'upload')
+  const got = async (name: string) => {
+    const { sign } = (await client.post('/api/fs/get', { path: `/quark/${name}` })) as { sign: string }
+    return fetch(`${daemon.url}/d/quark/${name}?sign=${sign}`, { redirect: 'manual' })
+  }
+  const film = await got('film.mp4')
+  t.match(film.headers.get('location'), /^https:\/\/video-play-p\.pds\.quark\.cn\//)
+  t.equal(film.headers.get('set-cookie'), null)
+  t.equal(await (await got('text.txt')).text(), 'the file itself')
   t.equal(await daemon.stop(), 0)
 })

@@ -64,6 +64,24 @@ void t.test(
   },
 )
 
+void t.test('a process starts when one that ends with the same configuration has ended', { skip }, async (t) => {
+  const mount = await prepare(t)
+  let most = 0
+  const watch = setInterval(() => {
+    void processesOf(mount).then((pids) => (most = Math.max(most, pids.length)))
+  }, 5)
+  t.teardown(() => clearInterval(watch))
+  let driver = await mount.open('alias:')
+  for (const flags of ['', '--timeout=1m', '']) {
+    const closing = driver.close?.()
+    driver = await mount.open('alias:', { flags })
+    await closing
+    t.same(await namesIn(driver, '/'), [])
+  }
+  await driver.close?.()
+  t.equal(most, 1)
+})
+
 void t.test(
   'the credentials of the process are in no command line, no log and no error',
   { skip: skip || lacks('ps') },

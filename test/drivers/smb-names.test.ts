@@ -42,7 +42,6 @@ void t.test('wireName() maps every name to a unique name that Windows allows', a
   const seen = new Set<string>()
   for (const name of names) {
     const wire = wireName(name)
-    // eslint-disable-next-line no-control-regex -- these are what must not be there
     t.notMatch(wire, /["*:<>?|\\/\x00-\x1f]|[ .]$/, JSON.stringify(name))
     t.notMatch(wire, /^(?:con|prn|aux|nul|com\d|lpt\d|conin\$|conout\$)\s*(?:\.|$)/i)
     t.equal(nameFromWire(wire), name, 'nameFromWire() is the inverse')

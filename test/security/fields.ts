@@ -179,7 +179,6 @@ async function httpFields(world: World, username: string): Promise<readonly Fiel
 
 /** Escapes characters that a header cannot contain. */
 function headerSafe(text: string): string {
-  // eslint-disable-next-line no-control-regex -- these are characters that a header cannot contain
   return text.replace(/[\u0000-\u001f\u007f]/g, (character) => encodeURIComponent(character))
 }
 

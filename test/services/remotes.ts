@@ -34,6 +34,8 @@ export interface Remote {
   readonly programs: readonly string[]
   /** Every call takes several processes some milliseconds, so tests use a smaller tree. */
   readonly isSlow?: boolean
+  /** Largest body of unknown length in MiB that the stories send, where they are to send large ones. Default: 256. */
+  readonly largest?: number
   start(): Promise<RemoteServer>
 }
 
@@ -172,11 +174,13 @@ const rcloneS3: Remote = {
   name: 'Rclone over S3',
   programs: ['rclone', ...swiftPrograms],
   isSlow: true,
+  largest: 1024,
   start: startRcloneS3,
 }
 const rcloneCrypt: Remote = {
   name: 'Rclone over crypt',
   programs: ['rclone'],
+  largest: 1024,
   start: () => startRcloneRemote({}, 'crypt:'),
 }
 const rcloneMemory: Remote = {

@@ -28,7 +28,7 @@ await t.test('a client reaches the hosts by their names, and no other name', asy
   }
   t.equal(await get('https://api.vendor.example/'), 'api')
   t.equal(await get('https://bucket.objects.example/key'), 'bucket.objects.example')
-  await refuses(t, () => get('https://other.vendor.example/'), 'unavailable', 'a host without a double')
+  await refuses(t, () => get('https://other.vendor.example/'), 'unavailable', 'a name that nobody serves')
 })
 
 await t.test('so does another process', async (t) => {

@@ -19,6 +19,7 @@ const stories = [
   'transfers-kill',
   'hostile',
   'webdav-load',
+  'rclone-kills',
 ].map((name) => `test/stories/${name}`)
 
 const words = ['dist/test/run.js', '--jobs', '1', '--minutes', '240', ...stories]

@@ -26,6 +26,8 @@ interface IdFilesOptions<Item extends FileItem> {
   readonly rootId: string
   /** Milliseconds for which a listing may not show a change: the trait `listingLag`. */
   readonly lag: number
+  /** See `IdTreeOptions`. */
+  readonly absence?: number | undefined
   readonly env: Pick<DriverEnv, 'instance' | 'report' | 'resumableUploads' | 'state'>
 }
 
@@ -57,11 +59,12 @@ export class IdFiles<Item extends FileItem> {
   readonly #facts = new Map<string, Item>()
 
   constructor(private readonly options: IdFilesOptions<Item>) {
-    const { vendor, rootId, lag, env } = options
+    const { vendor, rootId, lag, absence = 0, env } = options
     this.#vendor = vendor
     this.#tree = new IdTree<Item>({
       rootId,
       lag,
+      absence,
       report: (warnings) => env.report(warnings),
       list: (id, listOptions) => this.#listed(id, listOptions),
     })
@@ -182,7 +185,7 @@ export class IdFiles<Item extends FileItem> {
 
   /**
    * Resolves to the id of the staged file that `store` makes. If the answer to that was lost, looks whether the file is
-   * there. `isWhole`: whether an item has the content of the file.
+   * there. `isWhole`: whether an item has the content of the file. Rejects with `parent_missing` if the folder is gone.
    */
   async stored(
     staging: Pick<Staging, 'folder' | 'name'>,
@@ -192,6 +195,7 @@ export class IdFiles<Item extends FileItem> {
     try {
       return await store()
     } catch (error) {
+      if (isGatewayError(error, 'not_found')) throw new GatewayError('parent_missing', { cause: error })
       if (!isGatewayError(error, 'unavailable', 'timeout')) throw error
       const found = await this.staged(staging).catch(() => undefined)
       if (!found || !isWhole(found)) throw error

@@ -96,8 +96,12 @@ export class Renewal<Secret> {
     return this.account.current
   }
 
-  /** The current secret, or the first one. */
+  /**
+   * The current secret, or the first one. Rejects at once for some minutes after the server has refused a renewal: the
+   * current one is not accepted either then.
+   */
   async get(signal?: AbortSignal): Promise<Secret> {
+    this.account.assertNotRefused()
     return this.account.current ?? this.#renewed(signal)
   }
 

@@ -42,7 +42,6 @@ export class WebFolder {
  * Whether the name is a single path segment: not empty or hidden, without slashes, backslashes and control characters.
  */
 export function isPlainName(name: string): boolean {
-  // eslint-disable-next-line no-control-regex -- refusing control characters is the point
   return name !== '' && !name.startsWith('.') && !/[/\\\u0000-\u001f\u007f]/.test(name)
 }
 

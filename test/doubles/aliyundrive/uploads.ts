@@ -24,8 +24,8 @@ export interface AliyunUpload {
   readonly parts: Content[]
   /** The content of a rapid upload. */
   readonly rapid: Content | undefined
-  /** A part is arriving. */
-  isReceiving: boolean
+  /** Resolves when no part is arriving. Undefined: none is. */
+  receiving: Promise<void> | undefined
 }
 
 /** Bytes of each part but the last. */
@@ -69,13 +69,13 @@ export class AliyunUploads {
     const known = contentHash === undefined ? undefined : this.contents.find(contentHash)
     const rapid = known?.size === size ? known : undefined
     if (rapid) await this.#assertProof(rapid, file.proof, accessToken)
-    const upload = {
+    const upload: AliyunUpload = {
       id: newId(),
       fileId: newId(),
       file,
       parts: [],
       rapid,
-      isReceiving: false,
+      receiving: undefined,
     }
     if (rapid && this.showsRapidUploads) this.#makeFile(upload, rapid)
     this.#uploads.set(upload.id, upload)
@@ -103,9 +103,17 @@ export class AliyunUploads {
     if (!upload) return refuse(request, response, 'NoSuchUpload')
     const number = Number(url.searchParams.get('partNumber'))
     const { parts } = upload
+    // It may still be arriving on a connection that the client has given up.
+    if (number === parts.length + 1) await upload.receiving
     if (number <= parts.length) return refuse(request, response, 'PartAlreadyExist')
-    if (number !== parts.length + 1 || upload.isReceiving) return refuse(request, response, 'PartNotSequential')
-    upload.isReceiving = true
+    if (number !== parts.length + 1 || upload.receiving) return refuse(request, response, 'PartNotSequential')
+    upload.receiving = this.#store(upload, request, response)
+    await upload.receiving
+    upload.receiving = undefined
+  }
+
+  /** Never rejects. */
+  async #store({ parts }: AliyunUpload, request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
       const part = await this.contents.receive(request)
       parts.push(part)
@@ -113,8 +121,6 @@ export class AliyunUploads {
     } catch {
       // The connection was cut.
       response.destroy()
-    } finally {
-      upload.isReceiving = false
     }
   }
 

@@ -55,6 +55,18 @@ await t.test('large parts are not collected in memory', async (t) => {
   t.ok(state.most <= 3, `${state.most} parts of 20 MiB`)
 })
 
+await t.test('parts that were sent leave their memory to others', async (t) => {
+  const { send, all } = receiver()
+  const memories = new Set<ArrayBufferLike>()
+  const sendNoted = async (part: number, bytes: Buffer) => {
+    memories.add(bytes.buffer)
+    await send(part, bytes)
+  }
+  await sendParts(new BodyReader(body(), content.length), layout, sendNoted, undefined)
+  t.ok(all().equals(content))
+  t.ok(memories.size <= layout.parallel, `${memories.size} buffers for 10 parts`)
+})
+
 await t.test('a part that fails ends the others and the body', async (t) => {
   const source = body()
   const signals: AbortSignal[] = []

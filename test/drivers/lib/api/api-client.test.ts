@@ -237,10 +237,14 @@ await t.test('connections are reused for each origin, own and foreign', async (t
 })
 
 await t.test('a body may be a stream', async (t) => {
-  const { address } = await startVendor(t, (request, response) => sendJson(response, { code: 200, data: request.body }))
+  const { address, seen } = await startVendor(t, (request, response) =>
+    sendJson(response, { code: 200, data: request.body }),
+  )
   const { client } = await connect(t, address)
+  await client.call({ url: address })
   const body = { size: 5, sendTo: (into: Writable) => pipeline(Readable.from(['hello']), into) }
   t.same((await client.call({ method: 'PUT', url: address, body })).data, { code: 200, data: 'hello' })
+  t.equal(seen.at(-1)?.connection, 1, 'the connection is reused: a body is not lost before the server is ready for it')
 })
 
 await t.test('a listing is handed out while it arrives, and its token may have expired', async (t) => {
