@@ -44,6 +44,8 @@ export interface Staging {
 const maxAbandoned = 1000
 /** Maximum number of files whose facts are remembered. */
 const maxFacts = 5000
+/** Maximum number of removed items that listings may still show. */
+const maxRemoved = 10_000
 
 export class IdFiles<Item extends FileItem> {
   readonly #tree: IdTree<Item>
@@ -55,6 +57,8 @@ export class IdFiles<Item extends FileItem> {
   readonly #foldersOfOrphans = new Map<string, string>()
   /** Staged names of uploads that have failed, so that it is not known whether there is a file. */
   readonly #abandoned = new Set<string>()
+  /** Ids of removed items, and until when a listing may show them, in milliseconds of `performance.now()`. Oldest first. */
+  readonly #removed = new Map<string, number>()
   /** Files by their ids, as they were last reported: the content of an id does not change. */
   readonly #facts = new Map<string, Item>()
 
@@ -232,8 +236,9 @@ export class IdFiles<Item extends FileItem> {
   /** The members of a folder, without staged files. Those that no run needs any more are removed. */
   async *#listed(id: string, options: Pick<ListOptions, 'refresh' | 'signal'>): AsyncGenerator<readonly Item[]> {
     for await (const page of this.#vendor.list(id, options)) {
-      const visible = page.filter(({ name }) => stagingRun(name) === undefined)
-      for (const item of page.length === visible.length ? [] : page) await this.#sweep(item, id)
+      const existing = page.filter((item) => !this.#isRemoved(item.id))
+      const visible = existing.filter(({ name }) => stagingRun(name) === undefined)
+      for (const item of existing.length === visible.length ? [] : existing) await this.#sweep(item, id)
       for (const item of visible) this.#remember(item)
       yield visible
     }
@@ -310,6 +315,20 @@ export class IdFiles<Item extends FileItem> {
 
   async #removeIfPresent(item: Pick<Item, 'id' | 'parent'>, options: CallOptions): Promise<void> {
     await undefinedIfMissing(this.#vendor.remove(item, options))
+    const { lag } = this.options
+    if (lag === 0) return
+    this.#removed.set(item.id, performance.now() + lag)
+    const [oldest] = this.#removed.keys()
+    if (oldest !== undefined && this.#removed.size > maxRemoved) this.#removed.delete(oldest)
+  }
+
+  /** Whether the item was removed, although a listing still shows it. It has the name of the one that has replaced it. */
+  #isRemoved(id: string): boolean {
+    const until = this.#removed.get(id)
+    if (until === undefined) return false
+    if (performance.now() < until) return true
+    this.#removed.delete(id)
+    return false
   }
 
   /** The places of an item on its way: an API moves or renames, and two items of one name are avoided meanwhile. */
