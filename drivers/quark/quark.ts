@@ -164,34 +164,35 @@ export class QuarkDriver implements Driver {
 
   async remove(path: Path, options: CallOptions = {}): Promise<void> {
     throwIfAborted(options.signal)
-    const { kind } = await this.#tree.look(path, options)
+    const { id, kind } = await this.#tree.look(path, options)
     if (kind === 'folder' && !(await this.#tree.isEmpty(path, options))) throw new GatewayError('not_empty')
-    await this.#remove(path, options)
+    await this.#remove(path, id, options)
   }
 
   async removeTree(path: Path, options: CallOptions = {}): Promise<void> {
     throwIfAborted(options.signal)
-    await this.#remove(path, options)
+    // By a new listing: another program may have moved away what was there.
+    const { id } = await this.#tree.look(path, options)
+    await this.#remove(path, id, options)
   }
 
   async move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
     throwIfAborted(signal)
-    const moved = await this.#tree.look(from, { signal })
-    await this.#tree.folderOf(parentOf(to), { signal })
-    const old = await this.#tree.find(to, { signal })
-    if (old?.kind === 'folder') throw new GatewayError('is_folder')
-    if (old && moved.kind === 'folder') throw new GatewayError('exists')
-    this.dependencies.replacements.assertSettled(moved.id)
-    const source = await this.#tree.folderOf(parentOf(from), { signal })
-    await this.#inParent(
-      to,
-      (target) =>
-        this.#placeAt(to, target, old, moved.id, () => this.#relocate(from, to, moved.id, source.id, target.id)),
-      signal,
-    )
-    const item = moved.item && { ...moved.item, name: this.#tree.newName(to) }
-    if (item) this.#remember(item)
-    this.#tree.moved(from, to, item)
+    const move = async () => {
+      const moved = await this.#tree.look(from, { signal })
+      const old = await undefinedIfMissing(this.#tree.look(to, { signal }))
+      const source = await this.#tree.folderOf(parentOf(from), { signal })
+      const target = await this.#tree.folderOf(parentOf(to), { signal })
+      if (old?.kind === 'folder') throw new GatewayError('is_folder')
+      if (old && moved.kind === 'folder') throw new GatewayError('exists')
+      this.dependencies.replacements.assertSettled(moved.id)
+      const relocate = () => this.#relocate(from, to, moved.id, source.id, target.id)
+      await this.#placeAt(to, target, old, moved.id, relocate)
+      const item = moved.item && { ...moved.item, name: this.#tree.newName(to) }
+      if (item) this.#remember(item)
+      this.#tree.moved(from, to, item)
+    }
+    await this.#mutex.run(to, move, signal)
   }
 
   async usage({ signal }: CallOptions = {}): Promise<Usage> {
@@ -350,15 +351,9 @@ export class QuarkDriver implements Driver {
     if (isFinished && !isPublished) this.#orphans.discard(fileId)
   }
 
-  async #remove(path: Path, options: CallOptions): Promise<void> {
-    await this.#tree.with(
-      path,
-      ({ id }) => {
-        this.dependencies.replacements.assertSettled(id)
-        return this.#api.remove(id, options.signal)
-      },
-      options,
-    )
+  async #remove(path: Path, id: string, { signal }: CallOptions): Promise<void> {
+    this.dependencies.replacements.assertSettled(id)
+    await this.#api.remove(id, signal)
     this.#tree.removed(path)
   }
 
