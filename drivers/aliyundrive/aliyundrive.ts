@@ -17,35 +17,29 @@ import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import type { DriverLog } from '../../src/contract/log.js'
 import { childOf, nameOf, parentOf, type Path } from '../../src/contract/path.js'
-import type { ApiClient } from '../lib/api/api-client.js'
 import type { IdTree, Located } from '../lib/api/id-tree.js'
 import { escapeName } from '../lib/api/shown-names.js'
-import { drain, type HttpResponse } from '../lib/http-client.js'
-import { contentOf, contentRequest, rangeHeader, type ContentRequest } from '../lib/http-content.js'
+import { contentRequest } from '../lib/http-content.js'
 import type { KeyedMutex } from '../lib/keyed-mutex.js'
 import { resumableUpload } from '../lib/parts.js'
-import type { ResponseBodies } from '../lib/response-bodies.js'
 import { digestOf } from '../lib/source-digest.js'
+import type { AliyundriveDownloads } from './downloads.js'
 import type { BegunUpload, DriveApi } from './drive-api.js'
-import { isRefusal, isUnanswered, protocolViolation, serverName } from './errors.js'
+import { isRefusal, isUnanswered, protocolViolation } from './errors.js'
 import type { AliyundriveOptions } from './index.js'
 import { entryOf, type AliyundriveItem } from './items.js'
-import type { LinkCache } from './link-cache.js'
 import type { Replacements } from './replacements.js'
-import type { TokenPair } from './tokens.js'
 import { maxParts, tokenOf, type AliyundriveUploads, type UploadedFile } from './uploads.js'
 
 type Entity = Located<AliyundriveItem>
 
 export interface AliyundriveParts {
   readonly options: AliyundriveOptions
-  readonly client: ApiClient<TokenPair>
   readonly api: DriveApi
   readonly tree: IdTree<AliyundriveItem>
   readonly uploads: AliyundriveUploads
-  readonly links: LinkCache
+  readonly downloads: AliyundriveDownloads
   readonly replacements: Replacements
-  readonly bodies: ResponseBodies
   readonly mutex: KeyedMutex
   readonly log: DriverLog
   /** Closes all of these. */
@@ -80,33 +74,10 @@ export class AliyundriveDriver implements Driver {
       path,
       async ({ id, item }) => {
         const request = contentRequest(range, item?.size, signal)
-        return request ? this.#content(id, request) : empty()
+        return request ? this.parts.downloads.read(id, request) : Readable.from([], { objectMode: false })
       },
       signal,
     )
-  }
-
-  async #content(id: string, request: ContentRequest): Promise<Readable> {
-    for (let isLast = false; ; isLast = true) {
-      const { url } = await this.parts.links.get(id, request.signal)
-      if (url === '')
-        throw new GatewayError('unsupported', { reason: 'this live photo can only be downloaded directly' })
-      const response = await this.#get(url, request)
-      const { status } = response
-      if (status === 200 || status === 206) return contentOf(response, request, this.parts.bodies, serverName)
-      await drain(response.body)
-      if (status === 416) return empty()
-      this.parts.links.drop(id)
-      if (status === 404 || status === 410) throw new GatewayError('not_found')
-      if (status !== 403) throw protocolViolation(`answers a download with status ${status}`)
-      if (isLast) throw new GatewayError('denied', { reason: `the ${serverName} refuses the download` })
-    }
-  }
-
-  #get(url: string, request: ContentRequest): Promise<HttpResponse> {
-    const range = rangeHeader(request)
-    const headers = range === undefined ? {} : { range }
-    return this.parts.client.http.request({ method: 'GET', url: webAddress(url), headers, signal: request.signal })
   }
 
   /** Links are handed out for a minute only, as the vendor's own clients use them, so their expiry is not reported. */
@@ -114,11 +85,7 @@ export class AliyundriveDriver implements Driver {
     throwIfAborted(signal)
     return this.#withFile(
       path,
-      async ({ id }) => {
-        const { url, streams } = await this.parts.links.get(id, signal)
-        const stream = isLivePhoto(path) ? streams[this.parts.options.livp_download_format] : undefined
-        return { url: webAddress(stream || url).href }
-      },
+      async ({ id }) => ({ url: await this.parts.downloads.urlOf(id, nameOf(path), signal) }),
       signal,
     )
   }
@@ -126,11 +93,11 @@ export class AliyundriveDriver implements Driver {
   // Writing
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
-    const { signal, beforePublish } = options
+    const { signal, beforePublish, modified } = options
     throwIfAborted(signal)
     const { size } = source
     if (size === undefined) throw new GatewayError('unsupported', { reason: 'the size of the file has to be known' })
-    const { file, begun } = await this.#begin(path, source, { size, source, modified: options.modified }, signal)
+    const { file, begun } = await this.#begin(path, { size, source, modified }, signal)
     if (!begun) return this.#publishKnown(path, file, source, options)
     await this.parts.uploads.send(begun, size, await source.read(undefined, { signal }), signal)
     await beforePublish?.()
@@ -144,14 +111,10 @@ export class AliyundriveDriver implements Driver {
     if (size === 0) throw new GatewayError('unsupported')
     await this.#assertReplaceable(path, options)
     const common = { size, partLength: this.parts.uploads.partLengthOf(size), maxParts, parallel: 1, signal }
-    const { folder, name } = await this.#placeOf(path, signal)
-    const resumed =
-      resumeToken === undefined
-        ? undefined
-        : await this.parts.uploads.resume(resumeToken, { folder, name, size, source, modified }, signal)
-    const { file, begun } = resumed
-      ? { file: { folder, name, size, source, modified }, begun: resumed.upload }
-      : await this.#begin(path, source, { size, source, modified }, signal)
+    const content = { size, source, modified }
+    const place = { ...content, ...(await this.#placeOf(path, signal)) }
+    const resumed = resumeToken === undefined ? undefined : await this.parts.uploads.resume(resumeToken, place, signal)
+    const { file, begun } = resumed ? { file: place, begun: resumed.upload } : await this.#begin(path, content, signal)
     if (!begun && source) {
       const commit = () => this.#publishKnown(path, file, source, options)
       return resumableUpload({ ...common, token: 'known', committedOffset: size, send: async () => undefined, commit })
@@ -172,20 +135,19 @@ export class AliyundriveDriver implements Driver {
   }
 
   /** The server discards uploads that are not completed by itself: the API has no call for it. */
-  async dropUpload(): Promise<void> {
+  dropUpload(): Promise<void> {
     return Promise.resolve()
   }
 
   /** Begins an upload into the folder of a path. `begun` is undefined if the server may know the file. */
   async #begin(
     path: Path,
-    source: Source | undefined,
-    file: Omit<UploadedFile, 'folder' | 'name'>,
+    content: Omit<UploadedFile, 'folder' | 'name'>,
     signal: AbortSignal | undefined,
   ): Promise<{ readonly file: UploadedFile; readonly begun: BegunUpload | undefined }> {
     return this.#inParent(path, signal, async ({ id: folder }) => {
-      const place = { ...file, source, folder, name: this.#tree.newName(path) }
-      return { file: place, begun: await this.parts.uploads.begin(place, signal) }
+      const file = { ...content, folder, name: this.#tree.newName(path) }
+      return { file, begun: await this.parts.uploads.begin(file, signal) }
     })
   }
 
@@ -220,7 +182,7 @@ export class AliyundriveDriver implements Driver {
         ? await replacements.run({ folder, name, old: old.id, by: upload.fileId }, complete)
         : await complete()
       this.#tree.added(path, item, item)
-      if (old) this.parts.links.drop(old.id)
+      if (old) this.parts.downloads.forget(old.id)
       if (item.size !== size) throw protocolViolation('has stored another number of bytes')
       return entryOf(nameOf(path), item)
     }
@@ -262,7 +224,7 @@ export class AliyundriveDriver implements Driver {
       await this.parts.api.remove(id, signal).catch(async (error: unknown) => {
         if (!isUnanswered(error) || (await this.parts.api.has(folder, id, signal))) throw error
       })
-      this.parts.links.drop(id)
+      this.parts.downloads.forget(id)
     }
     await this.#attempt([path], () => this.#tree.with(path, remove, { signal }))
     this.#tree.removed(path)
@@ -426,21 +388,4 @@ export class AliyundriveDriver implements Driver {
     if (old && createOnly === true) throw new GatewayError('exists')
     return old
   }
-}
-
-function empty(): Readable {
-  return Readable.from([], { objectMode: false })
-}
-
-function isLivePhoto(path: Path): boolean {
-  return nameOf(path).toLowerCase().endsWith('.livp')
-}
-
-/** The URL of a file as the server reports it. */
-function webAddress(text: string): URL {
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  if (!url || !['http:', 'https:'].includes(url.protocol) || url.username !== '' || url.password !== '') {
-    throw protocolViolation('sent no URL of the file')
-  }
-  return url
 }
