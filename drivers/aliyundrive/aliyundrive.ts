@@ -17,34 +17,29 @@ import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import type { DriverLog } from '../../src/contract/log.js'
 import { childOf, nameOf, parentOf, type Path } from '../../src/contract/path.js'
-import type { ApiClient } from '../lib/api/api-client.js'
 import type { IdTree, Located } from '../lib/api/id-tree.js'
 import { escapeName } from '../lib/api/shown-names.js'
-import { drain, type HttpResponse } from '../lib/http-client.js'
-import { contentOf, contentRequest, rangeHeader, type ContentRequest } from '../lib/http-content.js'
+import { contentRequest } from '../lib/http-content.js'
 import type { KeyedMutex } from '../lib/keyed-mutex.js'
 import { resumableUpload } from '../lib/parts.js'
-import type { ResponseBodies } from '../lib/response-bodies.js'
+import { digestOf } from '../lib/source-digest.js'
+import type { AliyundriveDownloads } from './downloads.js'
 import type { BegunUpload, DriveApi } from './drive-api.js'
-import { isRefusal, protocolViolation, serverName } from './errors.js'
+import { isRefusal, isUnanswered, protocolViolation } from './errors.js'
 import type { AliyundriveOptions } from './index.js'
 import { entryOf, type AliyundriveItem } from './items.js'
-import type { LinkCache } from './link-cache.js'
 import type { Replacements } from './replacements.js'
-import type { TokenPair } from './tokens.js'
 import { maxParts, tokenOf, type AliyundriveUploads, type UploadedFile } from './uploads.js'
 
 type Entity = Located<AliyundriveItem>
 
 export interface AliyundriveParts {
   readonly options: AliyundriveOptions
-  readonly client: ApiClient<TokenPair>
   readonly api: DriveApi
   readonly tree: IdTree<AliyundriveItem>
   readonly uploads: AliyundriveUploads
-  readonly links: LinkCache
+  readonly downloads: AliyundriveDownloads
   readonly replacements: Replacements
-  readonly bodies: ResponseBodies
   readonly mutex: KeyedMutex
   readonly log: DriverLog
   /** Closes all of these. */
@@ -79,33 +74,10 @@ export class AliyundriveDriver implements Driver {
       path,
       async ({ id, item }) => {
         const request = contentRequest(range, item?.size, signal)
-        return request ? this.#content(id, request) : empty()
+        return request ? this.parts.downloads.read(id, request) : Readable.from([], { objectMode: false })
       },
       signal,
     )
-  }
-
-  async #content(id: string, request: ContentRequest): Promise<Readable> {
-    for (let isLast = false; ; isLast = true) {
-      const { url } = await this.parts.links.get(id, request.signal)
-      if (url === '')
-        throw new GatewayError('unsupported', { reason: 'this live photo can only be downloaded directly' })
-      const response = await this.#get(url, request)
-      const { status } = response
-      if (status === 200 || status === 206) return contentOf(response, request, this.parts.bodies, serverName)
-      await drain(response.body)
-      if (status === 416) return empty()
-      this.parts.links.drop(id)
-      if (status === 404 || status === 410) throw new GatewayError('not_found')
-      if (status !== 403) throw protocolViolation(`answers a download with status ${status}`)
-      if (isLast) throw new GatewayError('denied', { reason: `the ${serverName} refuses the download` })
-    }
-  }
-
-  #get(url: string, request: ContentRequest): Promise<HttpResponse> {
-    const range = rangeHeader(request)
-    const headers = range === undefined ? {} : { range }
-    return this.parts.client.http.request({ method: 'GET', url: webAddress(url), headers, signal: request.signal })
   }
 
   /** Links are handed out for a minute only, as the vendor's own clients use them, so their expiry is not reported. */
@@ -113,11 +85,7 @@ export class AliyundriveDriver implements Driver {
     throwIfAborted(signal)
     return this.#withFile(
       path,
-      async ({ id }) => {
-        const { url, streams } = await this.parts.links.get(id, signal)
-        const stream = isLivePhoto(path) ? streams[this.parts.options.livp_download_format] : undefined
-        return { url: webAddress(stream || url).href }
-      },
+      async ({ id }) => ({ url: await this.parts.downloads.urlOf(id, nameOf(path), signal) }),
       signal,
     )
   }
@@ -125,11 +93,11 @@ export class AliyundriveDriver implements Driver {
   // Writing
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
-    const { signal, beforePublish } = options
+    const { signal, beforePublish, modified } = options
     throwIfAborted(signal)
     const { size } = source
     if (size === undefined) throw new GatewayError('unsupported', { reason: 'the size of the file has to be known' })
-    const { file, begun } = await this.#begin(path, source, { size, source, modified: options.modified }, signal)
+    const { file, begun } = await this.#begin(path, { size, source, modified }, signal)
     if (!begun) return this.#publishKnown(path, file, source, options)
     await this.parts.uploads.send(begun, size, await source.read(undefined, { signal }), signal)
     await beforePublish?.()
@@ -143,14 +111,10 @@ export class AliyundriveDriver implements Driver {
     if (size === 0) throw new GatewayError('unsupported')
     await this.#assertReplaceable(path, options)
     const common = { size, partLength: this.parts.uploads.partLengthOf(size), maxParts, parallel: 1, signal }
-    const { folder, name } = await this.#placeOf(path, signal)
-    const resumed =
-      resumeToken === undefined
-        ? undefined
-        : await this.parts.uploads.resume(resumeToken, { folder, name, size, source, modified }, signal)
-    const { file, begun } = resumed
-      ? { file: { folder, name, size, source, modified }, begun: resumed.upload }
-      : await this.#begin(path, source, { size, source, modified }, signal)
+    const content = { size, source, modified }
+    const place = { ...content, ...(await this.#placeOf(path, signal)) }
+    const resumed = resumeToken === undefined ? undefined : await this.parts.uploads.resume(resumeToken, place, signal)
+    const { file, begun } = resumed ? { file: place, begun: resumed.upload } : await this.#begin(path, content, signal)
     if (!begun && source) {
       const commit = () => this.#publishKnown(path, file, source, options)
       return resumableUpload({ ...common, token: 'known', committedOffset: size, send: async () => undefined, commit })
@@ -171,20 +135,19 @@ export class AliyundriveDriver implements Driver {
   }
 
   /** The server discards uploads that are not completed by itself: the API has no call for it. */
-  async dropUpload(): Promise<void> {
+  dropUpload(): Promise<void> {
     return Promise.resolve()
   }
 
   /** Begins an upload into the folder of a path. `begun` is undefined if the server may know the file. */
   async #begin(
     path: Path,
-    source: Source | undefined,
-    file: Omit<UploadedFile, 'folder' | 'name'>,
+    content: Omit<UploadedFile, 'folder' | 'name'>,
     signal: AbortSignal | undefined,
   ): Promise<{ readonly file: UploadedFile; readonly begun: BegunUpload | undefined }> {
     return this.#inParent(path, signal, async ({ id: folder }) => {
-      const place = { ...file, source, folder, name: this.#tree.newName(path) }
-      return { file: place, begun: await this.parts.uploads.begin(place, signal) }
+      const file = { ...content, folder, name: this.#tree.newName(path) }
+      return { file, begun: await this.parts.uploads.begin(file, signal) }
     })
   }
 
@@ -192,9 +155,10 @@ export class AliyundriveDriver implements Driver {
   async #publishKnown(path: Path, file: UploadedFile, source: Source, options: WriteOptions): Promise<Entry> {
     const { uploads } = this.parts
     const { signal } = options
+    const sha1 = await digestOf(source, 'sha1', signal)
     await options.beforePublish?.()
-    return this.#publish(path, file, options, async () => {
-      const begun = await uploads.beginKnown({ ...file, source }, signal)
+    return this.#publish(path, file, options, async (oldId) => {
+      const begun = await uploads.beginKnown({ ...file, source }, sha1, oldId, signal)
       if (!begun.isKnown) await uploads.send(begun, file.size, await source.read(undefined, { signal }), signal)
       return begun
     })
@@ -205,24 +169,24 @@ export class AliyundriveDriver implements Driver {
     path: Path,
     { folder, name, size }: UploadedFile,
     options: WriteOptions,
-    finished: () => Promise<BegunUpload>,
+    finished: (oldId: string | undefined) => Promise<BegunUpload>,
   ): Promise<Entry> {
     const { mutex, uploads, replacements } = this.parts
     const { signal } = options
     const publish = async () => {
       const old = await this.#assertReplaceable(path, options, true)
       if ((await this.#placeOf(path, signal)).folder !== folder) throw new GatewayError('parent_missing')
-      const upload = await finished()
+      const upload = await finished(old?.id)
       const complete = () => uploads.complete(upload, folder, signal)
       const item = old
         ? await replacements.run({ folder, name, old: old.id, by: upload.fileId }, complete)
         : await complete()
       this.#tree.added(path, item, item)
-      if (old) this.parts.links.drop(old.id)
+      if (old) this.parts.downloads.forget(old.id)
       if (item.size !== size) throw protocolViolation('has stored another number of bytes')
       return entryOf(nameOf(path), item)
     }
-    return mutex.run(path, publish, signal)
+    return mutex.run(path, () => this.#attempt([path], publish), signal)
   }
 
   async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
@@ -230,12 +194,16 @@ export class AliyundriveDriver implements Driver {
     const make = async () => {
       if (await this.#current(path, signal)) throw new GatewayError('exists')
       const name = this.#tree.newName(path)
-      const id = await this.#inParent(path, signal, (parent) =>
-        this.parts.api.makeFolder({ folder: parent.id, name }, signal),
-      )
-      this.#tree.added(path, { id, kind: 'folder' })
+      await this.#inParent(path, signal, async ({ id: folder }) => {
+        const id = await this.#confirmed(
+          () => this.parts.api.makeFolder({ folder, name }, signal),
+          (item) => (item.name === name && item.kind === 'folder' ? item.id : undefined),
+          folder,
+        )
+        this.#tree.added(path, { id, kind: 'folder' })
+      })
     }
-    await this.parts.mutex.run(path, make, signal)
+    await this.parts.mutex.run(path, () => this.#attempt([path], make), signal)
   }
 
   async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
@@ -252,10 +220,13 @@ export class AliyundriveDriver implements Driver {
 
   async #remove(path: Path, signal: AbortSignal | undefined): Promise<void> {
     const remove = async ({ id }: Entity) => {
-      await this.parts.api.remove(id, signal)
-      this.parts.links.drop(id)
+      const { folder } = await this.#placeOf(path, signal)
+      await this.parts.api.remove(id, signal).catch(async (error: unknown) => {
+        if (!isUnanswered(error) || (await this.parts.api.has(folder, id, signal))) throw error
+      })
+      this.parts.downloads.forget(id)
     }
-    await this.#tree.with(path, remove, { signal })
+    await this.#attempt([path], () => this.#tree.with(path, remove, { signal }))
     this.#tree.removed(path)
   }
 
@@ -273,7 +244,7 @@ export class AliyundriveDriver implements Driver {
       else await change()
       this.#tree.moved(from, to, entity.item && { ...entity.item, name })
     }
-    await this.parts.mutex.run(to, move, signal)
+    await this.parts.mutex.run(to, () => this.#attempt([from, to], move), signal)
   }
 
   /** The API moves or renames, not both. If the second step fails, the first is undone. */
@@ -285,10 +256,12 @@ export class AliyundriveDriver implements Driver {
   ): Promise<void> {
     const { api, log } = this.parts
     const { folder } = await this.#placeOf(from, signal)
-    if (to.isElsewhere) await api.move(id, to.folder, signal)
+    const isMoved = (each: AliyundriveItem) => (each.id === id ? id : undefined)
+    if (to.isElsewhere) await this.#confirmed(() => api.move(id, to.folder, signal), isMoved, to.folder)
     if (item?.name === to.name) return
+    const isRenamed = (each: AliyundriveItem) => (each.name === to.name ? isMoved(each) : undefined)
     try {
-      await api.rename(id, to.name, signal)
+      await this.#confirmed(() => api.rename(id, to.name, signal), isRenamed, to.folder)
     } catch (error) {
       if (to.isElsewhere && isRefusal(error)) {
         await api.move(id, folder).catch((failure: unknown) => {
@@ -313,7 +286,7 @@ export class AliyundriveDriver implements Driver {
     const hidden = meanwhile === to ? undefined : await this.#current(meanwhile, signal)
     if (hidden && hidden.id !== source.id) throw new GatewayError('unsupported')
     await beforePublish?.()
-    await this.parts.mutex.run(to, () => this.#copyTo(source, to, options), signal)
+    await this.parts.mutex.run(to, () => this.#attempt([to], () => this.#copyTo(source, to, options)), signal)
   }
 
   async #copyTo({ id, item }: Entity, to: Path, options: WriteOptions): Promise<void> {
@@ -321,11 +294,14 @@ export class AliyundriveDriver implements Driver {
     const { signal } = options
     const old = await this.#assertReplaceable(to, options, true)
     const { folder, name } = await this.#placeOf(to, signal)
-    const by = await api.copy(id, folder, signal)
+    const isCopy = (each: AliyundriveItem) =>
+      each.name === item?.name && each.sha1 === item.sha1 && each.id !== id && each.id !== old?.id ? each.id : undefined
+    const by = await this.#confirmed(() => api.copy(id, folder, signal), isCopy, folder)
+    const isRenamed = (each: AliyundriveItem) => (each.id === by && each.name === name ? by : undefined)
     const publish = async () => {
       if (item?.name === name) return
       try {
-        await api.rename(by, name, signal)
+        await this.#confirmed(() => api.rename(by, name, signal), isRenamed, folder)
       } catch (error) {
         if (isRefusal(error)) await api.remove(by)
         throw error
@@ -342,6 +318,33 @@ export class AliyundriveDriver implements Driver {
 
   async close(): Promise<void> {
     await this.parts.close()
+  }
+
+  // Calls whose outcome may be unknown
+
+  /** Runs a change of these paths. If it fails, it is not known what is there. */
+  async #attempt<T>(paths: readonly Path[], work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      for (const path of paths) this.#tree.forget(path)
+      throw error
+    }
+  }
+
+  /** The result of a change. If its answer is lost, it is what `resultOf` finds among the items of the folder. */
+  async #confirmed<T>(
+    change: () => Promise<T>,
+    resultOf: (item: AliyundriveItem) => T | undefined,
+    folder: string,
+  ): Promise<T> {
+    try {
+      return await change()
+    } catch (error) {
+      const found = isUnanswered(error) ? await this.parts.api.find(folder, resultOf) : undefined
+      if (found === undefined) throw error
+      return found
+    }
   }
 
   // Lookups
@@ -385,21 +388,4 @@ export class AliyundriveDriver implements Driver {
     if (old && createOnly === true) throw new GatewayError('exists')
     return old
   }
-}
-
-function empty(): Readable {
-  return Readable.from([], { objectMode: false })
-}
-
-function isLivePhoto(path: Path): boolean {
-  return nameOf(path).toLowerCase().endsWith('.livp')
-}
-
-/** The URL of a file as the server reports it. */
-function webAddress(text: string): URL {
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  if (!url || !['http:', 'https:'].includes(url.protocol) || url.username !== '' || url.password !== '') {
-    throw protocolViolation('sent no URL of the file')
-  }
-  return url
 }

@@ -50,6 +50,7 @@ export interface NewFile extends FilePlace {
 export interface BegunUpload {
   /** The id that the file will have. */
   readonly fileId: string
+  /** Empty: the file is there already. */
   readonly uploadId: string
   /** The server has the content, so that nothing has to be sent. */
   readonly isKnown: boolean
@@ -92,6 +93,26 @@ export class DriveApi {
     } while (marker !== '')
   }
 
+  /** What `resultOf` returns for the first item of a folder for which it returns anything. */
+  async find<T>(
+    folder: string,
+    resultOf: (item: AliyundriveItem) => T | undefined,
+    signal?: AbortSignal,
+  ): Promise<T | undefined> {
+    for await (const items of this.list(folder, signal)) {
+      for (const item of items) {
+        const result = resultOf(item)
+        if (result !== undefined) return result
+      }
+    }
+    return undefined
+  }
+
+  /** Whether a folder has an entry with this id. */
+  async has(folder: string, id: string, signal?: AbortSignal): Promise<boolean> {
+    return (await this.find(folder, (item) => (item.id === id ? true : undefined), signal)) === true
+  }
+
   async downloadLinks(id: string, signal?: AbortSignal): Promise<DownloadLinks> {
     const fields = { file_id: id, expire_sec: linkLifetime }
     const { data } = await this.#read('openFile/getDownloadUrl', fields, signal, 'link')
@@ -117,14 +138,16 @@ export class DriveApi {
     return idOf(data)
   }
 
-  /** Other entries may have the name. */
-  async rename(id: string, name: string, signal?: AbortSignal): Promise<void> {
+  /** Other entries may have the name. Resolves to the id. */
+  async rename(id: string, name: string, signal?: AbortSignal): Promise<string> {
     await this.#change('openFile/update', { file_id: id, name, check_name_mode: 'ignore' }, signal)
+    return id
   }
 
-  /** Other entries there may have its name. */
-  async move(id: string, folder: string, signal?: AbortSignal): Promise<void> {
+  /** Other entries there may have its name. Resolves to the id. */
+  async move(id: string, folder: string, signal?: AbortSignal): Promise<string> {
     await this.#change('openFile/move', { file_id: id, to_parent_file_id: folder, check_name_mode: 'ignore' }, signal)
+    return id
   }
 
   /** Copies a file under its name; others there may have it. The id of the copy. */

@@ -59,6 +59,11 @@ export function isRefusal(error: unknown): boolean {
   return isGatewayError(error) && error.cause instanceof AliyundriveAnswer
 }
 
+/** Whether it is not known what the server has done. */
+export function isUnanswered(error: unknown): boolean {
+  return isGatewayError(error, 'unavailable', 'timeout') && error.retryAfter === undefined
+}
+
 /** The error for an invalid answer. `what` completes the sentence "the Aliyundrive server …". */
 export function protocolViolation(what: string): GatewayError {
   return new GatewayError('unavailable', { reason: `the ${serverName} ${what}` })

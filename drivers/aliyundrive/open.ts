@@ -7,14 +7,12 @@ import { IdTree } from '../lib/api/id-tree.js'
 import { RateGate, type CallRates } from '../lib/api/rate-gate.js'
 import { HttpClient } from '../lib/http-client.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
-import { networkError } from '../lib/network-errors.js'
-import { ResponseBodies } from '../lib/response-bodies.js'
 import { AliyundriveDriver } from './aliyundrive.js'
+import { AliyundriveDownloads } from './downloads.js'
 import { accountLimits, apiAddress, DriveApi, findDrive } from './drive-api.js'
 import { judge, serverName } from './errors.js'
 import type { AliyundriveOptions } from './index.js'
 import type { AliyundriveItem } from './items.js'
-import { LinkCache } from './link-cache.js'
 import { Replacements } from './replacements.js'
 import { openTokens, renewalServer, subjectOf, type TokenPair, type Tokens } from './tokens.js'
 import { AliyundriveUploads, internalAddress, partLengthFor } from './uploads.js'
@@ -125,20 +123,18 @@ async function driverOf({ options, env, client, api, tokens, scope, partLength, 
     named: (folder, name, signal) => idsNamed(api, folder, name, signal),
     remove: (id, signal) => api.remove(id, signal),
   })
-  const bodies = new ResponseBodies(serverName, (error) => networkError(error, serverName))
+  const downloads = new AliyundriveDownloads(api, client.http, options.livp_download_format)
   return new AliyundriveDriver({
     options,
-    client,
     api,
     tree,
     uploads,
     replacements,
-    bodies,
-    links: new LinkCache((id) => api.downloadLinks(id)),
+    downloads,
     mutex: new KeyedMutex(),
     log: env.log,
     close: async () => {
-      bodies.close()
+      downloads.close()
       await replacements.close()
       internalHttp?.close()
       await closeAll()

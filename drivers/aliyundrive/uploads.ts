@@ -11,9 +11,8 @@ import type { HttpClient } from '../lib/http-client.js'
 import { BodyReader, contiguousParts, sendParts, withBody, type SendPart } from '../lib/parts.js'
 import { partLengthOf } from '../lib/part-length.js'
 import { RequestBody } from '../lib/request-body.js'
-import { digestOf } from '../lib/source-digest.js'
 import type { BegunUpload, DriveApi, FilePlace } from './drive-api.js'
-import { hasCode, isRefusal, protocolViolation } from './errors.js'
+import { hasCode, isRefusal, isUnanswered, protocolViolation } from './errors.js'
 import { isComplete, type AliyundriveItem } from './items.js'
 import { headSha1Of, maxUnasked, proofOf } from './rapid.js'
 import type { TokenPair } from './tokens.js'
@@ -92,27 +91,43 @@ export class AliyundriveUploads {
 
   /**
    * Asks for a file that the server may know. If it does, the answer may already show the file; otherwise it is an upload
-   * of a file that has to be sent.
+   * of a file that has to be sent. `sha1`: its digest. `oldId`: of the file that it replaces.
    */
   async beginKnown(
     file: UploadedFile & { readonly source: Source },
+    sha1: string,
+    oldId: string | undefined,
     signal: AbortSignal | undefined,
   ): Promise<BegunUpload> {
     const { api, renewal } = this.options
-    const { source } = file
-    const sha1 = await digestOf(source, 'sha1', signal)
     for (let isLast = false; ; isLast = true) {
       const pair = await renewal.get(signal)
-      const known = { sha1, proof: await proofOf(source, pair.access, signal) }
+      const known = { sha1, proof: await proofOf(file.source, pair.access, signal) }
       const wasRenewed = () => renewal.current !== pair
       try {
         const begun = await api.beginUpload({ ...this.#newFile(file), known }, signal)
         // The proof was one for the token before.
         if (begun.isKnown || isLast || !wasRenewed()) return begun
       } catch (error) {
+        const made = isUnanswered(error) ? await this.#madeOf(file, sha1, oldId, signal) : undefined
+        if (made) return made
         if (isLast || !wasRenewed() || !isRefusal(error)) throw error
       }
     }
+  }
+
+  /** The file that a call has made whose answer was lost. */
+  #madeOf(
+    { folder, name }: UploadedFile,
+    sha1: string,
+    oldId: string | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<BegunUpload | undefined> {
+    const madeOf = (item: AliyundriveItem): BegunUpload | undefined => {
+      if (item.name !== name || item.sha1 !== sha1 || item.id === oldId) return undefined
+      return { fileId: item.id, uploadId: '', isKnown: true, links: new Map() }
+    }
+    return this.options.api.find(folder, madeOf, signal)
   }
 
   /** The upload that an earlier run has begun of such a file; undefined if there is none that could go on. */
@@ -161,16 +176,11 @@ export class AliyundriveUploads {
   /** Gives the file its name. Resolves to it as its folder lists it. */
   async complete(upload: BegunUpload, folder: string, signal: AbortSignal | undefined): Promise<AliyundriveItem> {
     const { api } = this.options
-    const find = async () => {
-      for await (const items of api.list(folder, signal)) {
-        const found = items.find(({ id }) => id === upload.fileId)
-        if (found) return found
-      }
-      return undefined
-    }
+    const find = () => api.find(folder, (item) => (item.id === upload.fileId ? item : undefined), signal)
     let completed: AliyundriveItem | undefined
     try {
-      completed = await api.completeUpload(upload, signal)
+      // Without an id, the file was found in its folder.
+      completed = upload.uploadId === '' ? undefined : await api.completeUpload(upload, signal)
     } catch (error) {
       if (signal?.aborted === true) throw error
       // The answer may have been lost; then the server does not know the upload any more when it is asked again.

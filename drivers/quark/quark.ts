@@ -178,22 +178,21 @@ export class QuarkDriver implements Driver {
 
   async move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
     throwIfAborted(signal)
-    const moved = await this.#tree.look(from, { signal })
-    await this.#tree.folderOf(parentOf(to), { signal })
-    const old = await this.#tree.find(to, { signal })
-    if (old?.kind === 'folder') throw new GatewayError('is_folder')
-    if (old && moved.kind === 'folder') throw new GatewayError('exists')
-    this.dependencies.replacements.assertSettled(moved.id)
-    const source = await this.#tree.folderOf(parentOf(from), { signal })
-    await this.#inParent(
-      to,
-      (target) =>
-        this.#placeAt(to, target, old, moved.id, () => this.#relocate(from, to, moved.id, source.id, target.id)),
-      signal,
-    )
-    const item = moved.item && { ...moved.item, name: this.#tree.newName(to) }
-    if (item) this.#remember(item)
-    this.#tree.moved(from, to, item)
+    const move = async () => {
+      const moved = await this.#tree.look(from, { signal })
+      const old = await undefinedIfMissing(this.#tree.look(to, { signal }))
+      const source = await this.#tree.folderOf(parentOf(from), { signal })
+      const target = await this.#tree.folderOf(parentOf(to), { signal })
+      if (old?.kind === 'folder') throw new GatewayError('is_folder')
+      if (old && moved.kind === 'folder') throw new GatewayError('exists')
+      this.dependencies.replacements.assertSettled(moved.id)
+      const relocate = () => this.#relocate(from, to, moved.id, source.id, target.id)
+      await this.#placeAt(to, target, old, moved.id, relocate)
+      const item = moved.item && { ...moved.item, name: this.#tree.newName(to) }
+      if (item) this.#remember(item)
+      this.#tree.moved(from, to, item)
+    }
+    await this.#mutex.run(to, move, signal)
   }
 
   async usage({ signal }: CallOptions = {}): Promise<Usage> {

@@ -76,6 +76,17 @@ await t.test('a token that cannot be stored is not used, and is not asked for ag
   t.equal(double.tokens.refreshes, 1)
 })
 
+await t.test('a pair of tokens whose answer is lost is lost', async (t) => {
+  const double = await startAliyundrive(t)
+  const { driver } = await newMount(t, double)
+  double.tokens.expire()
+  double.requests.inject(renewals, { loseAnswer: true })
+  await t.rejects(listed(driver, '/'), {
+    code: 'denied',
+    reason: 'the token server does not accept the refresh token of this storage',
+  })
+})
+
 await t.test('tokens of another account are not accepted', async (t) => {
   const double = await startAliyundrive(t)
   double.tokens.subject = 'somebody-else'

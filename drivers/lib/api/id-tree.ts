@@ -99,6 +99,8 @@ export class IdTree<Item extends IdItem> {
   readonly #cache: IdCache
   /** Folders that are being listed to find a path. */
   readonly #walks = new Map<string, SharedListing<Item>>()
+  /** All that are running, also those that no further call may join. */
+  readonly #running = new Set<SharedListing<Item>>()
   /** By the ids of folders: what their last listings did not show, for the time of `absence`. */
   readonly #absences = new Map<string, Absence<Item>>()
   #forgetting: NodeJS.Timeout | undefined
@@ -232,6 +234,16 @@ export class IdTree<Item extends IdItem> {
     this.#forgetDuplicates(from)
   }
 
+  /** It is not known what a failed change has made of the entry at a path: the next look-up lists its folder. */
+  forget(path: Path): void {
+    this.#takeRecent(path)
+    this.#cache.drop(path)
+    // What is being listed may be older.
+    this.#changes++
+    this.#walks.clear()
+    this.#absences.clear()
+  }
+
   /** Whether a folder has no members. Own changes count, also if the listing does not show them yet. */
   async isEmpty(path: Path, options: Options = {}): Promise<boolean> {
     const listed = await this.with(path, ({ id }) => this.#collect(id, options), options)
@@ -240,7 +252,7 @@ export class IdTree<Item extends IdItem> {
 
   #changed(path: Path, located: Located<Item> | undefined): void {
     this.#changes++
-    for (const { late } of [...this.#walks.values(), ...this.#absences.values()]) late.set(path, located)
+    for (const { late } of [...this.#running, ...this.#absences.values()]) late.set(path, located)
     const { lag = 0 } = this.options
     if (lag === 0) return
     this.#recent.delete(path)
@@ -354,15 +366,19 @@ export class IdTree<Item extends IdItem> {
 
   /** The items of a folder, in one listing for all that ask for them at the same time. Rejects with `StaleId`. */
   #shared(id: string): SharedListing<Item> {
-    const running = this.#walks.get(id)
-    if (running) return running
+    const walk = this.#walks.get(id)
+    if (walk) return walk
     const listed = this.#collect(id, {})
       .catch((error: unknown) => {
         throw isGatewayError(error, 'not_found') ? new StaleId('not_found', { cause: error }) : error
       })
-      .finally(() => this.#walks.delete(id))
-    const shared = { since: performance.now(), listed, late: new Map<Path, Located<Item> | undefined>() }
+      .finally(() => {
+        this.#running.delete(shared)
+        if (this.#walks.get(id) === shared) this.#walks.delete(id)
+      })
+    const shared: SharedListing<Item> = { since: performance.now(), listed, late: new Map() }
     this.#walks.set(id, shared)
+    this.#running.add(shared)
     return shared
   }
 

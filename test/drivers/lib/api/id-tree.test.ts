@@ -111,6 +111,21 @@ await t.test(
   },
 )
 
+await t.test('after a change whose outcome is not known, the folder is listed again', async (t) => {
+  const { drive, tree, file, idOf } = await opened(t, {})
+  t.equal(await idOf('/a/b/file'), file.id)
+  await drive.remove(file.id)
+  const other = await drive.create(file.parent, 'file', Buffer.from('y'))
+  t.equal(await idOf('/a/b/file'), file.id, 'as it is remembered')
+  tree.forget(asPath('/a/b/file'))
+  t.equal(await idOf('/a/b/file'), other.id)
+  const running = tree.find(asPath('/a/none'))
+  tree.forget(asPath('/a/none'))
+  const listings = drive.listings
+  await Promise.all([running, tree.find(asPath('/a/none'))])
+  t.ok(drive.listings > listings, 'a listing that was begun before is not joined')
+})
+
 await t.test('concurrent look-ups share the listings', async (t) => {
   const { drive, file, idOf } = await opened(t)
   const ids = await Promise.all(Array.from({ length: 20 }, () => idOf('/a/b/file')))

@@ -1,0 +1,73 @@
+/** Downloads from Aliyundrive: the URLs of files, which need no credentials, and the content that they lead to. */
+import { Readable } from 'node:stream'
+import { GatewayError } from '../../src/contract/errors.js'
+import { drain, type HttpClient } from '../lib/http-client.js'
+import { contentOf, rangeHeader, type ContentRequest } from '../lib/http-content.js'
+import { networkError } from '../lib/network-errors.js'
+import { ResponseBodies } from '../lib/response-bodies.js'
+import type { DriveApi } from './drive-api.js'
+import { protocolViolation, serverName } from './errors.js'
+import { LinkCache } from './link-cache.js'
+
+export class AliyundriveDownloads {
+  readonly #links: LinkCache
+  readonly #bodies = new ResponseBodies(serverName, (error) => networkError(error, serverName))
+
+  constructor(
+    api: DriveApi,
+    private readonly http: HttpClient,
+    /** Which part of a live photo a client gets: `jpeg` or `mov`. */
+    private readonly livePhotoFormat: string,
+  ) {
+    this.#links = new LinkCache((id) => api.downloadLinks(id))
+  }
+
+  /** The content of a file. Rejects with `not_found` if its URL leads to none. */
+  async read(id: string, request: ContentRequest): Promise<Readable> {
+    const range = rangeHeader(request)
+    const headers = range === undefined ? {} : { range }
+    const { signal } = request
+    for (let isLast = false; ; isLast = true) {
+      const { url: text } = await this.#links.get(id, signal)
+      if (text === '') {
+        throw new GatewayError('unsupported', { reason: 'this live photo can only be downloaded directly' })
+      }
+      const response = await this.http.request({ method: 'GET', url: webAddress(text), headers, signal })
+      const { status } = response
+      if (status === 200 || status === 206) return contentOf(response, request, this.#bodies, serverName)
+      await drain(response.body)
+      // The range begins at the end of the file, or after it.
+      if (status === 416) return Readable.from([], { objectMode: false })
+      this.forget(id)
+      if (status === 404 || status === 410) throw new GatewayError('not_found')
+      if (status !== 403) throw protocolViolation(`answers a download with status ${status}`)
+      if (isLast) throw new GatewayError('denied', { reason: `the ${serverName} refuses the download` })
+    }
+  }
+
+  /** The URL of a file for clients. */
+  async urlOf(id: string, name: string, signal: AbortSignal | undefined): Promise<string> {
+    const { url, streams } = await this.#links.get(id, signal)
+    const isLivePhoto = name.toLowerCase().endsWith('.livp')
+    const stream = isLivePhoto ? (streams[this.livePhotoFormat] ?? '') : ''
+    return webAddress(stream || url).href
+  }
+
+  /** A file was removed. */
+  forget(id: string): void {
+    this.#links.drop(id)
+  }
+
+  close(): void {
+    this.#bodies.close()
+  }
+}
+
+/** The URL of a file as the server reports it. */
+function webAddress(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (!url || !['http:', 'https:'].includes(url.protocol) || url.username !== '' || url.password !== '') {
+    throw protocolViolation('sent no URL of the file')
+  }
+  return url
+}
