@@ -85,7 +85,7 @@ export class RootFolder {
     this.#mounts = new MountTable(real)
   }
 
-  /** The system calls to use for this path of the host at this moment. */
+  /** The system calls to use for this path of the host, and for a file or folder that is opened there now. */
   syscallsFor(host: string): Syscalls {
     return this.isLocal(host) ? this.#policy.calls : asyncSyscalls
   }
