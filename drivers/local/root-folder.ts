@@ -82,7 +82,8 @@ export class RootFolder {
 
   /** `real`: the absolute real path of the root. */
   constructor(readonly real: string) {
-    this.#mounts = new MountTable(real)
+    // A handle of a folder that something was mounted over refers to what is below.
+    this.#mounts = new MountTable(real, undefined, () => this.#handleCache.close())
   }
 
   /** The system calls to use for this path of the host, and for a file or folder that is opened there now. */
