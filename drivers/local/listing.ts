@@ -2,6 +2,7 @@
 import { constants, opendirSync, type BigIntStats } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import type { Awaitable } from '../../src/contract/awaitable.js'
 import type { ListOptions } from '../../src/contract/call-options.js'
 import { pageSize, type Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
@@ -40,9 +41,10 @@ export async function* listFolder(
   const { known } = options
   const folder = await root.folder(path)
   try {
-    const immediate = folder.calls.immediate && !root.hasForeignMountsIn(folder.host)
+    const isImmediate = () => folder.calls.immediate && !root.hasForeignMountsIn(folder.host)
     let page: Entry[] = []
-    for await (const batch of immediate ? syncBatches(folder, options) : asyncBatches(folder, options)) {
+    const batches = isImmediate() ? syncBatches(folder, options, isImmediate) : asyncBatches(folder, options)
+    for await (const batch of batches) {
       if (options.signal?.aborted) throw new GatewayError('aborted')
       for (const [name, status] of batch) {
         const kind = kindOf(status.mode)
@@ -85,9 +87,18 @@ async function entryIfExists(
   }
 }
 
-async function* syncBatches(folder: Folder, options: ListingOptions): AsyncGenerator<readonly NamedStatus[]> {
+/** `isImmediate`: whether lookups in the folder may be synchronous at this moment. */
+async function* syncBatches(
+  folder: Folder,
+  options: ListingOptions,
+  isImmediate: () => boolean,
+): AsyncGenerator<readonly NamedStatus[]> {
   const names = namesIn(folder, options)
   const prefix = folder.host === '/' ? '/' : `${folder.host}/`
+  const lookUp: LookUp = (name) => {
+    if (!isImmediate()) return asyncSyscalls.lstat(prefix + name)
+    return syncSyscalls.lstat(prefix + name)
+  }
   const pendingJobs = new Set<Promise<void>>()
   let received: NamedStatus[] = []
   let listedCount = 0
@@ -99,7 +110,7 @@ async function* syncBatches(folder: Folder, options: ListingOptions): AsyncGener
       while (thread && pendingJobs.size < 2) {
         const part = takeNames(names, namesPerJob)
         if (part.length === 0) break
-        const job: Promise<void> = lookUpInWorker(thread, prefix, part).then((batch) => {
+        const job: Promise<void> = lookUpInWorker(thread, prefix, part, lookUp).then((batch) => {
           received.push(...batch)
           pendingJobs.delete(job)
         })
@@ -111,7 +122,8 @@ async function* syncBatches(folder: Folder, options: ListingOptions): AsyncGener
         const { value: name } = names.next()
         ended = name === undefined
         if (name === undefined) break
-        batch.push(...lookUp(prefix, name))
+        const found = lookUp(name)
+        batch.push(...namedStatus(name, found instanceof Promise ? await found : found))
       }
       listedCount += batch.length
       yield batch
@@ -154,21 +166,24 @@ function namedStatus(name: string, stats: BigIntStats | undefined): readonly Nam
   return isListableName(name) ? [] : [[name, unreadableStatus]]
 }
 
-function lookUp(prefix: string, name: string): readonly NamedStatus[] {
-  return namedStatus(name, syncSyscalls.lstat(prefix + name) as BigIntStats | undefined)
-}
+/** The status of a name of the folder; undefined if it does not exist. */
+type LookUp = (name: string) => Awaitable<BigIntStats | undefined>
 
 async function lookUpInWorker(
   thread: WorkerThread,
   prefix: string,
   names: readonly string[],
+  lookUp: LookUp,
 ): Promise<readonly NamedStatus[]> {
   const answer = await thread.run('look', { prefix, names: names.join('\0') })
   const results = answer && statuses(answer)
-  return names.flatMap((name, index): readonly NamedStatus[] => {
+  const found: NamedStatus[] = []
+  for (const [index, name] of names.entries()) {
     const status = results?.[index]
-    return status ? [[name, status]] : lookUp(prefix, name)
-  })
+    if (status) found.push([name, status])
+    else found.push(...namedStatus(name, await lookUp(name)))
+  }
+  return found
 }
 
 function statuses({ revisions, numbers }: LookResult): readonly (FileStatus | undefined)[] {

@@ -23,17 +23,25 @@ interface MountPoint {
   readonly isLocal: boolean
 }
 
-/** Milliseconds for which a reading is valid. */
-const lifetime = 1000
+/**
+ * Milliseconds for which a reading is valid. Reading takes 0.05 to 0.4 ms with twenty mounts. A mount is noticed
+ * no other way: poll(2) reports changes of this file (proc(5)), but Node can neither poll it nor watch it, because
+ * inotify(7) does not cover `/proc`. What remains: for this time after something was mounted, a request may still make
+ * a synchronous call there, or use the folder below it.
+ */
+const lifetime = 20
 
 export class MountTable {
   #readAt = Number.NEGATIVE_INFINITY
+  #text: string | undefined
   #points: readonly MountPoint[] = []
   #mayBlock = true
 
+  /** `onChange`: called when a reading differs from the previous one, before it is used. */
   constructor(
     private readonly root: string,
     private readonly load: () => string = () => readFileSync('/proc/self/mountinfo', 'utf8'),
+    private readonly onChange: () => void = () => undefined,
   ) {}
 
   /** Whether any file system is mounted, at any path, that may block: a network file system, FUSE, an automount. */
@@ -59,22 +67,36 @@ export class MountTable {
     const now = performance.now()
     if (now - this.#readAt < lifetime) return
     this.#readAt = now
+    const text = this.#read()
+    if (text === this.#text) return
+    this.#text = text
+    this.#parse(text)
+    this.onChange()
+  }
+
+  /** The table; empty if it cannot be read. */
+  #read(): string {
     try {
-      const mounts = parse(this.load())
-      this.#mayBlock = mounts.some(
+      return this.load()
+    } catch {
+      return ''
+    }
+  }
+
+  #parse(text: string): void {
+    const mounts = parse(text)
+    this.#mayBlock =
+      mounts.length === 0 ||
+      mounts.some(
         ({ type, path }) =>
           !localTypes.has(type) && !kernelTypes.has(type) && !(type === 'autofs' && path === kernelAutomount),
       )
-      this.#points = mounts
-        .filter(({ path }) => contains(this.root, path) || contains(path, this.root))
-        .map(({ type, path }) => ({ path, isLocal: localTypes.has(type) }))
-        // Of several mounts at one path, the last one is in effect.
-        .reverse()
-        .sort((a, b) => b.path.length - a.path.length)
-    } catch {
-      this.#points = []
-      this.#mayBlock = true
-    }
+    this.#points = mounts
+      .filter(({ path }) => contains(this.root, path) || contains(path, this.root))
+      .map(({ type, path }) => ({ path, isLocal: localTypes.has(type) }))
+      // Of several mounts at one path, the last one is in effect.
+      .reverse()
+      .sort((a, b) => b.path.length - a.path.length)
   }
 }
 

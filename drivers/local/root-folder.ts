@@ -82,10 +82,11 @@ export class RootFolder {
 
   /** `real`: the absolute real path of the root. */
   constructor(readonly real: string) {
-    this.#mounts = new MountTable(real)
+    // A handle of a folder that something was mounted over refers to what is below.
+    this.#mounts = new MountTable(real, undefined, () => this.#handleCache.close())
   }
 
-  /** The system calls to use for this path of the host at this moment. */
+  /** The system calls to use for this path of the host, and for a file or folder that is opened there now. */
   syscallsFor(host: string): Syscalls {
     return this.isLocal(host) ? this.#policy.calls : asyncSyscalls
   }

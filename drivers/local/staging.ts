@@ -150,8 +150,7 @@ export class LocalStaging {
     const name = this.#newName()
     const at = folder.pathOf(name)
     try {
-      // Not the system calls of the folder: it may have been opened when synchronous calls were allowed.
-      const calls = this.root.syscallsFor(this.#folderHost)
+      const { calls } = folder
       const fd = await calls.open(at, createFlags, 0o666)
       const closeFolder = () => folder.close()
       return new LocalStagedFile(this, { fd, calls, at, token: this.#registry.tokenOf(name), closeFolder }, call)

@@ -130,12 +130,15 @@ const slowCall = { threshold: 50, factor: 10, maxBackoff: 10_000 }
 /** Maximum milliseconds of consecutive synchronous calls in one turn of the event loop. */
 const maxSyncTime = 10
 
+type CallName = Exclude<keyof Syscalls, 'immediate'>
+type AnyCall = (...args: never[]) => unknown
+
 /** The calls that change nothing that `lstat` tells. */
 const reading: ReadonlySet<string> = new Set(['lstat', 'fstat', 'readlink', 'realpath', 'read', 'close'])
 
 /**
- * Chooses between synchronous and asynchronous calls. Uses asynchronous ones for a while after a slow call, and when
- * one turn of the event loop has spent its time.
+ * Chooses between synchronous and asynchronous calls, anew for each call. Uses asynchronous ones for a while after a slow
+ * call, and when one turn of the event loop has spent its time.
  */
 export class SyncAsyncPolicy {
   #asyncUntil = 0
@@ -143,29 +146,40 @@ export class SyncAsyncPolicy {
   #turnStart = 0
   #isTurnSpent = false
   #isTurnKnown = false
-  readonly #timedCalls: Syscalls
+  /**
+   * The calls. `immediate` is the choice at this moment: it remains true until the next call. An open file may keep
+   * them.
+   */
+  readonly calls: Syscalls
 
   /** `now`: the clock, in milliseconds. */
   constructor(
     immediate: Syscalls = syncSyscalls,
     private readonly now: () => number = () => performance.now(),
   ) {
-    const timed: Record<string, unknown> = { immediate: true }
-    for (const [name, call] of Object.entries(immediate)) {
-      if (typeof call === 'function') timed[name] = this.#withTiming(call as (...args: never[]) => unknown, name)
+    const isImmediate = () => this.#isImmediate
+    const calls: Record<string, unknown> = {
+      get immediate() {
+        return isImmediate()
+      },
     }
-    this.#timedCalls = timed as unknown as Syscalls
+    for (const [name, call] of Object.entries(immediate)) {
+      if (typeof call === 'function') calls[name] = this.#chosen(name as CallName, call as AnyCall)
+    }
+    this.calls = calls as unknown as Syscalls
   }
 
-  get calls(): Syscalls {
-    if (this.#isTurnSpent) return asyncSyscalls
-    return this.#asyncUntil > 0 && this.now() < this.#asyncUntil ? asyncSyscalls : this.#timedCalls
+  get #isImmediate(): boolean {
+    return !this.#isTurnSpent && (this.#asyncUntil === 0 || this.now() >= this.#asyncUntil)
   }
 
-  #withTiming(call: (...args: never[]) => unknown, name: string): (...args: never[]) => unknown {
+  /** The call, which is timed, or its asynchronous form. */
+  #chosen(name: CallName, call: AnyCall): AnyCall {
     const movesFolders = name === 'rename' || name === 'rmdir'
     const changes = !reading.has(name)
+    const asyncCall = asyncSyscalls[name] as AnyCall
     return (...args) => {
+      if (!this.#isImmediate) return asyncCall(...args)
       if (movesFolders) shared.turn++
       if (changes) shared.found.clear()
       const start = this.now()

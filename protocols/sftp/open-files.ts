@@ -289,21 +289,38 @@ export class OpenFiles {
     await Promise.all(files.map((file) => file.markUnlinked()))
   }
 
-  /** Publishes staged files, then moves `from` to `to`. Open handles follow to the new path. */
+  /**
+   * Publishes staged files, then moves `from` to `to`. Open handles follow to the new path. Changes of them that are
+   * requested meanwhile wait for the move.
+   */
   async move(from: Path, to: Path, overwrite: false | 'same kind'): Promise<void> {
     if (from !== to && this.stagedAt(to)) {
       if (overwrite === false) throw new GatewayError('exists', { op: 'rename', path: to })
       if (await this.#isFolder(from)) throw new GatewayError('not_folder', { op: 'rename', path: to })
     }
     const replaced = from === to ? [] : await this.#pinnedAt(to)
-    const staged = this.stagedWithin(from)
-    if (staged.length > 0) await Promise.all(staged.map((file) => file.publishForRename()))
-    await this.fs.move(from, to, { overwrite, signal: this.signal })
-    if (replaced.length > 0) await Promise.all(replaced.map((file) => file.markUnlinked()))
-    for (const file of this.#files.keys()) {
-      const below = file.isUnlinked ? undefined : within(from, file.path)
-      if (below !== undefined) file.setPath(below === '/' ? to : under(to, below))
+    let end = (): void => undefined
+    const renamed = new Promise<void>((resolve) => (end = resolve))
+    try {
+      const written = this.#writableWithin(from)
+      if (written.length > 0) await Promise.all(written.map((file) => file.publishForRename(renamed)))
+      await this.fs.move(from, to, { overwrite, signal: this.signal })
+      if (replaced.length > 0) await Promise.all(replaced.map((file) => file.markUnlinked()))
+      for (const file of this.#files.keys()) {
+        const below = file.isUnlinked ? undefined : within(from, file.path)
+        if (below !== undefined) file.setPath(below === '/' ? to : under(to, below))
+      }
+    } finally {
+      end()
     }
+  }
+
+  #writableWithin(path: Path): WorkingFile[] {
+    const found: WorkingFile[] = []
+    for (const file of this.#files.keys()) {
+      if (file.isWritable && !file.isUnlinked && isWithin(path, file.path)) found.push(file)
+    }
+    return found
   }
 
   async #isFolder(path: Path): Promise<boolean> {

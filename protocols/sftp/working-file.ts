@@ -211,13 +211,22 @@ export class WorkingFile {
     })
   }
 
-  /** Publishes the file and closes the staged file, which is bound to the current name. Called before a rename. */
-  publishForRename(): Promise<void> {
-    return this.#after(async () => {
-      await this.#publish()
-      if (!this.#file?.commit || this.#unlinked) return
-      await this.#file.close()
-      this.#file = undefined
+  /**
+   * Publishes the file and closes the staged file, which is bound to the current name. Called before a rename. Later
+   * changes wait until `renamed` settles, which never rejects: they may reopen the file by its path.
+   */
+  publishForRename(renamed: Promise<void>): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const step = this.#after(async () => {
+        await this.#publish()
+        if (this.#file?.commit && !this.#unlinked) {
+          await this.#file.close()
+          this.#file = undefined
+        }
+        resolve()
+        await renamed
+      })
+      step.catch(reject)
     })
   }
 

@@ -286,3 +286,23 @@ await t.test('MountTable distinguishes local file systems from those that may bl
   const covered = table(line('/', 'ext4'), line('/srv', 'xfs'), line('/srv', 'fuse.sshfs'))
   t.equal(covered.isLocal('/srv/my files'), false, 'the last of two mounts at one point counts')
 })
+
+await t.test('MountTable notices within 20 ms that something was mounted, and reports the change once', async (t) => {
+  const line = (path: string, type: string) => `1 0 0:1 / ${path} rw - ${type} none rw\n`
+  let text = line('/', 'ext4')
+  let changes = 0
+  const table = new MountTable(
+    '/home',
+    () => text,
+    () => changes++,
+  )
+  t.equal(table.hasForeignMountsIn('/home'), false)
+  text += line('/home/tides', 'fuse.sshfs')
+  await pause(25)
+  changes = 0
+  t.equal(table.hasForeignMountsIn('/home'), true)
+  t.equal(table.isLocal('/home/tides'), false)
+  await pause(25)
+  t.equal(table.isLocal('/home/a'), true)
+  t.equal(changes, 1)
+})
