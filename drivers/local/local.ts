@@ -44,7 +44,7 @@ import { listFolder } from './listing.js'
 import { assertFile, requireExisting, Locator, syncFile } from './locate.js'
 import { maxSyncBytes } from './receive-body.js'
 import { RecycleBin, removeTree } from './removal.js'
-import { isReserved, O_PATH, RootFolder, symlinkOutside, type Location } from './root-folder.js'
+import { O_PATH, RootFolder, symlinkOutside, type Location } from './root-folder.js'
 import { LocalStaging } from './staging.js'
 import { asyncSyscalls } from './syscalls.js'
 import type { OpenedFile } from './thumbnails/images.js'
@@ -430,7 +430,7 @@ class Local implements Driver {
         return { path: real, entry: await this.#entryIfExists(real, signal) }
       }
       try {
-        if (!location.stats || isReserved(location.name)) return { path, entry: undefined }
+        if (!location.stats) return { path, entry: undefined }
         const stored = storedName(location, nameOf(path))
         const name = stored instanceof Promise ? await stored : stored
         const entry = this.#entry(path, name, statusOf(location.stats), signal)

@@ -150,12 +150,13 @@ export class RootFolder {
    */
   locate(path: Path, options: LocateOptions): Awaitable<Location> {
     assertClean(path)
-    if (options.create === true && hasReserved(path)) {
-      throw new GatewayError('denied', { reason: 'this name is reserved' })
+    if (hasReserved(path)) {
+      throw options.create === true
+        ? new GatewayError('denied', { reason: 'this name is reserved' })
+        : new GatewayError('not_found')
     }
     if (path === '/') return this.folder(path).then((folder) => this.#locationIn(folder, '.'))
     const name = nameOf(path)
-    if (isReserved(name)) throw new GatewayError('not_found')
     const folder = this.#cachedFolder(parentOf(path))
     const found = folder
       ? this.#locationIn(folder, name)
@@ -199,7 +200,7 @@ export class RootFolder {
     assertClean(path)
     if (path === '/') return path
     const parent = parentOf(path)
-    const folder = await this.#plainFolder(parent)
+    const folder = await this.#plainParent(path)
     if (folder) {
       try {
         if (!last || (await folder.calls.lstat(folder.pathOf(nameOf(path))))?.isSymbolicLink() !== true) return path
@@ -213,13 +214,13 @@ export class RootFolder {
   }
 
   /**
-   * Locates a name if neither its path nor the name itself contains a symlink, otherwise resolves to undefined. The
-   * caller closes the folder.
+   * Locates a name if neither its path nor the name itself is reserved or contains a symlink, otherwise resolves to
+   * undefined. The caller closes the folder.
    */
   locateWithoutSymlinks(path: Path): Awaitable<Location | undefined> {
     assertClean(path)
     if (path === '/') return undefined
-    const folder = this.#plainFolder(parentOf(path))
+    const folder = this.#plainParent(path)
     const found =
       folder instanceof Promise
         ? folder.then((opened) => opened && this.#locationIn(opened, nameOf(path)))
@@ -227,9 +228,14 @@ export class RootFolder {
     return found instanceof Promise ? found.then(unlessSymlink) : unlessSymlink(found)
   }
 
-  /** Opens the folder at this path; undefined if it does not exist or the path contains a symlink. */
-  #plainFolder(path: Path): Awaitable<Folder | undefined> {
-    return this.#cachedFolder(path) ?? this.openRealPath(this.hostOf(path))
+  /**
+   * Opens the folder that contains `path`; undefined if it does not exist, if its path contains a symlink, or if `path`
+   * is reserved.
+   */
+  #plainParent(path: Path): Awaitable<Folder | undefined> {
+    if (hasReserved(path)) return undefined
+    const parent = parentOf(path)
+    return this.#cachedFolder(parent) ?? this.openRealPath(this.hostOf(parent))
   }
 
   /** Resolves a path; undefined if it does not exist or is a dangling symlink. */

@@ -249,3 +249,14 @@ await t.test('removeTree() does not follow a symlink that is swapped in while it
   }
   assertUntouched(t, outside)
 })
+
+void t.test('look() and realPath() treat a reserved path as one that does not exist', async (t) => {
+  const folder = t.testdir({})
+  const driver = (await openLocal(folder)) as Scene['driver']
+  mkdirSync(join(folder, '.tidegate-staging/run'), { recursive: true })
+  writeFileSync(join(folder, '.tidegate-staging/run/staged'), 'content')
+  const path = at('/.tidegate-staging/run/staged')
+  t.same(await driver.look(path), { path, entry: undefined })
+  t.equal(await driver.realPath(path, { last: true }), path)
+  await driver.close()
+})
