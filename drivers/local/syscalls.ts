@@ -177,7 +177,7 @@ export class SyncAsyncPolicy {
   #chosen(name: CallName, call: AnyCall): AnyCall {
     const movesFolders = name === 'rename' || name === 'rmdir'
     const changes = !reading.has(name)
-    const asyncCall = asyncSyscalls[name] as AnyCall
+    const asyncCall = (asyncSyscalls as unknown as Readonly<Record<CallName, AnyCall>>)[name]
     return (...args) => {
       if (!this.#isImmediate) return asyncCall(...args)
       if (movesFolders) shared.turn++
