@@ -86,6 +86,8 @@ export class RcloneProcess {
     const [first = '', ...rest] = words
     const child = spawn(first, rest, {
       cwd: '/',
+      // In a process group of its own: Ctrl-C in a terminal ends the daemon, which first lets running uploads end.
+      detached: true,
       stdio: ['ignore', 'ignore', 'pipe'],
       env: environmentOf(this.command, credentials),
     })

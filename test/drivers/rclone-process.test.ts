@@ -51,6 +51,9 @@ void t.test(
   async (t) => {
     const mount = await prepare(t)
     const [one, two] = [await mount.open('alias:'), await mount.open('crypt:')]
+    const [pid] = await processesOf(mount)
+    const [, , group] = (await readFile(`/proc/${pid}/stat`, 'utf8')).replace(/^.*\) /, '').split(' ')
+    t.equal(Number(group), pid, 'it has a process group of its own, so that signals of a terminal do not reach it')
     t.equal((await processesOf(mount)).length, 1)
     const other = await mount.open('alias:', { flags: '--bwlimit=100M\n--timeout 5m' })
     t.equal((await processesOf(mount)).length, 2, 'other flags need another process')
