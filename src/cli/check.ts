@@ -46,7 +46,7 @@ export function addCheckCommand(program: Command): void {
       const config = await configOf(flags)
       const findings = await check(config)
       const rows = findings.map(({ what, ok, detail }) => [wordFor(ok), what, detail])
-      print(flags, findings, formatTable(['', 'what', 'detail'], rows).trim())
+      print(flags, findings, formatTable(['', 'what', 'detail'], rows))
       if (findings.some(({ ok }) => ok === false)) process.exitCode = 1
     })
 }

@@ -41,13 +41,20 @@ export function withCommonOptions(command: Command): Command {
   return withDataOptions(command).addOption(new Option('--json', 'print JSON for programs'))
 }
 
-/** The path of the database. Rejects with `not_found` if it does not exist: only the daemon creates it. */
+/**
+ * The path of the database. Rejects with `not_found` if it does not exist: only the daemon creates it; with `denied` if this
+ * user may not look.
+ */
 export async function databaseOf(config: Config): Promise<string> {
   const file = join(config.data, 'data.db')
   try {
     await access(file)
     return file
   } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EACCES') {
+      const reason = `no permission to read ${config.data}: run this as the user of the daemon`
+      throw new GatewayError('denied', { reason, cause: error })
+    }
     throw new GatewayError('not_found', {
       reason: `there is no database in ${config.data}: name the data folder with --data, or run "tidegate serve" once`,
       cause: error,

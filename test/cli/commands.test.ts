@@ -1,12 +1,13 @@
 /** The built program, run as a user or a script runs it, beside a running daemon. */
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import ssh2 from 'ssh2'
 import t, { type Test } from 'tap'
 import { fingerprintOf } from '../../src/accounts/public-keys.js'
@@ -232,6 +233,8 @@ void t.test('check reports each part of a data folder with a running daemon', as
   const free = { TIDEGATE_HTTP: '127.0.0.1:0', TIDEGATE_SFTP: '127.0.0.1:0' }
   const good = await tidegate(['check', '--data', dataFolder], { environment: free })
   t.equal(good.status, 0, good.out)
+  const [header = '', first = ''] = good.out.split('\n')
+  t.equal(header.indexOf('WHAT'), first.indexOf('configuration'), 'the header is above its columns')
   t.match(good.out, /ok +daemon +process \d+ answers at http:/)
   t.match(good.out, /ok +storage \/ +Memory answers/)
   const environment = { ...free, TIDEGATE_HTTP: `127.0.0.1:${port}` }
@@ -286,6 +289,21 @@ void t.test('a data folder without a database is reported, and no database is cr
   )
   await t.rejects(stat(join(data, 'data.db')), { code: 'ENOENT' })
 })
+
+void t.test(
+  'a data folder that belongs to another user is reported as such',
+  { skip: process.getuid?.() !== 0 && 'only root can become another user' },
+  async (t) => {
+    const data = await folder(t)
+    await chmod(data, 0o700)
+    const module = new URL('../../src/cli/data-folder.js', import.meta.url).href
+    const script = `import { databaseOf } from '${module}'
+      process.setuid(65534)
+      await databaseOf({ data: '${data}' }).catch(({ code, reason }) => console.log(code, reason))`
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script])
+    t.match(stdout, /^denied no permission to read .*: run this as the user of the daemon$/m)
+  },
+)
 
 void t.test('--help lists every command, and an unknown word exits with status 2', async (t) => {
   const { out } = await tidegate(['--help'])
