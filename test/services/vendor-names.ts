@@ -23,7 +23,7 @@ export function divertNames({ names, port, authority }: VendorNames): () => void
     const host = typeof options === 'object' ? (options.servername ?? options.host ?? '') : ''
     const isDiverted = names.includes(host) || names.includes(host.replace(/^[^.]+/, '*'))
     const to = isDiverted ? { ...options, host: '127.0.0.1', port, servername: host, ca } : options
-    return Reflect.apply(connect, tls, [to, ...rest])
+    return Reflect.apply(connect, tls, [to, ...rest]) as unknown
   }
   tls.connect = diverted as typeof tls.connect
   return () => {
@@ -31,5 +31,5 @@ export function divertNames({ names, port, authority }: VendorNames): () => void
   }
 }
 
-const inherited = process.env['TIDEGATE_VENDOR_NAMES']
+const inherited = process.env.TIDEGATE_VENDOR_NAMES
 if (inherited !== undefined) divertNames(JSON.parse(inherited) as VendorNames)
