@@ -259,7 +259,10 @@ export class FileContent {
       }
       // A commit that failed may be repeated until the handle is closed.
       const { didRead, didWrite, committing, failed } = hooks
-      const guarded = { didRead, didWrite, committing, failed, closed, ended: () => publication.release() }
+      // A file that is replaced is checked when it is published.
+      const changing = mustExist ? () => this.operations.assertUnlocked({ path: target.at }, options) : undefined
+      const ended = () => publication.release()
+      const guarded = { didRead, didWrite, changing, committing, failed, closed, ended }
       return Object.assign(this.access.guardHandle(path, this.#throttled(file, signal), guarded), { old })
     } catch (error) {
       hooks.failed(error)

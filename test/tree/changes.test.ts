@@ -127,6 +127,21 @@ void t.test('a lock is granted after the change that is being published, not dur
   t.equal(dependencies.locks.list().length, 1)
 })
 
+void t.test('a lock that is taken after a file was opened excludes writes in place', async (t) => {
+  const { as } = await newTree(t)
+  const ada = as()
+  await ada.write(p('/x'), sourceOf('old'))
+  const file = await as({ userId: 2, username: 'bob' }).open(p('/x'), 'update')
+  await file.write([Buffer.from('1')], 0)
+  const { lock } = await ada.lock(p('/x'), lockAsk)
+  await t.rejects(file.write([Buffer.from('2')], 0), { code: 'locked' })
+  await t.rejects(file.truncate(0), { code: 'locked' })
+  await ada.unlock(p('/x'), lock.token)
+  await file.write([Buffer.from('3')], 0)
+  await file.close()
+  t.equal(await text(ada.read(p('/x'))), '3ld')
+})
+
 void t.test('a folder that is renamed is never without its rule', async (t) => {
   const { as, rule, store } = await newTree(t)
   await fill(as(), { '/secret/x': 'abc' })
