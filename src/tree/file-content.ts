@@ -197,6 +197,7 @@ export class FileContent {
         const beforePublish = async () => {
           if (source.bytes) transfer.count(source.bytes.length)
           const [{ entry }] = await begin()
+          this.access.assertNotRevoked()
           created = !entry
         }
         const { principal } = this.access
@@ -217,7 +218,7 @@ export class FileContent {
         }
       })
     }
-    // A local storage has stored bytes that are in memory before a revocation could be noticed.
+    // Nothing of bytes in memory for a local storage has to be interrupted: `beforePublish` refuses a revoked session.
     return source.bytes ? work(options.signal) : this.access.untilRevoked(options, work)
   }
 

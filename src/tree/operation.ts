@@ -1,8 +1,8 @@
 /**
  * The steps of every change of the tree, written once. The path is resolved and authorized, and its symlinks are followed. Path
  * locks are taken. Then everything is checked once more: the path, the entry, preconditions and locks. Only then the change
- * is performed. A change with a body is checked before the body is read, unless it is in memory, and the second check is made when the body has
- * arrived, just before the file takes its name.
+ * is performed. A change with a body is checked before the body is read, or before its bytes are used if they are in memory, and the second
+ * check is made when the body has arrived, just before the file takes its name.
  */
 import type { Principal } from '../accounts/principal.js'
 import type { Awaitable } from '../contract/awaitable.js'

@@ -127,6 +127,20 @@ void t.test('a lock is granted after the change that is being published, not dur
   t.equal(dependencies.locks.list().length, 1)
 })
 
+void t.test('bytes in memory are not stored for a session that ends while they wait for the path lock', async (t) => {
+  const { as, dependencies } = await newTree(t)
+  await as().write(p('/x'), sourceOf('old'))
+  const session = new AbortController()
+  const release = await dependencies.pathLocks.acquire([{ path: p('/x'), tree: false }])
+  const bytes = Buffer.from('new')
+  const writing = as({ signal: session.signal }).write(p('/x'), sourceOf(bytes, { bytes }))
+  for (let i = 0; i < 20; i++) await turn()
+  session.abort(new GatewayError('unauthenticated'))
+  release()
+  await t.rejects(writing, { code: 'unauthenticated' })
+  t.equal(await text(as().read(p('/x'))), 'old')
+})
+
 void t.test('a lock that is taken after a file was opened excludes writes in place', async (t) => {
   const { as } = await newTree(t)
   const ada = as()
