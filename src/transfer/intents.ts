@@ -45,6 +45,8 @@ export class Intents {
   readonly #busy = new Set<number>()
   /** Timers by ID of the storage. */
   readonly #retries = new Map<number, NodeJS.Timeout>()
+  /** By the ID of an intent of a move whose outcome is not known: ends the time in which rules apply at both paths. */
+  readonly #unresolved = new Map<number, (hasMoved: boolean) => void>()
   #closed = false
 
   constructor(private readonly dependencies: IntentsDependencies) {}
@@ -98,30 +100,33 @@ export class Intents {
     } as const
     const id = needsIntent ? await this.#insert(intent, intents) : undefined
     const endMove = hadRules ? rules.duringMove(source, target) : undefined
-    let moved = false
+    /** Undefined: not known. */
+    let moved: boolean | undefined
     try {
       moved = await work()
     } catch (error) {
       // A failed call may have renamed the entry.
-      moved = await hasMoved(storage, intent).catch(() => false)
+      moved = await hasMoved(storage, intent).catch(() => undefined)
       throw error
     } finally {
       try {
         if (id !== undefined) {
           await this.#end(intent.storageId, id, async () => {
-            await (moved ? intents.apply(id, storage.mountPoint) : intents.drop(id))
+            if (moved === undefined) this.#scheduleRetry(intent.storageId, 0)
+            else await (moved ? intents.apply(id, storage.mountPoint) : intents.drop(id))
           })
         }
         // Rules may have been created during the call. They must move too.
-        const mustMoveRules = moved && (hadRules || hasRules())
+        const mustMoveRules = moved === true && (hadRules || hasRules())
         if (mustMoveRules && id === undefined) {
           await rules.updateSpelling(source)
           await store.rules.move(source, target)
         }
         if (mustMoveRules) await rules.reload()
       } finally {
-        endMove?.(moved)
-        if (moved) await follow()
+        if (moved === undefined && id !== undefined && endMove) this.#unresolved.set(id, endMove)
+        else endMove?.(moved === true)
+        if (moved === true) await follow()
       }
     }
     return moved
@@ -279,9 +284,12 @@ export class Intents {
 
   async #recoverMove(storage: Storage, intent: Intent): Promise<boolean> {
     const { intents } = this.dependencies.store
-    if (await hasMoved(storage, intent)) await intents.apply(intent.id, storage.mountPoint)
+    const moved = await hasMoved(storage, intent)
+    if (moved) await intents.apply(intent.id, storage.mountPoint)
     else if (await exists(storage, intent.from)) await intents.drop(intent.id)
     else return false
+    this.#unresolved.get(intent.id)?.(moved)
+    this.#unresolved.delete(intent.id)
     return true
   }
 

@@ -141,6 +141,35 @@ void t.test('an intent that could not be completed is retried without a restart'
   t.equal((await inner.stat(p('/x'))).size, 3)
 })
 
+void t.test('the intent of a move remains until it is known whether the backend has moved', async (t) => {
+  for (const hasMoved of [true, false]) {
+    const inner = new MemoryDriver(0)
+    let broken = false
+    const driver = altered(inner, {
+      ...bare,
+      stat: async (...args) => {
+        if (broken) throw new GatewayError('unavailable')
+        return inner.stat(...args)
+      },
+      move: async (...args) => {
+        if (hasMoved) await inner.move(...args)
+        broken = true
+        throw new GatewayError('unavailable')
+      },
+    })
+    const { as, store, rule, dependencies } = await newTree(t, { '/': { driverOf: async () => driver } })
+    await inner.mkdir(p('/secret'))
+    await rule('/secret', { password: 'open sesame', passwordSub: true })
+    await t.rejects(as().move(p('/secret'), p('/public'), overwrite), { code: 'unavailable' })
+    t.equal((await store.intents.all()).length, 1)
+    for (const path of ['/secret', '/public']) t.ok(dependencies.rules.nearest(p(path)), `${path} may be the folder`)
+    broken = false
+    while ((await store.intents.all()).length > 0) await wait(50)
+    while (dependencies.rules.nearest(p(hasMoved ? '/secret' : '/public'))) await wait(50)
+    t.ok(dependencies.rules.nearest(p(hasMoved ? '/public' : '/secret')))
+  }
+})
+
 void t.test('a failed copy that left something at its target does not delete the replaced content', async (t) => {
   const inner = new MemoryDriver(0)
   const driver = altered(inner, {
