@@ -4,6 +4,7 @@ import { GatewayError } from '../../src/contract/errors.js'
 import type { ApiAnswer, ApiClient } from '../lib/api/api-client.js'
 import { field, flagOf, listOf, numberOf, textOf } from '../lib/api/lenient.js'
 import { itemOf, type QuarkItem } from './items.js'
+import { RecentChanges } from './recent-changes.js'
 import type { QuarkVendor } from './vendor.js'
 
 interface Call {
@@ -61,11 +62,15 @@ const maxListings = 3
 const resolutions = ['low', 'normal', 'high', 'super', '2k', '4k']
 
 export class QuarkApi {
+  readonly #recent: RecentChanges
+
   constructor(
     private readonly client: ApiClient<string>,
     private readonly vendor: QuarkVendor,
     private readonly order: ListingOrder,
-  ) {}
+  ) {
+    this.#recent = new RecentChanges(vendor.listingLag)
+  }
 
   /** Rejects with `denied` if the cookie is not accepted. */
   async assertSignedIn(signal: AbortSignal | undefined): Promise<void> {
@@ -79,11 +84,14 @@ export class QuarkApi {
 
   // Listings
 
-  /** All members of a folder. A folder that changes while it is listed is listed again, since pages shift then. */
+  /**
+   * All members of a folder. A folder that changes while it is listed is listed again, since pages shift then. Own changes
+   * of names and folders are shown at once, but new members may be missing for a while.
+   */
   async members(folderId: string, signal: AbortSignal | undefined): Promise<readonly QuarkItem[]> {
     for (let listing = 1; ; listing++) {
       const { items, isConsistent } = await this.#listed(folderId, signal)
-      if (isConsistent || listing === maxListings) return items
+      if (isConsistent || listing === maxListings) return this.#recent.applyTo(items, folderId)
     }
   }
 
@@ -127,16 +135,19 @@ export class QuarkApi {
 
   async rename(id: string, name: string, signal?: AbortSignal): Promise<void> {
     await this.#call('file/rename', { json: { fid: id, file_name: name }, repeatable: true, signal })
+    this.#recent.add(id, { name })
   }
 
   async move(id: string, folderId: string, signal?: AbortSignal): Promise<void> {
     const json = { ...entries(id), to_pdir_fid: folderId }
     await this.#call('file/move', { json, repeatable: true, signal })
+    this.#recent.add(id, { folderId })
   }
 
   /** Removes a file, or a folder with everything in it. */
   async remove(id: string, signal?: AbortSignal): Promise<void> {
     await this.#call('file/delete', { json: entries(id), signal })
+    this.#recent.add(id, { isRemoved: true })
   }
 
   // Downloads

@@ -164,14 +164,16 @@ export class QuarkDriver implements Driver {
 
   async remove(path: Path, options: CallOptions = {}): Promise<void> {
     throwIfAborted(options.signal)
-    const { kind } = await this.#tree.look(path, options)
+    const { id, kind } = await this.#tree.look(path, options)
     if (kind === 'folder' && !(await this.#tree.isEmpty(path, options))) throw new GatewayError('not_empty')
-    await this.#remove(path, options)
+    await this.#remove(path, id, options)
   }
 
   async removeTree(path: Path, options: CallOptions = {}): Promise<void> {
     throwIfAborted(options.signal)
-    await this.#remove(path, options)
+    // By a new listing: another program may have moved away what was there.
+    const { id } = await this.#tree.look(path, options)
+    await this.#remove(path, id, options)
   }
 
   async move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
@@ -350,15 +352,9 @@ export class QuarkDriver implements Driver {
     if (isFinished && !isPublished) this.#orphans.discard(fileId)
   }
 
-  async #remove(path: Path, options: CallOptions): Promise<void> {
-    await this.#tree.with(
-      path,
-      ({ id }) => {
-        this.dependencies.replacements.assertSettled(id)
-        return this.#api.remove(id, options.signal)
-      },
-      options,
-    )
+  async #remove(path: Path, id: string, { signal }: CallOptions): Promise<void> {
+    this.dependencies.replacements.assertSettled(id)
+    await this.#api.remove(id, signal)
     this.#tree.removed(path)
   }
 

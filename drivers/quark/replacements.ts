@@ -21,9 +21,11 @@ interface Intent {
   readonly name: string
   readonly oldId: string
   readonly newId: string
+  /** The new file has the name, and only the old one has to be removed. Absent: that is not known. */
+  readonly isPublished?: true
 }
 
-interface Replacement extends Intent {
+interface Replacement extends Omit<Intent, 'isPublished'> {
   /** The name of the old file in the meantime. */
   readonly backupName: string
   /** Puts the new file into the folder, under its name. */
@@ -85,7 +87,7 @@ export class Replacements {
 
   /** Resolves when the new file has the name. If it rejects, the old file has it, or will have it when it is settled. */
   async replace({ publish, backupName, ...intent }: Replacement): Promise<void> {
-    const { oldId, name } = intent
+    const { oldId } = intent
     this.assertSettled(oldId)
     this.#intents.set(oldId, intent)
     try {
@@ -97,13 +99,7 @@ export class Replacements {
       await this.#undo(intent, error)
       throw error
     }
-    try {
-      await this.api.remove(oldId).catch(ignoreMissing)
-      await this.#forget(intent)
-    } catch (error) {
-      this.env.log.warn({ err: error, name }, 'cannot remove a file that was replaced, will retry')
-      this.#interrupted.set(oldId, performance.now())
-    }
+    await this.#removeOld(intent)
   }
 
   /** Completes or undoes what was interrupted, in the background. */
@@ -118,6 +114,20 @@ export class Replacements {
   async close(): Promise<void> {
     this.#closed.abort()
     await this.#settling
+  }
+
+  /** The new file has the name. If the old one cannot be removed now, it is removed later. Never rejects. */
+  async #removeOld(intent: Intent): Promise<void> {
+    const { oldId, name } = intent
+    try {
+      await this.api.remove(oldId).catch(ignoreMissing)
+      await this.#forget(intent)
+    } catch (error) {
+      this.env.log.warn({ err: error, name }, 'cannot remove a file that was replaced, will retry')
+      this.#intents.set(oldId, { ...intent, isPublished: true })
+      this.#interrupted.set(oldId, performance.now())
+      await this.#store().catch(() => undefined)
+    }
   }
 
   /** Gives the old file its name again, unless it is unknown whether the new one has it. */
@@ -136,8 +146,8 @@ export class Replacements {
     for (const [id, since] of [...this.#interrupted]) {
       const intent = this.#intents.get(id)
       try {
-        await this.#waitForListings(since)
-        if (intent) await this.#settle(intent)
+        if (intent?.isPublished) await this.#removeReplaced(intent)
+        else if (intent) await this.#settle(intent, since)
         this.#interrupted.delete(id)
       } catch (error) {
         if (isGatewayError(error, 'aborted')) return
@@ -146,7 +156,14 @@ export class Replacements {
     }
   }
 
-  async #settle(intent: Intent): Promise<void> {
+  async #removeReplaced(intent: Intent): Promise<void> {
+    await this.api.remove(intent.oldId, this.#closed.signal).catch(ignoreMissing)
+    await this.#forget(intent)
+  }
+
+  /** `since`: when it was interrupted. */
+  async #settle(intent: Intent, since: number): Promise<void> {
+    await this.#waitForListings(since)
     const { signal } = this.#closed
     const items = await this.api.members(intent.folderId, signal).catch((error: unknown) => {
       // The folder was removed, with both files.
@@ -198,8 +215,8 @@ export class Replacements {
 }
 
 /** Whether the new file has the name. */
-function isReplaced({ newId, name }: Intent, items: readonly QuarkItem[]): boolean {
-  return items.some((item) => item.id === newId && item.name === name)
+function isReplaced({ newId, name, isPublished }: Intent, items: readonly QuarkItem[]): boolean {
+  return isPublished ?? items.some((item) => item.id === newId && item.name === name)
 }
 
 function ignoreMissing(error: unknown): void {

@@ -2,7 +2,14 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { isListableName, root, type Path } from '../../src/contract/path.js'
-import { drain, isOneShot, type HttpResponse, type HttpClient, type HttpRequest, type OneShotBody } from '../lib/http-client.js'
+import {
+  drain,
+  isOneShot,
+  type HttpResponse,
+  type HttpClient,
+  type HttpRequest,
+  type OneShotBody,
+} from '../lib/http-client.js'
 import { networkError } from '../lib/network-errors.js'
 import { protocolViolation, statusError, serverName, WebdavStatus } from './errors.js'
 import type { ResourceUrls } from './resource-urls.js'

@@ -133,11 +133,11 @@ export class DownloadingDriver extends IdDriveDriver implements RemoteDownloads 
   }
 
   async addDownload(folder: Path, address: string, options: CallOptions = {}): Promise<string> {
-    return this.downloading.add(await this.folderId(folder, options), address)
+    return this.downloading.add(await this.files.folderId(folder, options), address)
   }
 
   async findDownload(folder: Path, query: RemoteDownloadQuery, options: CallOptions = {}) {
-    return findInPages(this.downloading.listJobs(), await this.folderId(folder, options), query)
+    return findInPages(this.downloading.listJobs(), await this.files.folderId(folder, options), query)
   }
 
   async removeDownload(_folder: Path, id: string, { withFiles = false }: RemoveDownloadOptions = {}): Promise<void> {

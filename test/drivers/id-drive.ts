@@ -5,9 +5,8 @@
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
-import { IdTree, type Located } from '../../drivers/lib/api/id-tree.js'
-import type { IdItem } from '../../drivers/lib/api/shown-names.js'
-import { KeyedMutex } from '../../drivers/lib/keyed-mutex.js'
+import { IdFiles } from '../../drivers/lib/api/id-files.js'
+import type { FileItem, IdVendor } from '../../drivers/lib/api/id-vendor.js'
 import { pump } from '../../drivers/lib/pump.js'
 import { throwIfAborted } from '../../src/contract/cancellation.js'
 import type { ByteRange, CallOptions, ListOptions, Source, WriteOptions } from '../../src/contract/call-options.js'
@@ -17,11 +16,10 @@ import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { Entry } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
-import { nameOf, parentOf, type Path } from '../../src/contract/path.js'
+import type { Path } from '../../src/contract/path.js'
 import type { Elsewhere } from '../conformance/subject.js'
 
-interface Node extends IdItem {
-  readonly parent: string
+interface Node extends FileItem {
   readonly content: Buffer
 }
 
@@ -157,43 +155,52 @@ export async function fetchFromIdDrive(
   return (await drive.content(pathname.slice(1))).toString()
 }
 
+/** The calls of the drive, as the library wants them. */
+export function vendorOf(drive: IdDrive): IdVendor<Node> {
+  const nodeOf = async (id: string): Promise<Node> => {
+    const node = drive.get(id)
+    if (!node) throw new GatewayError('not_found')
+    return node
+  }
+  return {
+    list: async function* (id, { signal }) {
+      throwIfAborted(signal)
+      const nodes = await drive.list(id)
+      for (let at = 0; at < nodes.length; at += 100) yield nodes.slice(at, at + 100)
+    },
+    info: nodeOf,
+    makeFolder: async (parent, name) => (await drive.create(parent, name)).id,
+    rename: async ({ id }, name) => drive.move(id, (await nodeOf(id)).parent, name),
+    move: async ({ id }, folder) => drive.move(id, folder, (await nodeOf(id)).name),
+    remove: ({ id }) => drive.remove(id),
+    entryOf,
+  }
+}
+
 export class IdDriveDriver implements Driver {
   readonly traits: Partial<Traits>
-  readonly #tree: IdTree<Node>
-  readonly #mutex = new KeyedMutex()
+  protected readonly files: IdFiles<Node>
 
   constructor(
     readonly drive: IdDrive,
-    env: Pick<DriverEnv, 'report'>,
+    env: DriverEnv,
   ) {
     // Twice as long as the listings really lag.
-    this.traits = { timeStep: Number.POSITIVE_INFINITY, listingLag: 2 * drive.lag, urlsBoundTo: ['userAgent'] }
-    this.#tree = new IdTree({
-      rootId,
-      lag: 2 * drive.lag,
-      report: (warnings) => env.report(warnings),
-      list: async function* (id, { signal }) {
-        throwIfAborted(signal)
-        const nodes = await drive.list(id)
-        for (let at = 0; at < nodes.length; at += 100) yield nodes.slice(at, at + 100)
-      },
-    })
+    const lag = 2 * drive.lag
+    this.traits = { timeStep: Number.POSITIVE_INFINITY, listingLag: lag, urlsBoundTo: ['userAgent'] }
+    this.files = new IdFiles({ vendor: vendorOf(drive), rootId, lag, env })
   }
 
-  async stat(path: Path, options: CallOptions = {}): Promise<Entry> {
-    throwIfAborted(options.signal)
-    const { item, id } = await this.#tree.look(path, options)
-    const node = item ?? this.drive.get(id)
-    return node ? entryOf(nameOf(path), node) : { name: '', kind: 'folder', size: 0, modified: new Date(0) }
+  stat(path: Path, options?: CallOptions): Promise<Entry> {
+    return this.files.stat(path, options)
   }
 
-  async *pages(path: Path, options: ListOptions = {}): AsyncGenerator<readonly Entry[]> {
-    for await (const page of this.#tree.pages(path, options)) yield page.map(({ name, item }) => entryOf(name, item))
+  pages(path: Path, options?: ListOptions): AsyncIterable<readonly Entry[]> {
+    return this.files.pages(path, options)
   }
 
   async read(path: Path, range?: ByteRange, { signal }: CallOptions = {}): Promise<Readable> {
-    throwIfAborted(signal)
-    const content = await this.#file(path, ({ id }) => this.drive.content(id), { signal })
+    const content = await this.files.file(path, ({ id }) => this.drive.content(id), { signal })
     const { offset = 0, length = content.length } = range ?? {}
     const part = content.subarray(offset, offset + length)
     const stream = Readable.from(part.length === 0 ? [] : [part], { objectMode: false })
@@ -202,105 +209,46 @@ export class IdDriveDriver implements Driver {
   }
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
-    const { signal, beforePublish } = options
-    throwIfAborted(signal)
-    await this.#assertReplaceable(path, options)
+    const staging = await this.files.stage(path, options)
     const chunks: Buffer[] = []
     const collect = (chunk: Buffer) => {
       chunks.push(Buffer.from(chunk))
       return undefined
     }
-    await pump(source, { write: collect }, signal).catch((error: unknown) => {
+    await pump(source, { write: collect }, options.signal).catch((error: unknown) => {
       throw toGatewayError(error)
     })
-    await beforePublish?.()
-    return this.#mutex.run(path, async () => {
-      const old = await this.#assertReplaceable(path, options)
-      const node = await this.#inParent(path, (parent) =>
-        this.drive.create(parent.id, this.#tree.newName(path), Buffer.concat(chunks)),
-      )
-      this.#tree.added(path, node)
-      // The newest entry of a name is the one that is shown, so nobody sees a moment without the file.
-      if (old) await this.#removeIfPresent(old.id)
-      return entryOf(nameOf(path), node)
-    })
+    const { id } = await this.drive.create(staging.folder, staging.name, Buffer.concat(chunks))
+    try {
+      return await this.files.publish(path, id, staging, options)
+    } catch (error) {
+      this.files.abandon(staging, id)
+      throw error
+    }
   }
 
-  async mkdir(path: Path, options: CallOptions = {}): Promise<void> {
-    throwIfAborted(options.signal)
-    await this.#mutex.run(path, async () => {
-      if (await this.#tree.find(path, options)) throw new GatewayError('exists')
-      const node = await this.#inParent(path, (parent) => this.drive.create(parent.id, this.#tree.newName(path)))
-      this.#tree.added(path, node)
-    })
+  async mkdir(path: Path, options?: CallOptions): Promise<void> {
+    await this.files.mkdir(path, options)
   }
 
-  async remove(path: Path, options: CallOptions = {}): Promise<void> {
-    throwIfAborted(options.signal)
-    const { kind } = await this.#tree.look(path, options)
-    if (kind === 'folder' && !(await this.#tree.isEmpty(path, options))) throw new GatewayError('not_empty')
-    await this.#tree.with(path, ({ id }) => this.drive.remove(id), options)
-    this.#tree.removed(path)
+  async remove(path: Path, options?: CallOptions): Promise<void> {
+    await this.files.remove(path, options)
   }
 
-  async removeTree(path: Path, options: CallOptions = {}): Promise<void> {
-    throwIfAborted(options.signal)
-    await this.#tree.with(path, ({ id }) => this.drive.remove(id), options)
-    this.#tree.removed(path)
+  async removeTree(path: Path, options?: CallOptions): Promise<void> {
+    await this.files.removeTree(path, options)
   }
 
-  async move(from: Path, to: Path, options: CallOptions = {}): Promise<void> {
-    throwIfAborted(options.signal)
-    const { kind } = await this.#tree.look(from, options)
-    const old = await this.#tree.find(to, options)
-    if (old?.kind === 'folder') throw new GatewayError('is_folder')
-    if (old && kind === 'folder') throw new GatewayError('exists')
-    await this.#inParent(to, (parent) =>
-      this.#tree.with(from, ({ id }) => this.drive.move(id, parent.id, this.#tree.newName(to)), options),
-    )
-    if (old) await this.#removeIfPresent(old.id)
-    this.#tree.moved(from, to)
+  async move(from: Path, to: Path, options?: CallOptions): Promise<void> {
+    await this.files.move(from, to, options)
   }
 
   async directUrl(path: Path, { signal, userAgent }: DirectUrlOptions = {}): Promise<DirectUrl> {
     const client = userAgent ?? 'id drive'
-    const node = await this.#file(path, async ({ id }) => this.drive.get(id), { signal })
-    if (!node) throw new GatewayError('not_found')
-    const url = `https://drive.example/${node.id}?for=${encodeURIComponent(client)}`
+    const { id, kind } = await this.files.item(path, { signal })
+    if (kind === 'folder') throw new GatewayError('is_folder')
+    const url = `https://drive.example/${id}?for=${encodeURIComponent(client)}`
     return { url, ...(userAgent === undefined && { headers: { 'user-agent': client } }) }
-  }
-
-  /** The id of a folder. */
-  protected async folderId(path: Path, options: CallOptions): Promise<string> {
-    const { id, kind } = await this.#tree.look(path, options)
-    if (kind !== 'folder') throw new GatewayError('not_folder')
-    return id
-  }
-
-  #file<T>(path: Path, work: (located: Located<Node>) => Promise<T>, options: CallOptions): Promise<T> {
-    const ofFile = async (located: Located<Node>) => {
-      if (located.kind === 'folder') throw new GatewayError('is_folder')
-      return work(located)
-    }
-    return this.#tree.with(path, ofFile, options)
-  }
-
-  /** A change in the parent folder of a path. */
-  async #inParent<T>(path: Path, work: (parent: Located<Node>) => Promise<T>): Promise<T> {
-    await this.#tree.folderOf(parentOf(path))
-    return this.#tree.with(parentOf(path), work)
-  }
-
-  async #assertReplaceable(path: Path, { createOnly, signal }: WriteOptions): Promise<Located<Node> | undefined> {
-    await this.#tree.folderOf(parentOf(path), { signal })
-    const old = await this.#tree.find(path, { signal })
-    if (old?.kind === 'folder') throw new GatewayError('is_folder')
-    if (old && createOnly === true) throw new GatewayError('exists')
-    return old
-  }
-
-  async #removeIfPresent(id: string): Promise<void> {
-    if (this.drive.get(id)) await this.drive.remove(id)
   }
 }
 

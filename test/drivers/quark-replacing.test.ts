@@ -125,6 +125,46 @@ await t.test('an old file that cannot be removed is removed later', async (t) =>
   await later.close?.()
 })
 
+await t.test('names that entries had for a moment only are not shown by listings that lag', async (t) => {
+  const double = await startQuark(t, { lag: 300 })
+  const driver = await openOn(double, { listingLag: 1000 })
+  for (const folder of ['/one', '/two']) await driver.mkdir(at(folder))
+  await driver.write(at('/one/file'), hashed('old'))
+  await wait(350)
+  const only = async (folder: string, names: readonly string[]) => {
+    // The core adds to a listing what it lacks.
+    const others = (await namesIn(driver, folder)).filter((name) => !names.includes(name))
+    t.same(others, [], folder)
+  }
+  const whileItLags = async (look: () => Promise<void>) => {
+    const end = performance.now() + 350
+    while (performance.now() < end) {
+      await look()
+      await wait(20)
+    }
+  }
+  await driver.write(at('/one/file'), hashed('new'))
+  await whileItLags(() => only('/one', ['file']))
+  await driver.move?.(at('/one/file'), at('/two/other'))
+  await whileItLags(async () => {
+    await only('/one', [])
+    await only('/two', ['other'])
+  })
+  t.same(await namesIn(driver, '/two'), ['other'])
+  await driver.close?.()
+})
+
+await t.test('a new file that was reported as stored stays, however late listings show it', async (t) => {
+  const { double, driver, reopened } = await withOldFile(t, { lag: 600, sameName: 'allow' })
+  await wait(700)
+  double.requests.inject(/file\/delete/, refusal, 1)
+  await driver.write(file, hashed('new'))
+  const later = await reopened()
+  await wait(800)
+  t.equal(await settles(t, double, later), 'new')
+  await later.close?.()
+})
+
 await t.test('a move that fails halfway is undone', async (t) => {
   const { double, driver } = await withOldFile(t)
   await driver.mkdir(at('/folder'))

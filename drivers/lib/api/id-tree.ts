@@ -44,6 +44,14 @@ interface OwnChange<Item extends IdItem> {
   readonly until: number
 }
 
+/** Where an own change has put an entry. */
+interface Whereabouts {
+  /** Undefined: it was removed. */
+  readonly path: Path | undefined
+  /** Milliseconds of `performance.now()`: from then on, listings show it. */
+  readonly until: number
+}
+
 /** An item, and the name by which it is shown. */
 export interface ShownItem<Item extends IdItem> {
   readonly name: string
@@ -98,6 +106,8 @@ export class IdTree<Item extends IdItem> {
   #changes = 0
   /** Own changes that listings may not show yet, oldest first. */
   readonly #recent = new Map<Path, OwnChange<Item>>()
+  /** Where own changes have put entries, by their ids, while listings may show them elsewhere. Oldest first. */
+  readonly #whereabouts = new Map<string, Whereabouts>()
   /** Folders with names that several entries have, and one of these names. */
   readonly #duplicates = new Map<Path, { readonly count: number; readonly name: string }>()
 
@@ -164,7 +174,7 @@ export class IdTree<Item extends IdItem> {
       },
       options,
     )
-    const shown = this.#learn(path, listed)
+    const shown = this.#learn(path, this.#present(path, listed))
     this.#absences.clear()
     let page: ShownItem<Item>[] = []
     for (const [name, item] of shown) {
@@ -185,6 +195,8 @@ export class IdTree<Item extends IdItem> {
 
   /** An entry was created, or took the place of another. `item`: as a listing will show it, if that is known. */
   added(path: Path, { id, kind }: KnownId, item?: Item): void {
+    this.#gone(path)
+    this.#placed(id, path)
     this.#takeRecent(path)
     this.#cache.drop(path)
     this.#cache.set(path, { id, kind })
@@ -193,6 +205,7 @@ export class IdTree<Item extends IdItem> {
 
   /** An entry was removed, with everything below it. */
   removed(path: Path): void {
+    this.#gone(path)
     this.#takeRecent(path)
     this.#cache.drop(path)
     this.#changed(path, undefined)
@@ -201,12 +214,20 @@ export class IdTree<Item extends IdItem> {
 
   /** An entry was moved, with everything below it. `item`: as a listing will show it, if that is known. */
   moved(from: Path, to: Path, item?: Item): void {
+    this.#gone(to)
+    for (const [id, { path }] of [...this.#whereabouts]) {
+      const relative = path && within(from, path)
+      if (relative !== undefined) this.#placed(id, under(to, relative))
+    }
     const below = new Map(this.#takeRecent(from))
     const known = below.get('/' as Path)?.located ?? this.#cache.get(from)
     this.#takeRecent(to)
     this.#cache.move(from, to)
     for (const [relative, { located }] of below) this.#changed(under(to, relative), located)
-    if (known) this.#changed(to, { id: known.id, kind: known.kind, item })
+    if (known) {
+      this.#placed(known.id, to)
+      this.#changed(to, { id: known.id, kind: known.kind, item })
+    }
     this.#changed(from, undefined)
     this.#forgetDuplicates(from)
   }
@@ -214,7 +235,7 @@ export class IdTree<Item extends IdItem> {
   /** Whether a folder has no members. Own changes count, also if the listing does not show them yet. */
   async isEmpty(path: Path, options: Options = {}): Promise<boolean> {
     const listed = await this.with(path, ({ id }) => this.#collect(id, options), options)
-    return this.#members(path, shownItems(listed.items)).size === 0
+    return this.#members(path, shownItems(this.#present(path, listed).items)).size === 0
   }
 
   #changed(path: Path, located: Located<Item> | undefined): void {
@@ -226,6 +247,35 @@ export class IdTree<Item extends IdItem> {
     this.#recent.set(path, { located, until: performance.now() + lag })
     const [oldest] = this.#recent.keys()
     if (oldest !== undefined && this.#recent.size > maxChanges) this.#recent.delete(oldest)
+  }
+
+  /** The entry at a path was removed or replaced, as far as its id is known. */
+  #gone(path: Path): void {
+    const known = this.#recentChange(path)?.located ?? this.#cache.get(path)
+    if (known) this.#placed(known.id, undefined)
+  }
+
+  #placed(id: string, path: Path | undefined): void {
+    const { lag = 0 } = this.options
+    if (lag === 0) return
+    this.#whereabouts.delete(id)
+    this.#whereabouts.set(id, { path, until: performance.now() + lag })
+    const [oldest] = this.#whereabouts.keys()
+    if (oldest !== undefined && this.#whereabouts.size > maxChanges) this.#whereabouts.delete(oldest)
+  }
+
+  /** A listing of a folder without the entries that an own change has removed, or put into another folder. */
+  #present(folder: Path, { items, changes }: Listed<Item>): Listed<Item> {
+    const now = performance.now()
+    for (const [id, { until }] of this.#whereabouts) {
+      if (until > now) break
+      this.#whereabouts.delete(id)
+    }
+    const isPresent = ({ id }: Item) => {
+      const known = this.#whereabouts.get(id)
+      return !known || (known.path !== undefined && parentOf(known.path) === folder)
+    }
+    return { items: this.#whereabouts.size === 0 ? items : items.filter(isPresent), changes }
   }
 
   /** Removes and returns the own changes of a path and below it, by their paths relative to it. */
@@ -290,6 +340,7 @@ export class IdTree<Item extends IdItem> {
       }
       // It exists, and what a listing shows of it is not known.
       if (late) listed = await this.#collect(current.id, { signal })
+      listed = this.#present(folder, listed)
       const shown = this.#learn(folder, listed)
       this.#noteAbsences(current.id, shown, shared)
       const item = itemNamed(shown, listed.items, name)

@@ -292,3 +292,40 @@ await t.test('names that are too long are cut, and keep their extension', async 
     if (full.endsWith('.tar')) t.match(name, /^x+~[0-9a-f]{8}\.tar$|^y+~[0-9a-f]{8}\.tar$/)
   }
 })
+
+await t.test('an entry that was moved away or replaced is not shown where a listing that lags has it', async (t) => {
+  const folders: Record<string, readonly IdItem[]> = {
+    [rootId]: [item('f', 'folder', 0, 'folder'), item('g', 'other', 0, 'folder')],
+    f: [item('1', 'file'), item('2', 'old')],
+    g: [],
+  }
+  const lag = 500
+  const tree = new IdTree<IdItem>({
+    rootId,
+    lag,
+    report: () => undefined,
+    list: async function* (id) {
+      yield folders[id] ?? []
+    },
+  })
+  const names = async (path: string) => {
+    const found: string[] = []
+    for await (const page of tree.pages(asPath(path))) found.push(...page.map(({ name }) => name))
+    return found.sort()
+  }
+  t.same(await names('/folder'), ['file', 'old'])
+  tree.moved(asPath('/folder/file'), asPath('/other/moved'))
+  t.same(await names('/folder'), ['old'])
+  // The vendor renames and moves in two steps.
+  folders.f = [item('1', 'moved'), item('2', 'old')]
+  t.same(await names('/folder'), ['old'])
+  await refuses(t, () => tree.look(asPath('/folder/moved')), 'not_found', 'the name in between')
+  tree.added(asPath('/folder/old'), { id: '3', kind: 'file' })
+  folders.f = [item('1', 'moved'), item('2', 'old'), item('3', 'old', 1)]
+  t.same(await names('/folder'), ['old'], 'the new one only')
+  tree.moved(asPath('/folder'), asPath('/renamed'))
+  folders[rootId] = [item('f', 'renamed', 0, 'folder'), item('g', 'other', 0, 'folder')]
+  t.same(await names('/renamed'), ['old'], 'also if the folder was moved meanwhile')
+  await wait(lag + 10)
+  t.same((await names('/renamed')).length, 3, 'later, the backend is believed')
+})
