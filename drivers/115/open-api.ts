@@ -4,7 +4,8 @@ import type { Usage } from '../../src/contract/capabilities.js'
 import type { ApiAnswer, ApiCall, ApiClient } from '../lib/api/api-client.js'
 import type { IdVendor, VendorOptions } from '../lib/api/id-vendor.js'
 import { field, flagOf, listOf, numberOf, textOf } from '../lib/api/lenient.js'
-import { errorOf, Open115Answer, protocolViolation } from './open-errors.js'
+import { protocolViolation } from './errors.js'
+import { errorOf, Open115Answer } from './open-errors.js'
 import { describedItem, entryOf, listedItem, type Open115Item } from './open-items.js'
 
 /** An access token, and the refresh token for the next one. */

@@ -2,8 +2,7 @@
 import { GatewayError, type ErrorCode } from '../../src/contract/errors.js'
 import type { ApiAnswer, Verdict } from '../lib/api/api-client.js'
 import { field, flagOf, textOf } from '../lib/api/lenient.js'
-
-export const serverName = '115 server'
+import { protocolViolation, serverName } from './errors.js'
 
 /** The cause of every error that an answer has led to. */
 export class Open115Answer extends Error {
@@ -42,7 +41,7 @@ const meanings: Readonly<Record<string, readonly [ErrorCode, string?]>> = {
 /** `hasCredentials`: a code about the access token means that it has expired, or was replaced. */
 export function judge({ data }: ApiAnswer, hasCredentials: boolean): Verdict {
   if (typeof data !== 'object' || data === null || Array.isArray(data)) {
-    return new GatewayError('unavailable', { reason: `the ${serverName} sent an answer of another API` })
+    return protocolViolation('sent an answer of another API')
   }
   if (flagOf(field(data, 'state'))) return 'ok'
   const code = textOf(field(data, 'code'))
@@ -61,9 +60,4 @@ export function errorOf(cause: Open115Answer, isAboutToken = false): GatewayErro
     ? (meanings[cause.code] ?? ['unavailable'])
     : (['unavailable', `the ${serverName} refuses the request with code ${cause.code}`] as const)
   return new GatewayError(error, { reason, cause })
-}
-
-/** The error for an answer that makes no sense. `what` completes the sentence "the 115 server …". */
-export function protocolViolation(what: string): GatewayError {
-  return new GatewayError('unavailable', { reason: `the ${serverName} ${what}` })
 }

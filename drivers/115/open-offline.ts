@@ -5,7 +5,7 @@ import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { findInPages, type ListedDownload } from '../lib/api/listed-downloads.js'
 import { field, listOf, numberOf, textOf } from '../lib/api/lenient.js'
 import { assertDone, type Open115Api } from './open-api.js'
-import { protocolViolation, serverName } from './open-errors.js'
+import { protocolViolation, serverName } from './errors.js'
 
 /** By the field `status` of a download. */
 const states: Readonly<Record<string, RemoteDownload['state']>> = {

@@ -3,16 +3,11 @@ import type { Source } from '../../src/contract/call-options.js'
 import type { OssToken } from '../lib/aliyun-oss.js'
 import { field, flagOf, listOf, numberOf, textOf } from '../lib/api/lenient.js'
 import { rangeOf } from '../lib/api/source-range.js'
-import {
-  upperSha1,
-  type Challenge,
-  type NewFile,
-  type Offer,
-  type UploadPlace,
-  type UploadServer,
-} from './hash-uploads.js'
+import { protocolViolation } from './errors.js'
+import { upperSha1, type NewFile, type Offer, type UploadPlace, type UploadServer } from './hash-uploads.js'
 import type { Open115Api } from './open-api.js'
-import { errorOf, Open115Answer, protocolViolation } from './open-errors.js'
+import { errorOf, Open115Answer } from './open-errors.js'
+import { challengeOf, placeOf } from './upload-answers.js'
 
 /** Bytes of the beginning of a file whose digest the server wants. */
 const preLength = 128 * 1024
@@ -32,7 +27,7 @@ export class Open115Uploads implements UploadServer {
       const { data } = await this.api.change('/open/upload/init', { ...facts, ...proved }, { signal })
       const status = numberOf(field(data, 'status'))
       if (status === 2) return { storedId: storedIdOf(data) }
-      if (status === 1) return { place: placeOf(data) }
+      if (status === 1) return { place: openPlaceOf(data) }
       if (status === undefined || ![6, 7, 8].includes(status)) throw protocolViolation('refuses the upload')
       return { challenge: challengeOf(data) }
     }
@@ -41,7 +36,7 @@ export class Open115Uploads implements UploadServer {
   async offered(file: NewFile, { pickCode }: UploadPlace, signal: AbortSignal | undefined): Promise<UploadPlace> {
     const fields = { file_size: file.size, ...identityOf(file), pick_code: pickCode }
     const { data } = await this.api.change('/open/upload/resume', fields, { signal, repeatable: true })
-    return placeOf(data)
+    return openPlaceOf(data)
   }
 
   storedId({ sha1 }: NewFile, answer: unknown): string {
@@ -72,33 +67,15 @@ function identityOf({ folder, sha1 }: NewFile) {
   return { target: `U_1_${folder}`, fileid: sha1.toUpperCase() }
 }
 
-function placeOf(data: unknown): UploadPlace {
+/** The callback of an answer may be in a list. */
+function openPlaceOf(data: unknown): UploadPlace {
   const callbacks = field(data, 'callback')
   const callback = Array.isArray(callbacks) ? listOf(callbacks)[0] : callbacks
-  const place = {
-    bucket: textOf(field(data, 'bucket')),
-    key: textOf(field(data, 'object')),
-    pickCode: textOf(field(data, 'pick_code')),
-    callback: {
-      callback: textOf(field(callback, 'callback')),
-      callbackVar: textOf(field(callback, 'callback_var')),
-    },
-  }
-  if (place.bucket === '' || place.key === '' || place.callback.callback === '') {
-    throw protocolViolation('named no place for the upload')
-  }
-  return place
+  return placeOf(data, callback, textOf(field(data, 'pick_code')))
 }
 
 function storedIdOf(data: unknown): string {
   const id = textOf(field(data, 'file_id'))
   if (id === '') throw protocolViolation('sent no id of the new file')
   return id
-}
-
-function challengeOf(data: unknown): Challenge {
-  const [, first, last] = /^(\d+)-(\d+)$/.exec(textOf(field(data, 'sign_check'))) ?? []
-  const key = textOf(field(data, 'sign_key'))
-  if (key === '' || first === undefined || last === undefined) throw protocolViolation('asks for a strange proof')
-  return { key, first: Number(first), last: Number(last) }
 }

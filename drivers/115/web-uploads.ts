@@ -7,8 +7,9 @@ import { field, numberOf, parseJson, textOf } from '../lib/api/lenient.js'
 import { Ec115 } from './ec115.js'
 import { errorOf, hasCode, isSuccess, protocolViolation } from './errors.js'
 import type { FilesApi } from './files-api.js'
-import type { Challenge, NewFile, Offer, Proof, UploadPlace, UploadServer } from './hash-uploads.js'
+import type { NewFile, Offer, Proof, UploadPlace, UploadServer } from './hash-uploads.js'
 import type { Session } from './session.js'
+import { challengeOf, placeOf } from './upload-answers.js'
 import { uploadSignature, uploadToken } from './upload-signature.js'
 
 interface UploadAccount {
@@ -129,7 +130,7 @@ export class WebUploads implements UploadServer {
     if (!goodCodes.includes(code)) throw errorOf({ code, statusmsg: field(data, 'statusmsg') })
     switch (numberOf(field(data, 'status'))) {
       case 1:
-        return { place: placeOf(data) }
+        return { place: placeOf(data, field(data, 'callback'), '') }
       case 2: {
         const { id } = await this.files.withPickCode(textOf(field(data, 'pickcode')), signal)
         return { storedId: id }
@@ -156,28 +157,4 @@ function decoded(bytes: Buffer, cipher: Ec115): unknown {
   } catch (error) {
     throw isGatewayError(error) ? error : protocolViolation('sent an answer that cannot be read')
   }
-}
-
-function challengeOf(data: unknown): Challenge {
-  const [, first, last] = /^(\d{1,15})-(\d{1,15})$/.exec(textOf(field(data, 'sign_check'))) ?? []
-  const key = textOf(field(data, 'sign_key'))
-  if (key === '' || first === undefined || last === undefined) throw protocolViolation('asks for a strange proof')
-  return { key, first: Number(first), last: Number(last) }
-}
-
-function placeOf(data: unknown): UploadPlace {
-  const callback = field(data, 'callback')
-  const place = {
-    bucket: textOf(field(data, 'bucket')),
-    key: textOf(field(data, 'object')),
-    pickCode: '',
-    callback: {
-      callback: textOf(field(callback, 'callback')),
-      callbackVar: textOf(field(callback, 'callback_var')),
-    },
-  }
-  if (place.bucket === '' || place.key === '' || place.callback.callback === '') {
-    throw protocolViolation('named no place for the upload')
-  }
-  return place
 }
