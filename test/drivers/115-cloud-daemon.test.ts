@@ -1,25 +1,12 @@
 /** A daemon with a storage of 115 Cloud: large files, cut and killed uploads, redirects. */
 import t, { type Test } from 'tap'
 import { start115 } from '../doubles/115/index.js'
+import { driveOf, partLength } from './115-drive.js'
 import { cutByClient, killedTask, largeFile, redirected, type DaemonDrive } from './daemon-drive.js'
-
-const partLength = 20 * 1024 * 1024
 
 async function drive(t: Test): Promise<DaemonDrive> {
   const double = await start115(t)
-  const { requests } = double.uploads.oss
-  return {
-    environment: double.environment,
-    driver: '115 Cloud',
-    addition: { cookie: double.account.signIn(), limit_rate: 0 },
-    sentBytes: () => requests.bodyBytes(/^PUT/),
-    slowDown: () => requests.inject(/partNumber/, { delay: 300 }, 1000),
-    files: () =>
-      double.drive
-        .members('0')
-        .filter(({ name }) => !name.startsWith('.~'))
-        .map(({ name, content }) => [name, content?.sha1.toLowerCase() ?? ''] as const),
-  }
+  return driveOf(double, '115 Cloud', { cookie: double.account.signIn(), limit_rate: 0 })
 }
 
 await t.test('a large file goes up and down in flat memory', async (t) => largeFile(t, await drive(t)))

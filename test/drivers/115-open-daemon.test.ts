@@ -1,29 +1,16 @@
 /** A daemon with a storage of 115 Open: large files, cut and killed uploads, redirects. */
 import t, { type Test } from 'tap'
 import { startOpen115, type Open115 } from '../doubles/115-open.js'
+import { driveOf, partLength } from './115-drive.js'
 import { credentialsOf } from './115-open-mount.js'
 import { checked, cutByClient, killedTask, largeFile, redirected, type DaemonDrive } from './daemon-drive.js'
 
-const partLength = 20 * 1024 * 1024
-
 async function drive(t: Test): Promise<DaemonDrive> {
-  return driveOf(await startOpen115(t))
+  return openDriveOf(await startOpen115(t))
 }
 
-function driveOf(double: Open115): DaemonDrive {
-  const { requests } = double.uploads.oss
-  return {
-    environment: double.environment,
-    driver: '115 Open',
-    addition: credentialsOf(double),
-    sentBytes: () => requests.bodyBytes(/^PUT/),
-    slowDown: () => requests.inject(/partNumber/, { delay: 300 }, 1000),
-    files: () =>
-      double.drive
-        .members('0')
-        .filter(({ name }) => !name.startsWith('.~'))
-        .map(({ name, content }) => [name, content?.sha1.toLowerCase() ?? ''] as const),
-  }
+function openDriveOf(double: Open115): DaemonDrive {
+  return driveOf(double, '115 Open', credentialsOf(double))
 }
 
 await t.test('a large file goes up and down in flat memory', async (t) => largeFile(t, await drive(t)))
@@ -33,5 +20,5 @@ await t.test('a download is redirected', async (t) => redirected(t, await drive(
 await t.test('tidegate check costs no token', async (t) => {
   const double = await startOpen115(t)
   const { account } = double
-  await checked(t, driveOf(double), { expire: () => account.expireAccess(), refreshes: () => account.refreshes })
+  await checked(t, openDriveOf(double), { expire: () => account.expireAccess(), refreshes: () => account.refreshes })
 })
