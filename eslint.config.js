@@ -2,10 +2,14 @@ import js from '@eslint/js'
 import tseslint from 'typescript-eslint'
 
 export default tseslint.config(
-  { ignores: ['dist/', 'data/', 'node_modules/', '.tap/'] },
+  { ignores: ['web/api/schema.d.ts', 'dist/', 'data/', 'node_modules/', '.tap/'] },
   js.configs.recommended,
   {
-    files: ['**/*.ts'],
+    files: ['web/*.mjs'],
+    languageOptions: { globals: { process: 'readonly', URL: 'readonly' } },
+  },
+  {
+    files: ['**/*.ts', '**/*.tsx'],
     extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
     languageOptions: { parserOptions: { project: './tsconfig.json', tsconfigRootDir: import.meta.dirname } },
     rules: {
@@ -35,6 +39,11 @@ export default tseslint.config(
       '@typescript-eslint/consistent-type-definitions': 'off',
       '@typescript-eslint/prefer-nullish-coalescing': ['error', { ignorePrimitives: { string: true } }],
     },
+  },
+  {
+    // The console has its own project, because it runs in browsers.
+    files: ['web/**/*.ts', 'web/**/*.tsx'],
+    languageOptions: { parserOptions: { project: './web/tsconfig.json' } },
   },
   {
     // tap's fluent assertions return values nobody reads.

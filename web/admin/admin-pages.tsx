@@ -1,0 +1,3 @@
+export default function AdminPages(_: { readonly me?: unknown }) {
+  return <p>AdminPages</p>
+}

@@ -1,0 +1,112 @@
+/** Calls of the HTTP API. The types of requests and responses come from its OpenAPI document. */
+import type { operations, paths } from './schema.d.ts'
+
+/** A failed call: the `code` and `message` of the envelope, or 0 if the server was not reached. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError'
+
+  constructor(
+    readonly code: number,
+    message: string,
+    /** Seconds after which the call may be repeated, if the server says so. */
+    readonly retryAfter?: number,
+  ) {
+    super(message)
+  }
+}
+
+/** The code of an `ApiError` whose request did not reach the server or was cut. */
+export const unreachable = 0
+
+type Operation<Path extends keyof paths> = paths[Path] extends { post: infer Post extends operations[keyof operations] }
+  ? Post
+  : paths[Path] extends { get: infer Get extends operations[keyof operations] }
+    ? Get
+    : never
+
+/** The paths of the endpoints with an envelope. */
+export type EndpointPath = keyof paths & `/api/${string}`
+
+type Body<Path extends EndpointPath> =
+  Operation<Path> extends { requestBody?: { content: { 'application/json': infer Fields } } } ? Fields : undefined
+type Query<Path extends EndpointPath> =
+  Operation<Path> extends { parameters: { query?: infer Fields extends object } } ? Fields : undefined
+type Answer<Path extends EndpointPath> =
+  Operation<Path> extends { responses: { 200: { content: { 'application/json': infer Envelope } } } } ? Envelope : never
+
+/** The `data` of a success. */
+export type Data<Path extends EndpointPath> =
+  Extract<Answer<Path>, { code: 200 }> extends { data: infer Content } ? Content : never
+
+export interface CallOptions<Path extends EndpointPath> {
+  readonly query?: Query<Path>
+  readonly params?: Readonly<Record<string, string>>
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Resolves to the `data` of the response to a POST. Rejects with `ApiError`, and with the reason of the signal. */
+export function post<Path extends EndpointPath>(
+  path: Path,
+  ...[body, options]: undefined extends Body<Path>
+    ? [body?: Body<Path>, options?: CallOptions<Path>]
+    : [body: Body<Path>, options?: CallOptions<Path>]
+): Promise<Data<Path>> {
+  return request(path, 'POST', options ?? {}, body)
+}
+
+/** Resolves to the `data` of the response to a GET. Rejects as `post` does. */
+export function get<Path extends EndpointPath>(path: Path, options: CallOptions<Path> = {}): Promise<Data<Path>> {
+  return request(path, 'GET', options)
+}
+
+async function request<Path extends EndpointPath>(
+  path: Path,
+  method: 'GET' | 'POST',
+  { query, params, signal }: CallOptions<Path>,
+  body?: unknown,
+): Promise<Data<Path>> {
+  const response = await send(apiUrl(path, params, query), {
+    method,
+    signal: signal ?? null,
+    ...(body !== undefined && { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }),
+  })
+  return dataOf<Path>(response)
+}
+
+/** The URL of an endpoint, below the path at which the console is served. */
+export function apiUrl(path: string, params: Readonly<Record<string, string>> = {}, query: object = {}): URL {
+  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''))
+  const url = new URL(filled.slice(1), document.baseURI)
+  for (const [name, value] of Object.entries(query)) {
+    for (const item of [value].flat()) if (item !== undefined) url.searchParams.append(name, String(item))
+  }
+  return url
+}
+
+async function send(url: URL, options: RequestInit): Promise<Response> {
+  try {
+    return await fetch(url, { credentials: 'same-origin', cache: 'no-store', ...options })
+  } catch (error) {
+    options.signal?.throwIfAborted()
+    throw new ApiError(unreachable, error instanceof Error ? error.message : String(error))
+  }
+}
+
+async function dataOf<Path extends EndpointPath>(response: Response): Promise<Data<Path>> {
+  let envelope: { code: number; message: string; data: unknown }
+  try {
+    envelope = (await response.json()) as typeof envelope
+  } catch {
+    throw new ApiError(response.ok ? unreachable : response.status, response.statusText)
+  }
+  return unwrapped(envelope, Number(response.headers.get('Retry-After')) || undefined) as Data<Path>
+}
+
+/** The `data` of an envelope of success. Throws `ApiError` for others. */
+export function unwrapped(
+  { code, message, data }: { readonly code: number; readonly message: string; readonly data: unknown },
+  retryAfter?: number,
+): unknown {
+  if (code !== 200) throw new ApiError(code, message, retryAfter)
+  return data
+}

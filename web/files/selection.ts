@@ -1,0 +1,18 @@
+/** The selected entries of the folder that is shown, and the one that has the focus. */
+import { signal } from '@preact/signals'
+
+export const selection = signal<ReadonlySet<string>>(new Set())
+
+export function select(names: Iterable<string>): void {
+  selection.value = new Set(names)
+}
+
+export function toggle(name: string): void {
+  const names = new Set(selection.value)
+  if (!names.delete(name)) names.add(name)
+  selection.value = names
+}
+
+export function clearSelection(): void {
+  if (selection.value.size > 0) selection.value = new Set()
+}

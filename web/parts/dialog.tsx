@@ -1,0 +1,81 @@
+/** A modal dialog. Everything behind it is inert (HTML Standard, the dialog element). */
+import type { ComponentChildren } from 'preact'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { texts } from '../texts.ts'
+import { messageOf } from './error-text.ts'
+
+interface DialogProps {
+  readonly title: string
+  /** The name of the confirming button. Absent: the dialog has only a button that closes it. */
+  readonly action?: string
+  /** Whether the action deletes something. */
+  readonly dangerous?: boolean
+  readonly disabled?: boolean
+  readonly wide?: boolean
+  readonly onClose: () => void
+  /** Performs the action. The dialog is closed when it resolves, and shows the error when it rejects. */
+  readonly onConfirm?: () => Promise<unknown> | undefined
+  readonly children: ComponentChildren
+}
+
+export function Dialog(props: DialogProps) {
+  const { title, action, onClose, onConfirm } = props
+  const dialog = useRef<HTMLDialogElement>(null)
+  const id = useId()
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<string>()
+
+  useEffect(() => {
+    dialog.current?.showModal()
+  }, [])
+
+  async function confirm(event: Event) {
+    event.preventDefault()
+    if (busy) return
+    setBusy(true)
+    setError(undefined)
+    try {
+      await onConfirm?.()
+      onClose()
+    } catch (failure) {
+      setError(messageOf(failure))
+      setBusy(false)
+    }
+  }
+
+  return (
+    <dialog
+      ref={dialog}
+      class={props.wide === true ? 'dialog wide' : 'dialog'}
+      aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault()
+        onClose()
+      }}
+    >
+      <form onSubmit={(event) => void confirm(event)}>
+        <h2 id={id}>{title}</h2>
+        <div class="dialog-body">{props.children}</div>
+        {error !== undefined && (
+          <p role="alert" class="error">
+            {error}
+          </p>
+        )}
+        <div class="buttons">
+          <button type="button" onClick={onClose}>
+            {action === undefined ? texts.close : texts.cancel}
+          </button>
+          {action !== undefined && (
+            <button
+              type="submit"
+              class={props.dangerous === true ? 'primary danger' : 'primary'}
+              disabled={busy || props.disabled === true}
+            >
+              {action}
+            </button>
+          )}
+        </div>
+      </form>
+    </dialog>
+  )
+}

@@ -1,0 +1,36 @@
+/** Sizes, times and durations in the language of the browser. */
+
+const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte', 'petabyte'] as const
+
+const unitFormats = units.map(
+  (unit) => new Intl.NumberFormat(undefined, { style: 'unit', unit, unitDisplay: 'short', maximumFractionDigits: 1 }),
+)
+
+/** A number of bytes in the largest unit (powers of 1000) in which it is at least 1. */
+export function formatSize(bytes: number): string {
+  const power = bytes < 1 ? 0 : Math.min(Math.floor(Math.log10(bytes) / 3), units.length - 1)
+  return unitFormats[power]?.format(bytes / 1000 ** power) ?? String(bytes)
+}
+
+const timeFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
+
+/** A time in RFC 3339 format. Empty if it is the API's value for an unknown time. */
+export function formatTime(time: string): string {
+  const date = new Date(time)
+  return Number.isNaN(date.getTime()) || date.getUTCFullYear() < 1000 ? '' : timeFormat.format(date)
+}
+
+/** A duration in seconds, rounded up, in its two largest units. */
+export function formatDuration(seconds: number): string {
+  const total = Math.max(0, Math.ceil(seconds))
+  const parts: [number, 'hour' | 'minute' | 'second'][] = [
+    [Math.floor(total / 3600), 'hour'],
+    [Math.floor(total / 60) % 60, 'minute'],
+    [total % 60, 'second'],
+  ]
+  const first = parts.findIndex(([value]) => value > 0)
+  const shown = first < 0 ? parts.slice(-1) : parts.slice(first, first + 2).filter(([value]) => value > 0)
+  return shown
+    .map(([value, unit]) => new Intl.NumberFormat(undefined, { style: 'unit', unit, unitDisplay: 'long' }).format(value))
+    .join(' ')
+}

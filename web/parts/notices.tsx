@@ -1,0 +1,72 @@
+/** Short reports of what has succeeded or failed, announced to screen readers. */
+import { signal } from '@preact/signals'
+import { X } from 'lucide-preact'
+import { texts } from '../texts.ts'
+import { messageOf } from './error-text.ts'
+
+interface Notice {
+  readonly id: number
+  readonly kind: 'success' | 'failure'
+  readonly text: string
+}
+
+/** Milliseconds for which a success is shown. A failure is shown until it is closed. */
+const shownFor = 6000
+
+const notices = signal<readonly Notice[]>([])
+let lastId = 0
+
+/** Reports a success. */
+export function report(text: string): void {
+  const notice = add('success', text)
+  setTimeout(() => close(notice), shownFor)
+}
+
+/** Reports a failure. */
+export function reportFailure(error: unknown): void {
+  add('failure', messageOf(error))
+}
+
+/** Awaits the work and reports its failure. Resolves to whether it succeeded. */
+export async function reporting(work: Promise<unknown>, success?: string): Promise<boolean> {
+  try {
+    await work
+  } catch (error) {
+    reportFailure(error)
+    return false
+  }
+  if (success !== undefined) report(success)
+  return true
+}
+
+function add(kind: Notice['kind'], text: string): Notice {
+  const notice = { id: ++lastId, kind, text }
+  notices.value = [...notices.value.slice(-4), notice]
+  return notice
+}
+
+function close({ id }: Notice): void {
+  notices.value = notices.value.filter((notice) => notice.id !== id)
+}
+
+export function Notices() {
+  return (
+    <div class="notices">
+      <div role="status">
+        {notices.value.filter(({ kind }) => kind === 'success').map((notice) => (
+          <p key={notice.id} class="notice">
+            {notice.text}
+          </p>
+        ))}
+      </div>
+      {notices.value.filter(({ kind }) => kind === 'failure').map((notice) => (
+        <div key={notice.id} role="alert" class="notice error">
+          <span>{notice.text}</span>
+          <button type="button" class="icon" aria-label={texts.close} onClick={() => close(notice)}>
+            <X aria-hidden size={16} />
+          </button>
+        </div>
+      ))}
+    </div>
+  )
+}

@@ -1,0 +1,3 @@
+export default function ProfilePage(_: { readonly me?: unknown }) {
+  return <p>ProfilePage</p>
+}

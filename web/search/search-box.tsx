@@ -1,0 +1,25 @@
+/** The field that searches the index. */
+import { useLocation, useSearch } from 'wouter-preact'
+import { texts } from '../texts.ts'
+
+export function SearchBox() {
+  const [, navigate] = useLocation()
+  const words = new URLSearchParams(useSearch()).get('words') ?? ''
+  function submit(event: SubmitEvent) {
+    event.preventDefault()
+    const entered = String(new FormData(event.currentTarget as HTMLFormElement).get('words'))
+    if (entered.trim() !== '') navigate(`/@search?${new URLSearchParams({ words: entered }).toString()}`)
+  }
+  return (
+    <form role="search" onSubmit={submit}>
+      <input
+        key={words}
+        name="words"
+        type="search"
+        aria-label={texts.nav.search}
+        placeholder={texts.nav.search}
+        defaultValue={words}
+      />
+    </form>
+  )
+}

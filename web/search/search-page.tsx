@@ -1,0 +1,3 @@
+export default function SearchPage(_: { readonly me?: unknown }) {
+  return <p>SearchPage</p>
+}

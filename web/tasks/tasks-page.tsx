@@ -1,0 +1,3 @@
+export default function TasksPage(_: { readonly me?: unknown }) {
+  return <p>TasksPage</p>
+}

@@ -1,0 +1,1 @@
+export async function chooseFiles(_folder: string): Promise<void> {}
