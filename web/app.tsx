@@ -48,7 +48,7 @@ function Pages({ me }: { readonly me: Me }) {
       <Suspense fallback={<p class="loading">{texts.loading}</p>}>
         <Switch>
           <Route path="/@search">
-            <SearchPage />
+            <SearchPage me={me} />
           </Route>
           {!isGuest(me) && (
             <Route path="/@tasks">
