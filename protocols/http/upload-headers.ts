@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { HashName } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { checkName, nameOf, newPath, type Path } from '../../src/contract/path.js'
+import { parseEntityTags } from '../lib/conditions.js'
 import { folderPassword, headerText, passwordHeaders } from './access-options.js'
 
 export interface UploadHeaders {
@@ -15,6 +16,9 @@ export interface UploadHeaders {
   /** Expected digests of the content, in lower-case hexadecimal. */
   readonly hashes?: Partial<Record<HashName, string>>
   readonly password?: string
+  /** Entity tags with their quotes, or `*` for any. */
+  readonly ifMatch?: '*' | readonly string[] | undefined
+  readonly ifNoneMatch?: '*' | readonly string[] | undefined
 }
 
 /** A hexadecimal digest. Empty counts as absent. */
@@ -60,6 +64,14 @@ export const uploadHeaders = z
       .optional()
       .meta({ wire: { type: 'integer' } })
       .describe('The modification time of the file, in milliseconds since 1970-01-01T00:00:00Z.'),
+    'if-match': z
+      .string()
+      .optional()
+      .describe('The upload fails unless the file has one of these entity tags (RFC 9110 §13.1.1).'),
+    'if-none-match': z
+      .string()
+      .optional()
+      .describe('The upload fails if the file has one of these entity tags; `*`: if it exists (RFC 9110 §13.1.2).'),
     ...passwordHeaders,
   })
   .transform((headers): UploadHeaders => {
@@ -75,6 +87,8 @@ export const uploadHeaders = z
       ...(size !== undefined && size !== '' && { size: Number(size) }),
       ...(hashes !== undefined && { hashes }),
       ...(password !== undefined && { password }),
+      ifMatch: parseEntityTags(headers['if-match']),
+      ifNoneMatch: parseEntityTags(headers['if-none-match']),
     }
   })
 
