@@ -48,6 +48,7 @@ export const texts = {
     copy: 'Copy',
     remove: 'Delete',
     download: 'Download',
+    link: 'Link',
     open: 'Open',
     upload: 'Upload',
     empty: 'This folder is empty.',
@@ -64,6 +65,18 @@ export const texts = {
     passwordWrong: 'The password is wrong, or you have no permission.',
     unlock: 'Open folder',
     failed: 'This folder cannot be shown',
+  },
+
+  look: {
+    none: 'This kind of file cannot be shown here. Download it to open it.',
+    edit: 'Edit',
+    source: 'Show the source',
+    saved: 'The file is saved.',
+    unsaved: 'Not saved yet',
+    conflict: 'Somebody else has changed the file meanwhile. Copy your text, open the file again, and merge both.',
+    readOnly: 'You can read this file, but not change it here.',
+    notRead: 'The file cannot be read.',
+    pdfPage: (number: number) => `Page ${number}`,
   },
 
   search: {
