@@ -1,10 +1,11 @@
 /** CodeMirror, with the language of the file's name. */
 import { defaultKeymap, history, historyKeymap, indentWithTab } from '@codemirror/commands'
-import { defaultHighlightStyle, LanguageDescription, syntaxHighlighting } from '@codemirror/language'
+import { HighlightStyle, LanguageDescription, syntaxHighlighting } from '@codemirror/language'
 import { languages } from '@codemirror/language-data'
 import { highlightSelectionMatches, searchKeymap } from '@codemirror/search'
 import { Compartment, EditorState } from '@codemirror/state'
 import { drawSelection, EditorView, keymap, lineNumbers } from '@codemirror/view'
+import { tags } from '@lezer/highlight'
 import { useEffect, useRef } from 'preact/hooks'
 
 interface CodeEditorProps {
@@ -23,6 +24,21 @@ const theme = EditorView.theme({
   '.cm-cursor': { borderLeftColor: 'var(--text)' },
   '.cm-selectionBackground, &.cm-focused .cm-selectionBackground': { backgroundColor: 'var(--selected) !important' },
 })
+
+/** Colors with a contrast of at least 4.5 to the ground, in light and dark. */
+const colors = HighlightStyle.define([
+  { tag: [tags.keyword, tags.modifier, tags.operatorKeyword], color: 'light-dark(#7a1fa2, #d4a5f5)' },
+  { tag: [tags.string, tags.regexp, tags.special(tags.string)], color: 'light-dark(#a31515, #f0a58f)' },
+  { tag: [tags.number, tags.bool, tags.null, tags.atom], color: 'light-dark(#0b6e4f, #8fd8b6)' },
+  { tag: [tags.comment, tags.meta], color: 'var(--muted)', fontStyle: 'italic' },
+  { tag: [tags.definition(tags.variableName), tags.propertyName, tags.attributeName], color: 'var(--accent)' },
+  { tag: [tags.typeName, tags.className, tags.tagName], color: 'light-dark(#00627a, #7fd0e6)' },
+  { tag: tags.heading, fontWeight: 'bold' },
+  { tag: tags.strong, fontWeight: 'bold' },
+  { tag: tags.emphasis, fontStyle: 'italic' },
+  { tag: tags.link, textDecoration: 'underline' },
+  { tag: tags.invalid, color: 'var(--danger)' },
+])
 
 export function CodeEditor({ name, text, readOnly, onText, onSave }: CodeEditorProps) {
   const place = useRef<HTMLDivElement>(null)
@@ -44,7 +60,7 @@ export function CodeEditor({ name, text, readOnly, onText, onSave }: CodeEditorP
           history(),
           drawSelection(),
           highlightSelectionMatches(),
-          syntaxHighlighting(defaultHighlightStyle),
+          syntaxHighlighting(colors),
           language.of([]),
           EditorState.readOnly.of(readOnly),
           EditorView.contentAttributes.of({ 'aria-label': name }),

@@ -38,6 +38,8 @@ export default function TextView({ path, file, isMarkdown }: TextViewProps) {
   })
   if (error) return <Failure error={error} />
   if (data === undefined) return <p class="loading">{texts.loading}</p>
+  // No text holds a NUL character.
+  if (data.text.includes('\0')) return <p class="loading">{texts.look.none}</p>
   if (!editing) {
     return (
       <>

@@ -13,6 +13,7 @@ const byExtension: Readonly<Record<string, Viewer>> = { pdf: 'pdf', md: 'markdow
 const largestText = 4 * 2 ** 20
 
 export function viewerOf({ name, type, size }: Pick<ShownFile, 'name' | 'type' | 'size'>): Viewer {
-  const viewer = byExtension[name.slice(name.lastIndexOf('.') + 1).toLowerCase()] ?? byType[type] ?? 'none'
+  // Files of unknown types are often texts: the viewer of texts finds out.
+  const viewer = byExtension[name.slice(name.lastIndexOf('.') + 1).toLowerCase()] ?? byType[type] ?? 'text'
   return (viewer === 'text' || viewer === 'markdown') && size > largestText ? 'none' : viewer
 }

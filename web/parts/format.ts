@@ -3,7 +3,13 @@
 const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte', 'petabyte'] as const
 
 const unitFormats = units.map(
-  (unit) => new Intl.NumberFormat(undefined, { style: 'unit', unit, unitDisplay: 'short', maximumFractionDigits: 1 }),
+  (unit) =>
+    new Intl.NumberFormat(undefined, {
+      style: 'unit',
+      unit,
+      unitDisplay: unit === 'byte' ? 'long' : 'short',
+      maximumFractionDigits: 1,
+    }),
 )
 
 /** A number of bytes in the largest unit (powers of 1000) in which it is at least 1. */
