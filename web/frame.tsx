@@ -37,7 +37,7 @@ export function Frame({ me, children }: { readonly me: Me; readonly children: Co
         )}
       </header>
       <main>{children}</main>
-      {!guest && <Uploads />}
+      <Uploads owner={me.username} />
     </div>
   )
 }
