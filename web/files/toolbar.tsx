@@ -1,9 +1,9 @@
 /** The actions of a folder and of the selected entries. */
-import { Copy, FolderInput, FolderPlus, LayoutGrid, List, Pencil, RefreshCw, Trash2, Upload } from 'lucide-preact'
+import { Copy, FolderInput, FolderPlus, LayoutGrid, List, Pencil, RefreshCw, Trash2 } from 'lucide-preact'
 import { useEffect, useState } from 'preact/hooks'
 import { reporting } from '../parts/notices.tsx'
 import { texts } from '../texts.ts'
-import { chooseFiles } from '../uploads/choose-files.ts'
+import { UploadButtons } from '../uploads/upload-buttons.tsx'
 import type { Change } from './changes.tsx'
 import type { Display } from './folder.ts'
 import { selection } from './selection.ts'
@@ -29,9 +29,7 @@ export function Toolbar(props: ToolbarProps) {
     <div class="toolbar">
       {mayWrite && (
         <>
-          <button type="button" onClick={() => void chooseFiles(path)}>
-            <Upload aria-hidden size={16} /> {texts.files.upload}
-          </button>
+          <UploadButtons path={path} />
           <button type="button" onClick={() => onChange({ action: 'newFolder' })}>
             <FolderPlus aria-hidden size={16} /> {texts.files.newFolder}
           </button>
