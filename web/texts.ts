@@ -134,7 +134,8 @@ export const texts = {
     added: 'Added',
     lastUsed: 'Last used',
     appPasswords: 'App passwords',
-    noAppPasswords: 'No app password yet. Programs that mount WebDAV or use SFTP sign in with one instead of your password.',
+    noAppPasswords:
+      'No app password yet. Programs that mount WebDAV or use SFTP sign in with one instead of your password.',
     addAppPassword: 'Create an app password',
     appPasswordName: 'Name',
     protocols: 'Used for',
@@ -252,7 +253,8 @@ export const texts = {
       tokenReset: 'The token is replaced.',
     },
     locks: {
-      about: 'Programs lock files by WebDAV while they edit them. A program that crashed leaves its lock until it expires.',
+      about:
+        'Programs lock files by WebDAV while they edit them. A program that crashed leaves its lock until it expires.',
       none: 'Nothing is locked.',
       path: 'Path',
       deep: 'with everything below',
@@ -295,7 +297,8 @@ export const texts = {
       passwordHint: 'Replace the password that was printed at the first start.',
       toProfile: 'Change the password',
       storage: 'Add a storage',
-      storageHint: 'The folder files in the data folder is already shown as the root. Add disks, servers and clouds beside it.',
+      storageHint:
+        'The folder files in the data folder is already shown as the root. Add disks, servers and clouds beside it.',
       toStorages: 'Add a storage',
       mount: 'Reach your files',
       system: 'Your system',
@@ -317,6 +320,7 @@ export const texts = {
       done: 'Done',
       offer: 'This server is new.',
     },
+  },
 
   uploads: {
     region: 'Uploads',
