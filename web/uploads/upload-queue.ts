@@ -129,7 +129,7 @@ async function run(upload: Upload, signal: AbortSignal): Promise<void> {
 }
 
 async function storeDespiteLosses(upload: Upload, signal: AbortSignal): Promise<void> {
-  for (let losses = 0; ; ) {
+  for (let losses = 0; ;) {
     const before = upload.confirmed
     try {
       setState(upload, 'sending')

@@ -18,7 +18,13 @@ export default function UploadsRegion({ owner }: { readonly owner: string }) {
     <section class="uploads" aria-labelledby={heading}>
       <div class="uploads-head">
         <h2 id={heading}>{texts.uploads.region}</h2>
-        <button type="button" class="icon" aria-label={texts.uploads.details} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        <button
+          type="button"
+          class="icon"
+          aria-label={texts.uploads.details}
+          aria-expanded={isOpen}
+          onClick={() => setOpen(!isOpen)}
+        >
           {isOpen ? <ChevronDown aria-hidden size={16} /> : <ChevronUp aria-hidden size={16} />}
         </button>
         <span class="uploads-summary">{summaryText(all)}</span>
