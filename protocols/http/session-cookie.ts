@@ -1,6 +1,6 @@
 /**
  * The cookie with which browsers authenticate requests of the console (RFC 6265bis). Scripts cannot read it, and other
- * sites cannot use it: see docs/decisions/0034.
+ * sites cannot use it: see docs/decisions/0035.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { sitePath } from '../lib/client.js'
