@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { HashName } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { checkName, nameOf, newPath, type Path } from '../../src/contract/path.js'
+import { parseEntityTags } from '../lib/conditions.js'
 import { folderPassword, headerText, passwordHeaders } from './access-options.js'
 
 export interface UploadHeaders {
@@ -15,6 +16,9 @@ export interface UploadHeaders {
   /** Expected digests of the content, in lower-case hexadecimal. */
   readonly hashes?: Partial<Record<HashName, string>>
   readonly password?: string
+  /** Entity tags with their quotes, or `*` for any. */
+  readonly ifMatch?: '*' | readonly string[] | undefined
+  readonly ifNoneMatch?: '*' | readonly string[] | undefined
 }
 
 /** A hexadecimal digest. Empty counts as absent. */
@@ -63,7 +67,23 @@ const schemas = {
 }
 
 /** The schema of upload headers. Throws `invalid` if the path is malformed. Ignores an invalid Last-Modified. */
-export const uploadHeaders = z.object(schemas).transform(toUploadHeaders)
+export const uploadHeaders = z
+  .object({
+    ...schemas,
+    'if-match': z
+      .string()
+      .optional()
+      .describe('The upload fails unless the file has one of these entity tags (RFC 9110 §13.1.1).'),
+    'if-none-match': z
+      .string()
+      .optional()
+      .describe('The upload fails if the file has one of these entity tags; `*`: if it exists (RFC 9110 §13.1.2).'),
+  })
+  .transform((headers): UploadHeaders => ({
+    ...toUploadHeaders(headers),
+    ifMatch: parseEntityTags(headers['if-match']),
+    ifNoneMatch: parseEntityTags(headers['if-none-match']),
+  }))
 
 /** The schema of the headers by which a client starts an upload in chunks. */
 export const chunkedUploadHeaders = z

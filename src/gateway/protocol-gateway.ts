@@ -62,7 +62,7 @@ export interface ProtocolGateway extends Pick<
   readonly rules: Pick<Rules, 'create' | 'delete' | 'list' | 'update'>
   readonly search: Pick<Search, 'build' | 'clear' | 'isOn' | 'progress' | 'stop' | 'update'>
   readonly settings: ProtocolSettings
-  readonly signedUrls: Pick<SignedUrls, 'authorize' | 'sign'>
+  readonly signedUrls: Pick<SignedUrls, 'authorize' | 'sign' | 'signFor'>
   readonly storages: StorageAdmin
   readonly tasks: ProtocolTasks
   readonly uploads: Pick<UploadSessions, 'abort' | 'find' | 'get' | 'open'>

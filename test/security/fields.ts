@@ -125,6 +125,7 @@ async function httpFields(world: World, username: string): Promise<readonly Fiel
     form('get'),
     field('path', 'search', 'parent', (parent) => ({ parent, keywords: 'there', page: 1, per_page: 100 })),
     field('path', 'link', 'path', (path) => ({ path })),
+    field('path', 'share_link', 'path', (path) => ({ path })),
     field('path', 'mkdir', 'path', (path) => ({ path })),
     field('path', 'rename', 'path', (path) => ({ path, name: 'renamed', overwrite: true })),
     field('new', 'rename', 'name', (name) => ({ path: bait, name, overwrite: true })),

@@ -56,6 +56,7 @@ const http: readonly Operation[] = [
   over('', [], 'list', { path: '/team' }),
   over('', [], 'get', { path: '/team/file' }),
   over('', [], 'dirs', { path: '/team' }),
+  over('', [], 'share_link', { path: '/team/file' }),
   over('afresh', ['write'], 'list', { path: '/team', refresh: true }),
   over('', ['write'], 'mkdir', { path: '/team/new/deep' }),
   over('', ['rename'], 'rename', { path: '/team/file', name: 'renamed' }),

@@ -1,3 +1,27 @@
-export function Notes({ text }: { readonly text: string }) {
-  return text === '' ? null : <div class="notes">{text}</div>
+/** The readme and the header of a folder, which its rule defines: Markdown, or a URL where it is. */
+import { lazy, Suspense } from 'preact/compat'
+
+const Markdown = lazy(() => import('../parts/markdown.tsx'))
+
+/** `path`: the folder, to which relative links refer. */
+export function Notes({ text, path }: { readonly text: string; readonly path: string }) {
+  if (text.trim() === '') return null
+  return (
+    <div class="notes">
+      {isUrl(text) ? (
+        // Its content would be fetched from another host, which then knows who looks at the folder.
+        <a href={text.trim()} target="_blank" rel="noopener noreferrer">
+          {text.trim()}
+        </a>
+      ) : (
+        <Suspense fallback={null}>
+          <Markdown text={text} path={path} />
+        </Suspense>
+      )}
+    </div>
+  )
+}
+
+function isUrl(text: string): boolean {
+  return /^\s*https?:\/\/\S+\s*$/i.test(text) && URL.canParse(text.trim())
 }

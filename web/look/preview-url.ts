@@ -1,4 +1,4 @@
-/** URLs from which the console shows the content of files. */
+/** URLs of the content of files, for previews and downloads. */
 import { basePath } from '../parts/places.ts'
 
 /**
@@ -6,6 +6,15 @@ import { basePath } from '../parts/places.ts'
  * scripts in it. `path`: in the whole tree. `sign`: the field of the API; empty if no signature is needed.
  */
 export function previewUrl(path: string, sign: string): string {
+  return signedUrl('p', path, sign)
+}
+
+/** The URL from which the browser saves a file, perhaps straight from its backend. As `previewUrl`. */
+export function downloadUrl(path: string, sign: string): string {
+  return signedUrl('d', path, sign)
+}
+
+function signedUrl(kind: 'd' | 'p', path: string, sign: string): string {
   const query = sign === '' ? '' : `?sign=${encodeURIComponent(sign)}`
-  return `${basePath}/p${path.split('/').map(encodeURIComponent).join('/')}${query}`
+  return `${basePath}/${kind}${path.split('/').map(encodeURIComponent).join('/')}${query}`
 }

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
 import type { Source } from '../../../src/contract/call-options.js'
 import { verifiedSource } from '../../../src/contract/verified-source.js'
+import { etagOf } from '../../../src/tree/preconditions.js'
 import { receiveBody } from '../../lib/request-body.js'
 import { signalOf } from '../http-api.js'
 import { endpoint, type Call, type Refusal } from '../endpoint.js'
@@ -21,6 +22,11 @@ const noParts: Refusal = {
   code: 400,
   text: 'an upload of a part is not supported',
   when: 'the request has the header `Content-Range`',
+}
+const noConditions: Refusal = {
+  code: 400,
+  text: 'a task has no preconditions',
+  when: 'the request has `As-Task: true`, and `If-Match` or `If-None-Match`',
 }
 const noForms: Refusal = { ...noUploads, code: 405, text: "Current storage doesn't support upload" }
 
@@ -54,6 +60,9 @@ const refusals: readonly Refusal[] = [
   },
   { code: 400, text: 'the body ended after … of … bytes', when: '`X-File-Size` is greater than the size of the body' },
   noParts,
+  noConditions,
+  { code: 412, text: 'If-Match does not hold', when: 'the file does not exist, or was changed' },
+  { code: 412, text: 'If-None-Match does not hold', when: 'the file exists' },
 ]
 
 export const uploadEndpoints = [
@@ -62,7 +71,9 @@ export const uploadEndpoints = [
     path: '/api/fs/put',
     tag: 'Uploads',
     summary: 'Store the body of the request as a file',
-    description: 'Creates missing parent folders. Success means that the whole file is stored.',
+    description:
+      'Creates missing parent folders. Success means that the whole file is stored. The header `ETag` of the response ' +
+      'is the entity tag of the new content.',
     access: 'guest',
     headers: uploadHeaders,
     content: { type: 'application/octet-stream', description: 'The content of the file, of any type.' },
@@ -106,15 +117,18 @@ async function store(
 ): Promise<z.input<typeof data>> {
   // A partial PUT must not be stored as a complete file (RFC 9110 §14.5).
   if (context.req.headers['content-range'] !== undefined) throw refused(noParts)
-  const { path, createOnly, modified, password } = headers
+  const { path, createOnly, modified, password, ifMatch, ifNoneMatch } = headers
   const fs = api.gateway.as(principal)
   const signal = signalOf(context.res)
   const options = { createOnly, modified, password, parents: true }
   return withResponses({ unsupported: uploadsUnsupported }, async () => {
     if (!headers.asTask) {
-      await fs.write(path, verifiedSource(source), { ...options, signal })
+      const { entry } = await fs.write(path, verifiedSource(source), { ...options, ifMatch, ifNoneMatch, signal })
+      context.set('ETag', etagOf(entry))
       return null
     }
+    // The file may be changed until the task stores it.
+    if (ifMatch !== undefined || ifNoneMatch !== undefined) throw refused(noConditions)
     await fs.assertWritable(path, { ...options, signal })
     const body = fs.fromClient(verifiedSource(source))
     return { task: taskObject(await api.gateway.submitUpload(principal, path, body, { ...options, signal })) }

@@ -237,6 +237,7 @@ const table: Readonly<Record<string, Row>> = {
     call: () => ({ body: { src_dir: '/folder', dst_dir: '/other', conflict_policy: 'skip' } }),
   },
   'post /api/fs/remove_empty_directory': { codes: permitted, call: () => ({ body: { src_dir: '/other' } }) },
+  'post /api/fs/share_link': { codes: everyAccount, call: () => ({ body: { path: '/folder/file.txt' } }) },
   'post /api/fs/link': { codes: adminOnly, call: () => ({ body: { path: '/folder/file.txt' } }) },
   'post /api/fs/add_offline_download': {
     codes: permitted,

@@ -1,0 +1,86 @@
+/** The console in Debian's Chromium, against a daemon. */
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { chromium, type Browser, type Page } from 'playwright-core'
+import type { Test } from 'tap'
+import { findProgram, lacks } from '../programs.js'
+
+/** Why tests with a browser are skipped; false if they are not. */
+export const withoutBrowser = lacks('chromium')
+
+/** Milliseconds that a step may take, also on a busy machine. */
+const patience = 30_000
+
+const axeScript = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+export interface BrowserOptions {
+  readonly colors?: 'light' | 'dark'
+  readonly width?: number
+  readonly height?: number
+}
+
+/** A page of the browser, and what it complained about. */
+export interface ConsolePage {
+  readonly page: Page
+  /** Errors of scripts, violations of the content security policy, and requests to other hosts. */
+  readonly complaints: readonly string[]
+}
+
+/** Starts a browser, which ends with the test. */
+export async function startBrowser(t: Test): Promise<Browser> {
+  const browser = await chromium.launch({
+    executablePath: findProgram('chromium') ?? 'chromium',
+    args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'],
+  })
+  t.teardown(() => browser.close())
+  return browser
+}
+
+/** A page with cookies and storage of its own. Shows nothing yet. */
+export async function openPage(browser: Browser, url: string, options: BrowserOptions = {}): Promise<ConsolePage> {
+  const { colors = 'light', width = 1280, height = 800 } = options
+  const context = await browser.newContext({
+    baseURL: url,
+    colorScheme: colors,
+    viewport: { width, height },
+    acceptDownloads: true,
+  })
+  context.setDefaultTimeout(patience)
+  const page = await context.newPage()
+  const complaints: string[] = []
+  page.on('pageerror', (error) => complaints.push(String(error)))
+  page.on('console', (message) => {
+    // The browser reports responses with an error status too, which tests provoke.
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) {
+      complaints.push(message.text())
+    }
+  })
+  const { host } = new URL(url)
+  page.on('request', (request) => {
+    const target = new URL(request.url())
+    if (/^https?:$/.test(target.protocol) && target.host !== host) complaints.push(`request to ${target.href}`)
+  })
+  return { page, complaints }
+}
+
+/** Signs in by the page, as a user does. */
+export async function signIn(page: Page, username: string, password: string): Promise<void> {
+  await page.goto('/@login')
+  await page.getByRole('textbox', { name: 'Username' }).fill(username)
+  await page.getByRole('textbox', { name: 'Password' }).fill(password)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('button', { name: 'Sign out' }).waitFor()
+}
+
+/** The violations that axe-core finds on the page as it is shown, each with the elements. */
+export async function axeViolations(page: Page): Promise<readonly string[]> {
+  // Evaluated by the debugger, which the policy of the page does not restrict.
+  await page.evaluate(axeScript)
+  const violations = await page.evaluate(async () => {
+    const { axe } = globalThis as unknown as {
+      axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> }
+    }
+    return (await axe.run()).violations
+  })
+  return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`))
+}
