@@ -58,7 +58,12 @@ export function Toolbar(props: ToolbarProps) {
       {count > 0 && <span class="count">{texts.files.selected(count)}</span>}
       <span class="space" />
       <Filter text={display.contains} onText={(contains) => props.onDisplay({ ...display, contains })} />
-      <button type="button" class="icon" aria-label={texts.files.refresh} onClick={() => void reporting(props.onRefresh())}>
+      <button
+        type="button"
+        class="icon"
+        aria-label={texts.files.refresh}
+        onClick={() => void reporting(props.onRefresh())}
+      >
         <RefreshCw aria-hidden size={16} />
       </button>
       <button

@@ -45,6 +45,8 @@ export function formatDuration(seconds: number): string {
   const first = parts.findIndex(([value]) => value > 0)
   const shown = first < 0 ? parts.slice(-1) : parts.slice(first, first + 2).filter(([value]) => value > 0)
   return shown
-    .map(([value, unit]) => new Intl.NumberFormat(undefined, { style: 'unit', unit, unitDisplay: 'long' }).format(value))
+    .map(([value, unit]) =>
+      new Intl.NumberFormat(undefined, { style: 'unit', unit, unitDisplay: 'long' }).format(value),
+    )
     .join(' ')
 }

@@ -53,20 +53,24 @@ export function Notices() {
   return (
     <div class="notices">
       <div role="status">
-        {notices.value.filter(({ kind }) => kind === 'success').map((notice) => (
-          <p key={notice.id} class="notice">
-            {notice.text}
-          </p>
-        ))}
+        {notices.value
+          .filter(({ kind }) => kind === 'success')
+          .map((notice) => (
+            <p key={notice.id} class="notice">
+              {notice.text}
+            </p>
+          ))}
       </div>
-      {notices.value.filter(({ kind }) => kind === 'failure').map((notice) => (
-        <div key={notice.id} role="alert" class="notice error">
-          <span>{notice.text}</span>
-          <button type="button" class="icon" aria-label={texts.close} onClick={() => close(notice)}>
-            <X aria-hidden size={16} />
-          </button>
-        </div>
-      ))}
+      {notices.value
+        .filter(({ kind }) => kind === 'failure')
+        .map((notice) => (
+          <div key={notice.id} role="alert" class="notice error">
+            <span>{notice.text}</span>
+            <button type="button" class="icon" aria-label={texts.close} onClick={() => close(notice)}>
+              <X aria-hidden size={16} />
+            </button>
+          </div>
+        ))}
     </div>
   )
 }

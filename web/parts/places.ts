@@ -21,7 +21,10 @@ export function isOfTree(address: string): boolean {
 export function currentPath(): string {
   const address = location.pathname.slice(basePath.length)
   const names = (address.startsWith(escape) ? address.slice(escape.length) : address).split('/')
-  return `/${names.filter((name) => name !== '').map(decoded).join('/')}`
+  return `/${names
+    .filter((name) => name !== '')
+    .map(decoded)
+    .join('/')}`
 }
 
 /** The name as it is if it has a faulty percent-escape. */

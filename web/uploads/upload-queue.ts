@@ -129,7 +129,7 @@ async function run(upload: Upload, signal: AbortSignal): Promise<void> {
 }
 
 async function storeDespiteLosses(upload: Upload, signal: AbortSignal): Promise<void> {
-  for (let losses = 0; ; ) {
+  for (let losses = 0; ;) {
     const before = upload.confirmed
     try {
       setState(upload, 'sending')
@@ -156,7 +156,10 @@ function ask(upload: Upload): void {
   const { choice } = upload.batch
   // It was sent before the choice was made for all.
   if (choice !== undefined && upload.choice === undefined) resolve(upload, choice)
-  else setState(upload, 'asking')
+  else {
+    setSent(upload, 0)
+    setState(upload, 'asking')
+  }
 }
 
 function fail(upload: Upload, error: unknown): void {
