@@ -48,7 +48,7 @@ function Pages({ me }: { readonly me: Me }) {
       <Suspense fallback={<p class="loading">{texts.loading}</p>}>
         <Switch>
           <Route path="/@search">
-            <SearchPage />
+            <SearchPage me={me} />
           </Route>
           {!isGuest(me) && (
             <Route path="/@tasks">
@@ -62,7 +62,7 @@ function Pages({ me }: { readonly me: Me }) {
           )}
           {isAdmin(me) && (
             <Route path="/@manage/*?">
-              <AdminPages me={me} />
+              <AdminPages />
             </Route>
           )}
           <Route>{isOfTree(location) ? <FilesPage me={me} /> : <p class="loading">{texts.notFound}</p>}</Route>

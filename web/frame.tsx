@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { Link, useLocation } from 'wouter-preact'
 import { reporting } from './parts/notices.tsx'
 import { isAdmin, isGuest, signOut, type Me } from './session/me.ts'
+import { FirstRun } from './session/first-run.tsx'
 import { SearchBox } from './search/search-box.tsx'
 import { texts } from './texts.ts'
 import { Uploads } from './uploads/uploads.tsx'
@@ -36,6 +37,7 @@ export function Frame({ me, children }: { readonly me: Me; readonly children: Co
           </button>
         )}
       </header>
+      {isAdmin(me) && <FirstRun />}
       <main>{children}</main>
       <Uploads owner={me.username} />
     </div>

@@ -275,6 +275,15 @@ export const oneTimeCode = z
   .transform((code) => code ?? '')
   .meta({ wire: { type: 'string' }, description: 'Six digits.' })
 
+/** One of the values, or empty. Absent: empty. */
+export function choice<const Value extends string>(...values: readonly Value[]) {
+  return z
+    .union([z.literal(values), z.literal('')], { error: `must be one of ${values.join(', ')}` })
+    .nullish()
+    .transform((value) => value ?? ('' as const))
+    .meta({ wire: { type: 'string', enum: [...values, ''], default: '' } })
+}
+
 export const requiredText = z.string().min(1, 'must not be empty')
 
 export const integerValue = z

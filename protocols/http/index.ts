@@ -13,7 +13,7 @@ export const http: Protocol = {
   async handler({ config, log, opening }) {
     const { httpHandler } = await import('./server.js')
     const { WebClient } = await import('./site/web-client.js')
-    const web = config.dist_dir === '' ? undefined : await WebClient.open(config, log)
+    const web = await (config.dist_dir === '' ? WebClient.openConsole(config, log) : WebClient.open(config, log))
     return httpHandler(await opening, { trustedProxies: config.trusted_proxies, siteUrl: config.site_url }, web)
   },
 }

@@ -15,14 +15,14 @@ import { serveDownload, isDownload } from './download.js'
 import { endpoints } from './endpoints.js'
 import { withErrorEnvelopes } from './envelope.js'
 import { refused } from './errors.js'
-import { sendErrorPage, sendPage, welcomePage } from './pages.js'
+import { sendErrorPage } from './pages.js'
 import { endpointMissing } from './refusals.js'
 import { register } from './register.js'
 import type { WebClient } from './site/web-client.js'
 
 /**
  * Returns the handler of all requests that are not for another protocol. `clients` holds the public URL of the server
- * and the trusted proxies. `web` is the web client, if one is configured.
+ * and the trusted proxies. `web` is the web client that is the site; undefined if there is none.
  */
 export function httpHandler(gateway: ProtocolGateway, clients: ClientOptions, web?: WebClient): RequestHandler {
   const api = new HttpApi(gateway, clients)
@@ -115,9 +115,11 @@ async function answerUnknown(api: HttpApi, web: WebClient | undefined, context: 
   if (context.method === 'OPTIONS' && context.path === '/') answerRootOptions(context.res)
   else if (!isPageMethod) context.res.writeHead(405, { ...allow, 'Content-Length': 0 }).end()
   else if (web !== undefined) await web.sendIndexPage(context.req, context.res, api.gateway.settings)
-  else if (context.path === '/') sendPage(context.res, 200, welcomePage(api.gateway, api.clientOf(context.req)))
-  else sendErrorPage(context.res, 404, 'There is nothing here.')
+  else sendErrorPage(context.res, 404, consoleMissing)
 }
+
+const consoleMissing =
+  'The console is not part of this installation, because it was not built. WebDAV, SFTP and the HTTP API work without it.'
 
 /** Windows sends OPTIONS to the root to detect WebDAV before it opens a folder below it (nextcloud/server#2979). */
 function answerRootOptions(response: ServerResponse): void {

@@ -6,19 +6,10 @@ import { GatewayError } from '../../src/contract/errors.js'
 import type { StorageConfiguration, StorageRow } from '../../src/gateway/storages.js'
 import { commonFields } from './driver-template.js'
 import { escapeMarkup } from './escape.js'
-import { flag, flagValue, optionalField, integer, integerValue, requiredText, text } from './fields.js'
+import { choice, flag, flagValue, optionalField, integer, integerValue, requiredText, text } from './fields.js'
 import { mountDetails, mountDetailsData } from './mount-details.js'
 import { wireTime } from './object.js'
 import { timestamp } from './schemas.js'
-
-/** One of the values, or empty. Absent: empty. */
-function choice<const Value extends string>(...values: readonly Value[]) {
-  return z
-    .union([z.literal(values), z.literal('')], { error: `must be one of ${values.join(', ')}` })
-    .nullish()
-    .transform((value) => value ?? ('' as const))
-    .meta({ wire: { type: 'string', enum: [...values, ''], default: '' } })
-}
 
 export const storageFields = z.object({
   mount_path: requiredText.meta({ example: '/docs' }).describe('The path of the storage in the tree.'),

@@ -78,7 +78,9 @@ const keys = {
   dist_dir: z
     .string()
     .default('')
-    .describe('Folder of a built web client with its index.html, which is served as the web pages. Empty: none.'),
+    .describe(
+      'Folder of a built web client with its index.html, which is served instead of the console. Empty: the console.',
+    ),
   cdn: z
     .string()
     .regex(/^$|^https?:\/\/[^\s/?#"'<>\\]+[^\s?#"'<>\\]*$/, 'must be empty, or a URL of http or https without ? and #')

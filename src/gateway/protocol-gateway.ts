@@ -12,6 +12,7 @@ import type { Settings } from '../settings/settings.js'
 import type { Tasks } from '../tasks/tasks.js'
 import type { Rules } from '../tree/folder-rules.js'
 import type { Locks } from '../tree/locks.js'
+import type { UploadSessions } from '../uploads/upload-sessions.js'
 import type { SignedUrls } from '../urls/signed-urls.js'
 import type { Gateway } from './gateway.js'
 import type { Metrics } from './metrics.js'
@@ -61,7 +62,8 @@ export interface ProtocolGateway extends Pick<
   readonly rules: Pick<Rules, 'create' | 'delete' | 'list' | 'update'>
   readonly search: Pick<Search, 'build' | 'clear' | 'isOn' | 'progress' | 'stop' | 'update'>
   readonly settings: ProtocolSettings
-  readonly signedUrls: Pick<SignedUrls, 'authorize' | 'sign'>
+  readonly signedUrls: Pick<SignedUrls, 'authorize' | 'sign' | 'signFor'>
   readonly storages: StorageAdmin
   readonly tasks: ProtocolTasks
+  readonly uploads: Pick<UploadSessions, 'abort' | 'find' | 'get' | 'open'>
 }

@@ -4,6 +4,7 @@
  */
 import type { Entry } from '../contract/entry.js'
 import { isWithin, type Path } from '../contract/path.js'
+import { sorted, type Order } from './sorting.js'
 
 /** A listing as it was read. */
 export interface ReadListing {
@@ -29,9 +30,10 @@ export interface SerializedParts {
   set(from: number, part: Buffer): void
 }
 
-/** Estimated memory of a listing, and of an entry including its item in the map of names. */
+/** Estimated memory of a listing, of an entry including its item in the map of names, and of its place in an order. */
 const listingBytes = 200
 const entryBytes = 288
+const placeBytes = 8
 
 function bytesOf({ entries }: ReadListing): number {
   let bytes = listingBytes
@@ -97,12 +99,14 @@ export class CacheItem implements ReadListing {
   readonly hasReserved: boolean
   revision: string | undefined
   readAt: number
-  /** Including the serialized parts. */
+  /** Including the serialized parts and the other orders. */
   bytes: number
   /** The index of each name in the backend's order. Created on the first lookup. */
   #indexes: ReadonlyMap<string, number> | undefined
   #form: string | undefined
   #parts = new Map<number, Buffer>()
+  /** The entries in orders other than the storage's. */
+  readonly #orders = new Map<string, readonly Entry[]>()
 
   /** `drop` removes the item from its cache. */
   constructor(
@@ -126,20 +130,40 @@ export class CacheItem implements ReadListing {
   /** `form`: all that the parts depend on besides the entries. Only the parts of the last form are cached. */
   serialized(form: string): SerializedParts {
     if (form !== this.#form) {
+      let freed = 0
+      for (const part of this.#parts.values()) freed += part.length
       this.#form = form
       this.#parts = new Map()
-      if (this.budget.has(this)) this.budget.resize(this, bytesOf(this))
+      if (this.budget.has(this)) this.budget.resize(this, this.bytes - freed)
     }
     const parts = this.#parts
     return {
       get: (from) => parts.get(from),
       set: (from, part) => {
-        if (parts !== this.#parts || parts.has(from) || !this.budget.has(this)) return
-        if (this.bytes + part.length > this.budget.limit) return
+        if (parts !== this.#parts || parts.has(from) || !this.#mayGrow(part.length)) return
         parts.set(from, part)
         this.budget.resize(this, this.bytes + part.length)
       },
     }
+  }
+
+  /** The entries in another order than the storage's. Cached with the listing, unless it exceeds the limit. */
+  inOrder(order: Order): readonly Entry[] {
+    const key = JSON.stringify(order)
+    const known = this.#orders.get(key)
+    if (known) return known
+    const entries = sorted(this.entries, order)
+    const bytes = placeBytes * entries.length
+    if (this.#mayGrow(bytes)) {
+      this.#orders.set(key, entries)
+      this.budget.resize(this, this.bytes + bytes)
+    }
+    return entries
+  }
+
+  /** Whether the listing is cached, and may take so many more bytes. */
+  #mayGrow(bytes: number): boolean {
+    return this.budget.has(this) && this.bytes + bytes <= this.budget.limit
   }
 }
 

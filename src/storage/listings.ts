@@ -16,15 +16,19 @@ import { undefinedIfUnsupported } from './fallbacks.js'
 import { ListingCache, type CacheItem, type ListingBudget, type ReadListing } from './listing-cache.js'
 import { sorted, type Order } from './sorting.js'
 
-/** `refresh`: ignores the cache. `part`: the number of entries that the caller will use. */
+/**
+ * `refresh`: ignores the cache. `part`: the number of entries that the caller will use. `order`: another order than the
+ * storage's.
+ */
 export interface ListingOptions extends CallOptions {
   readonly refresh?: boolean | undefined
   readonly part?: number | undefined
+  readonly order?: Order | undefined
 }
 
 /** A folder's entries, sorted. */
 export interface FolderListing extends Pick<ReadListing, 'entries' | 'hasReserved'> {
-  /** As `CacheItem.serialized`. Undefined unless the entries are cached. */
+  /** As `CacheItem.serialized`. Undefined unless the entries are cached, in the storage's order. */
   readonly serialized: CacheItem['serialized'] | undefined
   /**
    * false: the names are current, but sizes and times may be outdated. Call `refreshed` for the entries that are
@@ -32,6 +36,9 @@ export interface FolderListing extends Pick<ReadListing, 'entries' | 'hasReserve
    */
   readonly current: boolean
 }
+
+/** Milliseconds for which a folder may be shown in an order of sizes or times that another program has changed since. */
+const orderLifetime = 60_000
 
 /** Resolution of folder revisions in milliseconds: two changes within this time may result in the same revision. */
 const revisionResolution = 2000
@@ -89,20 +96,35 @@ export class Listings {
   }
 
   /**
-   * Returns all entries of a folder, sorted by the storage's options. If `part` is a small part of the folder, the
-   * listing may be returned with `current: false`. Rejects with `aborted`.
+   * Returns all entries of a folder, sorted by `order` or else by the storage's options. If `part` is a small part of the
+   * folder, the listing may be returned with `current: false`. Rejects with `aborted`.
    */
   async list(path: Path, options: ListingOptions = {}): Promise<FolderListing> {
+    const listing = await this.#list(path, options)
+    const { order } = options
+    if (order === undefined) return listing
+    const cached = this.#cache.get(path)
+    const entries = cached?.entries === listing.entries ? cached.inOrder(order) : sorted(listing.entries, order)
+    return { ...listing, entries, serialized: undefined }
+  }
+
+  async #list(path: Path, options: ListingOptions): Promise<FolderListing> {
     const cached = options.refresh === true ? undefined : this.#cache.get(path)
     if (cached) {
       if (cached.revision === undefined) {
         if (this.#fresh(path)) return listingOf(cached)
-      } else if (options.part !== undefined && options.part * 4 < cached.entries.length) {
+      } else if (this.#isEnough(cached, options)) {
         const revision = await this.#revision(path, options)
         if (revision === cached.revision) return listingOf(cached, false)
       }
     }
     return this.#load(path, options.signal, options.refresh === true)
+  }
+
+  /** Whether the cached names of a folder are enough, as long as its revision is unchanged. */
+  #isEnough({ entries, readAt }: CacheItem, { part, order }: ListingOptions): boolean {
+    if (part === undefined || part * 4 >= entries.length) return false
+    return order === undefined || order.by === 'name' || Date.now() < readAt + orderLifetime
   }
 
   async #revision(path: Path, options: CallOptions): Promise<string | undefined> {
@@ -160,7 +182,10 @@ export class Listings {
       hasReserved: all.some(({ name }) => name.startsWith(reservedPrefix)),
     }
     if (!isStale()) this.#dependencies.read(path, entries)
-    if (unchanged && revision !== undefined && unchanged.revision === revision) return listingOf(unchanged)
+    if (unchanged && revision !== undefined && unchanged.revision === revision) {
+      unchanged.readAt = readAt
+      return listingOf(unchanged)
+    }
     if (
       !isStale() &&
       (revision === undefined ? this.#lifetime(path) > 0 : await this.#isCacheable(path, revision, readAt, signal))

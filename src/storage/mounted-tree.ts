@@ -11,8 +11,9 @@ import {
 } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import { nameOf, root, within, type Path } from '../contract/path.js'
-import type { FolderListing } from './listings.js'
+import type { FolderListing, ListingOptions } from './listings.js'
 import type { Mounts, MountedPath } from './mounts.js'
+import { sorted } from './sorting.js'
 import type { FreshStatOptions, Storage } from './storage.js'
 
 /** A path of the whole tree that has been authorized and whose symlinks have been resolved. */
@@ -118,14 +119,13 @@ export class MountedTree {
    * A folder's entries, including mount points. If the storage fails, returns the mount points alone. `storage`: the one
    * that was listed; undefined if only mount points were.
    */
-  async list(
-    at: Path,
-    options: CallOptions & { readonly refresh?: boolean | undefined; readonly limit?: number | undefined },
-  ): Promise<FolderListing & { readonly storage: Storage | undefined }> {
+  async list(at: Path, options: ListingOptions): Promise<FolderListing & { readonly storage: Storage | undefined }> {
+    const { order } = options
+    const inOrder = (entries: readonly Entry[]) => (order === undefined ? entries : sorted(entries, order))
     const mounted = this.mounts.foldersIn(at)
     const location = this.#locateUnlessMountFolder(at)
     const mountPoints = {
-      entries: mounted,
+      entries: inOrder(mounted),
       hasReserved: false,
       current: true,
       serialized: undefined,
@@ -133,11 +133,10 @@ export class MountedTree {
     }
     if (!location) return mountPoints
     try {
-      const { signal, refresh, limit } = options
       const { storage, inner } = location
-      const { entries, hasReserved, current, serialized } = await storage.list(inner, { signal, refresh, part: limit })
+      const { entries, hasReserved, current, serialized } = await storage.list(inner, options)
       if (mounted.length === 0) return { entries, hasReserved, current, serialized, storage }
-      return { ...mountPoints, entries: withMountPoints(entries, mounted), hasReserved, current, storage }
+      return { ...mountPoints, entries: inOrder(withMountPoints(entries, mounted)), hasReserved, current, storage }
     } catch (error) {
       await this.#assertExists(at, error, options)
       this.#assertHasMounts(at, mounted.length, error)

@@ -1,10 +1,13 @@
-/** The order of a storage's listings (its options order_by, order_direction and extract_folder). */
+/** Orders of listings: that of a storage (its options order_by, order_direction and extract_folder), and others. */
 import type { Entry } from '../contract/entry.js'
+import { foldName } from '../store/search/folding.js'
 
 export interface Order {
   readonly by: '' | 'name' | 'size' | 'modified'
   readonly direction: '' | 'asc' | 'desc'
   readonly folders: '' | 'front' | 'back'
+  /** The natural order of names ignores case, except between names that differ in nothing else. */
+  readonly ignoreCase?: boolean
 }
 
 /**
@@ -12,7 +15,8 @@ export interface Order {
  * digits are compared as numbers, everything else by code points.
  */
 export function sorted(entries: readonly Entry[], order: Order): readonly Entry[] {
-  const result = order.by === 'name' ? naturallySorted(entries) : [...entries].sort(compare(order.by))
+  const result =
+    order.by === 'name' ? naturallySorted(entries, order.ignoreCase === true) : [...entries].sort(compare(order.by))
   if (order.by !== '' && order.direction === 'desc') result.reverse()
   if (order.folders === '') return result
   const folders = result.filter((entry) => entry.kind === 'folder')
@@ -32,9 +36,9 @@ function compare(by: Exclude<Order['by'], 'name'>): (one: Entry, other: Entry) =
   }
 }
 
-function naturallySorted(entries: readonly Entry[]): Entry[] {
+function naturallySorted(entries: readonly Entry[], ignoreCase: boolean): Entry[] {
   return entries
-    .map((entry) => ({ entry, key: naturalKey(entry.name) }))
+    .map((entry) => ({ entry, key: naturalKey(ignoreCase ? foldName(entry.name) : entry.name) }))
     .sort((one, other) => plainOrder(one.key, other.key) || plainOrder(one.entry.name, other.entry.name))
     .map(({ entry }) => entry)
 }

@@ -4,6 +4,7 @@ import { isGatewayError, undefinedIfMissing } from '../contract/errors.js'
 import { childOf, type Path } from '../contract/path.js'
 import type { FolderListing } from '../storage/listings.js'
 import type { MountedTree } from '../storage/mounted-tree.js'
+import type { Order } from '../storage/sorting.js'
 import type { Access, NamedPath } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
 import type { AccessOptions } from './operation-options.js'
@@ -12,6 +13,8 @@ import { folderView, visibleEntries, type EntryFilter, type FolderView } from '.
 export interface FolderListOptions extends AccessOptions, EntryFilter {
   /** Does not use the cached listing. Requires the right to write here. */
   readonly refresh?: boolean | undefined
+  /** The order; that of the storage's options by default. */
+  readonly order?: Order | undefined
   /** The part that is returned. Its entries are as current as the backend reports. */
   readonly offset?: number | undefined
   readonly limit?: number | undefined
@@ -19,7 +22,7 @@ export interface FolderListOptions extends AccessOptions, EntryFilter {
 
 /** A folder as the principal sees it. */
 export interface Listing {
-  /** The requested part. Sorted by the storage's options, with mount points, without hidden entries. */
+  /** The requested part: sorted, with mount points, without hidden entries. */
   readonly entries: readonly Entry[]
   /** Number of entries in all parts. */
   readonly total: number
@@ -38,15 +41,17 @@ export class FolderContents {
   async list(folder: NamedPath, options: FolderListOptions): Promise<Listing> {
     const { at } = folder
     // Few names of a folder have a given beginning.
-    const used = options.startsWith === undefined ? options.limit : 0
-    const listing = await this.tree.list(at, { signal: options.signal, refresh: options.refresh, limit: used })
+    const part = options.startsWith === undefined ? options.limit : 0
+    const { signal, refresh, order } = options
+    const listing = await this.tree.list(at, { signal, refresh, order, part })
     const shown = await this.#visible(folder, listing.entries, options, listing.hasReserved)
     const { offset = 0, limit } = options
-    const part = limit === undefined && offset === 0 ? shown : shown.slice(offset, offset + (limit ?? shown.length))
+    const requested =
+      limit === undefined && offset === 0 ? shown : shown.slice(offset, offset + (limit ?? shown.length))
     const refreshed =
-      listing.current || part.length === 0
-        ? part
-        : await this.tree.refreshed(at, part, { signal: options.signal, preferred: listing.storage })
+      listing.current || requested.length === 0
+        ? requested
+        : await this.tree.refreshed(at, requested, { signal, preferred: listing.storage })
     const entries = await this.#symlinksSeen(at, refreshed, options)
     return {
       entries,

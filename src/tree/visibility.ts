@@ -9,6 +9,7 @@ import type { ThumbnailKind } from '../contract/capabilities.js'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError } from '../contract/errors.js'
 import { reservedPrefix, type Path } from '../contract/path.js'
+import { foldName } from '../store/search/folding.js'
 import { folderRights, isRestricted, memberFilter } from './authorizer.js'
 import type { TreeDependencies } from './dependencies.js'
 import { covers, type Rules } from './folder-rules.js'
@@ -19,6 +20,8 @@ export interface EntryFilter {
   readonly foldersOnly?: boolean | undefined
   /** Only names with this prefix. */
   readonly startsWith?: string | undefined
+  /** Only names that contain this text, compared as the search does: in any case. */
+  readonly contains?: string | undefined
   /** Not this name. */
   readonly except?: string | undefined
   readonly signal?: AbortSignal | undefined
@@ -75,20 +78,22 @@ export function isVisible(rules: Rules, principal: Principal, at: Path, entry: E
 }
 
 /**
- * The filter for the entries of a folder. `isQuick`: no rule applies. `isUnfiltered`: only reserved names are removed.
+ * The filter for the entries of a folder. `isQuick`: no rule applies, and names are not searched. `isUnfiltered`: only reserved names are removed.
  */
 function viewOf(
   rules: Rules,
   principal: Principal,
   at: Path,
-  { foldersOnly = false, startsWith = '', except }: EntryFilter,
+  { foldersOnly = false, startsWith = '', contains = '', except }: EntryFilter,
 ): { readonly isUnfiltered: boolean; readonly isQuick: boolean; isVisible(entry: Entry): boolean } {
   const members = memberFilter(rules, principal, at)
+  const part = foldName(contains)
   return {
-    isUnfiltered: members.showsAll && !foldersOnly && startsWith === '' && except === undefined,
-    isQuick: members.showsAll,
+    isUnfiltered: members.showsAll && !foldersOnly && startsWith === '' && part === '' && except === undefined,
+    isQuick: members.showsAll && part === '',
     isVisible({ name, kind }) {
       if ((foldersOnly && kind !== 'folder') || !name.startsWith(startsWith) || name === except) return false
+      if (part !== '' && !foldName(name).includes(part)) return false
       return !name.startsWith(reservedPrefix) && members.shows(name)
     },
   }

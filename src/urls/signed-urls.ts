@@ -61,6 +61,17 @@ export class SignedUrls {
     return signature
   }
 
+  /**
+   * The same, for so many seconds; 0: for ever. The setting `link_expiration` is a limit. `expires` is undefined if the
+   * signature does not expire.
+   */
+  signFor(path: Path, seconds: number): { readonly signature: string; readonly expires: Date | undefined } {
+    const limits = [seconds, this.#settings.number('link_expiration') * 3600].filter((limit) => limit > 0)
+    if (limits.length === 0) return { signature: this.sign(path), expires: undefined }
+    const expiry = Math.floor(this.#now() / 1000 + Math.min(...limits))
+    return { signature: this.#signature(path, expiry), expires: new Date(expiry * 1000) }
+  }
+
   /** Returns a principal that may only read this path. Throws `unauthenticated` if the signature is not valid. */
   verify(path: Path, signature: string | undefined, protocol: ProtocolFacts): Principal {
     const text = signature ?? ''

@@ -3,6 +3,7 @@ import t from 'tap'
 import type { Entry } from '../../src/contract/entry.js'
 import { asPath } from '../../src/contract/path.js'
 import { ListingBudget, ListingCache, type ReadListing } from '../../src/storage/listing-cache.js'
+import type { Order } from '../../src/storage/sorting.js'
 
 const entry = (name: string): Entry => ({ name, kind: 'file', size: 0, modified: new Date(0) })
 const listing = (count: number, prefix = 'file'): ReadListing => {
@@ -183,4 +184,34 @@ void t.test('serialized parts count towards the limit', async (t) => {
   t.equal(budget.bytes, 0)
   dropped?.set(1000, Buffer.alloc(10))
   t.equal(budget.bytes, 0, 'a listing that is no longer cached accepts nothing')
+})
+
+void t.test('other orders are cached with their listing, within the limit', async (t) => {
+  const budget = new ListingBudget(100_000)
+  const cache = new ListingCache(budget)
+  const backward: Order = { by: 'name', direction: 'desc', folders: '' }
+  const forward: Order = { ...backward, direction: 'asc' }
+  cache.set(a, listing(100))
+  const plain = budget.bytes
+  const entries = cache.get(a)?.inOrder(backward)
+  t.same(entries?.slice(0, 2), [entry('file99'), entry('file98')])
+  t.equal(budget.bytes, plain + 800)
+  t.equal(cache.get(a)?.inOrder({ ...backward }), entries, 'sorted once')
+  t.equal(cache.get(a)?.inOrder(forward)[0]?.name, 'file0')
+  t.equal(budget.bytes, plain + 1600)
+  cache.get(a)?.serialized('form').set(0, Buffer.alloc(1000))
+  cache.get(a)?.serialized('other')
+  t.equal(budget.bytes, plain + 1600, 'the parts of another form are dropped, the orders stay')
+  const item = cache.get(a)
+  cache.drop(a)
+  t.equal(budget.bytes, 0)
+  t.equal(item?.inOrder({ ...forward, by: 'size' }).length, 100)
+  t.equal(budget.bytes, 0, 'a listing that is no longer cached takes no more')
+
+  const small = new ListingBudget(plain + 500)
+  const full = new ListingCache(small)
+  full.set(a, listing(100))
+  t.equal(full.get(a)?.inOrder(backward)[0]?.name, 'file99')
+  t.not(full.get(a)?.inOrder(backward), full.get(a)?.inOrder(backward), 'not cached above the limit')
+  t.equal(small.bytes, plain)
 })

@@ -36,6 +36,18 @@ void t.test('names sort naturally: digits as numbers, everything else by code po
   )
 })
 
+void t.test('the natural order can ignore case', async (t) => {
+  t.equal(names(mixed, { by: 'name', ignoreCase: true }), '_ a B C2 c10 ä')
+  t.equal(
+    names(
+      ['b', 'Ä', 'a\u0308', 'a', 'A', 'B'].map((name) => entry(name)),
+      { by: 'name', ignoreCase: true },
+    ),
+    'A a B b a\u0308 Ä',
+    'names that differ in nothing else sort by code unit',
+  )
+})
+
 void t.test('the natural order does not depend on the order of the input', async (t) => {
   const parts = ['', '0', '00', '1', '01', '10', 'a', 'b', '9'.repeat(30), '😀', '\uffff', '\ue000', ' ', '~']
   const all = new Set(parts.flatMap((one) => parts.flatMap((two) => parts.map((three) => one + two + three))))

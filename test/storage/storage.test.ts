@@ -655,6 +655,39 @@ void t.test('with revisions, a cached listing is valid while the revision of the
   t.same(await storage.refreshed(root, shown), [], 'removed entries are left out')
 })
 
+void t.test('a folder in the order of sizes or times is read again after a minute', async (t) => {
+  const { inner, over, calls } = counted()
+  const old = new Date(Date.now() - 60_000)
+  const { storage } = await newStorage(t, {
+    ...over,
+    stat: async (path, options) => ({ ...(await inner.stat(path, options)), ...(path === '/' && { modified: old }) }),
+    revision: async () => '1',
+  })
+  for (let i = 0; i < 20; i++) await inner.write!(asPath(`/${i}`), sourceOf('x'.repeat(i)))
+  const bySize = { part: 2, order: { by: 'size', direction: 'desc', folders: 'front' } } as const
+  const byName = { part: 2, order: { ...bySize.order, by: 'name' } } as const
+  t.equal(names(await storage.list(root, bySize))[0], '19')
+  t.match(await storage.list(root, bySize), { current: false, serialized: undefined })
+  t.equal((await storage.list(root, bySize)).entries, (await storage.list(root, bySize)).entries, 'sorted once')
+  t.equal(calls.pages, 1)
+  // Another program writes in place: the revision of the folder stays.
+  await inner.write!(asPath('/7'), sourceOf('x'.repeat(100)))
+  t.equal(names(await storage.list(root, bySize))[0], '19')
+  const { now } = Date
+  let later = 61_000
+  t.intercept(Date, 'now', { value: () => now() + later })
+  t.equal(names(await storage.list(root, byName))[0], '19')
+  t.equal(calls.pages, 1, 'names follow the revision')
+  t.equal(names(await storage.list(root, bySize))[0], '7')
+  t.equal(calls.pages, 2)
+  await storage.list(root, bySize)
+  t.equal(calls.pages, 2)
+  later *= 2
+  await storage.list(root, bySize)
+  await storage.list(root, bySize)
+  t.equal(calls.pages, 3, 'read again without a change')
+})
+
 void t.test('a listing that is read again without a change is not checked again', async (t) => {
   const { inner, over, calls } = counted()
   const old = new Date(Date.now() - 60_000)

@@ -68,6 +68,22 @@ void t.test('an invalid signature is rejected with its detail', async (t) => {
   refused('/a b.txt', signature, 'signature_expired')
 })
 
+void t.test('a signature for some time expires then, or when the setting says', async (t) => {
+  const { signedUrls, settings, clock } = await opened(t)
+  t.strictSame(signedUrls.signFor(file, 0), { signature: known, expires: undefined })
+  const { signature, expires } = signedUrls.signFor(file, 60)
+  t.same(expires, new Date(clock.time + 60_000))
+  t.match(signature, new RegExp(`:${clock.time / 1000 + 60}$`))
+  t.equal(signedUrls.verify(file, signature, http).onlyPath, file)
+  clock.time += 61_000
+  t.throws(() => signedUrls.verify(file, signature, http), { code: 'unauthenticated', detail: 'signature_expired' })
+  await settings.set(new Map([['link_expiration', '2']]))
+  for (const seconds of [0, 3 * 3600]) {
+    t.same(signedUrls.signFor(file, seconds).expires, new Date(clock.time + 2 * hour), `${seconds}`)
+  }
+  t.same(signedUrls.signFor(file, 3600).expires, new Date(clock.time + hour))
+})
+
 void t.test('without a key, no URL is signed and no signature is accepted', async (t) => {
   const values = { get: () => '', bool: () => true, number: () => 0, onChange: () => () => undefined }
   const signedUrls = new SignedUrls({ settings: values, needsSignature: () => false })

@@ -12,7 +12,7 @@ const image = 5
 /** Images up to this size are their own thumbnail, in bytes. */
 const smallImage = 2 ** 20
 
-export function EntryIcon({ entry, size = 20 }: { readonly entry: Entry; readonly size?: number }) {
+export function EntryIcon({ entry, size = 20 }: { readonly entry: Pick<Entry, 'type' | 'is_dir'>; readonly size?: number }) {
   const Symbol = symbols[entry.type]
   return <Symbol aria-hidden size={size} class={entry.is_dir ? 'icon-folder' : 'icon-file'} />
 }

@@ -47,7 +47,7 @@ export function FilesPage({ me }: { readonly me: Me }) {
       ) : data.is_dir ? (
         <FolderView path={path} />
       ) : (
-        <FilePage path={path} file={data} me={me} />
+        <FilePage path={path} file={data} onLink={() => undefined} />
       )}
     </>
   )

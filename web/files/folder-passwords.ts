@@ -12,6 +12,11 @@ export const folderPasswords = {
     return passwords.get('/') ?? ''
   },
 
+  /** As `of`, for the header `Password`: UTF-8 as bytes, because `fetch` takes only Latin-1. */
+  headerOf(path: string): string {
+    return String.fromCharCode(...new TextEncoder().encode(folderPasswords.of(path)))
+  },
+
   set(path: string, password: string): void {
     passwords.set(path, password)
   },

@@ -7,7 +7,13 @@ const speedFormats = formatsOf(units.map((unit) => `${unit}-per-second`))
 
 function formatsOf(units: readonly string[]): readonly Intl.NumberFormat[] {
   return units.map(
-    (unit) => new Intl.NumberFormat(undefined, { style: 'unit', unit, unitDisplay: 'short', maximumFractionDigits: 1 }),
+    (unit) =>
+      new Intl.NumberFormat(undefined, {
+        style: 'unit',
+        unit,
+        unitDisplay: unit.startsWith('byte') ? 'long' : 'short',
+        maximumFractionDigits: 1,
+      }),
   )
 }
 

@@ -1,3 +1,22 @@
-export default function ProfilePage(_: { readonly me?: unknown }) {
-  return <p>ProfilePage</p>
+/** The account of the user. */
+import { Page } from '../parts/page.tsx'
+import type { Me } from '../session/me.ts'
+import { texts } from '../texts.ts'
+import { Account } from './account.tsx'
+import { AppPasswords } from './app-passwords.tsx'
+import { Sessions } from './sessions.tsx'
+import { SshKeys } from './ssh-keys.tsx'
+import { TwoStep } from './two-step.tsx'
+import '../styles/lists.css'
+
+export default function ProfilePage({ me }: { readonly me: Me }) {
+  return (
+    <Page title={texts.nav.profile}>
+      <Account me={me} />
+      <TwoStep me={me} />
+      <SshKeys />
+      <AppPasswords />
+      <Sessions />
+    </Page>
+  )
 }

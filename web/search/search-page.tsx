@@ -1,3 +1,56 @@
-export default function SearchPage(_: { readonly me?: unknown }) {
-  return <p>SearchPage</p>
+/** The results of a search in the index. */
+import { useInfiniteQuery } from '@tanstack/preact-query'
+import { Link, useSearch } from 'wouter-preact'
+import { post, type Data } from '../api/client.ts'
+import { EntryIcon } from '../files/entry-icon.tsx'
+import { Failure } from '../parts/failure.tsx'
+import { formatSize } from '../parts/format.ts'
+import { Page } from '../parts/page.tsx'
+import { addressOf, joined } from '../parts/places.ts'
+import type { Me } from '../session/me.ts'
+import { texts } from '../texts.ts'
+
+type Found = Data<'/api/fs/search'>['content'][number]
+
+const pageLength = 100
+
+export default function SearchPage({ me }: { readonly me: Me }) {
+  const words = new URLSearchParams(useSearch()).get('words') ?? ''
+  const { data, error, isFetching, hasNextPage, fetchNextPage, refetch } = useInfiniteQuery({
+    queryKey: ['search', words],
+    queryFn: ({ pageParam, signal }) =>
+      post('/api/fs/search', { parent: '/', keywords: words, scope: 0, page: pageParam, per_page: pageLength }, { signal }),
+    initialPageParam: 1,
+    getNextPageParam: (last, _, page) => (last.content.length < pageLength ? undefined : page + 1),
+  })
+  const found = data?.pages.flatMap(({ content }) => content) ?? []
+  return (
+    <Page title={texts.search.title(words)}>
+      {error && <Failure error={error} onRetry={() => void refetch()} />}
+      {data && <p role="status">{texts.search.count(data.pages[0]?.total ?? 0)}</p>}
+      <ul class="list">
+        {found.map((entry) => (
+          <FoundEntry key={joined(entry.parent, entry.name)} entry={entry} base={me.base_path} />
+        ))}
+      </ul>
+      {hasNextPage && (
+        <button type="button" disabled={isFetching} onClick={() => void fetchNextPage()}>
+          {texts.more}
+        </button>
+      )}
+    </Page>
+  )
+}
+
+/** `base`: the folder that the user sees as `/`. The API reports parents in the whole tree. */
+function FoundEntry({ entry, base }: { readonly entry: Found; readonly base: string }) {
+  const parent = base === '/' ? entry.parent : entry.parent.slice(base.length) || '/'
+  return (
+    <li>
+      <EntryIcon entry={entry} />
+      <Link href={addressOf(joined(parent, entry.name))}>{entry.name}</Link>
+      <span class="muted">{parent}</span>
+      {!entry.is_dir && <span class="muted">{formatSize(entry.size)}</span>}
+    </li>
+  )
 }

@@ -4,13 +4,15 @@ import type { UrlClient, Usage } from '../../../src/contract/capabilities.js'
 import type { Entry } from '../../../src/contract/entry.js'
 import { isGatewayError } from '../../../src/contract/errors.js'
 import { childOf, cleanPath, encodePath, nameOf, parentOf, root, under, type Path } from '../../../src/contract/path.js'
+import type { FolderListOptions } from '../../../src/tree/folder-contents.js'
 import type { AccessOptions } from '../../../src/tree/operation-options.js'
+import { etagOf } from '../../../src/tree/preconditions.js'
 import type { FolderView, VirtualFs } from '../../../src/tree/virtual-fs.js'
 import { urlClientOf } from '../../lib/client.js'
 import { signalOf, type HttpApi } from '../http-api.js'
 import { endpoint } from '../endpoint.js'
 import { accessDenied, withResponses } from '../errors.js'
-import { flag, paging, text } from '../fields.js'
+import { choice, flag, paging, text } from '../fields.js'
 import { accessOptions, treeHeaders } from '../access-options.js'
 import { mountDetails } from '../mount-details.js'
 import {
@@ -45,6 +47,7 @@ const listData = z.object({
 })
 const detailData = fileData.extend({
   raw_url: z.string().describe('The download URL; empty for a folder.'),
+  etag: z.string().describe('The entity tag, for `If-Match` of `put`; empty for a folder.'),
   ...folderFields,
   related: z
     .array(fileData)
@@ -67,6 +70,12 @@ export const browseEndpoints = [
       path,
       password,
       refresh: flag.describe('Bypass the cached listing.'),
+      sort_by: choice('name', 'size', 'modified').describe(
+        'The order of the entries; folders come first. `name`: in any case, and digits as numbers. Default: the order ' +
+          'of the storage.',
+      ),
+      sort_direction: choice('asc', 'desc').describe('The direction of `sort_by`. Default: `asc`.'),
+      contains: text.describe('Only entries whose names contain this text, in any case.'),
       ...paging,
     }),
     data: listData,
@@ -88,6 +97,8 @@ export const browseEndpoints = [
           signal: signalOf(context.res),
           password: fields.password || headers.password,
           refresh: fields.refresh,
+          order: orderOf(fields),
+          contains: fields.contains,
           offset,
           limit,
         }),
@@ -135,6 +146,7 @@ export const browseEndpoints = [
       const usage = object.is_dir ? (await mountUsages(api, fs, [entryPath])).get(entryPath) : undefined
       // Adding properties to a spread object is many times slower.
       return Object.assign(object, usage && { mount_details: mountDetails(usage) }, {
+        etag: object.is_dir ? '' : etagOf(entry),
         raw_url: object.is_dir ? '' : await rawUrl(api, baseUrl, fs, entryPath, folder, object.sign, urlOptions),
         readme: folder.readme,
         header: folder.header,
@@ -171,6 +183,17 @@ export const browseEndpoints = [
     },
   }),
 ]
+
+/** The order that a request asks for; undefined if it leaves that to the storage. */
+function orderOf({
+  sort_by: by,
+  sort_direction: direction,
+}: {
+  readonly sort_by: '' | 'name' | 'size' | 'modified'
+  readonly sort_direction: '' | 'asc' | 'desc'
+}): FolderListOptions['order'] {
+  return by === '' ? undefined : { by, direction, folders: 'front', ignoreCase: true }
+}
 
 /** The usage of the storages mounted at the paths. Empty if a setting hides it. */
 async function mountUsages(api: HttpApi, fs: VirtualFs, paths: readonly Path[]): Promise<ReadonlyMap<Path, Usage>> {

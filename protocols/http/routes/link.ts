@@ -1,11 +1,18 @@
-/** Direct URLs of files, for programs of an admin such as the proxy at `down_proxy_url`. */
+/** URLs of files: direct ones, for programs of an admin such as the proxy at `down_proxy_url`, and ones to share. */
 import { z } from 'zod'
-import { cleanPath, encodePath } from '../../../src/contract/path.js'
+import { GatewayError } from '../../../src/contract/errors.js'
+import { cleanPath, encodePath, under } from '../../../src/contract/path.js'
+import { accessOptions, treeHeaders } from '../access-options.js'
 import { signalOf } from '../http-api.js'
 import { endpoint } from '../endpoint.js'
-import { text } from '../fields.js'
-import { absoluteUrl } from '../object.js'
+import { accessDenied, withResponses } from '../errors.js'
+import { integer, text } from '../fields.js'
+import { absoluteUrl, wireTime } from '../object.js'
 import { pathRefusals } from '../refusals.js'
+import { timestamp } from '../schemas.js'
+
+/** The longest validity of a shared URL that has an end, in seconds: a hundred years. */
+const longestValidity = 3_155_760_000
 
 export const linkEndpoints = [
   endpoint({
@@ -45,6 +52,43 @@ export const linkEndpoints = [
         part_size: 0 as const,
         content_length: 0 as const,
         Expiration: direct?.until ? nanosecondsUntil(direct.until) : null,
+      }
+    },
+  }),
+
+  endpoint({
+    method: 'post',
+    path: '/api/fs/share_link',
+    tag: 'Downloads',
+    summary: 'Get a URL of a file that works without an account',
+    description: 'For every user who may read the file. Whoever has the URL can read this file, and nothing else.',
+    access: 'guest',
+    headers: treeHeaders,
+    fields: z.object({
+      path: text.meta({ example: '/folder/file.txt' }).describe('Relative to the base folder of the user.'),
+      password: text.describe('The password of the folder. Default: the header `Password`.'),
+      expires_in: integer(0)
+        .refine((seconds) => seconds >= 0 && seconds <= longestValidity, `must be from 0 to ${longestValidity}`)
+        .describe('Seconds until the URL expires. 0: never. The setting `link_expiration` is a limit.'),
+    }),
+    data: z.object({
+      url: z.string(),
+      expires: timestamp.nullable().describe('null if the URL does not expire.'),
+    }),
+    refusals: pathRefusals,
+    async answer({ context, api, fields, headers, principal }) {
+      const path = cleanPath(fields.path)
+      const options = accessOptions(context, fields.password || headers.password)
+      const { kind } = await withResponses({ denied: accessDenied }, () =>
+        api.gateway.as(principal).stat(path, options),
+      )
+      if (kind === 'folder') throw new GatewayError('is_folder')
+      const at = under(principal.base, path)
+      const { signature, expires } = api.gateway.signedUrls.signFor(at, fields.expires_in)
+      const { baseUrl } = api.clientOf(context.req)
+      return {
+        url: `${baseUrl}/d${encodePath(at)}?sign=${signature}`,
+        expires: expires === undefined ? null : wireTime(expires),
       }
     },
   }),

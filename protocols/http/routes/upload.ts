@@ -2,8 +2,9 @@
 import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
 import type { Source } from '../../../src/contract/call-options.js'
+import { verifiedSource } from '../../../src/contract/verified-source.js'
+import { etagOf } from '../../../src/tree/preconditions.js'
 import { receiveBody } from '../../lib/request-body.js'
-import { verifiedSource } from '../../lib/verified-source.js'
 import { signalOf } from '../http-api.js'
 import { endpoint, type Call, type Refusal } from '../endpoint.js'
 import { refused, withResponses } from '../errors.js'
@@ -12,28 +13,45 @@ import { changeRefusals, pathRefusals, taskRefusals } from '../refusals.js'
 import { taskData, taskObject } from '../task-object.js'
 import { uploadHeaders, type UploadHeaders } from '../upload-headers.js'
 
-const noUploads: Refusal = { code: 500, text: 'upload not supported', when: 'the storage does not support uploads' }
+export const noUploads: Refusal = {
+  code: 500,
+  text: 'upload not supported',
+  when: 'the storage does not support uploads',
+}
 const noParts: Refusal = {
   code: 400,
   text: 'an upload of a part is not supported',
   when: 'the request has the header `Content-Range`',
 }
+const noConditions: Refusal = {
+  code: 400,
+  text: 'a task has no preconditions',
+  when: 'the request has `As-Task: true`, and `If-Match` or `If-None-Match`',
+}
 const noForms: Refusal = { ...noUploads, code: 405, text: "Current storage doesn't support upload" }
 
 /** The task of an upload with `As-Task`, else null. */
 const data = z.object({ task: taskData }).nullable()
-const refusals: readonly Refusal[] = [
+/** Errors of requests that announce a file. */
+export const announcedFileRefusals: readonly Refusal[] = [
   ...pathRefusals,
   ...changeRefusals,
-  ...taskRefusals,
   { code: 400, text: 'File-Path …', when: 'the header is missing or malformed, or its path is not that of a file' },
-  { code: 400, text: 'X-File-Size is not an integer' },
   { code: 400, text: 'x-file-… is not a digest of … hexadecimal digits' },
-  {
-    code: 400,
-    text: 'the content does not have the announced …',
-    when: 'a digest does not match; the file is not stored',
-  },
+  { code: 403, text: 'file exists', when: '`Overwrite` is `false`' },
+  { code: 403, text: 'system file upload ignored', when: 'the settings exclude files of this name' },
+]
+/** The content is not what was announced: the file is not stored. */
+export const wrongDigest: Refusal = {
+  code: 400,
+  text: 'the content does not have the announced …',
+  when: 'a digest does not match; the file is not stored',
+}
+const refusals: readonly Refusal[] = [
+  ...announcedFileRefusals,
+  ...taskRefusals,
+  { code: 400, text: 'X-File-Size is not an integer' },
+  wrongDigest,
   { code: 400, text: '… bytes were announced, … came' },
   {
     code: 400,
@@ -42,8 +60,9 @@ const refusals: readonly Refusal[] = [
   },
   { code: 400, text: 'the body ended after … of … bytes', when: '`X-File-Size` is greater than the size of the body' },
   noParts,
-  { code: 403, text: 'file exists', when: '`Overwrite` is `false`' },
-  { code: 403, text: 'system file upload ignored', when: 'the settings exclude files of this name' },
+  noConditions,
+  { code: 412, text: 'If-Match does not hold', when: 'the file does not exist, or was changed' },
+  { code: 412, text: 'If-None-Match does not hold', when: 'the file exists' },
 ]
 
 export const uploadEndpoints = [
@@ -52,7 +71,9 @@ export const uploadEndpoints = [
     path: '/api/fs/put',
     tag: 'Uploads',
     summary: 'Store the body of the request as a file',
-    description: 'Creates missing parent folders. Success means that the whole file is stored.',
+    description:
+      'Creates missing parent folders. Success means that the whole file is stored. The header `ETag` of the response ' +
+      'is the entity tag of the new content.',
     access: 'guest',
     headers: uploadHeaders,
     content: { type: 'application/octet-stream', description: 'The content of the file, of any type.' },
@@ -96,15 +117,18 @@ async function store(
 ): Promise<z.input<typeof data>> {
   // A partial PUT must not be stored as a complete file (RFC 9110 §14.5).
   if (context.req.headers['content-range'] !== undefined) throw refused(noParts)
-  const { path, createOnly, modified, password } = headers
+  const { path, createOnly, modified, password, ifMatch, ifNoneMatch } = headers
   const fs = api.gateway.as(principal)
   const signal = signalOf(context.res)
   const options = { createOnly, modified, password, parents: true }
   return withResponses({ unsupported: uploadsUnsupported }, async () => {
     if (!headers.asTask) {
-      await fs.write(path, verifiedSource(source), { ...options, signal })
+      const { entry } = await fs.write(path, verifiedSource(source), { ...options, ifMatch, ifNoneMatch, signal })
+      context.set('ETag', etagOf(entry))
       return null
     }
+    // The file may be changed until the task stores it.
+    if (ifMatch !== undefined || ifNoneMatch !== undefined) throw refused(noConditions)
     await fs.assertWritable(path, { ...options, signal })
     const body = fs.fromClient(verifiedSource(source))
     return { task: taskObject(await api.gateway.submitUpload(principal, path, body, { ...options, signal })) }

@@ -3,14 +3,26 @@ import type { OpenFile } from '../../../src/contract/capabilities.js'
 import { toGatewayError } from '../../../src/contract/errors.js'
 import type { Log } from '../../../src/contract/log.js'
 import { readPart } from '../../lib/file-body.js'
-import { PageTemplate } from './page-template.js'
+import { PageTemplate, type Placeholder } from './page-template.js'
 import type { WebFolder } from './web-folder.js'
 
 /** Minimum time between checks of the file, in milliseconds. */
 const checkInterval = 1000
 
+interface IndexPageOptions {
+  readonly folder: WebFolder
+  readonly placeholders: readonly Placeholder[]
+  readonly log: Log
+}
+
+interface Page {
+  readonly template: PageTemplate
+  readonly revision: string | undefined
+}
+
 export class IndexPage {
   readonly #folder: WebFolder
+  readonly #placeholders: readonly Placeholder[]
   readonly #log: Log
   #template: PageTemplate
   /** The revision of the file that `#template` was made from. Undefined after a failed read. */
@@ -18,18 +30,21 @@ export class IndexPage {
   #lastCheck = performance.now()
   #pendingCheck: Promise<void> | undefined
 
-  private constructor(folder: WebFolder, log: Log, template: PageTemplate, revision: string | undefined) {
+  private constructor({ folder, placeholders, log }: IndexPageOptions, page: Page) {
     this.#folder = folder
+    this.#placeholders = placeholders
     this.#log = log
-    this.#template = template
-    this.#revision = revision
+    this.#template = page.template
+    this.#revision = page.revision
   }
 
   /** Reads the page. Rejects with `not_found` if the folder has no readable `index.html`. */
-  static async read(folder: WebFolder, log: Log): Promise<IndexPage> {
+  static async read(options: IndexPageOptions): Promise<IndexPage> {
+    const { folder, placeholders } = options
     const file = await folder.open(['index.html'])
     try {
-      return new IndexPage(folder, log, await templateOf(file), file.entry.revision)
+      const template = await templateOf(file, placeholders)
+      return new IndexPage(options, { template, revision: file.entry.revision })
     } finally {
       await file.close()
     }
@@ -53,7 +68,7 @@ export class IndexPage {
       try {
         const { revision } = file.entry
         if (revision === this.#revision) return
-        this.#template = await templateOf(file)
+        this.#template = await templateOf(file, this.#placeholders)
         this.#revision = revision
       } finally {
         await file.close()
@@ -69,7 +84,7 @@ export class IndexPage {
   }
 }
 
-async function templateOf(file: OpenFile): Promise<PageTemplate> {
+async function templateOf(file: OpenFile, placeholders: readonly Placeholder[]): Promise<PageTemplate> {
   const bytes = await readPart(file, { offset: 0, length: file.entry.size })
-  return new PageTemplate(bytes.toString('utf8'))
+  return new PageTemplate(bytes.toString('utf8'), placeholders)
 }

@@ -1,9 +1,4 @@
-/**
- * The index page of a web client of the AList / OpenList family. The page contains literal placeholders. The server
- * replaces the first occurrence of each. They do not depend on the name of the page's global variable, so builds of all
- * versions work.
- */
-import { forAttribute, forScript, forText } from '../escape.js'
+/** A page with literal placeholders. The server replaces the first occurrence of each. */
 
 export interface PageValues {
   /** The base URL of the page's files, without a trailing slash. Empty: the root of the server. */
@@ -20,45 +15,16 @@ export interface PageValues {
   readonly body: string
 }
 
-interface Placeholder {
+export interface Placeholder {
   readonly text: string
   readonly value: (values: PageValues) => string
 }
-
-/** Image URLs in builds of different versions. They are replaced, so that browsers do not contact third parties. */
-const thirdPartyImages = [
-  'https://res.oplist.org/logo/logo',
-  'https://cdn.oplist.org/gh/OpenListTeam/Logo@main/logo',
-  'https://cdn.jsdelivr.net/gh/alist-org/logo@main/logo',
-  'https://jsd.nn.ci/gh/alist-org/logo@main/logo',
-]
-
-/** The URL of a missing image. Browsers send no request for it. */
-const noImage = 'data:,'
-
-const placeholders: readonly Placeholder[] = [
-  { text: 'cdn: undefined', value: ({ cdn }) => `cdn: ${forScript(cdn)}` },
-  { text: 'base_path: undefined', value: ({ site }) => `base_path: ${forScript(site || '/')}` },
-  { text: 'main_color: undefined', value: ({ mainColor }) => `main_color: ${forScript(mainColor)}` },
-  // Older builds expect the manifest below /static.
-  ...['/manifest.json', '/static/manifest.json'].map((path) => ({
-    text: `href="${path}"`,
-    value: ({ site }: PageValues) => `href="${forAttribute(site + path)}"`,
-  })),
-  ...thirdPartyImages.flatMap((address) => [
-    { text: `${address}.svg`, value: ({ favicon }: PageValues) => forAttribute(favicon || noImage) },
-    { text: `${address}.png`, value: ({ logo }: PageValues) => forAttribute(logo || noImage) },
-  ]),
-  { text: 'Loading...', value: ({ title }) => forText(title) },
-  { text: '<!-- customize head -->', value: ({ head }) => head },
-  { text: '<!-- customize body -->', value: ({ body }) => body },
-]
 
 /** A page split at its placeholders, so that placeholders within values are not replaced. */
 export class PageTemplate {
   readonly #parts: readonly (string | Placeholder)[]
 
-  constructor(page: string) {
+  constructor(page: string, placeholders: readonly Placeholder[]) {
     const found = placeholders
       .map((placeholder) => ({ placeholder, start: page.indexOf(placeholder.text) }))
       .filter(({ start }) => start >= 0)

@@ -15,3 +15,10 @@ export function faviconUrl(settings: ProtocolSettings): string | undefined {
   const { protocol } = new URL(address, 'http://localhost')
   return protocol === 'http:' || protocol === 'https:' ? address : undefined
 }
+
+/** Whether the URL is that of a picture on this server, or contains the picture. False for an empty one. */
+export function isOwnPicture(address: string): boolean {
+  if (/^data:image\//i.test(address)) return true
+  const server = 'http://localhost'
+  return address !== '' && URL.canParse(address, server) && new URL(address, server).origin === server
+}

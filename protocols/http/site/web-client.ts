@@ -1,4 +1,4 @@
-/** Serves a built web client from the folder `dist_dir`. */
+/** Serves a built web client: that of the folder `dist_dir`, or the console. */
 import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { OpenFile } from '../../../src/contract/capabilities.js'
@@ -11,13 +11,12 @@ import { evaluateConditions } from '../../lib/conditions.js'
 import { mediaType, sendOpenFile } from '../../lib/send.js'
 import { toErrorResponse } from '../errors.js'
 import { sendErrorPage } from '../pages.js'
+import { consoleBuild, consoleFolder } from './console.js'
 import { IndexPage } from './index-page.js'
 import type { PageValues } from './page-template.js'
 import { firstLogo } from './pictures.js'
+import { externalClient, type WebBuild } from './web-build.js'
 import { isPlainName, WebFolder } from './web-folder.js'
-
-/** Matches files of the build. All other targets are pages of the client, for which the index page is sent. */
-const fileTarget = /^\/(?:assets|images|streamer|static)\/(?!manifest\.json(?:\?|$))/
 
 /** 180 days, because file names of a build contain a digest of the content. */
 const longCacheControl = 'public, max-age=15552000'
@@ -34,14 +33,13 @@ const pageHeaders = {
   'X-Content-Type-Options': 'nosniff',
   // URLs may contain signatures, which must not leak to other sites.
   'Referrer-Policy': 'same-origin',
-  // Prevents clickjacking.
-  'Content-Security-Policy': "frame-ancestors 'self'",
 }
 
 type WebClientConfig = Pick<Config, 'dist_dir' | 'cdn' | 'site_url'>
 
 export class WebClient {
   readonly #folder: WebFolder
+  readonly #build: WebBuild
   readonly #index: IndexPage
   /** The base URL from which browsers load the files of the build, without a trailing slash. Empty: this server. */
   readonly #cdn: string
@@ -49,8 +47,14 @@ export class WebClient {
   readonly #site: string
   readonly #log: Log
 
-  private constructor(folder: WebFolder, index: IndexPage, config: WebClientConfig, log: Log) {
+  private constructor(
+    build: WebBuild,
+    folder: WebFolder,
+    index: IndexPage,
+    { config, log }: { readonly config: WebClientConfig; readonly log: Log },
+  ) {
     this.#folder = folder
+    this.#build = build
     this.#index = index
     this.#cdn = config.cdn.replace(/\/+$/, '')
     this.#site = sitePath(config.site_url)
@@ -58,12 +62,13 @@ export class WebClient {
   }
 
   /**
-   * Opens the web client. Rejects with `invalid` and a reason for the admin if `dist_dir` has no readable index page.
+   * Opens the web client of `dist_dir`. Rejects with `invalid` and a reason for the admin if the folder has no readable
+   * index page.
    */
   static async open(config: WebClientConfig, log: Log): Promise<WebClient> {
     const folder = new WebFolder(config.dist_dir)
     try {
-      return new WebClient(folder, await IndexPage.read(folder, log), config, log)
+      return await WebClient.#open(externalClient, folder, { config, log })
     } catch (error) {
       const { code } = toGatewayError(error)
       const detail = code === 'not_found' ? 'there is no such file that can be read' : (error as Error).message
@@ -74,9 +79,36 @@ export class WebClient {
     }
   }
 
+  /**
+   * Opens the console. Undefined, and a warning in the log, if the folder has no readable index page: the other protocols
+   * work without it.
+   */
+  static async openConsole(
+    config: WebClientConfig,
+    log: Log,
+    path: string = consoleFolder,
+  ): Promise<WebClient | undefined> {
+    const folder = new WebFolder(path)
+    try {
+      return await WebClient.#open(consoleBuild, folder, { config, log })
+    } catch (error) {
+      log.warn({ err: error, folder: folder.path }, 'the console is not built: "npm run build" builds it')
+      return undefined
+    }
+  }
+
+  static async #open(
+    build: WebBuild,
+    folder: WebFolder,
+    options: { readonly config: WebClientConfig; readonly log: Log },
+  ): Promise<WebClient> {
+    const { placeholders } = build
+    return new WebClient(build, folder, await IndexPage.read({ folder, placeholders, log: options.log }), options)
+  }
+
   /** Whether the target (a path relative to the site, with an optional query) is that of a file of the build. */
   isFileTarget(target: string): boolean {
-    return fileTarget.test(target)
+    return this.#build.fileTarget.test(target)
   }
 
   /** Responds to a request for a file of the build. Never rejects. */
@@ -109,7 +141,7 @@ export class WebClient {
     try {
       // Appended, because CORS may have set Vary already.
       response.appendHeader('Vary', 'Accept-Encoding')
-      const headers: Record<string, string> = { 'Cache-Control': longCacheControl }
+      const headers: Record<string, string> = { 'Cache-Control': longCacheControl, ...this.#build.filePolicy }
       if (encoding !== undefined) headers['Content-Encoding'] = encoding
       const type = mediaType(names.at(-1) ?? '')
       await sendOpenFile(request, response, file, { headers, type, disposition: 'none', trusted: true })
@@ -146,11 +178,12 @@ export class WebClient {
     const isNotModified =
       request.method !== 'POST' &&
       evaluateConditions({ 'if-none-match': ifNoneMatch }, { etag, modified: new Date() }) === 304
+    const headers = { ...pageHeaders, ...this.#build.pagePolicy, ETag: etag }
     if (isNotModified) {
-      response.writeHead(304, { ...pageHeaders, ETag: etag }).end()
+      response.writeHead(304, headers).end()
       return
     }
-    response.writeHead(200, { ...pageHeaders, ETag: etag, 'Content-Length': body.length })
+    response.writeHead(200, { ...headers, 'Content-Length': body.length })
     response.end(request.method === 'HEAD' ? undefined : body)
   }
 

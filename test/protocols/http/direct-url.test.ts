@@ -202,3 +202,42 @@ void t.test('/api/fs/link is for admins only, and ignores their base folder', as
   const { data: direct } = await served.post('/api/fs/link', { path: '/s/a.txt' }, { authorization: token })
   t.match(direct, { url: `${store}/a.txt?key=1` })
 })
+
+void t.test(
+  '/api/fs/share_link returns a URL of one file that works without an account, until it expires',
+  async (t) => {
+    const served = await serve(t)
+    for (const name of ['a b.txt', 'other.txt']) await served.put(`/team/${name}`, `content of ${name}`)
+    await served.rule('/team/closed', { password: 'secret', passwordSub: true })
+    await served.put('/team/closed/file', 'closed')
+    const ann = await served.as('ann', [], '/team')
+    const ask = (fields: object, headers = {}) => ann.post('/api/fs/share_link', fields, headers)
+
+    const { data } = await ask({ path: '/a b.txt' })
+    const { url } = data as { url: string }
+    t.match(data, { url: /\/d\/team\/a%20b\.txt\?sign=[\w-]+=:0$/, expires: null })
+    t.equal(await (await fetch(url)).text(), 'content of a b.txt')
+    t.equal((await fetch(url.replace('a%20b', 'other'))).status, 401, 'of no other file')
+    const limited = (await ask({ path: '/a b.txt', expires_in: 60 })).data as { url: string; expires: string }
+    const left = Date.parse(limited.expires) - Date.now()
+    t.ok(left > 50_000 && left <= 60_000, limited.expires)
+    t.ok(limited.url.endsWith(`:${Date.parse(limited.expires) / 1000}`))
+    t.equal((await fetch(limited.url)).status, 200)
+
+    t.match(await ask({ path: '/' }), { code: 500, message: 'not a file' })
+    t.match(await ask({ path: '/none' }), { code: 500, message: /object not found$/ })
+    for (const seconds of [-1, 1.5, 1e12, 'soon'])
+      t.match(await ask({ path: '/a b.txt', expires_in: seconds }), { code: 400 })
+    const closed = { code: 403, message: 'password is incorrect or you have no permission' }
+    t.match(await ask({ path: '/closed/file' }), closed)
+    t.match(await ask({ path: '/closed/file', password: 'wrong' }), closed)
+    for (const answer of [
+      await ask({ path: '/closed/file', password: 'secret' }),
+      await ask({ path: '/closed/file' }, { password: 'secret' }),
+    ]) {
+      t.equal(await (await fetch((answer.data as { url: string }).url)).text(), 'closed')
+    }
+    await served.gateway.settings.set(new Map([['link_expiration', '1']]))
+    t.match((await ask({ path: '/a b.txt' })).data, { expires: /Z$/ }, 'the setting is a limit')
+  },
+)

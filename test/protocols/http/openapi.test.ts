@@ -81,6 +81,8 @@ void t.test('headers of uploads are parameters with their canonical names', asyn
     'cookie browser-password',
     'header As-Task',
     'header File-Path',
+    'header If-Match',
+    'header If-None-Match',
     'header Last-Modified',
     'header Overwrite',
     'header Password',

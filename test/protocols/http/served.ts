@@ -126,12 +126,16 @@ export class Served {
   }
 }
 
-/** Signed in as admin. `drivers`: additional driver types; `file`: keys of the configuration file. */
+/**
+ * Signed in as admin. `drivers`: additional driver types; `file`: keys of the configuration file; `consoleFolder`: the
+ * built console, by default none.
+ */
 export async function serve(
   test: Test,
   siteUrl = '',
   drivers: readonly AnyDriverType[] = [],
   file: ConfigInput = {},
+  consoleFolder = '/nowhere',
 ): Promise<Served> {
   const config = {
     ...configSchema(protocols).parse({ site_url: siteUrl, ...file }),
@@ -148,7 +152,9 @@ export async function serve(
     adminPassword,
   })
   test.teardown(() => gateway.close())
-  const web = config.dist_dir === '' ? undefined : await WebClient.open(config, log)
+  const web = await (config.dist_dir === ''
+    ? WebClient.openConsole(config, log, consoleFolder)
+    : WebClient.open(config, log))
   const api = httpHandler(gateway, { trustedProxies: config.trusted_proxies, siteUrl }, web)
   const url = await listen(test, api)
   const served = new Served(url + sitePath(siteUrl), gateway)

@@ -1,6 +1,5 @@
-/** Public endpoints, errors of unknown paths, the start page, the manifest, CORS headers, and a site below a path. */
+/** Public endpoints, errors of unknown paths, the manifest, CORS headers, and a site below a path. */
 import t from 'tap'
-import { rawRequest } from './raw-request.js'
 import { serve } from './served.js'
 import { webBuild } from './web-build.js'
 
@@ -45,49 +44,20 @@ void t.test('unknown paths and methods have their own errors', async (t) => {
   t.match(options.headers.get('dav'), /1, 2/)
 })
 
-void t.test('the start page, robots.txt and favicon.ico are served', async (t) => {
+void t.test('robots.txt and favicon.ico are served', async (t) => {
   const { url, gateway } = await serve(t)
   await gateway.settings.set(
     new Map([
-      ['site_title', '<b>Files</b>'],
       ['favicon', 'https://example.org/i.png'],
       ['robots_txt', '<script>'],
     ]),
   )
-  const page = await fetch(`${url}/`)
-  t.equal(page.status, 200)
-  const text = await page.text()
-  t.match(text, `${url}/dav/`)
-  t.match(text, 'sftp -P 5222 <var>user</var>@127.0.0.1<')
-  t.match(text, 'href="/api/docs"')
-  t.notMatch(text, '<b>Files')
-  const head = await fetch(`${url}/`, { method: 'HEAD' })
-  t.equal(head.headers.get('content-length'), String(text.length))
   const robots = await fetch(`${url}/robots.txt`)
   t.equal(robots.headers.get('content-type'), 'text/plain; charset=utf-8')
   t.equal(await robots.text(), '<script>')
   const icon = await fetch(`${url}/favicon.ico`, { redirect: 'manual', method: 'HEAD' })
   t.equal(icon.status, 302)
   t.equal(icon.headers.get('location'), 'https://example.org/i.png')
-})
-
-void t.test("the page contains the host of the client's request, if that is a valid name", async (t) => {
-  const { url } = await serve(t, '', [], { sftp: '0.0.0.0:22' })
-  for (const [host, shown] of [
-    ['files.example:8080', /http:\/\/files\.example:8080\/dav\/.*@files\.example</s],
-    ['1.2.3.4.5', /http:\/\/1\.2\.3\.4\.5\/dav\//],
-    ['[::1]:5244', /@\[::1\]</],
-    ['<b>x', /http:\/\/127\.0\.0\.1:\d+\/dav\//],
-  ] as const) {
-    const { body } = await rawRequest(url, { path: '/', headers: { host } })
-    t.match(body, shown, host)
-    t.match(body, 'sftp -P 22 ')
-    t.notMatch(body, '<b>')
-  }
-  await t.test('without SFTP', async (t) => {
-    const { url } = await serve(t, '', [], { sftp: 'off' })
-    t.notMatch(await (await fetch(url)).text(), /sftp/i)
-  })
 })
 
 void t.test('a favicon that cannot be redirected to is missing', async (t) => {
@@ -183,7 +153,7 @@ void t.test('if origins are configured, only these may call the API', async (t) 
 })
 
 void t.test('a site below a path', async (t) => {
-  const served = await serve(t, '/sub')
+  const served = await serve(t, '/sub', [], { dist_dir: await webBuild(t) })
   t.match(await served.get('/api/me'), { code: 200 })
   await served.put('/a.txt', 'content')
   t.equal(await served.content('/a.txt'), 'content')

@@ -46,6 +46,15 @@ void t.test('Overwrite and As-Task accept only their exact values', async (t) =>
   t.match(read({ ...at('/a'), overwrite: 'False', 'as-task': '1' }), { createOnly: false, asTask: false })
 })
 
+void t.test('If-Match and If-None-Match are lists of entity tags', async (t) => {
+  t.match(read(at('/a')), { ifMatch: undefined, ifNoneMatch: undefined })
+  t.match(read({ ...at('/a'), 'if-match': '"1", "2"', 'if-none-match': '*' }), {
+    ifMatch: ['"1"', '"2"'],
+    ifNoneMatch: '*',
+  })
+  t.same(read({ ...at('/a'), 'if-match': 'faulty' }).ifMatch, [], 'matches nothing')
+})
+
 void t.test('Last-Modified is milliseconds, other values are ignored', async (t) => {
   const modified = (text: string) => read({ ...at('/a'), 'last-modified': text }).modified
   t.same(modified('1715961936465'), new Date(1715961936465))

@@ -100,6 +100,43 @@ void t.test('put rejects', async (t) => {
   })
 })
 
+void t.test('an upload with a precondition replaces only the expected file', async (t) => {
+  const served = await serve(t)
+  const tagOf = async () => ((await served.post('/api/fs/get', { path: '/a/file' })).data as { etag: string }).etag
+  const upload = (path: string, body: string, headers: Record<string, string>) =>
+    fetch(`${served.url}/api/fs/put`, {
+      method: 'PUT',
+      body,
+      headers: { authorization: served.token, 'file-path': path, ...headers },
+    })
+  const created = await upload('/a/file', 'one', { 'if-none-match': '*' })
+  t.match(await created.json(), done)
+  const first = await tagOf()
+  t.match(first, /^"[^"]+"$/)
+  t.equal(created.headers.get('etag'), first)
+  const exists = { code: 412, message: 'If-None-Match does not hold' }
+  t.match(await served.put('/a/file', 'two', { 'if-none-match': '*' }), exists)
+  t.match(await served.put('/a/file', 'two', { 'if-none-match': first }), exists)
+  t.strictSame(await served.put('/a/file', 'second', { 'if-match': `"other", ${first}` }), done)
+  const changed = { code: 412, message: 'If-Match does not hold' }
+  t.match(await served.put('/a/file', 'lost', { 'if-match': first }), changed)
+  t.match(await form(served, '/a/file', withFile('lost'), { 'if-match': first }), changed)
+  t.match(await served.put('/a/file', 'lost', { 'if-match': 'faulty' }), changed)
+  t.match(await served.put('/a/none', 'lost', { 'if-match': '*' }), changed)
+  t.equal(await served.content('/a/file'), 'second')
+  const second = await tagOf()
+  t.not(second, first)
+  const raw = (await served.post('/api/fs/get', { path: '/a/file' })).data as { raw_url: string }
+  t.equal((await fetch(raw.raw_url)).headers.get('etag'), second, 'the same as of the download')
+  t.strictSame(await form(served, '/a/file', withFile('third'), { 'if-match': second }), done)
+  t.match((await served.post('/api/fs/get', { path: '/a' })).data, { etag: '' })
+  const asTask = { code: 400, message: 'a task has no preconditions' }
+  t.match(await served.put('/a/file', 'lost', { 'as-task': 'true', 'if-match': second }), asTask)
+  t.match(await served.put('/a/new', 'lost', { 'as-task': 'true', 'if-none-match': '*' }), asTask)
+  t.equal(await served.content('/a/file'), 'third')
+  t.same(await served.names('/a'), ['file'])
+})
+
 void t.test('an interrupted upload keeps the old file and leaves nothing else', async (t) => {
   const served = await serve(t)
   await served.put('/a/file', 'old')

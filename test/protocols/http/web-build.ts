@@ -70,15 +70,11 @@ const found = {
 document.querySelector('#root').textContent = 'found:' + encodeURIComponent(JSON.stringify(found)) + ':end'
 `
 
+type Files = Readonly<Record<string, string | Buffer>>
+
 /** A folder with the build, removed at the end of the test. `files`, by their paths, are added or replaced. */
-export async function webBuild(
-  test: Test,
-  family: Family = 'newer',
-  files: Readonly<Record<string, string | Buffer>> = {},
-): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'tidegate-web-'))
-  test.teardown(() => rm(folder, { recursive: true, force: true }))
-  const all: Readonly<Record<string, string | Buffer>> = {
+export function webBuild(test: Test, family: Family = 'newer', files: Files = {}): Promise<string> {
+  return folderWith(test, {
     'index.html': indexPage(family),
     'assets/app-3f9c.js': appScript,
     'assets/large-77aa.js': '/* large */'.repeat(20_000),
@@ -90,8 +86,24 @@ export async function webBuild(
     'static/a b+ü.txt': 'a text',
     'assets/.hidden': 'hidden',
     ...files,
-  }
-  for (const [name, content] of Object.entries(all)) {
+  })
+}
+
+/** The same for a small console, whose page has the placeholders of the real one. */
+export function consoleBuildFolder(test: Test): Promise<string> {
+  return folderWith(test, {
+    'index.html': '<title>{{title}}</title><base href="{{base}}"><link rel="icon" href="{{icon}}"><div id="console">',
+    'static/main-AB12.js': 'export {}',
+    'static/packed-01.css': 'body{color:red}',
+    'static/packed-01.css.br': brotliCompressSync('body{color:red}'),
+    'static/packed-01.css.gz': gzipSync('body{color:red}'),
+  })
+}
+
+async function folderWith(test: Test, files: Files): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'tidegate-web-'))
+  test.teardown(() => rm(folder, { recursive: true, force: true }))
+  for (const [name, content] of Object.entries(files)) {
     await mkdir(dirname(join(folder, name)), { recursive: true })
     await writeFile(join(folder, name), content)
   }

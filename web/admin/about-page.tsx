@@ -1,0 +1,34 @@
+/** The version and the environment of the daemon. */
+import { get } from '../api/client.ts'
+import { Failure } from '../parts/failure.tsx'
+import { formatTime } from '../parts/format.ts'
+import { Page } from '../parts/page.tsx'
+import { useRows } from '../parts/rows.ts'
+import { texts } from '../texts.ts'
+
+export function AboutPage() {
+  const { data, error } = useRows('about', () => get('/api/admin/about'))
+  const { about } = texts.admin
+  return (
+    <Page title={texts.admin.pages.about}>
+      {error && <Failure error={error} />}
+      {data && (
+        <dl>
+          <dt>{about.version}</dt>
+          <dd>{data.version}</dd>
+          <dt>{about.node}</dt>
+          <dd>{data.node}</dd>
+          <dt>{about.platform}</dt>
+          <dd>{data.platform}</dd>
+          <dt>{about.started}</dt>
+          <dd>{formatTime(data.started)}</dd>
+          <dt>{about.data}</dt>
+          <dd>{data.data}</dd>
+        </dl>
+      )}
+      <p>
+        <a href="api/docs">{about.api}</a>
+      </p>
+    </Page>
+  )
+}

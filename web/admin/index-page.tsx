@@ -1,0 +1,60 @@
+/** The search index. */
+import { useQuery } from '@tanstack/preact-query'
+import { ApiError, get, post } from '../api/client.ts'
+import { Failure } from '../parts/failure.tsx'
+import { formatTime } from '../parts/format.ts'
+import { Page } from '../parts/page.tsx'
+import { change } from '../parts/rows.ts'
+import { texts } from '../texts.ts'
+import { Settings } from './settings.tsx'
+
+/** The code while search is off. */
+const off = 404
+/** The group of the settings of the index. */
+const indexGroup = 6
+
+export function IndexPage() {
+  const { data, error } = useQuery({
+    queryKey: ['index'],
+    queryFn: () => get('/api/admin/index/progress'),
+    refetchInterval: ({ state }) => (state.data?.is_done === false ? 1000 : 5000),
+  })
+  const { index } = texts.admin
+  const isOff = error instanceof ApiError && error.code === off
+  const running = data?.is_done === false
+  const act = (verb: 'build' | 'stop' | 'clear') => void change('index', post(`/api/admin/index/${verb}`))
+  return (
+    <Page title={texts.admin.pages.index}>
+      {isOff && <p>{index.off}</p>}
+      {error && !isOff && <Failure error={error} />}
+      {data && (
+        <>
+          <p role="status">
+            {running ? index.running(data.obj_count) : index.names(data.obj_count)}
+            {data.last_done_time !== null && ` ${index.lastRun(formatTime(data.last_done_time))}`}
+          </p>
+          {data.error !== '' && <p class="error">{data.error}</p>}
+          <div class="toolbar">
+            <button type="button" disabled={running} onClick={() => act('build')}>
+              {index.build}
+            </button>
+            <button
+              type="button"
+              disabled={running}
+              onClick={() => void change('index', post('/api/admin/index/update', { paths: ['/'] }))}
+            >
+              {index.update}
+            </button>
+            <button type="button" disabled={!running} onClick={() => act('stop')}>
+              {index.stop}
+            </button>
+            <button type="button" disabled={running} onClick={() => act('clear')}>
+              {index.clear}
+            </button>
+          </div>
+        </>
+      )}
+      <Settings group={indexGroup} />
+    </Page>
+  )
+}

@@ -1,0 +1,42 @@
+/** The locks of WebDAV clients. */
+import { get, post } from '../api/client.ts'
+import { Failure } from '../parts/failure.tsx'
+import { formatTime } from '../parts/format.ts'
+import { Page } from '../parts/page.tsx'
+import { change, useRows } from '../parts/rows.ts'
+import { Table } from '../parts/table.tsx'
+import { texts } from '../texts.ts'
+
+export function LocksPage() {
+  const { data, error } = useRows('locks', () => get('/api/admin/lock/list'))
+  const { locks } = texts.admin
+  return (
+    <Page title={texts.admin.pages.locks}>
+      <p class="muted">{locks.about}</p>
+      {error && <Failure error={error} />}
+      {data?.total === 0 && <p>{locks.none}</p>}
+      {data && data.total > 0 && (
+        <Table
+          caption={texts.admin.pages.locks}
+          rows={data.content}
+          keyOf={({ token }) => token}
+          columns={{
+            [locks.path]: ({ path, deep }) => (deep ? `${path} (${locks.deep})` : path),
+            [locks.user]: ({ username }) => username,
+            [locks.scope]: ({ scope }) => locks.scopes[scope],
+            [locks.expires]: ({ expires }) => formatTime(expires),
+          }}
+          actions={({ token, path }) => (
+            <button
+              type="button"
+              aria-label={`${locks.break} ${path}`}
+              onClick={() => void change('locks', post('/api/admin/lock/break', undefined, { query: { token } }))}
+            >
+              {locks.break}
+            </button>
+          )}
+        />
+      )}
+    </Page>
+  )
+}

@@ -1,0 +1,192 @@
+/** The rules of folders: passwords, hidden names, notes, and who may read and write. */
+import { useState } from 'preact/hooks'
+import { get, post, type Data } from '../api/client.ts'
+import { Dialog } from '../parts/dialog.tsx'
+import { Failure } from '../parts/failure.tsx'
+import { Page } from '../parts/page.tsx'
+import { change, changed, useRows } from '../parts/rows.ts'
+import { Table } from '../parts/table.tsx'
+import { texts } from '../texts.ts'
+
+type Rule = Data<'/api/admin/meta/list'>['content'][number]
+
+const newRule: Omit<Rule, 'id'> = {
+  path: '',
+  password: '',
+  p_sub: true,
+  write: false,
+  w_sub: true,
+  hide: '',
+  h_sub: true,
+  readme: '',
+  r_sub: false,
+  header: '',
+  header_sub: false,
+  read_users: [],
+  read_users_sub: true,
+  write_users: [],
+  write_users_sub: true,
+}
+
+export function RulesPage() {
+  const { data, error } = useRows('rules', () => get('/api/admin/meta/list'))
+  const [edited, setEdited] = useState<Rule | 'new'>()
+  const { rules } = texts.admin
+  return (
+    <Page title={texts.admin.pages.rules}>
+      <p class="muted">{rules.about}</p>
+      <button type="button" class="primary" onClick={() => setEdited('new')}>
+        {rules.add}
+      </button>
+      {error && <Failure error={error} />}
+      {data && data.total > 0 && (
+        <Table
+          caption={texts.admin.pages.rules}
+          rows={data.content}
+          keyOf={({ id }) => id}
+          columns={{ [rules.path]: ({ path }) => path, [rules.effects]: (rule) => effectsOf(rule).join(', ') }}
+          actions={(rule) => (
+            <>
+              <button type="button" aria-label={`${rules.edit} ${rule.path}`} onClick={() => setEdited(rule)}>
+                {rules.edit}
+              </button>
+              <button
+                type="button"
+                aria-label={`${texts.files.remove} ${rule.path}`}
+                onClick={() =>
+                  void change('rules', post('/api/admin/meta/delete', undefined, { query: { id: rule.id } }))
+                }
+              >
+                {texts.files.remove}
+              </button>
+            </>
+          )}
+        />
+      )}
+      {edited !== undefined && (
+        <RuleForm rule={edited === 'new' ? undefined : edited} onClose={() => setEdited(undefined)} />
+      )}
+    </Page>
+  )
+}
+
+function effectsOf(rule: Rule): readonly string[] {
+  const { rules } = texts.admin
+  return [
+    rule.password !== '' && rules.password,
+    rule.hide !== '' && rules.hide,
+    rule.readme !== '' && rules.readme,
+    rule.header !== '' && rules.header,
+    rule.write && rules.write,
+    rule.read_users.length > 0 && rules.readers,
+    rule.write_users.length > 0 && rules.writers,
+  ].filter((text) => text !== false)
+}
+
+interface RuleFormProps {
+  /** Absent: a new one. */
+  readonly rule?: Rule | undefined
+  readonly onClose: () => void
+}
+
+function RuleForm({ rule, onClose }: RuleFormProps) {
+  const [values, setValues] = useState(rule ?? newRule)
+  const { data: users } = useRows('users', () => get('/api/admin/user/list'))
+  const { rules } = texts.admin
+  const set = (change: Partial<Omit<Rule, 'id'>>) => setValues((before) => ({ ...before, ...change }))
+  const below = (name: 'p_sub' | 'w_sub' | 'h_sub' | 'r_sub' | 'header_sub' | 'read_users_sub' | 'write_users_sub') => (
+    <Check checked={values[name]} text={rules.below} onChecked={(checked) => set({ [name]: checked })} />
+  )
+  const chosen = (name: 'read_users' | 'write_users', text: string) => (
+    <fieldset>
+      <legend>{text}</legend>
+      {users?.content.map(({ id, username }) => (
+        <Check
+          key={id}
+          text={username}
+          checked={values[name].includes(id)}
+          onChecked={(checked) =>
+            set({ [name]: checked ? [...values[name], id] : values[name].filter((other) => other !== id) })
+          }
+        />
+      ))}
+      {below(`${name}_sub`)}
+    </fieldset>
+  )
+  async function save(): Promise<void> {
+    if (rule) await post('/api/admin/meta/update', { ...values, id: rule.id })
+    else await post('/api/admin/meta/create', values)
+    await changed('rules')
+  }
+  return (
+    <Dialog title={rule ? rules.edit : rules.add} action={texts.save} wide onClose={onClose} onConfirm={save}>
+      <label>
+        {rules.path}
+        <input required value={values.path} onInput={({ currentTarget }) => set({ path: currentTarget.value })} />
+      </label>
+      <fieldset>
+        <legend>{rules.password}</legend>
+        <input
+          aria-label={rules.password}
+          autocomplete="off"
+          value={values.password}
+          onInput={({ currentTarget }) => set({ password: currentTarget.value })}
+        />
+        {below('p_sub')}
+      </fieldset>
+      <fieldset>
+        <legend>{rules.hide}</legend>
+        <textarea
+          aria-label={rules.hide}
+          rows={3}
+          value={values.hide}
+          onInput={({ currentTarget }) => set({ hide: currentTarget.value })}
+        />
+        <p class="muted">{rules.hideHint}</p>
+        {below('h_sub')}
+      </fieldset>
+      <fieldset>
+        <legend>{rules.header}</legend>
+        <textarea
+          aria-label={rules.header}
+          rows={3}
+          value={values.header}
+          onInput={({ currentTarget }) => set({ header: currentTarget.value })}
+        />
+        {below('header_sub')}
+      </fieldset>
+      <fieldset>
+        <legend>{rules.readme}</legend>
+        <textarea
+          aria-label={rules.readme}
+          rows={3}
+          value={values.readme}
+          onInput={({ currentTarget }) => set({ readme: currentTarget.value })}
+        />
+        {below('r_sub')}
+      </fieldset>
+      <fieldset>
+        <legend>{rules.write}</legend>
+        <Check text={rules.everybodyWrites} checked={values.write} onChecked={(write) => set({ write })} />
+        {below('w_sub')}
+      </fieldset>
+      {chosen('read_users', rules.readers)}
+      {chosen('write_users', rules.writers)}
+    </Dialog>
+  )
+}
+
+interface CheckProps {
+  readonly text: string
+  readonly checked: boolean
+  readonly onChecked: (checked: boolean) => void
+}
+
+function Check({ text, checked, onChecked }: CheckProps) {
+  return (
+    <label class="check">
+      <input type="checkbox" checked={checked} onChange={({ currentTarget }) => onChecked(currentTarget.checked)} />
+      {text}
+    </label>
+  )
+}

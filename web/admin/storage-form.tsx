@@ -1,0 +1,103 @@
+/** The form of a storage, drawn from what the API says of its driver. */
+import { useState } from 'preact/hooks'
+import { get, post, type Data } from '../api/client.ts'
+import { Dialog } from '../parts/dialog.tsx'
+import { Failure } from '../parts/failure.tsx'
+import { FormField, labelOf } from '../parts/form-field.tsx'
+import { report } from '../parts/notices.tsx'
+import { changed, useRows } from '../parts/rows.ts'
+import { texts } from '../texts.ts'
+import type { Storage } from './storages-page.tsx'
+
+type Forms = Data<'/api/admin/driver/list'>
+type Form = Forms[string]
+type Field = Form['common'][number]
+type Values = Readonly<Record<string, string>>
+
+interface StorageFormProps {
+  /** Absent: a new one. */
+  readonly storage?: Storage | undefined
+  readonly onClose: () => void
+}
+
+export function StorageForm({ storage, onClose }: StorageFormProps) {
+  const { data: forms, error } = useRows('drivers', () => get('/api/admin/driver/list'))
+  const [driver, setDriver] = useState(storage?.driver ?? 'Local')
+  const [values, setValues] = useState<Values>(() => (storage ? valuesOf(storage) : {}))
+  const form = forms?.[driver]
+  const { storages } = texts.admin
+  const field = (each: Field) => (
+    <FormField
+      key={each.name}
+      field={each}
+      label={labelOf(each.name)}
+      value={values[each.name] ?? each.default}
+      onValue={(value) => setValues((before) => ({ ...before, [each.name]: value }))}
+    />
+  )
+  return (
+    <Dialog
+      title={storage ? storages.editTitle(storage.mount_path) : storages.add}
+      action={texts.save}
+      wide
+      disabled={form === undefined}
+      onClose={onClose}
+      onConfirm={() => form && save(storage, driver, form, values)}
+    >
+      {error && <Failure error={error} />}
+      <label>
+        {storages.driver}
+        <select
+          value={driver}
+          disabled={storage !== undefined}
+          onChange={(event) => setDriver(event.currentTarget.value)}
+        >
+          {Object.keys(forms ?? {}).map((name) => (
+            <option key={name} value={name}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+      {form && (
+        <>
+          {form.config.alert !== '' && <p class="notice">{form.config.alert.replace(/^\w+\|/, '')}</p>}
+          {form.common.filter(({ name }) => name === 'mount_path').map(field)}
+          {form.additional.map(field)}
+          <details>
+            <summary>{storages.more}</summary>
+            <div class="form">{form.common.filter(({ name }) => name !== 'mount_path').map(field)}</div>
+          </details>
+        </>
+      )}
+    </Dialog>
+  )
+}
+
+/** The fields of the storage and of its driver, as texts. */
+function valuesOf(storage: Storage): Values {
+  const addition = JSON.parse(storage.addition || '{}') as Record<string, unknown>
+  return Object.fromEntries(Object.entries({ ...storage, ...addition }).map(([name, value]) => [name, String(value)]))
+}
+
+async function save(storage: Storage | undefined, driver: string, form: Form, values: Values): Promise<void> {
+  const common = Object.fromEntries(form.common.map((field) => [field.name, typed(field, values)]))
+  const addition = Object.fromEntries(form.additional.map((field) => [field.name, typed(field, values)]))
+  // Every field of the form has the type that the API says, which the compiler cannot know.
+  const row = { ...common, driver, addition: JSON.stringify(addition) } as unknown as Storage
+  try {
+    if (storage) await post('/api/admin/storage/update', { ...row, id: storage.id, disabled: storage.disabled })
+    else await post('/api/admin/storage/create', row)
+    report(texts.admin.storages.saved)
+  } finally {
+    // A storage that does not start is stored nevertheless.
+    await changed('storages')
+  }
+}
+
+/** The value of a field in the type that the API expects. */
+function typed({ name, type, default: fallback }: Field, values: Values): string | number | boolean {
+  const value = values[name] ?? fallback
+  if (type === 'bool') return value === 'true'
+  return type === 'number' || type === 'float' ? Number(value) : value
+}

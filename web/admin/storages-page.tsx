@@ -1,0 +1,95 @@
+/** The storages: their state, and the forms that create and change them. */
+import { useState } from 'preact/hooks'
+import { get, post, type Data } from '../api/client.ts'
+import { Dialog } from '../parts/dialog.tsx'
+import { Failure } from '../parts/failure.tsx'
+import { formatSize } from '../parts/format.ts'
+import { Page } from '../parts/page.tsx'
+import { change, useRows } from '../parts/rows.ts'
+import { Table } from '../parts/table.tsx'
+import { texts } from '../texts.ts'
+import { StorageForm } from './storage-form.tsx'
+
+export type Storage = Data<'/api/admin/storage/list'>['content'][number]
+
+export function StoragesPage() {
+  const { data, error } = useRows('storages', () => get('/api/admin/storage/list'))
+  const [edited, setEdited] = useState<Storage | 'new'>()
+  const [deleted, setDeleted] = useState<Storage>()
+  const { storages } = texts.admin
+  return (
+    <Page title={texts.admin.pages.storages}>
+      <button type="button" class="primary" onClick={() => setEdited('new')}>
+        {storages.add}
+      </button>
+      {error && <Failure error={error} />}
+      {data && (
+        <Table
+          caption={texts.admin.pages.storages}
+          rows={data.content}
+          keyOf={({ id }) => id}
+          columns={{
+            [storages.path]: ({ mount_path: path }) => path,
+            [storages.driver]: ({ driver }) => driver,
+            [storages.status]: (storage) => <Status storage={storage} />,
+            [storages.space]: ({ mount_details: space }) =>
+              space && storages.used(formatSize(space.used_space), formatSize(space.total_space)),
+            [storages.order]: ({ order }) => order,
+          }}
+          actions={(storage) => <StorageActions storage={storage} onEdit={setEdited} onDelete={setDeleted} />}
+        />
+      )}
+      {edited !== undefined && (
+        <StorageForm storage={edited === 'new' ? undefined : edited} onClose={() => setEdited(undefined)} />
+      )}
+      {deleted && (
+        <Dialog
+          title={storages.deleteTitle}
+          action={texts.files.remove}
+          dangerous
+          onClose={() => setDeleted(undefined)}
+          onConfirm={() =>
+            change('storages', post('/api/admin/storage/delete', undefined, { query: { id: deleted.id } }))
+          }
+        >
+          <p>{storages.deleteWarning(deleted.mount_path)}</p>
+        </Dialog>
+      )}
+    </Page>
+  )
+}
+
+function Status({ storage: { status } }: { readonly storage: Storage }) {
+  const { states } = texts.admin.storages
+  if (status === 'work') return <span>{states.work}</span>
+  if (status === 'disabled') return <span class="muted">{states.disabled}</span>
+  return status === '' ? <span class="muted">{states.starting}</span> : <span class="error">{status}</span>
+}
+
+interface StorageActionsProps {
+  readonly storage: Storage
+  readonly onEdit: (storage: Storage) => void
+  readonly onDelete: (storage: Storage) => void
+}
+
+function StorageActions({ storage, onEdit, onDelete }: StorageActionsProps) {
+  const { id, disabled, mount_path: path } = storage
+  const { storages } = texts.admin
+  const verb = disabled ? 'enable' : 'disable'
+  const query = { id }
+  const switched = () => change('storages', post(`/api/admin/storage/${verb}`, undefined, { query }))
+  const tested = () => change('storages', get('/api/admin/storage/check', { query }), storages.tested(path))
+  const button = (text: string, onClick: () => void) => (
+    <button type="button" aria-label={`${text} ${path}`} onClick={onClick}>
+      {text}
+    </button>
+  )
+  return (
+    <>
+      {!disabled && button(storages.test, () => void tested())}
+      {button(storages[verb], () => void switched())}
+      {button(storages.edit, () => onEdit(storage))}
+      {button(texts.files.remove, () => onDelete(storage))}
+    </>
+  )
+}

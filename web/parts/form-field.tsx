@@ -1,0 +1,94 @@
+/** A field of a form that the API describes: settings, and the fields of storages. */
+import { useId } from 'preact/hooks'
+
+export interface FieldDescription {
+  readonly name: string
+  readonly type: 'string' | 'text' | 'number' | 'float' | 'bool' | 'select'
+  /** Comma-separated choices of a `select`. */
+  readonly options: string
+  readonly required?: boolean
+  readonly help: string
+}
+
+interface FormFieldProps {
+  readonly field: FieldDescription
+  /** The name of the field for people. */
+  readonly label: string
+  /** A text, whatever the type. */
+  readonly value: string
+  readonly disabled?: boolean
+  readonly onValue: (value: string) => void
+}
+
+export function FormField(props: FormFieldProps) {
+  const { field, label } = props
+  const id = useId()
+  const help = field.help === '' ? undefined : `${id}-help`
+  return (
+    <div class={field.type === 'bool' ? 'field check' : 'field'}>
+      {field.type === 'bool' && <Control {...props} id={id} help={help} />}
+      <label for={id}>{label}</label>
+      {field.type !== 'bool' && <Control {...props} id={id} help={help} />}
+      {help !== undefined && (
+        <p id={help} class="muted">
+          {field.help}
+        </p>
+      )}
+    </div>
+  )
+}
+
+type ControlProps = FormFieldProps & { readonly id: string; readonly help: string | undefined }
+
+function Control({ field, value, disabled = false, onValue, id, help }: ControlProps) {
+  const attributes = { id, disabled, required: field.required === true, 'aria-describedby': help }
+  switch (field.type) {
+    case 'bool':
+      return (
+        <input
+          {...attributes}
+          required={false}
+          type="checkbox"
+          checked={value === 'true'}
+          onChange={(event) => onValue(String(event.currentTarget.checked))}
+        />
+      )
+    case 'select':
+      return (
+        <select {...attributes} value={value} onChange={(event) => onValue(event.currentTarget.value)}>
+          {choicesOf(field, value).map((choice) => (
+            <option key={choice} value={choice}>
+              {choice}
+            </option>
+          ))}
+        </select>
+      )
+    case 'text':
+      return <textarea {...attributes} rows={3} value={value} onInput={(event) => onValue(event.currentTarget.value)} />
+    case 'string':
+    case 'number':
+    case 'float':
+      return (
+        <input
+          {...attributes}
+          type={field.type === 'string' ? 'text' : 'number'}
+          step={field.type === 'float' ? 'any' : undefined}
+          autocomplete="off"
+          value={value}
+          onInput={(event) => onValue(event.currentTarget.value)}
+        />
+      )
+  }
+}
+
+/** The choices of the field, with the present value if it is none of them. */
+function choicesOf({ options }: FieldDescription, value: string): readonly string[] {
+  const choices = options.split(',')
+  return choices.includes(value) ? choices : [value, ...choices]
+}
+
+/** `root_folder_path` as `Root folder path`. */
+export function labelOf(name: string): string {
+  const words = name.replaceAll('_', ' ')
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}

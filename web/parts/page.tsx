@@ -1,0 +1,16 @@
+/** A page with a title, in the frame. */
+import type { ComponentChildren } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { texts } from '../texts.ts'
+
+export function Page({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
+  useEffect(() => {
+    document.title = `${title} – ${texts.appName}`
+  }, [title])
+  return (
+    <div class="page">
+      <h1>{title}</h1>
+      {children}
+    </div>
+  )
+}

@@ -1,0 +1,54 @@
+/** Two-step verification: a secret as a picture, and the code that proves that an app has it. */
+import { useState } from 'preact/hooks'
+import { post, type Data } from '../api/client.ts'
+import { askWhoIsSignedIn } from '../api/queries.ts'
+import { Dialog } from '../parts/dialog.tsx'
+import { report, reporting } from '../parts/notices.tsx'
+import type { Me } from '../session/me.ts'
+import { texts } from '../texts.ts'
+
+export function TwoStep({ me }: { readonly me: Me }) {
+  const [generated, setGenerated] = useState<Data<'/api/auth/2fa/generate'>>()
+  const [code, setCode] = useState('')
+  async function verify(secret: string): Promise<void> {
+    await post('/api/auth/2fa/verify', { code, secret })
+    report(texts.profile.twoStepDone)
+    await askWhoIsSignedIn()
+  }
+  return (
+    <section>
+      <h2>{texts.profile.twoStep}</h2>
+      <p>{me.otp ? texts.profile.twoStepOn : texts.profile.twoStepOff}</p>
+      <button type="button" onClick={() => void reporting(post('/api/auth/2fa/generate').then(setGenerated))}>
+        {me.otp ? texts.profile.setUpAgain : texts.profile.setUp}
+      </button>
+      {generated && (
+        <Dialog
+          title={texts.profile.twoStep}
+          action={texts.save}
+          onClose={() => {
+            setGenerated(undefined)
+            setCode('')
+          }}
+          onConfirm={() => verify(generated.secret)}
+        >
+          <p>{texts.profile.scan}</p>
+          <img class="qr" src={generated.qr} alt={texts.profile.qrCode} width={240} height={240} />
+          <p>
+            {texts.profile.secret}: <code>{generated.secret}</code>
+          </p>
+          <label>
+            {texts.profile.code}
+            <input
+              inputMode="numeric"
+              autocomplete="one-time-code"
+              required
+              value={code}
+              onInput={(event) => setCode(event.currentTarget.value)}
+            />
+          </label>
+        </Dialog>
+      )}
+    </section>
+  )
+}
