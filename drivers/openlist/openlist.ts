@@ -37,7 +37,7 @@ export async function openOpenlist(options: OpenlistOptions, env: DriverEnv): Pr
   try {
     const { isGuest } = await api.account(env.signal)
     if (isGuest && !(await api.allowsMounting(env.signal))) {
-      throw new GatewayError('denied', { reason: 'the site does not allow mounted' })
+      throw new GatewayError('denied', { detail: 'storage_refused', reason: 'the site does not allow mounted' })
     }
     const base = cleanPath(options.root_folder_path)
     const { entry, usage } = await api.details(base, env.signal)
@@ -60,7 +60,8 @@ async function connect(address: URL, options: OpenlistOptions, env: DriverEnv): 
   const gate = await RateGate.open({ server: serverName, scope, state: env.state })
   const signIn = async (): Promise<string> => {
     if (username === '') {
-      throw new GatewayError('denied', { reason: `the ${serverName} does not accept the token of this storage` })
+      const reason = `the ${serverName} does not accept the token of this storage`
+      throw new GatewayError('denied', { detail: 'storage_refused', reason })
     }
     const url = new URL('api/auth/login', address)
     const answer = await client

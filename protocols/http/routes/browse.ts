@@ -207,7 +207,9 @@ async function rawUrl(
   options: AccessOptions & { readonly client: UrlClient },
 ): Promise<string> {
   const { signal, password, client } = options
-  const decision = await fs.downloadRoute(path, { signal, password, client, route: 'file details' })
+  const decision = await withResponses(storageResponses, () =>
+    fs.downloadRoute(path, { signal, password, client, route: 'file details' }),
+  )
   if (decision.kind !== 'stream') return absoluteUrl(baseUrl, decision.url)
   const query = areUrlsSigned(api.gateway, view) ? `?sign=${sign}` : ''
   return `${baseUrl}/p${encodePath(under(fs.principal.base, path))}${query}`
@@ -237,4 +239,6 @@ async function related(
 }
 
 /** `denied` gets the message on which clients prompt for a folder password. */
-const browseResponses = { denied: accessDenied, refresh_denied: { code: 403 } } as const
+const browseResponses = { ...storageResponses, denied: accessDenied, refresh_denied: { code: 403 } } as const
+/** On 403 clients prompt for a folder password, which changes nothing about what the backend refuses. */
+const storageResponses = { storage_refused: { code: 500 } } as const
