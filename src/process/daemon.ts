@@ -130,9 +130,22 @@ async function lockFolder(folder: string): Promise<() => Promise<void>> {
   try {
     return await lockDataFolder(folder)
   } catch (error) {
+/** Reasons why no folder can be made or used at a path. They pass only when the configuration or the disk changes. */
+const pathErrors: Readonly<Record<string, string>> = {
+  EACCES: 'this user has no permission',
+  EEXIST: 'a file is in its place',
+  ELOOP: 'its path has too many symlinks',
+  ENAMETOOLONG: 'its name is too long',
+  ENOENT: 'no folder can be made there',
+  ENOTDIR: 'a file is in its path',
+  EROFS: 'the file system is read-only',
+}
+
     if (isGatewayError(error)) throw error
-    const why = (error as Error).message
-    throw new GatewayError('unavailable', { reason: `the data folder ${folder} cannot be used: ${why}`, cause: error })
+    const { code = '', message } = error as NodeJS.ErrnoException
+    const why = pathErrors[code]
+    const reason = `the data folder ${folder} cannot be used: ${why ?? message}`
+    throw new GatewayError(why === undefined ? 'unavailable' : 'invalid', { reason, cause: error })
   }
 }
 
