@@ -59,6 +59,7 @@ export async function openRclone(options: RcloneOptions, env: DriverEnv): Promis
       facts,
       isObjectStore: isObjectStore(facts, remotes, sections),
       reportsUsage:
+      isListOfBuckets: facts.features.has('BucketBased') && remotes.every((each) => each.root === ''),
         facts.features.has('About') && (await usageOf(remote, env.signal).catch(() => undefined)) !== undefined,
       hasClientTimes: !(usesServerTimes && remotes.some(({ features }) => features.has('SlowModTime'))),
       env,
@@ -81,6 +82,8 @@ interface RcloneDependencies {
    */
   readonly isObjectStore: boolean
   /** Whether entries have the times that clients have set. */
+  /** Whether the folders at the root are buckets, beside which there can be no files. */
+  readonly isListOfBuckets: boolean
   readonly hasClientTimes: boolean
   /** Whether the remote reports how much space it has, and how much of it is used. */
   readonly reportsUsage: boolean
@@ -105,6 +108,7 @@ class RcloneDriver implements Driver {
   readonly #hasEmptyFolders: boolean
   readonly #isObjectStore: boolean
   readonly #bodies = new ResponseBodies('remote', (error) => translated(error, undefined))
+  readonly #isListOfBuckets: boolean
   readonly #mutex = new KeyedMutex()
   /**
    * Serializes uploads to one name of an object store: of two at once, the one that began last wins, and rclone may remove
@@ -125,6 +129,7 @@ class RcloneDriver implements Driver {
     this.#isObjectStore = isObjectStore
     this.traits = {
       // Times are sent as HTTP dates, which have seconds. Remotes without times report a hundred years.
+    this.#isListOfBuckets = dependencies.isListOfBuckets
       timeStep: hasClientTimes && precision < 1e15 ? Math.max(1000, Math.ceil(precision / 1e6)) : Infinity,
       caseSensitive: this.#isCaseSensitive,
       emptyFolders: this.#hasEmptyFolders,
@@ -258,17 +263,25 @@ class RcloneDriver implements Driver {
   }
 
   /**
-   * Where a write to this path goes. Rejects with `is_folder`, with `parent_missing`, and with `exists` if `createOnly`
-   * is set.
+   * Where a write to this path goes. Rejects with `is_folder`, with `parent_missing`, with `exists` if `createOnly` is
+   * set, and with `denied` beside buckets.
    */
   async #replaceable(path: Path, { createOnly, signal }: WriteOptions): Promise<Path> {
     const { at, item } = await this.#files.target(path, signal)
     if (item && createOnly === true) throw new GatewayError('exists')
+    this.#assertInBucket(path)
     if (item?.isFolder === true) throw new GatewayError('is_folder')
     return at
   }
 
   // Folders, removal, moves and copies
+
+  #assertInBucket(path: Path): void {
+    if (!this.#isListOfBuckets || parentOf(path) !== root) return
+    throw new GatewayError('denied', {
+      reason: 'a file cannot be at the root of this remote, where each folder is a bucket: make a folder first',
+    })
+  }
 
   async #mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
     await this.#changing(path, signal, () =>
@@ -317,6 +330,7 @@ class RcloneDriver implements Driver {
       const { isFolder } = source.item
       const target = await this.#files.target(to, signal)
       const isSame = target.item !== undefined && target.at === source.at
+      if (!isFolder) this.#assertInBucket(to)
       if (target.item?.isFolder === true && !isSame) throw new GatewayError('is_folder')
       if (target.item && isFolder && !isSame) throw new GatewayError('exists')
       if (isFolder && !(this.#features.has('DirMove') && this.#hasEmptyFolders)) throw new GatewayError('unsupported')

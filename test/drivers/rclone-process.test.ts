@@ -152,6 +152,29 @@ void t.test('options that would show more than a remote of the configuration are
   t.same(await processesOf(mount), [], 'no process is left')
 })
 
+void t.test('a file beside buckets is refused with what to do instead', { skip }, async (t) => {
+  const mount = await startRclone({
+    over: { type: 'crypt', remote: 'memory:', password: await obscured('x') },
+  })
+  t.teardown(() => mount.stop())
+  const refusal = { code: 'denied', reason: /each folder is a bucket: make a folder first/ }
+  for (const remote of ['memory:', 'over:']) {
+    const driver = await mount.open(remote)
+    await put(driver, '/bucket/file', 'content')
+    await t.rejects(put(driver, '/file', 'x'), refusal, remote)
+    await t.rejects(async () => driver.copy?.(at('/bucket/file'), at('/file')), refusal, remote)
+    t.equal(await textAt(driver, '/bucket/file'), 'content')
+    t.same(await namesIn(driver, '/'), ['bucket'])
+    await driver.close?.()
+  }
+  for (const remote of ['memory:inside', 'over:inside', 'alias:']) {
+    const driver = await mount.open(remote)
+    await put(driver, '/file', 'x')
+    t.same(await namesIn(driver, '/'), ['file'], `${remote} is in a bucket, or has none`)
+    await driver.close?.()
+  }
+})
+
 void t.test('remotes that show folders of the gateway are refused, also through others', { skip }, async (t) => {
   const mount = await startRclone({
     over: { type: 'crypt', remote: 'alias:own', password: await obscured('x') },
