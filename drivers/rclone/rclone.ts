@@ -16,6 +16,7 @@ import { entryOf, isShown, usableHashes, type Item } from './entry.js'
 import { Files } from './files.js'
 import type { RcloneOptions } from './index.js'
 import { commandOf, parseRemote } from './options.js'
+import { isRclone } from './process.js'
 import { leaseProcess, type Lease } from './processes.js'
 import { isMissing, Remote, translated, type RemoteFacts } from './remote.js'
 import { failureOf } from './remote-control.js'
@@ -38,11 +39,11 @@ export async function openRclone(options: RcloneOptions, env: DriverEnv): Promis
   const lease = leaseProcess(command, env)
   try {
     const unhashed = new Remote(lease.process, fs)
-    const sections = await unhashed.configuration(env.signal).catch((error: unknown) => {
-      throw new GatewayError('invalid', {
-        reason: 'rclone cannot be started with this configuration: config_password may be wrong',
-        cause: error,
-      })
+    const sections = await unhashed.configuration(env.signal).catch(async (error: unknown) => {
+      const reason = (await isRclone(command.program))
+        ? 'rclone cannot be started with this configuration: config_password may be wrong'
+        : 'program_path is not rclone: it does not report a version of rclone'
+      throw new GatewayError('invalid', { reason, cause: error })
     })
     if (!Object.hasOwn(sections, section)) {
       throw new GatewayError('invalid', { reason: `the configuration of rclone has no remote "${section}"` })
@@ -58,8 +59,8 @@ export async function openRclone(options: RcloneOptions, env: DriverEnv): Promis
       remote,
       facts,
       isObjectStore: isObjectStore(facts, remotes, sections),
-      reportsUsage:
       isListOfBuckets: facts.features.has('BucketBased') && remotes.every((each) => each.root === ''),
+      reportsUsage:
         facts.features.has('About') && (await usageOf(remote, env.signal).catch(() => undefined)) !== undefined,
       hasClientTimes: !(usesServerTimes && remotes.some(({ features }) => features.has('SlowModTime'))),
       env,
@@ -81,9 +82,9 @@ interface RcloneDependencies {
    * and so have object stores with markers for folders, which are treated like them.
    */
   readonly isObjectStore: boolean
-  /** Whether entries have the times that clients have set. */
   /** Whether the folders at the root are buckets, beside which there can be no files. */
   readonly isListOfBuckets: boolean
+  /** Whether entries have the times that clients have set. */
   readonly hasClientTimes: boolean
   /** Whether the remote reports how much space it has, and how much of it is used. */
   readonly reportsUsage: boolean
@@ -107,8 +108,8 @@ class RcloneDriver implements Driver {
   readonly #isCaseSensitive: boolean
   readonly #hasEmptyFolders: boolean
   readonly #isObjectStore: boolean
-  readonly #bodies = new ResponseBodies('remote', (error) => translated(error, undefined))
   readonly #isListOfBuckets: boolean
+  readonly #bodies = new ResponseBodies('remote', (error) => translated(error, undefined))
   readonly #mutex = new KeyedMutex()
   /**
    * Serializes uploads to one name of an object store: of two at once, the one that began last wins, and rclone may remove
@@ -119,7 +120,8 @@ class RcloneDriver implements Driver {
   readonly #publishing: Publishing
   readonly #changes = new Set<Promise<unknown>>()
 
-  constructor({ lease, remote, facts, isObjectStore, hasClientTimes, reportsUsage, env }: RcloneDependencies) {
+  constructor(dependencies: RcloneDependencies) {
+    const { lease, remote, facts, isObjectStore, hasClientTimes, reportsUsage, env } = dependencies
     const { features, precision } = facts
     this.#remote = remote
     this.#lease = lease
@@ -127,9 +129,9 @@ class RcloneDriver implements Driver {
     this.#isCaseSensitive = !features.has('CaseInsensitive')
     this.#hasEmptyFolders = features.has('CanHaveEmptyDirectories')
     this.#isObjectStore = isObjectStore
+    this.#isListOfBuckets = dependencies.isListOfBuckets
     this.traits = {
       // Times are sent as HTTP dates, which have seconds. Remotes without times report a hundred years.
-    this.#isListOfBuckets = dependencies.isListOfBuckets
       timeStep: hasClientTimes && precision < 1e15 ? Math.max(1000, Math.ceil(precision / 1e6)) : Infinity,
       caseSensitive: this.#isCaseSensitive,
       emptyFolders: this.#hasEmptyFolders,
@@ -267,14 +269,12 @@ class RcloneDriver implements Driver {
    * set, and with `denied` beside buckets.
    */
   async #replaceable(path: Path, { createOnly, signal }: WriteOptions): Promise<Path> {
+    this.#assertInBucket(path)
     const { at, item } = await this.#files.target(path, signal)
     if (item && createOnly === true) throw new GatewayError('exists')
-    this.#assertInBucket(path)
     if (item?.isFolder === true) throw new GatewayError('is_folder')
     return at
   }
-
-  // Folders, removal, moves and copies
 
   #assertInBucket(path: Path): void {
     if (!this.#isListOfBuckets || parentOf(path) !== root) return
@@ -282,6 +282,8 @@ class RcloneDriver implements Driver {
       reason: 'a file cannot be at the root of this remote, where each folder is a bucket: make a folder first',
     })
   }
+
+  // Folders, removal, moves and copies
 
   async #mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
     await this.#changing(path, signal, () =>
@@ -328,9 +330,9 @@ class RcloneDriver implements Driver {
       const source = await this.#files.find(from, signal)
       if (!source.item) throw new GatewayError('not_found')
       const { isFolder } = source.item
+      if (!isFolder) this.#assertInBucket(to)
       const target = await this.#files.target(to, signal)
       const isSame = target.item !== undefined && target.at === source.at
-      if (!isFolder) this.#assertInBucket(to)
       if (target.item?.isFolder === true && !isSame) throw new GatewayError('is_folder')
       if (target.item && isFolder && !isSame) throw new GatewayError('exists')
       if (isFolder && !(this.#features.has('DirMove') && this.#hasEmptyFolders)) throw new GatewayError('unsupported')

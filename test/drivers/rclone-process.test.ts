@@ -152,6 +152,23 @@ void t.test('options that would show more than a remote of the configuration are
   t.same(await processesOf(mount), [], 'no process is left')
 })
 
+void t.test('a program that is not rclone is named as the reason', { skip }, async (t) => {
+  const mount = await prepare(t)
+  const script = join(mount.data, 'script')
+  await writeFile(script, '#!/bin/sh\necho no rclone v1\nexit 3\n', { mode: 0o755 })
+  const text = join(mount.data, 'text')
+  await writeFile(text, 'no program', { mode: 0o755 })
+  for (const program_path of [script, text, '/bin/true', '/bin/cat'])
+    await t.rejects(
+      mount.open('alias:', { program_path }),
+      { code: 'invalid', reason: 'program_path is not rclone: it does not report a version of rclone' },
+      program_path,
+    )
+  await writeFile(mount.config, 'RCLONE_ENCRYPT_V0:\nnonsense')
+  await t.rejects(mount.open('alias:'), { code: 'invalid', reason: /config_password may be wrong/ })
+  t.same(await processesOf(mount), [], 'no process is left')
+})
+
 void t.test('a file beside buckets is refused with what to do instead', { skip }, async (t) => {
   const mount = await startRclone({
     over: { type: 'crypt', remote: 'memory:', password: await obscured('x') },
