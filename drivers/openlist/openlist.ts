@@ -31,6 +31,16 @@ const cleanupWait = 500
 
 export async function openOpenlist(options: OpenlistOptions, env: DriverEnv): Promise<Driver> {
   const address = parseServerAddress(options.url, 'url')
+  try {
+    return await openAt(options, env)
+  } catch (error) {
+    if (options.url.includes('://') || !isGatewayError(error, 'unavailable', 'timeout')) throw error
+    const reason = `${error.reason} (url begins with neither http:// nor https://, so https:// was used)`
+    throw new GatewayError(error.code, { reason, cause: error.cause })
+  }
+}
+
+async function openAt(options: OpenlistOptions, env: DriverEnv): Promise<Driver> {
   if (!address.pathname.endsWith('/')) address.pathname += '/'
   const client = await connect(address, options, env)
   const api = new GatewayApi({ address, client, folderPassword: options.meta_password })
@@ -91,7 +101,7 @@ async function connect(address: URL, options: OpenlistOptions, env: DriverEnv): 
     http,
     gate,
     credentials: isGuest ? undefined : { renewal, headers: (secret) => ({ authorization: secret }) },
-    judge: (answer, call) => judge(answer, !isGuest && call.isAnonymous !== true),
+    judge: (answer, call) => judge(answer, isGuest ? 'guest' : call.isAnonymous === true ? 'signing in' : 'signed in'),
   })
   return client
 }
