@@ -86,11 +86,12 @@ export function sftpServer(
       void connection.filesClosed().then(() => closing.delete(connection))
     })
   })
-  server.on('error', (error) => gateway.log.error({ protocol: 'sftp', err: error }, 'SFTP server error'))
 
   return {
-    start() {
-      return listen(server, { host, port })
+    async start() {
+      const address = await listen(server, { host, port })
+      server.on('error', (error) => gateway.log.error({ protocol: 'sftp', err: error }, 'SFTP server error'))
+      return address
     },
 
     async stop(signal) {

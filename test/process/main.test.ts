@@ -241,6 +241,6 @@ void t.test('a port that is taken prints one sentence and exits with status 1', 
   for (const protocol of ['--http', '--sftp']) {
     const daemon = start(t, await dataFolder(t), [protocol, address])
     t.equal(await daemon.ended, 1)
-    t.match(daemon.err(), `tidegate: cannot listen on ${address}: the port is taken by another program\n`)
+    t.equal(daemon.err(), `tidegate: cannot listen on ${address}: the port is taken by another program\n`)
   }
 })
