@@ -28,6 +28,7 @@ const codes: Readonly<Record<number, readonly [ErrorCode, string?]>> = {
   503: ['busy'],
   504: ['timeout'],
   507: ['no_space'],
+  508: ['invalid', `the ${serverName} reports a loop: it may be this gateway itself, whose folders Alias can show`],
 }
 
 /** What the text of an error with code 500 or 403 begins or ends with. */

@@ -8,6 +8,7 @@ import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { pageSize, type Entry } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError, toGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
+import { pseudonymOf } from '../../src/contract/own-requests.js'
 import { childOf, cleanPath, nameOf, parentOf, siblingPathOf, under, type Path } from '../../src/contract/path.js'
 import { ApiClient } from '../lib/api/api-client.js'
 import { field, textOf } from '../lib/api/lenient.js'
@@ -30,7 +31,6 @@ import type { OpenlistOptions } from './index.js'
 const cleanupWait = 500
 
 export async function openOpenlist(options: OpenlistOptions, env: DriverEnv): Promise<Driver> {
-  const address = parseServerAddress(options.url, 'url')
   try {
     return await openAt(options, env)
   } catch (error) {
@@ -41,6 +41,7 @@ export async function openOpenlist(options: OpenlistOptions, env: DriverEnv): Pr
 }
 
 async function openAt(options: OpenlistOptions, env: DriverEnv): Promise<Driver> {
+  const address = parseServerAddress(options.url, 'url')
   if (!address.pathname.endsWith('/')) address.pathname += '/'
   const client = await connect(address, options, env)
   const api = new GatewayApi({ address, client, folderPassword: options.meta_password })
@@ -65,7 +66,8 @@ async function openAt(options: OpenlistOptions, env: DriverEnv): Promise<Driver>
 async function connect(address: URL, options: OpenlistOptions, env: DriverEnv): Promise<ApiClient<string>> {
   const { username, password, token: typedToken } = options
   const token = typedToken.trim()
-  const http = new HttpClient({ server: serverName, address, verifiesCertificate: true, egress: env.egress })
+  const pseudonym = pseudonymOf(env.instance)
+  const http = new HttpClient({ server: serverName, address, verifiesCertificate: true, egress: env.egress, pseudonym })
   const scope = JSON.stringify([address.href, username])
   const gate = await RateGate.open({ server: serverName, scope, state: env.state })
   const signIn = async (): Promise<string> => {
@@ -78,7 +80,7 @@ async function connect(address: URL, options: OpenlistOptions, env: DriverEnv): 
       .call({ url, json: { username, password }, isAnonymous: true, repeatable: true })
       .catch((error: unknown) => {
         // Some gateways refuse a sign-in with 400.
-        if (!isGatewayError(error, 'invalid')) throw error
+        if (!isRefusal(error, 400)) throw error
         throw new GatewayError('denied', {
           reason: `the ${serverName} does not accept the credentials of this storage`,
           cause: error,
