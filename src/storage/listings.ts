@@ -97,7 +97,7 @@ export class Listings {
     if (cached) {
       if (cached.revision === undefined) {
         if (this.#fresh(path)) return listingOf(cached)
-      } else if (options.part !== undefined && options.part * 4 < cached.entries.length) {
+      } else if (this.#isOrderedByNames && options.part !== undefined && options.part * 4 < cached.entries.length) {
         const revision = await this.#revision(path, options)
         if (revision === cached.revision) return listingOf(cached, false)
       }
@@ -195,6 +195,11 @@ export class Listings {
     this.#cache.drop(parentOf(path))
     if (withBelow) this.#cache.dropWithin(path)
     for (const [folder, load] of this.#loads) {
+  /** Whether the order stays right when files change in place, which does not change the revision of their folder. */
+  get #isOrderedByNames(): boolean {
+    return this.#order.by === '' || this.#order.by === 'name'
+  }
+
       if (!isInvalid(folder)) continue
       load.stale = true
       this.#loads.delete(folder)

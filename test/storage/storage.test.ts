@@ -655,6 +655,36 @@ void t.test('with revisions, a cached listing is valid while the revision of the
   t.same(await storage.refreshed(root, shown), [], 'removed entries are left out')
 })
 
+void t.test(
+  'an order by size or time follows files that change in place, which leaves the revision as it was',
+  async (t) => {
+    const old = new Date(Date.now() - 60_000)
+    for (const orderBy of ['size', 'modified'] as const) {
+      const { inner, over } = counted()
+      const { storage } = await newStorage(
+        t,
+        {
+          ...over,
+          stat: async (path, options) => ({
+            ...(await inner.stat(path, options)),
+            ...(path === '/' && { modified: old }),
+          }),
+          revision: async () => '1',
+        },
+        { orderBy },
+      )
+      const write = (name: string, size: number) =>
+        inner.write!(asPath(`/${name}`), sourceOf('x'.repeat(size)), { modified: new Date(size * 1000) })
+      for (let size = 1; size <= 20; size++) await write(`file ${size}`, size)
+      const first = async () => names(await storage.list(root, { part: 2 }))[0]
+      t.equal(await first(), 'file 1')
+      await write('file 1', 100)
+      t.equal(await first(), 'file 2', orderBy)
+      t.equal(names(await storage.list(root, { part: 2 })).at(-1), 'file 1')
+    }
+  },
+)
+
 void t.test('a listing that is read again without a change is not checked again', async (t) => {
   const { inner, over, calls } = counted()
   const old = new Date(Date.now() - 60_000)
