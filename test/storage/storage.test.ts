@@ -721,6 +721,53 @@ void t.test(
   },
 )
 
+void t.test('atMost stops the reading of a large folder, unless another request wants all of it', async (t) => {
+  let read = 0
+  const { storage } = await newStorage(t, {
+    pages: async function* () {
+      for (let page = 0; page < 10; page++) {
+        await turn()
+        read++
+        yield Array.from({ length: 100 }, (_, at): Entry => {
+          return { name: `${page}-${at}`, kind: 'file', size: 1, modified: time }
+        })
+      }
+    },
+  })
+  const part = await storage.list(root, { atMost: 250 })
+  t.match(part, { isPartial: true, current: true })
+  t.equal(part.entries.length, 300)
+  t.equal(read, 3)
+  t.equal((await storage.list(root, { atMost: 250 })).entries.length, 300, 'a part is not cached')
+  read = 0
+  const [some, all] = await Promise.all([storage.list(root, { atMost: 250 }), storage.list(root)])
+  t.equal(read, 10, 'one load serves both')
+  t.equal(some.entries.length, 1000)
+  t.equal(all.entries.length, 1000)
+  t.equal(all.isPartial, undefined)
+  t.equal((await storage.list(root, { atMost: 250 })).entries.length, 1000, 'it is cached')
+  t.equal(read, 10)
+})
+
+void t.test('a request that joins a load which has just stopped reads the whole folder', async (t) => {
+  let joined: Promise<{ readonly entries: readonly Entry[] }> | undefined
+  const { storage } = await newStorage(t, {
+    pages: async function* () {
+      try {
+        for (let page = 0; page < 3; page++) {
+          yield Array.from({ length: 100 }, (_, at): Entry => {
+            return { name: `${page}-${at}`, kind: 'file', size: 1, modified: time }
+          })
+        }
+      } finally {
+        joined ??= storage.list(root)
+      }
+    },
+  })
+  t.equal((await storage.list(root, { atMost: 50 })).entries.length, 100)
+  t.equal((await joined)?.entries.length, 300)
+})
+
 /** A driver whose listings wait until the test releases them. */
 function stalled(heedsSignal = true) {
   const inner = new MemoryDriver(0)
