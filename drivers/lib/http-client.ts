@@ -86,6 +86,8 @@ export interface HttpClientOptions {
   readonly egress: Egress
   /** Milliseconds without data on a connection before it times out; default: 60,000. */
   readonly idleTimeout?: number
+  /** The name of this gateway for a server that may be a gateway itself; see `pseudonymOf`. */
+  readonly pseudonym?: string
 }
 
 /** Milliseconds to establish a connection, and for which an idle one is reused. */
@@ -129,6 +131,7 @@ export class HttpClient {
   /** The origin over TLS of a server whose address is that of port 80; it counts as the same. */
   readonly #upgraded: string | undefined
   readonly #domains: readonly string[]
+  readonly #pseudonym: string | undefined
   readonly #running = new Set<ClientRequest>()
   readonly #closed = new AbortController()
 
@@ -145,6 +148,7 @@ export class HttpClient {
     this.#origin = address.origin
     this.#upgraded = address.protocol === 'http:' && address.port === '' ? `https://${address.hostname}` : undefined
     this.#domains = domains
+    this.#pseudonym = options.pseudonym
   }
 
   /**
@@ -257,6 +261,7 @@ export class HttpClient {
       headers: {
         'user-agent': defaultUserAgent,
         'accept-encoding': 'identity',
+        ...(isOwn && this.#pseudonym !== undefined && { via: `1.1 ${this.#pseudonym}` }),
         ...outgoing.headers(authorization),
       },
       agent: this.#agentFor(url, isOwn, isOnce(outgoing.request)),

@@ -20,6 +20,8 @@ import { sorted, type Order } from './sorting.js'
 export interface ListingOptions extends CallOptions {
   readonly refresh?: boolean | undefined
   readonly part?: number | undefined
+  /** Stops reading a folder that is not cached once it has more entries than this. The listing lacks the others then. */
+  readonly atMost?: number | undefined
 }
 
 /** A folder's entries, sorted. */
@@ -31,6 +33,8 @@ export interface FolderListing extends Pick<ReadListing, 'entries' | 'hasReserve
    * returned.
    */
   readonly current: boolean
+  /** The folder has more entries, beyond the `atMost` of the request. */
+  readonly isPartial?: boolean
 }
 
 /** Resolution of folder revisions in milliseconds: two changes within this time may result in the same revision. */
@@ -42,6 +46,8 @@ interface Load {
   waiters: number
   stale: boolean
   hasEnded: boolean
+  /** The largest `atMost` of its callers. */
+  atMost: number
 }
 
 interface ListingsDependencies {
@@ -97,12 +103,12 @@ export class Listings {
     if (cached) {
       if (cached.revision === undefined) {
         if (this.#fresh(path)) return listingOf(cached)
-      } else if (options.part !== undefined && options.part * 4 < cached.entries.length) {
+      } else if (this.#isOrderedByNames && options.part !== undefined && options.part * 4 < cached.entries.length) {
         const revision = await this.#revision(path, options)
         if (revision === cached.revision) return listingOf(cached, false)
       }
     }
-    return this.#load(path, options.signal, options.refresh === true)
+    return this.#load(path, options)
   }
 
   async #revision(path: Path, options: CallOptions): Promise<string | undefined> {
@@ -110,17 +116,19 @@ export class Listings {
   }
 
   /** Joins or starts the load of a folder. The load is canceled when its last caller has aborted. */
-  async #load(path: Path, signal: AbortSignal | undefined, forceNew: boolean): Promise<FolderListing> {
+  async #load(path: Path, options: ListingOptions): Promise<FolderListing> {
+    const { signal, refresh = false, atMost = Infinity } = options
     if (signal?.aborted) throw new GatewayError('aborted')
     let load = this.#loads.get(path)
-    if (forceNew && load) {
+    if (refresh && load) {
       load.stale = true
       load = undefined
     }
-    if (!load) {
+    if (load) load.atMost = Math.max(load.atMost, atMost)
+    else {
       const controller = sharedController()
       const started: Load = {
-        promise: this.#collect(path, controller.signal, forceNew, () => started.stale).finally(() => {
+        promise: this.#collect(path, controller.signal, refresh, () => started).finally(() => {
           started.hasEnded = true
           if (this.#loads.get(path) === started) this.#loads.delete(path)
         }),
@@ -128,6 +136,7 @@ export class Listings {
         waiters: 0,
         stale: false,
         hasEnded: false,
+        atMost,
       }
       started.promise.catch(() => undefined)
       this.#loads.set(path, started)
@@ -136,7 +145,10 @@ export class Listings {
     const shared = load
     shared.waiters++
     try {
-      return await untilAborted(shared.promise, signal)
+      const listing = await untilAborted(shared.promise, signal)
+      // It had stopped when this request joined.
+      if (listing.isPartial === true && listing.entries.length <= atMost) return await this.#load(path, options)
+      return listing
     } finally {
       // A later request must start a new load instead of joining a canceled one.
       if (--shared.waiters === 0 && this.#loads.get(path) === shared) this.#loads.delete(path)
@@ -144,13 +156,23 @@ export class Listings {
     }
   }
 
-  async #collect(path: Path, signal: AbortSignal, refresh: boolean, isStale: () => boolean): Promise<FolderListing> {
+  async #collect(path: Path, signal: AbortSignal, refresh: boolean, load: () => Load): Promise<FolderListing> {
+    const isStale = () => load().stale
     const revision = await this.#revision(path, { signal })
     const readAt = Date.now()
     const all: Entry[] = []
     const known = this.#cache.lookup(path)
     for await (const page of this.#dependencies.pages(path, { signal, known, refresh })) {
       for (const entry of page) all.push(entry)
+      if (all.length > load().atMost) {
+        return {
+          entries: sorted(all, this.#order),
+          hasReserved: true,
+          current: true,
+          serialized: undefined,
+          isPartial: true,
+        }
+      }
     }
     // Sorting is skipped if nothing has changed since the cached listing.
     const unchanged = this.#cache.unchanged(path, all)
@@ -171,6 +193,11 @@ export class Listings {
     return cached?.entries === entries
       ? listingOf(cached)
       : { entries, hasReserved, current: true, serialized: undefined }
+  }
+
+  /** Whether the order stays right when files change in place, which does not change the revision of their folder. */
+  get #isOrderedByNames(): boolean {
+    return this.#order.by === '' || this.#order.by === 'name'
   }
 
   get #order(): Order {

@@ -120,7 +120,11 @@ export class MountedTree {
    */
   async list(
     at: Path,
-    options: CallOptions & { readonly refresh?: boolean | undefined; readonly limit?: number | undefined },
+    options: CallOptions & {
+      readonly refresh?: boolean | undefined
+      readonly limit?: number | undefined
+      readonly atMost?: number | undefined
+    },
   ): Promise<FolderListing & { readonly storage: Storage | undefined }> {
     const mounted = this.mounts.foldersIn(at)
     const location = this.#locateUnlessMountFolder(at)
@@ -133,9 +137,10 @@ export class MountedTree {
     }
     if (!location) return mountPoints
     try {
-      const { signal, refresh, limit } = options
+      const { signal, refresh, limit, atMost } = options
       const { storage, inner } = location
-      const { entries, hasReserved, current, serialized } = await storage.list(inner, { signal, refresh, part: limit })
+      const listing = await storage.list(inner, { signal, refresh, part: limit, atMost })
+      const { entries, hasReserved, current, serialized } = listing
       if (mounted.length === 0) return { entries, hasReserved, current, serialized, storage }
       return { ...mountPoints, entries: withMountPoints(entries, mounted), hasReserved, current, storage }
     } catch (error) {

@@ -15,6 +15,8 @@ export interface FolderListOptions extends AccessOptions, EntryFilter {
   /** The part that is returned. Its entries are as current as the backend reports. */
   readonly offset?: number | undefined
   readonly limit?: number | undefined
+  /** Looks at no more than about this many entries of a folder whose listing is not cached, in the backend's order. */
+  readonly atMost?: number | undefined
 }
 
 /** A folder as the principal sees it. */
@@ -39,14 +41,15 @@ export class FolderContents {
     const { at } = folder
     // Few names of a folder have a given beginning.
     const used = options.startsWith === undefined ? options.limit : 0
-    const listing = await this.tree.list(at, { signal: options.signal, refresh: options.refresh, limit: used })
+    const { signal, refresh, atMost } = options
+    const listing = await this.tree.list(at, { signal, refresh, limit: used, atMost })
     const shown = await this.#visible(folder, listing.entries, options, listing.hasReserved)
     const { offset = 0, limit } = options
     const part = limit === undefined && offset === 0 ? shown : shown.slice(offset, offset + (limit ?? shown.length))
     const refreshed =
       listing.current || part.length === 0
         ? part
-        : await this.tree.refreshed(at, part, { signal: options.signal, preferred: listing.storage })
+        : await this.tree.refreshed(at, part, { signal, preferred: listing.storage })
     const entries = await this.#symlinksSeen(at, refreshed, options)
     return {
       entries,

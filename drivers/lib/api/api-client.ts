@@ -313,7 +313,8 @@ export class ApiClient<Secret = never> {
   }
 
   #refused(): GatewayError {
-    return new GatewayError('denied', { reason: `the ${this.options.server} refuses the credentials of the storage` })
+    const reason = `the ${this.options.server} refuses the credentials of the storage`
+    return new GatewayError('denied', { detail: 'storage_refused', reason })
   }
 
   #unavailable(what: string, isTransient = false): GatewayError {
