@@ -50,12 +50,12 @@ export async function openCloud115(
   env: DriverEnv,
   tuning: Cloud115Tuning = {},
 ): Promise<Driver> {
-  const account = options.qrcode_token.trim() || options.cookie
+  const account = options.qrcode_token || options.cookie
   const session = await Session.connect(options, env, JSON.stringify(['cloud', account]))
   try {
     await session.signIn(options)
     const api = new FilesApi(session, Math.min(Math.max(Math.round(options.page_size), 1), maxPageSize))
-    const rootId = options.root_folder_id.trim()
+    const { root_folder_id: rootId } = options
     await api.assertFolder(rootId, env.signal)
     const driver = new Cloud115Driver({ session, api, env, rootId, tuning })
     await driver.resume()

@@ -68,7 +68,7 @@ export async function openOpen115(
       isAscending: options.order_direction !== 'desc',
       pageSize: Math.min(maxPageSize, Math.max(1, Math.floor(options.page_size))),
     })
-    const rootId = options.root_folder_id.trim()
+    const { root_folder_id: rootId } = options
     await assertRoot(api, rootId, env.signal)
     const driver = new Open115Driver({ api, client, env, rootId, tuning })
     await driver.resume()
@@ -80,8 +80,8 @@ export async function openOpen115(
 }
 
 async function connect(options: Open115Options, env: DriverEnv): Promise<ApiClient<Tokens>> {
-  const { access_token, refresh_token, limit_rate } = options
-  const typed = { access: access_token.trim(), refresh: refresh_token.trim() }
+  const { access_token: access, refresh_token: refresh, limit_rate } = options
+  const typed = { access, refresh }
   const { state, egress } = env
   const address = new URL('https://proapi.115.com')
   const http = new HttpClient({ server: serverName, address, domains, verifiesCertificate: true, egress })

@@ -21,12 +21,10 @@ const maxPageSize = 200
 export async function openShare115(options: Share115Options, env: DriverEnv): Promise<Driver> {
   const session = await Session.connect(options, env, 'share')
   try {
-    const shareCode = options.share_code.trim()
-    const receiveCode = options.receive_code.trim()
     const pageSize = Math.min(Math.max(Math.round(options.page_size), 1), maxPageSize)
-    const api = new ShareApi(session, { shareCode, receiveCode, pageSize })
+    const api = new ShareApi(session, { shareCode: options.share_code, receiveCode: options.receive_code, pageSize })
     // Other servers of this family write 0 for the whole share.
-    const rootId = options.root_folder_id.trim().replace(/^0$/, '')
+    const rootId = options.root_folder_id.replace(/^0$/, '')
     await api.snap(rootId, 0, env.signal)
     await session.signIn(options)
     return new Share115Driver(session, api, rootId, env)
