@@ -2,10 +2,12 @@
 import type { Usage } from '../../src/contract/capabilities.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
-import type { IdVendor, VendorOptions } from '../lib/api/id-vendor.js'
+import type { VendorOptions } from '../lib/api/id-vendor.js'
 import { field, flagOf, listOf, numberOf, textOf } from '../lib/api/lenient.js'
+import type { AccountApi } from './account-driver.js'
 import { codeOf, protocolViolation } from './errors.js'
 import { entryOf, listedItem, type Item115 } from './items.js'
+import { linkById, type Link } from './links.js'
 import type { Session } from './session.js'
 
 /** Maximum number of entries in one answer. */
@@ -29,7 +31,7 @@ interface Page {
   readonly count: number
 }
 
-export class FilesApi implements IdVendor<Item115> {
+export class FilesApi implements AccountApi<Item115> {
   /** `pageSize`: entries of one answer. */
   constructor(
     private readonly session: Session,
@@ -113,7 +115,14 @@ export class FilesApi implements IdVendor<Item115> {
     return entryOf(name, item)
   }
 
-  async usage(signal?: AbortSignal): Promise<Usage> {
+  async link(pickCode: string, userAgent: string, { signal }: VendorOptions): Promise<Link | undefined> {
+    const address = 'https://proapi.115.com/app/chrome/downurl'
+    const options = { userAgent, repeatable: true, signal }
+    const { data, headers } = await this.session.sealedCall(address, { pickcode: pickCode }, options)
+    return linkById(data, headers['set-cookie'])
+  }
+
+  async usage({ signal }: VendorOptions): Promise<Usage> {
     const { data } = await this.session.call({ url: new URL('https://webapi.115.com/files/index_info'), signal })
     const sizeOf = (key: string) => numberOf(field(data, 'data', 'space_info', key, 'size'))
     const [total, used, remaining] = ['all_total', 'all_use', 'all_remain'].map(sizeOf)

@@ -64,8 +64,7 @@ async function openAt(options: OpenlistOptions, env: DriverEnv): Promise<Driver>
 
 /** The client, signed in as the options say: by the token, else by name and password, else as the guest. */
 async function connect(address: URL, options: OpenlistOptions, env: DriverEnv): Promise<ApiClient<string>> {
-  const { username, password, token: typedToken } = options
-  const token = typedToken.trim()
+  const { username, password, token } = options
   const pseudonym = pseudonymOf(env.instance)
   const http = new HttpClient({ server: serverName, address, verifiesCertificate: true, egress: env.egress, pseudonym })
   const scope = JSON.stringify([address.href, username])
