@@ -208,25 +208,27 @@ export class AliyundriveDriver implements Driver {
 
   async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
     throwIfAborted(signal)
-    const { kind } = await this.#tree.look(path, { signal })
+    const { id, kind } = await this.#tree.look(path, { signal })
     if (kind === 'folder' && !(await this.#tree.isEmpty(path, { signal }))) throw new GatewayError('not_empty')
-    await this.#remove(path, signal)
+    await this.#remove(path, id, signal)
   }
 
   async removeTree(path: Path, { signal }: CallOptions = {}): Promise<void> {
     throwIfAborted(signal)
-    await this.#remove(path, signal)
+    // By a new listing: another program may have moved away what was there.
+    const { id } = await this.#tree.look(path, { signal })
+    await this.#remove(path, id, signal)
   }
 
-  async #remove(path: Path, signal: AbortSignal | undefined): Promise<void> {
-    const remove = async ({ id }: Entity) => {
+  async #remove(path: Path, id: string, signal: AbortSignal | undefined): Promise<void> {
+    const remove = async () => {
       const { folder } = await this.#placeOf(path, signal)
       await this.parts.api.remove(id, signal).catch(async (error: unknown) => {
         if (!isUnanswered(error) || (await this.parts.api.has(folder, id, signal))) throw error
       })
       this.parts.downloads.forget(id)
     }
-    await this.#attempt([path], () => this.#tree.with(path, remove, { signal }))
+    await this.#attempt([path], remove)
     this.#tree.removed(path)
   }
 

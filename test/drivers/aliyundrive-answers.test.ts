@@ -335,6 +335,17 @@ await t.test('a move that fails halfway is undone', async (t) => {
   t.equal(await textAt(driver, '/two/other'), 'mine')
 })
 
+await t.test('a folder that another program has moved away is not removed by the path that it had', async (t) => {
+  const double = await startAliyundrive(t)
+  const { driver, members, driveId } = await newMount(t, double)
+  for (const folder of ['/folder', '/elsewhere']) await driver.mkdir(at(folder))
+  await put(driver, '/folder/file', 'x')
+  const [folder, elsewhere] = ['folder', 'elsewhere'].map((name) => members().find((each) => each.name === name))
+  double.drives.change(folder!, elsewhere!.fileId, 'folder')
+  await refuses(t, async () => driver.removeTree?.(at('/folder')), 'not_found', 'its former path')
+  t.equal(double.drives.members(driveId, elsewhere!.fileId).length, 1)
+})
+
 await t.test('a copy hides no other file', async (t) => {
   const double = await startAliyundrive(t)
   const { driver } = await newMount(t, double)

@@ -7,7 +7,7 @@ import { Publications, type Place } from '../../../../drivers/lib/api/publicatio
 import type { Instance } from '../../../../src/contract/driver-env.js'
 import { GatewayError } from '../../../../src/contract/errors.js'
 import { thisInstance } from '../../../../src/gateway/instance.js'
-import { at, namesIn, put, textAt, type WritableDriver } from '../../../conformance/subject.js'
+import { at, namesIn, put, refuses, textAt, type WritableDriver } from '../../../conformance/subject.js'
 import { testEnv } from '../../env.js'
 import { IdDrive, IdDriveDriver, rootId, vendorOf } from '../../id-drive.js'
 import { memoryState } from './vendor.js'
@@ -190,4 +190,18 @@ await t.test('a file that another program has renamed is not taken for the one t
   t.equal((await driver.stat(at('/file'))).size, 10)
   t.equal(await textAt(driver, '/file'), 'second one')
   t.same(await namesIn(driver, '/'), ['file', 'renamed'])
+})
+
+await t.test('what another program has moved away is not removed by the path that it had', async (t) => {
+  const drive = new IdDrive()
+  const driver = new IdDriveDriver(drive, testEnv()) as WritableDriver
+  const elsewhere = await drive.create(rootId, 'elsewhere')
+  const folder = await drive.create(rootId, 'folder')
+  const inside = await drive.create(folder.id, 'inside', Buffer.from('x'))
+  const file = await drive.create(rootId, 'file', Buffer.from('x'))
+  await namesIn(driver, '/')
+  for (const { id, name } of [folder, file]) await drive.move(id, elsewhere.id, name)
+  await refuses(t, async () => driver.removeTree?.(at('/folder')), 'not_found', 'a folder')
+  await refuses(t, () => driver.remove(at('/file')), 'not_found', 'a file')
+  for (const { id } of [folder, inside, file]) t.ok(drive.get(id))
 })
