@@ -4,6 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { byteSource } from '../../src/contract/byte-source.js'
 import type { Source } from '../../src/contract/call-options.js'
+import { GatewayError } from '../../src/contract/errors.js'
 import { at, listed, namesIn, put, refuses, textAt, type WritableDriver } from '../conformance/subject.js'
 import { start115, type Double115 } from '../doubles/115/index.js'
 import { downloadHost } from '../doubles/115/downloads.js'
@@ -244,6 +245,48 @@ await t.test('if an answer is lost, the file is looked for', async (t) => {
   double.uploads.oss.requests.inject(/PUT /, { answer: 203, body: '<Error><Code>CallbackFailed</Code></Error>' })
   await refuses(t, () => write(driver, '/file', 'not taken over'), 'unavailable', 'a failed callback')
   t.equal(await textAt(driver, '/file'), 'known')
+})
+
+/** Calls `inject` when the first request that matches is answered. */
+async function onceAnswered({ requests }: Double115, which: RegExp, inject: () => void): Promise<void> {
+  const before = requests.matching(which).length
+  while (requests.matching(which).slice(before)[0]?.status === undefined) await wait(1)
+  inject()
+}
+
+await t.test('a file that has its name is stored, also if nothing more is reported of it', async (t) => {
+  const double = await start115(t)
+  const driver = await openCloud(t, double)
+  await write(driver, '/file', 'old')
+  const broken = onceAnswered(double, /batch_rename/, () => {
+    double.requests.inject(/get_info|files\?/, { answer: 500, body: '{}' }, 100)
+  })
+  t.match(await write(driver, '/file', 'the new one'), { name: 'file', size: 11, hashes: hashed('the new one').hashes })
+  await broken
+  double.requests.clearFaults()
+  t.equal(await textAt(driver, '/file'), 'the new one')
+  t.equal(double.drive.members('0').length, 1)
+})
+
+await t.test('a file that 115 knows is stored although its pick code leads nowhere yet', async (t) => {
+  const double = await start115(t)
+  const driver = await openCloud(t, double)
+  await double.contents.add('known')
+  double.requests.inject(/get_info\?pick_code/, { answer: 200, body: '{"state":true,"data":[]}' })
+  await write(driver, '/file', 'known')
+  double.requests.inject(/get_info\?pick_code/, { answer: 200, body: '{"state":true,"data":[]}' })
+  const upload = await driver.upload?.(at('/other'), { size: 5, source: hashed('known') })
+  t.equal(upload?.committedOffset, 5)
+  await upload?.commit()
+  t.same(await namesIn(driver, '/'), ['file', 'other'])
+  t.equal(bodies(double), 0)
+})
+
+await t.test('a source that vanishes is not a missing folder', async (t) => {
+  const double = await start115(t)
+  const driver = await openCloud(t, double)
+  const gone: Source = { ...hashed('content'), read: async () => Promise.reject(new GatewayError('not_found')) }
+  await refuses(t, () => driver.write(at('/file'), gone), 'not_found', 'the source')
 })
 
 await t.test('a replaced file that cannot be removed at once is removed by the next run, by its id', async (t) => {

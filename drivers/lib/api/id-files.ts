@@ -173,8 +173,17 @@ export class IdFiles<Item extends FileItem> {
     return { folder: id, name: stagedName(this.options.env.instance.name), replaces: old !== undefined }
   }
 
-  /** Publishes the complete staged file with this id. Rejects as `Driver.write` does. The staged file is not removed then. */
-  async publish(path: Path, id: string, staging: Staging, options: WriteOptions = {}): Promise<Entry> {
+  /**
+   * Publishes the complete staged file with this id. `content`: what an entry has of it, for the case that the vendor does not
+   * report it yet. Rejects as `Driver.write` does, but not once it is published. The staged file is not removed then.
+   */
+  async publish(
+    path: Path,
+    id: string,
+    staging: Staging,
+    content: Pick<Entry, 'size' | 'revision' | 'hashes'>,
+    options: WriteOptions = {},
+  ): Promise<Entry> {
     const { signal, beforePublish } = options
     throwIfAborted(signal)
     await beforePublish?.()
@@ -187,7 +196,8 @@ export class IdFiles<Item extends FileItem> {
       const from = { parent: staging.folder, name: staging.name }
       await this.#publications.run({ id, places: [target], replaced: old }, from)
       this.#tree.added(path, { id, kind: 'file' })
-      const published = await this.#vendor.info(id, {})
+      const published = await this.#published(id, target)
+      if (!published) return { ...content, name: nameOf(path), kind: 'file' as const, modified: new Date() }
       this.#tree.added(path, { id, kind: 'file' }, published)
       return this.#vendor.entryOf(nameOf(path), published)
     }
@@ -195,21 +205,24 @@ export class IdFiles<Item extends FileItem> {
   }
 
   /**
-   * Resolves to the id of the staged file that `store` makes. If the answer to that was lost, looks whether the file is
-   * there. `isWhole`: whether an item has the content of the file. Rejects with `parent_missing` if the folder is gone.
+   * Resolves to the result of `store`, which makes the staged file. If it fails and may have made the file nevertheless, looks
+   * for it in the folder, and resolves to its id. `isWhole`: whether an item has the content of the file. Rejects with the error of `store`,
+   * and with `parent_missing` if the folder does not exist any more.
    */
-  async stored(
-    staging: Pick<Staging, 'folder' | 'name'>,
+  async stored<Result>(
+    { folder, name }: Pick<Staging, 'folder' | 'name'>,
     isWhole: (item: Item) => boolean,
-    store: () => Promise<string>,
-  ): Promise<string> {
+    store: () => Promise<Result>,
+  ): Promise<Result | string> {
     try {
       return await store()
     } catch (error) {
-      if (isGatewayError(error, 'not_found')) throw new GatewayError('parent_missing', { cause: error })
-      if (!isGatewayError(error, 'unavailable', 'timeout')) throw error
-      const found = await this.staged(staging).catch(() => undefined)
-      if (!found || !isWhole(found)) throw error
+      // Also `not_found`: an answer that names the new file may be ahead of the call that describes it.
+      if (!isGatewayError(error, 'not_found', 'unavailable', 'timeout')) throw error
+      const found = await this.#find(folder, (item) => item.name === name && isWhole(item)).catch((reason: unknown) => {
+        throw isGatewayError(reason, 'not_found') ? new GatewayError('parent_missing', { cause: error }) : error
+      })
+      if (!found) throw error
       return found.id
     }
   }
@@ -219,14 +232,26 @@ export class IdFiles<Item extends FileItem> {
     { folder, name }: Pick<Staging, 'folder' | 'name'>,
     options: CallOptions = {},
   ): Promise<Item | undefined> {
-    const find = async () => {
-      for await (const page of this.#vendor.list(folder, { ...options, refresh: true })) {
-        const item = page.find((each) => each.name === name && each.kind === 'file')
-        if (item) return item
-      }
-      throw new GatewayError('not_found')
+    return undefinedIfMissing(this.#find(folder, (item) => item.name === name && item.kind === 'file', options))
+  }
+
+  /** The item of a folder that is wanted, as it is listed now. Rejects with `not_found` if there is no folder. */
+  async #find(folder: string, isWanted: (item: Item) => boolean, options: CallOptions = {}): Promise<Item | undefined> {
+    for await (const page of this.#vendor.list(folder, { ...options, refresh: true })) {
+      const item = page.find(isWanted)
+      if (item) return item
     }
-    return undefinedIfMissing(find())
+    return undefined
+  }
+
+  /** The file that was published at a place just now; undefined if the vendor does not report it. Never rejects. */
+  async #published(id: string, place: Place): Promise<Item | undefined> {
+    const missing = () => undefined
+    const item =
+      (await this.#vendor.info(id, {}).catch(missing)) ??
+      (await this.#find(place.parent, (each) => each.id === id).catch(missing))
+    // It may still be reported under its staged name.
+    return item && { ...item, ...place }
   }
 
   /** An upload has failed: its file is removed in the background, now or when it is listed. */

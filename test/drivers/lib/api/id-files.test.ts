@@ -26,6 +26,9 @@ function filesOf(over: Partial<IdVendor<Node>> = {}, uploads: readonly string[] 
   return { drive, state, files: again(over), again, names }
 }
 
+/** What the driver knows of a file that it has uploaded. */
+const content = { size: 3 }
+
 const unavailable = async () => Promise.reject(new GatewayError('unavailable'))
 
 await t.test('an old file that could not be removed is removed by the next run', async (t) => {
@@ -34,7 +37,7 @@ await t.test('an old file that could not be removed is removed by the next run',
   const staging = await files.stage(at('/file'))
   t.same([staging.folder, staging.replaces], [rootId, true])
   const { id } = await drive.create(rootId, staging.name, Buffer.from('new'))
-  const entry = await files.publish(at('/file'), id, staging)
+  const entry = await files.publish(at('/file'), id, staging, content)
   t.match(entry, { name: 'file', size: 3, revision: id })
   t.same(await names(), ['file', 'file'])
   await again().resume()
@@ -48,7 +51,7 @@ await t.test('a publication whose step fails leaves the old file alone, now and 
   const old = await drive.create(rootId, 'file', Buffer.from('old'))
   const staging = await files.stage(at('/file'))
   const { id } = await drive.create(rootId, staging.name, Buffer.from('new'))
-  await t.rejects(files.publish(at('/file'), id, staging), { code: 'unavailable' })
+  await t.rejects(files.publish(at('/file'), id, staging, content), { code: 'unavailable' })
   t.equal(await state.get('publications'), undefined)
   await again().resume()
   t.ok(drive.get(old.id))
@@ -132,7 +135,7 @@ await t.test('a file that was published is not removed as one of a failed upload
   const { drive, files } = filesOf()
   const staging = await files.stage(at('/file'))
   const { id } = await drive.create(rootId, staging.name, Buffer.from('x'))
-  await files.publish(at('/file'), id, staging)
+  await files.publish(at('/file'), id, staging, content)
   files.abandon(staging, id)
   await wait(50)
   t.ok(drive.get(id))
@@ -152,8 +155,16 @@ await t.test('a file whose answer was lost is found by its staged name', async (
     { code: 'unavailable' },
   )
   const gone = async () => Promise.reject(new GatewayError('not_found'))
+  const folder = await drive.create(rootId, 'folder')
+  const inFolder = await files.stage(at('/folder/file'))
   await t.rejects(
-    files.stored(staging, () => true, gone),
+    files.stored(inFolder, () => true, gone),
+    { code: 'not_found' },
+    'a source that has vanished',
+  )
+  await drive.remove(folder.id)
+  await t.rejects(
+    files.stored(inFolder, () => true, gone),
     { code: 'parent_missing' },
   )
 })
@@ -169,7 +180,7 @@ await t.test('a file that was replaced is not shown by another name while a list
   const files = new IdFiles({ vendor: { ...vendor, list }, rootId, lag: 200, env: testEnv() })
   const staging = await files.stage(at('/file'))
   const { id } = await drive.create(rootId, staging.name, Buffer.from('new'))
-  await files.publish(at('/file'), id, staging)
+  await files.publish(at('/file'), id, staging, content)
   const shown = async () => {
     const names: string[] = []
     for await (const page of files.pages(at('/'))) names.push(...page.map(({ name }) => name))
@@ -204,4 +215,30 @@ await t.test('what another program has moved away is not removed by the path tha
   await refuses(t, async () => driver.removeTree?.(at('/folder')), 'not_found', 'a folder')
   await refuses(t, () => driver.remove(at('/file')), 'not_found', 'a file')
   for (const { id } of [folder, inside, file]) t.ok(drive.get(id))
+})
+
+await t.test('a file that is published is stored, whatever the vendor reports of it then', async (t) => {
+  const drive = new IdDrive()
+  const vendor = vendorOf(drive)
+  let isPublished = false
+  const rename: typeof vendor.rename = async (...parameters) => {
+    await vendor.rename(...parameters)
+    isPublished = true
+  }
+  const broken: Pick<IdVendor<Node>, 'info' | 'list'> = {
+    info: (...parameters) => (isPublished ? unavailable() : vendor.info(...parameters)),
+    list: (...parameters) => {
+      if (isPublished) throw new GatewayError('unavailable')
+      return vendor.list(...parameters)
+    },
+  }
+  for (const failing of [{ info: broken.info }, broken]) {
+    isPublished = false
+    const options = { rootId, lag: 0, env: testEnv() }
+    const files = new IdFiles({ vendor: { ...vendor, rename, ...failing }, ...options })
+    const staging = await files.stage(at('/file'))
+    const { id } = await drive.create(rootId, staging.name, Buffer.from('new'))
+    t.match(await files.publish(at('/file'), id, staging, content), { name: 'file', kind: 'file', size: 3 })
+    t.equal(drive.get(id)?.name, 'file')
+  }
 })
