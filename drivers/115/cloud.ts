@@ -25,12 +25,11 @@ import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
 import type { Path } from '../../src/contract/path.js'
 import { IdFiles } from '../lib/api/id-files.js'
-import { protocolViolation } from './errors.js'
 import { FilesApi, maxPageSize } from './files-api.js'
 import { HashUploads } from './hash-uploads.js'
 import type { Cloud115Options } from './index.js'
 import type { Item115 } from './items.js'
-import { directUrlOf, Downloads115, linkOf, type Link } from './links.js'
+import { Downloads115, type LinkRequest } from './links.js'
 import { OfflineDownloads115 } from './offline.js'
 import { Session } from './session.js'
 import { WebUploads } from './web-uploads.js'
@@ -51,12 +50,12 @@ export async function openCloud115(
   env: DriverEnv,
   tuning: Cloud115Tuning = {},
 ): Promise<Driver> {
-  const account = options.qrcode_token.trim() || options.cookie
+  const account = options.qrcode_token || options.cookie
   const session = await Session.connect(options, env, JSON.stringify(['cloud', account]))
   try {
     await session.signIn(options)
     const api = new FilesApi(session, Math.min(Math.max(Math.round(options.page_size), 1), maxPageSize))
-    const rootId = options.root_folder_id.trim()
+    const { root_folder_id: rootId } = options
     await api.assertFolder(rootId, env.signal)
     const driver = new Cloud115Driver({ session, api, env, rootId, tuning })
     await driver.resume()
@@ -108,21 +107,14 @@ class Cloud115Driver implements Driver {
     return this.#files.pages(path, options)
   }
 
-  read(path: Path, range?: ByteRange, options: CallOptions = {}): Promise<Readable> {
-    const { signal } = options
-    const { userAgent } = this.dependencies.session
-    return this.#files.file(
-      path,
-      async (item) => this.#downloads.read(await this.#link(item, userAgent, signal), range, signal),
-      options,
-    )
+  async read(path: Path, range?: ByteRange, { signal }: CallOptions = {}): Promise<Readable> {
+    return this.#files.file(path, (item) => this.#downloads.read(this.#linkOf(item, signal), range, signal), { signal })
   }
 
   async directUrl(path: Path, { signal, userAgent }: DirectUrlOptions = {}): Promise<DirectUrl> {
-    const agent = userAgent ?? this.dependencies.session.userAgent
-    const link = await this.#files.file(path, (item) => this.#link(item, agent, signal), { signal })
-    if (!link) throw new GatewayError('unsupported')
-    return directUrlOf(link, userAgent === undefined ? agent : undefined)
+    return this.#files.file(path, (item) => this.#downloads.directUrl(this.#linkOf(item, signal), userAgent), {
+      signal,
+    })
   }
 
   write(path: Path, source: Source, options?: WriteOptions): Promise<Entry> {
@@ -178,14 +170,7 @@ class Cloud115Driver implements Driver {
     await this.dependencies.session.close()
   }
 
-  /** The link for a client with this User-Agent. Undefined for an empty file. */
-  async #link(item: Item115, userAgent: string, signal: AbortSignal | undefined): Promise<Link | undefined> {
-    const address = 'https://proapi.115.com/app/chrome/downurl'
-    const options = { userAgent, repeatable: true, signal }
-    const { data, headers } = await this.dependencies.session.sealedCall(address, { pickcode: item.pickCode }, options)
-    const files: readonly unknown[] = typeof data === 'object' && data !== null ? Object.values(data) : []
-    const [file] = files
-    if (file === undefined) throw protocolViolation('sent no download link')
-    return linkOf(file, headers['set-cookie'])
+  #linkOf({ pickCode }: Item115, signal: AbortSignal | undefined): LinkRequest {
+    return (userAgent) => this.dependencies.api.link(pickCode, userAgent, { signal })
   }
 }

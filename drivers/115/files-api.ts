@@ -6,6 +6,7 @@ import type { IdVendor, VendorOptions } from '../lib/api/id-vendor.js'
 import { field, flagOf, listOf, numberOf, textOf } from '../lib/api/lenient.js'
 import { codeOf, protocolViolation } from './errors.js'
 import { entryOf, listedItem, type Item115 } from './items.js'
+import { linkById, type Link } from './links.js'
 import type { Session } from './session.js'
 
 /** Maximum number of entries in one answer. */
@@ -111,6 +112,14 @@ export class FilesApi implements IdVendor<Item115> {
 
   entryOf(name: string, item: Item115): Entry {
     return entryOf(name, item)
+  }
+
+  /** The link of a file, for a client with this User-Agent. As `linkOf`; rejects with `not_found`. */
+  async link(pickCode: string, userAgent: string, { signal }: VendorOptions): Promise<Link | undefined> {
+    const address = 'https://proapi.115.com/app/chrome/downurl'
+    const options = { userAgent, repeatable: true, signal }
+    const { data, headers } = await this.session.sealedCall(address, { pickcode: pickCode }, options)
+    return linkById(data, headers['set-cookie'])
   }
 
   async usage(signal?: AbortSignal): Promise<Usage> {

@@ -1,10 +1,11 @@
 /** The calls of 115's official API. Files and folders are named by their ids. */
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import type { Usage } from '../../src/contract/capabilities.js'
-import type { ApiAnswer, ApiCall, ApiClient } from '../lib/api/api-client.js'
+import type { ApiCall, ApiClient } from '../lib/api/api-client.js'
 import type { IdVendor, VendorOptions } from '../lib/api/id-vendor.js'
 import { field, flagOf, listOf, numberOf, textOf } from '../lib/api/lenient.js'
 import { protocolViolation } from './errors.js'
+import { linkById, type Link } from './links.js'
 import { errorOf, Open115Answer } from './open-errors.js'
 import { describedItem, entryOf, listedItem, type Open115Item } from './open-items.js'
 
@@ -20,15 +21,6 @@ export interface ListingOptions {
   readonly isAscending: boolean
   /** Entries of one call. */
   readonly pageSize: number
-}
-
-/** A download link, and what a request for it must carry. */
-export interface DownloadLink {
-  readonly url: URL
-  /** Bytes. */
-  readonly size: number | undefined
-  /** Cookies that were set with the link, as a `Cookie` header; empty if there were none. */
-  readonly cookies: string
 }
 
 /** The fields of a call; those without a value are left out. */
@@ -104,17 +96,12 @@ export class Open115Api implements IdVendor<Open115Item> {
     return entryOf(name, item)
   }
 
-  /** A link to the content of a file, for the client with this `User-Agent`. */
-  async link(pickCode: string, userAgent: string, { signal }: VendorOptions): Promise<DownloadLink> {
+  /** The link of a file, for a client with this User-Agent. As `linkOf`; rejects with `not_found`. */
+  async link(pickCode: string, userAgent: string, { signal }: VendorOptions): Promise<Link | undefined> {
     const url = new URL('/open/ufile/downurl', apiAddress)
-    const headers = { 'user-agent': userAgent }
-    const answer = await this.client.call({ url, form: { pick_code: pickCode }, headers, repeatable: true, signal })
-    const links = Object.values((field(answer.data, 'data') ?? {}) as Readonly<Record<string, unknown>>)
-    const link = links.find((each) => textOf(field(each, 'pick_code')) === pickCode) ?? links[0]
-    const text = textOf(field(link, 'url', 'url'))
-    if (text === '') throw new GatewayError('not_found')
-    const size = numberOf(field(link, 'file_size'))
-    return { url: linkUrl(text), size: size !== undefined && size >= 0 ? size : undefined, cookies: cookiesOf(answer) }
+    const call = { url, form: { pick_code: pickCode }, headers: { 'user-agent': userAgent }, repeatable: true, signal }
+    const { data, headers } = await this.client.call(call)
+    return linkById(field(data, 'data'), headers['set-cookie'])
   }
 
   // Calls
@@ -224,16 +211,4 @@ function presentFields(fields: CallFields): Readonly<Record<string, string | num
     value === undefined || value === '' ? [] : [[name, value] as const],
   )
   return Object.fromEntries(present)
-}
-
-function linkUrl(text: string): URL {
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  const isSupported = url && ['http:', 'https:'].includes(url.protocol) && url.username === '' && url.password === ''
-  if (!isSupported) throw protocolViolation('sent a download link that is not supported')
-  return url
-}
-
-function cookiesOf({ headers }: ApiAnswer): string {
-  const pairs = (headers['set-cookie'] ?? []).map((header) => header.split(';', 1).join('').trim())
-  return pairs.filter((pair) => /^[!-~]+=[ -~]*$/.test(pair)).join('; ')
 }

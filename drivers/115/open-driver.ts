@@ -6,7 +6,7 @@
  * its id. A process that ends in between leaves the old or the new file. Of an upload in parts, a later run continues where
  * the object store has parts. The tokens that the server issues are in the driver's state, not in the options.
  */
-import { Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import type {
   DirectUrl,
   DirectUrlOptions,
@@ -28,12 +28,10 @@ import { ApiClient } from '../lib/api/api-client.js'
 import { IdFiles } from '../lib/api/id-files.js'
 import { RateGate } from '../lib/api/rate-gate.js'
 import { Renewal } from '../lib/api/renewal.js'
-import { defaultUserAgent, drain, HttpClient } from '../lib/http-client.js'
-import { contentOf, contentRequest, rangeHeader, type ContentRequest } from '../lib/http-content.js'
-import { networkError } from '../lib/network-errors.js'
-import { ResponseBodies } from '../lib/response-bodies.js'
+import { defaultUserAgent, HttpClient } from '../lib/http-client.js'
 import { serverName } from './errors.js'
 import { HashUploads } from './hash-uploads.js'
+import { Downloads115, type LinkRequest } from './links.js'
 import { Open115Api, refreshTokens, type Tokens } from './open-api.js'
 import { judge } from './open-errors.js'
 import type { Open115Item } from './open-items.js'
@@ -48,8 +46,6 @@ const domains = ['115.com', '115cdn.com', '115cdn.net', 'aliyuncs.com']
 const defaultLag = 3000
 /** Milliseconds for which a name that a listing did not show counts as absent: one call in a second is few. */
 const defaultAbsence = 10_000
-/** Milliseconds before its end at which a link is not used any more. */
-const linkMargin = 60_000
 const maxPageSize = 1150
 
 /** What tests choose differently. */
@@ -72,7 +68,7 @@ export async function openOpen115(
       isAscending: options.order_direction !== 'desc',
       pageSize: Math.min(maxPageSize, Math.max(1, Math.floor(options.page_size))),
     })
-    const rootId = options.root_folder_id.trim()
+    const { root_folder_id: rootId } = options
     await assertRoot(api, rootId, env.signal)
     const driver = new Open115Driver({ api, client, env, rootId, tuning })
     await driver.resume()
@@ -84,8 +80,8 @@ export async function openOpen115(
 }
 
 async function connect(options: Open115Options, env: DriverEnv): Promise<ApiClient<Tokens>> {
-  const { access_token, refresh_token, limit_rate } = options
-  const typed = { access: access_token.trim(), refresh: refresh_token.trim() }
+  const { access_token: access, refresh_token: refresh, limit_rate } = options
+  const typed = { access, refresh }
   const { state, egress } = env
   const address = new URL('https://proapi.115.com')
   const http = new HttpClient({ server: serverName, address, domains, verifiesCertificate: true, egress })
@@ -133,8 +129,8 @@ class Open115Driver implements Driver {
   readonly #api: Open115Api
   readonly #files: IdFiles<Open115Item>
   readonly #writing: Writing115<Open115Item>
-  readonly #downloads: Open115Downloads
-  readonly #bodies = new ResponseBodies(serverName, (error) => networkError(error, serverName))
+  readonly #downloads: Downloads115
+  readonly #offline: Open115Downloads
 
   constructor(private readonly dependencies: Open115Dependencies) {
     const { api, client, env, rootId, tuning } = dependencies
@@ -143,7 +139,8 @@ class Open115Driver implements Driver {
     this.#api = api
     this.#files = new IdFiles({ vendor: api, rootId, lag: listingLag, absence, env })
     this.#writing = new Writing115(this.#files, new HashUploads(new Open115Uploads(api), client.http, partLength))
-    this.#downloads = new Open115Downloads(api)
+    this.#downloads = new Downloads115(client.http, defaultUserAgent)
+    this.#offline = new Open115Downloads(api)
   }
 
   /** Completes what an earlier run has left. */
@@ -160,16 +157,13 @@ class Open115Driver implements Driver {
   }
 
   async read(path: Path, range?: ByteRange, { signal }: CallOptions = {}): Promise<Readable> {
-    return this.#files.file(
-      path,
-      async (item) => {
-        const request = contentRequest(range, item.size, signal)
-        if (request) return this.#content(item, request)
-        await this.#api.info(item.id, { signal })
-        return Readable.from([])
-      },
-      { signal },
-    )
+    return this.#files.file(path, (item) => this.#downloads.read(this.#linkOf(item, signal), range, signal), { signal })
+  }
+
+  async directUrl(path: Path, { signal, userAgent }: DirectUrlOptions = {}): Promise<DirectUrl> {
+    return this.#files.file(path, (item) => this.#downloads.directUrl(this.#linkOf(item, signal), userAgent), {
+      signal,
+    })
   }
 
   write(path: Path, source: Source, options?: WriteOptions): Promise<Entry> {
@@ -200,24 +194,12 @@ class Open115Driver implements Driver {
     await this.#writing.drop(token, options)
   }
 
-  async directUrl(path: Path, { signal, userAgent }: DirectUrlOptions = {}): Promise<DirectUrl> {
-    const client = userAgent ?? defaultUserAgent
-    const link = await this.#files.file(path, (item) => this.#api.link(item.pickCode, client, { signal }), { signal })
-    const isForAnyClient = userAgent !== undefined && link.cookies === ''
-    const until = expiryOf(link.url)
-    return {
-      url: link.url.href,
-      ...(!isForAnyClient && { headers: linkHeaders(client, link.cookies) }),
-      ...(until && { until }),
-    }
-  }
-
   usage({ signal }: CallOptions = {}): Promise<Usage> {
     return this.#api.usage({ signal })
   }
 
   async addDownload(folder: Path, address: string, options: CallOptions = {}): Promise<string> {
-    return this.#downloads.add(await this.#files.folderId(folder, options), address, options)
+    return this.#offline.add(await this.#files.folderId(folder, options), address, options)
   }
 
   async findDownload(
@@ -225,47 +207,19 @@ class Open115Driver implements Driver {
     query: RemoteDownloadQuery,
     options: CallOptions = {},
   ): Promise<RemoteDownload | undefined> {
-    return this.#downloads.find(await this.#files.folderId(folder, options), query, options)
+    return this.#offline.find(await this.#files.folderId(folder, options), query, options)
   }
 
   async removeDownload(_folder: Path, id: string, options: RemoveDownloadOptions = {}): Promise<void> {
-    await this.#downloads.remove(id, options)
+    await this.#offline.remove(id, options)
   }
 
   async close(): Promise<void> {
-    this.#bodies.close()
+    this.#downloads.close()
     await this.dependencies.client.close()
   }
 
-  /** The content of a file from its download server. A link that is refused is replaced once. */
-  async #content(item: Open115Item, request: ContentRequest): Promise<Readable> {
-    const { signal } = request
-    for (let attempt = 1; ; attempt++) {
-      const { url, cookies } = await this.#api.link(item.pickCode, defaultUserAgent, { signal })
-      const range = rangeHeader(request)
-      const response = await this.dependencies.client.http.request({
-        method: 'GET',
-        url,
-        headers: { ...linkHeaders(defaultUserAgent, cookies), ...(range !== undefined && { range }) },
-        signal,
-      })
-      if (response.status === 200 || response.status === 206) {
-        return contentOf(response, request, this.#bodies, serverName)
-      }
-      await drain(response.body)
-      if (attempt === 2) {
-        throw new GatewayError('unavailable', { reason: `the download server answers with status ${response.status}` })
-      }
-    }
+  #linkOf({ pickCode }: Open115Item, signal: AbortSignal | undefined): LinkRequest {
+    return (userAgent) => this.#api.link(pickCode, userAgent, { signal })
   }
-}
-
-function linkHeaders(userAgent: string, cookies: string): Readonly<Record<string, string>> {
-  return { 'user-agent': userAgent, ...(cookies !== '' && { cookie: cookies }) }
-}
-
-/** When a link is not used any more; undefined if it does not say when it expires. */
-function expiryOf({ searchParams }: URL): Date | undefined {
-  const seconds = Number(searchParams.get('t') ?? '')
-  return seconds > 0 ? new Date(seconds * 1000 - linkMargin) : undefined
 }

@@ -89,7 +89,7 @@ export class Session {
    * `invalid` if the options have no credentials, and with `denied`.
    */
   async signIn(options: SignInOptions): Promise<void> {
-    const cookie = options.qrcode_token.trim() === '' ? options.cookie : await this.#cookieOfCode(options)
+    const cookie = options.qrcode_token === '' ? options.cookie : await this.#cookieOfCode(options)
     const credentials = await openCookieSession({
       state: this.env.state,
       typed: accountCookies(cookie).header(),
@@ -132,10 +132,9 @@ export class Session {
    * The cookie for a QR code. It is stored before it is used, as the server exchanges a code once, and becomes the option
    * `cookie`. A cookie that was typed since then replaces it.
    */
-  async #cookieOfCode({ qrcode_token, qrcode_source, cookie: typed }: SignInOptions): Promise<string> {
-    const code = qrcode_token.trim()
+  async #cookieOfCode({ qrcode_token: code, qrcode_source, cookie: typed }: SignInOptions): Promise<string> {
     const exchanged = await BoundState.open<string>(this.env.state, 'exchanged QR code', code)
-    const isTypedSince = exchanged.value !== undefined && typed.trim() !== ''
+    const isTypedSince = exchanged.value !== undefined && typed !== ''
     const cookie = isTypedSince ? typed : (exchanged.value ?? (await this.#exchange(code, qrcode_source)))
     if (exchanged.value === undefined) await exchanged.set(cookie)
     await this.env.save({ cookie, qrcode_token: '' })

@@ -1,5 +1,6 @@
 /** The calls of 115 about a share: what is in it, and its download links. */
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
+import type { VendorOptions } from '../lib/api/id-vendor.js'
 import { field, listOf, numberOf } from '../lib/api/lenient.js'
 import { errorOf, isSuccess, protocolViolation } from './errors.js'
 import { sharedItem, type Item115 } from './items.js'
@@ -73,25 +74,23 @@ export class ShareApi {
     }
   }
 
-  /** The link of a file for our own User-Agent. Undefined for an empty file. Rejects with `not_found`. */
-  async link(fileId: string, signal?: AbortSignal): Promise<Link | undefined> {
+  /**
+   * The link of a file, for a client with this User-Agent. As `linkOf`; rejects with `not_found`. For others than our own,
+   * by the older call: the newer host takes calls from browsers of 115 only.
+   */
+  async link(fileId: string, userAgent: string, { signal }: VendorOptions): Promise<Link | undefined> {
+    const query = this.#fileQuery(fileId)
     const newer = async () => {
-      const url = withQuery(`${newHost}/share/downurl`, this.#fileQuery(fileId))
-      const { data, headers } = await this.session.call({ url, signal })
+      const { data, headers } = await this.session.call({ url: withQuery(`${newHost}/share/downurl`, query), signal })
       return linkOf(field(data, 'data'), headers['set-cookie'])
     }
-    return this.#preferNewHost(newer, () => this.linkFor(fileId, this.session.userAgent, signal))
-  }
-
-  /**
-   * The link of a file for a client with this User-Agent, by the older call: the newer host takes calls from browsers of
-   * 115 only. Otherwise as `link`.
-   */
-  async linkFor(fileId: string, userAgent: string, signal?: AbortSignal): Promise<Link | undefined> {
-    const address = 'https://proapi.115.com/app/share/downurl'
-    const options = { userAgent, repeatable: true, signal }
-    const { data, headers } = await this.session.sealedCall(address, this.#fileQuery(fileId), options)
-    return linkOf(data, headers['set-cookie'])
+    const older = async () => {
+      const address = 'https://proapi.115.com/app/share/downurl'
+      const options = { userAgent, repeatable: true, signal }
+      const { data, headers } = await this.session.sealedCall(address, query, options)
+      return linkOf(data, headers['set-cookie'])
+    }
+    return userAgent === this.session.userAgent ? this.#preferNewHost(newer, older) : older()
   }
 
   #fileQuery(fileId: string) {

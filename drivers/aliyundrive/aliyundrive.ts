@@ -3,7 +3,7 @@
  *
  * Several entries of a folder may have one name there. A file that replaces another one is uploaded without a name,
  * completed beside the old one under the same name, which it then has because it is the newer one, and the old one is
- * removed by its id. If the gateway is killed before that, the next run removes it (`replacements.ts`); whatever happens,
+ * removed by its id. If the gateway is killed before that, the next run removes it (`IdReplacements`); whatever happens,
  * the old file or the new one is complete. A file that the server knows may have its name from the answer to the call that
  * asks for it, so `beforePublish` is called before that.
  */
@@ -17,6 +17,7 @@ import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import type { DriverLog } from '../../src/contract/log.js'
 import { childOf, nameOf, parentOf, type Path } from '../../src/contract/path.js'
+import type { IdReplacements } from '../lib/api/id-replacements.js'
 import type { IdTree, Located } from '../lib/api/id-tree.js'
 import { escapeName } from '../lib/api/shown-names.js'
 import { contentRequest } from '../lib/http-content.js'
@@ -28,7 +29,6 @@ import type { BegunUpload, DriveApi } from './drive-api.js'
 import { isRefusal, isUnanswered, protocolViolation } from './errors.js'
 import type { AliyundriveOptions } from './index.js'
 import { entryOf, type AliyundriveItem } from './items.js'
-import type { Replacements } from './replacements.js'
 import { maxParts, tokenOf, type AliyundriveUploads, type UploadedFile } from './uploads.js'
 
 type Entity = Located<AliyundriveItem>
@@ -39,7 +39,7 @@ export interface AliyundriveParts {
   readonly tree: IdTree<AliyundriveItem>
   readonly uploads: AliyundriveUploads
   readonly downloads: AliyundriveDownloads
-  readonly replacements: Replacements
+  readonly replacements: IdReplacements
   readonly mutex: KeyedMutex
   readonly log: DriverLog
   /** Closes all of these. */
@@ -179,7 +179,7 @@ export class AliyundriveDriver implements Driver {
       const upload = await finished(old?.id)
       const complete = () => uploads.complete(upload, folder, signal)
       const item = old
-        ? await replacements.run({ folder, name, old: old.id, by: upload.fileId }, complete)
+        ? await replacements.replace({ folderId: folder, name, oldId: old.id, newId: upload.fileId }, complete)
         : await complete()
       this.#tree.added(path, item, item)
       if (old) this.parts.downloads.forget(old.id)
@@ -242,7 +242,8 @@ export class AliyundriveDriver implements Driver {
       const { folder, name } = await this.#placeOf(to, signal)
       const change = () =>
         this.#moveTo(entity, from, { folder, name, isElsewhere: parentOf(from) !== parentOf(to) }, signal)
-      if (old) await this.parts.replacements.run({ folder, name, old: old.id, by: entity.id }, change)
+      const replacement = old && { folderId: folder, name, oldId: old.id, newId: entity.id }
+      if (replacement) await this.parts.replacements.replace(replacement, change)
       else await change()
       this.#tree.moved(from, to, entity.item && { ...entity.item, name })
     }
@@ -309,7 +310,7 @@ export class AliyundriveDriver implements Driver {
         throw error
       }
     }
-    if (old) await replacements.run({ folder, name, old: old.id, by }, publish)
+    if (old) await replacements.replace({ folderId: folder, name, oldId: old.id, newId: by }, publish)
     else await publish()
     this.#tree.added(to, { id: by, kind: 'file' })
   }

@@ -93,6 +93,13 @@ export class DriveApi {
     } while (marker !== '')
   }
 
+  /** All of a folder's entries. */
+  async members(folder: string, signal?: AbortSignal): Promise<readonly AliyundriveItem[]> {
+    const members: AliyundriveItem[] = []
+    for await (const items of this.list(folder, signal)) members.push(...items)
+    return members
+  }
+
   /** What `resultOf` returns for the first item of a folder for which it returns anything. */
   async find<T>(
     folder: string,

@@ -3,6 +3,7 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { ApiClient } from '../lib/api/api-client.js'
+import { IdReplacements } from '../lib/api/id-replacements.js'
 import { IdTree } from '../lib/api/id-tree.js'
 import { RateGate, type CallRates } from '../lib/api/rate-gate.js'
 import { HttpClient } from '../lib/http-client.js'
@@ -13,7 +14,6 @@ import { accountLimits, apiAddress, DriveApi, findDrive } from './drive-api.js'
 import { judge, serverName } from './errors.js'
 import type { AliyundriveOptions } from './index.js'
 import type { AliyundriveItem } from './items.js'
-import { Replacements } from './replacements.js'
 import { openTokens, renewalServer, subjectOf, type TokenPair, type Tokens } from './tokens.js'
 import { AliyundriveUploads, internalAddress, partLengthFor } from './uploads.js'
 
@@ -57,7 +57,7 @@ export async function openAliyundrive(
       hasRecycleBin: options.remove_way === 'trash',
     })
     await assertRoot(api, options.root_folder_id, env.signal)
-    return await driverOf({ options, env, client, api, tokens, scope: driveId, partLength, closeAll })
+    return await driverOf({ options, env, client, api, tokens, partLength, closeAll })
   } catch (error) {
     await closeAll()
     throw toGatewayError(error)
@@ -97,12 +97,11 @@ interface Opened {
   readonly client: ApiClient<TokenPair>
   readonly api: DriveApi
   readonly tokens: Tokens
-  readonly scope: string
   readonly partLength: Tuning['partLength']
   readonly closeAll: () => Promise<void>
 }
 
-async function driverOf({ options, env, client, api, tokens, scope, partLength, closeAll }: Opened): Promise<Driver> {
+async function driverOf({ options, env, client, api, tokens, partLength, closeAll }: Opened): Promise<Driver> {
   const tree = new IdTree<AliyundriveItem>({
     rootId: options.root_folder_id,
     absence: absenceTime,
@@ -116,13 +115,8 @@ async function driverOf({ options, env, client, api, tokens, scope, partLength, 
   const { renewal } = tokens
   const { rapid_upload: isRapid } = options
   const uploads = new AliyundriveUploads({ api, http: client.http, internalHttp, renewal, isRapid, partLength })
-  const replacements = await Replacements.open({
-    state: env.state,
-    scope,
-    log: env.log,
-    named: (folder, name, signal) => idsNamed(api, folder, name, signal),
-    remove: (id, signal) => api.remove(id, signal),
-  })
+  const replacements = new IdReplacements({ calls: api, env, key: 'replacements', hasUniqueNames: false, lag: 0 })
+  await replacements.load()
   const downloads = new AliyundriveDownloads(api, client.http, options.livp_download_format)
   return new AliyundriveDriver({
     options,
@@ -140,12 +134,4 @@ async function driverOf({ options, env, client, api, tokens, scope, partLength, 
       await closeAll()
     },
   })
-}
-
-async function idsNamed(api: DriveApi, folder: string, name: string, signal: AbortSignal): Promise<readonly string[]> {
-  const ids: string[] = []
-  for await (const items of api.list(folder, signal)) {
-    for (const item of items) if (item.name === name) ids.push(item.id)
-  }
-  return ids
 }

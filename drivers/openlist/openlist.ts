@@ -53,8 +53,7 @@ export async function openOpenlist(options: OpenlistOptions, env: DriverEnv): Pr
 
 /** The client, signed in as the options say: by the token, else by name and password, else as the guest. */
 async function connect(address: URL, options: OpenlistOptions, env: DriverEnv): Promise<ApiClient<string>> {
-  const { username, password, token: typedToken } = options
-  const token = typedToken.trim()
+  const { username, password, token } = options
   const http = new HttpClient({ server: serverName, address, verifiesCertificate: true, egress: env.egress })
   const scope = JSON.stringify([address.href, username])
   const gate = await RateGate.open({ server: serverName, scope, state: env.state })

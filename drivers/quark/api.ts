@@ -3,8 +3,8 @@ import type { Usage } from '../../src/contract/capabilities.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { ApiAnswer, ApiClient } from '../lib/api/api-client.js'
 import { field, flagOf, listOf, numberOf, textOf } from '../lib/api/lenient.js'
+import { RecentChanges } from '../lib/api/recent-changes.js'
 import { itemOf, type QuarkItem } from './items.js'
-import { RecentChanges } from './recent-changes.js'
 import type { QuarkVendor } from './vendor.js'
 
 interface Call {

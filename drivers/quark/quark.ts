@@ -1,6 +1,6 @@
 /**
  * The drivers `Quark` and `UC`. Entries have ids, and a new content has a new id. A file is uploaded under a staged name
- * beside its target, and renamed when it is complete: see `replacements.ts` for how it replaces another.
+ * beside its target, and renamed when it is complete: see `IdReplacements` for how it replaces another.
  */
 import mimeTypes from 'mime-types'
 import type { Readable } from 'node:stream'
@@ -15,6 +15,7 @@ import { nameOf, parentOf, siblingPathOf, type Path } from '../../src/contract/p
 import type { Traits } from '../../src/contract/traits.js'
 import { maxOssParts } from '../lib/aliyun-oss.js'
 import type { ApiClient } from '../lib/api/api-client.js'
+import type { IdReplacements } from '../lib/api/id-replacements.js'
 import { IdTree, type Located } from '../lib/api/id-tree.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
 import { BodyReader, resumableUpload, sendParts, withBody } from '../lib/parts.js'
@@ -24,7 +25,6 @@ import type { Downloads } from './downloads.js'
 import type { QuarkOptions } from './index.js'
 import type { QuarkItem } from './items.js'
 import { Orphans } from './orphans.js'
-import type { Replacements } from './replacements.js'
 import type { StagedUpload, Uploads } from './uploads.js'
 import type { QuarkVendor } from './vendor.js'
 
@@ -40,7 +40,7 @@ export interface QuarkDependencies {
   readonly env: DriverEnv
   readonly client: ApiClient<string>
   readonly api: QuarkApi
-  readonly replacements: Replacements
+  readonly replacements: IdReplacements
   readonly downloads: Downloads
   readonly uploads: Uploads
 }
@@ -212,7 +212,6 @@ export class QuarkDriver implements Driver {
   /** The members of a folder without staged files, and with what is being replaced under its name. */
   async *#list(id: string, signal: AbortSignal | undefined): AsyncGenerator<readonly QuarkItem[]> {
     const { replacements } = this.dependencies
-    replacements.settleSoon()
     const items = await this.#api.members(id, signal)
     yield replacements
       .shown(items)
@@ -340,9 +339,8 @@ export class QuarkDriver implements Driver {
     publish: () => Promise<void>,
   ): Promise<void> {
     if (!old) return publish()
-    const backupName = nameOf(siblingPathOf(path, 'replaced'))
     const files = { folderId: folder.id, name: this.#tree.newName(path), oldId: old.id, newId }
-    await this.dependencies.replacements.replace({ ...files, backupName, publish })
+    await this.dependencies.replacements.replace(files, publish)
   }
 
   /** The upload is not used any more. A file that it has left under its staged name is removed in the background. */

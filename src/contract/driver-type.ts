@@ -18,6 +18,8 @@ export interface Field {
   readonly help?: string
   /** Never shown in a log. */
   readonly secret?: boolean
+  /** Of a text that is copied from elsewhere, such as a token: white space around it is not part of the value. */
+  readonly trimmed?: boolean
 }
 export type Fields = Readonly<Record<string, Field>>
 

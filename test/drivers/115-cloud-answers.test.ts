@@ -162,12 +162,32 @@ await t.test('a link is for one User-Agent, may demand a cookie, and never gets 
     t.equal(other, condition === '' ? 'hello' : undefined)
     const forUs = await driver.directUrl?.(at('/file'))
     t.equal(forUs?.headers?.['user-agent'] !== undefined, condition !== '')
-    const expires = url.until?.getTime() ?? 0
-    t.ok(expires > Date.now() && expires < Date.now() + 3_700_000)
+    t.same(url.until, new Date(Number(new URL(url.url).searchParams.get('t')) * 1000), 'its expiry, exactly')
   }
   t.same(double.downloads.withAccountCookies, [])
   const sent = double.requests.log.filter(({ host }) => host === downloadHost)
   t.ok(sent.every(({ headers }) => !/SEID|UID/.test(String(headers.cookie))))
+})
+
+await t.test('a link that is refused is asked for once more, and 115 says whether the file exists', async (t) => {
+  const double = await start115(t)
+  const driver = await openCloud(t, double)
+  await write(driver, '/file', 'hello')
+  const links = () => double.requests.matching(/downurl/).length
+  for (const answer of [403, 404]) {
+    double.requests.inject(/cdnfhnfile/, { answer })
+    t.equal(await textAt(driver, '/file'), 'hello', `once ${answer}`)
+    double.requests.inject(/cdnfhnfile/, { answer }, 2)
+    await refuses(t, () => textAt(driver, '/file'), 'unavailable', `twice ${answer}`)
+  }
+  double.requests.inject(/cdnfhnfile/, { answer: 500 })
+  const before = links()
+  await refuses(t, () => textAt(driver, '/file'), 'unavailable', 'the download server fails')
+  t.equal(links() - before, 1, 'not the fault of the link')
+  double.requests.inject(/cdnfhnfile/, { answer: 416 })
+  await refuses(t, () => textAt(driver, '/file'), 'unavailable', 'no empty file instead of one with content')
+  double.drive.remove(double.itemAt('/file'))
+  await refuses(t, () => textAt(driver, '/file'), 'not_found', 'a file that was removed')
 })
 
 await t.test('a file that 115 knows is stored without its bytes, by a proof', async (t) => {

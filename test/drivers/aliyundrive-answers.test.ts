@@ -23,7 +23,7 @@ function openTyped(double: Double, options: Readonly<Record<string, unknown>>, s
 
 /** The ways to renew tokens, by the host that is asked. */
 const ways = {
-  'openapi.alipan.com': { client_id: client.id, client_secret: client.secret },
+  'openapi.alipan.com': { client_id: `${client.id} `, client_secret: `\t${client.secret}` },
   'api.oplist.org': { use_online_api: true },
   'api.oplist.org/': { use_online_api: true, alipan_type: 'alipanTV' },
   'api.nn.ci': { use_online_api: false },
@@ -33,7 +33,7 @@ for (const [host, options] of Object.entries(ways)) {
   await t.test(`tokens are renewed by ${host}, and the stored ones are used later`, async (t) => {
     const double = await startAliyundrive(t)
     const { state, values } = memoryState()
-    const typed = { ...options, refresh_token: double.tokens.refreshToken }
+    const typed = { ...options, refresh_token: ` ${double.tokens.refreshToken}\n`, root_folder_id: 'root ' }
     const driver = await openTyped(double, typed, state)
     t.equal(double.tokens.refreshes, 1)
     t.equal(double.requests.matching(renewals)[0]?.host, host.replace('/', ''))

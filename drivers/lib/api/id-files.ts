@@ -28,7 +28,7 @@ interface IdFilesOptions<Item extends FileItem> {
   readonly lag: number
   /** See `IdTreeOptions`. */
   readonly absence?: number | undefined
-  readonly env: Pick<DriverEnv, 'instance' | 'report' | 'resumableUploads' | 'state'>
+  readonly env: Pick<DriverEnv, 'instance' | 'log' | 'report' | 'resumableUploads' | 'state'>
 }
 
 /** A place for a new file. */
@@ -71,7 +71,7 @@ export class IdFiles<Item extends FileItem> {
     const placeOf = async (id: string): Promise<Place | undefined> => undefinedIfMissing(vendor.info(id, {}))
     const remove = (item: Pick<Item, 'id' | 'parent'>) => this.#removeIfPresent(item, {})
     const rename = vendor.rename.bind(vendor)
-    this.#publications = new Publications({ rename, move: vendor.move.bind(vendor), remove, placeOf }, env.state)
+    this.#publications = new Publications({ rename, move: vendor.move.bind(vendor), remove, placeOf }, env)
   }
 
   /** Completes what an earlier run has left. Called once, before any other method. */

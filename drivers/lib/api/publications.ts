@@ -2,8 +2,9 @@
  * Changes by ids that take several calls: an item gets its folder and its name, and then the item that it replaces is
  * removed. What is left to do is stored before, so that the next run completes it.
  */
-import type { DriverState } from '../../../src/contract/driver-env.js'
+import type { DriverEnv } from '../../../src/contract/driver-env.js'
 import { isGatewayError } from '../../../src/contract/errors.js'
+import { Intents } from './intents.js'
 import { field, listOf, textOf } from './lenient.js'
 
 /** Where an item is, and how it is named. */
@@ -29,26 +30,24 @@ export interface PublishingCalls {
   placeOf(id: string): Promise<Place | undefined>
 }
 
-const stateKey = 'publications'
 /** Maximum number of publications that are stored. */
 const maxStored = 1000
 
 export class Publications {
-  readonly #pending = new Map<string, Publication>()
-  /** Stores the pending publications, one time after the other. */
-  #storing: Promise<void> = Promise.resolve()
+  readonly #intents: Intents<Publication>
 
   constructor(
     private readonly calls: PublishingCalls,
-    private readonly state: DriverState,
-  ) {}
+    { state, log }: Pick<DriverEnv, 'state' | 'log'>,
+  ) {
+    const settle = (publication: Publication) => this.#complete(publication)
+    this.#intents = new Intents({ state, key: 'publications', parse: parsed, settle, log })
+  }
 
   /** Completes what an earlier run has left. Never rejects: what cannot be completed now is left to the next run. */
   async resume(): Promise<void> {
-    for (const publication of parsed(await this.state.get(stateKey))) this.#pending.set(publication.id, publication)
-    for (const publication of [...this.#pending.values()]) {
-      await this.#complete(publication).catch(() => undefined)
-    }
+    await this.#intents.load()
+    await this.#intents.settle()
   }
 
   /**
@@ -68,36 +67,37 @@ export class Publications {
       }
     } catch (error) {
       await this.#undo(id, done)
-      if (!isOneStep) await this.#delete(id)
+      if (!isOneStep) await this.#intents.forget(publication)
       throw error
     }
-    if (replaced) await this.#removeReplaced(publication)
-    else if (!isOneStep) await this.#delete(id)
-  }
-
-  async #removeReplaced({ id, replaced }: Publication): Promise<void> {
+    if (isOneStep) return
     try {
       if (replaced) await this.calls.remove(replaced)
     } catch {
       // It stays stored, and the next run removes it.
       return
     }
-    await this.#delete(id)
+    await this.#intents.forget(publication)
   }
 
-  async #complete(publication: Publication): Promise<void> {
-    const { id, places } = publication
+  async #add(publication: Publication): Promise<void> {
+    const { all } = this.#intents
+    const [oldest] = all
+    if (oldest && all.length >= maxStored) await this.#intents.forget(oldest)
+    await this.#intents.add(publication)
+  }
+
+  async #complete({ id, places, replaced }: Publication): Promise<void> {
     const current = await this.calls.placeOf(id)
     const at = current ? places.findLastIndex((place) => isSame(place, current)) : -1
     // Never begun, or undone, or moved by another program since: nothing may be removed for it.
-    if (!current || at < 0) return this.#delete(id)
+    if (!current || at < 0) return
     let from = current
     for (const place of places.slice(at + 1)) {
       await this.#step(id, from, place)
       from = place
     }
-    await this.#removeReplaced(publication)
-    if (!publication.replaced) await this.#delete(id)
+    if (replaced) await this.calls.remove(replaced)
   }
 
   /** Moves or renames. If the answer is lost, looks whether it is done. */
@@ -126,45 +126,18 @@ export class Publications {
       from = place
     }
   }
-
-  async #add(publication: Publication): Promise<void> {
-    this.#pending.set(publication.id, publication)
-    const [oldest] = this.#pending.keys()
-    if (oldest !== undefined && this.#pending.size > maxStored) this.#pending.delete(oldest)
-    await this.#store()
-  }
-
-  async #delete(id: string): Promise<void> {
-    this.#pending.delete(id)
-    await this.#store()
-  }
-
-  #store(): Promise<void> {
-    const stored = this.#storing.then(() => {
-      const all = [...this.#pending.values()]
-      return this.state.set(stateKey, all.length === 0 ? undefined : JSON.stringify(all))
-    })
-    this.#storing = stored.catch(() => undefined)
-    return stored
-  }
 }
 
 function isSame(one: Place, other: Place): boolean {
   return one.parent === other.parent && one.name === other.name
 }
 
-function parsed(text: string | undefined): readonly Publication[] {
-  try {
-    return listOf(JSON.parse(text ?? '[]')).flatMap((value) => {
-      const id = textOf(field(value, 'id'))
-      const [first, ...others] = listOf(field(value, 'places')).map(placeOf)
-      const replaced = field(value, 'replaced')
-      const old = { id: textOf(field(replaced, 'id')), parent: textOf(field(replaced, 'parent')) }
-      return id === '' || !first ? [] : [{ id, places: [first, ...others], ...(old.id !== '' && { replaced: old }) }]
-    })
-  } catch {
-    return []
-  }
+function parsed(value: unknown): Publication | undefined {
+  const id = textOf(field(value, 'id'))
+  const [first, ...others] = listOf(field(value, 'places')).map(placeOf)
+  const replaced = field(value, 'replaced')
+  const old = { id: textOf(field(replaced, 'id')), parent: textOf(field(replaced, 'parent')) }
+  return id === '' || !first ? undefined : { id, places: [first, ...others], ...(old.id !== '' && { replaced: old }) }
 }
 
 function placeOf(value: unknown): Place {

@@ -101,9 +101,9 @@ await t.test('what cannot be read in the state is ignored', async (t) => {
   const { state } = memoryState()
   await state.set('publications', '{"id":')
   const calls = { rename: unavailable, move: unavailable, remove: unavailable, placeOf: unavailable }
-  await new Publications(calls, state).resume()
+  await new Publications(calls, testEnv({ state })).resume()
   await state.set('publications', JSON.stringify([{ id: 'x' }, 5, null]))
-  await new Publications(calls, state).resume()
+  await new Publications(calls, testEnv({ state })).resume()
   t.pass('nothing is rejected')
 })
 
