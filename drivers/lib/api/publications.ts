@@ -96,8 +96,10 @@ export class Publications {
       await this.#step(id, from, place)
       from = place
     }
-    await this.#removeReplaced(publication)
-    if (!publication.replaced) await this.#delete(id)
+    const old = publication.replaced && (await this.calls.placeOf(publication.replaced.id))
+    // Renamed or moved since, it is wanted.
+    if (old && isSame(old, from)) await this.#removeReplaced(publication)
+    else await this.#delete(id)
   }
 
   /** Moves or renames. If the answer is lost, looks whether it is done. */
