@@ -186,6 +186,8 @@ class Cloud115Driver implements Driver {
     const files: readonly unknown[] = typeof data === 'object' && data !== null ? Object.values(data) : []
     const [file] = files
     if (file === undefined) throw protocolViolation('sent no download link')
-    return linkOf(file, headers['set-cookie'])
+    const link = linkOf(file, headers['set-cookie'])
+    if (link?.size !== undefined && link.size !== item.size) throw protocolViolation('sent the link of another file')
+    return link
   }
 }
