@@ -25,6 +25,7 @@ import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
 import type { Path } from '../../src/contract/path.js'
 import { IdFiles } from '../lib/api/id-files.js'
+import { protocolViolation } from './errors.js'
 import { FilesApi, maxPageSize } from './files-api.js'
 import { HashUploads } from './hash-uploads.js'
 import type { Cloud115Options } from './index.js'
@@ -170,7 +171,11 @@ class Cloud115Driver implements Driver {
     await this.dependencies.session.close()
   }
 
-  #linkOf({ pickCode }: Item115, signal: AbortSignal | undefined): LinkRequest {
-    return (userAgent) => this.dependencies.api.link(pickCode, userAgent, { signal })
+  #linkOf({ pickCode, size }: Item115, signal: AbortSignal | undefined): LinkRequest {
+    return async (userAgent) => {
+      const link = await this.dependencies.api.link(pickCode, userAgent, { signal })
+      if (link?.size !== undefined && link.size !== size) throw protocolViolation('sent the link of another file')
+      return link
+    }
   }
 }

@@ -1,7 +1,7 @@
 /** Downloads that 115 makes by itself ("offline downloads"), into folders of the account. */
 import type { RemoteDownload, RemoteDownloadQuery } from '../../src/contract/capabilities.js'
 import { findInPages, type ListedDownload } from '../lib/api/listed-downloads.js'
-import { field, listOf, numberOf, textOf } from '../lib/api/lenient.js'
+import { bytesOf, field, listOf, numberOf, textOf } from '../lib/api/lenient.js'
 import { escapeName } from '../lib/api/shown-names.js'
 import { errorOf, hasCode, isSuccess, protocolViolation } from './errors.js'
 import type { Session } from './session.js'
@@ -72,7 +72,7 @@ export class OfflineDownloads115 {
 const unknownTaskCodes = [1001, 990002, 40100000]
 
 function downloadOf(task: unknown): ListedDownload {
-  const totalBytes = Math.max(0, numberOf(field(task, 'size')) ?? 0)
+  const totalBytes = bytesOf(field(task, 'size'))
   const percent = Math.min(100, Math.max(0, numberOf(field(task, 'percentDone')) ?? 0))
   const state = states[textOf(field(task, 'status'))] ?? 'running'
   const [name, folderId] = [textOf(field(task, 'name')), textOf(field(task, 'wp_path_id'))]

@@ -3,10 +3,12 @@ import type { CallOptions } from '../../src/contract/call-options.js'
 import type { RemoteDownload, RemoteDownloadQuery, RemoveDownloadOptions } from '../../src/contract/capabilities.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { findInPages, type ListedDownload } from '../lib/api/listed-downloads.js'
-import { field, listOf, numberOf, textOf } from '../lib/api/lenient.js'
+import { bytesOf, field, listOf, numberOf, textOf } from '../lib/api/lenient.js'
 import { assertDone, type Open115Api } from './open-api.js'
 import { protocolViolation, serverName } from './errors.js'
 
+/** Pages that are read at most. */
+const maxPages = 1000
 /** By the field `status` of a download. */
 const states: Readonly<Record<string, RemoteDownload['state']>> = {
   '-1': 'failed',
@@ -52,7 +54,7 @@ export class Open115Downloads {
   }
 
   async *#pages({ signal }: CallOptions): AsyncGenerator<readonly ListedDownload[]> {
-    for (let page = 1; ; page++) {
+    for (let page = 1; page <= maxPages; page++) {
       const { data } = await this.api.get('/open/offline/get_task_list', { page }, { signal })
       const tasks = listOf(field(data, 'tasks'))
       yield tasks.map(downloadOf)
@@ -63,7 +65,7 @@ export class Open115Downloads {
 
 function downloadOf(task: unknown): ListedDownload {
   const state = states[textOf(field(task, 'status'))] ?? 'running'
-  const totalBytes = Math.max(0, numberOf(field(task, 'size')) ?? 0)
+  const totalBytes = bytesOf(field(task, 'size'))
   const percent = Math.min(100, Math.max(0, numberOf(field(task, 'percentDone')) ?? 0))
   const name = textOf(field(task, 'name'))
   return {

@@ -171,19 +171,23 @@ export class AliyundriveDriver implements Driver {
     options: WriteOptions,
     finished: (oldId: string | undefined) => Promise<BegunUpload>,
   ): Promise<Entry> {
-    const { mutex, uploads, replacements } = this.parts
+    const { api, mutex, uploads, replacements } = this.parts
     const { signal } = options
     const publish = async () => {
       const old = await this.#assertReplaceable(path, options, true)
       if ((await this.#placeOf(path, signal)).folder !== folder) throw new GatewayError('parent_missing')
       const upload = await finished(old?.id)
-      const complete = () => uploads.complete(upload, folder, signal)
+      const complete = async () => {
+        const item = await uploads.complete(upload, folder, signal)
+        if (item.size === size) return item
+        await api.remove(item.id)
+        throw protocolViolation('has stored another number of bytes')
+      }
       const item = old
         ? await replacements.replace({ folderId: folder, name, oldId: old.id, newId: upload.fileId }, complete)
         : await complete()
       this.#tree.added(path, item, item)
       if (old) this.parts.downloads.forget(old.id)
-      if (item.size !== size) throw protocolViolation('has stored another number of bytes')
       return entryOf(nameOf(path), item)
     }
     return mutex.run(path, () => this.#attempt([path], publish), signal)

@@ -18,6 +18,8 @@ export const accountLimits: CallRates = { list: 3.9, link: 0.9, [otherCalls]: 14
 const linkLifetime = 14_400
 /** Entries of one page of a listing. */
 const pageLimit = 200
+/** Maximum number of pages of a listing, whose entries are held in memory. */
+const maxPages = 5000
 
 interface DriveApiOptions {
   readonly client: ApiClient<TokenPair>
@@ -83,14 +85,16 @@ export class DriveApi {
     const { orderBy, orderDirection } = this.options
     const order = orderBy === '' ? {} : { order_by: orderBy, order_direction: orderDirection || 'ASC' }
     let marker = ''
-    do {
+    for (let page = 1; page <= maxPages; page++) {
       const fields = { parent_file_id: folder, limit, marker, ...order }
       const { data } = await this.#read('openFile/list', fields, signal, 'list')
       yield listOf(field(data, 'items')).flatMap((each) => itemOf(each) ?? [])
       const next = textOf(field(data, 'next_marker'))
-      if (next !== '' && next === marker) throw protocolViolation('repeats a page of a listing')
+      if (next === '') return
+      if (next === marker) throw protocolViolation('repeats a page of a listing')
       marker = next
-    } while (marker !== '')
+    }
+    throw protocolViolation('lists a folder without an end')
   }
 
   /** All of a folder's entries. */
@@ -219,12 +223,13 @@ export class DriveApi {
     do {
       const fields = { file_id: fileId, upload_id: uploadId, ...(marker !== '' && { part_number_marker: marker }) }
       const { data } = await this.#read('openFile/listUploadedParts', fields, signal)
-      for (const part of listOf(field(data, 'uploaded_parts'))) {
+      const parts = listOf(field(data, 'uploaded_parts'))
+      for (const part of parts) {
         const [number, size] = [numberOf(field(part, 'part_number')), numberOf(field(part, 'part_size'))]
         if (number !== undefined && size !== undefined) yield { number, size }
       }
       const next = textOf(field(data, 'next_part_number_marker'))
-      if (next === marker) return
+      if (next === marker || parts.length === 0) return
       marker = next
     } while (marker !== '' && marker !== '0')
   }

@@ -427,3 +427,34 @@ await t.test('offline downloads are added, found by their address or id, and rem
   double.offline.demandsCaptcha = true
   await refuses(t, async () => driver.addDownload?.(folder, 'https://example.org/f'), 'denied', 'a captcha')
 })
+
+await t.test('an answer that does not say that a change is made is none', async (t) => {
+  const double = await start115(t)
+  const driver = await openCloud(t, double)
+  await write(driver, '/file', 'old')
+  for (const body of ['{}', '[]', '{"error":"no"}']) {
+    double.requests.inject(/batch_rename/, { answer: 200, body })
+    t.match(await failureOf(write(driver, '/file', 'new')), { code: 'unavailable' })
+    t.equal(await textAt(driver, '/file'), 'old')
+  }
+})
+
+await t.test('the link of another file is not followed', async (t) => {
+  const double = await start115(t)
+  const driver = await openCloud(t, double)
+  const { pickCode } = await double.putFile('/other', 'something else')
+  Object.assign(await double.putFile('/file', 'hello'), { pickCode })
+  t.match(await failureOf(textAt(driver, '/file')), { code: 'unavailable' })
+})
+
+await t.test('sizes that are none are 0', async (t) => {
+  const double = await start115(t)
+  const driver = await openCloud(t, double)
+  const sizes = [-5, 0.5, 1e300, '9007199254740993', 'x', null, {}, [7], true]
+  const data = sizes.map((s, index) => ({ fid: String(index + 1), cid: '0', n: String(index), s, te: 'x' }))
+  const body = JSON.stringify({ state: true, cid: '0', count: data.length, data })
+  double.requests.inject(/webapi\.115\.com\/files\?/, { answer: 200, body })
+  const entries = await listed(driver, '/')
+  t.equal(entries.length, sizes.length)
+  for (const { size, modified } of entries) t.same([size, +modified], [0, 0])
+})

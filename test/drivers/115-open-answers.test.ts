@@ -285,6 +285,16 @@ await t.test('a link that is refused is asked for once more, and a cut download 
   await t.rejects(textAt(driver, '/file'), { code: 'unavailable' })
 })
 
+await t.test('a part of another file is not taken for one of the file', async (t) => {
+  const { double, driver } = await opened(t)
+  await put(driver, '/file', 'hello')
+  const body = 'some'
+  const headers = { 'content-range': 'bytes 1-4/20', 'content-length': body.length }
+  double.requests.inject(/115cdn/, { answer: 206, headers, body })
+  await t.rejects(driver.read(at('/file'), { offset: 1, length: 4 }), { code: 'unavailable' })
+  t.equal(await textAt(driver, '/file'), 'hello')
+})
+
 await t.test('a long listing is read by pages, however large they are', async (t) => {
   const { double, open } = await opened(t, { page_size: 7, order_by: 'file_name', order_direction: 'desc' })
   const names = Array.from({ length: 30 }, (_, index) => `file ${String(index).padStart(2, '0')}`)

@@ -319,6 +319,22 @@ await t.test('a file whose completion is confirmed by nobody is looked for', asy
   await settled(t, () => members().length === 1)
 })
 
+await t.test('a file of another size than was sent replaces none, and does not stay', async (t) => {
+  const double = await startAliyundrive(t)
+  const { driver, members } = await newMount(t, double)
+  await put(driver, '/file', 'old')
+  for (const path of ['/file', '/new']) {
+    double.uploads.storesInstead = await double.contents.add('torn')
+    await refuses(t, () => put(driver, path, 'new content'), 'unavailable', path)
+    double.uploads.storesInstead = undefined
+    t.equal(await textAt(driver, '/file'), 'old')
+    t.same(
+      members().map(({ name }) => name),
+      ['file'],
+    )
+  }
+})
+
 await t.test('a move that fails halfway is undone', async (t) => {
   const double = await startAliyundrive(t)
   const { driver } = await newMount(t, double)

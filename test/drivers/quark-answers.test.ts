@@ -308,3 +308,19 @@ await t.test('the staged files of a dead run are removed, when listings have sho
   t.match(double.drive.members('0'), [{ name: /own-run/ }, { name: /other-run/ }], 'those of other runs are left')
   await driver.close?.()
 })
+
+await t.test('parts of lengths that no upload has are refused', async (t) => {
+  const double = await startQuark(t)
+  const driver = await openOn(double)
+  for (const part_size of [0, -1, 1.5, 8e9, 1e300, 'x']) {
+    const fields = ['task_id', 'auth_info', 'fid', 'upload_id', 'bucket', 'obj_key', 'upload_url']
+    const data = Object.fromEntries(fields.map((name) => [name, 'x']))
+    const body = JSON.stringify({ status: 200, code: 0, data, metadata: { part_size } })
+    double.requests.inject(/upload\/pre/, { answer: 200, body })
+    const before = double.requests.log.length
+    await t.rejects(driver.write(file, hashed('content')), { code: 'unavailable' }, String(part_size))
+    t.equal(double.requests.matching(/update\/hash/).length, 0)
+    t.ok(double.requests.log.length > before)
+  }
+  await driver.close?.()
+})

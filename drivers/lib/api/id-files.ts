@@ -19,7 +19,7 @@ import { isOrphan, stagedName, stagingRun } from '../staged-names.js'
 import { IdTree, type Located } from './id-tree.js'
 import type { FileItem, IdVendor } from './id-vendor.js'
 import { Publications, type Place } from './publications.js'
-import { escapeName, isNameById } from './shown-names.js'
+import { isShownAs } from './shown-names.js'
 
 interface IdFilesOptions<Item extends FileItem> {
   readonly vendor: IdVendor<Item>
@@ -296,15 +296,14 @@ export class IdFiles<Item extends FileItem> {
     if (item && parent !== undefined && stagingRun(item.name) !== undefined) await this.#removeIfPresent(item, {})
   }
 
-  /** Rejects with `not_found` if the item is not at the path any more. */
+  /** Rejects with `not_found` if the item has been renamed or moved, so that another one may be at the path now. */
   async #current(path: Path, { id, item }: Located<Item>, { signal }: CallOptions): Promise<Item> {
     if (item) return item
     const found = await this.#vendor.info(id, { signal })
-    const { id: folder } = await this.#tree.folderOf(parentOf(path), { signal })
-    const shown = nameOf(path)
-    // Of several entries of one name, all but one are shown with a part that is made of their ids.
-    const hasName = escapeName(found.name) === shown || isNameById(shown)
-    if (found.parent !== folder || !hasName) throw new GatewayError('not_found')
+    const folder = await this.#tree.find(parentOf(path), { signal })
+    // Some vendors do not tell the folder of every item.
+    const isElsewhere = found.parent !== '' && found.parent !== folder?.id
+    if (isElsewhere || !isShownAs(found, nameOf(path))) throw new GatewayError('not_found')
     this.#remember(found)
     return found
   }

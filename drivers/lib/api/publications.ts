@@ -97,7 +97,9 @@ export class Publications {
       await this.#step(id, from, place)
       from = place
     }
-    if (replaced) await this.calls.remove(replaced)
+    const old = replaced && (await this.calls.placeOf(replaced.id))
+    // Renamed or moved since, it is wanted.
+    if (replaced && old && isSame(old, from)) await this.calls.remove(replaced)
   }
 
   /** Moves or renames. If the answer is lost, looks whether it is done. */

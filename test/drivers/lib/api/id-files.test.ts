@@ -242,3 +242,39 @@ await t.test('a file that is published is stored, whatever the vendor reports of
     t.equal(drive.get(id)?.name, 'file')
   }
 })
+
+await t.test(
+  'a file that another program has moved or renamed is neither replaced nor removed at its old path',
+  async (t) => {
+    for (const name of ['file', 'other', 'file~1.txt']) {
+      const drive = new IdDrive()
+      const driver = new IdDriveDriver(drive, testEnv()) as WritableDriver
+      await driver.mkdir(at('/there'))
+      for (const path of ['/file', '/file~1.txt']) await put(driver, path, path)
+      const [there, ...files] = await drive.list(rootId)
+      const [plain, marked] = files
+      // With both its name and another one, which may look like that of one of several files.
+      await drive.move(plain!.id, there!.id, name)
+      await drive.move(marked!.id, rootId, 'renamed')
+      for (const path of ['/file', '/file~1.txt']) {
+        await t.rejects(driver.remove(at(path)), { code: 'not_found' })
+        await put(driver, path, 'new')
+      }
+      t.ok(drive.get(plain!.id))
+      t.ok(drive.get(marked!.id))
+      t.same(await namesIn(driver, '/'), ['file', 'file~1.txt', 'renamed', 'there'])
+    }
+  },
+)
+
+await t.test('an old file that somebody keeps under another name is not removed by the next run', async (t) => {
+  const { drive, files, again, names, state } = filesOf({ remove: unavailable })
+  const old = await drive.create(rootId, 'file', Buffer.from('old'))
+  const staging = await files.stage(at('/file'))
+  const { id } = await drive.create(rootId, staging.name, Buffer.from('new'))
+  await files.publish(at('/file'), id, staging, content)
+  await drive.move(old.id, rootId, 'kept')
+  await again().resume()
+  t.same(await names(), ['file', 'kept'])
+  t.equal(await state.get('publications'), undefined)
+})
