@@ -167,6 +167,7 @@ class Cloud115Driver implements Driver {
   }
 
   async close(): Promise<void> {
+    await this.#files.close()
     this.#downloads.close()
     await this.dependencies.session.close()
   }

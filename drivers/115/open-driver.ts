@@ -215,6 +215,7 @@ class Open115Driver implements Driver {
   }
 
   async close(): Promise<void> {
+    await this.#files.close()
     this.#downloads.close()
     await this.dependencies.client.close()
   }

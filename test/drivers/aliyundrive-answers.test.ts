@@ -11,6 +11,7 @@ import { credentials, newMount, openMount, unlimited, type Double } from './aliy
 import { testEnv } from './env.js'
 import { memoryState, mostInOneSecond } from './lib/api/vendor.js'
 
+const json = { 'content-type': 'application/json' }
 const calls = /POST openapi\.alipan\.com\/adrive/
 const renewals = /(?:oauth\/access_token|ali_open\/token|renewapi)/
 
@@ -349,6 +350,40 @@ await t.test('a move that fails halfway is undone', async (t) => {
   await driver.move?.(at('/one/file'), at('/two/other'))
   t.same([await namesIn(driver, '/one'), await namesIn(driver, '/two')], [[], ['other']])
   t.equal(await textAt(driver, '/two/other'), 'mine')
+})
+
+await t.test('a move whose second step has an unknown outcome is completed by the next run', async (t) => {
+  const double = await startAliyundrive(t)
+  const { state } = memoryState()
+  const { driver, options } = await newMount(t, double, { env: { state } })
+  for (const folder of ['/one', '/two']) await driver.mkdir(at(folder))
+  await put(driver, '/one/file', 'mine')
+  await put(driver, '/two/other', 'old')
+  double.requests.inject(/openFile\/update/, { loseAnswer: true })
+  const isLost = () => double.requests.matching(/openFile\/update/).length > 0
+  const moving = Promise.resolve(driver.move?.(at('/one/file'), at('/two/other')))
+  while (!isLost()) await new Promise((resolve) => setTimeout(resolve, 1))
+  double.requests.inject(/openFile\/list/, { answer: 500, headers: json, body: '{}' }, 99)
+  await t.rejects(moving, { code: 'unavailable' })
+  await driver.close?.()
+  double.requests.clearFaults()
+  const again = await openMount(double, { options, env: { state } })
+  t.teardown(() => again.close?.())
+  t.same([await namesIn(again, '/one'), await namesIn(again, '/two')], [[], ['other']])
+  t.equal(await textAt(again, '/two/other'), 'mine')
+})
+
+await t.test('a move hides no other file meanwhile', async (t) => {
+  const double = await startAliyundrive(t)
+  const { driver } = await newMount(t, double)
+  for (const folder of ['/one', '/two']) await driver.mkdir(at(folder))
+  await put(driver, '/one/file', 'mine')
+  await put(driver, '/two/file', 'another')
+  await driver.move?.(at('/one/file'), at('/two/other'))
+  const renames = double.requests.matching(/openFile\/(?:update|move)/).map(({ path }) => path.replace(/.*\//, ''))
+  t.same(renames, ['update', 'move', 'update'], 'by way of a name of its own')
+  t.equal(await textAt(driver, '/two/other'), 'mine')
+  t.equal(await textAt(driver, '/two/file'), 'another')
 })
 
 await t.test('a folder that another program has moved away is not removed by the path that it had', async (t) => {

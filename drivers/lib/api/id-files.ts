@@ -18,8 +18,8 @@ import { KeyedMutex } from '../keyed-mutex.js'
 import { isOrphan, stagedName, stagingRun } from '../staged-names.js'
 import { IdTree, type Located } from './id-tree.js'
 import type { FileItem, IdVendor } from './id-vendor.js'
-import { Publications, type Place } from './publications.js'
-import { isShownAs } from './shown-names.js'
+import { placesBetween, Publications, type Place } from './publications.js'
+import { escapeName, isShownAs } from './shown-names.js'
 
 interface IdFilesOptions<Item extends FileItem> {
   readonly vendor: IdVendor<Item>
@@ -77,6 +77,11 @@ export class IdFiles<Item extends FileItem> {
   /** Completes what an earlier run has left. Called once, before any other method. */
   async resume(): Promise<void> {
     await this.#publications.resume()
+  }
+
+  /** Resolves when nothing is done in the background any more that has to be stored. */
+  async close(): Promise<void> {
+    await this.#publications.close()
   }
 
   async stat(path: Path, options: CallOptions = {}): Promise<Entry> {
@@ -155,8 +160,10 @@ export class IdFiles<Item extends FileItem> {
     if (old?.kind === 'folder') throw new GatewayError('is_folder')
     if (old && moved.kind === 'folder') throw new GatewayError('exists')
     const target = { parent: folder, name: this.#tree.newName(to) }
-    const places = await this.#placesOf(moved, target, from, to, options)
-    await this.#publications.run({ id: moved.id, places, replaced: old }, moved)
+    const isFree = async (name: string) =>
+      !(await this.#itemOrUndefined(childOf(parentOf(to), escapeName(name)), options))
+    const places = await placesBetween(moved, target, isFree, this.#tree.newName(siblingPathOf(from, 'kept')))
+    await this.#attempt([from, to], () => this.#publications.run({ id: moved.id, places, replaced: old }, moved))
     this.#tree.moved(from, to)
   }
 
@@ -194,7 +201,7 @@ export class IdFiles<Item extends FileItem> {
       const { id: parent } = await this.#tree.folderOf(parentOf(path), { signal })
       const target = { parent, name: this.#tree.newName(path) }
       const from = { parent: staging.folder, name: staging.name }
-      await this.#publications.run({ id, places: [target], replaced: old }, from)
+      await this.#attempt([path], () => this.#publications.run({ id, places: [target], replaced: old }, from))
       this.#tree.added(path, { id, kind: 'file' })
       const published = await this.#published(id, target)
       if (!published) return { ...content, name: nameOf(path), kind: 'file' as const, modified: new Date() }
@@ -254,9 +261,12 @@ export class IdFiles<Item extends FileItem> {
     return item && { ...item, ...place }
   }
 
-  /** An upload has failed: its file is removed in the background, now or when it is listed. */
+  /**
+   * An upload has failed: its file is removed in the background, now or when it is listed. If it may have been published, it
+   * is left alone until that is known.
+   */
   abandon({ folder, name }: Pick<Staging, 'folder' | 'name'>, id?: string): void {
-    if (id !== undefined) {
+    if (id !== undefined && !this.#publications.isPending(id)) {
       this.#enqueue(id, folder)
       return
     }
@@ -291,6 +301,7 @@ export class IdFiles<Item extends FileItem> {
   async #removeOrphan(id: string): Promise<void> {
     const parent = this.#foldersOfOrphans.get(id)
     this.#foldersOfOrphans.delete(id)
+    if (this.#publications.isPending(id)) return
     // It may have been published since.
     const item = await undefinedIfMissing(this.#vendor.info(id, {}))
     if (item && parent !== undefined && stagingRun(item.name) !== undefined) await this.#removeIfPresent(item, {})
@@ -349,18 +360,13 @@ export class IdFiles<Item extends FileItem> {
     await undefinedIfMissing(this.#vendor.remove(item, options))
   }
 
-  /** The places of an item on its way: an API moves or renames, and two items of one name are avoided meanwhile. */
-  async #placesOf(
-    { parent, name }: Item,
-    target: Place,
-    from: Path,
-    to: Path,
-    options: CallOptions,
-  ): Promise<readonly [Place, ...Place[]]> {
-    if (parent === target.parent || name === target.name) return [target]
-    const isFree = !(await this.#itemOrUndefined(childOf(parentOf(to), nameOf(from)), options))
-    if (isFree) return [{ parent: target.parent, name }, target]
-    const kept = this.#tree.newName(siblingPathOf(from, 'kept'))
-    return [{ parent, name: kept }, { parent: target.parent, name: kept }, target]
+  /** Runs a change of these paths. If it fails, it is not known what is there. */
+  async #attempt(paths: readonly Path[], change: () => Promise<void>): Promise<void> {
+    try {
+      await change()
+    } catch (error) {
+      for (const path of paths) this.#tree.forget(path)
+      throw error
+    }
   }
 }

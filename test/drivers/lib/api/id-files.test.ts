@@ -57,6 +57,67 @@ await t.test('a publication whose step fails leaves the old file alone, now and 
   t.ok(drive.get(old.id))
 })
 
+await t.test('a change whose outcome is unknown is completed by the next run', async (t) => {
+  const drive = new IdDrive()
+  const { state } = memoryState()
+  const vendor = vendorOf(drive)
+  let isBroken = false
+  const broken = { state, env: testEnv({ state }) }
+  const rename: typeof vendor.rename = async (...parameters) => {
+    await vendor.rename(...parameters)
+    isBroken = true
+    await unavailable()
+  }
+  const info: typeof vendor.info = (...parameters) => (isBroken ? unavailable() : vendor.info(...parameters))
+  const open = (over: Partial<IdVendor<Node>> = {}) =>
+    new IdFiles({ vendor: { ...vendor, ...over }, rootId, lag: 0, env: broken.env })
+  const old = await drive.create(rootId, 'file', Buffer.from('old'))
+  const files = open({ rename, info })
+  const staging = await files.stage(at('/file'))
+  const { id } = await drive.create(rootId, staging.name, Buffer.from('new'))
+  await t.rejects(files.publish(at('/file'), id, staging, content), { code: 'unavailable' })
+  files.abandon(staging, id)
+  await wait(20)
+  t.ok(drive.get(old.id) && drive.get(id), 'nothing is removed')
+  await files.close()
+  await open().resume()
+  t.equal(drive.get(old.id), undefined)
+  t.equal(drive.get(id)?.name, 'file')
+
+  // The second step of a move.
+  isBroken = false
+  const folder = await drive.create(rootId, 'folder')
+  const moving = open({ rename, info })
+  await t.rejects(moving.move(at('/file'), at('/folder/other')), { code: 'unavailable' })
+  await moving.close()
+  await open().resume()
+  t.match(drive.get(id), { parent: folder.id, name: 'other' })
+  t.equal(await state.get('publications'), undefined)
+})
+
+await t.test('a replaced file that could not be removed is removed later, also if the new one is gone', async (t) => {
+  const { drive, files, names, state } = filesOf({ remove: failingOnce() })
+  await drive.create(rootId, 'file', Buffer.from('old'))
+  const staging = await files.stage(at('/file'))
+  const { id } = await drive.create(rootId, staging.name, Buffer.from('new'))
+  await files.publish(at('/file'), id, staging, content)
+  await drive.remove(id)
+  while ((await state.get('publications')) !== undefined) await wait(5)
+  t.same(await names(), [])
+
+  /** Rejects once, and then removes by the calls of the drive. */
+  function failingOnce(): IdVendor<Node>['remove'] {
+    let isFirst = true
+    return async (item) => {
+      if (isFirst) {
+        isFirst = false
+        return unavailable()
+      }
+      await drive.remove(item.id)
+    }
+  }
+})
+
 await t.test('the answer to a step that was lost does not matter if the step is done', async (t) => {
   const drive = new IdDrive()
   const vendor = vendorOf(drive)
