@@ -2,9 +2,10 @@
 import type { Usage } from '../../src/contract/capabilities.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
-import type { IdVendor, VendorOptions } from '../lib/api/id-vendor.js'
+import type { VendorOptions } from '../lib/api/id-vendor.js'
 import { field, flagOf, listOf, numberOf, textOf } from '../lib/api/lenient.js'
 import { Members } from '../lib/api/members.js'
+import type { AccountApi } from './account-driver.js'
 import { codeOf, protocolViolation } from './errors.js'
 import { entryOf, listedItem, type Item115 } from './items.js'
 import { linkById, type Link } from './links.js'
@@ -31,7 +32,7 @@ interface Page {
   readonly count: number
 }
 
-export class FilesApi implements IdVendor<Item115> {
+export class FilesApi implements AccountApi<Item115> {
   /** `pageSize`: entries of one answer. */
   constructor(
     private readonly session: Session,
@@ -114,7 +115,6 @@ export class FilesApi implements IdVendor<Item115> {
     return entryOf(name, item)
   }
 
-  /** The link of a file, for a client with this User-Agent. As `linkOf`; rejects with `not_found`. */
   async link(pickCode: string, userAgent: string, { signal }: VendorOptions): Promise<Link | undefined> {
     const address = 'https://proapi.115.com/app/chrome/downurl'
     const options = { userAgent, repeatable: true, signal }
@@ -122,7 +122,7 @@ export class FilesApi implements IdVendor<Item115> {
     return linkById(data, headers['set-cookie'])
   }
 
-  async usage(signal?: AbortSignal): Promise<Usage> {
+  async usage({ signal }: VendorOptions): Promise<Usage> {
     const { data } = await this.session.call({ url: new URL('https://webapi.115.com/files/index_info'), signal })
     const sizeOf = (key: string) => numberOf(field(data, 'data', 'space_info', key, 'size'))
     const [total, used, remaining] = ['all_total', 'all_use', 'all_remain'].map(sizeOf)

@@ -1,15 +1,9 @@
 /** Files and folders as 115's web API reports them: in an account, and in a share. */
 import type { Entry } from '../../src/contract/entry.js'
-import type { FileItem } from '../lib/api/id-vendor.js'
 import { bytesOf, field, textOf, timeOf } from '../lib/api/lenient.js'
+import type { AccountItem } from './account-driver.js'
 
-export interface Item115 extends FileItem {
-  /** Bytes; 0 for a folder. */
-  readonly size: number
-  /** Lower-case hexadecimal; undefined for a folder. */
-  readonly sha1: string | undefined
-  /** By which a file of an account is downloaded. */
-  readonly pickCode: string
+export interface Item115 extends AccountItem {
   readonly created: Date | undefined
   readonly thumbnailUrl: string
 }

@@ -2,9 +2,10 @@
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import type { Usage } from '../../src/contract/capabilities.js'
 import type { ApiCall, ApiClient } from '../lib/api/api-client.js'
-import type { IdVendor, VendorOptions } from '../lib/api/id-vendor.js'
+import type { VendorOptions } from '../lib/api/id-vendor.js'
 import { field, flagOf, listOf, numberOf, textOf } from '../lib/api/lenient.js'
 import { Members } from '../lib/api/members.js'
+import type { AccountApi } from './account-driver.js'
 import { protocolViolation } from './errors.js'
 import { linkById, type Link } from './links.js'
 import { errorOf, Open115Answer } from './open-errors.js'
@@ -34,7 +35,7 @@ const changeTimeout = 5 * 60_000
 /** How often a listing begins anew because entries were added or removed meanwhile. */
 const maxRestarts = 2
 
-export class Open115Api implements IdVendor<Open115Item> {
+export class Open115Api implements AccountApi<Open115Item> {
   constructor(
     private readonly client: ApiClient<Tokens>,
     private readonly listing: ListingOptions,
@@ -42,7 +43,7 @@ export class Open115Api implements IdVendor<Open115Item> {
 
   // Account
 
-  async usage(options: VendorOptions = {}): Promise<Usage> {
+  async usage(options: VendorOptions): Promise<Usage> {
     const { data } = await this.get('/open/user/info', {}, options)
     const sizeOf = (name: string) => numberOf(field(data, 'rt_space_info', name, 'size'))
     const [total, used, free] = [sizeOf('all_total'), sizeOf('all_use'), sizeOf('all_remain')]
@@ -97,7 +98,6 @@ export class Open115Api implements IdVendor<Open115Item> {
     return entryOf(name, item)
   }
 
-  /** The link of a file, for a client with this User-Agent. As `linkOf`; rejects with `not_found`. */
   async link(pickCode: string, userAgent: string, { signal }: VendorOptions): Promise<Link | undefined> {
     const url = new URL('/open/ufile/downurl', apiAddress)
     const call = { url, form: { pick_code: pickCode }, headers: { 'user-agent': userAgent }, repeatable: true, signal }

@@ -1,14 +1,9 @@
 /** Files and folders as 115's official API reports them, in listings and one by one. */
 import type { Entry } from '../../src/contract/entry.js'
-import type { FileItem } from '../lib/api/id-vendor.js'
 import { bytesOf, field, listOf, textOf, timeOf } from '../lib/api/lenient.js'
+import type { AccountItem } from './account-driver.js'
 
-export interface Open115Item extends FileItem {
-  /** Bytes. */
-  readonly size: number
-  /** Lower-case hexadecimal; undefined for a folder. */
-  readonly sha1: string | undefined
-  readonly pickCode: string
+export interface Open115Item extends AccountItem {
   readonly created: Date | undefined
   readonly thumbnailUrl: string | undefined
 }

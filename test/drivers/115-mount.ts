@@ -1,6 +1,7 @@
 /** Storages of 115 over its double. */
 import type { Test } from 'tap'
-import { openCloud115, type Cloud115Tuning } from '../../drivers/115/cloud.js'
+import type { Tuning115 } from '../../drivers/115/account-driver.js'
+import { openCloud115 } from '../../drivers/115/cloud.js'
 import { cloud115Fields } from '../../drivers/115/index.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { DirectUrl, UrlClient } from '../../src/contract/capabilities.js'
@@ -23,7 +24,7 @@ export async function fetchDirectUrl(
 interface MountOptions {
   readonly options?: Readonly<Record<string, unknown>>
   readonly env?: Partial<DriverEnv>
-  readonly tuning?: Cloud115Tuning
+  readonly tuning?: Tuning115
 }
 
 /** Bytes of the parts of uploads in tests. */

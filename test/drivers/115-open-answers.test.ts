@@ -281,7 +281,7 @@ await t.test('a link that is refused is asked for once more, and a cut download 
     double.requests.inject(/115cdn/, { answer }, 2)
     await t.rejects(textAt(driver, '/file', 0, 5), { code: 'unavailable' }, 'the API says that the file exists')
   }
-  double.links.cutAfter = 100_000
+  double.requests.inject(/115cdn/, { cutAnswerAfter: 100_000 })
   await t.rejects(textAt(driver, '/file'), { code: 'unavailable' })
 })
 
