@@ -28,6 +28,7 @@ import { IdFiles } from '../lib/api/id-files.js'
 import type { IdVendor, VendorOptions } from '../lib/api/id-vendor.js'
 import { findInPages, type ListedDownload } from '../lib/api/listed-downloads.js'
 import type { HttpClient } from '../lib/http-client.js'
+import { protocolViolation } from './errors.js'
 import { HashUploads, type UploadServer } from './hash-uploads.js'
 import { Downloads115, type Link, type LinkRequest } from './links.js'
 import { Writing115, type HashedItem } from './writing.js'
@@ -77,6 +78,8 @@ interface AccountDependencies<Item extends AccountItem> {
 }
 
 const defaultLag = 3000
+/** Milliseconds for which a name that a listing did not show counts as absent: a call or two in a second are few. */
+const defaultAbsence = 10_000
 
 export class AccountDriver<Item extends AccountItem> implements Driver {
   readonly traits: Partial<Traits>
@@ -86,7 +89,7 @@ export class AccountDriver<Item extends AccountItem> implements Driver {
 
   private constructor(private readonly dependencies: AccountDependencies<Item>) {
     const { api, uploads, http, userAgent, rootId, env, tuning } = dependencies
-    const { listingLag = defaultLag, absence, partLength } = tuning
+    const { listingLag = defaultLag, absence = defaultAbsence, partLength } = tuning
     this.traits = { listingLag }
     this.#files = new IdFiles({ vendor: api, rootId, lag: listingLag, absence, env })
     this.#downloads = new Downloads115(http, userAgent)
@@ -175,10 +178,16 @@ export class AccountDriver<Item extends AccountItem> implements Driver {
 
   async close(): Promise<void> {
     this.#downloads.close()
+    const completed = this.#files.close()
     await this.dependencies.close()
+    await completed
   }
 
-  #linkOf({ pickCode }: Item, signal: AbortSignal | undefined): LinkRequest {
-    return (userAgent) => this.dependencies.api.link(pickCode, userAgent, { signal })
+  #linkOf({ pickCode, size }: Item, signal: AbortSignal | undefined): LinkRequest {
+    return async (userAgent) => {
+      const link = await this.dependencies.api.link(pickCode, userAgent, { signal })
+      if (link?.size !== undefined && link.size !== size) throw protocolViolation('sent the link of another file')
+      return link
+    }
   }
 }

@@ -4,6 +4,7 @@ import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { VendorOptions } from '../lib/api/id-vendor.js'
 import { field, flagOf, listOf, numberOf, textOf } from '../lib/api/lenient.js'
+import { Members } from '../lib/api/members.js'
 import type { AccountApi } from './account-driver.js'
 import { codeOf, protocolViolation } from './errors.js'
 import { entryOf, listedItem, type Item115 } from './items.js'
@@ -45,25 +46,24 @@ export class FilesApi implements AccountApi<Item115> {
 
   async #all(folderId: string, signal: AbortSignal | undefined): Promise<readonly Item115[]> {
     for (let attempt = 1; ; attempt++) {
-      const found = new Map<string, Item115>()
-      let [offset, count, pages, order, isChanged] = [0, 0, 0, byCreation, false]
+      const found = new Members<Item115>()
+      let [count, pages, order, isChanged] = [0, 0, byCreation, false]
       do {
-        const answer = await this.#page(folderId, offset, order, signal)
+        const answer = await this.#page(folderId, found.received, order, signal)
         if ('by' in answer) {
           if (order !== byCreation) throw protocolViolation('cannot sort this folder')
           order = answer
           continue
         }
-        isChanged ||= offset > 0 && answer.count !== count
-        for (const item of answer.items) found.set(item.id, item)
+        isChanged ||= pages > 0 && answer.count !== count
+        found.add(answer.items, answer.items.length)
         count = answer.count
         pages++
         if (answer.items.length === 0) break
-        offset += answer.items.length
-      } while (offset < count || offset === 0)
+      } while (found.received < count || pages === 0)
       // What was removed meanwhile has moved other entries to a page that was already read.
       const isWhole = pages === 1 || (!isChanged && found.size >= count)
-      if (isWhole || attempt === maxListings) return [...found.values()]
+      if (isWhole || attempt === maxListings) return found.all
     }
   }
 
@@ -131,8 +131,11 @@ export class FilesApi implements AccountApi<Item115> {
     return { total: Math.round(total), used: Math.round(Math.min(used, total)), free: Math.floor(free) }
   }
 
-  #change(path: string, form: Readonly<Record<string, string>>, signal?: AbortSignal) {
-    return this.session.call({ url: new URL(path, 'https://webapi.115.com/'), form, signal })
+  /** A call that changes something. Its answer has to say so: what an earlier change replaces is removed after it. */
+  async #change(path: string, form: Readonly<Record<string, string>>, signal?: AbortSignal) {
+    const answer = await this.session.call({ url: new URL(path, 'https://webapi.115.com/'), form, signal })
+    if (!flagOf(field(answer.data, 'state'))) throw protocolViolation('does not say whether it has made a change')
+    return answer
   }
 
   /** One page of a folder, or the order in which the server can sort it. Rejects with `not_found`. */
@@ -155,7 +158,9 @@ export class FilesApi implements AccountApi<Item115> {
     }
     // Of a folder that does not exist, the server lists the root.
     if (textOf(field(data, 'cid')) !== folderId) throw new GatewayError('not_found')
-    const items = listOf(field(data, 'data'))
+    const items = field(data, 'data')
+    // It must not look like an empty folder.
+    if (!Array.isArray(items)) throw protocolViolation('sent no list of the folder')
     return {
       items: items.flatMap((each) => listedItem(each) ?? []),
       count: numberOf(field(data, 'count')) ?? items.length,

@@ -1,6 +1,6 @@
 /** Files and folders as 115's web API reports them: in an account, and in a share. */
 import type { Entry } from '../../src/contract/entry.js'
-import { field, numberOf, textOf, timeOf } from '../lib/api/lenient.js'
+import { bytesOf, field, textOf, timeOf } from '../lib/api/lenient.js'
 import type { AccountItem } from './account-driver.js'
 
 export interface Item115 extends AccountItem {
@@ -30,7 +30,7 @@ function itemOf(value: unknown, isFolder: boolean): Item115 | undefined {
     parent: textAt(isFolder ? 'pid' : 'cid'),
     name: textAt('n'),
     kind: isFolder ? 'folder' : 'file',
-    size: isFolder ? 0 : Math.max(0, numberOf(field(value, 's')) ?? 0),
+    size: isFolder ? 0 : bytesOf(field(value, 's')),
     sha1: !isFolder && /^[0-9a-f]{40}$/.test(sha1) ? sha1 : undefined,
     pickCode: textAt('pc'),
     modified: timeOf(field(value, 'te'), 'seconds') ?? minuteOf(textAt('t')) ?? new Date(0),

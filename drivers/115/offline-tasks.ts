@@ -2,7 +2,7 @@
 import type { RemoteDownload } from '../../src/contract/capabilities.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { ListedDownload } from '../lib/api/listed-downloads.js'
-import { field, listOf, numberOf, textOf } from '../lib/api/lenient.js'
+import { bytesOf, field, listOf, numberOf, textOf } from '../lib/api/lenient.js'
 import { escapeName } from '../lib/api/shown-names.js'
 import { serverName } from './errors.js'
 
@@ -29,7 +29,7 @@ export async function* downloadPages(
 }
 
 function downloadOf(task: unknown): ListedDownload {
-  const totalBytes = Math.max(0, numberOf(field(task, 'size')) ?? 0)
+  const totalBytes = bytesOf(field(task, 'size'))
   const percent = Math.min(100, Math.max(0, numberOf(field(task, 'percentDone')) ?? 0))
   const state = states[textOf(field(task, 'status'))] ?? 'running'
   const name = textOf(field(task, 'name'))

@@ -4,6 +4,7 @@ import type { Usage } from '../../src/contract/capabilities.js'
 import type { ApiCall, ApiClient } from '../lib/api/api-client.js'
 import type { VendorOptions } from '../lib/api/id-vendor.js'
 import { field, flagOf, listOf, numberOf, textOf } from '../lib/api/lenient.js'
+import { Members } from '../lib/api/members.js'
 import type { AccountApi } from './account-driver.js'
 import { protocolViolation } from './errors.js'
 import { linkById, type Link } from './links.js'
@@ -134,22 +135,23 @@ export class Open115Api implements AccountApi<Open115Item> {
     signal: AbortSignal | undefined,
     isLast: boolean,
   ): Promise<readonly Open115Item[] | undefined> {
-    const items = new Map<string, Open115Item>()
+    const items = new Members<Open115Item>()
     let first: number | undefined
-    for (let offset = 0; ;) {
-      const { whole, data } = await this.get('/open/ufile/files', this.#listFields(folder, offset), { signal })
+    for (;;) {
+      const { whole, data } = await this.get('/open/ufile/files', this.#listFields(folder, items.received), { signal })
+      // It must not look like an empty folder.
+      if (!Array.isArray(data)) throw protocolViolation('sent no list of the folder')
       const members = listOf(data)
-      if (offset === 0) await this.#assertListed(folder, whole, members, signal)
+      if (items.received === 0) await this.#assertListed(folder, whole, members, signal)
       const count = numberOf(field(whole, 'count')) ?? 0
       if (first !== undefined && first !== count && !isLast) return undefined
       first = count
-      for (const member of members) {
-        const item = listedItem(member)
-        if (item) items.set(item.id, item)
-      }
       // The server may send fewer than were asked for.
-      offset += members.length
-      if (members.length === 0 || offset >= count) return [...items.values()]
+      items.add(
+        members.flatMap((member) => listedItem(member) ?? []),
+        members.length,
+      )
+      if (members.length === 0 || items.received >= count) return items.all
     }
   }
 

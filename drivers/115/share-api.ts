@@ -2,6 +2,7 @@
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
 import type { VendorOptions } from '../lib/api/id-vendor.js'
 import { field, listOf, numberOf } from '../lib/api/lenient.js'
+import { Members } from '../lib/api/members.js'
 import { errorOf, isSuccess, protocolViolation } from './errors.js'
 import { sharedItem, type Item115 } from './items.js'
 import { linkOf, type Link } from './links.js'
@@ -51,12 +52,11 @@ export class ShareApi {
 
   /** All entries of a folder; an empty id is that of the whole share. Rejects with `not_found`. */
   async list(folderId: string, signal?: AbortSignal): Promise<readonly Item115[]> {
-    const found = new Map<string, Item115>()
-    for (let offset = 0; ;) {
-      const { items, count } = await this.snap(folderId, offset, signal)
-      for (const item of items) found.set(item.id, item)
-      offset += items.length
-      if (items.length === 0 || offset >= count) return [...found.values()]
+    const found = new Members<Item115>()
+    for (;;) {
+      const { items, count } = await this.snap(folderId, found.received, signal)
+      found.add(items, items.length)
+      if (items.length === 0 || found.received >= count) return found.all
     }
   }
 

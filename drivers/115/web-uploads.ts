@@ -53,7 +53,7 @@ export class WebUploads implements UploadServer {
         if (sizeLimit > 0 && file.size > sizeLimit) {
           throw new GatewayError('too_large', { reason: `this account may store files of up to ${sizeLimit} bytes` })
         }
-        return this.#answerOf(await this.#send(file, proof, account, signal), signal)
+        return this.#answerOf(file, await this.#send(file, proof, account, signal), signal)
       }, signal)
     return Promise.resolve(offer)
   }
@@ -125,14 +125,16 @@ export class WebUploads implements UploadServer {
     return { id, secret, securityToken, endpoint }
   }
 
-  async #answerOf(data: unknown, signal: AbortSignal | undefined) {
+  async #answerOf(file: NewFile, data: unknown, signal: AbortSignal | undefined) {
     const code = numberOf(field(data, 'statuscode')) ?? 0
     if (!goodCodes.includes(code)) throw errorOf({ code, statusmsg: field(data, 'statusmsg') })
     switch (numberOf(field(data, 'status'))) {
       case 1:
         return { place: placeOf(data, field(data, 'callback'), '') }
       case 2: {
-        const { id } = await this.files.withPickCode(textOf(field(data, 'pickcode')), signal)
+        const { id, name, sha1 } = await this.files.withPickCode(textOf(field(data, 'pickcode')), signal)
+        // Another one would lose its name.
+        if (name !== file.name || sha1 !== file.sha1) throw protocolViolation('names another file than the new one')
         return { storedId: id }
       }
       case 7:

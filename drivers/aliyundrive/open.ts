@@ -1,10 +1,11 @@
 /** Opens a storage of Aliyundrive: signs in, finds the drive, and checks that the root folder exists. */
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
-import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
+import { GatewayError, isGatewayError, toGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import { ApiClient } from '../lib/api/api-client.js'
 import { IdReplacements } from '../lib/api/id-replacements.js'
 import { IdTree } from '../lib/api/id-tree.js'
+import { Publications, type PublishingCalls } from '../lib/api/publications.js'
 import { RateGate, type CallRates } from '../lib/api/rate-gate.js'
 import { HttpClient } from '../lib/http-client.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
@@ -84,7 +85,7 @@ function connect(tokens: Tokens, env: DriverEnv, gate: RateGate): ApiClient<Toke
 /** Rejects with `invalid` if the root is not a folder. */
 async function assertRoot(api: DriveApi, rootId: string, signal: AbortSignal): Promise<void> {
   try {
-    for await (const _page of api.list(rootId, signal, 1)) return
+    await api.assertFolder(rootId, signal)
   } catch (error) {
     if (!isGatewayError(error, 'not_found', 'invalid')) throw error
     throw new GatewayError('invalid', { reason: 'root_folder_id is not the id of a folder', cause: error })
@@ -117,6 +118,8 @@ async function driverOf({ options, env, client, api, tokens, partLength, closeAl
   const uploads = new AliyundriveUploads({ api, http: client.http, internalHttp, renewal, isRapid, partLength })
   const replacements = new IdReplacements({ calls: api, env, key: 'replacements', hasUniqueNames: false, lag: 0 })
   await replacements.load()
+  const publications = new Publications(publishingCalls(api), env)
+  await publications.resume()
   const downloads = new AliyundriveDownloads(api, client.http, options.livp_download_format)
   return new AliyundriveDriver({
     options,
@@ -124,14 +127,31 @@ async function driverOf({ options, env, client, api, tokens, partLength, closeAl
     tree,
     uploads,
     replacements,
+    publications,
     downloads,
     mutex: new KeyedMutex(),
-    log: env.log,
     close: async () => {
       downloads.close()
       await replacements.close()
+      const completed = publications.close()
       internalHttp?.close()
       await closeAll()
+      await completed
     },
   })
+}
+
+function publishingCalls(api: DriveApi): PublishingCalls {
+  return {
+    rename: async ({ id }, name) => void (await api.rename(id, name)),
+    move: async ({ id }, folder) => void (await api.move(id, folder)),
+    remove: ({ id }) => undefinedIfMissing(api.remove(id)),
+    placeOf: async (id, folders) => {
+      for (const parent of folders) {
+        const name = await undefinedIfMissing(api.find(parent, (item) => (item.id === id ? item.name : undefined)))
+        if (name !== undefined) return { parent, name }
+      }
+      return undefined
+    },
+  }
 }

@@ -188,7 +188,7 @@ export class AliyundriveUploads {
       if (!found) throw error
       return found
     }
-    if (completed && isComplete(completed)) return completed
+    if (completed?.id === upload.fileId && isComplete(completed)) return completed
     const found = await find()
     if (!found) throw protocolViolation('does not list the file that it has stored')
     return found

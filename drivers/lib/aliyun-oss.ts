@@ -167,9 +167,10 @@ export class AliyunOss {
       const query = { uploadId: upload.id }
       const page = { 'max-parts': String(partsPerPage), 'part-number-marker': marker }
       const { text } = await this.#repeated({ ...upload, method: 'GET', query, page, headers: {} }, signal)
-      for (const [, part = ''] of text.matchAll(/<Part>(.*?)<\/Part>/gs)) yield partOf(part)
+      const [, ...parts] = text.split('<Part>')
+      for (const part of parts) yield partOf(part)
       const next = elementOf(text, 'NextPartNumberMarker') ?? ''
-      if (elementOf(text, 'IsTruncated') !== 'true' || next === marker) return
+      if (elementOf(text, 'IsTruncated') !== 'true' || parts.length === 0 || next === marker) return
       marker = next
     }
   }
@@ -259,10 +260,12 @@ export async function ossAnswer(response: HttpResponse): Promise<string> {
 /** The URL of an object, in the host of its bucket, over TLS. Throws `unavailable` if the vendor's server named no such host. */
 function addressOf({ endpoint, bucket, key }: OssObject, token: OssToken | undefined): string {
   const host = (endpoint ?? token?.endpoint ?? '').replace(/^https?:\/\//, '').replace(/\/+$/, '')
-  if (!/^[a-z0-9][a-z0-9-]*$/.test(bucket) || !/^[a-z0-9-]+(\.[a-z0-9-]+)+$/.test(host) || key === '') {
+  const address = `https://${bucket}.${host}/${key.split('/').map(encodeURIComponent).join('/')}`
+  const hasNames = /^[a-z0-9][a-z0-9-]*$/.test(bucket) && /^[a-z0-9-]+(\.[a-z0-9-]+)+$/.test(host)
+  if (!hasNames || key === '' || !URL.canParse(address)) {
     throw new GatewayError('unavailable', { reason: 'the server named no valid place for the upload' })
   }
-  return `https://${bucket}.${host}/${key.split('/').map(encodeURIComponent).join('/')}`
+  return address
 }
 
 function callbackHeaders({ callback, callbackVar }: OssCallback): Headers {
@@ -342,7 +345,7 @@ function partOf(text: string): OssPart {
 /** The text of an element without children; the answers of the store have no attributes and no comments. */
 function elementOf(text: string, name: string): string | undefined {
   const content = new RegExp(`<${name}>([^<]*)</${name}>`).exec(text)?.[1]
-  return content?.replace(/&(?:#(\d+)|(\w+));/g, (_all, digits: string | undefined, entity: string) =>
+  return content?.replace(/&(?:#(\d{1,5})|(\w+));/g, (_all, digits: string | undefined, entity: string) =>
     digits === undefined ? (entities[entity] ?? '') : String.fromCodePoint(Number(digits)),
   )
 }

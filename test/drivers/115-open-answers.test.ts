@@ -201,11 +201,12 @@ await t.test('a file is replaced without a moment in which there is none', async
   )
 
   // The removal of the old file fails, and the next run makes up for it.
-  double.requests.inject(/ufile\/delete/, { answer: 500 })
+  double.requests.inject(/ufile\/delete/, { answer: 500 }, 99)
   await put(driver, '/file', 'newer')
   t.equal(await textAt(driver, '/file'), 'newer')
   t.equal(double.drive.members('0').length, 2)
   await driver.close?.()
+  double.requests.clearFaults()
   const again = await open()
   t.equal(await textAt(again, '/file'), 'newer')
   t.equal(double.drive.members('0').length, 1)
@@ -283,6 +284,16 @@ await t.test('a link that is refused is asked for once more, and a cut download 
   }
   double.requests.inject(/115cdn/, { cutAnswerAfter: 100_000 })
   await t.rejects(textAt(driver, '/file'), { code: 'unavailable' })
+})
+
+await t.test('a part of another file is not taken for one of the file', async (t) => {
+  const { double, driver } = await opened(t)
+  await put(driver, '/file', 'hello')
+  const body = 'some'
+  const headers = { 'content-range': 'bytes 1-4/20', 'content-length': body.length }
+  double.requests.inject(/115cdn/, { answer: 206, headers, body })
+  await t.rejects(driver.read(at('/file'), { offset: 1, length: 4 }), { code: 'unavailable' })
+  t.equal(await textAt(driver, '/file'), 'hello')
 })
 
 await t.test('a long listing is read by pages, however large they are', async (t) => {
@@ -371,4 +382,12 @@ await t.test('downloads that 115 makes are added, found and removed', async (t) 
   double.offline.fail('https://example.org/7')
   const failed = await driver.findDownload?.(folder, { address: 'https://example.org/7' })
   t.match(failed, { state: 'failed', error: { code: 'unavailable' } })
+})
+
+await t.test('a listing without its list is not an empty folder', async (t) => {
+  const { double, driver } = await opened(t)
+  await put(driver, '/file', 'hello')
+  double.requests.inject(/ufile\/files/, { answer: 200, body: '{"state":true,"cid":"0","count":0}' })
+  await refuses(t, () => listed(driver, '/'), 'unavailable', 'no list')
+  t.same(await namesIn(driver, '/'), ['file'])
 })

@@ -91,7 +91,9 @@ for (const isRapid of [false, true]) {
       )
       double.requests.clearFaults()
       // What is to be done in the background.
-      for (let waited = 0; (await state.get('replacements')) !== undefined && waited < 100; waited++) await fullWait(20)
+      const isPending = async () =>
+        (await state.get('replacements')) !== undefined || (await state.get('publications')) !== undefined
+      for (let waited = 0; (await isPending()) && waited < 100; waited++) await fullWait(20)
       const now = await found()
       const told = `${round}: ${name}, ${JSON.stringify(fault)} for ${String(target)}: ${outcome}`
       const expected = outcome === 'done' ? [after] : [files, after]

@@ -81,6 +81,18 @@ await t.test('a cookie that is not accepted is an error that says what to do, an
   await driver.close?.()
 })
 
+await t.test('the check of a storage asks for its root folder', async (t) => {
+  const double = await startQuark(t)
+  const { fid } = double.drive.create('0', 'root')
+  const driver = await openOn(double, { root_folder_id: fid })
+  t.match(await driver.stat(at('/')), { kind: 'folder' })
+  double.drive.remove(fid)
+  await refuses(t, () => driver.stat(at('/')), 'unavailable', 'a root that is removed')
+  double.session.end()
+  await refuses(t, () => driver.stat(at('/')), 'denied', 'a dead cookie')
+  await driver.close?.()
+})
+
 await t.test('the root must be a folder that exists, and losing it is not an empty storage', async (t) => {
   const double = await startQuark(t)
   await refuses(t, () => openOn(double, { root_folder_id: 'gone' }), 'invalid', 'a root that does not exist')
@@ -306,5 +318,21 @@ await t.test('the staged files of a dead run are removed, when listings have sho
   t.same(await namesIn(driver, '/'), [])
   while (double.drive.members('0').length > 2) await wait(5)
   t.match(double.drive.members('0'), [{ name: /own-run/ }, { name: /other-run/ }], 'those of other runs are left')
+  await driver.close?.()
+})
+
+await t.test('parts of lengths that no upload has are refused', async (t) => {
+  const double = await startQuark(t)
+  const driver = await openOn(double)
+  for (const part_size of [0, -1, 1.5, 8e9, 1e300, 'x']) {
+    const fields = ['task_id', 'auth_info', 'fid', 'upload_id', 'bucket', 'obj_key', 'upload_url']
+    const data = Object.fromEntries(fields.map((name) => [name, 'x']))
+    const body = JSON.stringify({ status: 200, code: 0, data, metadata: { part_size } })
+    double.requests.inject(/upload\/pre/, { answer: 200, body })
+    const before = double.requests.log.length
+    await t.rejects(driver.write(file, hashed('content')), { code: 'unavailable' }, String(part_size))
+    t.equal(double.requests.matching(/update\/hash/).length, 0)
+    t.ok(double.requests.log.length > before)
+  }
   await driver.close?.()
 })

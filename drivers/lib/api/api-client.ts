@@ -174,7 +174,8 @@ export class ApiClient<Secret = never> {
       let response: HttpResponse
       try {
         response = await this.#send({ ...call, method, repeatable }, secret)
-        if (secret !== undefined) await this.options.credentials?.received?.(response.headers)
+        const isOwn = response.url.origin === call.url.origin
+        if (secret !== undefined && isOwn) await this.options.credentials?.received?.(response.headers)
         if (transientStatuses.includes(response.status) && mayRepeat && !asksForPause(response)) {
           await drain(response.body)
           throw this.#unavailable(`reports status ${response.status}`, true)

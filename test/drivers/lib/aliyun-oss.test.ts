@@ -115,3 +115,22 @@ await t.test('an abort ends a part that is being sent', async (t) => {
   setTimeout(() => controller.abort(), 50)
   await t.rejects(client.sendPart(upload, 1, Buffer.alloc(5), controller.signal), { code: 'aborted' })
 })
+
+await t.test('answers without sense are errors, and end', { timeout: 20_000 }, async (t) => {
+  const { client, double } = await started(t)
+  const upload = await client.begin(object, undefined)
+  const stored = (body: string) => {
+    double.requests.inject(/uploadId/, { answer: 200, body }, 10)
+    return contiguousParts(client.parts(upload, undefined), partLength, 6010).finally(() =>
+      double.requests.clearFaults(),
+    )
+  }
+  t.equal((await stored('<Part>'.repeat(500_000))).bytes, 0)
+  t.equal((await stored('<Part><PartNumber>&#99999999;</PartNumber></Part>')).bytes, 0)
+  const before = double.requests.log.length
+  const markers = '<IsTruncated>true</IsTruncated><NextPartNumberMarker>7</NextPartNumberMarker>'
+  t.equal((await stored(markers)).bytes, 0)
+  t.equal(double.requests.log.length - before, 1, 'a page without parts is the last one')
+  const address = { ...object, endpoint: '127.0.0.1' }
+  await t.rejects(client.put(address, Buffer.alloc(1), callback, undefined), { code: 'unavailable' })
+})
