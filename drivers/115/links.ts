@@ -21,7 +21,9 @@ export interface Link {
   readonly size: number | undefined
   /** Whether it is good for one User-Agent only, or may be. */
   readonly isBoundToAgent: boolean
-  /** Cookie that requests have to carry; undefined: none. */
+  /** Whether requests have to carry a cookie. */
+  readonly demandsCookie: boolean
+  /** That cookie; undefined if the server has set none. */
   readonly cookie: string | undefined
   readonly until: Date | undefined
 }
@@ -61,6 +63,7 @@ export function linkOf(file: unknown, setCookie: readonly string[] | undefined):
     url,
     size,
     isBoundToAgent: binding !== unbound,
+    demandsCookie: binding === boundToCookie,
     cookie: binding === boundToCookie ? cookieOf(setCookie) : undefined,
     until: expires === undefined ? undefined : new Date(expires * 1000),
   }
@@ -119,7 +122,9 @@ export class Downloads115 {
   async directUrl(requestLink: LinkRequest, userAgent: string | undefined): Promise<DirectUrl> {
     const link = await requestLink(userAgent ?? this.userAgent)
     if (!link) throw new GatewayError('unsupported')
-    const { url, until, cookie, isBoundToAgent } = link
+    const { url, until, cookie, demandsCookie, isBoundToAgent } = link
+    // Only the gateway's own download finds out whether it is served nevertheless.
+    if (demandsCookie && cookie === undefined) throw new GatewayError('unsupported')
     const headers = {
       ...(userAgent === undefined && isBoundToAgent && { 'user-agent': this.userAgent }),
       ...(cookie !== undefined && { cookie }),
