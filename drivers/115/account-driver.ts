@@ -78,6 +78,8 @@ interface AccountDependencies<Item extends AccountItem> {
 }
 
 const defaultLag = 3000
+/** Milliseconds for which a name that a listing did not show counts as absent: a call or two in a second are few. */
+const defaultAbsence = 10_000
 
 export class AccountDriver<Item extends AccountItem> implements Driver {
   readonly traits: Partial<Traits>
@@ -87,7 +89,7 @@ export class AccountDriver<Item extends AccountItem> implements Driver {
 
   private constructor(private readonly dependencies: AccountDependencies<Item>) {
     const { api, uploads, http, userAgent, rootId, env, tuning } = dependencies
-    const { listingLag = defaultLag, absence, partLength } = tuning
+    const { listingLag = defaultLag, absence = defaultAbsence, partLength } = tuning
     this.traits = { listingLag }
     this.#files = new IdFiles({ vendor: api, rootId, lag: listingLag, absence, env })
     this.#downloads = new Downloads115(http, userAgent)
@@ -176,8 +178,9 @@ export class AccountDriver<Item extends AccountItem> implements Driver {
 
   async close(): Promise<void> {
     this.#downloads.close()
-    await this.#files.close()
+    const completed = this.#files.close()
     await this.dependencies.close()
+    await completed
   }
 
   #linkOf({ pickCode, size }: Item, signal: AbortSignal | undefined): LinkRequest {

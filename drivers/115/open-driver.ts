@@ -19,8 +19,6 @@ import { Open115Uploads } from './open-uploads.js'
 
 /** Domains of 115, of its download servers, and of the object store. */
 const domains = ['115.com', '115cdn.com', '115cdn.net', 'aliyuncs.com']
-/** Milliseconds for which a name that a listing did not show counts as absent: one call in a second is few. */
-const defaultAbsence = 10_000
 const maxPageSize = 1150
 
 export async function openOpen115(options: Open115Options, env: DriverEnv, tuning: Tuning115 = {}): Promise<Driver> {
@@ -39,7 +37,7 @@ export async function openOpen115(options: Open115Options, env: DriverEnv, tunin
       userAgent: defaultUserAgent,
       rootId: options.root_folder_id,
       env,
-      tuning: { absence: defaultAbsence, ...tuning },
+      tuning,
       close: () => client.close(),
     })
   } catch (error) {

@@ -35,7 +35,7 @@ export async function openCloud(t: Test, double: Double115, mount: MountOptions 
   const { options = {}, env = {}, tuning = {} } = mount
   const cookie = 'cookie' in options || 'qrcode_token' in options ? {} : { cookie: double.account.signIn() }
   const checked = checkOptions(cloud115Fields, { limit_rate: 0, ...cookie, ...options })
-  const quick = { listingLag: 0, partLength: () => partLength, ...tuning }
+  const quick = { listingLag: 0, absence: 0, partLength: () => partLength, ...tuning }
   const driver = (await openCloud115(checked, testEnv(env), quick)) as WritableDriver
   t.teardown(() => driver.close?.())
   return driver
