@@ -8,7 +8,7 @@ import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { nameOf, type Path } from '../../src/contract/path.js'
-import { IdTree, type Located } from '../lib/api/id-tree.js'
+import { IdTree, rootExists, type Located } from '../lib/api/id-tree.js'
 import type { Share115Options } from './index.js'
 import { entryOf, type Item115 } from './items.js'
 import { Downloads115, type LinkRequest } from './links.js'
@@ -58,8 +58,10 @@ class Share115Driver implements Driver {
 
   async stat(path: Path, options: CallOptions = {}): Promise<Entry> {
     throwIfAborted(options.signal)
-    const { item } = await this.#tree.look(path, options)
-    return item ? entryOf(nameOf(path), item) : { name: '', kind: 'folder', size: 0, modified: new Date(0) }
+    const { id, item } = await this.#tree.look(path, options)
+    if (item) return entryOf(nameOf(path), item)
+    await rootExists(this.api.snap(id, 0, options.signal))
+    return { name: '', kind: 'folder', size: 0, modified: new Date(0) }
   }
 
   async *pages(path: Path, options: ListOptions = {}): AsyncGenerator<readonly Entry[]> {

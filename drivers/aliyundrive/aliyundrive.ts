@@ -17,7 +17,7 @@ import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import { childOf, nameOf, parentOf, siblingPathOf, type Path } from '../../src/contract/path.js'
 import type { IdReplacements } from '../lib/api/id-replacements.js'
-import type { IdTree, Located } from '../lib/api/id-tree.js'
+import { rootExists, type IdTree, type Located } from '../lib/api/id-tree.js'
 import { placesBetween, type Publications } from '../lib/api/publications.js'
 import { escapeName } from '../lib/api/shown-names.js'
 import { contentRequest } from '../lib/http-content.js'
@@ -58,8 +58,10 @@ export class AliyundriveDriver implements Driver {
 
   async stat(path: Path, { signal }: CallOptions = {}): Promise<Entry> {
     throwIfAborted(signal)
-    const { item } = await this.#tree.look(path, { signal })
-    return item ? entryOf(nameOf(path), item) : { name: '', kind: 'folder', size: 0, modified: new Date(0) }
+    const { id, item } = await this.#tree.look(path, { signal })
+    if (item) return entryOf(nameOf(path), item)
+    await rootExists(this.parts.api.assertFolder(id, signal))
+    return { name: '', kind: 'folder', size: 0, modified: new Date(0) }
   }
 
   async *pages(path: Path, options: ListOptions = {}): AsyncGenerator<readonly Entry[]> {

@@ -104,6 +104,11 @@ export class DriveApi {
     return members
   }
 
+  /** Rejects with `not_found` or `invalid` if no folder has this id. */
+  async assertFolder(id: string, signal?: AbortSignal): Promise<void> {
+    for await (const _page of this.list(id, signal, 1)) return
+  }
+
   /** What `resultOf` returns for the first item of a folder for which it returns anything. */
   async find<T>(
     folder: string,

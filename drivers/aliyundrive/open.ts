@@ -85,7 +85,7 @@ function connect(tokens: Tokens, env: DriverEnv, gate: RateGate): ApiClient<Toke
 /** Rejects with `invalid` if the root is not a folder. */
 async function assertRoot(api: DriveApi, rootId: string, signal: AbortSignal): Promise<void> {
   try {
-    for await (const _page of api.list(rootId, signal, 1)) return
+    await api.assertFolder(rootId, signal)
   } catch (error) {
     if (!isGatewayError(error, 'not_found', 'invalid')) throw error
     throw new GatewayError('invalid', { reason: 'root_folder_id is not the id of a folder', cause: error })
@@ -133,9 +133,10 @@ async function driverOf({ options, env, client, api, tokens, partLength, closeAl
     close: async () => {
       downloads.close()
       await replacements.close()
-      await publications.close()
+      const completed = publications.close()
       internalHttp?.close()
       await closeAll()
+      await completed
     },
   })
 }

@@ -16,7 +16,7 @@ import type { Traits } from '../../src/contract/traits.js'
 import { maxOssParts } from '../lib/aliyun-oss.js'
 import type { ApiClient } from '../lib/api/api-client.js'
 import type { IdReplacements } from '../lib/api/id-replacements.js'
-import { IdTree, type Located } from '../lib/api/id-tree.js'
+import { IdTree, rootExists, type Located } from '../lib/api/id-tree.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
 import { BodyReader, resumableUpload, sendParts, withBody } from '../lib/parts.js'
 import { stagedName, stagingRun } from '../lib/staged-names.js'
@@ -83,7 +83,10 @@ export class QuarkDriver implements Driver {
 
   async stat(path: Path, options: CallOptions = {}): Promise<Entry> {
     throwIfAborted(options.signal)
-    if (path === '/') return { name: '', kind: 'folder', size: 0, modified: new Date(0) }
+    if (path === '/') {
+      await rootExists(this.#api.assertFolder(this.dependencies.options.root_folder_id, options.signal))
+      return { name: '', kind: 'folder', size: 0, modified: new Date(0) }
+    }
     const { item } = await this.#tree.look(path, options)
     // Only of an entry that was moved just now.
     if (!item) throw new GatewayError('not_found')

@@ -58,6 +58,28 @@ await t.test('a confirmed QR code is exchanged once, and becomes the cookie', as
   await openCloud(t, double, { options: { cookie }, env: { state } })
 })
 
+await t.test(
+  'a cookie that was typed before a QR code does not replace that of the code, and a later one does',
+  async (t) => {
+    const double = await start115(t)
+    const { state } = memoryState()
+    const ended = 'UID=1; CID=2; SEID=3'
+    const save = async () => Promise.reject(new Error('no disk'))
+    const typed = { qrcode_token: double.account.confirmedCode(), cookie: ended }
+    await t.rejects(
+      openCloud(t, double, { options: typed, env: { state, save } }),
+      'killed before the options are stored',
+    )
+    const saved: unknown[] = []
+    const env = { state, save: async (options: unknown) => void saved.push(options) }
+    await openCloud(t, double, { options: typed, env })
+    t.match(saved, [{ cookie: /^UID=.*; KID=/, qrcode_token: '' }])
+    const later = double.account.signIn()
+    await openCloud(t, double, { options: { ...typed, cookie: later }, env })
+    t.match(saved[1], { cookie: later })
+  },
+)
+
 await t.test('a code that is not accepted is refused with a reason, and not sent again', async (t) => {
   const double = await start115(t)
   const open = (qrcode_token: string, qrcode_source: string) =>
@@ -190,6 +212,16 @@ await t.test('a link that is refused is asked for once more, and 115 says whethe
   await refuses(t, () => textAt(driver, '/file'), 'not_found', 'a file that was removed')
 })
 
+await t.test('a link that demands a cookie which was not set is no redirect', async (t) => {
+  const double = await start115(t)
+  const driver = await openCloud(t, double)
+  await write(driver, '/file', 'hello')
+  const link = { '1': { file_size: 5, url: { url: 'https://cdnfhnfile.115cdn.net/file?f=3' } } }
+  const body = JSON.stringify({ state: true, data: link })
+  double.requests.inject(/downurl/, { answer: 200, body })
+  await refuses(t, async () => driver.directUrl?.(at('/file'), { userAgent: 'a player' }), 'unsupported', 'f=3')
+})
+
 await t.test('a file that 115 knows is stored without its bytes, by a proof', async (t) => {
   const double = await start115(t)
   const driver = await openCloud(t, double)
@@ -316,11 +348,12 @@ await t.test('a replaced file that cannot be removed at once is removed by the n
   const driver = await openCloud(t, double, { options, env: { state } })
   await write(driver, '/file', 'old')
   const old = double.itemAt('/file')
-  double.requests.inject(/rb\/delete/, { answer: 200, body: '{"state":false,"errno":990009,"error":"busy"}' })
+  double.requests.inject(/rb\/delete/, { answer: 200, body: '{"state":false,"errno":990009,"error":"busy"}' }, 99)
   await write(driver, '/file', 'new')
   t.equal(await textAt(driver, '/file'), 'new', 'the newer one is shown')
   t.equal(double.drive.members('0').length, 2)
   await driver.close?.()
+  double.requests.clearFaults()
   const again = await openCloud(t, double, { options, env: { state } })
   t.equal(double.drive.get(old.id), undefined)
   t.same(await namesIn(again, '/'), ['file'])

@@ -201,11 +201,12 @@ await t.test('a file is replaced without a moment in which there is none', async
   )
 
   // The removal of the old file fails, and the next run makes up for it.
-  double.requests.inject(/ufile\/delete/, { answer: 500 })
+  double.requests.inject(/ufile\/delete/, { answer: 500 }, 99)
   await put(driver, '/file', 'newer')
   t.equal(await textAt(driver, '/file'), 'newer')
   t.equal(double.drive.members('0').length, 2)
   await driver.close?.()
+  double.requests.clearFaults()
   const again = await open()
   t.equal(await textAt(again, '/file'), 'newer')
   t.equal(double.drive.members('0').length, 1)

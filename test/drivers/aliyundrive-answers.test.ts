@@ -136,6 +136,16 @@ await t.test('options that lead nowhere are errors', async (t) => {
   }
 })
 
+await t.test('the check of a storage asks for its root folder', async (t) => {
+  const double = await startAliyundrive(t)
+  const { driver, folder } = await newMount(t, double)
+  t.match(await driver.stat(at('/')), { kind: 'folder' })
+  double.drives.remove(folder)
+  await refuses(t, () => driver.stat(at('/')), 'unavailable', 'a root that is removed')
+  double.tokens.revokeConsent()
+  await refuses(t, () => driver.stat(at('/')), 'denied', 'tokens that are void')
+})
+
 /** A tree of folders, with a file in each of the deepest ones. */
 async function makeTree(double: Double, depth: number, parent: string): Promise<void> {
   const driveId = double.drives.ids.resource

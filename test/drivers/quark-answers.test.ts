@@ -81,6 +81,18 @@ await t.test('a cookie that is not accepted is an error that says what to do, an
   await driver.close?.()
 })
 
+await t.test('the check of a storage asks for its root folder', async (t) => {
+  const double = await startQuark(t)
+  const { fid } = double.drive.create('0', 'root')
+  const driver = await openOn(double, { root_folder_id: fid })
+  t.match(await driver.stat(at('/')), { kind: 'folder' })
+  double.drive.remove(fid)
+  await refuses(t, () => driver.stat(at('/')), 'unavailable', 'a root that is removed')
+  double.session.end()
+  await refuses(t, () => driver.stat(at('/')), 'denied', 'a dead cookie')
+  await driver.close?.()
+})
+
 await t.test('the root must be a folder that exists, and losing it is not an empty storage', async (t) => {
   const double = await startQuark(t)
   await refuses(t, () => openOn(double, { root_folder_id: 'gone' }), 'invalid', 'a root that does not exist')

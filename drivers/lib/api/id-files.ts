@@ -16,7 +16,7 @@ import { childOf, nameOf, parentOf, siblingPathOf, type Path } from '../../../sr
 import { BackgroundDeleter } from '../background-deleter.js'
 import { KeyedMutex } from '../keyed-mutex.js'
 import { isOrphan, stagedName, stagingRun } from '../staged-names.js'
-import { IdTree, type Located } from './id-tree.js'
+import { IdTree, rootExists, type Located } from './id-tree.js'
 import type { FileItem, IdVendor } from './id-vendor.js'
 import { placesBetween, Publications, type Place } from './publications.js'
 import { escapeName, isShownAs } from './shown-names.js'
@@ -90,14 +90,8 @@ export class IdFiles<Item extends FileItem> {
     return this.#vendor.entryOf(nameOf(path), await this.item(path, options))
   }
 
-  /** It is asked for, because this is how a storage is checked. A missing root must not look like a missing path. */
   async #root({ signal }: CallOptions): Promise<Entry> {
-    try {
-      await this.#vendor.assertFolder(this.options.rootId, signal)
-    } catch (error) {
-      if (!isGatewayError(error, 'not_found')) throw error
-      throw new GatewayError('unavailable', { reason: 'the root folder of the storage does not exist', cause: error })
-    }
+    await rootExists(this.#vendor.assertFolder(this.options.rootId, signal))
     return { name: '', kind: 'folder', size: 0, modified: new Date(0) }
   }
 

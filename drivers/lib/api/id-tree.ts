@@ -382,9 +382,7 @@ export class IdTree<Item extends IdItem> {
     try {
       for await (const page of this.options.list(id, options)) for (const item of page) items.push(item)
     } catch (error) {
-      // It must not look like an empty storage.
-      if (id !== this.options.rootId || !isGatewayError(error, 'not_found')) throw error
-      throw new GatewayError('unavailable', { reason: 'the root folder of the storage does not exist', cause: error })
+      throw id === this.options.rootId ? missingRoot(error) : error
     }
     return { items: this.#placements.applyTo(items, id), changes }
   }
@@ -423,6 +421,21 @@ export class IdTree<Item extends IdItem> {
     const further = this.#duplicates.size - named.length
     return further > 0 ? [...named, `${further} more folders have such names`] : named
   }
+}
+
+/**
+ * Awaits a call about the root folder, which asks the backend each time, because this is how a storage is checked. Rejects
+ * with `unavailable` if the root does not exist: it must not look like a missing path, or like an empty storage.
+ */
+export async function rootExists(call: Promise<unknown>): Promise<void> {
+  await call.catch((error: unknown) => {
+    throw missingRoot(error)
+  })
+}
+
+function missingRoot(error: unknown): unknown {
+  if (!isGatewayError(error, 'not_found')) return error
+  return new GatewayError('unavailable', { reason: 'the root folder of the storage does not exist', cause: error })
 }
 
 /** The id of a folder on the way is not known to the backend. */
