@@ -158,7 +158,9 @@ export class FilesApi implements AccountApi<Item115> {
     }
     // Of a folder that does not exist, the server lists the root.
     if (textOf(field(data, 'cid')) !== folderId) throw new GatewayError('not_found')
-    const items = listOf(field(data, 'data'))
+    const items = field(data, 'data')
+    // It must not look like an empty folder.
+    if (!Array.isArray(items)) throw protocolViolation('sent no list of the folder')
     return {
       items: items.flatMap((each) => listedItem(each) ?? []),
       count: numberOf(field(data, 'count')) ?? items.length,

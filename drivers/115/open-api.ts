@@ -139,6 +139,8 @@ export class Open115Api implements AccountApi<Open115Item> {
     let first: number | undefined
     for (;;) {
       const { whole, data } = await this.get('/open/ufile/files', this.#listFields(folder, items.received), { signal })
+      // It must not look like an empty folder.
+      if (!Array.isArray(data)) throw protocolViolation('sent no list of the folder')
       const members = listOf(data)
       if (items.received === 0) await this.#assertListed(folder, whole, members, signal)
       const count = numberOf(field(whole, 'count')) ?? 0

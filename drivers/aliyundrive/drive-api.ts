@@ -88,7 +88,10 @@ export class DriveApi {
     for (let page = 1; page <= maxPages; page++) {
       const fields = { parent_file_id: folder, limit, marker, ...order }
       const { data } = await this.#read('openFile/list', fields, signal, 'list')
-      yield listOf(field(data, 'items')).flatMap((each) => itemOf(each) ?? [])
+      const items = field(data, 'items')
+      // It must not look like an empty folder.
+      if (!Array.isArray(items)) throw protocolViolation('sent no list of the folder')
+      yield items.flatMap((each) => itemOf(each) ?? [])
       const next = textOf(field(data, 'next_marker'))
       if (next === '') return
       if (next === marker) throw protocolViolation('repeats a page of a listing')
@@ -156,14 +159,15 @@ export class DriveApi {
 
   /** Other entries may have the name. Resolves to the id. */
   async rename(id: string, name: string, signal?: AbortSignal): Promise<string> {
-    await this.#change('openFile/update', { file_id: id, name, check_name_mode: 'ignore' }, signal)
-    return id
+    const { data } = await this.#change('openFile/update', { file_id: id, name, check_name_mode: 'ignore' }, signal)
+    return idOf(data)
   }
 
   /** Other entries there may have its name. Resolves to the id. */
   async move(id: string, folder: string, signal?: AbortSignal): Promise<string> {
-    await this.#change('openFile/move', { file_id: id, to_parent_file_id: folder, check_name_mode: 'ignore' }, signal)
-    return id
+    const fields = { file_id: id, to_parent_file_id: folder, check_name_mode: 'ignore' }
+    const { data } = await this.#change('openFile/move', fields, signal)
+    return idOf(data)
   }
 
   /** Copies a file under its name; others there may have it. The id of the copy. */

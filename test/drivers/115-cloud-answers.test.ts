@@ -491,3 +491,12 @@ await t.test('sizes that are none are 0', async (t) => {
   t.equal(entries.length, sizes.length)
   for (const { size, modified } of entries) t.same([size, +modified], [0, 0])
 })
+
+await t.test('a listing without its list is not an empty folder', async (t) => {
+  const double = await start115(t)
+  const driver = await openCloud(t, double)
+  await write(driver, '/file', 'hello')
+  double.requests.inject(/webapi\.115\.com\/files\?/, { answer: 200, body: '{"state":true,"cid":"0","count":0}' })
+  await refuses(t, () => listed(driver, '/'), 'unavailable', 'no list')
+  t.same(await namesIn(driver, '/'), ['file'])
+})

@@ -383,3 +383,11 @@ await t.test('downloads that 115 makes are added, found and removed', async (t) 
   const failed = await driver.findDownload?.(folder, { address: 'https://example.org/7' })
   t.match(failed, { state: 'failed', error: { code: 'unavailable' } })
 })
+
+await t.test('a listing without its list is not an empty folder', async (t) => {
+  const { double, driver } = await opened(t)
+  await put(driver, '/file', 'hello')
+  double.requests.inject(/ufile\/files/, { answer: 200, body: '{"state":true,"cid":"0","count":0}' })
+  await refuses(t, () => listed(driver, '/'), 'unavailable', 'no list')
+  t.same(await namesIn(driver, '/'), ['file'])
+})

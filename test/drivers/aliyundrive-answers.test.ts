@@ -346,6 +346,19 @@ await t.test('a file of another size than was sent replaces none, and does not s
   }
 })
 
+await t.test('an answer that says nothing is neither an empty folder nor a change', async (t) => {
+  const double = await startAliyundrive(t)
+  const { driver } = await newMount(t, double)
+  await put(driver, '/file', 'old')
+  await put(driver, '/other', 'other')
+  const silent = { answer: 200, headers: { 'content-type': 'application/json' }, body: '{}' }
+  double.requests.inject(/openFile\/list/, silent)
+  await refuses(t, () => namesIn(driver, '/'), 'unavailable', 'a listing')
+  double.requests.inject(/openFile\/update/, silent)
+  await refuses(t, () => driver.move!(at('/other'), at('/file')), 'unavailable', 'a renaming')
+  t.same([await textAt(driver, '/file'), await textAt(driver, '/other')], ['old', 'other'])
+})
+
 await t.test('a move that fails halfway is undone', async (t) => {
   const double = await startAliyundrive(t)
   const { driver } = await newMount(t, double)
