@@ -397,9 +397,12 @@ await t.test('what a killed run has left is completed or removed by the next one
   await write(killed, '/file', 'old')
   await write(killed, '/other', 'other')
   // Its calls end here: the file is stored, but has not got its name; of the other one, the name is lost on its way.
-  double.requests.inject(/batch_rename/, { loseAnswer: true })
-  double.requests.inject(/get_info\?file_id/, { answer: 502 }, 20)
-  await refuses(t, () => write(killed, '/file', 'new'), 'unavailable', 'the end of the run')
+  double.requests.inject(/batch_rename/, { loseAnswer: true }, 9)
+  const renames = double.requests.matching(/batch_rename/).length
+  const dying = write(killed, '/file', 'new')
+  while (double.requests.matching(/batch_rename/).length === renames) await wait(1)
+  double.requests.inject(/get_info|files\?|rb\/delete/, { answer: 502 }, 99)
+  await refuses(t, () => dying, 'unavailable', 'the end of the run')
   double.requests.clearFaults()
   await killed.close?.()
   const next = { name: 'next-run', isOver: (name: string) => name === 'killed-run' }
