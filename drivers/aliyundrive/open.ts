@@ -144,8 +144,12 @@ async function driverOf({ options, env, client, api, tokens, partLength, closeAl
 
 function publishingCalls(api: DriveApi): PublishingCalls {
   return {
-    rename: async ({ id }, name) => void (await api.rename(id, name)),
-    move: async ({ id }, folder) => void (await api.move(id, folder)),
+    rename: async ({ id }, name) => {
+      await api.rename(id, name)
+    },
+    move: async ({ id }, folder) => {
+      await api.move(id, folder)
+    },
     remove: ({ id }) => undefinedIfMissing(api.remove(id)),
     placeOf: async (id, folders) => {
       for (const parent of folders) {

@@ -61,7 +61,7 @@ export class QuarkDriver implements Driver {
   readonly #orphans: Orphans
   /** Ids of files that are being uploaded. */
   readonly #uploading = new Set<string>()
-  /** The times of what this driver has uploaded or renamed: the service reports the time of the renaming. */
+  /** When the content of files that this driver has uploaded or renamed was written, by their ids: the service reports when they were renamed. */
   readonly #times = new Map<string, Date>()
 
   constructor(private readonly dependencies: QuarkDependencies) {
