@@ -2,6 +2,7 @@
 import type { Usage } from '../../src/contract/capabilities.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
+import type { ApiCall } from '../lib/api/api-client.js'
 import type { VendorOptions } from '../lib/api/id-vendor.js'
 import { field, flagOf, listOf, numberOf, textOf } from '../lib/api/lenient.js'
 import { Members } from '../lib/api/members.js'
@@ -28,8 +29,10 @@ const byCreation: Order = { by: 'user_ptime', ascending: true }
 
 interface Page {
   readonly items: readonly Item115[]
-  /** Number of entries of the whole folder. */
-  readonly count: number
+  /** Number of entries that were sent, some of which may be none that are known. */
+  readonly received: number
+  /** Number of entries of the whole folder; undefined if the server does not say. */
+  readonly count: number | undefined
 }
 
 export class FilesApi implements AccountApi<Item115> {
@@ -47,7 +50,8 @@ export class FilesApi implements AccountApi<Item115> {
   async #all(folderId: string, signal: AbortSignal | undefined): Promise<readonly Item115[]> {
     for (let attempt = 1; ; attempt++) {
       const found = new Members<Item115>()
-      let [count, pages, order, isChanged] = [0, 0, byCreation, false]
+      let [pages, unknown, order, isChanged] = [0, 0, byCreation, false]
+      let count: number | undefined
       do {
         const answer = await this.#page(folderId, found.received, order, signal)
         if ('by' in answer) {
@@ -56,13 +60,14 @@ export class FilesApi implements AccountApi<Item115> {
           continue
         }
         isChanged ||= pages > 0 && answer.count !== count
-        found.add(answer.items, answer.items.length)
+        found.add(answer.items, answer.received)
+        unknown += answer.received - answer.items.length
         count = answer.count
         pages++
-        if (answer.items.length === 0) break
-      } while (found.received < count || pages === 0)
+        if (answer.received === 0) break
+      } while (count === undefined || found.received < count)
       // What was removed meanwhile has moved other entries to a page that was already read.
-      const isWhole = pages === 1 || (!isChanged && found.size >= count)
+      const isWhole = pages === 1 || (!isChanged && found.size + unknown >= (count ?? 0))
       if (isWhole || attempt === maxListings) return found.all
     }
   }
@@ -91,7 +96,7 @@ export class FilesApi implements AccountApi<Item115> {
   }
 
   async makeFolder(parent: string, name: string, { signal }: VendorOptions = {}): Promise<string> {
-    const { data } = await this.#change('files/add', { pid: parent, cname: name }, signal)
+    const { data } = await this.#change('files/add', { pid: parent, cname: name }, { signal })
     const places = [data, field(data, 'data')].flatMap((at) => [field(at, 'cid'), field(at, 'file_id')])
     const id = places.map(textOf).find((text) => text !== '' && text !== parent)
     if (id === undefined) throw protocolViolation('sent no id of the new folder')
@@ -99,16 +104,17 @@ export class FilesApi implements AccountApi<Item115> {
   }
 
   async rename({ id }: Pick<Item115, 'id'>, name: string): Promise<void> {
-    await this.#change('files/batch_rename', { fid: id, file_name: name, [`files_new_name[${id}]`]: name })
+    const form = { fid: id, file_name: name, [`files_new_name[${id}]`]: name }
+    await this.#change('files/batch_rename', form, { repeatable: true })
   }
 
   async move({ id }: Pick<Item115, 'id'>, folder: string): Promise<void> {
-    await this.#change('files/move', { pid: folder, 'fid[0]': id })
+    await this.#change('files/move', { pid: folder, 'fid[0]': id }, { repeatable: true })
   }
 
   /** To the recycle bin. */
   async remove({ id }: Pick<Item115, 'id'>, { signal }: VendorOptions = {}): Promise<void> {
-    await this.#change('rb/delete', { 'fid[0]': id }, signal)
+    await this.#change('rb/delete', { 'fid[0]': id }, { signal })
   }
 
   entryOf(name: string, item: Item115): Entry {
@@ -132,8 +138,8 @@ export class FilesApi implements AccountApi<Item115> {
   }
 
   /** A call that changes something. Its answer has to say so: what an earlier change replaces is removed after it. */
-  async #change(path: string, form: Readonly<Record<string, string>>, signal?: AbortSignal) {
-    const answer = await this.session.call({ url: new URL(path, 'https://webapi.115.com/'), form, signal })
+  async #change(path: string, form: Readonly<Record<string, string>>, options: Pick<ApiCall, 'repeatable' | 'signal'>) {
+    const answer = await this.session.call({ url: new URL(path, 'https://webapi.115.com/'), form, ...options })
     if (!flagOf(field(answer.data, 'state'))) throw protocolViolation('does not say whether it has made a change')
     return answer
   }
@@ -163,7 +169,8 @@ export class FilesApi implements AccountApi<Item115> {
     if (!Array.isArray(items)) throw protocolViolation('sent no list of the folder')
     return {
       items: items.flatMap((each) => listedItem(each) ?? []),
-      count: numberOf(field(data, 'count')) ?? items.length,
+      received: items.length,
+      count: numberOf(field(data, 'count')),
     }
   }
 }

@@ -84,7 +84,7 @@ export const cloud115Type: DriverType<typeof cloud115Fields> = {
 export const share115Type: DriverType<typeof share115Fields> = {
   name: '115 Share',
   fields: share115Fields,
-  facts: { directUrls: 'preferred' },
+  facts: { directUrls: 'preferred', readOnly: true },
   traits: { timeStep: Number.POSITIVE_INFINITY, parallel: 16, urlsBoundTo: ['userAgent'], remote: true },
   open: async (options, env) => (await import('./share.js')).openShare115(options, env),
 }

@@ -10,13 +10,13 @@ export interface Item115 extends AccountItem {
 
 /** An entry of an account; undefined if it has no id. A folder has no `fid`. */
 export function listedItem(value: unknown): Item115 | undefined {
-  return itemOf(value, field(value, 'fid') === undefined)
+  return itemOf(value, textOf(field(value, 'fid')) === '')
 }
 
 /** An entry of a share; undefined if it has no id. */
 export function sharedItem(value: unknown): Item115 | undefined {
   const category = textOf(field(value, 'fc'))
-  return itemOf(value, category === '0' || (category === '' && field(value, 'fid') === undefined))
+  return itemOf(value, category === '0' || (category === '' && textOf(field(value, 'fid')) === ''))
 }
 
 function itemOf(value: unknown, isFolder: boolean): Item115 | undefined {

@@ -143,7 +143,7 @@ export class Open115Api implements AccountApi<Open115Item> {
       if (!Array.isArray(data)) throw protocolViolation('sent no list of the folder')
       const members = listOf(data)
       if (items.received === 0) await this.#assertListed(folder, whole, members, signal)
-      const count = numberOf(field(whole, 'count')) ?? 0
+      const count = numberOf(field(whole, 'count'))
       if (first !== undefined && first !== count && !isLast) return undefined
       first = count
       // The server may send fewer than were asked for.
@@ -151,7 +151,7 @@ export class Open115Api implements AccountApi<Open115Item> {
         members.flatMap((member) => listedItem(member) ?? []),
         members.length,
       )
-      if (members.length === 0 || items.received >= count) return items.all
+      if (members.length === 0 || (count !== undefined && items.received >= count)) return items.all
     }
   }
 

@@ -17,8 +17,10 @@ export interface ShareOptions {
 
 interface SharePage {
   readonly items: readonly Item115[]
-  /** Number of entries of the whole folder. */
-  readonly count: number
+  /** Number of entries that were sent, some of which may be none that are known. */
+  readonly received: number
+  /** Number of entries of the whole folder; undefined if the server does not say. */
+  readonly count: number | undefined
 }
 
 /** The states of a share that cannot be read. */
@@ -54,9 +56,9 @@ export class ShareApi {
   async list(folderId: string, signal?: AbortSignal): Promise<readonly Item115[]> {
     const found = new Members<Item115>()
     for (;;) {
-      const { items, count } = await this.snap(folderId, found.received, signal)
-      found.add(items, items.length)
-      if (items.length === 0 || found.received >= count) return found.all
+      const { items, received, count } = await this.snap(folderId, found.received, signal)
+      found.add(items, received)
+      if (received === 0 || (count !== undefined && found.received >= count)) return found.all
     }
   }
 
@@ -112,12 +114,13 @@ export class ShareApi {
     if (!isSuccess(data)) throw errorOf(data)
     const list = field(data, 'data', 'list')
     if (list === undefined) throw protocolViolation('sent no list of the share')
-    const items = listOf(list).flatMap((each) => sharedItem(each) ?? [])
+    const received = listOf(list)
+    const items = received.flatMap((each) => sharedItem(each) ?? [])
     // Of a folder that does not exist, the server may list the whole share.
     if (folderId !== '' && items.some(({ parent }) => parent !== '' && parent !== folderId)) {
       throw new GatewayError('not_found')
     }
-    return { items, count: numberOf(field(data, 'data', 'count')) ?? items.length }
+    return { items, received: received.length, count: numberOf(field(data, 'data', 'count')) }
   }
 
   /** Calls `older` if `newer` does not work, and from then on. */

@@ -3,7 +3,7 @@ import type { Source } from '../../src/contract/call-options.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import type { OssToken } from '../lib/aliyun-oss.js'
 import { Lease } from '../lib/api/lease.js'
-import { field, numberOf, parseJson, textOf } from '../lib/api/lenient.js'
+import { field, flagOf, numberOf, parseJson, textOf } from '../lib/api/lenient.js'
 import { Ec115 } from './ec115.js'
 import { errorOf, hasCode, isSuccess, protocolViolation } from './errors.js'
 import type { FilesApi } from './files-api.js'
@@ -63,8 +63,10 @@ export class WebUploads implements UploadServer {
     return Promise.resolve(place)
   }
 
-  storedId(_file: NewFile, answer: unknown): string {
+  storedId({ sha1 }: NewFile, answer: unknown): string {
     if (!isSuccess(answer)) throw errorOf(answer)
+    const stored = textOf(field(answer, 'data', 'sha1')).toLowerCase()
+    if (stored !== '' && stored !== sha1) throw protocolViolation('stored other bytes than were sent')
     const id = textOf(field(answer, 'data', 'file_id'))
     if (id === '') throw protocolViolation('sent no id of the new file')
     return id
@@ -106,7 +108,9 @@ export class WebUploads implements UploadServer {
     })
     const [userId, userKey] = [textOf(field(data, 'user_id')), textOf(field(data, 'userkey'))]
     if (userId === '' || userKey === '') throw protocolViolation('sent no key for uploads')
-    if (numberOf(field(data, 'upload_allowed')) === 0) {
+    const allowed = field(data, 'upload_allowed')
+    const isStated = typeof allowed === 'boolean' || textOf(allowed) !== ''
+    if (isStated && !flagOf(allowed)) {
       throw new GatewayError('denied', { reason: '115 allows no uploads to this account' })
     }
     return { userId, userKey, sizeLimit: numberOf(field(data, 'size_limit')) ?? 0 }

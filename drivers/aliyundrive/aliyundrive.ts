@@ -119,6 +119,7 @@ export class AliyundriveDriver implements Driver {
     const { file, begun } = resumed ? { file: place, begun: resumed.upload } : await this.#begin(path, content, signal)
     if (!begun && source) {
       const commit = () => this.#publishKnown(path, file, source, options)
+      // Nothing is stored that a later run could find: the token leads to none.
       return resumableUpload({ ...common, token: 'known', committedOffset: size, send: async () => undefined, commit })
     }
     if (!begun) throw new GatewayError('unsupported')
@@ -268,8 +269,8 @@ export class AliyundriveDriver implements Driver {
     const source = await this.#tree.look(from, { signal })
     if (source.kind === 'folder') throw new GatewayError('is_folder')
     await this.#assertReplaceable(to, options)
-    const meanwhile = childOf(parentOf(to), escapeName(source.item?.name ?? nameOf(from)))
-    const hidden = meanwhile === to ? undefined : await this.#current(meanwhile, signal)
+    const copyPath = childOf(parentOf(to), escapeName(source.item?.name ?? nameOf(from)))
+    const hidden = copyPath === to ? undefined : await this.#current(copyPath, signal)
     if (hidden && hidden.id !== source.id) throw new GatewayError('unsupported')
     await beforePublish?.()
     await this.parts.mutex.run(to, () => this.#attempt([to], () => this.#copyTo(source, to, options)), signal)

@@ -244,7 +244,7 @@ export class DriveApi {
   }
 
   /**
-   * Makes the file of its parts, or of the content that the server has. Resolves to what the answer tells of it, if
+   * Makes the file of its parts, or of the content that the server has. Resolves to the file as the answer describes it, if
    * anything. If an answer is lost, the call is made again, and may reject although the file is there.
    */
   async completeUpload(
@@ -277,7 +277,7 @@ function urlOf(path: string): URL {
 
 function idOf(data: unknown): string {
   const id = textOf(field(data, 'file_id'))
-  if (id === '') throw protocolViolation('does not tell the id of what it has made')
+  if (id === '') throw protocolViolation('sent no id of what it has made')
   return id
 }
 

@@ -9,6 +9,7 @@ import { Publications, type PublishingCalls } from '../lib/api/publications.js'
 import { RateGate, type CallRates } from '../lib/api/rate-gate.js'
 import { HttpClient } from '../lib/http-client.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
+import { partLengthOf } from '../lib/part-length.js'
 import { AliyundriveDriver } from './aliyundrive.js'
 import { AliyundriveDownloads } from './downloads.js'
 import { accountLimits, apiAddress, DriveApi, findDrive } from './drive-api.js'
@@ -16,7 +17,7 @@ import { judge, serverName } from './errors.js'
 import type { AliyundriveOptions } from './index.js'
 import type { AliyundriveItem } from './items.js'
 import { openTokens, renewalServer, subjectOf, type TokenPair, type Tokens } from './tokens.js'
-import { AliyundriveUploads, internalAddress, partLengthFor } from './uploads.js'
+import { AliyundriveUploads, internalAddress } from './uploads.js'
 
 /** Domains of the vendor, and of its object store. */
 const domains = ['alipan.com', 'aliyundrive.com', 'aliyundrive.net']
@@ -33,7 +34,7 @@ export interface Tuning {
 export async function openAliyundrive(
   options: AliyundriveOptions,
   env: DriverEnv,
-  { limits = accountLimits, partLength = partLengthFor }: Partial<Tuning> = {},
+  { limits = accountLimits, partLength = partLengthOf }: Partial<Tuning> = {},
 ): Promise<Driver> {
   const account = subjectOf(options.refresh_token)
   if (account === undefined) {
@@ -143,8 +144,12 @@ async function driverOf({ options, env, client, api, tokens, partLength, closeAl
 
 function publishingCalls(api: DriveApi): PublishingCalls {
   return {
-    rename: async ({ id }, name) => void (await api.rename(id, name)),
-    move: async ({ id }, folder) => void (await api.move(id, folder)),
+    rename: async ({ id }, name) => {
+      await api.rename(id, name)
+    },
+    move: async ({ id }, folder) => {
+      await api.move(id, folder)
+    },
     remove: ({ id }) => undefinedIfMissing(api.remove(id)),
     placeOf: async (id, folders) => {
       for (const parent of folders) {

@@ -14,7 +14,7 @@ import { queryOf, signedHeaders, type OssSignedRequest, type OssToken } from './
 import { Lease } from './api/lease.js'
 import { parseJson } from './api/lenient.js'
 import { retryAfter, type HttpClient, type HttpResponse } from './http-client.js'
-import { networkError } from './network-errors.js'
+import { isNetworkFailure, networkError } from './network-errors.js'
 import type { StoredPart } from './parts.js'
 import { RequestBody } from './request-body.js'
 
@@ -51,8 +51,6 @@ interface OssClientOptions {
 interface OssTokenOptions extends OssClientOptions {
   /** Requests a new token. */
   readonly requestToken: () => Promise<OssToken>
-  /** Milliseconds for which a token is used; default: 50 minutes of the hour for which it is valid. */
-  readonly tokenLifetime?: number
 }
 
 /** The vendor's server signs each request. */
@@ -75,6 +73,8 @@ const maxWait = 30
 /** Maximum bytes of an answer. */
 const maxAnswer = 4 * 1024 * 1024
 const partsPerPage = 1000
+/** Milliseconds for which a token is used, of the hour for which it is valid. */
+const tokenLifetime = 50 * 60_000
 /** Codes of answers to a token that has expired, or that the store does not know any more. */
 const expiredCodes = ['SecurityTokenExpired', 'InvalidSecurityToken', 'InvalidAccessKeyId']
 
@@ -113,7 +113,7 @@ export class AliyunOss {
     }
     const tokens = new Lease({
       request: options.requestToken,
-      lifetime: options.tokenLifetime ?? 50 * 60_000,
+      lifetime: tokenLifetime,
       isExpired: (error) => expiredCodes.includes(ossCodeOf(error) ?? ''),
     })
     this.#authorized = (request, send, signal) =>
@@ -322,8 +322,7 @@ const meanings: Readonly<Record<string, readonly [ErrorCode, string]>> = {
 
 function isTransient(error: unknown): error is GatewayError {
   if (!isGatewayError(error, 'unavailable', 'timeout')) return false
-  // Only errors of the network and of the store have a cause.
-  return error.cause instanceof OssError ? error.cause.isTransient : error.cause !== undefined
+  return error.cause instanceof OssError ? error.cause.isTransient : isNetworkFailure(error)
 }
 
 async function waitFor(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {

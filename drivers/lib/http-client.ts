@@ -16,7 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentPool, Egress } from '../../src/contract/driver-env.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { HttpAuthorization, type HttpCredentials } from './http-authorization.js'
-import { networkError } from './network-errors.js'
+import { isNetworkFailure, networkError } from './network-errors.js'
 
 /** A request body that can be sent once. */
 export interface OneShotBody {
@@ -169,8 +169,7 @@ export class HttpClient {
         if (delay > maxDelay) return response
         await drain(response.body)
       } catch (error) {
-        // An error without a cause was reported by the server, not by the network, and is not retried.
-        if (isLast || !isGatewayError(error, 'unavailable') || error.cause === undefined) throw error
+        if (isLast || !isGatewayError(error, 'unavailable') || !isNetworkFailure(error)) throw error
       }
       await this.#delay(delay, request.signal)
       await request.beforeAgain?.()

@@ -54,6 +54,7 @@ export function judge({ data, headers }: ApiAnswer, caller: 'guest' | 'signing i
     return new GatewayError('unavailable', { reason: `the ${serverName} sent an answer of another API` })
   }
   if (code === 200) return 'ok'
+  // Not 403, which is the code for what the account may not do: each such call would sign in once more.
   if (code === 401 && caller === 'signed in') return 'expired'
   if (code === 429) return headers['retry-after'] === undefined ? { slowDownFor: defaultPause } : 'slow down'
   const message = textOf(field(data, 'message'))

@@ -61,7 +61,7 @@ export class QuarkDriver implements Driver {
   readonly #orphans: Orphans
   /** Ids of files that are being uploaded. */
   readonly #uploading = new Set<string>()
-  /** The times of what this driver has uploaded or renamed: the service reports the time of the renaming. */
+  /** When the content of files that this driver has uploaded or renamed was written, by their ids: the service reports when they were renamed. */
   readonly #times = new Map<string, Date>()
 
   constructor(private readonly dependencies: QuarkDependencies) {
@@ -103,7 +103,7 @@ export class QuarkDriver implements Driver {
 
   async read(path: Path, range?: ByteRange, { signal }: CallOptions = {}): Promise<Readable> {
     throwIfAborted(signal)
-    return this.#file(path, ({ id }) => this.dependencies.downloads.open(id, range, signal), signal)
+    return this.#file(path, ({ id, item }) => this.dependencies.downloads.open(id, item?.size, range, signal), signal)
   }
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
@@ -189,7 +189,7 @@ export class QuarkDriver implements Driver {
       if (old?.kind === 'folder') throw new GatewayError('is_folder')
       if (old && moved.kind === 'folder') throw new GatewayError('exists')
       this.dependencies.replacements.assertSettled(moved.id)
-      const relocate = () => this.#relocate(from, to, moved.id, source.id, target.id)
+      const relocate = () => this.#relocate(moved, from, to, source.id, target.id)
       await this.#placeAt(to, target, old, moved.id, relocate)
       const item = moved.item && { ...moved.item, name: this.#tree.newName(to) }
       if (item) this.#remember(item)
@@ -359,17 +359,25 @@ export class QuarkDriver implements Driver {
   }
 
   /** The service moves or renames, not both: in between, the entry has a name that is free in both folders. */
-  async #relocate(from: Path, to: Path, id: string, sourceId: string, targetId: string): Promise<void> {
+  async #relocate(
+    { id, item }: Located<QuarkItem>,
+    from: Path,
+    to: Path,
+    sourceId: string,
+    targetId: string,
+  ): Promise<void> {
+    // The name that is shown may have a part that is made of the id.
+    const oldName = item?.name ?? this.#tree.newName(from)
     const name = this.#tree.newName(to)
     if (sourceId === targetId) return this.#api.rename(id, name)
-    if (nameOf(from) === nameOf(to)) return this.#api.move(id, targetId)
+    if (oldName === name) return this.#api.move(id, targetId)
     await this.#api.rename(id, nameOf(siblingPathOf(to, 'kept')))
     try {
       await this.#api.move(id, targetId)
       await this.#api.rename(id, name)
     } catch (error) {
       await this.#api.move(id, sourceId).catch(() => undefined)
-      await this.#api.rename(id, this.#tree.newName(from)).catch((reason: unknown) => {
+      await this.#api.rename(id, oldName).catch((reason: unknown) => {
         this.dependencies.env.log.warn({ err: reason, path: from }, 'a move has failed halfway')
       })
       throw error

@@ -39,6 +39,8 @@ export interface DriverFacts {
   readonly uncached?: boolean
   /** The files are those of other storages. */
   readonly composite?: boolean
+  /** Storages of this type cannot be written to. */
+  readonly readOnly?: boolean
   /** The driver expects messages from the admin. */
   readonly interactive?: boolean
   /** The tool for offline downloads by storages of this type, which implement `RemoteDownloads`. */

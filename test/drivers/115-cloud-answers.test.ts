@@ -334,6 +334,35 @@ await t.test('a file that 115 knows is stored although its pick code leads nowhe
   t.equal(bodies(double), 0)
 })
 
+await t.test('an account that may not upload is told so, however 115 says it', async (t) => {
+  const double = await start115(t)
+  for (const allowed of [false, 0, '0']) {
+    const driver = await openCloud(t, double)
+    const body = JSON.stringify({ state: true, user_id: 1, userkey: 'key', upload_allowed: allowed })
+    double.requests.inject(/uploadinfo/, { answer: 200, body })
+    await refuses(t, () => write(driver, '/file', 'x'), 'denied', String(allowed))
+  }
+})
+
+await t.test('a listing is read to its end without a count, and entries that are none are counted', async (t) => {
+  const double = await start115(t)
+  const driver = await openCloud(t, double)
+  const list = (data: readonly object[], count?: number) =>
+    double.requests.inject(/webapi\.115\.com\/files\?/, {
+      answer: 200,
+      body: JSON.stringify({ state: true, cid: '0', count, data }),
+    })
+  const folder = (n: number) => ({ fid: '', cid: String(n), pid: '0', n: `folder ${n}` })
+  list([folder(1), folder(2)])
+  list([folder(3)])
+  list([])
+  t.same(await namesIn(driver, '/'), ['folder 1', 'folder 2', 'folder 3'])
+  list([folder(1), {}], 3)
+  list([folder(3)], 3)
+  t.same(await namesIn(driver, '/'), ['folder 1', 'folder 3'])
+  t.match(double.requests.matching(/webapi\.115\.com\/files\?/).at(-1)?.path, /offset=2/)
+})
+
 await t.test('a source that vanishes is not a missing folder', async (t) => {
   const double = await start115(t)
   const driver = await openCloud(t, double)
@@ -368,9 +397,12 @@ await t.test('what a killed run has left is completed or removed by the next one
   await write(killed, '/file', 'old')
   await write(killed, '/other', 'other')
   // Its calls end here: the file is stored, but has not got its name; of the other one, the name is lost on its way.
-  double.requests.inject(/batch_rename/, { loseAnswer: true })
-  double.requests.inject(/get_info\?file_id/, { answer: 502 }, 20)
-  await refuses(t, () => write(killed, '/file', 'new'), 'unavailable', 'the end of the run')
+  double.requests.inject(/batch_rename/, { loseAnswer: true }, 9)
+  const renames = double.requests.matching(/batch_rename/).length
+  const dying = write(killed, '/file', 'new')
+  while (double.requests.matching(/batch_rename/).length === renames) await wait(1)
+  double.requests.inject(/get_info|files\?|rb\/delete/, { answer: 502 }, 99)
+  await refuses(t, () => dying, 'unavailable', 'the end of the run')
   double.requests.clearFaults()
   await killed.close?.()
   const next = { name: 'next-run', isOver: (name: string) => name === 'killed-run' }

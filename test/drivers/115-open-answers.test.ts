@@ -305,6 +305,16 @@ await t.test('a long listing is read by pages, however large they are', async (t
   t.match(double.requests.log.at(-1)?.path, /o=file_name&asc=0/)
 })
 
+await t.test('a listing without a count is read to its end', async (t) => {
+  const { double, driver } = await opened(t)
+  const list = (names: readonly string[]) => {
+    const data = names.map((name) => ({ fid: name, pid: '0', fc: '0', fn: name }))
+    double.requests.inject(/ufile\/files/, { answer: 200, body: JSON.stringify({ state: true, cid: '0', data }) })
+  }
+  for (const names of [['a', 'b'], ['c'], []]) list(names)
+  t.same(await namesIn(driver, '/'), ['a', 'b', 'c'])
+})
+
 for (const listsRoot of [true, false]) {
   const answer = listsRoot ? 'the root' : 'nothing'
   await t.test(`a folder that is gone is not empty, if 115 lists ${answer} in its place`, async (t) => {

@@ -121,9 +121,10 @@ export class IdFiles<Item extends FileItem> {
 
   /** The id of a folder. Rejects with `not_found` and `not_folder`. */
   async folderId(path: Path, options: CallOptions = {}): Promise<string> {
-    const { id, kind } = await this.#tree.with(path, async (located) => located, options)
-    if (kind !== 'folder') throw new GatewayError('not_folder')
-    return id
+    const located = await this.#tree.find(path, options)
+    if (!located) throw new GatewayError('not_found')
+    if (located.kind !== 'folder') throw new GatewayError('not_folder')
+    return located.id
   }
 
   async mkdir(path: Path, options: CallOptions = {}): Promise<void> {
@@ -306,7 +307,7 @@ export class IdFiles<Item extends FileItem> {
     if (item) return item
     const found = await this.#vendor.info(id, { signal })
     const folder = await this.#tree.find(parentOf(path), { signal })
-    // Some vendors do not tell the folder of every item.
+    // Some vendors do not report the folder of every item.
     const isElsewhere = found.parent !== '' && found.parent !== folder?.id
     if (isElsewhere || !isShownAs(found, nameOf(path))) throw new GatewayError('not_found')
     this.#remember(found)

@@ -31,7 +31,7 @@ export interface IdTreeOptions<Item extends IdItem> {
 /** An entry at a path. */
 export interface Located<Item extends IdItem> extends KnownId {
   /**
-   * The entry as its folder listed it in this call, or as `added` was told; undefined if the id was cached, and for the
+   * The entry as its folder listed it in this call, or as the caller of `added` described it; undefined if the id was cached, and for the
    * root.
    */
   readonly item: Item | undefined
@@ -77,7 +77,7 @@ interface Absence<Item extends IdItem> extends Pick<SharedListing<Item>, 'late'>
   readonly until: number
 }
 
-/** Maximum number of folders whose listings tell for a moment what is absent. */
+/** Maximum number of folders whose listings are remembered for a moment, for what is absent. */
 const maxAbsences = 16
 
 /** Maximum number of own changes that are laid over listings. */
@@ -137,7 +137,7 @@ export class IdTree<Item extends IdItem> {
   }
 
   /**
-   * The entry at `path` as its folder lists it now: for backends that do not tell of an entry by its id. For the root,
+   * The entry at `path` as its folder lists it now: for backends that describe no entry by its id. For the root,
    * without an item.
    */
   async look(path: Path, options: Options = {}): Promise<Located<Item>> {

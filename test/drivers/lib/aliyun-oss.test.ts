@@ -4,6 +4,7 @@ import t, { type Test } from 'tap'
 import { AliyunOss, ossCodeOf } from '../../../drivers/lib/aliyun-oss.js'
 import { HttpClient } from '../../../drivers/lib/http-client.js'
 import { contiguousParts } from '../../../drivers/lib/parts.js'
+import { GatewayError } from '../../../src/contract/errors.js'
 import { EgressGuard } from '../../../src/net/egress.js'
 import { Contents } from '../../doubles/contents.js'
 import { OssDouble, type FinishedObject } from '../../doubles/oss.js'
@@ -105,6 +106,24 @@ await t.test('refusals are errors with the code of the store, and without its te
   t.equal(await fails(client.put(object, Buffer.alloc(1), callback, undefined)), 'SignatureDoesNotMatch')
   const elsewhere = { ...object, bucket: 'bucket/../other' }
   await t.rejects(client.put(elsewhere, Buffer.alloc(1), callback, undefined), { code: 'unavailable' })
+})
+
+await t.test('a refusal of the server that hands out tokens is not repeated', async (t) => {
+  const { double, client } = await started(t)
+  const upload = await client.begin(object, undefined)
+  let requests = 0
+  const refused = new GatewayError('unavailable', { cause: new Error('code 990009') })
+  const http = Reflect.get(client, 'options') as ConstructorParameters<typeof AliyunOss>[0]
+  const other = new AliyunOss({
+    http: http.http,
+    userAgent: http.userAgent,
+    requestToken: async () => {
+      requests++
+      return Promise.reject(refused)
+    },
+  })
+  await t.rejects(other.sendPart(upload, 1, Buffer.alloc(5), undefined), refused)
+  t.same([requests, double.requests.matching(/partNumber/).length], [1, 0])
 })
 
 await t.test('an abort ends a part that is being sent', async (t) => {
