@@ -47,16 +47,17 @@ const rules: Readonly<Record<string, readonly string[]>> = {
     ...['src/contract', 'src/net', 'src/accounts', 'src/settings', 'src/storage', 'src/transfer'],
     ...['src/tree', 'src/tasks'],
   ],
+  'src/uploads': ['src/contract', 'src/accounts', 'src/transfer', 'src/tree'],
   'src/gateway': [
     ...['src/contract', 'src/net', 'src/accounts', 'src/settings', 'src/storage', 'src/store', 'src/transfer'],
-    ...['src/urls', 'src/search', 'src/tree', 'src/tasks', 'src/downloads'],
+    ...['src/urls', 'src/search', 'src/tree', 'src/tasks', 'src/downloads', 'src/uploads'],
   ],
   'drivers/lib': ['src/contract'],
   'drivers/*': ['src/contract', 'drivers/lib'],
   'protocols/lib': ['src/contract', 'src/accounts', 'src/tree', 'src/gateway'],
   'protocols/*': [
     ...['src/contract', 'src/net', 'src/accounts', 'src/settings', 'src/search', 'src/tree', 'src/tasks'],
-    ...['src/downloads', 'src/gateway', 'protocols/lib'],
+    ...['src/downloads', 'src/uploads', 'src/gateway', 'protocols/lib'],
   ],
   'src/process': [
     ...['src/contract', 'src/net', 'src/accounts', 'src/gateway', 'drivers/index.ts', 'protocols/lib'],

@@ -29,6 +29,21 @@ const page = {
   },
 }
 
+/** Imports that end in `?file` copy the file and are its URL. @type {import('esbuild').Plugin} */
+const copiedFiles = {
+  name: 'copied files',
+  setup({ onResolve, onLoad, resolve }) {
+    onResolve({ filter: /\?file$/ }, async ({ path, kind, resolveDir }) => {
+      const resolved = await resolve(path.replace(/\?file$/, ''), { kind, resolveDir })
+      return { path: resolved.path, namespace: 'copied files' }
+    })
+    onLoad({ filter: /.*/, namespace: 'copied files' }, async ({ path }) => ({
+      contents: await readFile(path),
+      loader: 'file',
+    }))
+  },
+}
+
 /** Writes the index page with the names of the entry's script and style sheet. */
 async function writePage(metafile) {
   const [script, entry] = Object.entries(metafile.outputs).find(([, { entryPoint }]) => entryPoint === 'web/main.tsx')
@@ -74,9 +89,8 @@ const options = {
   metafile: true,
   jsx: 'automatic',
   jsxImportSource: 'preact',
-  loader: { '.mjs.worker': 'file' },
   logLevel: 'warning',
-  plugins: [page],
+  plugins: [page, copiedFiles],
 }
 
 if (process.argv.includes('--watch')) await (await context(options)).watch()

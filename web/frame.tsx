@@ -39,7 +39,7 @@ export function Frame({ me, children }: { readonly me: Me; readonly children: Co
       </header>
       {isAdmin(me) && <FirstRun />}
       <main>{children}</main>
-      {!guest && <Uploads />}
+      <Uploads owner={me.username} />
     </div>
   )
 }

@@ -94,8 +94,8 @@ export interface EndpointDescription {
   readonly content?: BodyContent
   /** The schema of the `data` of a success. Absent: null. */
   readonly data?: z.ZodType
-  /** The `data` of errors after the caller is authorized. Absent: null. */
-  readonly refusalData?: Readonly<Record<string, number>>
+  /** The `data` of errors after the caller is authorized: its schema, and what it is unless the handler sets it. */
+  readonly refusalData?: { readonly schema: z.ZodType; readonly empty: object }
   /** Errors in addition to those that follow from access and fields. */
   readonly refusals?: readonly Refusal[]
   /** Responses without an envelope, which the handler writes. */

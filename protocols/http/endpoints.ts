@@ -18,6 +18,7 @@ import { documentationEndpoints } from './routes/documentation.js'
 import { linkEndpoints } from './routes/link.js'
 import { meEndpoints } from './routes/me.js'
 import { metricsEndpoints } from './routes/metrics.js'
+import { multipartEndpoints } from './routes/multipart.js'
 import { offlineDownloadEndpoints } from './routes/offline-download.js'
 import { publicEndpoints } from './routes/public.js'
 import { searchEndpoints } from './routes/search.js'
@@ -38,6 +39,7 @@ export const endpoints: readonly Endpoint[] = [
   ...changeEndpoints,
   ...bulkChangeEndpoints,
   ...uploadEndpoints,
+  ...multipartEndpoints,
   ...offlineDownloadEndpoints,
   ...taskEndpoints,
   ...adminUserEndpoints,

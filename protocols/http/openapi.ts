@@ -207,7 +207,7 @@ function responsesOf(endpoint: EndpointDescription, schemas: Components): OpenAp
   }
   const data: JsonSchema = endpoint.data === undefined ? { type: 'null' } : responseSchema(endpoint.data, schemas)
   const codes = [...new Set(refusalsOf(endpoint).map(({ code }) => code))]
-  const refusal = envelope({ enum: codes }, refusalDataSchema(endpoint.refusalData))
+  const refusal = envelope({ enum: codes }, refusalDataSchema(endpoint.refusalData?.schema, schemas))
   return {
     200: {
       description: 'The result, or an error: see `code`.',
@@ -225,9 +225,6 @@ function envelope(code: JsonSchema, data: JsonSchema): JsonSchema {
 }
 
 /** The schema of `data` in errors. It may be null, because errors of authentication have no data. */
-function refusalDataSchema(data: EndpointDescription['refusalData']): JsonSchema {
-  if (data === undefined) return { type: 'null' }
-  const names = Object.keys(data)
-  const properties = Object.fromEntries(names.map((name): [string, JsonSchema] => [name, { type: 'integer' }]))
-  return { anyOf: [{ type: 'object', properties, required: names }, { type: 'null' }] }
+function refusalDataSchema(data: z.ZodType | undefined, schemas: Components): JsonSchema {
+  return data === undefined ? { type: 'null' } : { anyOf: [responseSchema(data, schemas), { type: 'null' }] }
 }

@@ -83,7 +83,7 @@ export interface FileBundle {
 export interface UploadPlan {
   /** Bytes of the whole file. */
   readonly size: number
-  /** The whole file, for a backend that needs its hashes or ranges of it. It can be read more than once. */
+  /** The whole file, for a backend that needs its hashes or ranges of it. Absent if it cannot be read more than once. */
   readonly source?: Source | undefined
   /**
    * Token of an earlier upload of the same bytes to the same path. If it does not identify a usable upload, the driver

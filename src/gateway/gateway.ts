@@ -37,6 +37,7 @@ import { Rules } from '../tree/folder-rules.js'
 import { Locks } from '../tree/locks.js'
 import { SubtreeDriver } from '../tree/subtree-driver.js'
 import { VirtualFs, type TreeDependencies } from '../tree/virtual-fs.js'
+import { UploadSessions, uploadsCloseTimeout } from '../uploads/upload-sessions.js'
 import { needsSignature } from '../tree/visibility.js'
 import type { Config } from './config.js'
 import { firstStorageFolder, gatewayFolders } from './data-folder.js'
@@ -63,6 +64,7 @@ interface GatewayDependencies extends TreeDependencies {
   readonly spool: Spool
   readonly storages: StorageAdmin
   readonly egress: EgressGuard
+  readonly taskUploads: TaskUploads
 }
 
 /** What has been opened so far and must be closed, also if the start fails. */
@@ -75,6 +77,7 @@ interface Opened {
   supervisor?: MountSupervisor
   signedUrls?: SignedUrls
   search?: Search
+  uploads?: UploadSessions
   downloads?: OfflineDownloads
   /** Remove the listeners for changes by other processes. */
   unsubscribe?: readonly (() => void)[]
@@ -82,7 +85,7 @@ interface Opened {
 
 /** The longest time that `Gateway.close` takes, in seconds. */
 export const gatewayClosingSeconds =
-  (tasksCloseTimeout + searchCloseTimeout + storagesCloseTimeout + listenersCloseTimeout) / 1000
+  (uploadsCloseTimeout + tasksCloseTimeout + searchCloseTimeout + storagesCloseTimeout + listenersCloseTimeout) / 1000
 
 export class Gateway {
   readonly config: Config
@@ -92,6 +95,8 @@ export class Gateway {
   readonly signedUrls: SignedUrls
   readonly tasks: Tasks
   readonly downloads: OfflineDownloads
+  /** Files that clients send in chunks. */
+  readonly uploads: UploadSessions
   readonly mounts: Mounts
   readonly supervisor: MountSupervisor
   readonly storages: StorageAdmin
@@ -133,6 +138,10 @@ export class Gateway {
       driverTypes: options.drivers,
       data: resolve(options.config.data),
       as: (principal) => this.#asTask(principal),
+    })
+    this.uploads = opened.uploads = new UploadSessions({
+      as: (principal) => this.as(principal),
+      uploads: dependencies.taskUploads,
     })
     opened.unsubscribe = [
       dependencies.store.onForeignChange('rules', () => dependencies.rules.reload()),
@@ -216,7 +225,7 @@ export class Gateway {
         ...{ store, rules, locks, events, mounts, supervisor, intents, bases },
         ...{ pathLocks, transferSlots, settings, bandwidth, downloadRouting, search, log },
       }
-      const dependencies = { ...tree, accounts, spool, storages, signedUrls, tasks, egress }
+      const dependencies = { ...tree, accounts, spool, storages, signedUrls, tasks, egress, taskUploads: uploads }
       const gateway = new Gateway(options, dependencies, opened)
       await gateway.#startTasks()
       return gateway
@@ -295,6 +304,7 @@ async function closeAll(opened: Opened): Promise<void> {
   for (const unsubscribe of opened.unsubscribe ?? []) unsubscribe()
   // Releases all transfers that wait for bandwidth.
   opened.bandwidth?.close()
+  await opened.uploads?.close()
   await opened.tasks?.close()
   opened.downloads?.close()
   // Before the storages stop: the index applies their last events.

@@ -12,6 +12,7 @@ import type { Settings } from '../settings/settings.js'
 import type { Tasks } from '../tasks/tasks.js'
 import type { Rules } from '../tree/folder-rules.js'
 import type { Locks } from '../tree/locks.js'
+import type { UploadSessions } from '../uploads/upload-sessions.js'
 import type { SignedUrls } from '../urls/signed-urls.js'
 import type { Gateway } from './gateway.js'
 import type { Metrics } from './metrics.js'
@@ -64,4 +65,5 @@ export interface ProtocolGateway extends Pick<
   readonly signedUrls: Pick<SignedUrls, 'authorize' | 'sign' | 'signFor'>
   readonly storages: StorageAdmin
   readonly tasks: ProtocolTasks
+  readonly uploads: Pick<UploadSessions, 'abort' | 'find' | 'get' | 'open'>
 }

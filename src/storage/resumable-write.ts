@@ -18,15 +18,17 @@ export type UploadWork = (
   storeToken: (token: string) => Promise<void>,
 ) => Promise<Entry | undefined>
 
-/** The upload of one file by one task, for one state of its source. */
+/** The upload of one file by one task or session, for one state of its source. */
 export interface ResumableUpload {
+  /** The source can be read once, from any offset, though it is not `rereadable`. */
+  readonly readsFromOffset?: boolean
   /** Runs `work` for this storage. Deletes the stored token when `work` succeeds or fails permanently. */
   withResume(storageId: number, work: UploadWork): Promise<Entry | undefined>
 }
 
 /**
  * Writes a large file, and resumes an earlier upload of it if there is one. Returns undefined, and writes nothing, if
- * the driver has no resumable uploads, or if the source is small, has no known size, or cannot be read twice.
+ * the driver has no resumable uploads, or if the source is small, has no known size, or cannot be read from an offset.
  */
 export async function writeResumable(
   driver: Driver,
@@ -36,11 +38,11 @@ export async function writeResumable(
   options: WriteOptions,
 ): Promise<Entry | undefined> {
   const { size, rereadable } = source
-  if (!driver.upload || size === undefined || size < minResumableSize || !rereadable) return undefined
+  if (!driver.upload || size === undefined || size < minResumableSize) return undefined
+  if (!rereadable && resumable.readsFromOffset !== true) return undefined
   return resumable.withResume(storageId, async (resumeToken, storeToken) => {
-    const upload = await undefinedIfUnsupported(() =>
-      driver.upload?.(path, { size, source, resumeToken, replaceToken: storeToken }, options),
-    )
+    const plan = { size, source: rereadable ? source : undefined, resumeToken, replaceToken: storeToken }
+    const upload = await undefinedIfUnsupported(() => driver.upload?.(path, plan, options))
     if (!upload) return undefined
     let isStored = false
     try {

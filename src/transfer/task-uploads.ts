@@ -17,7 +17,13 @@ const discardTimeout = 2000
 const defaultRetryDelay = 60_000
 
 /** The columns of a row that identify the upload of a file: everything but its token. */
-type FileUpload = Omit<UploadRow, 'id' | 'token'> & { readonly taskId: string }
+type FileUpload = Omit<UploadRow, 'id' | 'token'>
+
+/** The upload of a session, which ends with the process at the latest. */
+export interface SessionUpload extends ResumableUpload {
+  /** Discards what the backend has of it. Must be called when the session ends. */
+  discard(): Promise<void>
+}
 
 interface TaskUploadsOptions {
   readonly store: Store['uploads']
@@ -54,7 +60,39 @@ export class TaskUploads {
 
   /** The upload of one file of a task. `source`: the state of the file, which must differ whenever its bytes differ. */
   forFile(taskId: string, path: Path, source: string): ResumableUpload {
-    return { withResume: (storageId, work) => this.#withResume({ taskId, path, source, storageId }, work) }
+    return {
+      withResume: async (storageId, work) => {
+        const file = { taskId, path, source, storageId }
+        return this.#withResume(file, await this.#findEarlier(file), work)
+      },
+    }
+  }
+
+  /**
+   * The upload of the file of a session, whose source is read from an offset. Its row is an orphan from the start, so
+   * that the next process discards what a killed one has left; until the session ends, nothing else uses it.
+   */
+  forSession(path: Path): SessionUpload {
+    let held: UploadRow | undefined
+    const discard = async () => {
+      const row = held
+      held = undefined
+      if (!row) return
+      this.#busy.delete(row.id)
+      await this.#discard(row)
+    }
+    return {
+      readsFromOffset: true,
+      discard,
+      withResume: async (storageId, work) => {
+        if (held && held.storageId !== storageId) await discard()
+        const file = { taskId: undefined, path, source: '', storageId }
+        return this.#withResume(file, held, work, (row) => {
+          held = row
+          if (row) this.#busy.add(row.id)
+        })
+      },
+    }
   }
 
   /**
@@ -72,9 +110,15 @@ export class TaskUploads {
     return this.#discardOrphans(({ storageId }) => storageId === row.id)
   }
 
-  async #withResume(file: FileUpload, work: UploadWork) {
+  /** `hold` is called with the row of an upload that can be resumed, or with undefined once there is none. */
+  async #withResume(
+    file: FileUpload,
+    earlier: UploadRow | undefined,
+    work: UploadWork,
+    hold: (row: UploadRow | undefined) => void = () => undefined,
+  ) {
     const { store } = this.options
-    let row = await this.#findEarlier(file)
+    let row = earlier
     let hasEnded = false
     const storeToken = async (token: string) => {
       // A driver may report a token after its upload failed.
@@ -92,17 +136,20 @@ export class TaskUploads {
     try {
       const entry = await work(row?.token, storeToken)
       const current = finish()
+      hold(undefined)
       if (current) await (entry ? store.delete(current.id) : this.#discard(current))
       return entry
     } catch (error) {
       const current = finish()
-      if (current && (!isTransient(error) || hasDetail(error, 'source_changed'))) await this.#discard(current)
+      const isResumable = isTransient(error) && !hasDetail(error, 'source_changed')
+      hold(isResumable ? current : undefined)
+      if (current && !isResumable) await this.#discard(current)
       throw error
     }
   }
 
   /** The upload of the same bytes on this storage. Discards one of other bytes or on another storage. */
-  async #findEarlier(file: FileUpload): Promise<UploadRow | undefined> {
+  async #findEarlier(file: FileUpload & { readonly taskId: string }): Promise<UploadRow | undefined> {
     const row = await this.options.store.of(file.taskId, file.path)
     if (!row || (row.source === file.source && row.storageId === file.storageId)) return row
     await this.#discard(row)

@@ -96,6 +96,24 @@ async function httpFields(world: World, username: string): Promise<readonly Fiel
     },
   })
   const encoded = (text: string): string => encodeURIComponent(text.toWellFormed())
+  /** An upload in one chunk. */
+  const chunks = (kind: Field['kind'], path: (text: string) => string, title: string): Field => ({
+    title: `POST /api/fs/multipart/init ${title}`,
+    protocol: 'http',
+    kind,
+    say: async (text) => {
+      const ask = async (method: string, step: string, headers: Record<string, string>, body = '') =>
+        send(url, method, `/api/fs/multipart/${step}`, { authorization, ...headers }, body)
+      const begun = await ask('POST', 'init', { 'file-path': path(text), 'x-file-size': '10' })
+      const id = /"upload_id":"([^"]*)"/.exec(begun.text)?.[1] ?? ''
+      const withoutId = (reply: Reply) => told(reply).replaceAll(id || '-', 'id')
+      const headers = { 'x-upload-id': id }
+      const chunk = await ask('PUT', 'chunk', { ...headers, 'x-chunk-index': '0' }, 'by mallory')
+      const completed = await ask('POST', 'complete', headers)
+      const aborted = await ask('POST', 'abort', headers)
+      return [begun, chunk, completed, aborted].map(withoutId).join(' ')
+    },
+  })
   return [
     field('path', 'list', 'path', (path) => ({ path })),
     field('path', 'get', 'path', (path) => ({ path })),
@@ -175,6 +193,17 @@ async function httpFields(world: World, username: string): Promise<readonly Fiel
     upload('put', 'new', (text) => encoded(`/open/${text}`), 'File-Path below a folder'),
     upload('put', 'path', (text) => Buffer.from(headerSafe(text)).toString('latin1'), 'File-Path unescaped'),
     upload('form', 'path', encoded, 'File-Path'),
+    chunks('path', encoded, 'File-Path'),
+    chunks('new', (text) => encoded(`/open/${text}`), 'File-Path below a folder'),
+    {
+      title: 'GET /api/fs/multipart/status?path',
+      protocol: 'http',
+      kind: 'path',
+      say: async (text) => {
+        const target = `/api/fs/multipart/status?size=10&path=${encoded(text)}`
+        return told(await send(url, 'GET', target, { authorization }))
+      },
+    },
   ]
 }
 

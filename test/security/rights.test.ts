@@ -23,6 +23,7 @@ interface Hands {
   /** Whether the request succeeded. */
   readonly api: (endpoint: string, body: object) => Promise<boolean>
   readonly upload: (endpoint: 'put' | 'form', path: string) => Promise<boolean>
+  readonly uploadInChunks: (path: string) => Promise<boolean>
   readonly dav: (
     method: string,
     path: string,
@@ -97,11 +98,27 @@ const http: readonly Operation[] = [
   over('', ['remove'], 'remove_empty_directory', { src_dir: '/team' }),
   { title: 'PUT /api/fs/put', needs: ['write'], act: ({ upload }) => upload('put', '/team/new/deep') },
   { title: 'PUT /api/fs/put over a file', needs: ['write'], act: ({ upload }) => upload('put', '/team/file') },
+  {
+    title: 'POST /api/fs/multipart/init',
+    needs: ['write'],
+    act: ({ uploadInChunks }) => uploadInChunks('/team/new/deep'),
+  },
+  {
+    title: 'POST /api/fs/multipart/init over a file',
+    needs: ['write'],
+    act: ({ uploadInChunks }) => uploadInChunks('/team/file'),
+  },
   { title: 'PUT /api/fs/form', needs: ['write'], act: ({ upload }) => upload('form', '/team/new/deep') },
 ]
 
 /** Endpoints of files that the matrix omits. Endpoints without files are in test/protocols/http/roles.test.ts. */
 const elsewhere: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    ['chunk', 'complete', 'status', 'abort'].map((step) => [
+      `/api/fs/multipart/${step}`,
+      'is about an upload that init has started; test/protocols/http/multipart.test.ts tests whose',
+    ]),
+  ),
   '/api/fs/search': 'needs no right; test/search/search.test.ts tests who finds what',
   '/api/fs/link': 'is for admins, as test/protocols/http/roles.test.ts tests',
   '/api/fs/add_offline_download': 'has a right of its own, which test/protocols/http/offline-download.test.ts tests',
@@ -216,6 +233,22 @@ async function handsOf(
       const headers = { authorization: token, 'file-path': path, 'content-type': 'multipart/form-data; boundary=b' }
       const { text } = await send(url, 'PUT', `/api/fs/${endpoint}`, headers, endpoint === 'form' ? form : 'x')
       return (JSON.parse(text) as { code: number }).code === 200
+    },
+    async uploadInChunks(path) {
+      const ask = async (method: string, step: string, headers: Record<string, string>, body = '') => {
+        const { text } = await send(
+          url,
+          method,
+          `/api/fs/multipart/${step}`,
+          { authorization: token, ...headers },
+          body,
+        )
+        return JSON.parse(text) as { code: number; data: { upload_id: string } | null }
+      }
+      const { data } = await ask('POST', 'init', { 'file-path': path, 'x-file-size': '1' })
+      const headers = { 'x-upload-id': data?.upload_id ?? '' }
+      await ask('PUT', 'chunk', { ...headers, 'x-chunk-index': '0' }, 'x')
+      return (await ask('POST', 'complete', headers)).code === 200
     },
     async dav(method, path, headers = {}, body) {
       const all = { authorization: basic(username), 'content-type': 'application/xml', ...headers }

@@ -1,7 +1,6 @@
 /** What can be done with a folder and its selected entries: the same in the toolbar, the menu and by keys. */
 import { reporting } from '../parts/notices.tsx'
 import { addressOf, joined } from '../parts/places.ts'
-import { chooseFiles } from '../uploads/choose-files.ts'
 import { download } from './download.ts'
 import { allNames, entryInMemory, prefetchFolder, type Display, type Entry } from './folder.ts'
 import type { Rights } from './rights.ts'
@@ -9,7 +8,7 @@ import { select, selection } from './selection.ts'
 
 /** The actions that ask in a dialog. */
 export type Change = 'newFolder' | 'rename' | 'move' | 'copy' | 'remove' | 'link'
-export type Action = Change | 'upload' | 'open' | 'download' | 'selectAll'
+export type Action = Change | 'open' | 'download' | 'selectAll'
 
 export interface Actions {
   allows(action: Action): boolean
@@ -19,8 +18,6 @@ export interface Actions {
 
 interface ActionsOptions {
   readonly path: string
-  /** The folder in the whole tree. */
-  readonly treePath: string
   readonly display: Display
   readonly total: number
   readonly rights: Rights
@@ -29,7 +26,7 @@ interface ActionsOptions {
 }
 
 export function folderActions(options: ActionsOptions): Actions {
-  const { path, treePath, display, total, rights, navigate, onChange } = options
+  const { path, display, total, rights, navigate, onChange } = options
   const open: Actions['open'] = ({ name, is_dir: isFolder }) => {
     if (isFolder) prefetchFolder(joined(path, name))
     navigate(addressOf(joined(path, name)))
@@ -40,7 +37,6 @@ export function folderActions(options: ActionsOptions): Actions {
       const names = selection.value
       const [name] = names
       switch (action) {
-        case 'upload':
         case 'newFolder':
           return rights.write
         case 'selectAll':
@@ -62,15 +58,13 @@ export function folderActions(options: ActionsOptions): Actions {
       const names = [...selection.value]
       const [name] = names
       switch (action) {
-        case 'upload':
-          return void chooseFiles(path)
         case 'selectAll':
           return void reporting(allNames(path, display).then(select))
         case 'open':
           if (name !== undefined) open({ name, is_dir: entryInMemory(path, name)?.is_dir ?? false })
           return
         case 'download':
-          return void reporting(download(path, treePath, names))
+          return void reporting(download(path, names))
         default:
           return onChange(action)
       }

@@ -1,5 +1,6 @@
 /** The form for the password of a folder. */
 import { useState } from 'preact/hooks'
+import { ApiError } from '../api/client.ts'
 import { texts } from '../texts.ts'
 import { folderPasswords } from './folder-passwords.ts'
 
@@ -35,4 +36,11 @@ export function AskFolderPassword({ path, onEntered }: AskFolderPasswordProps) {
       </button>
     </form>
   )
+}
+
+/** The code of a refusal that a folder password may overcome. */
+const denied = 403
+
+export function isDenied(error: unknown): boolean {
+  return error instanceof ApiError && error.code === denied
 }

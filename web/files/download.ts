@@ -1,27 +1,22 @@
 /** Downloads, which the browser itself receives and stores. */
 import { apiUrl, post } from '../api/client.ts'
-import { basePath, joined } from '../parts/places.ts'
+import { downloadUrl } from '../look/preview-url.ts'
+import { joined } from '../parts/places.ts'
 import { folderPasswords } from './folder-passwords.ts'
 import { entryInMemory } from './folder.ts'
 
 /** Characters of a URL that every browser and proxy accepts. */
 const longestUrl = 4000
 
-/** Downloads one file as it is, everything else as one zip file. `treePath`: the folder in the whole tree. */
-export async function download(path: string, treePath: string, names: readonly string[]): Promise<void> {
+/** Downloads one file as it is, everything else as one zip file. */
+export async function download(path: string, names: readonly string[]): Promise<void> {
   const [name] = names
   if (name !== undefined && names.length === 1) {
     const password = folderPasswords.of(path)
     const entry = entryInMemory(path, name) ?? (await post('/api/fs/get', { path: joined(path, name), password }))
-    if (!entry.is_dir) return openUrl(downloadUrl(joined(treePath, name), entry.sign))
+    if (!entry.is_dir) return openUrl(downloadUrl(joined(path, name), entry.sign))
   }
   downloadZip(path, names)
-}
-
-/** The URL that saves a file. `path`: in the whole tree. `sign`: the field of the API. */
-export function downloadUrl(path: string, sign: string): string {
-  const query = sign === '' ? '' : `?sign=${encodeURIComponent(sign)}`
-  return `${basePath}/d${path.split('/').map(encodeURIComponent).join('/')}${query}`
 }
 
 function downloadZip(path: string, names: readonly string[]): void {

@@ -1,4 +1,5 @@
 /** Passwords of folders that the user has entered, until the page is closed. */
+import { headerText } from '../api/client.ts'
 
 const passwords = new Map<string, string>()
 
@@ -10,6 +11,11 @@ export const folderPasswords = {
       if (password !== undefined) return password
     }
     return passwords.get('/') ?? ''
+  },
+
+  /** As `of`, for the header `Password`. */
+  headerOf(path: string): string {
+    return headerText(folderPasswords.of(path))
   },
 
   set(path: string, password: string): void {

@@ -10,12 +10,12 @@ import {
   Pencil,
   RefreshCw,
   Trash2,
-  Upload,
   type LucideIcon,
 } from 'lucide-preact'
 import { useEffect, useState } from 'preact/hooks'
 import { reporting } from '../parts/notices.tsx'
 import { texts } from '../texts.ts'
+import { UploadButtons } from '../uploads/upload-buttons.tsx'
 import type { Action, Actions } from './actions.ts'
 import { clearSelection, selection } from './selection.ts'
 
@@ -23,6 +23,8 @@ import { clearSelection, selection } from './selection.ts'
 const filterDelay = 200
 
 interface ToolbarProps {
+  readonly path: string
+  readonly mayUpload: boolean
   readonly actions: Actions
   readonly contains: string
   readonly tiles: boolean
@@ -31,11 +33,12 @@ interface ToolbarProps {
   readonly onRefresh: () => Promise<void>
 }
 
-export function Toolbar({ actions, contains, tiles, onTiles, onContains, onRefresh }: ToolbarProps) {
+export function Toolbar(props: ToolbarProps) {
+  const { path, mayUpload, actions, contains, tiles, onTiles, onContains, onRefresh } = props
   const count = selection.value.size
   return (
     <div class="toolbar">
-      <ActionButton actions={actions} action="upload" Icon={Upload} />
+      <UploadButtons path={path} disabled={!mayUpload} />
       <ActionButton actions={actions} action="newFolder" Icon={FolderPlus} />
       <span class="bar-line" />
       <ActionButton actions={actions} action="download" Icon={Download} />

@@ -1,10 +1,68 @@
+/** The page of a file: its content if the console can show it, and its facts. */
+import { Download, Link2 } from 'lucide-preact'
+import { lazy, Suspense } from 'preact/compat'
 import type { Data } from '../api/client.ts'
-import type { Me } from '../session/me.ts'
+import { EntryIcon } from '../files/entry-icon.tsx'
+import { formatSize, formatTime } from '../parts/format.ts'
+import { texts } from '../texts.ts'
+import { downloadUrl, previewUrl } from './preview-url.ts'
+import { viewerOf, type Viewer } from './viewer.ts'
+import '../styles/look.css'
+
+const TextView = lazy(() => import('./text-view.tsx'))
+const PdfView = lazy(() => import('./pdf-view.tsx'))
+
+export type ShownFile = Data<'/api/fs/get'>
+
 interface FilePageProps {
   readonly path: string
-  readonly file: Data<'/api/fs/get'>
-  readonly me: Me
+  readonly file: ShownFile
+  readonly onLink: () => void
 }
-export function FilePage({ file }: FilePageProps) {
-  return <p>{file.name}</p>
+
+export function FilePage({ path, file, onLink }: FilePageProps) {
+  return (
+    <section class="file">
+      <header class="toolbar">
+        <EntryIcon entry={file} />
+        <h1>{file.name}</h1>
+        <span class="muted">{[formatSize(file.size), formatTime(file.modified)].filter(Boolean).join(', ')}</span>
+        <span class="space" />
+        <button type="button" onClick={onLink}>
+          <Link2 aria-hidden size={16} /> {texts.files.link}
+        </button>
+        <a class="button" href={downloadUrl(path, file.sign)} download={file.name}>
+          <Download aria-hidden size={16} /> {texts.files.download}
+        </a>
+      </header>
+      <Suspense fallback={<p class="loading">{texts.loading}</p>}>
+        <Content viewer={viewerOf(file)} path={path} file={file} />
+      </Suspense>
+    </section>
+  )
+}
+
+interface ContentProps {
+  readonly viewer: Viewer
+  readonly path: string
+  readonly file: ShownFile
+}
+
+function Content({ viewer, path, file }: ContentProps) {
+  const source = previewUrl(path, file.sign)
+  switch (viewer) {
+    case 'image':
+      return <img class="shown" src={source} alt={file.name} />
+    case 'video':
+      return <video class="shown" src={source} controls preload="metadata" aria-label={file.name} />
+    case 'audio':
+      return <audio src={source} controls preload="metadata" aria-label={file.name} />
+    case 'pdf':
+      return <PdfView source={source} name={file.name} />
+    case 'text':
+    case 'markdown':
+      return <TextView path={path} file={file} isMarkdown={viewer === 'markdown'} />
+    case 'none':
+      return <p class="loading">{texts.look.none}</p>
+  }
 }

@@ -10,6 +10,8 @@ interface DialogProps {
   readonly action?: string
   /** Whether the action deletes something. */
   readonly dangerous?: boolean
+  /** Other choices. Their buttons do not close the dialog. */
+  readonly otherActions?: readonly { readonly name: string; readonly onChoose: () => void }[]
   readonly disabled?: boolean
   readonly wide?: boolean
   readonly onClose: () => void
@@ -68,6 +70,11 @@ export function Dialog(props: DialogProps) {
           <button type="button" onClick={onClose}>
             {action === undefined ? texts.close : texts.cancel}
           </button>
+          {props.otherActions?.map(({ name, onChoose }) => (
+            <button key={name} type="button" onClick={onChoose}>
+              {name}
+            </button>
+          ))}
           {action !== undefined && (
             <button
               type="submit"

@@ -2,14 +2,34 @@
 
 const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte', 'petabyte'] as const
 
-const unitFormats = units.map(
-  (unit) => new Intl.NumberFormat(undefined, { style: 'unit', unit, unitDisplay: 'short', maximumFractionDigits: 1 }),
-)
+const sizeFormats = formatsOf(units)
+const speedFormats = formatsOf(units.map((unit) => `${unit}-per-second`))
+
+function formatsOf(units: readonly string[]): readonly Intl.NumberFormat[] {
+  return units.map(
+    (unit) =>
+      new Intl.NumberFormat(undefined, {
+        style: 'unit',
+        unit,
+        unitDisplay: unit.startsWith('byte') ? 'long' : 'short',
+        maximumFractionDigits: 1,
+      }),
+  )
+}
 
 /** A number of bytes in the largest unit (powers of 1000) in which it is at least 1. */
 export function formatSize(bytes: number): string {
+  return formatBytes(bytes, sizeFormats)
+}
+
+/** A speed in bytes per second, in the same units. */
+export function formatSpeed(bytesPerSecond: number): string {
+  return formatBytes(bytesPerSecond, speedFormats)
+}
+
+function formatBytes(bytes: number, formats: readonly Intl.NumberFormat[]): string {
   const power = bytes < 1 ? 0 : Math.min(Math.floor(Math.log10(bytes) / 3), units.length - 1)
-  return unitFormats[power]?.format(bytes / 1000 ** power) ?? String(bytes)
+  return formats[power]?.format(bytes / 1000 ** power) ?? String(bytes)
 }
 
 const timeFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
@@ -31,6 +51,8 @@ export function formatDuration(seconds: number): string {
   const first = parts.findIndex(([value]) => value > 0)
   const shown = first < 0 ? parts.slice(-1) : parts.slice(first, first + 2).filter(([value]) => value > 0)
   return shown
-    .map(([value, unit]) => new Intl.NumberFormat(undefined, { style: 'unit', unit, unitDisplay: 'long' }).format(value))
+    .map(([value, unit]) =>
+      new Intl.NumberFormat(undefined, { style: 'unit', unit, unitDisplay: 'long' }).format(value),
+    )
     .join(' ')
 }

@@ -31,7 +31,11 @@ export function Table<Row>({ caption, rows, keyOf, columns, actions }: TableProp
               {Object.entries(columns).map(([title, cell]) => (
                 <td key={title}>{cell(row)}</td>
               ))}
-              {actions && <td class="actions">{actions(row)}</td>}
+              {actions && (
+                <td>
+                  <div class="actions">{actions(row)}</div>
+                </td>
+              )}
             </tr>
           ))}
         </tbody>

@@ -89,7 +89,7 @@ export const adminStorageEndpoints = [
     fields: storageFields,
     data: z.object({ id: z.int() }),
     // Clients read the id of every response, including errors. If it is not 0, they open the storage for editing.
-    refusalData: { id: 0 },
+    refusalData: { schema: z.object({ id: z.int() }), empty: { id: 0 } },
     refusals: [
       ...configurationRefusals,
       {

@@ -2,9 +2,9 @@
 import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
 import type { Source } from '../../../src/contract/call-options.js'
+import { verifiedSource } from '../../../src/contract/verified-source.js'
 import { etagOf } from '../../../src/tree/preconditions.js'
 import { receiveBody } from '../../lib/request-body.js'
-import { verifiedSource } from '../../lib/verified-source.js'
 import { signalOf } from '../http-api.js'
 import { endpoint, type Call, type Refusal } from '../endpoint.js'
 import { refused, withResponses } from '../errors.js'
@@ -13,7 +13,11 @@ import { changeRefusals, pathRefusals, taskRefusals } from '../refusals.js'
 import { taskData, taskObject } from '../task-object.js'
 import { uploadHeaders, type UploadHeaders } from '../upload-headers.js'
 
-const noUploads: Refusal = { code: 500, text: 'upload not supported', when: 'the storage does not support uploads' }
+export const noUploads: Refusal = {
+  code: 500,
+  text: 'upload not supported',
+  when: 'the storage does not support uploads',
+}
 const noParts: Refusal = {
   code: 400,
   text: 'an upload of a part is not supported',
@@ -28,18 +32,26 @@ const noForms: Refusal = { ...noUploads, code: 405, text: "Current storage doesn
 
 /** The task of an upload with `As-Task`, else null. */
 const data = z.object({ task: taskData }).nullable()
-const refusals: readonly Refusal[] = [
+/** Errors of requests that announce a file. */
+export const announcedFileRefusals: readonly Refusal[] = [
   ...pathRefusals,
   ...changeRefusals,
-  ...taskRefusals,
   { code: 400, text: 'File-Path …', when: 'the header is missing or malformed, or its path is not that of a file' },
-  { code: 400, text: 'X-File-Size is not an integer' },
   { code: 400, text: 'x-file-… is not a digest of … hexadecimal digits' },
-  {
-    code: 400,
-    text: 'the content does not have the announced …',
-    when: 'a digest does not match; the file is not stored',
-  },
+  { code: 403, text: 'file exists', when: '`Overwrite` is `false`' },
+  { code: 403, text: 'system file upload ignored', when: 'the settings exclude files of this name' },
+]
+/** The content is not what was announced: the file is not stored. */
+export const wrongDigest: Refusal = {
+  code: 400,
+  text: 'the content does not have the announced …',
+  when: 'a digest does not match; the file is not stored',
+}
+const refusals: readonly Refusal[] = [
+  ...announcedFileRefusals,
+  ...taskRefusals,
+  { code: 400, text: 'X-File-Size is not an integer' },
+  wrongDigest,
   { code: 400, text: '… bytes were announced, … came' },
   {
     code: 400,
@@ -51,8 +63,6 @@ const refusals: readonly Refusal[] = [
   noConditions,
   { code: 412, text: 'If-Match does not hold', when: 'the file does not exist, or was changed' },
   { code: 412, text: 'If-None-Match does not hold', when: 'the file exists' },
-  { code: 403, text: 'file exists', when: '`Overwrite` is `false`' },
-  { code: 403, text: 'system file upload ignored', when: 'the settings exclude files of this name' },
 ]
 
 export const uploadEndpoints = [

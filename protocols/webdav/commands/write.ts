@@ -1,7 +1,7 @@
 /** PUT, MKCOL and DELETE. */
+import { verifiedSource } from '../../../src/contract/verified-source.js'
 import { etagOf } from '../../../src/tree/preconditions.js'
 import { receiveBody } from '../../lib/request-body.js'
-import { verifiedSource } from '../../lib/verified-source.js'
 import { HttpError } from '../errors.js'
 import { sendFailures, memberFailures } from '../multistatus.js'
 import { allowedMethods, sendStatus, expectDepth, hasBody, type Command } from '../webdav-request.js'

@@ -37,6 +37,5 @@ function faultOfRefusal(endpoint: EndpointDescription, { code, data, message }: 
   if (!told) return `the refusal ${code} "${message}" is not among its own`
   if (data === null) return undefined
   const { refusalData } = endpoint
-  const fits = refusalData !== undefined && isDeepStrictEqual(Object.keys(data as object), Object.keys(refusalData))
-  return fits ? undefined : `a refusal carries ${JSON.stringify(data)}`
+  return refusalData === undefined ? `a refusal carries ${JSON.stringify(data)}` : faultOfData(refusalData.schema, data)
 }

@@ -121,6 +121,12 @@ class Stage {
 const members = { src_dir: '/folder', dst_dir: '/other', names: ['file.txt'], overwrite: true }
 const upload = { body: 'content', headers: { 'file-path': '/folder/upload.txt' } }
 const form = '--x\r\nContent-Disposition: form-data; name="file"\r\n\r\ncontent\r\n--x--\r\n'
+const chunkedUpload = { headers: { 'file-path': '/folder/chunked.txt', 'x-file-size': '1' } }
+/** There is no such upload. */
+const noUpload: Row = {
+  codes: [401, 404, 404, 404, 404],
+  call: () => ({ headers: { 'x-upload-id': 'none', 'x-chunk-index': '0' } }),
+}
 const signature = ({ gateway }: Stage) => encodeURIComponent(gateway.signedUrls.sign(asPath('/folder/file.txt')))
 
 /** There are no tasks: requests with a task id get that error. */
@@ -242,6 +248,11 @@ const table: Readonly<Record<string, Row>> = {
     codes: permitted,
     call: () => ({ body: form, headers: { ...upload.headers, 'content-type': 'multipart/form-data; boundary=x' } }),
   },
+  'post /api/fs/multipart/init': { codes: permitted, call: () => chunkedUpload },
+  'put /api/fs/multipart/chunk': noUpload,
+  'post /api/fs/multipart/complete': noUpload,
+  'get /api/fs/multipart/status': noUpload,
+  'post /api/fs/multipart/abort': noUpload,
 
   ...taskRows,
 

@@ -1,9 +1,9 @@
 /** Verifies content against the digests that the client announced. */
 import { createHash } from 'node:crypto'
 import { pipeline, Transform } from 'node:stream'
-import type { Source } from '../../src/contract/call-options.js'
-import { hashNames } from '../../src/contract/entry.js'
-import { GatewayError } from '../../src/contract/errors.js'
+import type { Source } from './call-options.js'
+import { hashNames } from './entry.js'
+import { GatewayError } from './errors.js'
 
 /**
  * Returns a source whose stream fails with `invalid` before its end if the content does not match `source.hashes`. A

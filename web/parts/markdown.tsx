@@ -5,7 +5,7 @@
 import DOMPurify, { type Config } from 'dompurify'
 import { Marked } from 'marked'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import { addressOf, basePath } from '../parts/places.ts'
+import { addressOf, basePath } from './places.ts'
 
 const allowed: Config & { readonly RETURN_DOM_FRAGMENT: true } = {
   ALLOWED_TAGS: [
@@ -24,20 +24,20 @@ const allowed: Config & { readonly RETURN_DOM_FRAGMENT: true } = {
 /** A picture is shown as its description. */
 const markdown = new Marked({ async: false, gfm: true, renderer: { image: ({ text }) => text } })
 
-/** `path`: the folder to which relative links refer. */
-export default function Markdown({ text, path }: { readonly text: string; readonly path: string }) {
+/** `folder`: the one to which relative links refer. */
+export default function Markdown({ text, folder }: { readonly text: string; readonly folder: string }) {
   const place = useRef<HTMLDivElement>(null)
-  useLayoutEffect(() => place.current?.replaceChildren(safeContent(text, path)), [text, path])
+  useLayoutEffect(() => place.current?.replaceChildren(safeContent(text, folder)), [text, folder])
   return <div ref={place} class="markdown" />
 }
 
-function safeContent(text: string, path: string): DocumentFragment {
+function safeContent(text: string, folder: string): DocumentFragment {
   const content = DOMPurify.sanitize(markdown.parse(text, { async: false }), allowed)
   for (const link of content.querySelectorAll('a')) {
     link.target = '_blank'
     link.rel = 'noopener noreferrer'
     const href = link.getAttribute('href') ?? ''
-    if (isRelative(href)) link.href = inFolder(href, path)
+    if (isRelative(href)) link.href = inFolder(href, folder)
   }
   nestHeadings(content)
   return content
@@ -48,9 +48,9 @@ function isRelative(href: string): boolean {
 }
 
 /** The address of what a relative link of a file in the folder leads to. */
-function inFolder(href: string, path: string): string {
-  const folder = new URL(`${basePath}${addressOf(path).replace(/\/$/, '')}/`, location.origin)
-  return new URL(href, folder).href
+function inFolder(href: string, folder: string): string {
+  const base = new URL(`${basePath}${addressOf(folder).replace(/\/$/, '')}/`, location.origin)
+  return new URL(href, base).href
 }
 
 /** Makes the headings parts of the page: they begin below its own, and no level is left out. */

@@ -1,0 +1,95 @@
+/** CodeMirror, with the language of the file's name. */
+import { defaultKeymap, history, historyKeymap, indentWithTab } from '@codemirror/commands'
+import { HighlightStyle, LanguageDescription, syntaxHighlighting } from '@codemirror/language'
+import { languages } from '@codemirror/language-data'
+import { highlightSelectionMatches, searchKeymap } from '@codemirror/search'
+import { Compartment, EditorState } from '@codemirror/state'
+import { drawSelection, EditorView, keymap, lineNumbers } from '@codemirror/view'
+import { tags } from '@lezer/highlight'
+import { useEffect, useRef } from 'preact/hooks'
+
+interface CodeEditorProps {
+  readonly name: string
+  /** The text at first. */
+  readonly text: string
+  readonly readOnly: boolean
+  readonly onText: (text: string) => void
+  /** The user asks to save, by Ctrl+S. */
+  readonly onSave: () => void
+}
+
+const theme = EditorView.theme({
+  '&': { height: '100%', color: 'var(--text)', backgroundColor: 'var(--ground)' },
+  '.cm-gutters': { color: 'var(--muted)', backgroundColor: 'var(--raised)', border: 'none' },
+  '.cm-cursor': { borderLeftColor: 'var(--text)' },
+  '.cm-selectionBackground, &.cm-focused .cm-selectionBackground': { backgroundColor: 'var(--selected) !important' },
+})
+
+/** Colors with a contrast of at least 4.5 to the ground, in light and dark. */
+const colors = HighlightStyle.define([
+  { tag: [tags.keyword, tags.modifier, tags.operatorKeyword], color: 'light-dark(#7a1fa2, #d4a5f5)' },
+  { tag: [tags.string, tags.regexp, tags.special(tags.string)], color: 'light-dark(#a31515, #f0a58f)' },
+  { tag: [tags.number, tags.bool, tags.null, tags.atom], color: 'light-dark(#0b6e4f, #8fd8b6)' },
+  { tag: [tags.comment, tags.meta], color: 'var(--muted)', fontStyle: 'italic' },
+  { tag: [tags.definition(tags.variableName), tags.propertyName, tags.attributeName], color: 'var(--accent)' },
+  { tag: [tags.typeName, tags.className, tags.tagName], color: 'light-dark(#00627a, #7fd0e6)' },
+  { tag: tags.heading, fontWeight: 'bold' },
+  { tag: tags.strong, fontWeight: 'bold' },
+  { tag: tags.emphasis, fontStyle: 'italic' },
+  { tag: tags.link, textDecoration: 'underline' },
+  { tag: tags.invalid, color: 'var(--danger)' },
+])
+
+export function CodeEditor({ name, text, readOnly, onText, onSave }: CodeEditorProps) {
+  const place = useRef<HTMLDivElement>(null)
+  const handlers = useRef({ onText, onSave })
+  handlers.current = { onText, onSave }
+
+  useEffect(() => {
+    if (!place.current) return
+    // In a shadow tree CodeMirror adopts its style sheets, which the policy of the page allows; a style element it does not.
+    const root = place.current.shadowRoot ?? place.current.attachShadow({ mode: 'open' })
+    const language = new Compartment()
+    const view = new EditorView({
+      root,
+      parent: root,
+      state: EditorState.create({
+        doc: text,
+        extensions: [
+          lineNumbers(),
+          history(),
+          drawSelection(),
+          highlightSelectionMatches(),
+          syntaxHighlighting(colors),
+          language.of([]),
+          EditorState.readOnly.of(readOnly),
+          EditorView.contentAttributes.of({ 'aria-label': name }),
+          EditorView.lineWrapping,
+          theme,
+          keymap.of([
+            {
+              key: 'Mod-s',
+              run: () => {
+                handlers.current.onSave()
+                return true
+              },
+            },
+            ...searchKeymap,
+            ...historyKeymap,
+            ...defaultKeymap,
+            indentWithTab,
+          ]),
+          EditorView.updateListener.of((update) => {
+            if (update.docChanged) handlers.current.onText(update.state.doc.toString())
+          }),
+        ],
+      }),
+    })
+    void LanguageDescription.matchFilename(languages, name)
+      ?.load()
+      .then((support) => view.dispatch({ effects: language.reconfigure(support) }))
+    return () => view.destroy()
+  }, [name, readOnly])
+
+  return <div ref={place} class="editor" />
+}

@@ -1,1 +1,0 @@
-export async function chooseFiles(_folder: string): Promise<void> {}

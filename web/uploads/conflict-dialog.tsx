@@ -1,0 +1,48 @@
+/** The question what happens to a file that exists. The Enter key, which may have been meant for something else, destroys nothing. */
+import { useQuery } from '@tanstack/preact-query'
+import { useState } from 'preact/hooks'
+import { post } from '../api/client.ts'
+import { folderPasswords } from '../files/folder-passwords.ts'
+import { Dialog } from '../parts/dialog.tsx'
+import { formatSize, formatTime } from '../parts/format.ts'
+import { texts } from '../texts.ts'
+import { cancelConflict, resolveConflict } from './upload-queue.ts'
+import type { ConflictChoice, Upload } from './upload.ts'
+
+export function ConflictDialog({ upload }: { readonly upload: Upload }) {
+  const [toAll, setToAll] = useState(false)
+  const { wantedPath: path, file } = upload
+  const { data: existing } = useQuery({
+    queryKey: ['existing', path],
+    queryFn: ({ signal }) => post('/api/fs/get', { path, password: folderPasswords.of(path) }, { signal }),
+  })
+  const choose = (choice: ConflictChoice) => resolveConflict(upload, choice, toAll)
+  return (
+    <Dialog
+      title={texts.uploads.conflict.title(upload.name)}
+      action={texts.uploads.conflict.keepBoth}
+      otherActions={[
+        { name: texts.uploads.conflict.skip, onChoose: () => choose('skip') },
+        { name: texts.uploads.conflict.replace, onChoose: () => choose('replace') },
+      ]}
+      onClose={() => cancelConflict(upload, toAll)}
+      onConfirm={async () => choose('keepBoth')}
+    >
+      <p>{texts.uploads.conflict.where(path)}</p>
+      <dl class="conflict">
+        <dt>{texts.uploads.conflict.existing}</dt>
+        <dd>{existing ? factsOf(existing.size, existing.modified) : texts.loading}</dd>
+        <dt>{texts.uploads.conflict.chosen}</dt>
+        <dd>{file && factsOf(file.size, new Date(file.lastModified).toISOString())}</dd>
+      </dl>
+      <label class="check">
+        <input type="checkbox" checked={toAll} onChange={(event) => setToAll(event.currentTarget.checked)} />
+        {texts.uploads.conflict.toAll}
+      </label>
+    </Dialog>
+  )
+}
+
+function factsOf(size: number, time: string): string {
+  return [formatSize(size), formatTime(time)].filter((fact) => fact !== '').join(', ')
+}

@@ -1,0 +1,69 @@
+/** The page as a target of dropped files and folders. */
+import { useEffect, useState } from 'preact/hooks'
+import { reportFailure } from '../parts/notices.tsx'
+import { nameOf } from '../parts/places.ts'
+import { texts } from '../texts.ts'
+import { droppedFiles } from './chosen-files.ts'
+import { dropFolder, startUploads } from './start-uploads.ts'
+
+export function DropTarget() {
+  const [isOver, setOver] = useState(false)
+  useEffect(() => {
+    const listening = new AbortController()
+    const { signal } = listening
+    addEventListener(
+      'dragover',
+      (event) => {
+        if (!hasFiles(event)) return
+        event.preventDefault()
+        const folder = openFolder()
+        event.dataTransfer.dropEffect = folder === undefined ? 'none' : 'copy'
+        setOver(folder !== undefined)
+      },
+      { signal },
+    )
+    addEventListener(
+      'dragleave',
+      ({ relatedTarget }) => {
+        // The pointer has left the window, not just an element.
+        if (relatedTarget === null) setOver(false)
+      },
+      { signal },
+    )
+    addEventListener(
+      'drop',
+      (event) => {
+        if (!hasFiles(event)) return
+        // Without this, the browser would show the file instead of the page.
+        event.preventDefault()
+        setOver(false)
+        const folder = openFolder()
+        if (folder !== undefined) upload(folder, event.dataTransfer)
+      },
+      { signal },
+    )
+    return () => listening.abort()
+  }, [])
+  if (!isOver) return null
+  return <div class="drop-target">{texts.uploads.drop(nameOf(dropFolder.value ?? '') || texts.files.home)}</div>
+}
+
+interface FileDragEvent extends DragEvent {
+  readonly dataTransfer: DataTransfer
+}
+
+function hasFiles(event: DragEvent): event is FileDragEvent {
+  return event.dataTransfer?.types.includes('Files') === true
+}
+
+/** The folder that takes what is dropped. Everything behind a dialog is inert. */
+function openFolder(): string | undefined {
+  return document.querySelector('dialog[open]') === null ? dropFolder.peek() : undefined
+}
+
+/** The entries can be taken during the event only. */
+function upload(folder: string, { items }: DataTransfer): void {
+  const entries = [...items].map((item) => item.webkitGetAsEntry()).filter((entry) => entry !== null)
+  const onFailure = (path: string): void => reportFailure(new Error(texts.uploads.notRead(path)))
+  void startUploads(folder, droppedFiles(entries, onFailure))
+}

@@ -1,0 +1,21 @@
+/** Where uploads begin. The queue is loaded with the first one. */
+import { signal } from '@preact/signals'
+import { reporting } from '../parts/notices.tsx'
+import type { Chosen } from './chosen-files.ts'
+
+/** Whether there have been uploads since the page was loaded. */
+export const hasUploads = signal(false)
+
+/** The folder that is shown and that the user may write to. Files that are dropped are uploaded to it. */
+export const dropFolder = signal<string>()
+
+/** Uploads what was chosen for the folder. Reports a failure to begin. */
+export async function startUploads(folder: string, chosen: AsyncIterable<Chosen>): Promise<void> {
+  await reporting(
+    (async () => {
+      const { addUploads } = await import('./upload-queue.ts')
+      hasUploads.value = true
+      await addUploads(folder, chosen)
+    })(),
+  )
+}

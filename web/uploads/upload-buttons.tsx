@@ -1,0 +1,45 @@
+/** The buttons that choose files, or a folder with its content, for upload to the folder that is shown. */
+import { FolderUp, Upload } from 'lucide-preact'
+import { useEffect, useRef } from 'preact/hooks'
+import { texts } from '../texts.ts'
+import { chosenFiles } from './chosen-files.ts'
+import { dropFolder, startUploads } from './start-uploads.ts'
+
+export function UploadButtons({ path, disabled }: { readonly path: string; readonly disabled: boolean }) {
+  useEffect(() => {
+    if (disabled) return
+    dropFolder.value = path
+    return () => (dropFolder.value = undefined)
+  }, [path, disabled])
+  const input = useRef<HTMLInputElement>(null)
+  function choose(folders: boolean) {
+    if (!input.current) return
+    input.current.webkitdirectory = folders
+    input.current.click()
+  }
+  function onChange({ currentTarget }: { readonly currentTarget: HTMLInputElement }) {
+    const chosen = [...(currentTarget.files ?? [])]
+    // The same files can be chosen again.
+    currentTarget.value = ''
+    void startUploads(path, chosenFiles(chosen))
+  }
+  return (
+    <>
+      <input ref={input} type="file" multiple hidden onChange={onChange} />
+      <button type="button" disabled={disabled} onClick={() => choose(false)}>
+        <Upload aria-hidden size={16} />
+        <span class="text">{texts.files.upload}</span>
+      </button>
+      <button
+        type="button"
+        class="icon"
+        disabled={disabled}
+        aria-label={texts.uploads.chooseFolder}
+        title={texts.uploads.chooseFolder}
+        onClick={() => choose(true)}
+      >
+        <FolderUp aria-hidden size={16} />
+      </button>
+    </>
+  )
+}

@@ -1,0 +1,80 @@
+/** The region with the progress of all uploads. */
+import { useEffect, useId, useState } from 'preact/hooks'
+import { ChevronDown, ChevronUp, X } from 'lucide-preact'
+import { formatDuration, formatSize, formatSpeed } from '../parts/format.ts'
+import { texts } from '../texts.ts'
+import { ConflictDialog } from './conflict-dialog.tsx'
+import { firstConflict, summary, type Summary } from './upload-list.ts'
+import { UploadRows } from './upload-rows.tsx'
+import { belongTo, cancelAll, clear, pauseAll, resumeAll, retryAll } from './upload-queue.ts'
+
+export default function UploadsRegion({ owner }: { readonly owner: string }) {
+  const heading = useId()
+  const [isOpen, setOpen] = useState(true)
+  useEffect(() => belongTo(owner), [owner])
+  const all = summary.value
+  if (all.count === 0) return null
+  return (
+    <section class="uploads" aria-labelledby={heading}>
+      <div class="uploads-head">
+        <h2 id={heading}>{texts.uploads.region}</h2>
+        <button type="button" class="icon" aria-label={texts.uploads.details} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          {isOpen ? <ChevronDown aria-hidden size={16} /> : <ChevronUp aria-hidden size={16} />}
+        </button>
+        <span class="uploads-summary">{summaryText(all)}</span>
+        <AllButtons all={all} />
+      </div>
+      <progress aria-label={texts.uploads.total} max={all.size + all.count} value={all.sent + all.finished} />
+      <p role="alert" class="error">
+        {all.failed > 0 && texts.uploads.failed(all.failed)}
+      </p>
+      {isOpen && <UploadRows />}
+      {firstConflict.value && <ConflictDialog key={firstConflict.value.id} upload={firstConflict.value} />}
+    </section>
+  )
+}
+
+function AllButtons({ all }: { readonly all: Summary }) {
+  return (
+    <>
+      {all.active > 0 && (
+        <button type="button" onClick={pauseAll}>
+          {texts.uploads.pauseAll}
+        </button>
+      )}
+      {all.paused > 0 && (
+        <button type="button" onClick={resumeAll}>
+          {texts.uploads.resumeAll}
+        </button>
+      )}
+      {all.failed > 0 && (
+        <button type="button" onClick={retryAll}>
+          {texts.uploads.retryAll}
+        </button>
+      )}
+      {all.active + all.paused > 0 ? (
+        <button type="button" onClick={cancelAll}>
+          {texts.uploads.cancelAll}
+        </button>
+      ) : (
+        <button type="button" class="icon" aria-label={texts.close} onClick={clear}>
+          <X aria-hidden size={16} />
+        </button>
+      )}
+    </>
+  )
+}
+
+function summaryText({ finished, count, sent, size, speed, active }: Summary): string {
+  const done = texts.uploads.finished(finished, count)
+  if (active === 0) return done
+  const remaining = speed === undefined || speed === 0 ? undefined : (size - sent) / speed
+  return [
+    done,
+    texts.uploads.sentOf(formatSize(sent), formatSize(size)),
+    speed !== undefined && formatSpeed(speed),
+    remaining !== undefined && texts.uploads.timeLeft(formatDuration(remaining)),
+  ]
+    .filter((part) => part !== false)
+    .join(' · ')
+}
