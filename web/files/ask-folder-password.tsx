@@ -10,11 +10,11 @@ interface AskFolderPasswordProps {
 }
 
 export function AskFolderPassword({ path, onEntered }: AskFolderPasswordProps) {
+  const [password, setPassword] = useState('')
   const [tried, setTried] = useState(folderPasswords.of(path) !== '')
   function submit(event: SubmitEvent) {
     event.preventDefault()
-    const fields = new FormData(event.currentTarget as HTMLFormElement)
-    folderPasswords.set(path, String(fields.get('password')))
+    folderPasswords.set(path, password)
     setTried(true)
     onEntered()
   }
@@ -24,7 +24,13 @@ export function AskFolderPassword({ path, onEntered }: AskFolderPasswordProps) {
       <p>{texts.files.passwordHint}</p>
       <label>
         {texts.session.password}
-        <input name="password" type="password" autocomplete="off" autofocus />
+        <input
+          type="password"
+          autocomplete="off"
+          autofocus
+          value={password}
+          onInput={(event) => setPassword(event.currentTarget.value)}
+        />
       </label>
       {tried && (
         <p role="alert" class="error">
