@@ -17,7 +17,6 @@ import { reporting } from '../parts/notices.tsx'
 import { texts } from '../texts.ts'
 import { UploadButtons } from '../uploads/upload-buttons.tsx'
 import type { Action, Actions } from './actions.ts'
-import { clearSelection, selection } from './selection.ts'
 
 /** Milliseconds without a key press after which the filter is applied. */
 const filterDelay = 200
@@ -35,7 +34,6 @@ interface ToolbarProps {
 
 export function Toolbar(props: ToolbarProps) {
   const { path, mayUpload, actions, contains, tiles, onTiles, onContains, onRefresh } = props
-  const count = selection.value.size
   return (
     <div class="toolbar">
       <UploadButtons path={path} disabled={!mayUpload} />
@@ -47,11 +45,6 @@ export function Toolbar(props: ToolbarProps) {
       <ActionButton actions={actions} action="move" Icon={FolderInput} />
       <ActionButton actions={actions} action="copy" Icon={Copy} />
       <ActionButton actions={actions} action="remove" Icon={Trash2} />
-      {count > 0 && (
-        <button type="button" class="count" title={texts.files.clearSelection} onClick={clearSelection}>
-          {texts.files.selected(count)}
-        </button>
-      )}
       <span class="space" />
       <Filter text={contains} onText={onContains} />
       <button type="button" class="icon" aria-label={texts.files.refresh} onClick={() => void reporting(onRefresh())}>
