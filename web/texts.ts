@@ -70,6 +70,18 @@ export const texts = {
     failed: 'This folder cannot be shown',
   },
 
+  look: {
+    none: 'This kind of file cannot be shown here. Download it to open it.',
+    edit: 'Edit',
+    source: 'Show the source',
+    saved: 'The file is saved.',
+    unsaved: 'Not saved yet',
+    conflict: 'Somebody else has changed the file meanwhile. Copy your text, open the file again, and merge both.',
+    readOnly: 'You can read this file, but not change it here.',
+    notRead: 'The file cannot be read.',
+    pdfPage: (number: number) => `Page ${number}`,
+  },
+
   changes: {
     selected: 'Selected entries',
     exists: (name: string) => `“${name}” exists already.`,
@@ -134,18 +146,6 @@ export const texts = {
     copyLink: 'Copy link',
     linkCopied: 'The link is copied.',
     copyFailed: 'The browser does not allow copying. Select the address and copy it.',
-  },
-
-  look: {
-    none: 'This kind of file cannot be shown here. Download it to open it.',
-    edit: 'Edit',
-    source: 'Show the source',
-    saved: 'The file is saved.',
-    unsaved: 'Not saved yet',
-    conflict: 'Somebody else has changed the file meanwhile. Copy your text, open the file again, and merge both.',
-    readOnly: 'You can read this file, but not change it here.',
-    notRead: 'The file cannot be read.',
-    pdfPage: (number: number) => `Page ${number}`,
   },
 
   search: {

@@ -18,6 +18,8 @@ export interface Actions {
 
 interface ActionsOptions {
   readonly path: string
+  /** The folder in the whole tree. */
+  readonly treePath: string
   readonly display: Display
   readonly total: number
   readonly rights: Rights
@@ -26,7 +28,7 @@ interface ActionsOptions {
 }
 
 export function folderActions(options: ActionsOptions): Actions {
-  const { path, display, total, rights, navigate, onChange } = options
+  const { path, treePath, display, total, rights, navigate, onChange } = options
   const open: Actions['open'] = ({ name, is_dir: isFolder }) => {
     if (isFolder) prefetchFolder(joined(path, name))
     navigate(addressOf(joined(path, name)))
@@ -65,7 +67,7 @@ export function folderActions(options: ActionsOptions): Actions {
           if (name !== undefined) open({ name, is_dir: entryInMemory(path, name)?.is_dir ?? false })
           return
         case 'download':
-          void reporting(download(path, names))
+          void reporting(download(path, treePath, names))
           return
         default:
           onChange(action)

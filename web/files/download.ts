@@ -8,14 +8,14 @@ import { entryInMemory } from './folder.ts'
 /** Characters of a URL that every browser and proxy accepts. */
 const longestUrl = 4000
 
-/** Downloads one file as it is, everything else as one zip file. */
-export async function download(path: string, names: readonly string[]): Promise<void> {
+/** Downloads one file as it is, everything else as one zip file. `treePath`: the folder in the whole tree. */
+export async function download(path: string, treePath: string, names: readonly string[]): Promise<void> {
   const [name] = names
   if (name !== undefined && names.length === 1) {
     const password = folderPasswords.of(path)
     const entry = entryInMemory(path, name) ?? (await post('/api/fs/get', { path: joined(path, name), password }))
     if (!entry.is_dir) {
-      openUrl(downloadUrl(joined(path, name), entry.sign))
+      openUrl(downloadUrl(joined(treePath, name), entry.sign))
       return
     }
   }

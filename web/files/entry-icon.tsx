@@ -23,19 +23,19 @@ export function EntryIcon({
   return <Symbol aria-hidden size={size} class={entry.is_dir ? 'icon-folder' : 'icon-file'} />
 }
 
-/** `path`: the folder of the entry. */
-export function Thumbnail({ entry, path }: { readonly entry: Entry; readonly path: string }) {
+/** `treePath`: the folder of the entry in the whole tree. */
+export function Thumbnail({ entry, treePath }: { readonly entry: Entry; readonly treePath: string }) {
   const [failed, setFailed] = useState(false)
-  const source = thumbnailOf(entry, path)
+  const source = thumbnailOf(entry, treePath)
   if (source === undefined || failed) return <EntryIcon entry={entry} size={64} />
   return <img src={source} alt="" loading="lazy" decoding="async" onError={() => setFailed(true)} />
 }
 
 /** A picture from this server: others must not learn what is looked at. */
-function thumbnailOf({ name, sign, size, thumb, type }: Entry, path: string): string | undefined {
+function thumbnailOf({ name, sign, size, thumb, type }: Entry, treePath: string): string | undefined {
   if (thumb !== '') {
     const { pathname, search, searchParams } = new URL(thumb, document.baseURI)
     if (pathname.startsWith(`${basePath}/d/`) && searchParams.get('type') === 'thumb') return pathname + search
   }
-  return type === image && size <= smallImage ? previewUrl(joined(path, name), sign) : undefined
+  return type === image && size <= smallImage ? previewUrl(joined(treePath, name), sign) : undefined
 }

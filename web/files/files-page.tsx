@@ -1,12 +1,11 @@
 /** The page of a folder or file. */
 import { useQuery } from '@tanstack/preact-query'
-import { lazy, Suspense } from 'preact/compat'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'
 import { post } from '../api/client.ts'
 import { FilePage } from '../look/file-page.tsx'
 import { Failure } from '../parts/failure.tsx'
-import { currentPath, nameOf, parentOf } from '../parts/places.ts'
+import { currentPath, inTree, nameOf } from '../parts/places.ts'
 import type { Me } from '../session/me.ts'
 import { texts } from '../texts.ts'
 import { AskFolderPassword, isDenied } from './ask-folder-password.tsx'
@@ -15,8 +14,6 @@ import { FolderView } from './folder-view.tsx'
 import { folderPasswords } from './folder-passwords.ts'
 import { clearSelection } from './selection.ts'
 
-const ChangeDialog = lazy(() => import('./changes.tsx'))
-
 export function FilesPage({ me }: { readonly me: Me }) {
   useLocation()
   const path = currentPath()
@@ -24,7 +21,6 @@ export function FilesPage({ me }: { readonly me: Me }) {
     queryKey: ['entry', path],
     queryFn: ({ signal }) => post('/api/fs/get', { path, password: folderPasswords.of(path) }, { signal }),
   })
-  const [linked, setLinked] = useState<string>()
   useEffect(() => {
     document.title = path === '/' ? texts.appName : `${path} – ${texts.appName}`
     clearSelection()
@@ -43,12 +39,7 @@ export function FilesPage({ me }: { readonly me: Me }) {
       ) : data.is_dir ? (
         <FolderView key={path} path={path} me={me} />
       ) : (
-        <FilePage path={path} file={data} onLink={() => setLinked(path)} />
-      )}
-      {linked === path && (
-        <Suspense fallback={null}>
-          <ChangeDialog change="link" path={parentOf(path)} names={[name]} onClose={() => setLinked(undefined)} />
-        </Suspense>
+        <FilePage path={path} treePath={inTree(me, path)} file={data} />
       )}
     </>
   )

@@ -3,7 +3,7 @@ import { lazy, Suspense } from 'preact/compat'
 import { useMemo, useState } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'
 import { Failure } from '../parts/failure.tsx'
-import { addressOf, nameOf, parentOf } from '../parts/places.ts'
+import { addressOf, inTree, nameOf, parentOf } from '../parts/places.ts'
 import type { Me } from '../session/me.ts'
 import { texts } from '../texts.ts'
 import { folderActions, type Change } from './actions.ts'
@@ -37,7 +37,7 @@ export function FolderView({ path, me }: { readonly path: string; readonly me: M
   const total = folder?.total ?? 0
   const rights = rightsIn(me, folder)
   const ask = (change: Change) => setDialog({ change, names: [...selection.value] })
-  const actions = folderActions({ path, display, total, rights, navigate, onChange: ask })
+  const actions = folderActions({ path, treePath: inTree(me, path), display, total, rights, navigate, onChange: ask })
   const onKey = (event: KeyboardEvent) => {
     const pressed = changeOfKey[event.key]
     if (pressed === undefined || !actions.allows(pressed)) return
@@ -64,6 +64,7 @@ export function FolderView({ path, me }: { readonly path: string; readonly me: M
       {folder?.total === 0 && <p class="loading">{contains === '' ? texts.files.empty : texts.files.noMatch}</p>}
       <FileGrid
         path={path}
+        treePath={inTree(me, path)}
         display={display}
         total={total}
         tiles={tiles}

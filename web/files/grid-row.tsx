@@ -8,8 +8,8 @@ interface GridRowProps {
   readonly index: number
   /** Absent until its page is loaded. */
   readonly entry: Entry | undefined
-  /** The folder. */
-  readonly path: string
+  /** The folder in the whole tree. */
+  readonly treePath: string
   readonly tile: boolean
   readonly selected: boolean
   readonly active: boolean
@@ -53,7 +53,7 @@ export function GridRow(props: GridRowProps) {
               }}
             />
           </span>
-          {tile ? <TileCells entry={entry} path={props.path} /> : <RowCells entry={entry} />}
+          {tile ? <TileCells entry={entry} treePath={props.treePath} /> : <RowCells entry={entry} />}
         </>
       )}
     </div>
@@ -81,10 +81,10 @@ function RowCells({ entry }: { readonly entry: Entry }) {
   )
 }
 
-function TileCells({ entry, path }: { readonly entry: Entry; readonly path: string }) {
+function TileCells({ entry, treePath }: { readonly entry: Entry; readonly treePath: string }) {
   return (
     <span role="gridcell" class="tile-content">
-      <Thumbnail entry={entry} path={path} />
+      <Thumbnail entry={entry} treePath={treePath} />
       <span class="name">{entry.name}</span>
     </span>
   )

@@ -16,7 +16,7 @@ const validities = [3600, 86400, 604800, 2592000, 0] as const
 const week = 604800
 type Validity = (typeof validities)[number]
 
-export function LinkDialog({ path, name, onClose }: ChangeProps & { readonly name: string }) {
+export function LinkDialog({ path, name, onClose }: Omit<ChangeProps, 'names'> & { readonly name: string }) {
   const [validity, setValidity] = useState<Validity>(week)
   const file = joined(path, name)
   const { data: link, error } = useQuery({

@@ -15,7 +15,7 @@ export function Notes({ text, path }: { readonly text: string; readonly path: st
         </a>
       ) : (
         <Suspense fallback={null}>
-          <Markdown text={text} folder={path} />
+          <Markdown text={text} path={path} />
         </Suspense>
       )}
     </div>

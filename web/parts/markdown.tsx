@@ -24,20 +24,20 @@ const allowed: Config & { readonly RETURN_DOM_FRAGMENT: true } = {
 /** A picture is shown as its description. */
 const markdown = new Marked({ async: false, gfm: true, renderer: { image: ({ text }) => text } })
 
-/** `folder`: the one to which relative links refer. */
-export default function Markdown({ text, folder }: { readonly text: string; readonly folder: string }) {
+/** `path`: the folder to which relative links refer. */
+export default function Markdown({ text, path }: { readonly text: string; readonly path: string }) {
   const place = useRef<HTMLDivElement>(null)
-  useLayoutEffect(() => place.current?.replaceChildren(safeContent(text, folder)), [text, folder])
+  useLayoutEffect(() => place.current?.replaceChildren(safeContent(text, path)), [text, path])
   return <div ref={place} class="markdown" />
 }
 
-function safeContent(text: string, folder: string): DocumentFragment {
+function safeContent(text: string, path: string): DocumentFragment {
   const content = DOMPurify.sanitize(markdown.parse(text, { async: false }), allowed)
   for (const link of content.querySelectorAll('a')) {
     link.target = '_blank'
     link.rel = 'noopener noreferrer'
     const href = link.getAttribute('href') ?? ''
-    if (isRelative(href)) link.href = inFolder(href, folder)
+    if (isRelative(href)) link.href = inFolder(href, path)
   }
   nestHeadings(content)
   return content
@@ -48,9 +48,9 @@ function isRelative(href: string): boolean {
 }
 
 /** The address of what a relative link of a file in the folder leads to. */
-function inFolder(href: string, folder: string): string {
-  const base = new URL(`${basePath}${addressOf(folder).replace(/\/$/, '')}/`, location.origin)
-  return new URL(href, base).href
+function inFolder(href: string, path: string): string {
+  const folder = new URL(`${basePath}${addressOf(path).replace(/\/$/, '')}/`, location.origin)
+  return new URL(href, folder).href
 }
 
 /** Makes the headings parts of the page: they begin below its own, and no level is left out. */

@@ -40,6 +40,12 @@ export function joined(folder: string, name: string): string {
   return folder === '/' ? `/${name}` : `${folder}/${name}`
 }
 
+/** The path in the whole tree. `path`: relative to the base folder of the user. */
+export function inTree({ base_path: base }: { readonly base_path: string }, path: string): string {
+  if (base === '/') return path
+  return path === '/' ? base : base + path
+}
+
 export function parentOf(path: string): string {
   return path.slice(0, path.lastIndexOf('/')) || '/'
 }

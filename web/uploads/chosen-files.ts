@@ -25,10 +25,7 @@ export async function* droppedFiles(
   for (const folder of entries.filter(isFolder)) yield* contentOf(folder, onFailure)
 }
 
-async function* contentOf(
-  folder: FileSystemDirectoryEntry,
-  onFailure: (path: string) => void,
-): AsyncGenerator<Chosen> {
+async function* contentOf(folder: FileSystemDirectoryEntry, onFailure: (path: string) => void): AsyncGenerator<Chosen> {
   const reader = folder.createReader()
   let isEmpty = true
   try {

@@ -5,7 +5,12 @@ import { texts } from '../texts.ts'
 import { chosenFiles } from './chosen-files.ts'
 import { dropFolder, startUploads } from './start-uploads.ts'
 
-export function UploadButtons({ path, disabled }: { readonly path: string; readonly disabled: boolean }) {
+interface UploadButtonsProps {
+  readonly path: string
+  readonly disabled: boolean
+}
+
+export function UploadButtons({ path, disabled }: UploadButtonsProps) {
   useEffect(() => {
     if (disabled) return
     dropFolder.value = path

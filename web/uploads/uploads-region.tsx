@@ -18,16 +18,24 @@ export default function UploadsRegion({ owner }: { readonly owner: string }) {
     <section class="uploads" aria-labelledby={heading}>
       <div class="uploads-head">
         <h2 id={heading}>{texts.uploads.region}</h2>
-        <button type="button" class="icon" aria-label={texts.uploads.details} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        <button
+          type="button"
+          class="icon"
+          aria-label={texts.uploads.details}
+          aria-expanded={isOpen}
+          onClick={() => setOpen(!isOpen)}
+        >
           {isOpen ? <ChevronDown aria-hidden size={16} /> : <ChevronUp aria-hidden size={16} />}
         </button>
         <span class="uploads-summary">{summaryText(all)}</span>
         <AllButtons all={all} />
       </div>
       <progress aria-label={texts.uploads.total} max={all.size + all.count} value={all.sent + all.finished} />
-      <p role="alert" class="error">
-        {all.failed > 0 && texts.uploads.failed(all.failed)}
-      </p>
+      {all.failed > 0 && (
+        <p role="alert" class="error">
+          {texts.uploads.failed(all.failed)}
+        </p>
+      )}
       {isOpen && <UploadRows />}
       {firstConflict.value && <ConflictDialog key={firstConflict.value.id} upload={firstConflict.value} />}
     </section>
