@@ -83,5 +83,6 @@ async function copyText(text: string, shown: HTMLInputElement | null): Promise<v
   if (window.isSecureContext) return navigator.clipboard.writeText(text)
   shown?.focus()
   shown?.select()
+  // eslint-disable-next-line @typescript-eslint/no-deprecated -- there is no other way for these pages
   if (!document.execCommand('copy')) throw new Error(texts.changes.copyFailed)
 }
