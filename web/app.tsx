@@ -22,8 +22,8 @@ export function App() {
     <QueryClientProvider client={queryClient}>
       <Router base={basePath}>
         <Session />
+        <Notices />
       </Router>
-      <Notices />
     </QueryClientProvider>
   )
 }

@@ -52,10 +52,7 @@ async function writePage(metafile) {
   const html = template
     .replace('{{script}}', basename(script))
     .replace('{{style}}', basename(entry.cssBundle))
-    .replace(
-      '{{preloads}}',
-      preloaded.map((name) => `<link rel="modulepreload" href="static/${name}">`).join('\n    '),
-    )
+    .replace('{{preloads}}', preloaded.map((name) => `<link rel="modulepreload" href="static/${name}">`).join('\n    '))
   await mkdir(target, { recursive: true })
   await writeFile(join(target, 'index.html'), html)
 }

@@ -58,6 +58,9 @@ export const texts = {
     viewAsList: 'Show as a list',
     sortBy: (column: string) => `Sort by ${column}`,
     selected: (count: number) => `${count.toLocaleString()} selected`,
+    select: (name: string) => `Select ${name}`,
+    selectAll: 'Select all',
+    clearSelection: 'Clear the selection',
     entries: (count: number) => (count === 1 ? '1 entry' : `${count.toLocaleString()} entries`),
     actions: 'Actions',
     passwordTitle: 'Password of the folder',
@@ -77,6 +80,72 @@ export const texts = {
     readOnly: 'You can read this file, but not change it here.',
     notRead: 'The file cannot be read.',
     pdfPage: (number: number) => `Page ${number}`,
+  },
+
+  changes: {
+    selected: 'Selected entries',
+    exists: (name: string) => `“${name}” exists already.`,
+    folderMade: (name: string) => `The folder “${name}” is created.`,
+    renamed: (from: string, to: string) => `“${from}” is now “${to}”.`,
+    renamedMany: (count: number) =>
+      count === 1 ? '1 entry is renamed.' : `${count.toLocaleString()} entries are renamed.`,
+    removeWarning: (count: number) =>
+      `${count === 1 ? 'This entry' : `These ${count.toLocaleString()} entries`} will be deleted, and folders with everything in them. This cannot be undone.`,
+    removed: (count: number) =>
+      count === 1 ? '1 entry is deleted.' : `${count.toLocaleString()} entries are deleted.`,
+    progress: (done: number, total: number) => `${done.toLocaleString()} of ${total.toLocaleString()} done`,
+    folders: 'Folders',
+    newFolderIn: (folder: string) => `Name of the new folder in ${folder}`,
+    create: 'Create',
+    to: {
+      move: (count: number, folder: string) =>
+        `Move ${count === 1 ? '1 entry' : `${count.toLocaleString()} entries`} to ${folder}`,
+      copy: (count: number, folder: string) =>
+        `Copy ${count === 1 ? '1 entry' : `${count.toLocaleString()} entries`} to ${folder}`,
+    },
+    transferred: {
+      move: (count: number) => (count === 1 ? '1 entry is moved.' : `${count.toLocaleString()} entries are moved.`),
+      copy: (count: number) => (count === 1 ? '1 entry is copied.' : `${count.toLocaleString()} entries are copied.`),
+    },
+    tasksStarted: (count: number) =>
+      count === 1
+        ? 'A task does this in the background.'
+        : `${count.toLocaleString()} tasks do this in the background.`,
+    conflict: 'If a name exists there',
+    conflicts: {
+      refuse: 'Stop',
+      replace: 'Replace it',
+      skip: 'Skip it',
+      merge: 'Merge folders, skip files',
+    },
+    scheme: 'How',
+    schemes: { replace: 'Find and replace', number: 'Name and number' },
+    find: 'Find',
+    replacement: 'Replace with',
+    isRegex: 'Regular expression',
+    keepsExtension: 'Keep what follows the last dot',
+    pattern: 'Name, with # for the number',
+    firstNumber: 'First number',
+    preview: 'Preview',
+    unchanged: 'stays as it is',
+    problems: {
+      invalid: 'is not a valid name',
+      taken: 'exists already',
+      repeated: 'is the name of several entries',
+      exchanged: 'is the old name of another entry, and the other way around',
+    },
+    plan: (changed: number, total: number, problems: number) =>
+      `${changed.toLocaleString()} of ${total.toLocaleString()} names change` +
+      (problems === 0 ? '.' : `, ${problems.toLocaleString()} cannot.`),
+    linkHint: (name: string) => `Whoever has this link can read “${name}” without an account.`,
+    linkValidity: 'Expires',
+    validities: { 3600: 'in an hour', 86400: 'in a day', 604800: 'in a week', 2592000: 'in 30 days', 0: 'never' },
+    linkAddress: 'Address',
+    linkForEver: 'The link does not expire.',
+    linkUntil: (time: string) => `The link works until ${time}.`,
+    copyLink: 'Copy link',
+    linkCopied: 'The link is copied.',
+    copyFailed: 'The browser does not allow copying. Select the address and copy it.',
   },
 
   search: {

@@ -14,6 +14,7 @@ import { authEndpoints } from './routes/auth.js'
 import { browseEndpoints } from './routes/browse.js'
 import { bulkChangeEndpoints } from './routes/bulk-change.js'
 import { changeEndpoints } from './routes/change.js'
+import { consoleSessionEndpoints } from './routes/console-sessions.js'
 import { documentationEndpoints } from './routes/documentation.js'
 import { linkEndpoints } from './routes/link.js'
 import { meEndpoints } from './routes/me.js'
@@ -33,6 +34,7 @@ export const endpoints: readonly Endpoint[] = [
   ...twoStepEndpoints,
   ...meEndpoints,
   ...appPasswordEndpoints,
+  ...consoleSessionEndpoints,
   ...browseEndpoints,
   ...searchEndpoints,
   ...linkEndpoints,

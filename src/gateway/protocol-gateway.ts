@@ -21,6 +21,7 @@ import type { StorageAdmin } from './storages.js'
 /** Signing in, which yields principals, and the rows of accounts for their administration. */
 export interface ProtocolAccounts extends Pick<
   Accounts,
+  | 'byConsoleSession'
   | 'byKey'
   | 'byPassword'
   | 'byToken'
@@ -31,11 +32,16 @@ export interface ProtocolAccounts extends Pick<
   | 'isPermanentToken'
   | 'reload'
   | 'signIn'
+  | 'signInToConsole'
   | 'signOut'
 > {
-  readonly users: Pick<Accounts['users'], 'byName' | 'byUniqueRole' | 'create' | 'delete' | 'get' | 'list' | 'update'>
+  readonly users: Pick<
+    Accounts['users'],
+    'byName' | 'byUniqueRole' | 'create' | 'delete' | 'endSessions' | 'get' | 'list' | 'update'
+  >
   readonly keys: Pick<Accounts['keys'], 'add' | 'delete' | 'get' | 'list'>
   readonly appPasswords: Pick<Accounts['appPasswords'], 'add' | 'delete' | 'get' | 'list'>
+  readonly consoleSessions: Pick<Accounts['consoleSessions'], 'close' | 'delete' | 'find' | 'list'>
 }
 
 export type ProtocolSettings = Pick<

@@ -41,6 +41,8 @@ export type Data<Path extends EndpointPath> =
 export interface CallOptions<Path extends EndpointPath> {
   readonly query?: Query<Path>
   readonly params?: Readonly<Record<string, string>>
+  /** The password of the folder. */
+  readonly password?: string
   readonly signal?: AbortSignal | undefined
 }
 
@@ -62,15 +64,24 @@ export function get<Path extends EndpointPath>(path: Path, options: CallOptions<
 async function request<Path extends EndpointPath>(
   path: Path,
   method: 'GET' | 'POST',
-  { query, params, signal }: CallOptions<Path>,
+  { query, params, password = '', signal }: CallOptions<Path>,
   body?: unknown,
 ): Promise<Data<Path>> {
   const response = await send(apiUrl(path, params, query), {
     method,
     signal: signal ?? null,
-    ...(body !== undefined && { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }),
+    headers: {
+      ...(body !== undefined && { 'Content-Type': 'application/json' }),
+      ...(password !== '' && { Password: headerText(password) }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
   })
   return dataOf<Path>(response)
+}
+
+/** The text for a header: its UTF-8 bytes as characters, which is all that a header can hold. */
+export function headerText(text: string): string {
+  return String.fromCharCode(...new TextEncoder().encode(text))
 }
 
 /** The URL of an endpoint, below the path at which the console is served. */

@@ -1,10 +1,70 @@
-import type { Change } from './changes.tsx'
+/** The menu of the selected entries (ARIA Authoring Practices, menu pattern). */
+import * as menu from '@zag-js/menu'
+import { normalizeProps, useMachine } from '@zag-js/preact'
+import { useId, useLayoutEffect, useRef } from 'preact/hooks'
+import { texts } from '../texts.ts'
+import type { Action, Actions } from './actions.ts'
+import type { Point } from './file-grid.tsx'
+
+const items: readonly Action[] = ['open', 'download', 'link', 'rename', 'move', 'copy', 'remove', 'selectAll']
+
 interface ContextMenuProps {
-  readonly at: { readonly x: number; readonly y: number }
-  readonly path: string
+  readonly at: Point
+  readonly actions: Actions
   readonly onClose: () => void
-  readonly onChange: (change: Change) => void
 }
-export function ContextMenu(_: ContextMenuProps) {
-  return null
+
+export default function ContextMenu({ at, actions, onClose }: ContextMenuProps) {
+  const service = useMachine(menu.machine, {
+    id: useId(),
+    open: true,
+    loopFocus: true,
+    positioning: {
+      placement: 'bottom-start',
+      strategy: 'fixed',
+      gutter: 0,
+      getAnchorRect: () => ({ ...at, width: 0, height: 0 }),
+    },
+    onSelect: ({ value }) => actions.start(value as Action),
+    onOpenChange: ({ open }) => {
+      if (!open) onClose()
+    },
+  })
+  const api = menu.connect(service, normalizeProps)
+  const content = useRef<HTMLDivElement>(null)
+  useFocusReturned(content)
+  return (
+    <div {...api.getPositionerProps()}>
+      <div
+        {...api.getContentProps()}
+        ref={content}
+        class="menu"
+        aria-label={texts.files.actions}
+        aria-labelledby={undefined}
+      >
+        {items.map((action) => (
+          <div
+            key={action}
+            {...api.getItemProps({ value: action, disabled: !actions.allows(action) })}
+            class="menu-item"
+          >
+            {texts.files[action]}
+          </div>
+        ))}
+      </div>
+    </div>
+  )
+}
+
+/** Returns the focus to where it was before the menu opened, unless it has moved elsewhere. */
+function useFocusReturned(content: { readonly current: HTMLElement | null }): void {
+  useLayoutEffect(() => {
+    const opener = document.activeElement
+    const element = content.current
+    return () => {
+      const focused = document.activeElement
+      const isOurs = focused === document.body || (element !== null && element.contains(focused))
+      if (isOurs && opener instanceof HTMLElement) opener.focus({ preventScroll: true })
+    }
+  }, [])
 }

@@ -1,13 +1,13 @@
 /**
- * The entries of a folder as a grid (ARIA Authoring Practices, grid pattern with one focusable row at a time), as a
- * list or as tiles.
+ * The entries of a folder as a grid, as a list or as tiles. One row at a time can have the focus (ARIA Authoring
+ * Practices, grid pattern).
  */
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { formatSize, formatTime } from '../parts/format.ts'
-import { useVirtualizer } from '../parts/virtual.ts'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { reporting } from '../parts/notices.tsx'
+import { useVirtualizer, withItem } from '../parts/virtual.ts'
 import { texts } from '../texts.ts'
-import { EntryIcon, Thumbnail } from './entry-icon.tsx'
-import { allNames, pageLength, usePages, type Display, type Entry } from './folder.ts'
+import { allNames, namesBetween, useEntries, type Display, type Entry } from './folder.ts'
+import { GridRow } from './grid-row.tsx'
 import { clearSelection, select, selection, toggle } from './selection.ts'
 
 /** Heights of a row and of a tile, and the least width of a tile, in pixels. */
@@ -15,8 +15,23 @@ const rowHeight = 40
 const tileHeight = 168
 const tileWidth = 150
 
+/** Offset of the menu from the left edge of its row, in pixels. */
+const menuOffset = 24
+
+/** The index of the entry that was last used in each folder, until the page is closed. */
+const lastUsed = new Map<string, number>()
+/** Whether the grid that was shown last had the focus. */
+let hadFocus = false
+
+export interface Point {
+  readonly x: number
+  readonly y: number
+}
+
 interface FileGridProps {
   readonly path: string
+  /** The same folder in the whole tree. */
+  readonly treePath: string
   readonly display: Display
   readonly total: number
   readonly tiles: boolean
@@ -25,42 +40,53 @@ interface FileGridProps {
   readonly onKey: (event: KeyboardEvent) => void
   readonly onUp: () => void
   /** The user asks for the menu of the selected entries at this place. */
-  readonly onMenu: (at: { readonly x: number; readonly y: number }) => void
+  readonly onMenu: (at: Point) => void
 }
 
 export function FileGrid(props: FileGridProps) {
-  const { path, display, total, tiles, onOpen } = props
+  const { path, treePath, display, total, tiles, onOpen } = props
   const scroller = useRef<HTMLDivElement>(null)
   const width = useWidth(scroller)
   const lanes = tiles ? Math.max(1, Math.floor(width / tileWidth)) : 1
+  const [lastActive, setActive] = useState(lastUsed.get(path) ?? 0)
+  const active = Math.max(0, Math.min(lastActive, total - 1))
+  const [anchor, setAnchor] = useState(active)
   const virtualizer = useVirtualizer({
     count: total,
     lanes,
     overscan: lanes * 8,
+    rangeExtractor: withItem(active),
     getScrollElement: () => scroller.current,
     estimateSize: () => (tiles ? tileHeight : rowHeight),
   })
   useEffect(() => virtualizer.measure(), [lanes, tiles, virtualizer])
   const items = virtualizer.getVirtualItems()
-  const pages = useMemo(
-    () => [...new Set(items.map(({ index }) => Math.floor(index / pageLength)))],
-    [items[0]?.index, items.at(-1)?.index],
+  const entryAt = useEntries(
+    path,
+    display,
+    items.map(({ index }) => index),
   )
-  const entryAt = usePages(path, display, pages)
-  const [active, setActive] = useState(0)
-  const [anchor, setAnchor] = useState(0)
-  const hasFocus = useRef(false)
+  const hasFocus = useRef(hadFocus)
+  const latestRange = useRef(0)
 
   useEffect(() => {
+    if (total > 0 && active > 0) virtualizer.scrollToIndex(active, { align: 'center' })
+  }, [total > 0])
+  useEffect(() => void lastUsed.set(path, active), [path, active])
+  useEffect(() => () => void (hadFocus = hasFocus.current), [])
+  const shown = useRef({ display, tiles })
+  useEffect(() => {
+    if (shown.current.display === display && shown.current.tiles === tiles) return
+    shown.current = { display, tiles }
     setActive(0)
     setAnchor(0)
     scroller.current?.scrollTo({ top: 0 })
-  }, [path, display, tiles])
+  }, [display, tiles])
 
   // The row of the active entry may be created only after the list has scrolled to it.
   useEffect(() => {
     if (!hasFocus.current) return
-    const row = scroller.current?.querySelector<HTMLElement>(`[data-index="${active}"]`)
+    const row = scroller.current?.querySelector<HTMLElement>(`[data-index="${active}"]`) ?? scroller.current
     if (row && document.activeElement !== row) row.focus({ preventScroll: true })
   })
 
@@ -72,19 +98,37 @@ export function FileGrid(props: FileGridProps) {
     else setAnchor(next)
   }
 
-  function selectRange(from: number, to: number): void {
-    const names: string[] = []
-    for (let index = Math.min(from, to); index <= Math.max(from, to); index++) {
-      const entry = entryAt(index)
-      if (entry) names.push(entry.name)
-    }
-    select(names)
+  function selectRange(one: number, other: number): void {
+    const request = ++latestRange.current
+    const names = namesBetween(path, display, Math.min(one, other), Math.max(one, other))
+    void reporting(names.then((range) => request === latestRange.current && select(range)))
   }
 
   function onKeyDown(event: KeyboardEvent): void {
     const entry = entryAt(active)
-    const page = Math.max(1, Math.floor((scroller.current?.clientHeight ?? 0) / (tiles ? tileHeight : rowHeight))) * lanes
-    const steps: Readonly<Record<string, number>> = {
+    const { key, shiftKey } = event
+    const hasModifier = event.ctrlKey || event.metaKey || event.altKey
+    const step = hasModifier ? undefined : stepsOf()[key]
+    if (step !== undefined) moveTo(active + step, shiftKey)
+    else if (key === 'Enter' && entry) onOpen(entry)
+    else if (key === ' ' && entry) toggle(entry.name)
+    else if (key === 'Escape') clearSelection()
+    else if (key === 'Backspace' || (key === 'ArrowUp' && event.altKey)) props.onUp()
+    else if (key === 'a' && (event.ctrlKey || event.metaKey)) void reporting(allNames(path, display).then(select))
+    else if ((key === 'F10' && shiftKey) || key === 'ContextMenu') openMenu(entry, event.target as HTMLElement)
+    else {
+      if (entry && selection.value.size === 0 && (key === 'F2' || key === 'Delete')) select([entry.name])
+      props.onKey(event)
+      return
+    }
+    event.preventDefault()
+  }
+
+  /** By key: how far it moves. */
+  function stepsOf(): Readonly<Record<string, number>> {
+    const height = scroller.current?.clientHeight ?? 0
+    const page = Math.max(1, Math.floor(height / (tiles ? tileHeight : rowHeight))) * lanes
+    return {
       ArrowDown: lanes,
       ArrowUp: -lanes,
       ...(tiles && { ArrowRight: 1, ArrowLeft: -1 }),
@@ -93,38 +137,34 @@ export function FileGrid(props: FileGridProps) {
       Home: -total,
       End: total,
     }
-    const step = steps[event.key]
-    if (step !== undefined) moveTo(active + step, event.shiftKey)
-    else if (event.key === 'Enter' && entry) onOpen(entry)
-    else if (event.key === ' ' && entry) toggle(entry.name)
-    else if (event.key === 'Escape') clearSelection()
-    else if (event.key === 'Backspace') props.onUp()
-    else if (event.key === 'a' && (event.ctrlKey || event.metaKey)) void allNames(path, display).then(select)
-    else if ((event.key === 'F10' && event.shiftKey) || event.key === 'ContextMenu') openMenu(entry, event)
-    else {
-      if (entry && selection.value.size === 0 && (event.key === 'F2' || event.key === 'Delete')) select([entry.name])
-      props.onKey(event)
-      return
-    }
-    event.preventDefault()
   }
 
-  function openMenu(entry: Entry | undefined, event: Event): void {
+  function openMenu(entry: Entry | undefined, row: HTMLElement): void {
     if (entry && !selection.value.has(entry.name)) select([entry.name])
-    const box = (event.target as HTMLElement).getBoundingClientRect()
-    props.onMenu({ x: box.left + 24, y: box.bottom })
+    const { left, bottom } = row.getBoundingClientRect()
+    props.onMenu({ x: left + menuOffset, y: bottom })
   }
 
-  function onRowClick(event: MouseEvent, index: number, entry: Entry): void {
+  /** `opens`: a click without a modifier opens the entry; otherwise it selects it. */
+  function onRowClick(event: MouseEvent, index: number, entry: Entry, opens: boolean): void {
     setActive(index)
     if (event.shiftKey) selectRange(anchor, index)
     else {
       setAnchor(index)
-      if (event.ctrlKey || event.metaKey) toggle(entry.name)
+      if (!opens || event.ctrlKey || event.metaKey) toggle(entry.name)
       else onOpen(entry)
     }
   }
 
+  function onRowMenu(event: MouseEvent, index: number, entry: Entry): void {
+    event.preventDefault()
+    setActive(index)
+    setAnchor(index)
+    if (!selection.value.has(entry.name)) select([entry.name])
+    props.onMenu({ x: event.clientX, y: event.clientY })
+  }
+
+  const selected = selection.value
   return (
     <div
       ref={scroller}
@@ -136,86 +176,30 @@ export function FileGrid(props: FileGridProps) {
       tabIndex={total === 0 ? 0 : -1}
       onKeyDown={onKeyDown}
       onFocusIn={() => (hasFocus.current = true)}
-      onFocusOut={(event) => {
-        const { relatedTarget } = event
+      onFocusOut={({ relatedTarget }) => {
         if (relatedTarget instanceof Node && !scroller.current?.contains(relatedTarget)) hasFocus.current = false
       }}
     >
       <div role="presentation" class="grid-space" style={{ height: `${virtualizer.getTotalSize()}px` }}>
         {items.map(({ index, start, lane }) => {
           const entry = entryAt(index)
-          const selected = entry !== undefined && selection.value.has(entry.name)
           return (
-            <div
+            <GridRow
               key={index}
-              role="row"
-              data-index={index}
-              class={tiles ? 'tile' : 'row'}
-              aria-rowindex={index + 1}
-              aria-selected={selected}
-              aria-label={entry ? labelOf(entry) : texts.loading}
-              tabIndex={index === active ? 0 : -1}
-              style={{
-                transform: `translateY(${start}px)`,
-                ...(tiles && { left: `${(lane * 100) / lanes}%`, width: `${100 / lanes}%` }),
-              }}
-              onClick={(event) => entry && onRowClick(event, index, entry)}
-              onContextMenu={(event) => {
-                if (!entry) return
-                event.preventDefault()
-                setActive(index)
-                if (!selection.value.has(entry.name)) select([entry.name])
-                props.onMenu({ x: event.clientX, y: event.clientY })
-              }}
-            >
-              {entry && (tiles ? <Tile entry={entry} path={path} /> : <Row entry={entry} selected={selected} />)}
-            </div>
+              index={index}
+              entry={entry}
+              treePath={treePath}
+              tile={tiles}
+              selected={entry !== undefined && selected.has(entry.name)}
+              active={index === active}
+              position={{ start, lane, lanes }}
+              onClick={onRowClick}
+              onMenu={onRowMenu}
+            />
           )
         })}
       </div>
     </div>
-  )
-}
-
-function labelOf({ name, is_dir: isFolder, size, modified }: Entry): string {
-  return [name, isFolder ? texts.files.folder : formatSize(size), formatTime(modified)].filter(Boolean).join(', ')
-}
-
-function Row({ entry, selected }: { readonly entry: Entry; readonly selected: boolean }) {
-  return (
-    <>
-      <span role="gridcell" class="cell-check">
-        <input
-          type="checkbox"
-          tabIndex={-1}
-          checked={selected}
-          aria-label={entry.name}
-          onClick={(event) => {
-            event.stopPropagation()
-            toggle(entry.name)
-          }}
-        />
-      </span>
-      <span role="gridcell" class="cell-name">
-        <EntryIcon entry={entry} />
-        <span class="name">{entry.name}</span>
-      </span>
-      <span role="gridcell" class="cell-size">
-        {entry.is_dir ? '' : formatSize(entry.size)}
-      </span>
-      <span role="gridcell" class="cell-time">
-        {formatTime(entry.modified)}
-      </span>
-    </>
-  )
-}
-
-function Tile({ entry, path }: { readonly entry: Entry; readonly path: string }) {
-  return (
-    <span role="gridcell" class="tile-content">
-      <Thumbnail entry={entry} path={path} />
-      <span class="name">{entry.name}</span>
-    </span>
   )
 }
 

@@ -1,24 +1,32 @@
 /** A folder as the console shows it: its entries page by page, as they come into view. */
+import { signal } from '@preact/signals'
 import { keepPreviousData, useQueries, useQuery } from '@tanstack/preact-query'
 import { post, type Data } from '../api/client.ts'
 import { queryClient } from '../api/queries.ts'
 import { folderPasswords } from './folder-passwords.ts'
 
-type FolderPage = Data<'/api/fs/list'>
+export type FolderPage = Data<'/api/fs/list'>
 export type Entry = FolderPage['content'][number]
 
 export type SortColumn = 'name' | 'size' | 'modified'
 
-/** How a folder is shown. The server sorts and filters, so that a page is enough. */
-export interface Display {
+/** The order of a folder. The server sorts, so that a page is enough. */
+interface Sorting {
   readonly sort_by: SortColumn
   readonly sort_direction: 'asc' | 'desc'
+}
+
+/** How a folder is shown. */
+export interface Display extends Sorting {
   /** Only entries whose name contains this text, in any case. Empty: all. */
   readonly contains: string
 }
 
+/** The order of all folders, until the page is closed. */
+export const sorting = signal<Sorting>({ sort_by: 'name', sort_direction: 'asc' })
+
 /** Number of entries on a page. */
-export const pageLength = 200
+const pageLength = 200
 
 /** The folder, with the entries of the first page; the other attributes are those of the whole folder. */
 export function useFolder(path: string, display: Display) {
@@ -31,15 +39,34 @@ function keepPreviousDisplay(path: string) {
     query?.queryKey[1] === path ? keepPreviousData(previous) : undefined
 }
 
-/** The entries of these pages; undefined where a page is not loaded. `pages`: numbers from 0, in any order. */
-export function usePages(
+/** The entries with these indexes and others on their pages; undefined where a page is not loaded. */
+export function useEntries(
   path: string,
   display: Display,
-  pages: readonly number[],
+  indexes: readonly number[],
 ): (index: number) => Entry | undefined {
+  const pages = [...new Set(indexes.map(pageOf))]
   const results = useQueries({ queries: pages.map((page) => pageQuery(path, display, page)) })
   const loaded = new Map(pages.map((page, at) => [page, results[at]?.data?.content]))
-  return (index) => loaded.get(Math.floor(index / pageLength))?.[index % pageLength]
+  return (index) => loaded.get(pageOf(index))?.[index % pageLength]
+}
+
+/** Loads the first page of a folder that is about to be shown. */
+export function prefetchFolder(path: string): void {
+  void queryClient.prefetchQuery(pageQuery(path, { ...sorting.value, contains: '' }, 0))
+}
+
+/** An entry of a folder by its name, if one of the pages in memory has it. */
+export function entryInMemory(path: string, name: string): Entry | undefined {
+  for (const [, page] of queryClient.getQueriesData<FolderPage>({ queryKey: ['folder', path] })) {
+    const entry = page?.content.find((each) => each.name === name)
+    if (entry) return entry
+  }
+  return undefined
+}
+
+function pageOf(index: number): number {
+  return Math.floor(index / pageLength)
 }
 
 function pageQuery(path: string, display: Display, page: number) {
@@ -60,26 +87,52 @@ function loadPage(path: string, display: Display, page: number, length: number, 
   return post('/api/fs/list', { path, password, refresh, page: page + 1, per_page: length, ...display }, { signal })
 }
 
-/** Number of names that are requested at once by `allNames`. */
+/** Number of names that are requested at once. */
 const namesLength = 5000
 
-/** The names of all entries of the folder, in their order. */
-export async function allNames(path: string, display: Display): Promise<string[]> {
+/** The names of the entries from one index to another, inclusive. Those in memory are not requested. */
+export async function namesBetween(path: string, display: Display, from: number, to: number): Promise<string[]> {
+  return namesInMemory(path, display, from, to) ?? loadNames(path, display, from, to)
+}
+
+function namesInMemory(path: string, display: Display, from: number, to: number): string[] | undefined {
   const names: string[] = []
-  for (let page = 0; ; page++) {
-    const { content, total } = await loadPage(path, display, page, namesLength)
-    for (const { name } of content) names.push(name)
-    if (content.length === 0 || names.length >= total) return names
+  for (let page = pageOf(from); page <= pageOf(to); page++) {
+    const loaded = queryClient.getQueryData<FolderPage>(pageQuery(path, display, page).queryKey)
+    if (!loaded) return undefined
+    const start = page * pageLength
+    for (const { name } of loaded.content.slice(Math.max(from - start, 0), to - start + 1)) names.push(name)
   }
+  return names
+}
+
+async function loadNames(path: string, display: Display, from: number, to: number): Promise<string[]> {
+  const names: string[] = []
+  for (let page = Math.floor(from / namesLength); page * namesLength <= to; page++) {
+    const { content, total } = await loadPage(path, display, page, namesLength)
+    const start = page * namesLength
+    for (const { name } of content.slice(Math.max(from - start, 0), to - start + 1)) names.push(name)
+    if (start + content.length >= total || content.length === 0) break
+  }
+  return names
+}
+
+/** The names of all entries of the folder, in their order. */
+export function allNames(path: string, display: Display): Promise<string[]> {
+  return loadNames(path, display, 0, Infinity)
 }
 
 /** Has the server read the folder anew from its backend, and shows the result. */
-export async function refreshFolder(path: string, display: Display): Promise<void> {
-  await loadPage(path, display, 0, 1, { refresh: true })
+export async function refreshFolder(path: string, display: Display, mayRefresh: boolean): Promise<void> {
+  if (mayRefresh) await loadPage(path, display, 0, 1, { refresh: true })
   await showChanges(path)
 }
 
 /** Loads again what is shown of these folders. Call after a change in them. */
 export async function showChanges(...paths: readonly string[]): Promise<void> {
-  await Promise.all(paths.map((path) => queryClient.invalidateQueries({ queryKey: ['folder', path] })))
+  const keys = paths.flatMap((path) => [
+    ['folder', path],
+    ['dirs', path],
+  ])
+  await Promise.all(keys.map((queryKey) => queryClient.invalidateQueries({ queryKey })))
 }

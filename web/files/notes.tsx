@@ -1,25 +1,27 @@
-/** The text of a folder rule above or below the files. */
+/** The readme and the header of a folder, which its rule defines: Markdown, or a URL where it is. */
 import { lazy, Suspense } from 'preact/compat'
 
 const Markdown = lazy(() => import('../parts/markdown.tsx'))
 
-export function Notes({ text }: { readonly text: string }) {
+/** `path`: the folder, to which relative links refer. */
+export function Notes({ text, path }: { readonly text: string; readonly path: string }) {
   if (text.trim() === '') return null
-  // Clients of this API accept the address of a text instead of the text. Nothing is loaded from elsewhere, so it is a link.
-  if (/^https?:\/\/\S+$/.test(text.trim())) {
-    return (
-      <p class="notes">
+  return (
+    <div class="notes">
+      {isUrl(text) ? (
+        // Its content would be fetched from another host, which then knows who looks at the folder.
         <a href={text.trim()} target="_blank" rel="noopener noreferrer">
           {text.trim()}
         </a>
-      </p>
-    )
-  }
-  return (
-    <section class="notes">
-      <Suspense fallback={null}>
-        <Markdown text={text} />
-      </Suspense>
-    </section>
+      ) : (
+        <Suspense fallback={null}>
+          <Markdown text={text} path={path} />
+        </Suspense>
+      )}
+    </div>
   )
+}
+
+function isUrl(text: string): boolean {
+  return /^\s*https?:\/\/\S+\s*$/i.test(text) && URL.canParse(text.trim())
 }

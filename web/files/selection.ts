@@ -1,4 +1,4 @@
-/** The selected entries of the folder that is shown, and the one that has the focus. */
+/** The names of the selected entries of the folder that is shown. */
 import { signal } from '@preact/signals'
 
 export const selection = signal<ReadonlySet<string>>(new Set())

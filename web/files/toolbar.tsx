@@ -1,76 +1,65 @@
 /** The actions of a folder and of the selected entries. */
-import { Copy, FolderInput, FolderPlus, LayoutGrid, List, Pencil, RefreshCw, Trash2 } from 'lucide-preact'
+import {
+  Copy,
+  Download,
+  FolderInput,
+  FolderPlus,
+  LayoutGrid,
+  Link as LinkIcon,
+  List,
+  Pencil,
+  RefreshCw,
+  Trash2,
+  type LucideIcon,
+} from 'lucide-preact'
 import { useEffect, useState } from 'preact/hooks'
 import { reporting } from '../parts/notices.tsx'
 import { texts } from '../texts.ts'
 import { UploadButtons } from '../uploads/upload-buttons.tsx'
-import type { Change } from './changes.tsx'
-import type { Display } from './folder.ts'
-import { selection } from './selection.ts'
+import type { Action, Actions } from './actions.ts'
+import { clearSelection, selection } from './selection.ts'
 
 /** Milliseconds without a key press after which the filter is applied. */
 const filterDelay = 200
 
 interface ToolbarProps {
   readonly path: string
-  readonly display: Display
-  readonly mayWrite: boolean
+  readonly actions: Actions
+  readonly contains: string
   readonly tiles: boolean
   readonly onTiles: (tiles: boolean) => void
-  readonly onDisplay: (display: Display) => void
+  readonly onContains: (text: string) => void
   readonly onRefresh: () => Promise<void>
-  readonly onChange: (change: Change) => void
 }
 
-export function Toolbar(props: ToolbarProps) {
-  const { path, display, mayWrite, tiles, onChange } = props
+export function Toolbar({ path, actions, contains, tiles, onTiles, onContains, onRefresh }: ToolbarProps) {
   const count = selection.value.size
   return (
     <div class="toolbar">
-      {mayWrite && (
-        <>
-          <UploadButtons path={path} />
-          <button type="button" onClick={() => onChange({ action: 'newFolder' })}>
-            <FolderPlus aria-hidden size={16} /> {texts.files.newFolder}
-          </button>
-        </>
-      )}
-      {count > 0 && mayWrite && (
-        <>
-          <button type="button" onClick={() => onChange({ action: 'rename' })}>
-            <Pencil aria-hidden size={16} /> {texts.files.rename}
-          </button>
-          <button type="button" onClick={() => onChange({ action: 'move' })}>
-            <FolderInput aria-hidden size={16} /> {texts.files.move}
-          </button>
-        </>
-      )}
+      <UploadButtons path={path} disabled={!actions.allows('newFolder')} />
+      <ActionButton actions={actions} action="newFolder" Icon={FolderPlus} />
+      <span class="bar-line" />
+      <ActionButton actions={actions} action="download" Icon={Download} />
+      <ActionButton actions={actions} action="link" Icon={LinkIcon} />
+      <ActionButton actions={actions} action="rename" Icon={Pencil} />
+      <ActionButton actions={actions} action="move" Icon={FolderInput} />
+      <ActionButton actions={actions} action="copy" Icon={Copy} />
+      <ActionButton actions={actions} action="remove" Icon={Trash2} />
       {count > 0 && (
-        <button type="button" onClick={() => onChange({ action: 'copy' })}>
-          <Copy aria-hidden size={16} /> {texts.files.copy}
+        <button type="button" class="count" title={texts.files.clearSelection} onClick={clearSelection}>
+          {texts.files.selected(count)}
         </button>
       )}
-      {count > 0 && mayWrite && (
-        <button type="button" onClick={() => onChange({ action: 'remove' })}>
-          <Trash2 aria-hidden size={16} /> {texts.files.remove}
-        </button>
-      )}
-      {count > 0 && <span class="count">{texts.files.selected(count)}</span>}
       <span class="space" />
-      <Filter text={display.contains} onText={(contains) => props.onDisplay({ ...display, contains })} />
-      <button
-        type="button"
-        class="icon"
-        aria-label={texts.files.refresh}
-        onClick={() => void reporting(props.onRefresh())}
-      >
+      <Filter text={contains} onText={onContains} />
+      <button type="button" class="icon" aria-label={texts.files.refresh} onClick={() => void reporting(onRefresh())}>
         <RefreshCw aria-hidden size={16} />
       </button>
       <button
         type="button"
         class="icon"
         aria-label={tiles ? texts.files.viewAsList : texts.files.viewAsGrid}
-        onClick={() => props.onTiles(!tiles)}
+        onClick={() => onTiles(!tiles)}
       >
         {tiles ? <List aria-hidden size={16} /> : <LayoutGrid aria-hidden size={16} />}
       </button>
@@ -78,9 +67,23 @@ export function Toolbar(props: ToolbarProps) {
   )
 }
 
+interface ActionButtonProps {
+  readonly actions: Actions
+  readonly action: Action
+  readonly Icon: LucideIcon
+}
+
+function ActionButton({ actions, action, Icon }: ActionButtonProps) {
+  return (
+    <button type="button" disabled={!actions.allows(action)} onClick={() => actions.start(action)}>
+      <Icon aria-hidden size={16} />
+      <span class="text">{texts.files[action]}</span>
+    </button>
+  )
+}
+
 function Filter({ text, onText }: { readonly text: string; readonly onText: (text: string) => void }) {
   const [shown, setShown] = useState(text)
-  useEffect(() => setShown(text), [text])
   useEffect(() => {
     if (shown === text) return
     const timer = setTimeout(() => onText(shown), filterDelay)

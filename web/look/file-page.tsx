@@ -1,14 +1,17 @@
 /** The page of a file: its content if the console can show it, and its facts. */
 import { Download, Link2 } from 'lucide-preact'
 import { lazy, Suspense } from 'preact/compat'
+import { useState } from 'preact/hooks'
 import type { Data } from '../api/client.ts'
 import { EntryIcon } from '../files/entry-icon.tsx'
 import { formatSize, formatTime } from '../parts/format.ts'
+import { parentOf } from '../parts/places.ts'
 import { texts } from '../texts.ts'
 import { downloadUrl, previewUrl } from './preview-url.ts'
 import { viewerOf, type Viewer } from './viewer.ts'
 import '../styles/look.css'
 
+const LinkDialog = lazy(async () => ({ default: (await import('../files/link-dialog.tsx')).LinkDialog }))
 const TextView = lazy(() => import('./text-view.tsx'))
 const PdfView = lazy(() => import('./pdf-view.tsx'))
 
@@ -16,11 +19,13 @@ export type ShownFile = Data<'/api/fs/get'>
 
 interface FilePageProps {
   readonly path: string
+  /** The path in the whole tree. */
+  readonly treePath: string
   readonly file: ShownFile
-  readonly onLink: () => void
 }
 
-export function FilePage({ path, file, onLink }: FilePageProps) {
+export function FilePage({ path, treePath, file }: FilePageProps) {
+  const [isLinking, setLinking] = useState(false)
   return (
     <section class="file">
       <header class="toolbar">
@@ -28,15 +33,16 @@ export function FilePage({ path, file, onLink }: FilePageProps) {
         <h1>{file.name}</h1>
         <span class="muted">{[formatSize(file.size), formatTime(file.modified)].filter(Boolean).join(', ')}</span>
         <span class="space" />
-        <button type="button" onClick={onLink}>
+        <button type="button" onClick={() => setLinking(true)}>
           <Link2 aria-hidden size={16} /> {texts.files.link}
         </button>
-        <a class="button" href={downloadUrl(path, file.sign)} download={file.name}>
+        <a class="button" href={downloadUrl(treePath, file.sign)} download={file.name}>
           <Download aria-hidden size={16} /> {texts.files.download}
         </a>
       </header>
       <Suspense fallback={<p class="loading">{texts.loading}</p>}>
-        <Content viewer={viewerOf(file)} path={path} file={file} />
+        <Content viewer={viewerOf(file)} path={path} source={previewUrl(treePath, file.sign)} file={file} />
+        {isLinking && <LinkDialog path={parentOf(path)} name={file.name} onClose={() => setLinking(false)} />}
       </Suspense>
     </section>
   )
@@ -45,11 +51,11 @@ export function FilePage({ path, file, onLink }: FilePageProps) {
 interface ContentProps {
   readonly viewer: Viewer
   readonly path: string
+  readonly source: string
   readonly file: ShownFile
 }
 
-function Content({ viewer, path, file }: ContentProps) {
-  const source = previewUrl(path, file.sign)
+function Content({ viewer, path, source, file }: ContentProps) {
   switch (viewer) {
     case 'image':
       return <img class="shown" src={source} alt={file.name} />
@@ -61,7 +67,7 @@ function Content({ viewer, path, file }: ContentProps) {
       return <PdfView source={source} name={file.name} />
     case 'text':
     case 'markdown':
-      return <TextView path={path} file={file} isMarkdown={viewer === 'markdown'} />
+      return <TextView path={path} source={source} file={file} isMarkdown={viewer === 'markdown'} />
     case 'none':
       return <p class="loading">{texts.look.none}</p>
   }

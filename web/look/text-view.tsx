@@ -11,7 +11,6 @@ import { parentOf } from '../parts/places.ts'
 import { texts } from '../texts.ts'
 import { CodeEditor } from './code-editor.tsx'
 import type { ShownFile } from './file-page.tsx'
-import { previewUrl } from './preview-url.ts'
 
 const Markdown = lazy(() => import('../parts/markdown.tsx'))
 
@@ -20,15 +19,17 @@ const changedMeanwhile = 412
 
 interface TextViewProps {
   readonly path: string
+  /** The URL of the content. */
+  readonly source: string
   readonly file: ShownFile
   readonly isMarkdown: boolean
 }
 
-export default function TextView({ path, file, isMarkdown }: TextViewProps) {
+export default function TextView({ path, source, file, isMarkdown }: TextViewProps) {
   const [editing, setEditing] = useState(!isMarkdown)
   const { data, error } = useQuery({
     queryKey: ['text', path, file.etag],
-    queryFn: ({ signal }) => loadText(previewUrl(path, file.sign), signal),
+    queryFn: ({ signal }) => loadText(source, signal),
     staleTime: Infinity,
     gcTime: 0,
   })
@@ -49,7 +50,7 @@ export default function TextView({ path, file, isMarkdown }: TextViewProps) {
           </button>
         </div>
         <div class="page">
-          <Markdown text={data.text} />
+          <Markdown text={data.text} path={parentOf(path)} />
         </div>
       </>
     )

@@ -28,7 +28,10 @@ export function Dialog(props: DialogProps) {
   const [error, setError] = useState<string>()
 
   useEffect(() => {
-    dialog.current?.showModal()
+    const element = dialog.current
+    element?.showModal()
+    // Returns the focus to where it was.
+    return () => element?.close()
   }, [])
 
   async function confirm(event: Event) {

@@ -1,31 +1,65 @@
-/** Text with Markdown of others, made harmless: no scripts, no styles, no forms, and nothing is loaded from elsewhere. */
-import DOMPurify from 'dompurify'
-import { marked } from 'marked'
-import { useEffect, useRef } from 'preact/hooks'
+/**
+ * Markdown of others as elements of the page. Only elements and attributes of plain text remain: no script, no style, no
+ * form, and nothing that loads anything, not even a picture.
+ */
+import DOMPurify, { type Config } from 'dompurify'
+import { Marked } from 'marked'
+import { useLayoutEffect, useRef } from 'preact/hooks'
+import { addressOf, basePath } from './places.ts'
 
-/** What HTML within Markdown may use besides text. */
-const allowed = {
-  USE_PROFILES: { html: true },
-  FORBID_TAGS: ['style', 'form', 'input', 'button', 'select', 'textarea', 'iframe', 'audio', 'video', 'source', 'link'],
-  FORBID_ATTR: ['style', 'srcset', 'id', 'name', 'class', 'background', 'poster'],
+const allowed: Config & { readonly RETURN_DOM_FRAGMENT: true } = {
+  ALLOWED_TAGS: [
+    ...['a', 'abbr', 'b', 'blockquote', 'br', 'code', 'dd', 'del', 'details', 'div', 'dl', 'dt', 'em'],
+    ...['h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'hr', 'i', 'ins', 'kbd', 'li', 'mark', 'ol', 'p', 'pre', 's', 'samp'],
+    ...['small', 'span', 'strong', 'sub', 'summary', 'sup', 'table', 'tbody', 'td', 'tfoot', 'th', 'thead', 'tr'],
+    ...['u', 'ul'],
+  ],
+  ALLOWED_ATTR: ['href', 'title', 'colspan', 'rowspan', 'start', 'dir', 'lang', 'open'],
+  ALLOW_ARIA_ATTR: false,
+  ALLOW_DATA_ATTR: false,
+  ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|[^a-z]|[a-z+.-]+(?:[^a-z+.\-:]|$))/i,
+  RETURN_DOM_FRAGMENT: true,
 }
 
-export default function Markdown({ text }: { readonly text: string }) {
+/** A picture is shown as its description. */
+const markdown = new Marked({ async: false, gfm: true, renderer: { image: ({ text }) => text } })
+
+/** `path`: the folder to which relative links refer. */
+export default function Markdown({ text, path }: { readonly text: string; readonly path: string }) {
   const place = useRef<HTMLDivElement>(null)
-  useEffect(() => {
-    const content = DOMPurify.sanitize(marked.parse(text, { async: false }), {
-      ...allowed,
-      RETURN_DOM_FRAGMENT: true,
-    })
-    // A picture of another server would tell it who reads the text.
-    for (const image of content.querySelectorAll('img')) {
-      if (!image.src.startsWith('data:image/')) image.replaceWith(image.alt)
-    }
-    for (const link of content.querySelectorAll('a')) {
-      link.target = '_blank'
-      link.rel = 'noopener noreferrer'
-    }
-    place.current?.replaceChildren(content)
-  }, [text])
+  useLayoutEffect(() => place.current?.replaceChildren(safeContent(text, path)), [text, path])
   return <div ref={place} class="markdown" />
+}
+
+function safeContent(text: string, path: string): DocumentFragment {
+  const content = DOMPurify.sanitize(markdown.parse(text, { async: false }), allowed)
+  for (const link of content.querySelectorAll('a')) {
+    link.target = '_blank'
+    link.rel = 'noopener noreferrer'
+    const href = link.getAttribute('href') ?? ''
+    if (isRelative(href)) link.href = inFolder(href, path)
+  }
+  nestHeadings(content)
+  return content
+}
+
+function isRelative(href: string): boolean {
+  return href !== '' && !/^(?:[a-z][a-z+.-]*:|[/\\#?])/i.test(href)
+}
+
+/** The address of what a relative link of a file in the folder leads to. */
+function inFolder(href: string, path: string): string {
+  const folder = new URL(`${basePath}${addressOf(path).replace(/\/$/, '')}/`, location.origin)
+  return new URL(href, folder).href
+}
+
+/** Makes the headings parts of the page: they begin below its own, and no level is left out. */
+function nestHeadings(content: DocumentFragment): void {
+  let last = 1
+  for (const heading of content.querySelectorAll('h1, h2, h3, h4, h5, h6')) {
+    last = Math.min(Number(heading.tagName.slice(1)) + 1, last + 1, 6)
+    const nested = document.createElement(`h${last}`)
+    nested.replaceChildren(...heading.childNodes)
+    heading.replaceWith(nested)
+  }
 }

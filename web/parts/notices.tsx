@@ -1,12 +1,20 @@
 /** Short reports of what has succeeded or failed, announced to screen readers. */
 import { signal } from '@preact/signals'
 import { X } from 'lucide-preact'
+import { Link } from 'wouter-preact'
 import { texts } from '../texts.ts'
 import { messageOf } from './error-text.ts'
 
 interface Notice {
   readonly id: number
   readonly kind: 'success' | 'failure'
+  readonly text: string
+  readonly link?: NoticeLink | undefined
+}
+
+/** A page of the console that shows more. */
+interface NoticeLink {
+  readonly href: string
   readonly text: string
 }
 
@@ -17,8 +25,8 @@ const notices = signal<readonly Notice[]>([])
 let lastId = 0
 
 /** Reports a success. */
-export function report(text: string): void {
-  const notice = add('success', text)
+export function report(text: string, link?: NoticeLink): void {
+  const notice = add('success', text, link)
   setTimeout(() => close(notice), shownFor)
 }
 
@@ -39,8 +47,8 @@ export async function reporting(work: Promise<unknown>, success?: string): Promi
   return true
 }
 
-function add(kind: Notice['kind'], text: string): Notice {
-  const notice = { id: ++lastId, kind, text }
+function add(kind: Notice['kind'], text: string, link?: NoticeLink): Notice {
+  const notice = { id: ++lastId, kind, text, link }
   notices.value = [...notices.value.slice(-4), notice]
   return notice
 }
@@ -58,6 +66,7 @@ export function Notices() {
           .map((notice) => (
             <p key={notice.id} class="notice">
               {notice.text}
+              {notice.link && <Link href={notice.link.href}>{notice.link.text}</Link>}
             </p>
           ))}
       </div>

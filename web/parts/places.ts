@@ -40,10 +40,21 @@ export function joined(folder: string, name: string): string {
   return folder === '/' ? `/${name}` : `${folder}/${name}`
 }
 
+/** The path in the whole tree. `path`: relative to the base folder of the user. */
+export function inTree({ base_path: base }: { readonly base_path: string }, path: string): string {
+  if (base === '/') return path
+  return path === '/' ? base : base + path
+}
+
 export function parentOf(path: string): string {
   return path.slice(0, path.lastIndexOf('/')) || '/'
 }
 
 export function nameOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1)
+}
+
+/** Whether the path is that of the folder or of something in it, at any depth. */
+export function isWithin(folder: string, path: string): boolean {
+  return folder === '/' || path === folder || path.startsWith(`${folder}/`)
 }

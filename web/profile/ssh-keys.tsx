@@ -82,7 +82,13 @@ function AddKey({ onClose }: { readonly onClose: () => void }) {
     await queryClient.invalidateQueries({ queryKey: ['keys'] })
   }
   return (
-    <Dialog title={texts.profile.addKey} action={texts.add} disabled={key.trim() === ''} onClose={onClose} onConfirm={add}>
+    <Dialog
+      title={texts.profile.addKey}
+      action={texts.add}
+      disabled={key.trim() === ''}
+      onClose={onClose}
+      onConfirm={add}
+    >
       <label>
         {texts.profile.keyTitle}
         <input value={title} onInput={(event) => setTitle(event.currentTarget.value)} />

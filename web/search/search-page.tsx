@@ -19,7 +19,11 @@ export default function SearchPage({ me }: { readonly me: Me }) {
   const { data, error, isFetching, hasNextPage, fetchNextPage, refetch } = useInfiniteQuery({
     queryKey: ['search', words],
     queryFn: ({ pageParam, signal }) =>
-      post('/api/fs/search', { parent: '/', keywords: words, scope: 0, page: pageParam, per_page: pageLength }, { signal }),
+      post(
+        '/api/fs/search',
+        { parent: '/', keywords: words, scope: 0, page: pageParam, per_page: pageLength },
+        { signal },
+      ),
     initialPageParam: 1,
     getNextPageParam: (last, _, page) => (last.content.length < pageLength ? undefined : page + 1),
   })

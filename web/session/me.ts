@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/preact-query'
 import { ApiError, apiUrl, get, post, unwrapped, type Data } from '../api/client.ts'
 import { queryClient } from '../api/queries.ts'
+import { folderPasswords } from '../files/folder-passwords.ts'
 
 export type Me = Data<'/api/me'>
 
@@ -43,8 +44,9 @@ export async function signOut(): Promise<void> {
   await forgetEverything()
 }
 
-/** Drops the cached responses, which are those of another user. */
+/** Drops the cached responses and the passwords of folders, which are those of another user. */
 async function forgetEverything(): Promise<void> {
+  folderPasswords.clear()
   queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'me' })
   await queryClient.refetchQueries({ queryKey: ['me'] })
 }

@@ -5,11 +5,17 @@ import { texts } from '../texts.ts'
 import { chosenFiles } from './chosen-files.ts'
 import { dropFolder, startUploads } from './start-uploads.ts'
 
-export function UploadButtons({ path }: { readonly path: string }) {
+interface UploadButtonsProps {
+  readonly path: string
+  readonly disabled: boolean
+}
+
+export function UploadButtons({ path, disabled }: UploadButtonsProps) {
   useEffect(() => {
+    if (disabled) return
     dropFolder.value = path
     return () => (dropFolder.value = undefined)
-  }, [path])
+  }, [path, disabled])
   const input = useRef<HTMLInputElement>(null)
   function choose(folders: boolean) {
     if (!input.current) return
@@ -25,12 +31,14 @@ export function UploadButtons({ path }: { readonly path: string }) {
   return (
     <>
       <input ref={input} type="file" multiple hidden onChange={onChange} />
-      <button type="button" onClick={() => choose(false)}>
-        <Upload aria-hidden size={16} /> {texts.files.upload}
+      <button type="button" disabled={disabled} onClick={() => choose(false)}>
+        <Upload aria-hidden size={16} />
+        <span class="text">{texts.files.upload}</span>
       </button>
       <button
         type="button"
         class="icon"
+        disabled={disabled}
         aria-label={texts.uploads.chooseFolder}
         title={texts.uploads.chooseFolder}
         onClick={() => choose(true)}

@@ -1,0 +1,75 @@
+/** What can be done with a folder and its selected entries: the same in the toolbar, the menu and by keys. */
+import { reporting } from '../parts/notices.tsx'
+import { addressOf, joined } from '../parts/places.ts'
+import { download } from './download.ts'
+import { allNames, entryInMemory, prefetchFolder, type Display, type Entry } from './folder.ts'
+import type { Rights } from './rights.ts'
+import { select, selection } from './selection.ts'
+
+/** The actions that ask in a dialog. */
+export type Change = 'newFolder' | 'rename' | 'move' | 'copy' | 'remove' | 'link'
+export type Action = Change | 'open' | 'download' | 'selectAll'
+
+export interface Actions {
+  allows(action: Action): boolean
+  start(action: Action): void
+  open(entry: Pick<Entry, 'name' | 'is_dir'>): void
+}
+
+interface ActionsOptions {
+  readonly path: string
+  /** The folder in the whole tree. */
+  readonly treePath: string
+  readonly display: Display
+  readonly total: number
+  readonly rights: Rights
+  readonly navigate: (address: string) => void
+  readonly onChange: (change: Change) => void
+}
+
+export function folderActions(options: ActionsOptions): Actions {
+  const { path, treePath, display, total, rights, navigate, onChange } = options
+  const open: Actions['open'] = ({ name, is_dir: isFolder }) => {
+    if (isFolder) prefetchFolder(joined(path, name))
+    navigate(addressOf(joined(path, name)))
+  }
+  return {
+    open,
+    allows(action) {
+      const names = selection.value
+      const [name] = names
+      switch (action) {
+        case 'newFolder':
+          return rights.write
+        case 'selectAll':
+          return total > 0
+        case 'open':
+          return names.size === 1
+        case 'link':
+          return names.size === 1 && name !== undefined && entryInMemory(path, name)?.is_dir !== true
+        case 'download':
+          return names.size > 0
+        case 'rename':
+        case 'move':
+        case 'copy':
+        case 'remove':
+          return names.size > 0 && rights[action]
+      }
+    },
+    start(action) {
+      const names = [...selection.value]
+      const [name] = names
+      switch (action) {
+        case 'selectAll':
+          return void reporting(allNames(path, display).then(select))
+        case 'open':
+          if (name !== undefined) open({ name, is_dir: entryInMemory(path, name)?.is_dir ?? false })
+          return
+        case 'download':
+          return void reporting(download(path, treePath, names))
+        default:
+          return onChange(action)
+      }
+    },
+  }
+}

@@ -1,0 +1,62 @@
+/** What the dialogs that change a folder have in common. */
+import { useEffect, useState } from 'preact/hooks'
+import { ApiError } from '../api/client.ts'
+import { texts } from '../texts.ts'
+import { showChanges } from './folder.ts'
+import { clearSelection } from './selection.ts'
+
+/** The props of these dialogs. */
+export interface ChangeProps {
+  /** The folder. */
+  readonly path: string
+  /** The selected entries. */
+  readonly names: readonly string[]
+  readonly onClose: () => void
+}
+
+/** Names in one request: a request has a limited size, and is complete in a reasonable time. */
+const namesPerRequest = 500
+
+interface Batches {
+  /** Number of names that are done; 0 before the start. */
+  readonly done: number
+  /**
+   * Sends the items in requests of limited size, one after the other. Rejects with the error of the first that fails,
+   * and when the dialog is closed. Whatever happens, the folders are shown as they are then.
+   */
+  send<Item>(
+    items: readonly Item[],
+    folders: readonly string[],
+    request: (items: readonly Item[], signal: AbortSignal) => Promise<unknown>,
+  ): Promise<void>
+}
+
+export function useBatches(): Batches {
+  const [done, setDone] = useState(0)
+  const [controller] = useState(() => new AbortController())
+  useEffect(() => () => controller.abort(), [controller])
+  return {
+    done,
+    async send(items, folders, request) {
+      try {
+        for (let from = 0; from < items.length; from += namesPerRequest) {
+          setDone(from)
+          await plainly(request(items.slice(from, from + namesPerRequest), controller.signal))
+        }
+        clearSelection()
+      } finally {
+        await showChanges(...folders)
+      }
+    },
+  }
+}
+
+/** Awaits a request. Says in plain words that a name is taken. */
+export async function plainly<Result>(request: Promise<Result>): Promise<Result> {
+  try {
+    return await request
+  } catch (error) {
+    const [, name] = error instanceof ApiError ? (/^file \[(.*)\] exists$/s.exec(error.message) ?? []) : []
+    throw name === undefined ? error : new Error(texts.changes.exists(name))
+  }
+}

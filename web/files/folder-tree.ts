@@ -1,0 +1,51 @@
+/** The folders of the tree that are shown below each other, loaded as they are expanded. */
+import { useQueries } from '@tanstack/preact-query'
+import { post } from '../api/client.ts'
+import { messageOf } from '../parts/error-text.ts'
+import { joined } from '../parts/places.ts'
+import { texts } from '../texts.ts'
+import { folderPasswords } from './folder-passwords.ts'
+
+export interface FolderNode {
+  readonly path: string
+  readonly name: string
+  /** 1 for the root. */
+  readonly level: number
+  /** Its place among the folders beside it, counted from 1, and their number. */
+  readonly position: number
+  readonly siblings: number
+  readonly isExpanded: boolean
+  /** Why its folders are not shown. */
+  readonly problem?: string
+}
+
+const byName = new Intl.Collator(undefined, { numeric: true })
+
+/** The folders in the order in which they are shown. `expanded`: paths. */
+export function useFolderTree(expanded: ReadonlySet<string>): readonly FolderNode[] {
+  const paths = [...expanded]
+  const results = useQueries({
+    queries: paths.map((path) => ({
+      queryKey: ['dirs', path],
+      queryFn: ({ signal }: { signal: AbortSignal }) => foldersIn(path, signal),
+    })),
+  })
+  const loaded = new Map(paths.map((path, index) => [path, results[index]]))
+  const nodes: FolderNode[] = []
+  add('/', texts.files.home, 1, 1, 1)
+  return nodes
+
+  function add(path: string, name: string, level: number, position: number, siblings: number): void {
+    const result = loaded.get(path)
+    const problem = result?.error ? messageOf(result.error) : result?.isPending === true ? texts.loading : undefined
+    const isExpanded = result !== undefined
+    nodes.push({ path, name, level, position, siblings, isExpanded, ...(problem !== undefined && { problem }) })
+    const names = result?.data ?? []
+    for (const [index, child] of names.entries()) add(joined(path, child), child, level + 1, index + 1, names.length)
+  }
+}
+
+async function foldersIn(path: string, signal: AbortSignal): Promise<readonly string[]> {
+  const folders = await post('/api/fs/dirs', { path, password: folderPasswords.of(path) }, { signal })
+  return folders.map(({ name }) => name).sort(byName.compare)
+}

@@ -1,0 +1,91 @@
+/** One entry of the grid: a row of a list, or a tile. */
+import { formatSize, formatTime } from '../parts/format.ts'
+import { texts } from '../texts.ts'
+import { EntryIcon, Thumbnail } from './entry-icon.tsx'
+import type { Entry } from './folder.ts'
+
+interface GridRowProps {
+  readonly index: number
+  /** Absent until its page is loaded. */
+  readonly entry: Entry | undefined
+  /** The folder in the whole tree. */
+  readonly treePath: string
+  readonly tile: boolean
+  readonly selected: boolean
+  readonly active: boolean
+  /** `start`: pixels from the top of the grid. `lane`: the place of a tile among those beside it. */
+  readonly position: { readonly start: number; readonly lane: number; readonly lanes: number }
+  /** `opens`: whether a click at this part opens the entry. */
+  readonly onClick: (event: MouseEvent, index: number, entry: Entry, opens: boolean) => void
+  readonly onMenu: (event: MouseEvent, index: number, entry: Entry) => void
+}
+
+export function GridRow(props: GridRowProps) {
+  const { index, entry, tile, selected, active, position, onClick, onMenu } = props
+  const { start, lane, lanes } = position
+  return (
+    <div
+      role="row"
+      data-index={index}
+      class={tile ? 'tile' : 'row'}
+      aria-rowindex={index + 1}
+      aria-selected={selected}
+      aria-label={entry ? labelOf(entry) : texts.loading}
+      tabIndex={active ? 0 : -1}
+      style={{
+        transform: `translateY(${start}px)`,
+        ...(tile && { left: `${(lane * 100) / lanes}%`, width: `${100 / lanes}%` }),
+      }}
+      onClick={(event) => entry && onClick(event, index, entry, true)}
+      onContextMenu={(event) => entry && onMenu(event, index, entry)}
+    >
+      {entry && (
+        <>
+          <span role="gridcell" class="cell-check">
+            <input
+              type="checkbox"
+              tabIndex={-1}
+              checked={selected}
+              aria-label={texts.files.select(entry.name)}
+              onClick={(event) => {
+                event.stopPropagation()
+                onClick(event, index, entry, false)
+              }}
+            />
+          </span>
+          {tile ? <TileCells entry={entry} treePath={props.treePath} /> : <RowCells entry={entry} />}
+        </>
+      )}
+    </div>
+  )
+}
+
+function labelOf({ name, is_dir: isFolder, size, modified }: Entry): string {
+  return [name, isFolder ? texts.files.folder : formatSize(size), formatTime(modified)].filter(Boolean).join(', ')
+}
+
+function RowCells({ entry }: { readonly entry: Entry }) {
+  return (
+    <>
+      <span role="gridcell" class="cell-name">
+        <EntryIcon entry={entry} />
+        <span class="name">{entry.name}</span>
+      </span>
+      <span role="gridcell" class="cell-size">
+        {entry.is_dir ? '' : formatSize(entry.size)}
+      </span>
+      <span role="gridcell" class="cell-time">
+        {formatTime(entry.modified)}
+      </span>
+    </>
+  )
+}
+
+function TileCells({ entry, treePath }: { readonly entry: Entry; readonly treePath: string }) {
+  return (
+    <span role="gridcell" class="tile-content">
+      <Thumbnail entry={entry} treePath={treePath} />
+      <span class="name">{entry.name}</span>
+    </span>
+  )
+}

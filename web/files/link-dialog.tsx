@@ -1,0 +1,87 @@
+/** Shows a signed link to one file, for as long as the user chooses. */
+import { useQuery } from '@tanstack/preact-query'
+import { useId, useRef, useState } from 'preact/hooks'
+import { post } from '../api/client.ts'
+import { Dialog } from '../parts/dialog.tsx'
+import { messageOf } from '../parts/error-text.ts'
+import { formatTime } from '../parts/format.ts'
+import { report } from '../parts/notices.tsx'
+import { joined } from '../parts/places.ts'
+import { texts } from '../texts.ts'
+import type { ChangeProps } from './change.ts'
+import { folderPasswords } from './folder-passwords.ts'
+
+/** Choices of the validity in seconds: an hour, a day, a week, 30 days; 0: for ever. */
+const validities = [3600, 86400, 604800, 2592000, 0] as const
+const week = 604800
+type Validity = (typeof validities)[number]
+
+export function LinkDialog({ path, name, onClose }: Omit<ChangeProps, 'names'> & { readonly name: string }) {
+  const [validity, setValidity] = useState<Validity>(week)
+  const file = joined(path, name)
+  const { data: link, error } = useQuery({
+    queryKey: ['link', file, validity],
+    queryFn: () => post('/api/fs/share_link', { path: file, password: folderPasswords.of(path), expires_in: validity }),
+    // Each dialog makes a link of its own, whose time begins now.
+    gcTime: 0,
+    staleTime: Infinity,
+  })
+  const id = useId()
+  const shown = useRef<HTMLInputElement>(null)
+  async function copy(): Promise<void> {
+    await copyText(link?.url ?? '', shown.current)
+    report(texts.changes.linkCopied)
+  }
+  return (
+    <Dialog
+      title={texts.files.link}
+      action={texts.changes.copyLink}
+      disabled={link === undefined}
+      onClose={onClose}
+      onConfirm={copy}
+    >
+      <p>{texts.changes.linkHint(name)}</p>
+      <label>
+        {texts.changes.linkValidity}
+        <select
+          value={validity}
+          autofocus
+          onChange={(event) => setValidity(Number(event.currentTarget.value) as Validity)}
+        >
+          {validities.map((seconds) => (
+            <option key={seconds} value={seconds}>
+              {texts.changes.validities[seconds]}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        {texts.changes.linkAddress}
+        <input
+          ref={shown}
+          value={link?.url ?? ''}
+          readOnly
+          aria-describedby={id}
+          onFocus={(event) => event.currentTarget.select()}
+        />
+      </label>
+      <p id={id} class="muted">
+        {link &&
+          (link.expires === null ? texts.changes.linkForEver : texts.changes.linkUntil(formatTime(link.expires)))}
+      </p>
+      {error && (
+        <p role="alert" class="error">
+          {messageOf(error)}
+        </p>
+      )}
+    </Dialog>
+  )
+}
+
+/** Pages without TLS have no clipboard interface, but can copy what is selected. */
+async function copyText(text: string, shown: HTMLInputElement | null): Promise<void> {
+  if (window.isSecureContext) return navigator.clipboard.writeText(text)
+  shown?.focus()
+  shown?.select()
+  if (!document.execCommand('copy')) throw new Error(texts.changes.copyFailed)
+}

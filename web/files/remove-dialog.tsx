@@ -1,0 +1,26 @@
+/** Lists the entries that are about to be deleted. */
+import { post } from '../api/client.ts'
+import { Dialog } from '../parts/dialog.tsx'
+import { report } from '../parts/notices.tsx'
+import { VirtualList } from '../parts/virtual-list.tsx'
+import { texts } from '../texts.ts'
+import { useBatches, type ChangeProps } from './change.ts'
+import { folderPasswords } from './folder-passwords.ts'
+
+export function RemoveDialog({ path, names, onClose }: ChangeProps) {
+  const batches = useBatches()
+  async function perform(): Promise<void> {
+    const password = folderPasswords.of(path)
+    await batches.send(names, [path], (some, signal) =>
+      post('/api/fs/remove', { dir: path, names: [...some] }, { password, signal }),
+    )
+    report(texts.changes.removed(names.length))
+  }
+  return (
+    <Dialog title={texts.files.remove} action={texts.files.remove} dangerous onClose={onClose} onConfirm={perform}>
+      <p>{texts.changes.removeWarning(names.length)}</p>
+      <VirtualList label={texts.changes.selected} count={names.length} item={(index) => names[index]} />
+      {batches.done > 0 && <p role="status">{texts.changes.progress(batches.done, names.length)}</p>}
+    </Dialog>
+  )
+}
