@@ -134,7 +134,7 @@ function summaryOf(): Summary {
     else if (state === 'paused') paused++
     else if (upload.isUnfinished) active++
     else finished++
-    sent += upload.isUnfinished ? upload.sent : upload.size
+    sent += state === 'skipped' ? upload.size : upload.sent
     size += upload.size
   }
   return { count: uploads.size, finished, failed, paused, active, sent, size, speed: speed.perSecond }
