@@ -13,7 +13,7 @@ export type Action = Change | 'open' | 'download' | 'selectAll'
 export interface Actions {
   allows(action: Action): boolean
   start(action: Action): void
-  open(entry: Pick<Entry, 'name' | 'is_dir'>): void
+  readonly open: (entry: Pick<Entry, 'name' | 'is_dir'>) => void
 }
 
 interface ActionsOptions {
@@ -68,7 +68,7 @@ export function folderActions(options: ActionsOptions): Actions {
         case 'download':
           return void reporting(download(path, treePath, names))
         default:
-          return onChange(action)
+          onChange(action)
       }
     },
   }

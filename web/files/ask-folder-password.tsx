@@ -1,5 +1,6 @@
 /** The form for the password of a folder. */
 import { useState } from 'preact/hooks'
+import { textOf } from '../parts/form-values.ts'
 import { texts } from '../texts.ts'
 import { folderPasswords } from './folder-passwords.ts'
 
@@ -13,7 +14,7 @@ export function AskFolderPassword({ path, onEntered }: AskFolderPasswordProps) {
   function submit(event: SubmitEvent) {
     event.preventDefault()
     const fields = new FormData(event.currentTarget as HTMLFormElement)
-    folderPasswords.set(path, String(fields.get('password')))
+    folderPasswords.set(path, textOf(fields, 'password'))
     setTried(true)
     onEntered()
   }

@@ -23,7 +23,7 @@ export default function ContextMenu({ at, actions, onClose }: ContextMenuProps) 
       placement: 'bottom-start',
       strategy: 'fixed',
       gutter: 0,
-      getAnchorRect: () => ({ ...at, width: 0, height: 0 }),
+      getAnchorElement: () => ({ getBoundingClientRect: () => new DOMRect(at.x, at.y) }),
     },
     onSelect: ({ value }) => actions.start(value as Action),
     onOpenChange: ({ open }) => {
@@ -63,7 +63,7 @@ function useFocusReturned(content: { readonly current: HTMLElement | null }): vo
     const element = content.current
     return () => {
       const focused = document.activeElement
-      const isOurs = focused === document.body || (element !== null && element.contains(focused))
+      const isOurs = focused === document.body || element?.contains(focused) === true
       if (isOurs && opener instanceof HTMLElement) opener.focus({ preventScroll: true })
     }
   }, [])

@@ -14,7 +14,10 @@ export async function download(path: string, treePath: string, names: readonly s
   if (name !== undefined && names.length === 1) {
     const password = folderPasswords.of(path)
     const entry = entryInMemory(path, name) ?? (await post('/api/fs/get', { path: joined(path, name), password }))
-    if (!entry.is_dir) return openUrl(downloadUrl(joined(treePath, name), entry.sign))
+    if (!entry.is_dir) {
+      openUrl(downloadUrl(joined(treePath, name), entry.sign))
+      return
+    }
   }
   downloadZip(path, names)
 }

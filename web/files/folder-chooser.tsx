@@ -179,7 +179,9 @@ function NewFolder({ folder, onMade }: NewFolderProps) {
         {texts.changes.newFolderIn(folder)}
         <input
           value={name}
-          ref={(input) => void (name === '' && input?.focus())}
+          ref={(input) => {
+            if (name === '') input?.focus()
+          }}
           autocomplete="off"
           onInput={(event) => setName(event.currentTarget.value)}
           onKeyDown={(event) => {
@@ -198,7 +200,7 @@ function NewFolder({ folder, onMade }: NewFolderProps) {
 }
 
 function isParent(node: FolderNode, next: FolderNode | undefined): boolean {
-  return next !== undefined && next.level === node.level + 1
+  return next?.level === node.level + 1
 }
 
 /** The next folder after `from`, around the end, whose name begins with the letter; `from` if there is none. */

@@ -53,7 +53,7 @@ export function useEntries(
 
 /** Loads the first page of a folder that is about to be shown. */
 export function prefetchFolder(path: string): void {
-  void queryClient.prefetchQuery(pageQuery(path, { ...sorting.value, contains: '' }, 0))
+  queryClient.query(pageQuery(path, { ...sorting.value, contains: '' }, 0)).catch(() => undefined)
 }
 
 /** An entry of a folder by its name, if one of the pages in memory has it. */

@@ -30,7 +30,7 @@ export function useVirtualizer(options: Options): Virtualizer<HTMLElement, HTMLE
     observeElementRect,
     observeElementOffset,
     scrollToFn: elementScroll,
-    onChange: () => render(undefined as never),
+    onChange: () => render(undefined),
     ...options,
   }
   const [virtualizer] = useState(() => new Virtualizer(complete))
