@@ -1,11 +1,13 @@
 /** All endpoints of the HTTP protocol. */
 import type { EndpointDescription, Endpoint } from './endpoint.js'
 import { downloadDescriptions } from './download-descriptions.js'
+import { accessEndpoints } from './routes/access.js'
 import { adminCredentialEndpoints } from './routes/admin-credentials.js'
 import { adminDriverEndpoints } from './routes/admin-driver.js'
 import { adminIndexEndpoints } from './routes/admin-index.js'
 import { adminLockEndpoints } from './routes/admin-lock.js'
 import { adminMetaEndpoints } from './routes/admin-meta.js'
+import { adminProcessEndpoints } from './routes/admin-process.js'
 import { adminSettingEndpoints } from './routes/admin-setting.js'
 import { adminStorageEndpoints } from './routes/admin-storage.js'
 import { adminUserEndpoints } from './routes/admin-user.js'
@@ -14,6 +16,7 @@ import { authEndpoints } from './routes/auth.js'
 import { browseEndpoints } from './routes/browse.js'
 import { bulkChangeEndpoints } from './routes/bulk-change.js'
 import { changeEndpoints } from './routes/change.js'
+import { consoleSessionEndpoints } from './routes/console-sessions.js'
 import { documentationEndpoints } from './routes/documentation.js'
 import { linkEndpoints } from './routes/link.js'
 import { meEndpoints } from './routes/me.js'
@@ -33,6 +36,8 @@ export const endpoints: readonly Endpoint[] = [
   ...twoStepEndpoints,
   ...meEndpoints,
   ...appPasswordEndpoints,
+  ...consoleSessionEndpoints,
+  ...accessEndpoints,
   ...browseEndpoints,
   ...searchEndpoints,
   ...linkEndpoints,
@@ -50,6 +55,7 @@ export const endpoints: readonly Endpoint[] = [
   ...adminStorageEndpoints,
   ...adminSettingEndpoints,
   ...adminIndexEndpoints,
+  ...adminProcessEndpoints,
   ...documentationEndpoints(() => documentedEndpoints),
   ...siteEndpoints,
   ...metricsEndpoints,

@@ -4,6 +4,7 @@ import { version } from '../../src/contract/version.js'
 import { tags, type Audience, type BodyContent, type EndpointDescription, type Refusal } from './endpoint.js'
 import { responseSchema, requestSchema, type Components, type JsonSchema } from './json-schema.js'
 import { refusalsOf } from './refusals.js'
+import { sessionCookieName } from './session-cookie.js'
 
 type Location = 'query' | 'header' | 'path' | 'cookie'
 
@@ -83,6 +84,12 @@ export function openApiDocument(endpoints: readonly EndpointDescription[]): Open
           description: 'The token of a sign-in, without a prefix.',
         },
         bearer: { type: 'http', scheme: 'bearer', description: 'The same token, as in RFC 6750.' },
+        session: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: sessionCookieName,
+          description: 'The cookie of a sign-in to the console. Ignored in requests from pages of other origins.',
+        },
       },
     },
   }
@@ -130,7 +137,7 @@ function operationId({ method: declared, path }: EndpointDescription, method: st
 }
 
 function securityOf({ access, readsToken = false }: EndpointDescription): OpenApiOperation['security'] {
-  const signedIn = [{ token: [] }, { bearer: [] }]
+  const signedIn = [{ token: [] }, { bearer: [] }, { session: [] }]
   if (access === 'anybody') return readsToken ? [...signedIn, {}] : []
   return access === 'guest' ? [...signedIn, {}] : signedIn
 }

@@ -13,7 +13,11 @@ const authenticationRefusals: readonly Refusal[] = [
     text: 'Guest user is disabled, login please',
     when: 'there is no token, and the guest account is disabled',
   },
-  { code: 401, text: 'token is invalidated', when: 'the token was signed out or never issued' },
+  {
+    code: 401,
+    text: 'token is invalidated',
+    when: 'the token, or the session of the cookie, was ended or never issued',
+  },
   { code: 401, text: 'token is expired' },
   { code: 401, text: 'token not active yet' },
   { code: 401, text: 'Password has been changed, login please', when: 'the token is older than the password' },

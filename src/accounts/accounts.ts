@@ -3,9 +3,10 @@ import PQueue from 'p-queue'
 import { GatewayError, hasDetail, isGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import type { Settings } from '../settings/settings.js'
-import type { AppPasswordRow, KeyRow, UserRow } from '../store/rows.js'
+import type { AppPasswordRow, ConsoleSessionRow, KeyRow, UserRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
 import { AppPasswords } from './app-passwords.js'
+import { ConsoleSessions, type Browser } from './console-sessions.js'
 import { accountDisabled, codeRequired, sessionRevoked } from './errors.js'
 import { SshKeys } from './ssh-keys.js'
 import { PasswordCheck } from './password-check.js'
@@ -29,7 +30,7 @@ export interface Credentials {
 interface AccountsOptions {
   readonly store: Store
   readonly settings: Pick<Settings, 'get' | 'onChange'>
-  /** Lifetime of session tokens, in hours. */
+  /** Lifetime of session tokens and console sessions, in hours. */
   readonly tokenHours: number
   /** Gets a warning for each failed sign-in. */
   readonly log?: Pick<Log, 'warn'>
@@ -37,7 +38,7 @@ interface AccountsOptions {
   readonly now?: () => number
 }
 
-/** Milliseconds between two removals of expired tokens. */
+/** Milliseconds between two removals of expired tokens and console sessions. */
 const sweepInterval = 3600_000
 /** Seconds that the clocks of two processes may differ. */
 const clockSkew = 60
@@ -51,6 +52,7 @@ export class Accounts {
   readonly users: Users
   readonly keys: SshKeys
   readonly appPasswords: AppPasswords
+  readonly consoleSessions: ConsoleSessions
   readonly #store: Store
   readonly #settings: AccountsOptions['settings']
   readonly #tokens: SessionTokens
@@ -65,7 +67,8 @@ export class Accounts {
   #permanentToken: string
   readonly #disposers: (() => void)[] = []
 
-  private constructor({ store, settings, log, now = Date.now }: AccountsOptions, tokens: SessionTokens) {
+  private constructor(options: AccountsOptions, tokens: SessionTokens) {
+    const { store, settings, log, now = Date.now } = options
     this.#store = store
     this.#settings = settings
     this.#tokens = tokens
@@ -76,6 +79,13 @@ export class Accounts {
     this.users = new Users(store, this.#queue, (before, after) => this.#userChanged(before, after), now)
     this.keys = new SshKeys(store, this.#queue, (key) => this.#keyRemoved(key), now)
     this.appPasswords = new AppPasswords(store, this.#queue, (row) => this.#appPasswordRemoved(row), now)
+    this.consoleSessions = new ConsoleSessions({
+      store,
+      queue: this.#queue,
+      onRemoved: (row) => this.#consoleSessionRemoved(row),
+      hours: options.tokenHours,
+      now,
+    })
     this.#passwords = new PasswordCheck({
       get: (id) => this.users.get(id),
       byName: (username) => this.users.byName(username),
@@ -109,15 +119,30 @@ export class Accounts {
    * account has two-step verification and the code is missing or wrong, or `account_disabled`.
    */
   async signIn(credentials: Credentials): Promise<string> {
-    return this.#logged(credentials, 'http', () => this.#signIn(credentials))
+    return this.#logged(credentials, 'http', async () => this.#tokens.issue(await this.#signIn(credentials)))
   }
 
-  async #signIn(credentials: Credentials): Promise<string> {
+  /**
+   * Opens a session of the console. Resolves to its row, and to its secret, which cannot be retrieved later. Rejects as
+   * `signIn` does. `userAgent`: the browser's header.
+   */
+  async signInToConsole(
+    credentials: Credentials,
+    { userAgent }: Pick<Browser, 'userAgent'>,
+  ): ReturnType<ConsoleSessions['open']> {
+    return this.#logged(credentials, 'http', async () => {
+      const user = await this.#signIn(credentials)
+      return this.consoleSessions.open(user, { address: credentials.address, userAgent })
+    })
+  }
+
+  /** The account whose password, and code if it has two-step verification, are correct. */
+  async #signIn(credentials: Credentials): Promise<UserRow> {
     const user = await this.#passwords.checkPassword(credentials, { remembered: false })
     if (user.disabled) throw accountDisabled()
     if (user.otpSecret !== '') await this.#checkCode(user, credentials)
     this.#passwords.recordSuccess(credentials, user, { remember: false })
-    return this.#tokens.issue(user)
+    return user
   }
 
   /**
@@ -137,6 +162,19 @@ export class Accounts {
     const principal = this.#principal(user, `token:${jti}`, { protocol }, exp * 1000)
     this.#tokenCache.add(token, principal, exp * 1000)
     return principal
+  }
+
+  /** The principal of a console session. `secret`: the value of its cookie. Rejects with `unauthenticated`. */
+  async byConsoleSession(secret: string, protocol: ProtocolFacts): Promise<Principal> {
+    const row = this.consoleSessions.find(secret)
+    if (row === undefined) throw sessionRevoked({ detail: 'token_revoked' })
+    const { id, userId, passwordTime } = row
+    const expires = row.expires.getTime()
+    if (expires <= this.#now()) throw sessionRevoked({ detail: 'token_expired' })
+    await this.#recordUse(this.consoleSessions.touch(row))
+    const user = this.#activeUser(userId, passwordTime)
+    if (this.consoleSessions.get(id) === undefined) throw sessionRevoked({ detail: 'token_revoked' })
+    return this.#principal(user, `console:${id}`, { protocol }, expires)
   }
 
   isPermanentToken(token: string): boolean {
@@ -295,11 +333,18 @@ export class Accounts {
     const seconds = this.#now() / 1000
     if (claims.exp <= seconds) throw sessionRevoked({ detail: 'token_expired' })
     if (claims.nbf > seconds + clockSkew) throw sessionRevoked({ detail: 'token_not_active' })
-    const user = this.users.get(Number(claims.sub))
-    if (user?.username !== claims.username) throw sessionRevoked({ detail: 'account_missing' })
+    return { ...claims, user: this.#activeUser(Number(claims.sub), claims.pwd_ts, claims.username) }
+  }
+
+  /** The account of a sign-in at which it had this `passwordTime`, and name. Throws `unauthenticated` if it has changed. */
+  #activeUser(id: number, passwordTime: number, username?: string): UserRow {
+    const user = this.users.get(id)
+    if (user === undefined || (username !== undefined && user.username !== username)) {
+      throw sessionRevoked({ detail: 'account_missing' })
+    }
     if (user.disabled) throw sessionRevoked({ detail: 'account_disabled' })
-    if (user.passwordTime !== claims.pwd_ts) throw sessionRevoked({ detail: 'password_changed' })
-    return { ...claims, user }
+    if (user.passwordTime !== passwordTime) throw sessionRevoked({ detail: 'password_changed' })
+    return user
   }
 
   #principal(
@@ -328,6 +373,7 @@ export class Accounts {
       await this.users.reload()
       await this.keys.reload()
       await this.appPasswords.reload()
+      await this.consoleSessions.reload()
       const before = this.#revoked
       this.#revoked = await this.#store.revokedTokens.all()
       for (const id of this.#revoked.keys()) {
@@ -353,12 +399,14 @@ export class Accounts {
     ) {
       this.#sessions.end(id, { reason: 'the rights of this account have changed' })
     } else if (after.passwordTime !== before.passwordTime || after.passwordHash !== before.passwordHash) {
-      const why = { detail: 'password_changed' } as const
-      this.#sessions.end(id, why, (credential) => credential === 'password' || credential.startsWith('token:'))
+      const hasNewPassword = after.passwordHash !== before.passwordHash
+      const why = { detail: hasNewPassword ? 'password_changed' : 'token_revoked' } as const
+      this.#sessions.end(id, why, (credential) => /^(?:password$|token:|console:)/.test(credential))
     } else if (after.otpSecret !== before.otpSecret) {
       const why = { reason: 'two-step verification was switched on or off' }
       this.#sessions.end(id, why, (credential) => credential === 'password')
     }
+    if (after?.passwordTime !== before.passwordTime) this.consoleSessions.evictUser(id)
   }
 
   #keyRemoved(key: KeyRow): void {
@@ -367,6 +415,10 @@ export class Accounts {
 
   #appPasswordRemoved({ id, userId }: AppPasswordRow): void {
     this.#sessions.end(userId, appPasswordDeleted, (credential) => credential === `app:${id}`)
+  }
+
+  #consoleSessionRemoved({ id, userId }: ConsoleSessionRow): void {
+    this.#sessions.end(userId, { detail: 'token_revoked' }, (credential) => credential === `console:${id}`)
   }
 
   #settingsChanged(): void {
@@ -381,6 +433,7 @@ export class Accounts {
     this.#sessions.sweep(now)
     try {
       await this.#queue.add(async () => {
+        await this.consoleSessions.sweep(now)
         await this.#store.revokedTokens.sweep(new Date(now))
         this.#revoked = new Map([...this.#revoked].filter(([, expires]) => expires.getTime() > now))
       })

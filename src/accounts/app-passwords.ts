@@ -1,13 +1,12 @@
 /**
- * App passwords: each is meant for one program, is valid for some protocols, and is revoked individually. They have 160
- * random bits, so that a fast hash suffices and attempts need not be limited; see docs/decisions/0008.
+ * App passwords: each is meant for one program, is valid for some protocols, and is revoked individually; see
+ * docs/decisions/0008.
  */
-import { createHash, randomBytes } from 'node:crypto'
 import type PQueue from 'p-queue'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import type { AppPasswordRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
-import { timingSafeEqualText } from './timing-safe-text.js'
+import { RandomSecrets } from './random-secrets.js'
 
 export type { AppPasswordRow } from '../store/rows.js'
 
@@ -24,11 +23,7 @@ const maxPerUser = 100
 /** Minimum milliseconds between two recorded uses: a WebDAV client sends its password with every request. */
 const touchInterval = 60_000
 
-/** 32 characters of five bits each, without look-alikes. */
-const alphabet = 'abcdefghijkmnpqrstuvwxyz23456789'
-const prefixLength = 8
-const secretLength = 32
-const shape = new RegExp(`^tg-([${alphabet}]{${prefixLength}})-[${alphabet}]{${secretLength}}$`)
+const secrets = new RandomSecrets('tg')
 
 export class AppPasswords {
   #byId = new Map<number, AppPasswordRow>()
@@ -53,9 +48,7 @@ export class AppPasswords {
 
   /** The row of a presented app password; undefined if there is none. */
   find(presented: string): AppPasswordRow | undefined {
-    const prefix = shape.exec(presented)?.[1]
-    const row = prefix === undefined ? undefined : this.#byPrefix.get(prefix)
-    return row !== undefined && timingSafeEqualText(digestOf(presented), row.digest) ? row : undefined
+    return secrets.find(presented, (prefix) => this.#byPrefix.get(prefix))
   }
 
   /**
@@ -78,13 +71,11 @@ export class AppPasswords {
         throw new GatewayError('invalid', { reason: `an account can have at most ${maxPerUser} app passwords` })
       }
       if (others.some((other) => other.name === name)) throw nameTaken()
-      const prefix = this.#freePrefix()
-      const password = `tg-${prefix}-${random(secretLength)}`
+      const { secret: password, ...stored } = secrets.create((prefix) => this.#byPrefix.has(prefix))
       const row = await this.#insert({
+        ...stored,
         userId,
         name,
-        prefix,
-        digest: digestOf(password),
         protocols: appPassword.protocols,
         readOnly,
         added: new Date(this.now()),
@@ -140,12 +131,6 @@ export class AppPasswords {
     }
   }
 
-  #freePrefix(): string {
-    let prefix = random(prefixLength)
-    while (this.#byPrefix.has(prefix)) prefix = random(prefixLength)
-    return prefix
-  }
-
   #put(row: AppPasswordRow): void {
     this.#byId.set(row.id, row)
     this.#byPrefix.set(row.prefix, row)
@@ -160,13 +145,4 @@ export class AppPasswords {
 
 function nameTaken(cause?: unknown): GatewayError {
   return new GatewayError('exists', { reason: 'app password with the same name already exists', cause })
-}
-
-function digestOf(password: string): string {
-  return createHash('sha256').update(password).digest('hex')
-}
-
-/** Random characters of the alphabet, five bits each. */
-function random(length: number): string {
-  return Array.from(randomBytes(length), (byte) => alphabet.charAt(byte & 31)).join('')
 }

@@ -7,9 +7,16 @@ import { sessionRevoked, type Revocation } from './errors.js'
  * signal.
  */
 export type Credential =
-  'guest' | 'password' | 'permanent' | 'task' | `token:${string}` | `key:${number}` | `app:${number}`
+  | 'guest'
+  | 'password'
+  | 'permanent'
+  | 'task'
+  | `token:${string}`
+  | `console:${number}`
+  | `key:${number}`
+  | `app:${number}`
 
-/** Milliseconds that running operations may continue after their token expires. */
+/** Milliseconds that running operations may continue after their token or console session expires. */
 const gracePeriod = 24 * 3600_000
 
 interface Session {
@@ -47,7 +54,7 @@ export class Sessions {
     for (const userId of [...this.#users.keys()]) this.end(userId, why, (other) => other === credential)
   }
 
-  /** Aborts and removes the sessions of tokens that expired more than the grace period ago. */
+  /** Aborts and removes the sessions of credentials that expired more than the grace period ago. */
   sweep(now: number): void {
     for (const [userId, credentials] of [...this.#users]) {
       const expired = (credential: Credential): boolean =>

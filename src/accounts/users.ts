@@ -105,10 +105,22 @@ export class Users {
       }
       const renamed = username !== undefined && username !== stored.username
       const revokesTokens = password !== undefined || renamed || (disabled === true && !stored.disabled)
-      // Strictly increasing, even if the clock is set back: a revoked token never becomes valid again.
-      const passwordTime = Math.max(Math.floor(this.now() / 1000), stored.passwordTime + 1)
-      return revokesTokens ? { ...plain, passwordTime } : plain
+      return revokesTokens ? { ...plain, passwordTime: this.#nextPasswordTime(stored) } : plain
     }
+    return this.#change(id, decide)
+  }
+
+  /** Revokes all tokens and ends all console sessions of a user. `not_found`. */
+  async endSessions(id: number): Promise<void> {
+    await this.#change(id, (stored) => ({ passwordTime: this.#nextPasswordTime(stored) }))
+  }
+
+  /** Strictly increasing, even if the clock is set back: a revoked token never becomes valid again. */
+  #nextPasswordTime({ passwordTime }: UserRow): number {
+    return Math.max(Math.floor(this.now() / 1000), passwordTime + 1)
+  }
+
+  #change(id: number, decide: (stored: UserRow) => Partial<UserRow>): Promise<UserRow> {
     return this.queue.add(async () => {
       const updated = await withNameTakenReason(this.store.users.change(id, decide))
       this.#put(updated)
@@ -116,7 +128,7 @@ export class Users {
     })
   }
 
-  /** Deletes a user with its keys and app passwords. `invalid` for the admin and the guest, `not_found`. */
+  /** Deletes a user with its keys, app passwords and console sessions. `invalid` for the admin and the guest, `not_found`. */
   async delete(id: number): Promise<void> {
     await this.queue.add(async () => {
       const user = this.#byId.get(id)

@@ -14,13 +14,15 @@ import type { Rules } from '../tree/folder-rules.js'
 import type { Locks } from '../tree/locks.js'
 import type { UploadSessions } from '../uploads/upload-sessions.js'
 import type { SignedUrls } from '../urls/signed-urls.js'
-import type { Gateway } from './gateway.js'
+import type { Gateway, Listening } from './gateway.js'
+import type { LogTail } from './log-tail.js'
 import type { Metrics } from './metrics.js'
 import type { StorageAdmin } from './storages.js'
 
 /** Signing in, which yields principals, and the rows of accounts for their administration. */
 export interface ProtocolAccounts extends Pick<
   Accounts,
+  | 'byConsoleSession'
   | 'byKey'
   | 'byPassword'
   | 'byToken'
@@ -31,11 +33,16 @@ export interface ProtocolAccounts extends Pick<
   | 'isPermanentToken'
   | 'reload'
   | 'signIn'
+  | 'signInToConsole'
   | 'signOut'
 > {
-  readonly users: Pick<Accounts['users'], 'byName' | 'byUniqueRole' | 'create' | 'delete' | 'get' | 'list' | 'update'>
+  readonly users: Pick<
+    Accounts['users'],
+    'byName' | 'byUniqueRole' | 'create' | 'delete' | 'endSessions' | 'get' | 'list' | 'update'
+  >
   readonly keys: Pick<Accounts['keys'], 'add' | 'delete' | 'get' | 'list'>
   readonly appPasswords: Pick<Accounts['appPasswords'], 'add' | 'delete' | 'get' | 'list'>
+  readonly consoleSessions: Pick<Accounts['consoleSessions'], 'close' | 'delete' | 'find' | 'list'>
 }
 
 export type ProtocolSettings = Pick<
@@ -57,7 +64,9 @@ export interface ProtocolGateway extends Pick<
   /** What storages can be created of. `storages` opens them. */
   readonly driverTypes: readonly DriverDescription[]
   readonly downloads: Pick<OfflineDownloads, 'add' | 'setAria2' | 'setQBittorrent' | 'setStorageFolder' | 'toolNames'>
+  readonly listening: Listening
   readonly locks: Pick<Locks, 'break' | 'list'>
+  readonly logTail: Pick<LogTail, 'after' | 'lastId'>
   readonly metrics: Pick<Metrics, 'contentType' | 'text'>
   readonly rules: Pick<Rules, 'create' | 'delete' | 'list' | 'update'>
   readonly search: Pick<Search, 'build' | 'clear' | 'isOn' | 'progress' | 'stop' | 'update'>

@@ -14,6 +14,7 @@ import type { Log } from '../contract/log.js'
 import type { Addresses, Config } from '../gateway/config.js'
 import { storeDaemonUrl, lockDataFolder } from '../gateway/data-folder.js'
 import { Gateway, gatewayClosingSeconds } from '../gateway/gateway.js'
+import type { LogTail } from '../gateway/log-tail.js'
 import { connectableHost, splitAddress } from '../net/addresses.js'
 
 /** Time for the protocols to close after draining. SFTP publishes partial uploads then. */
@@ -36,6 +37,8 @@ export interface Daemon {
 interface DaemonParts {
   readonly drivers?: readonly AnyDriverType[]
   readonly protocols?: readonly Protocol[]
+  /** The last lines of `log`. Absent: they are not held. */
+  readonly logTail?: LogTail
 }
 
 /**
@@ -47,11 +50,11 @@ export async function startDaemon(
   config: Config,
   log: Log,
   adminPassword: AdminPassword,
-  { drivers = driverTypes, protocols = allProtocols }: DaemonParts = {},
+  { drivers = driverTypes, protocols = allProtocols, logTail }: DaemonParts = {},
 ): Promise<Daemon> {
   for (const protocol of protocols) await protocol.checkConfig?.(config, log)
   const releaseFolder = await lockFolder(config.data)
-  const opening = Gateway.open({ config, log, drivers, protocols, adminPassword })
+  const opening = Gateway.open({ config, log, logTail, drivers, protocols, adminPassword })
   const making = makeServers(protocols, { config, log, opening })
   making.catch(() => undefined)
   const gateway = await opening.catch(async (error: unknown) => {
@@ -81,10 +84,13 @@ export async function startDaemon(
   }
   try {
     const addresses: { http: string } & Record<string, string> = { ...config.addresses }
+    const fingerprints: Record<string, readonly string[]> = {}
     for (const [name, server] of await making) {
       addresses[name] = await listening(config.addresses[name] ?? '', server.start())
+      if (server.fingerprints) fingerprints[name] = server.fingerprints
       started.push(server)
     }
+    gateway.listening = { addresses, fingerprints }
     await storeDaemonUrl(config.data, localUrl(addresses.http, sitePath(config.site_url))).catch((error: unknown) => {
       log.warn({ err: error }, 'failed to store the address of the daemon for the command line')
     })

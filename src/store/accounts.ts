@@ -13,6 +13,7 @@ import {
   type Columns,
   type StoredRow,
 } from './columns.js'
+import { deleteEndedSessions } from './console-sessions.js'
 import type { Database } from './database.js'
 import { RowTable } from './row-table.js'
 import type { AppPasswordRow, KeyRow, UserRow } from './rows.js'
@@ -39,7 +40,11 @@ export class UsersTable extends RowTable<UserRow> {
     return this.database.guarded('users', async (query) => {
       const stored = await query<StoredRow>(this.table).where({ id }).first()
       if (stored === undefined) throw new GatewayError('not_found', { reason: 'there is no such row' })
-      return this.updateWith(query, id, decide(readRow(this.columns, stored)))
+      const updated = await this.updateWith(query, id, decide(readRow(this.columns, stored)))
+      if (updated.passwordTime !== Number(stored.password_time)) {
+        await deleteEndedSessions(query, id, updated.passwordTime)
+      }
+      return updated
     })
   }
 

@@ -2,7 +2,7 @@
 import type { Knex } from 'knex'
 import type { Topic } from './rows.js'
 
-/** The topic of each table whose changes other processes are notified of. */
+/** The topic of each table of the first schema whose changes other processes are notified of. */
 const topics = {
   users: 'accounts',
   ssh_keys: 'accounts',
@@ -21,12 +21,15 @@ export async function countChanges(query: Knex): Promise<void> {
     table.bigInteger('count').notNullable()
   })
   await query('change_counts').insert([...new Set(Object.values(topics))].map((topic) => ({ topic, count: 0 })))
-  for (const [table, topic] of Object.entries(topics)) {
-    for (const change of ['insert', 'update', 'delete']) {
-      await query.raw(
-        `create trigger ${table}_${change}_count after ${change} on ${table} begin ` +
-          `update change_counts set count = count + 1 where topic = '${topic}'; end`,
-      )
-    }
+  for (const [table, topic] of Object.entries(topics)) await countChangesOf(query, table, topic)
+}
+
+/** The same for a table of a later step. */
+export async function countChangesOf(query: Knex, table: string, topic: Topic): Promise<void> {
+  for (const change of ['insert', 'update', 'delete']) {
+    await query.raw(
+      `create trigger ${table}_${change}_count after ${change} on ${table} begin ` +
+        `update change_counts set count = count + 1 where topic = '${topic}'; end`,
+    )
   }
 }

@@ -3,6 +3,7 @@ import type { Knex } from 'knex'
 import { GatewayError } from '../contract/errors.js'
 import { renameAppPasswordProtocols } from './app-password-protocols.js'
 import { countChanges } from './change-counts.js'
+import { addConsoleSessions } from './console-sessions.js'
 import { createSchema } from './schema.js'
 
 /** One step of the schema. A released step is never changed; later changes are new steps. */
@@ -12,7 +13,12 @@ export type Migration = (query: Knex) => Promise<void>
 const firstVersion = 8
 
 /** In order: each step after the first brings the schema to the next version. */
-export const migrations: readonly Migration[] = [createSchema, countChanges, renameAppPasswordProtocols]
+export const migrations: readonly Migration[] = [
+  createSchema,
+  countChanges,
+  renameAppPasswordProtocols,
+  addConsoleSessions,
+]
 
 /**
  * Migrates the schema to the newest version. Each step runs in its own transaction; a failed step leaves the previous

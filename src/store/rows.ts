@@ -8,7 +8,7 @@ export interface UserRow {
   readonly passwordHash: string
   /**
    * Unix time in seconds of the last event that ended this account's sessions (a new password, a new name, being
-   * disabled); 0 for never. Part of every token; never decreases.
+   * disabled, signing out everywhere); 0 for never. Part of every token; never decreases.
    */
   readonly passwordTime: number
   readonly basePath: Path
@@ -51,6 +51,24 @@ export interface AppPasswordRow {
   readonly added: Date
   /** Undefined if it was never used. */
   readonly lastUsed: Date | undefined
+}
+
+/** A sign-in to the console by one browser. */
+export interface ConsoleSessionRow {
+  readonly id: number
+  readonly userId: number
+  /** The unique readable prefix of its secret, used to look it up. */
+  readonly prefix: string
+  /** SHA-256 of its secret, in hexadecimal. */
+  readonly digest: string
+  /** The user's `passwordTime` at the sign-in. The session is valid while they are equal. */
+  readonly passwordTime: number
+  /** The client's address at the sign-in, without port. */
+  readonly address: string
+  readonly userAgent: string
+  readonly created: Date
+  readonly lastUsed: Date
+  readonly expires: Date
 }
 
 /** A storage as the admin configured it. */
@@ -160,7 +178,7 @@ export interface Intent {
 
 /**
  * Rows that a component holds in memory, and reads again after another process has changed them. `accounts`: users, SSH
- * keys, app passwords and revoked tokens.
+ * keys, app passwords, console sessions and revoked tokens.
  */
 export type Topic = 'accounts' | 'locks' | 'rules' | 'settings' | 'storages'
 

@@ -3,6 +3,7 @@ import knex, { type Knex } from 'knex'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { AppPasswordsTable, KeysTable, RevokedTokensTable, UsersTable } from './accounts.js'
 import { AttributesTable } from './attributes.js'
+import { ConsoleSessionsTable } from './console-sessions.js'
 import { Commits, Database } from './database.js'
 import { toStoreError } from './errors.js'
 import { FoldersTable } from './folders.js'
@@ -94,6 +95,7 @@ function tables(connection: Knex, foreignChanges: ForeignChanges): Store {
     users: new UsersTable(database),
     keys: new KeysTable(database),
     appPasswords: new AppPasswordsTable(database),
+    consoleSessions: new ConsoleSessionsTable(database),
     storages: new StoragesTable(database),
     settings: new SettingsTable(database),
     secrets: new SecretsTable(database),

@@ -4,6 +4,7 @@ import type {
   UserRow,
   KeyRow,
   AppPasswordRow,
+  ConsoleSessionRow,
   StorageRow,
   TaskRow,
   TaskItemRow,
@@ -109,7 +110,7 @@ export interface Store extends FileRecords {
     update(id: number, changes: Partial<New<UserRow>>): Promise<UserRow> // `not_found`, `exists`
     /**
      * Updates the row with what `decide` returns for the stored row, in one transaction. An error of `decide` cancels
-     * the update.
+     * the update. A new `passwordTime` deletes the console sessions of the user.
      */
     change(id: number, decide: (stored: UserRow) => Partial<New<UserRow>>): Promise<UserRow>
     /** Marks the one-time code of this time step as used: false if that step, or a later one, was used before. */
@@ -127,6 +128,14 @@ export interface Store extends FileRecords {
     insert(row: New<AppPasswordRow>): Promise<AppPasswordRow> // `exists` for a taken prefix, or a taken name of the same user
     touch(id: number, lastUsed: Date): Promise<void>
     delete(id: number): Promise<boolean>
+  }
+  readonly consoleSessions: {
+    all(): Promise<ConsoleSessionRow[]>
+    insert(row: New<ConsoleSessionRow>): Promise<ConsoleSessionRow> // `exists` for a taken prefix
+    touch(id: number, lastUsed: Date): Promise<void>
+    delete(id: number): Promise<boolean>
+    /** Deletes those that have expired. */
+    sweep(now: Date): Promise<void>
   }
   readonly storages: {
     all(): Promise<StorageRow[]>

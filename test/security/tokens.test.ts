@@ -131,7 +131,7 @@ void t.test('cookies and queries do not authenticate, which prevents cross-site 
   const running = await startGateway(t)
   const { url, gateway } = running
   const token = await signIn(running, 'admin', running.adminPassword)
-  const everywhere = ['token', 'Authorization', 'authorization', 'access_token', 'session', 'jwt']
+  const everywhere = ['token', 'Authorization', 'authorization', 'access_token', 'session', 'tidegate_session', 'jwt']
   const cookie = everywhere.map((name) => `${name}=${token}`).join('; ')
   const query = everywhere.map((name) => `${name}=${token}`).join('&')
   t.equal((await ask(running, { cookie })).code, 401)
@@ -152,7 +152,7 @@ void t.test('cookies and queries do not authenticate, which prevents cross-site 
   const dav = await send(url, 'PROPFIND', `/dav/?${query}`, { cookie })
   t.equal(dav.status, 401)
 
-  // The only cookie that is read contains a folder password, which requires a signed-in user.
+  // The cookie that other clients use contains a folder password, which requires a signed-in user.
   await addRule(running, '/', { password: 'sesame', passwordSub: true })
   await addUser(running, 'ada', busy)
   const list = async (headers: Record<string, string>) =>

@@ -571,6 +571,10 @@ void t.test('each change is reported to the listeners of its topic only', async 
     readOnly: false,
   } as const
   const dates = { added: new Date(0), lastUsed: new Date(0) }
+  const session = {
+    ...{ userId: 1, prefix: 'p', digest: 'd', passwordTime: 0, address: '', userAgent: '' },
+    ...{ created: new Date(0), lastUsed: new Date(0), expires: new Date(0) },
+  }
   const move = { storageId: 1, kind: 'move', from, to, disposable: false } as const
   const changes: readonly (readonly [topic: Topic | undefined, change: () => Promise<unknown>])[] = [
     ['accounts', () => other.users.insert(userRow({}))],
@@ -579,6 +583,9 @@ void t.test('each change is reported to the listeners of its topic only', async 
     ['accounts', () => other.keys.delete(1)],
     ['accounts', () => other.appPasswords.insert({ ...appPassword, ...dates })],
     ['accounts', () => other.appPasswords.delete(1)],
+    ['accounts', () => other.consoleSessions.insert(session)],
+    ['accounts', () => other.consoleSessions.touch(1, new Date(1))],
+    ['accounts', () => other.consoleSessions.sweep(new Date(1))],
     ['accounts', () => other.revokedTokens.insert('token', new Date())],
     ['accounts', () => other.users.delete(1)],
     ['locks', () => other.locks.grant(lock, () => undefined)],

@@ -3,8 +3,9 @@ import { z } from 'zod'
 import type { Credentials } from '../../../src/accounts/accounts.js'
 import { tokenOf } from '../authenticate.js'
 import { endpoint, type Call, type Refusal } from '../endpoint.js'
-import { withResponses } from '../errors.js'
-import { oneTimeCode, requiredText, signInBodyLimit, text } from '../fields.js'
+import { refused, withResponses } from '../errors.js'
+import { flag, oneTimeCode, requiredText, signInBodyLimit, text } from '../fields.js'
+import { clearSessionCookie, consoleSecretOf, isSameOrigin, setSessionCookie } from '../session-cookie.js'
 
 const nameField = { username: requiredText.meta({ example: 'ann' }) }
 const plainFields = z.object({ ...nameField, password: text.meta({ example: 'secret' }), otp_code: oneTimeCode })
@@ -16,6 +17,9 @@ const hashFields = z.object({
       'The SHA-256 of the password with the suffix `-https://github.com/alist-org/alist`, in lower-case hexadecimal.',
     ),
   otp_code: oneTimeCode,
+})
+const consoleFields = plainFields.extend({
+  remember: flag.describe('Whether the browser stores the cookie when it is closed.'),
 })
 const tokenData = z.object({ token: z.string().describe('The value of the header `Authorization` in later requests.') })
 
@@ -30,6 +34,8 @@ const refusals: readonly Refusal[] = [
     when: 'the limit of failed sign-ins or of concurrent sign-ins of the address, or of wrong codes of the account, is reached',
   },
 ]
+
+const otherOrigin: Refusal = { code: 403, text: 'the request comes from a page of another site' }
 
 export const authEndpoints = [
   endpoint({
@@ -57,29 +63,67 @@ export const authEndpoints = [
     answer: async (call) => ({ token: await issueToken(call, { hash: call.fields.password }) }),
   }),
   endpoint({
+    method: 'post',
+    path: '/api/auth/session',
+    tag: 'Signing in',
+    summary: 'Sign in to the console',
+    description:
+      'Sets the cookie `tidegate_session`, which authenticates requests without the header `Authorization` that do not ' +
+      'come from a page of another origin. Ends the session of the cookie in this request.',
+    access: 'anybody',
+    fields: consoleFields,
+    bodyLimit: signInBodyLimit,
+    refusals: [...refusals, otherOrigin],
+    async answer(call) {
+      const { api, context, fields } = call
+      // Otherwise another site could sign a visitor in to an account of its own.
+      if (!isSameOrigin(api, context.req)) throw refused(otherOrigin)
+      const userAgent = context.req.headers['user-agent'] ?? ''
+      const { row, secret } = await signIn(call, { plain: fields.password }, (credentials) =>
+        api.gateway.accounts.signInToConsole(credentials, { userAgent }),
+      )
+      const replaced = consoleSecretOf(api, context.req)
+      if (replaced !== undefined) await api.gateway.accounts.consoleSessions.close(replaced)
+      const lifetime = Math.round((row.expires.getTime() - row.created.getTime()) / 1000)
+      setSessionCookie(api, context.res, secret, fields.remember ? lifetime : undefined)
+    },
+  }),
+  endpoint({
     method: 'get',
     path: '/api/auth/logout',
     tag: 'Signing in',
-    summary: 'Sign out and revoke the token',
+    summary: 'Sign out: revoke the token, or end the console session of the cookie',
     description: 'Also succeeds if the token is missing, expired or revoked.',
     access: 'anybody',
     readsToken: true,
     async answer({ context, api }) {
-      const current = tokenOf(context.req)
-      if (current !== '') await api.gateway.accounts.signOut(current)
+      const { accounts } = api.gateway
+      const token = tokenOf(context.req)
+      if (token !== '') await accounts.signOut(token)
+      const secret = consoleSecretOf(api, context.req)
+      if (secret === undefined) return
+      await accounts.consoleSessions.close(secret)
+      clearSessionCookie(api, context.res)
     },
   }),
 ]
 
 /** Signs in and resolves to a token. */
 async function issueToken(
-  { context, api, fields: { username, otp_code: code } }: Call<z.output<typeof plainFields>>,
+  call: Call<z.output<typeof plainFields>>,
   password: Credentials['password'],
 ): Promise<string> {
+  return signIn(call, password, (credentials) => call.api.gateway.accounts.signIn(credentials))
+}
+
+/** Signs in with the name and the code of the request, by `work`. */
+async function signIn<T>(
+  { context, api, fields: { username, otp_code: code } }: Call<z.output<typeof plainFields>>,
+  password: Credentials['password'],
+  work: (credentials: Credentials) => Promise<T>,
+): Promise<T> {
   const { address } = api.clientOf(context.req)
   // Clients treat 401 as an expired session and would show no message on the sign-in page.
   const responses = { code_required: { code: 402 }, unauthenticated: { code: 400 }, denied: { code: 400 } }
-  return withResponses(responses, () =>
-    api.gateway.accounts.signIn({ username, password, code: code === '' ? undefined : code, address }),
-  )
+  return withResponses(responses, () => work({ username, password, code: code === '' ? undefined : code, address }))
 }

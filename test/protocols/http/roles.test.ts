@@ -112,6 +112,12 @@ class Stage {
     return row.id
   }
 
+  async consoleSession(): Promise<number> {
+    const user = this.gateway.accounts.users.get(this.userId)!
+    const { row } = await this.gateway.accounts.consoleSessions.open(user, { address: '127.0.0.1', userAgent: '' })
+    return row.id
+  }
+
   get userId(): number {
     const name = this.username === 'nobody' ? 'guest' : this.username
     return this.gateway.accounts.users.byName(name)?.id ?? 0
@@ -180,6 +186,10 @@ const table: Readonly<Record<string, Row>> = {
       body: { username: 'somebody', password: '0ee0be47182acad90a4307dd35cc06d901875e870b2637955a1188637ee56675' },
     }),
   },
+  'post /api/auth/session': {
+    codes: everybody,
+    call: () => ({ body: { username: 'somebody', password: 'password' } }),
+  },
   'get /api/auth/logout': { codes: everybody },
   'post /api/auth/2fa/generate': { codes: ownProfile },
   // The code is wrong, so that two-step verification is not enabled for the rest of this test.
@@ -205,6 +215,14 @@ const table: Readonly<Record<string, Row>> = {
     codes: ownAccount,
     call: async (stage) => stage.of(await stage.appPassword()),
   },
+  'get /api/me/access': { codes: everyAccount },
+  'get /api/me/session/list': { codes: ownAccount },
+  'post /api/me/session/delete': {
+    codes: ownAccount,
+    call: async (stage) => stage.of(await stage.consoleSession()),
+  },
+  // It also revokes the token of the request: the next requests need another one.
+  'post /api/me/session/delete_all': { codes: ownAccount },
 
   'any /api/fs/list': { codes: everyAccount, call: () => ({ body: { path: '/folder' } }) },
   'any /api/fs/get': { codes: everyAccount, call: () => ({ body: { path: '/folder/file.txt' } }) },
@@ -288,6 +306,9 @@ const table: Readonly<Record<string, Row>> = {
     call: async (stage) => ({ body: { id: await stage.rule(), path: `/rules/${stage.fresh()}` } }),
   },
   'post /api/admin/meta/delete': { codes: adminOnly, call: async (stage) => stage.of(await stage.rule()) },
+
+  'get /api/admin/about': { codes: adminOnly },
+  'get /api/admin/log': { codes: adminOnly },
 
   'get /api/admin/lock/list': { codes: adminOnly },
   'post /api/admin/lock/break': {
@@ -383,6 +404,9 @@ async function codeOf(
   return (JSON.parse(text) as { code: number }).code
 }
 
+/** The rows after which a caller signs in again. */
+const endsSession = ['get /api/auth/logout', 'post /api/me/session/delete_all']
+
 const able: readonly Permission[] = ['write', 'rename', 'move', 'copy', 'remove', 'offlineDownload']
 
 async function stageFor(admin: Served, caller: Caller): Promise<string> {
@@ -411,7 +435,7 @@ void t.test('each endpoint responds to each caller with the code of the table', 
       const stage = new Stage(gateway, caller, name.split(' ')[1] ?? '')
       const call = (await row.call?.(stage)) ?? {}
       t.equal(await codeOf(admin.url, name, token, call), row.codes[column], `${name} by ${caller}`)
-      if (name === 'get /api/auth/logout' && token !== '') token = await signedIn(admin, caller)
+      if (endsSession.includes(name) && token !== '') token = await signedIn(admin, caller)
       if (caller === 'admin') admin.token = token
     }
   }

@@ -1,0 +1,55 @@
+/** Sessions of the console: their table, and the step of the schema that adds it. */
+import type { Knex } from 'knex'
+import { countChangesOf } from './change-counts.js'
+import { integer, text, time, type Columns } from './columns.js'
+import type { Database } from './database.js'
+import { RowTable } from './row-table.js'
+import type { ConsoleSessionRow } from './rows.js'
+
+export async function addConsoleSessions(query: Knex): Promise<void> {
+  await query.schema.createTable('console_sessions', (table) => {
+    table.increments('id')
+    table.integer('user_id').notNullable().references('id').inTable('users').onDelete('CASCADE').index()
+    table.text('prefix').notNullable().unique()
+    table.text('digest').notNullable()
+    table.bigInteger('password_time').notNullable()
+    table.text('address').notNullable()
+    table.text('user_agent').notNullable()
+    table.bigInteger('created').notNullable()
+    table.bigInteger('last_used').notNullable()
+    table.bigInteger('expires').notNullable()
+  })
+  await countChangesOf(query, 'console_sessions', 'accounts')
+}
+
+const columns: Columns<ConsoleSessionRow> = {
+  id: integer('id'),
+  userId: integer('user_id'),
+  prefix: text('prefix'),
+  digest: text('digest'),
+  passwordTime: integer('password_time'),
+  address: text('address'),
+  userAgent: text('user_agent'),
+  created: time('created'),
+  lastUsed: time('last_used'),
+  expires: time('expires'),
+}
+
+export class ConsoleSessionsTable extends RowTable<ConsoleSessionRow> {
+  constructor(database: Database) {
+    super(database, 'console_sessions', columns)
+  }
+
+  async touch(id: number, lastUsed: Date): Promise<void> {
+    await this.database.run((query) => query(this.table).where({ id }).update({ last_used: lastUsed.getTime() }))
+  }
+
+  async sweep(now: Date): Promise<void> {
+    await this.database.run((query) => query(this.table).where('expires', '<=', now.getTime()).delete())
+  }
+}
+
+/** Deletes the sessions of a user that were opened before `passwordTime`, for a transaction that changes it. */
+export async function deleteEndedSessions(query: Knex, userId: number, passwordTime: number): Promise<void> {
+  await query('console_sessions').where({ user_id: userId }).whereNot({ password_time: passwordTime }).delete()
+}

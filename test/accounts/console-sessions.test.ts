@@ -1,0 +1,210 @@
+/** Sessions of the console: what they authenticate, what ends them, their limits, and other processes. */
+import t from 'tap'
+import { http } from '../../protocols/http/index.js'
+import { adaPassword, credentials, fixture, newUser, openAccounts } from './accounts-fixture.js'
+
+const hour = 3600_000
+const browser = { userAgent: 'a browser' }
+
+void t.test('a session is valid for the lifetime of a token, and its secret is not stored', async (t) => {
+  const { accounts, ada, clock, store } = await fixture(t)
+  const signedIn = clock.time
+  const { row, secret } = await accounts.signInToConsole(credentials({ address: '192.0.2.1' }), browser)
+  t.match(secret, /^tgs-[a-z2-9]{8}-[a-z2-9]{32}$/)
+  t.match(row, { userId: ada.id, address: '192.0.2.1', userAgent: 'a browser' })
+  t.equal(row.expires.getTime(), signedIn + 48 * hour)
+  t.notOk(JSON.stringify(await store.consoleSessions.all()).includes(secret.slice(-32)))
+  t.match(await accounts.byConsoleSession(secret, http), { userId: ada.id, username: 'ada', protocol: http })
+  clock.time = signedIn + 48 * hour - 1
+  t.match(await accounts.byConsoleSession(secret, http), { userId: ada.id })
+  clock.time += 1
+  await t.rejects(accounts.byConsoleSession(secret, http), { code: 'unauthenticated', detail: 'token_expired' })
+  t.strictSame(accounts.consoleSessions.list(ada.id), [])
+})
+
+void t.test('no other text is a session', async (t) => {
+  const { accounts, ada } = await fixture(t)
+  const { row, secret } = await accounts.signInToConsole(credentials(), browser)
+  const { password } = await accounts.appPasswords.add(ada.id, { name: 'x', protocols: ['webdav'], readOnly: false })
+  const token = await accounts.signIn(credentials())
+  const changed = `${secret.slice(0, -1)}${secret.endsWith('a') ? 'b' : 'a'}`
+  for (const other of ['', changed, `${secret}a`, ` ${secret}`, row.digest, row.prefix, password, token]) {
+    await t.rejects(accounts.byConsoleSession(other, http), { code: 'unauthenticated', detail: 'token_revoked' }, other)
+  }
+  await t.rejects(accounts.byToken(secret, http), { code: 'unauthenticated' })
+  await t.rejects(accounts.byPassword(credentials({ plain: secret }), http), { code: 'unauthenticated' })
+})
+
+void t.test('a sign-in to the console is refused as any other', async (t) => {
+  const { accounts, ada } = await fixture(t)
+  const signIn = (fields = {}) => accounts.signInToConsole(credentials(fields), browser)
+  await t.rejects(signIn({ plain: 'wrong' }), { code: 'unauthenticated', detail: 'wrong_credentials' })
+  await accounts.users.update(ada.id, { otpSecret: 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567' })
+  await t.rejects(signIn(), { code: 'unauthenticated', detail: 'code_required' })
+  await accounts.users.update(ada.id, { otpSecret: '', disabled: true })
+  await t.rejects(signIn(), { code: 'denied', detail: 'account_disabled' })
+  t.strictSame(accounts.consoleSessions.list(ada.id), [])
+})
+
+void t.test('what ends the tokens of an account ends its console sessions, for good', async (t) => {
+  const { accounts, ada, store } = await fixture(t)
+  const { users } = accounts
+  for (const [title, end, reason] of [
+    ['a new password', () => users.update(ada.id, { password: 'another' }), 'password_changed'],
+    ['a new name', () => users.update(ada.id, { username: 'lovelace' }), undefined],
+    ['signing out everywhere', () => users.endSessions(ada.id), 'token_revoked'],
+    ['being disabled', () => users.update(ada.id, { disabled: true }), 'account_disabled'],
+    ['being deleted', () => users.delete(ada.id), 'account_missing'],
+  ] as const) {
+    await users.update(ada.id, { username: 'ada', password: adaPassword, disabled: false })
+    const { secret } = await accounts.signInToConsole(credentials(), browser)
+    const token = await accounts.signIn(credentials())
+    const { signal } = await accounts.byConsoleSession(secret, http)
+    const { signal: tokenSignal } = await accounts.byToken(token, http)
+    await end()
+    t.ok(signal.aborted && tokenSignal.aborted, `${title} aborts running requests`)
+    t.equal((signal.reason as { detail?: string }).detail, reason, title)
+    await t.rejects(accounts.byConsoleSession(secret, http), { code: 'unauthenticated' }, title)
+    await t.rejects(accounts.byToken(token, http), { code: 'unauthenticated' }, title)
+    t.strictSame(await store.consoleSessions.all(), [], `${title} deletes the rows`)
+  }
+})
+
+void t.test('another change of the account ends running requests only', async (t) => {
+  const { accounts, ada } = await fixture(t)
+  const { secret } = await accounts.signInToConsole(credentials(), browser)
+  const { signal } = await accounts.byConsoleSession(secret, http)
+  await accounts.users.update(ada.id, { permission: 0 })
+  t.ok(signal.aborted)
+  const principal = await accounts.byConsoleSession(secret, http)
+  t.notOk(principal.hasPermission('write'))
+  t.notOk(principal.signal.aborted)
+})
+
+void t.test('one session is ended by its owner, by its id or its secret', async (t) => {
+  const { accounts, ada, admin, store } = await fixture(t)
+  const opened = await Promise.all([1, 2, 3].map(() => accounts.signInToConsole(credentials(), browser)))
+  const [one, two, three] = opened.map(({ row }) => row.id) as [number, number, number]
+  const signals = await Promise.all(
+    opened.map(async ({ secret }) => (await accounts.byConsoleSession(secret, http)).signal),
+  )
+  await t.rejects(accounts.consoleSessions.delete(admin.id, one), { code: 'not_found' })
+  await t.rejects(accounts.consoleSessions.delete(ada.id, 999), { code: 'not_found' })
+  await accounts.consoleSessions.delete(ada.id, one)
+  await accounts.consoleSessions.close(opened[1]?.secret ?? '')
+  await accounts.consoleSessions.close(opened[1]?.secret ?? '')
+  await accounts.consoleSessions.close('rubbish')
+  t.strictSame(
+    signals.map(({ aborted }) => aborted),
+    [true, true, false],
+  )
+  t.strictSame(
+    accounts.consoleSessions.list(ada.id).map(({ id }) => id),
+    [three],
+  )
+  t.strictSame(
+    (await store.consoleSessions.all()).map(({ id }) => id),
+    [three],
+    `${one} and ${two} are deleted`,
+  )
+})
+
+void t.test(
+  'the time of last use is stored at most every five minutes, and a full disk locks nobody out',
+  async (t) => {
+    const { accounts, clock, store } = await fixture(t)
+    const { secret } = await accounts.signInToConsole(credentials(), browser)
+    const first = clock.time
+    const stored = async () => (await store.consoleSessions.all())[0]?.lastUsed.getTime()
+    clock.time = first + 299_000
+    await accounts.byConsoleSession(secret, http)
+    t.equal(await stored(), first)
+    clock.time = first + 300_000
+    await Promise.all([accounts.byConsoleSession(secret, http), accounts.byConsoleSession(secret, http)])
+    t.equal(await stored(), clock.time)
+    store.consoleSessions.touch = async () => {
+      throw new Error('the disk is full')
+    }
+    clock.time += 300_000
+    t.match(await accounts.byConsoleSession(secret, http), { username: 'ada' })
+  },
+)
+
+void t.test('a session that ends while its use is recorded authenticates nobody', async (t) => {
+  const { accounts, clock, store } = await fixture(t)
+  const { secret } = await accounts.signInToConsole(credentials(), browser)
+  clock.time += 300_000
+  const ending = accounts.consoleSessions.close(secret)
+  await t.rejects(accounts.byConsoleSession(secret, http), { code: 'unauthenticated' })
+  await ending
+  t.strictSame(await store.consoleSessions.all(), [])
+})
+
+void t.test('one more than a hundred sessions of a user ends the least recently used one', async (t) => {
+  const { accounts, ada, admin, clock } = await fixture(t)
+  const open = (user = ada) => accounts.consoleSessions.open(user, { address: '', userAgent: 'x'.repeat(300) })
+  const [first, second] = [await open(), await open()]
+  const other = await open(admin)
+  t.equal(first.row.userAgent.length, 255)
+  for (let more = 2; more < 100; more++) await open()
+  clock.time += 300_000
+  await accounts.byConsoleSession(first.secret, http)
+  await open()
+  t.equal(accounts.consoleSessions.list(ada.id).length, 100)
+  t.equal(accounts.consoleSessions.get(second.row.id), undefined)
+  for (const { secret } of [first, other]) await accounts.byConsoleSession(secret, http)
+})
+
+void t.test('expired sessions are removed, without ending their running requests', async (t) => {
+  const { accounts, ada, clock, store, file } = await fixture(t)
+  const other = await openAccounts(t, file, clock)
+  const { secret } = await accounts.signInToConsole(credentials(), browser)
+  await other.accounts.reload()
+  const principals = [
+    await accounts.byConsoleSession(secret, http),
+    await other.accounts.byConsoleSession(secret, http),
+  ]
+  clock.time += 48 * hour
+  const { row } = await accounts.signInToConsole(credentials(), browser)
+  await accounts.consoleSessions.sweep(clock.time)
+  t.match(await store.consoleSessions.all(), [{ id: row.id }])
+  await other.accounts.reload()
+  for (const { signal } of principals) t.notOk(signal.aborted)
+  t.match(other.accounts.consoleSessions.list(ada.id), [{ id: row.id }])
+})
+
+void t.test('other processes know sessions and their ends, and a restart ends none', async (t) => {
+  const { accounts, ada, clock, file } = await fixture(t)
+  const other = await openAccounts(t, file, clock)
+  const { row, secret } = await accounts.signInToConsole(credentials(), browser)
+  await other.accounts.reload()
+  const { signal } = await other.accounts.byConsoleSession(secret, http)
+  await accounts.consoleSessions.delete(ada.id, row.id)
+  await other.accounts.reload()
+  t.ok(signal.aborted)
+  await t.rejects(other.accounts.byConsoleSession(secret, http), { code: 'unauthenticated' })
+
+  const { secret: kept } = await accounts.signInToConsole(credentials(), browser)
+  const restarted = await openAccounts(t, file, clock)
+  t.match(await restarted.accounts.byConsoleSession(kept, http), { userId: ada.id })
+  await other.accounts.users.update(ada.id, { password: 'changed elsewhere' })
+  t.strictSame((await openAccounts(t, file, clock)).accounts.consoleSessions.list(ada.id), [])
+  await restarted.accounts.reload()
+  await t.rejects(restarted.accounts.byConsoleSession(kept, http), { code: 'unauthenticated' })
+})
+
+void t.test('a sign-in during a change of the password opens no session', async (t) => {
+  const { accounts, store } = await fixture(t)
+  const { id } = await accounts.users.create(newUser({ username: 'eve' }))
+  const insert = store.consoleSessions.insert.bind(store.consoleSessions)
+  const changing = new Promise((resolve) => {
+    store.consoleSessions.insert = async (row) => {
+      resolve(store.users.change(id, () => ({ passwordTime: 1 })))
+      return insert(row)
+    }
+  })
+  const { secret } = await accounts.signInToConsole(credentials({ username: 'eve' }), browser)
+  await changing
+  await accounts.reload()
+  await t.rejects(accounts.byConsoleSession(secret, http), { code: 'unauthenticated' })
+})
