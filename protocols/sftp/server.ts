@@ -1,6 +1,7 @@
 /** The SFTP server: accepts connections, limits their number and shuts them down gracefully. */
 import { createServer, type Socket } from 'node:net'
 import ssh2, { type ParsedKey } from 'ssh2'
+import { fingerprintOf } from '../../src/accounts/public-keys.js'
 import { settlesWithin } from '../../src/contract/cancellation.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { networkOf } from '../../src/net/networks.js'
@@ -58,7 +59,8 @@ export function sftpServer(
   gateway: SftpGateway,
   { host, port, hostKeys, limits: overrides, pseudonym }: SftpServerOptions,
 ): ProtocolServer {
-  const keys = hostKeys.map(parseHostKey).flatMap(hostKeyOffers)
+  const parsedKeys = hostKeys.map(parseHostKey)
+  const keys = parsedKeys.flatMap(hostKeyOffers)
   const limits = { ...defaultLimits, ...overrides }
   const budget = new ByteBudget(limits.bytes)
   const connections = new Map<Socket, SftpConnection>()
@@ -90,6 +92,8 @@ export function sftpServer(
   })
 
   return {
+    fingerprints: parsedKeys.map((key) => fingerprintOf(key.getPublicSSH())),
+
     async start() {
       const address = await listen(server, { host, port })
       server.on('error', (error) => gateway.log.error({ protocol: 'sftp', err: error }, 'SFTP server error'))

@@ -16,6 +16,7 @@ import type { Addresses, Config } from '../gateway/config.js'
 import { storeDaemonUrl, lockDataFolder } from '../gateway/data-folder.js'
 import { Gateway, gatewayClosingSeconds } from '../gateway/gateway.js'
 import { thisInstance } from '../gateway/instance.js'
+import type { LogTail } from '../gateway/log-tail.js'
 import { connectableHost, splitAddress } from '../net/addresses.js'
 
 /** Time for the protocols to close after draining. SFTP publishes partial uploads then. */
@@ -38,6 +39,8 @@ export interface Daemon {
 interface DaemonParts {
   readonly drivers?: readonly AnyDriverType[]
   readonly protocols?: readonly Protocol[]
+  /** The last lines of `log`. Absent: they are not held. */
+  readonly logTail?: LogTail
 }
 
 /**
@@ -49,12 +52,12 @@ export async function startDaemon(
   config: Config,
   log: Log,
   adminPassword: AdminPassword,
-  { drivers = driverTypes, protocols = allProtocols }: DaemonParts = {},
+  { drivers = driverTypes, protocols = allProtocols, logTail }: DaemonParts = {},
 ): Promise<Daemon> {
   for (const protocol of protocols) await protocol.checkConfig?.(config, log)
   const releaseFolder = await lockFolder(config.data)
   const instance = thisInstance()
-  const opening = Gateway.open({ config, log, drivers, protocols, adminPassword, instance })
+  const opening = Gateway.open({ config, log, logTail, drivers, protocols, adminPassword, instance })
   const making = makeServers(protocols, { config, log, opening, pseudonym: pseudonymOf(instance) })
   making.catch(() => undefined)
   const gateway = await opening.catch(async (error: unknown) => {
@@ -84,10 +87,13 @@ export async function startDaemon(
   }
   try {
     const addresses: { http: string } & Record<string, string> = { ...config.addresses }
+    const fingerprints: Record<string, readonly string[]> = {}
     for (const [name, server] of await making) {
       addresses[name] = await listening(config.addresses[name] ?? '', server.start())
+      if (server.fingerprints) fingerprints[name] = server.fingerprints
       started.push(server)
     }
+    gateway.listening = { addresses, fingerprints }
     await storeDaemonUrl(config.data, localUrl(addresses.http, sitePath(config.site_url))).catch((error: unknown) => {
       log.warn({ err: error }, 'failed to store the address of the daemon for the command line')
     })

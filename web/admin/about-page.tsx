@@ -24,6 +24,12 @@ export function AboutPage() {
           <dd>{formatTime(data.started)}</dd>
           <dt>{about.data}</dt>
           <dd>{data.data}</dd>
+          <dt>{about.addresses}</dt>
+          <dd>
+            {data.addresses.map((address) => (
+              <div key={address}>{address}</div>
+            ))}
+          </dd>
         </dl>
       )}
       <p>
