@@ -199,6 +199,7 @@ void t.test(
     const { served, page } = await opened(t)
     await served.put('/docs/a b#?.txt', 'content')
     await served.put('/docs/c.txt', 'content')
+  await served.put('/docs/d.txt', 'content')
     await signIn(page, 'admin', adminPassword)
     await page.goto('/docs')
     await row(page, 'a b').getByRole('checkbox').check()
@@ -217,7 +218,11 @@ void t.test(
     t.ok(await button(page, 'Link').isDisabled())
     const [zip] = await Promise.all([page.waitForEvent('download'), button(page, 'Download').click()])
     t.match(zip.url(), '/api/fs/zip?')
+  t.equal(new URL(zip.url()).searchParams.get('path'), '/docs')
     t.same(new URL(zip.url()).searchParams.getAll('names'), ['a b#?.txt', 'c.txt'])
+  await page.getByRole('checkbox', { name: 'Select all' }).click()
+  const [whole] = await Promise.all([page.waitForEvent('download'), button(page, 'Download').click()])
+  t.same(new URL(whole.url()).searchParams.getAll('names'), [], 'the whole folder')
   },
 )
 
