@@ -10,6 +10,7 @@ import { addKeyCommands } from './cli/keys.js'
 import { addStorageCommands } from './cli/storages.js'
 import { addUserCommands } from './cli/users.js'
 import type { ConfigFlags } from './gateway/config.js'
+import { LogTail } from './gateway/log-tail.js'
 import { GatewayError } from './contract/errors.js'
 import { collectWhenIdle } from './process/idle-collection.js'
 import { createLog } from './process/log.js'
@@ -18,12 +19,13 @@ import { version } from './contract/version.js'
 
 async function serve(flags: ConfigFlags): Promise<void> {
   const config = await configOf(flags)
-  const log = createLog(config.log_level)
+  const logTail = new LogTail()
+  const log = createLog(config.log_level, logTail)
   handleUncaughtErrors(log)
   const adminPassword = process.env.TIDEGATE_ADMIN_PASSWORD || showPassword
   // Imported lazily: the commands on a data folder start faster without the protocols.
   const { closingSeconds, startDaemon } = await import('./process/daemon.js')
-  const daemon = await startDaemon(config, log, adminPassword)
+  const daemon = await startDaemon(config, log, adminPassword, { logTail })
   afterStartup()
   collectWhenIdle()
   const systemd = new SystemdNotifications({
@@ -49,7 +51,8 @@ async function serve(flags: ConfigFlags): Promise<void> {
   }
   process.on('SIGTERM', stop).on('SIGINT', stop)
   // After the signal handlers: a process that reads this line may send a signal immediately.
-  const urls = Object.entries(daemon.addresses).map(([name, address]) => `${name}://${address}`)
+  const addresses = Object.entries(daemon.addresses).filter(([, address]) => address !== 'off')
+  const urls = addresses.map(([name, address]) => `${name}://${address}`)
   console.log(`tidegate ${version} ready: ${urls.join(' ')}`)
   await systemd.ready()
 }

@@ -1,13 +1,14 @@
 /** The pages of the console, and the frame around them. */
 import { QueryClientProvider } from '@tanstack/preact-query'
 import { lazy, Suspense } from 'preact/compat'
-import { Route, Router, Switch, useLocation } from 'wouter-preact'
+import { Redirect, Route, Router, Switch, useLocation } from 'wouter-preact'
 import { queryClient } from './api/queries.ts'
 import { FilesPage } from './files/files-page.tsx'
-import { Notices } from './parts/notices.tsx'
-import { basePath, isOfTree } from './parts/places.ts'
-import { Failure } from './parts/failure.tsx'
 import { Frame } from './frame.tsx'
+import { Failure } from './parts/failure.tsx'
+import { Notices } from './parts/notices.tsx'
+import { Page } from './parts/page.tsx'
+import { basePath, isOfTree } from './parts/places.ts'
 import { isAdmin, isGuest, useMe, type Me } from './session/me.ts'
 import { SignInPage } from './session/sign-in-page.tsx'
 import { texts } from './texts.ts'
@@ -17,13 +18,15 @@ const ProfilePage = lazy(() => import('./profile/profile-page.tsx'))
 const SearchPage = lazy(() => import('./search/search-page.tsx'))
 const AdminPages = lazy(() => import('./admin/admin-pages.tsx'))
 
+const signInAddress = '/@login'
+
 export function App() {
   return (
     <QueryClientProvider client={queryClient}>
       <Router base={basePath}>
         <Session />
-        <Notices />
       </Router>
+      <Notices />
     </QueryClientProvider>
   )
 }
@@ -33,12 +36,10 @@ function Session() {
   const [location, navigate] = useLocation()
   if (error) return <Failure error={error} onRetry={() => void refetch()} />
   if (me === undefined) return <p class="loading">{texts.loading}</p>
-  const wantsSignIn = location === '/@login'
-  if (me === null || (wantsSignIn && isGuest(me))) {
+  if (me === null || (location === signInAddress && isGuest(me))) {
     return <SignInPage onGuest={me ? () => navigate('/') : undefined} />
   }
-  if (wantsSignIn) navigate('/', { replace: true })
-  return <Pages me={me} />
+  return location === signInAddress ? <Redirect to="/" replace /> : <Pages me={me} />
 }
 
 function Pages({ me }: { readonly me: Me }) {
@@ -65,9 +66,17 @@ function Pages({ me }: { readonly me: Me }) {
               <AdminPages />
             </Route>
           )}
-          <Route>{isOfTree(location) ? <FilesPage me={me} /> : <p class="loading">{texts.notFound}</p>}</Route>
+          <Route>{isOfTree(location) ? <FilesPage me={me} /> : <NoSuchPage />}</Route>
         </Switch>
       </Suspense>
     </Frame>
+  )
+}
+
+function NoSuchPage() {
+  return (
+    <Page title={texts.notFoundTitle}>
+      <p>{texts.notFound}</p>
+    </Page>
   )
 }

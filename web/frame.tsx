@@ -1,15 +1,28 @@
 /** What surrounds every page: search, navigation, and the uploads. */
+import { Menu } from 'lucide-preact'
 import type { ComponentChildren } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
 import { Link, useLocation } from 'wouter-preact'
 import { reporting } from './parts/notices.tsx'
-import { isAdmin, isGuest, signOut, type Me } from './session/me.ts'
-import { FirstRun } from './session/first-run.tsx'
 import { SearchBox } from './search/search-box.tsx'
+import { FirstRun } from './session/first-run.tsx'
+import { isAdmin, isGuest, signOut, type Me } from './session/me.ts'
 import { texts } from './texts.ts'
 import { Uploads } from './uploads/uploads.tsx'
 
+/** The pages that the bar names, by the least rights that they need. The rest of the administration is one more. */
+const places = [
+  { name: 'files', address: '/' },
+  { name: 'tasks', address: '/@tasks', needs: 'account' },
+  { name: 'profile', address: '/@profile', needs: 'account' },
+  { name: 'storages', address: '/@manage/storages', needs: 'admin' },
+  { name: 'users', address: '/@manage/users', needs: 'admin' },
+  { name: 'rules', address: '/@manage/rules', needs: 'admin' },
+  { name: 'settings', address: '/@manage/settings', needs: 'admin' },
+  { name: 'administration', address: '/@manage', needs: 'admin' },
+] as const
+
 export function Frame({ me, children }: { readonly me: Me; readonly children: ComponentChildren }) {
-  const guest = isGuest(me)
   return (
     <div class="frame">
       <header class="bar">
@@ -17,17 +30,8 @@ export function Frame({ me, children }: { readonly me: Me; readonly children: Co
           {texts.appName}
         </Link>
         <SearchBox />
-        <nav aria-label={texts.main}>
-          <Place href="/" text={texts.nav.files} />
-          {!guest && <Place href="/@tasks" text={texts.nav.tasks} />}
-          {!guest && <Place href="/@profile" text={texts.nav.profile} />}
-          {isAdmin(me) && <Place href="/@manage/storages" text={texts.nav.storages} />}
-          {isAdmin(me) && <Place href="/@manage/users" text={texts.nav.users} />}
-          {isAdmin(me) && <Place href="/@manage/rules" text={texts.nav.rules} />}
-          {isAdmin(me) && <Place href="/@manage/settings" text={texts.nav.settings} />}
-          {isAdmin(me) && <Place href="/@manage" text={texts.nav.administration} />}
-        </nav>
-        {guest ? (
+        <Navigation me={me} />
+        {isGuest(me) ? (
           <Link href="/@login" class="button">
             {texts.session.signIn}
           </Link>
@@ -44,12 +48,37 @@ export function Frame({ me, children }: { readonly me: Me; readonly children: Co
   )
 }
 
-function Place({ href, text }: { readonly href: string; readonly text: string }) {
+/** On narrow screens a button shows and hides the links. */
+function Navigation({ me }: { readonly me: Me }) {
   const [location] = useLocation()
-  const isCurrent = location === href
+  const [open, setOpen] = useState(false)
+  useEffect(() => setOpen(false), [location])
+  const granted = { account: !isGuest(me), admin: isAdmin(me) }
+  const current = placeOf(location)
   return (
-    <Link href={href} aria-current={isCurrent ? 'page' : undefined}>
-      {text}
-    </Link>
+    <nav aria-label={texts.main} onKeyDown={({ key }) => key === 'Escape' && setOpen(false)}>
+      <button type="button" class="menu-button" aria-expanded={open} onClick={() => setOpen(!open)}>
+        <Menu aria-hidden size={16} /> {texts.menu}
+      </button>
+      <ul class={open ? 'open' : undefined}>
+        {places
+          .filter((place) => !('needs' in place) || granted[place.needs])
+          .map(({ name, address }) => (
+            <li key={name}>
+              <Link href={address} aria-current={name === current ? 'page' : undefined}>
+                {texts.nav[name]}
+              </Link>
+            </li>
+          ))}
+      </ul>
+    </nav>
   )
+}
+
+/** The place of the bar to which the address belongs. */
+function placeOf(location: string): (typeof places)[number]['name'] | undefined {
+  const exact = places.find(({ address }) => address === location)
+  if (exact) return exact.name
+  if (location.startsWith('/@manage/')) return 'administration'
+  return location.startsWith('/@') ? undefined : 'files'
 }

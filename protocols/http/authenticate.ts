@@ -24,6 +24,19 @@ export function principalOf(api: HttpApi, request: IncomingMessage, response: Se
   return secret === undefined ? accounts.guest(http) : byCookie(api, response, secret)
 }
 
+/** Whether the request is authenticated by a session of the console. */
+export async function isOfConsole(api: HttpApi, request: IncomingMessage): Promise<boolean> {
+  const secret = consoleSecretOf(api, request)
+  if (secret === undefined) return false
+  try {
+    await api.gateway.accounts.byConsoleSession(secret, http)
+    return true
+  } catch (error) {
+    if (isGatewayError(error, 'unauthenticated')) return false
+    throw error
+  }
+}
+
 async function byCookie(api: HttpApi, response: ServerResponse, secret: string): Promise<Principal> {
   // Caches may store responses to requests without Authorization (RFC 9111 §3.5).
   response.setHeader('Cache-Control', 'no-store')

@@ -50,7 +50,8 @@ export const downloadDescriptions: readonly EndpointDescription[] = [
     ...download,
     path: '/p/{path}',
     summary: 'Download a file through this server',
-    description: 'HEAD is supported.',
+    description:
+      'HEAD is supported. With the cookie of a console session, never redirects and sends any file that the signature permits.',
     plain: responses,
   },
 ]

@@ -1,10 +1,14 @@
-/** Downloads below /d and /p. They are authorized by the signature in the URL, not by a session. */
+/**
+ * Downloads below /d and /p. They are authorized by the signature in the URL, not by a session. One of the console lets
+ * /p show files that the storage would not have sent through this server.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { resolvePath, root, type Path } from '../../src/contract/path.js'
 import { requestDetails } from '../lib/request-details.js'
 import { urlClientOf } from '../lib/client.js'
-import { sendFile, type RedirectRoute } from '../lib/send.js'
+import { sendFile, type DownloadRequestKind, type RedirectRoute } from '../lib/send.js'
+import { isOfConsole } from './authenticate.js'
 import type { HttpApi } from './http-api.js'
 import { logUnexpected, toErrorResponse } from './errors.js'
 import { http } from './index.js'
@@ -49,7 +53,7 @@ async function download(api: HttpApi, request: IncomingMessage, response: Server
   const signature = query.get('sign')?.replace(/\/$/, '')
   const fs = api.gateway.as(await api.gateway.signedUrls.authorize(path, signature, http))
   if (query.get('type') === 'thumb' && (await sendThumbnail(api, request, response, fs, path))) return
-  const route = request.url?.startsWith('/p/') === true ? 'proxied download' : 'download'
+  const route = await routeOf(api, request)
   const redirect = ({ kind, url }: RedirectRoute) => {
     const target = kind === 'direct' ? withParameters(api, url, query) : url
     const location = absoluteUrl(api.clientOf(request).baseUrl, target)
@@ -58,6 +62,11 @@ async function download(api: HttpApi, request: IncomingMessage, response: Server
   const client = urlClientOf(request, api.clientOf(request))
   const withoutProxy = query.has('d')
   await sendFile(request, response, { fs, path, redirection: { route, withoutProxy, client, redirect } })
+}
+
+async function routeOf(api: HttpApi, request: IncomingMessage): Promise<DownloadRequestKind> {
+  if (request.url?.startsWith('/p/') !== true) return 'download'
+  return (await isOfConsole(api, request)) ? 'preview' : 'proxied download'
 }
 
 /**

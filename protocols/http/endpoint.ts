@@ -29,6 +29,7 @@ export const tags = {
   Drivers: 'The drivers that storages can use.',
   Settings: 'Administration of settings.',
   'Search index': 'Administration of the search index.',
+  Process: 'The daemon, and its log, for admins.',
   Documentation: 'This document, as JSON and as a page.',
   Site: 'Resources that browsers, crawlers and monitors request from any site.',
 } as const

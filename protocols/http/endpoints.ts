@@ -1,11 +1,13 @@
 /** All endpoints of the HTTP protocol. */
 import type { EndpointDescription, Endpoint } from './endpoint.js'
 import { downloadDescriptions } from './download-descriptions.js'
+import { accessEndpoints } from './routes/access.js'
 import { adminCredentialEndpoints } from './routes/admin-credentials.js'
 import { adminDriverEndpoints } from './routes/admin-driver.js'
 import { adminIndexEndpoints } from './routes/admin-index.js'
 import { adminLockEndpoints } from './routes/admin-lock.js'
 import { adminMetaEndpoints } from './routes/admin-meta.js'
+import { adminProcessEndpoints } from './routes/admin-process.js'
 import { adminSettingEndpoints } from './routes/admin-setting.js'
 import { adminStorageEndpoints } from './routes/admin-storage.js'
 import { adminUserEndpoints } from './routes/admin-user.js'
@@ -35,6 +37,7 @@ export const endpoints: readonly Endpoint[] = [
   ...meEndpoints,
   ...appPasswordEndpoints,
   ...consoleSessionEndpoints,
+  ...accessEndpoints,
   ...browseEndpoints,
   ...searchEndpoints,
   ...linkEndpoints,
@@ -52,6 +55,7 @@ export const endpoints: readonly Endpoint[] = [
   ...adminStorageEndpoints,
   ...adminSettingEndpoints,
   ...adminIndexEndpoints,
+  ...adminProcessEndpoints,
   ...documentationEndpoints(() => documentedEndpoints),
   ...siteEndpoints,
   ...metricsEndpoints,

@@ -3,6 +3,8 @@ import type { AddressInfo, Server } from 'node:net'
 
 /** The server of a protocol, or of several that share an address. */
 export interface ProtocolServer {
+  /** Fingerprints of the keys by which clients recognize the server. Absent: its protocol has none. */
+  readonly fingerprints?: readonly string[]
   /** Starts listening. Resolves to the bound address, `HOST:PORT`. Rejects with the system's error, such as EADDRINUSE. */
   start(): Promise<string>
   /**

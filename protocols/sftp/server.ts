@@ -1,6 +1,7 @@
 /** The SFTP server: accepts connections, limits their number and shuts them down gracefully. */
 import { createServer, type Socket } from 'node:net'
 import ssh2, { type ParsedKey } from 'ssh2'
+import { fingerprintOf } from '../../src/accounts/public-keys.js'
 import { settlesWithin } from '../../src/contract/cancellation.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { networkOf } from '../../src/net/networks.js'
@@ -50,13 +51,16 @@ interface SftpServerOptions {
   /** Private keys in PEM or OpenSSH format, at most one of each type. */
   readonly hostKeys: readonly string[]
   readonly limits?: Partial<SftpLimits>
+  /** Clients of this name are refused: they are storages of this gateway. */
+  readonly pseudonym?: string
 }
 
 export function sftpServer(
   gateway: SftpGateway,
-  { host, port, hostKeys, limits: overrides }: SftpServerOptions,
+  { host, port, hostKeys, limits: overrides, pseudonym }: SftpServerOptions,
 ): ProtocolServer {
-  const keys = hostKeys.map(parseHostKey).flatMap(hostKeyOffers)
+  const parsedKeys = hostKeys.map(parseHostKey)
+  const keys = parsedKeys.flatMap(hostKeyOffers)
   const limits = { ...defaultLimits, ...overrides }
   const budget = new ByteBudget(limits.bytes)
   const connections = new Map<Socket, SftpConnection>()
@@ -78,7 +82,7 @@ export function sftpServer(
       socket.destroy()
       return
     }
-    const connection = new SftpConnection(gateway, socket, keys, limits, budget)
+    const connection = new SftpConnection(gateway, socket, { hostKeys: keys, limits, budget, pseudonym })
     connections.set(socket, connection)
     socket.once('close', () => {
       connections.delete(socket)
@@ -86,11 +90,14 @@ export function sftpServer(
       void connection.filesClosed().then(() => closing.delete(connection))
     })
   })
-  server.on('error', (error) => gateway.log.error({ protocol: 'sftp', err: error }, 'SFTP server error'))
 
   return {
-    start() {
-      return listen(server, { host, port })
+    fingerprints: parsedKeys.map((key) => fingerprintOf(key.getPublicSSH())),
+
+    async start() {
+      const address = await listen(server, { host, port })
+      server.on('error', (error) => gateway.log.error({ protocol: 'sftp', err: error }, 'SFTP server error'))
+      return address
     },
 
     async stop(signal) {

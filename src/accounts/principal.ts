@@ -54,7 +54,7 @@ interface PrincipalFacts {
    * Authenticated by a signed URL: only this path of the whole tree may be read; the signature satisfies folder rules.
    */
   readonly onlyPath?: Path | undefined
-  /** Aborts when the account, key, token or app password is revoked. */
+  /** Aborts when the account, key, token, console session or app password is revoked. */
   readonly signal: AbortSignal
 }
 

@@ -5,6 +5,7 @@ import { Accounts } from '../accounts/accounts.js'
 import { bootstrapAccounts, type AdminPassword } from '../accounts/bootstrap.js'
 import type { Principal, ProtocolFacts } from '../accounts/principal.js'
 import type { Source } from '../contract/call-options.js'
+import type { Instance } from '../contract/driver-env.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
 import type { Log } from '../contract/log.js'
 import { root, type Path } from '../contract/path.js'
@@ -39,19 +40,24 @@ import { SubtreeDriver } from '../tree/subtree-driver.js'
 import { VirtualFs, type TreeDependencies } from '../tree/virtual-fs.js'
 import { UploadSessions, uploadsCloseTimeout } from '../uploads/upload-sessions.js'
 import { needsSignature } from '../tree/visibility.js'
-import type { Config } from './config.js'
+import type { Addresses, Config } from './config.js'
 import { firstStorageFolder, gatewayFolders } from './data-folder.js'
 import { thisInstance } from './instance.js'
+import { LogTail } from './log-tail.js'
 import { Metrics } from './metrics.js'
 import { StorageAdmin, insertStorage } from './storages.js'
 
 interface GatewayOptions {
   readonly config: Config
   readonly log: Log
+  /** Gets the lines of `log`. Absent: none are held. */
+  readonly logTail?: LogTail | undefined
   readonly drivers: readonly AnyDriverType[]
   readonly protocols: readonly ProtocolFacts[]
   /** The password of a new admin account. */
   readonly adminPassword: AdminPassword
+  /** This run; by default a new one. */
+  readonly instance?: Instance
 }
 
 interface GatewayDependencies extends TreeDependencies {
@@ -87,9 +93,20 @@ interface Opened {
 export const gatewayClosingSeconds =
   (uploadsCloseTimeout + tasksCloseTimeout + searchCloseTimeout + storagesCloseTimeout + listenersCloseTimeout) / 1000
 
+/** Where the protocols accept connections. */
+export interface Listening {
+  /** By protocol: the bound addresses, `HOST:PORT`, or "off". */
+  readonly addresses: Addresses
+  /** By protocol: those of the keys by which clients recognize the server. */
+  readonly fingerprints: Readonly<Record<string, readonly string[]>>
+}
+
 export class Gateway {
   readonly config: Config
   readonly log: Log
+  readonly logTail: LogTail
+  /** Those of the configuration, until the daemon has bound them. */
+  listening: Listening
   readonly accounts: Accounts
   readonly settings: Settings
   readonly signedUrls: SignedUrls
@@ -116,6 +133,8 @@ export class Gateway {
   private constructor(options: GatewayOptions, dependencies: GatewayDependencies, opened: Opened) {
     this.config = options.config
     this.log = options.log
+    this.logTail = options.logTail ?? new LogTail()
+    this.listening = { addresses: options.config.addresses, fingerprints: {} }
     this.accounts = dependencies.accounts
     this.settings = dependencies.settings
     this.signedUrls = dependencies.signedUrls
@@ -201,7 +220,7 @@ export class Gateway {
         log,
         driverTypes: options.drivers,
         own: await gatewayFolders(config.data),
-        instance: thisInstance(),
+        instance: options.instance ?? thisInstance(),
         tree: (path) => new SubtreeDriver({ mounts, supervisor, locks, pathLocks, intents, rules, log }, path),
       }))
       const signedUrls = (opened.signedUrls = new SignedUrls({

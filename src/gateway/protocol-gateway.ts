@@ -14,7 +14,8 @@ import type { Rules } from '../tree/folder-rules.js'
 import type { Locks } from '../tree/locks.js'
 import type { UploadSessions } from '../uploads/upload-sessions.js'
 import type { SignedUrls } from '../urls/signed-urls.js'
-import type { Gateway } from './gateway.js'
+import type { Gateway, Listening } from './gateway.js'
+import type { LogTail } from './log-tail.js'
 import type { Metrics } from './metrics.js'
 import type { StorageAdmin } from './storages.js'
 
@@ -63,7 +64,9 @@ export interface ProtocolGateway extends Pick<
   /** What storages can be created of. `storages` opens them. */
   readonly driverTypes: readonly DriverDescription[]
   readonly downloads: Pick<OfflineDownloads, 'add' | 'setAria2' | 'setQBittorrent' | 'setStorageFolder' | 'toolNames'>
+  readonly listening: Listening
   readonly locks: Pick<Locks, 'break' | 'list'>
+  readonly logTail: Pick<LogTail, 'after' | 'lastId'>
   readonly metrics: Pick<Metrics, 'contentType' | 'text'>
   readonly rules: Pick<Rules, 'create' | 'delete' | 'list' | 'update'>
   readonly search: Pick<Search, 'build' | 'clear' | 'isOn' | 'progress' | 'stop' | 'update'>

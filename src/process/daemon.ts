@@ -11,9 +11,12 @@ import type { AnyDriverType } from '../contract/driver-type.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { settlesWithin } from '../contract/cancellation.js'
 import type { Log } from '../contract/log.js'
+import { pseudonymOf } from '../contract/own-requests.js'
 import type { Addresses, Config } from '../gateway/config.js'
 import { storeDaemonUrl, lockDataFolder } from '../gateway/data-folder.js'
 import { Gateway, gatewayClosingSeconds } from '../gateway/gateway.js'
+import { thisInstance } from '../gateway/instance.js'
+import type { LogTail } from '../gateway/log-tail.js'
 import { connectableHost, splitAddress } from '../net/addresses.js'
 
 /** Time for the protocols to close after draining. SFTP publishes partial uploads then. */
@@ -36,6 +39,8 @@ export interface Daemon {
 interface DaemonParts {
   readonly drivers?: readonly AnyDriverType[]
   readonly protocols?: readonly Protocol[]
+  /** The last lines of `log`. Absent: they are not held. */
+  readonly logTail?: LogTail
 }
 
 /**
@@ -47,12 +52,13 @@ export async function startDaemon(
   config: Config,
   log: Log,
   adminPassword: AdminPassword,
-  { drivers = driverTypes, protocols = allProtocols }: DaemonParts = {},
+  { drivers = driverTypes, protocols = allProtocols, logTail }: DaemonParts = {},
 ): Promise<Daemon> {
   for (const protocol of protocols) await protocol.checkConfig?.(config, log)
   const releaseFolder = await lockFolder(config.data)
-  const opening = Gateway.open({ config, log, drivers, protocols, adminPassword })
-  const making = makeServers(protocols, { config, log, opening })
+  const instance = thisInstance()
+  const opening = Gateway.open({ config, log, logTail, drivers, protocols, adminPassword, instance })
+  const making = makeServers(protocols, { config, log, opening, pseudonym: pseudonymOf(instance) })
   making.catch(() => undefined)
   const gateway = await opening.catch(async (error: unknown) => {
     await releaseFolder()
@@ -81,10 +87,13 @@ export async function startDaemon(
   }
   try {
     const addresses: { http: string } & Record<string, string> = { ...config.addresses }
+    const fingerprints: Record<string, readonly string[]> = {}
     for (const [name, server] of await making) {
       addresses[name] = await listening(config.addresses[name] ?? '', server.start())
+      if (server.fingerprints) fingerprints[name] = server.fingerprints
       started.push(server)
     }
+    gateway.listening = { addresses, fingerprints }
     await storeDaemonUrl(config.data, localUrl(addresses.http, sitePath(config.site_url))).catch((error: unknown) => {
       log.warn({ err: error }, 'failed to store the address of the daemon for the command line')
     })
@@ -101,6 +110,7 @@ async function makeServers(
   env: ProtocolEnv,
 ): Promise<readonly (readonly [name: string, server: ProtocolServer])[]> {
   const { addresses, site_url: siteUrl } = env.config
+  const { pseudonym } = env
   const handlers = new Map<string, RequestHandler>()
   const servers = await Promise.all(
     protocols.map(async (protocol) => {
@@ -115,7 +125,7 @@ async function makeServers(
         : ([protocol.name, await protocol.server(env, splitAddress(address))] as const)
     }),
   )
-  const http = ['http', new HttpListener({ ...splitAddress(addresses.http), handlers })] as const
+  const http = ['http', new HttpListener({ ...splitAddress(addresses.http), handlers, pseudonym })] as const
   return [http, ...servers.filter((server) => server !== undefined)]
 }
 
@@ -126,13 +136,26 @@ function localUrl(address: string, site: string): string {
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}${site}`
 }
 
+/** Reasons why no folder can be made or used at a path. They pass only when the configuration or the disk changes. */
+const pathErrors: Readonly<Record<string, string>> = {
+  EACCES: 'this user has no permission',
+  EEXIST: 'a file is in its place',
+  ELOOP: 'its path has too many symlinks',
+  ENAMETOOLONG: 'its name is too long',
+  ENOENT: 'no folder can be made there',
+  ENOTDIR: 'a file is in its path',
+  EROFS: 'the file system is read-only',
+}
+
 async function lockFolder(folder: string): Promise<() => Promise<void>> {
   try {
     return await lockDataFolder(folder)
   } catch (error) {
     if (isGatewayError(error)) throw error
-    const why = (error as Error).message
-    throw new GatewayError('unavailable', { reason: `the data folder ${folder} cannot be used: ${why}`, cause: error })
+    const { code = '', message } = error as NodeJS.ErrnoException
+    const why = pathErrors[code]
+    const reason = `the data folder ${folder} cannot be used: ${why ?? message}`
+    throw new GatewayError(why === undefined ? 'unavailable' : 'invalid', { reason, cause: error })
   }
 }
 

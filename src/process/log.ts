@@ -1,7 +1,10 @@
 /** The log: JSON lines on stderr. Secrets, tokens and cookies are redacted. */
 import { pino, destination, type Logger } from 'pino'
+import type { LogTail } from '../gateway/log-tail.js'
 
-export function createLog(level: string): Logger {
+/** `tail` gets each line as well. */
+export function createLog(level: string, tail?: LogTail): Logger {
+  const output = destination({ fd: 2, sync: true })
   return pino(
     {
       level,
@@ -20,6 +23,13 @@ export function createLog(level: string): Logger {
         '*.cookie',
       ],
     },
-    destination({ fd: 2, sync: true }),
+    tail === undefined
+      ? output
+      : {
+          write(line: string) {
+            output.write(line)
+            tail.add(line)
+          },
+        },
   )
 }

@@ -68,6 +68,7 @@ export const settingsHelp = {
   token:
     'The permanent token: authenticates as the admin, and signs URLs. At least 32 visible ASCII characters without blanks. Empty: replaced with a new one, which invalidates signed URLs.',
   index_progress: 'JSON: progress of the search index. Written by the server.',
+  first_run_done: 'The console no longer offers its first steps to admins. Written by the console.',
   // index
   search_index: 'The search index: database, or none to disable search.',
   auto_update_index: 'When a folder is read from its storage, its listing is compared with the search index.',

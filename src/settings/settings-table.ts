@@ -140,6 +140,7 @@ export const settingsTable: readonly SettingDefinition[] = [
   ...inGroup('single', [
     ['token', 'string', '', 'private'],
     ['index_progress', 'text', '{}', 'private'],
+    ['first_run_done', 'bool', 'false', 'private'],
   ]),
   ...inGroup('index', [
     [

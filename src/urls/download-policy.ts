@@ -2,10 +2,10 @@
 import type { StorageRow } from '../store/rows.js'
 
 /**
- * The kind of request: a download that may be redirected to the backend, one that may not, the URL in the details of a
- * file, or a GET of a file server.
+ * The kind of request: a download that may be redirected to the backend, one that may not, the display of a file in the
+ * console, the URL in the details of a file, or a GET of a file server.
  */
-export type DownloadRequestKind = 'download' | 'proxied download' | 'file details' | 'file server'
+export type DownloadRequestKind = 'download' | 'proxied download' | 'preview' | 'file details' | 'file server'
 
 interface DownloadFacts {
   readonly route: DownloadRequestKind
@@ -35,6 +35,9 @@ export function judgeDownload(facts: DownloadFacts): DownloadVerdict {
       const may = mustProxy || webdavPolicy === 'use_proxy_url'
       return may || facts.isListed('proxy_types') || facts.isListed('text_types') ? proxied : 'refused'
     }
+    case 'preview':
+      // The policy of the console lets browsers load files from this server only.
+      return 'stream'
     case 'file details':
       return mustProxy ? proxied : 'direct'
     case 'file server':

@@ -14,7 +14,7 @@ clients written for it find them; many belong to parts that this version does no
 
 The last column says what a value does today:
 
-- **in force**: the daemon reads it.
+- **in force**: the daemon or its console reads it.
 - **returned to clients**: \`/api/public/settings\` returns it to every client, which may use it. It has no effect on the daemon.
 - **stored, no effect yet**: the daemon stores it for a part that this version does not have.
 
@@ -34,9 +34,9 @@ type Effect = 'in force' | 'returned to clients' | 'stored, no effect yet'
 
 /** The TypeScript sources that may read a setting, each as its text. Drivers may not: they know settings of other gateways. */
 function sources(): string[] {
-  return ['src', 'protocols'].flatMap((folder) =>
+  return ['src', 'protocols', 'web'].flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
-      .filter((name) => name.endsWith('.ts') && basename(name) !== 'settings-table.ts')
+      .filter((name) => /\.tsx?$/.test(name) && basename(name) !== 'settings-table.ts')
       .map((name) => readFileSync(join(folder, name), 'utf8'))
       .filter((text) => /\bsettings?\b/i.test(text)),
   )

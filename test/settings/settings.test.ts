@@ -174,7 +174,16 @@ void t.test(
     )
     t.same(
       settings.rows([0, 6]).map(({ key }) => key),
-      ['token', 'index_progress', 'search_index', 'auto_update_index', 'ignore_paths', 'max_index_depth', 'old_thing'],
+      [
+        'token',
+        'index_progress',
+        'first_run_done',
+        'search_index',
+        'auto_update_index',
+        'ignore_paths',
+        'max_index_depth',
+        'old_thing',
+      ],
     )
     t.match(
       rows.find(({ key }) => key === 'old_thing'),

@@ -37,6 +37,9 @@ const rows: readonly (readonly [
   ['proxied download', '302_redirect', ['direct', 'proxy_types'], 'stream'],
   ['proxied download', '302_redirect', ['direct', 'text_types'], 'stream'],
   ['proxied download', '302_redirect', ['direct', 'text_types', 'ownProxy'], 'own proxy'],
+  // Files that the console shows at /p: always through the gateway.
+  ['preview', '302_redirect', ['direct'], 'stream'],
+  ['preview', 'use_proxy_url', ['direct', 'webProxy', 'ownProxy', 'proxy_types', 'text_types'], 'stream'],
   // raw_url of the API: extensions make no difference.
   ['file details', '302_redirect', [], 'stream'],
   ['file details', '302_redirect', ['ownProxy'], 'own proxy'],

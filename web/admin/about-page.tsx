@@ -24,6 +24,12 @@ export function AboutPage() {
           <dd>{formatTime(data.started)}</dd>
           <dt>{about.data}</dt>
           <dd>{data.data}</dd>
+          <dt>{about.addresses}</dt>
+          <dd>
+            {Object.entries(data.addresses).map(([protocol, address]) => (
+              <div key={protocol}>{`${protocol}: ${address}`}</div>
+            ))}
+          </dd>
         </dl>
       )}
       <p>

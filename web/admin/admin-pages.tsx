@@ -14,34 +14,38 @@ import { StoragesPage } from './storages-page.tsx'
 import { UsersPage } from './users-page.tsx'
 import '../styles/lists.css'
 
-const pages: Readonly<Record<keyof typeof texts.admin.pages, ComponentType>> = {
+type Subject = keyof typeof texts.admin.pages
+
+const pages: Readonly<Record<Subject, ComponentType>> = {
   storages: StoragesPage,
   users: UsersPage,
   rules: RulesPage,
   settings: SettingsPage,
-  locks: LocksPage,
+  about: AboutPage,
   downloads: DownloadsPage,
+  locks: LocksPage,
   index: IndexPage,
   log: LogPage,
-  about: AboutPage,
   start: StartPage,
 }
 
+/** The subjects that are not in the bar of every page. */
+const furtherSubjects: readonly Subject[] = ['about', 'downloads', 'locks', 'index', 'log', 'start']
+
 export default function AdminPages() {
   const [location] = useLocation()
+  const isCurrent = (subject: Subject) => location === `/@manage/${subject}`
   return (
     <>
-      <nav aria-label={texts.nav.administration} class="subjects">
-        {Object.entries(texts.admin.pages).map(([name, text]) => (
-          <Link
-            key={name}
-            href={`/@manage/${name}`}
-            aria-current={location === `/@manage/${name}` ? 'page' : undefined}
-          >
-            {text}
-          </Link>
-        ))}
-      </nav>
+      {furtherSubjects.some(isCurrent) && (
+        <nav aria-label={texts.nav.administration} class="subjects">
+          {furtherSubjects.map((subject) => (
+            <Link key={subject} href={`/@manage/${subject}`} aria-current={isCurrent(subject) ? 'page' : undefined}>
+              {texts.admin.pages[subject]}
+            </Link>
+          ))}
+        </nav>
+      )}
       <Switch>
         {Object.entries(pages).map(([name, Subject]) => (
           <Route key={name} path={`/@manage/${name}`}>
@@ -49,7 +53,7 @@ export default function AdminPages() {
           </Route>
         ))}
         <Route>
-          <Redirect to="/@manage/storages" replace />
+          <Redirect to="/@manage/about" replace />
         </Route>
       </Switch>
     </>

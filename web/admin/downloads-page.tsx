@@ -2,14 +2,11 @@
 import { useState } from 'preact/hooks'
 import { get, post } from '../api/client.ts'
 import { Failure } from '../parts/failure.tsx'
-import { Page } from '../parts/page.tsx'
 import { reporting } from '../parts/notices.tsx'
+import { Page } from '../parts/page.tsx'
 import { useRows } from '../parts/rows.ts'
 import { texts } from '../texts.ts'
-import { Settings } from './settings.tsx'
-
-/** The group of the settings of offline downloads. */
-const downloadGroup = 5
+import { DownloadTools } from './download-tools.tsx'
 
 export function DownloadsPage() {
   const { data: tools, error } = useRows('tools', () => get('/api/public/offline_download_tools'))
@@ -47,8 +44,7 @@ export function DownloadsPage() {
           {downloads.start}
         </button>
       </form>
-      <h2>{downloads.settings}</h2>
-      <Settings group={downloadGroup} />
+      <DownloadTools />
     </Page>
   )
 }

@@ -2,6 +2,7 @@
 import { get, post } from '../api/client.ts'
 import { Failure } from '../parts/failure.tsx'
 import { formatTime } from '../parts/format.ts'
+import { NamedButton } from '../parts/named-button.tsx'
 import { Page } from '../parts/page.tsx'
 import { change, useRows } from '../parts/rows.ts'
 import { Table } from '../parts/table.tsx'
@@ -27,13 +28,11 @@ export function LocksPage() {
             [locks.expires]: ({ expires }) => formatTime(expires),
           }}
           actions={({ token, path }) => (
-            <button
-              type="button"
-              aria-label={`${locks.break} ${path}`}
+            <NamedButton
+              text={locks.break}
+              of={path}
               onClick={() => void change('locks', post('/api/admin/lock/break', undefined, { query: { token } }))}
-            >
-              {locks.break}
-            </button>
+            />
           )}
         />
       )}

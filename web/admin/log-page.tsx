@@ -1,21 +1,28 @@
 /** The last lines of the daemon's log. */
 import { useQuery } from '@tanstack/preact-query'
-import { useState } from 'preact/hooks'
-import { get } from '../api/client.ts'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { get, type Data } from '../api/client.ts'
+import { queryClient } from '../api/queries.ts'
 import { Failure } from '../parts/failure.tsx'
 import { formatTime } from '../parts/format.ts'
 import { Page } from '../parts/page.tsx'
 import { texts } from '../texts.ts'
 
+type Log = Data<'/api/admin/log'>
+
+const levels = ['debug', 'info', 'warn', 'error'] as const
+type Level = (typeof levels)[number]
+
 /** Milliseconds between two requests. */
 const pollInterval = 2000
-const levels = ['debug', 'info', 'warn', 'error'] as const
+/** Number of lines that are shown. */
+const shownLines = 1000
 
 export function LogPage() {
-  const [level, setLevel] = useState<(typeof levels)[number]>('info')
+  const [level, setLevel] = useState<Level>('info')
   const { data, error } = useQuery({
     queryKey: ['log', level],
-    queryFn: () => get('/api/admin/log', { query: { level } }),
+    queryFn: () => withNewLines(level),
     refetchInterval: pollInterval,
   })
   const { log } = texts.admin
@@ -23,21 +30,51 @@ export function LogPage() {
     <Page title={texts.admin.pages.log}>
       <label class="group">
         {log.level}
-        <select value={level} onChange={(event) => setLevel(event.currentTarget.value as typeof level)}>
+        <select value={level} onChange={(event) => setLevel(event.currentTarget.value as Level)}>
           {levels.map((name) => (
             <option key={name}>{name}</option>
           ))}
         </select>
       </label>
       {error && <Failure error={error} />}
-      <ol class="log" aria-label={texts.admin.pages.log} tabIndex={0}>
-        {data?.content.map((line) => (
-          <li key={line.id} class={line.level === 'error' || line.level === 'fatal' ? 'error' : undefined}>
-            <time>{formatTime(line.time)}</time> {line.level} {line.message}{' '}
-            {Object.keys(line.fields).length > 0 && <code>{JSON.stringify(line.fields)}</code>}
-          </li>
-        ))}
-      </ol>
+      {data?.content.length === 0 && <p>{log.empty}</p>}
+      {data && data.content.length > 0 && <Lines lines={data.content} />}
     </Page>
+  )
+}
+
+/** The lines that are shown, and those since. */
+async function withNewLines(level: Level): Promise<Log> {
+  const shown = queryClient.getQueryData<Log>(['log', level])
+  const { content, next } = await get('/api/admin/log', { query: { level, after: shown?.next ?? 0 } })
+  // The daemon was started anew, and counts from the beginning.
+  if (shown && next < shown.next) return get('/api/admin/log', { query: { level } })
+  return { content: [...(shown?.content ?? []), ...content].slice(-shownLines), next }
+}
+
+/** Stays at the last line unless the user has scrolled up. */
+function Lines({ lines }: { readonly lines: Log['content'] }) {
+  const list = useRef<HTMLOListElement>(null)
+  const atEnd = useRef(true)
+  useEffect(() => {
+    if (atEnd.current) list.current?.scrollTo({ top: list.current.scrollHeight })
+  }, [lines])
+  return (
+    <ol
+      ref={list}
+      class="log"
+      aria-label={texts.admin.pages.log}
+      tabIndex={0}
+      onScroll={({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) => {
+        atEnd.current = scrollHeight - scrollTop - clientHeight < 20
+      }}
+    >
+      {lines.map(({ id, time, level, message, fields }) => (
+        <li key={id} class={level === 'error' || level === 'fatal' ? 'error' : undefined}>
+          <time>{formatTime(time)}</time> {level} {message}{' '}
+          {Object.keys(fields).length > 0 && <code>{JSON.stringify(fields)}</code>}
+        </li>
+      ))}
+    </ol>
   )
 }

@@ -1,6 +1,7 @@
 /** How to reach the files by WebDAV and SFTP from each system, with the addresses of this server. */
 import { useState } from 'preact/hooks'
 import { get } from '../api/client.ts'
+import { Copyable } from '../parts/copyable.tsx'
 import { Failure } from '../parts/failure.tsx'
 import { useRows } from '../parts/rows.ts'
 import { useMe } from '../session/me.ts'
@@ -38,7 +39,10 @@ export function MountHelp() {
       </label>
       <h3>WebDAV</h3>
       <p>{steps.webdav}</p>
-      <Address text={dav} />
+      <Copyable text={dav} />
+      <p>{start.credentials(me?.username ?? '')}</p>
+      <p>{steps.byCommand}</p>
+      <Copyable text={steps.command(webdav, me?.username ?? '')} />
       {system === 'windows' && !access.secure && <p class="notice">{start.windowsNeedsTls}</p>}
       <h3>SFTP</h3>
       {sftp === null ? (
@@ -46,7 +50,7 @@ export function MountHelp() {
       ) : (
         <>
           <p>{start.sftp}</p>
-          <Address text={`sftp -P ${sftp.port} ${me?.username ?? ''}@${sftp.host}`} />
+          <Copyable text={`sftp -P ${sftp.port} ${me?.username ?? ''}@${sftp.host}`} />
           <p>{start.hostKeys}</p>
           <ul>
             {sftp.host_keys.map((key) => (
@@ -58,16 +62,5 @@ export function MountHelp() {
         </>
       )}
     </>
-  )
-}
-
-function Address({ text }: { readonly text: string }) {
-  return (
-    <p class="address">
-      <code>{text}</code>
-      <button type="button" onClick={() => void navigator.clipboard.writeText(text)}>
-        {texts.copyText}
-      </button>
-    </p>
   )
 }

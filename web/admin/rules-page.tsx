@@ -1,8 +1,11 @@
 /** The rules of folders: passwords, hidden names, notes, and who may read and write. */
 import { useState } from 'preact/hooks'
 import { get, post, type Data } from '../api/client.ts'
+import { Check } from '../parts/check.tsx'
+import { DeleteDialog } from '../parts/delete-dialog.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { Failure } from '../parts/failure.tsx'
+import { NamedButton } from '../parts/named-button.tsx'
 import { Page } from '../parts/page.tsx'
 import { change, changed, useRows } from '../parts/rows.ts'
 import { Table } from '../parts/table.tsx'
@@ -31,6 +34,7 @@ const newRule: Omit<Rule, 'id'> = {
 export function RulesPage() {
   const { data, error } = useRows('rules', () => get('/api/admin/meta/list'))
   const [edited, setEdited] = useState<Rule | 'new'>()
+  const [deleted, setDeleted] = useState<Rule>()
   const { rules } = texts.admin
   return (
     <Page title={texts.admin.pages.rules}>
@@ -47,24 +51,22 @@ export function RulesPage() {
           columns={{ [rules.path]: ({ path }) => path, [rules.effects]: (rule) => effectsOf(rule).join(', ') }}
           actions={(rule) => (
             <>
-              <button type="button" aria-label={`${rules.edit} ${rule.path}`} onClick={() => setEdited(rule)}>
-                {rules.edit}
-              </button>
-              <button
-                type="button"
-                aria-label={`${texts.files.remove} ${rule.path}`}
-                onClick={() =>
-                  void change('rules', post('/api/admin/meta/delete', undefined, { query: { id: rule.id } }))
-                }
-              >
-                {texts.files.remove}
-              </button>
+              <NamedButton text={rules.edit} of={rule.path} onClick={() => setEdited(rule)} />
+              <NamedButton text={texts.files.remove} of={rule.path} onClick={() => setDeleted(rule)} />
             </>
           )}
         />
       )}
       {edited !== undefined && (
         <RuleForm rule={edited === 'new' ? undefined : edited} onClose={() => setEdited(undefined)} />
+      )}
+      {deleted && (
+        <DeleteDialog
+          title={rules.deleteTitle}
+          warning={rules.deleteWarning(deleted.path)}
+          onClose={() => setDeleted(undefined)}
+          onDelete={() => change('rules', post('/api/admin/meta/delete', undefined, { query: { id: deleted.id } }))}
+        />
       )}
     </Page>
   )
@@ -113,6 +115,19 @@ function RuleForm({ rule, onClose }: RuleFormProps) {
       {below(`${name}_sub`)}
     </fieldset>
   )
+  const longText = (name: 'hide' | 'header' | 'readme', sub: Parameters<typeof below>[0], hint?: string) => (
+    <fieldset>
+      <legend>{rules[name]}</legend>
+      <textarea
+        aria-label={rules[name]}
+        rows={3}
+        value={values[name]}
+        onInput={({ currentTarget }) => set({ [name]: currentTarget.value })}
+      />
+      {hint !== undefined && <p class="muted">{hint}</p>}
+      {below(sub)}
+    </fieldset>
+  )
   async function save(): Promise<void> {
     if (rule) await post('/api/admin/meta/update', { ...values, id: rule.id })
     else await post('/api/admin/meta/create', values)
@@ -134,37 +149,9 @@ function RuleForm({ rule, onClose }: RuleFormProps) {
         />
         {below('p_sub')}
       </fieldset>
-      <fieldset>
-        <legend>{rules.hide}</legend>
-        <textarea
-          aria-label={rules.hide}
-          rows={3}
-          value={values.hide}
-          onInput={({ currentTarget }) => set({ hide: currentTarget.value })}
-        />
-        <p class="muted">{rules.hideHint}</p>
-        {below('h_sub')}
-      </fieldset>
-      <fieldset>
-        <legend>{rules.header}</legend>
-        <textarea
-          aria-label={rules.header}
-          rows={3}
-          value={values.header}
-          onInput={({ currentTarget }) => set({ header: currentTarget.value })}
-        />
-        {below('header_sub')}
-      </fieldset>
-      <fieldset>
-        <legend>{rules.readme}</legend>
-        <textarea
-          aria-label={rules.readme}
-          rows={3}
-          value={values.readme}
-          onInput={({ currentTarget }) => set({ readme: currentTarget.value })}
-        />
-        {below('r_sub')}
-      </fieldset>
+      {longText('hide', 'h_sub', rules.hideHint)}
+      {longText('header', 'header_sub')}
+      {longText('readme', 'r_sub')}
       <fieldset>
         <legend>{rules.write}</legend>
         <Check text={rules.everybodyWrites} checked={values.write} onChecked={(write) => set({ write })} />
@@ -173,20 +160,5 @@ function RuleForm({ rule, onClose }: RuleFormProps) {
       {chosen('read_users', rules.readers)}
       {chosen('write_users', rules.writers)}
     </Dialog>
-  )
-}
-
-interface CheckProps {
-  readonly text: string
-  readonly checked: boolean
-  readonly onChecked: (checked: boolean) => void
-}
-
-function Check({ text, checked, onChecked }: CheckProps) {
-  return (
-    <label class="check">
-      <input type="checkbox" checked={checked} onChange={({ currentTarget }) => onChecked(currentTarget.checked)} />
-      {text}
-    </label>
   )
 }

@@ -1,28 +1,34 @@
 /** What an admin does first: a password, a storage, and the addresses at which files are reached. */
+import { useState } from 'preact/hooks'
 import { Link } from 'wouter-preact'
 import { Page } from '../parts/page.tsx'
+import { PasswordForm } from '../profile/password-form.tsx'
 import { endFirstRun } from '../session/first-run.tsx'
+import { useMe } from '../session/me.ts'
 import { texts } from '../texts.ts'
 import { MountHelp } from './mount-help.tsx'
+import { StorageForm } from './storage-form.tsx'
 
 export function StartPage() {
+  const { data: me } = useMe()
+  const [adding, setAdding] = useState(false)
   const { start } = texts.admin
   return (
     <Page title={texts.admin.pages.start}>
+      <p>{start.about}</p>
       <ol class="steps">
         <li>
           <h2>{start.password}</h2>
           <p>{start.passwordHint}</p>
-          <Link href="/@profile" class="button">
-            {start.toProfile}
-          </Link>
+          {me && <PasswordForm me={me} />}
         </li>
         <li>
           <h2>{start.storage}</h2>
           <p>{start.storageHint}</p>
-          <Link href="/@manage/storages" class="button">
-            {start.toStorages}
-          </Link>
+          <button type="button" onClick={() => setAdding(true)}>
+            {texts.admin.storages.add}
+          </button>
+          {adding && <StorageForm onClose={() => setAdding(false)} />}
         </li>
         <li>
           <h2>{start.mount}</h2>

@@ -20,12 +20,27 @@ interface StorageFormProps {
   readonly onClose: () => void
 }
 
-export function StorageForm({ storage, onClose }: StorageFormProps) {
+export function StorageForm({ storage: opened, onClose }: StorageFormProps) {
   const { data: forms, error } = useRows('drivers', () => get('/api/admin/driver/list'))
+  const [storage, setStorage] = useState(opened)
   const [driver, setDriver] = useState(storage?.driver ?? 'Local')
   const [values, setValues] = useState<Values>(() => (storage ? valuesOf(storage) : {}))
   const form = forms?.[driver]
   const { storages } = texts.admin
+  async function save(form: Form): Promise<void> {
+    const row = rowOf(driver, form, values)
+    try {
+      if (storage) await post('/api/admin/storage/update', { ...row, id: storage.id, disabled: storage.disabled })
+      else await post('/api/admin/storage/create', row)
+      report(storages.saved)
+    } catch (error) {
+      // A storage that does not start is stored nevertheless: the form goes on with it.
+      if (!storage) setStorage(await storageAt(row.mount_path))
+      throw error
+    } finally {
+      await changed('storages')
+    }
+  }
   const field = (each: Field) => (
     <FormField
       key={each.name}
@@ -42,7 +57,7 @@ export function StorageForm({ storage, onClose }: StorageFormProps) {
       wide
       disabled={form === undefined}
       onClose={onClose}
-      onConfirm={() => form && save(storage, driver, form, values)}
+      onConfirm={() => form && save(form)}
     >
       {error && <Failure error={error} />}
       <label>
@@ -77,22 +92,20 @@ export function StorageForm({ storage, onClose }: StorageFormProps) {
 /** The fields of the storage and of its driver, as texts. */
 function valuesOf(storage: Storage): Values {
   const addition = JSON.parse(storage.addition || '{}') as Record<string, unknown>
-  return Object.fromEntries(Object.entries({ ...storage, ...addition }).map(([name, value]) => [name, String(value)]))
+  const textOf = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
+  return Object.fromEntries(Object.entries({ ...storage, ...addition }).map(([name, value]) => [name, textOf(value)]))
 }
 
-async function save(storage: Storage | undefined, driver: string, form: Form, values: Values): Promise<void> {
+function rowOf(driver: string, form: Form, values: Values): Storage {
   const common = Object.fromEntries(form.common.map((field) => [field.name, typed(field, values)]))
   const addition = Object.fromEntries(form.additional.map((field) => [field.name, typed(field, values)]))
   // Every field of the form has the type that the API says, which the compiler cannot know.
-  const row = { ...common, driver, addition: JSON.stringify(addition) } as unknown as Storage
-  try {
-    if (storage) await post('/api/admin/storage/update', { ...row, id: storage.id, disabled: storage.disabled })
-    else await post('/api/admin/storage/create', row)
-    report(texts.admin.storages.saved)
-  } finally {
-    // A storage that does not start is stored nevertheless.
-    await changed('storages')
-  }
+  return { ...common, driver, addition: JSON.stringify(addition) } as unknown as Storage
+}
+
+async function storageAt(path: string): Promise<Storage | undefined> {
+  const { content } = await get('/api/admin/storage/list')
+  return content.find(({ mount_path: other }) => other === path)
 }
 
 /** The value of a field in the type that the API expects. */

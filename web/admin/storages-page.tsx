@@ -1,9 +1,10 @@
 /** The storages: their state, and the forms that create and change them. */
 import { useState } from 'preact/hooks'
 import { get, post, type Data } from '../api/client.ts'
-import { Dialog } from '../parts/dialog.tsx'
+import { DeleteDialog } from '../parts/delete-dialog.tsx'
 import { Failure } from '../parts/failure.tsx'
 import { formatSize } from '../parts/format.ts'
+import { NamedButton } from '../parts/named-button.tsx'
 import { Page } from '../parts/page.tsx'
 import { change, useRows } from '../parts/rows.ts'
 import { Table } from '../parts/table.tsx'
@@ -43,17 +44,14 @@ export function StoragesPage() {
         <StorageForm storage={edited === 'new' ? undefined : edited} onClose={() => setEdited(undefined)} />
       )}
       {deleted && (
-        <Dialog
+        <DeleteDialog
           title={storages.deleteTitle}
-          action={texts.files.remove}
-          dangerous
+          warning={storages.deleteWarning(deleted.mount_path)}
           onClose={() => setDeleted(undefined)}
-          onConfirm={() =>
+          onDelete={() =>
             change('storages', post('/api/admin/storage/delete', undefined, { query: { id: deleted.id } }))
           }
-        >
-          <p>{storages.deleteWarning(deleted.mount_path)}</p>
-        </Dialog>
+        />
       )}
     </Page>
   )
@@ -79,11 +77,7 @@ function StorageActions({ storage, onEdit, onDelete }: StorageActionsProps) {
   const query = { id }
   const switched = () => change('storages', post(`/api/admin/storage/${verb}`, undefined, { query }))
   const tested = () => change('storages', get('/api/admin/storage/check', { query }), storages.tested(path))
-  const button = (text: string, onClick: () => void) => (
-    <button type="button" aria-label={`${text} ${path}`} onClick={onClick}>
-      {text}
-    </button>
-  )
+  const button = (text: string, onClick: () => void) => <NamedButton text={text} of={path} onClick={onClick} />
   return (
     <>
       {!disabled && button(storages.test, () => void tested())}

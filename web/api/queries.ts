@@ -5,8 +5,7 @@ import { ApiError, unreachable } from './client.ts'
 export const queryClient = new QueryClient({
   queryCache: new QueryCache({
     onError(error, { queryKey }) {
-      // The session has ended: the shell asks again who is signed in, and shows the sign-in page.
-      if (error instanceof ApiError && error.code === 401 && queryKey[0] !== 'me') void askWhoIsSignedIn()
+      if (queryKey[0] !== 'me') noteEndOfSession(error)
     },
   }),
   defaultOptions: {
@@ -16,6 +15,11 @@ export const queryClient = new QueryClient({
     },
   },
 })
+
+/** After a refusal because the session has ended, the shell asks again who is signed in, and shows the sign-in page. */
+export function noteEndOfSession(error: unknown): void {
+  if (error instanceof ApiError && error.code === 401) void askWhoIsSignedIn()
+}
 
 export function askWhoIsSignedIn(): Promise<void> {
   return queryClient.invalidateQueries({ queryKey: ['me'] })

@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/preact-query'
 import { useId, useRef, useState } from 'preact/hooks'
 import { post } from '../api/client.ts'
+import { copyText } from '../parts/copy-text.ts'
 import { Dialog } from '../parts/dialog.tsx'
 import { messageOf } from '../parts/error-text.ts'
 import { formatTime } from '../parts/format.ts'
@@ -76,13 +77,4 @@ export function LinkDialog({ path, name, onClose }: Omit<ChangeProps, 'names'> &
       )}
     </Dialog>
   )
-}
-
-/** Pages without TLS have no clipboard interface, but can copy what is selected. */
-async function copyText(text: string, shown: HTMLInputElement | null): Promise<void> {
-  if (window.isSecureContext) return navigator.clipboard.writeText(text)
-  shown?.focus()
-  shown?.select()
-  // eslint-disable-next-line @typescript-eslint/no-deprecated -- there is no other way for these pages
-  if (!document.execCommand('copy')) throw new Error(texts.changes.copyFailed)
 }

@@ -14,8 +14,6 @@ interface CodeEditorProps {
   readonly text: string
   readonly readOnly: boolean
   readonly onText: (text: string) => void
-  /** The user asks to save, by Ctrl+S. */
-  readonly onSave: () => void
 }
 
 const theme = EditorView.theme({
@@ -40,10 +38,10 @@ const colors = HighlightStyle.define([
   { tag: tags.invalid, color: 'var(--danger)' },
 ])
 
-export function CodeEditor({ name, text, readOnly, onText, onSave }: CodeEditorProps) {
+export function CodeEditor({ name, text, readOnly, onText }: CodeEditorProps) {
   const place = useRef<HTMLDivElement>(null)
-  const handlers = useRef({ onText, onSave })
-  handlers.current = { onText, onSave }
+  const handler = useRef(onText)
+  handler.current = onText
 
   useEffect(() => {
     if (!place.current) return
@@ -63,24 +61,13 @@ export function CodeEditor({ name, text, readOnly, onText, onSave }: CodeEditorP
           syntaxHighlighting(colors),
           language.of([]),
           EditorState.readOnly.of(readOnly),
+          EditorState.lineSeparator.of(lineBreakOf(text)),
           EditorView.contentAttributes.of({ 'aria-label': name }),
           EditorView.lineWrapping,
           theme,
-          keymap.of([
-            {
-              key: 'Mod-s',
-              run: () => {
-                handlers.current.onSave()
-                return true
-              },
-            },
-            ...searchKeymap,
-            ...historyKeymap,
-            ...defaultKeymap,
-            indentWithTab,
-          ]),
+          keymap.of([...searchKeymap, ...historyKeymap, ...defaultKeymap, indentWithTab]),
           EditorView.updateListener.of((update) => {
-            if (update.docChanged) handlers.current.onText(update.state.doc.toString())
+            if (update.docChanged) handler.current(update.state.sliceDoc())
           }),
         ],
       }),
@@ -92,4 +79,10 @@ export function CodeEditor({ name, text, readOnly, onText, onSave }: CodeEditorP
   }, [name, readOnly])
 
   return <div ref={place} class="editor" />
+}
+
+/** The line break of the text. Where it has several kinds, the others stay as characters, so that none is changed. */
+function lineBreakOf(text: string): string {
+  const others = text.replaceAll('\r\n', '')
+  return text.includes('\r\n') && !/[\r\n]/.test(others) ? '\r\n' : '\n'
 }

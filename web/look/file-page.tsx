@@ -7,11 +7,13 @@ import { EntryIcon } from '../files/entry-icon.tsx'
 import { formatSize, formatTime } from '../parts/format.ts'
 import { parentOf } from '../parts/places.ts'
 import { texts } from '../texts.ts'
+import { MediaView } from './media-view.tsx'
 import { downloadUrl, previewUrl } from './preview-url.ts'
-import { viewerOf, type Viewer } from './viewer.ts'
+import { viewerOf } from './viewer.ts'
 import '../styles/look.css'
 
 const LinkDialog = lazy(async () => ({ default: (await import('../files/link-dialog.tsx')).LinkDialog }))
+const PictureView = lazy(() => import('./picture-view.tsx'))
 const TextView = lazy(() => import('./text-view.tsx'))
 const PdfView = lazy(() => import('./pdf-view.tsx'))
 
@@ -30,7 +32,7 @@ export function FilePage({ path, treePath, file }: FilePageProps) {
     <section class="file">
       <header class="toolbar">
         <EntryIcon entry={file} />
-        <h1>{file.name}</h1>
+        <h2>{file.name}</h2>
         <span class="muted">{[formatSize(file.size), formatTime(file.modified)].filter(Boolean).join(', ')}</span>
         <span class="space" />
         <button type="button" onClick={() => setLinking(true)}>
@@ -41,7 +43,7 @@ export function FilePage({ path, treePath, file }: FilePageProps) {
         </a>
       </header>
       <Suspense fallback={<p class="loading">{texts.loading}</p>}>
-        <Content viewer={viewerOf(file)} path={path} source={previewUrl(treePath, file.sign)} file={file} />
+        <Content key={path} path={path} treePath={treePath} file={file} />
         {isLinking && <LinkDialog path={parentOf(path)} name={file.name} onClose={() => setLinking(false)} />}
       </Suspense>
     </section>
@@ -49,25 +51,25 @@ export function FilePage({ path, treePath, file }: FilePageProps) {
 }
 
 interface ContentProps {
-  readonly viewer: Viewer
   readonly path: string
-  readonly source: string
+  readonly treePath: string
   readonly file: ShownFile
 }
 
-function Content({ viewer, path, source, file }: ContentProps) {
+function Content({ path, treePath, file }: ContentProps) {
+  const source = previewUrl(treePath, file.sign)
+  const viewer = viewerOf(file)
   switch (viewer) {
     case 'image':
-      return <img class="shown" src={source} alt={file.name} />
+      return <PictureView path={path} source={source} name={file.name} />
     case 'video':
-      return <video class="shown" src={source} controls preload="metadata" aria-label={file.name} />
     case 'audio':
-      return <audio src={source} controls preload="metadata" aria-label={file.name} />
+      return <MediaView kind={viewer} source={source} file={file} folder={parentOf(treePath)} />
     case 'pdf':
       return <PdfView source={source} name={file.name} />
     case 'text':
     case 'markdown':
-      return <TextView path={path} source={source} file={file} isMarkdown={viewer === 'markdown'} />
+      return <TextView path={path} source={source} name={file.name} isMarkdown={viewer === 'markdown'} />
     case 'none':
       return <p class="loading">{texts.look.none}</p>
   }

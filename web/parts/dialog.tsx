@@ -1,6 +1,7 @@
 /** A modal dialog. Everything behind it is inert (HTML Standard, the dialog element). */
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { noteEndOfSession } from '../api/queries.ts'
 import { texts } from '../texts.ts'
 import { messageOf } from './error-text.ts'
 
@@ -43,6 +44,7 @@ export function Dialog(props: DialogProps) {
       await onConfirm?.()
       onClose()
     } catch (failure) {
+      noteEndOfSession(failure)
       setError(messageOf(failure))
       setBusy(false)
     }

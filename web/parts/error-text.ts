@@ -4,6 +4,15 @@ import { texts } from '../texts.ts'
 
 /** The message of a failure for the user. */
 export function messageOf(error: unknown): string {
-  if (error instanceof ApiError && error.code === unreachable) return texts.unreachable
+  if (error instanceof ApiError) return ofApi(error)
   return error instanceof Error ? error.message : String(error)
+}
+
+/** The API writes the cause at the end of the message. Its other messages are shown as they are. */
+function ofApi({ code, message }: ApiError): string {
+  const { failures } = texts
+  if (code === unreachable) return texts.unreachable
+  if (message.endsWith('object not found')) return failures.notFound
+  if (message.startsWith('failed get storage: storage not found')) return failures.noStorage
+  return message === 'permission denied' ? failures.denied : message
 }

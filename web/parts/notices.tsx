@@ -2,6 +2,7 @@
 import { signal } from '@preact/signals'
 import { X } from 'lucide-preact'
 import { Link } from 'wouter-preact'
+import { noteEndOfSession } from '../api/queries.ts'
 import { texts } from '../texts.ts'
 import { messageOf } from './error-text.ts'
 
@@ -32,6 +33,7 @@ export function report(text: string, link?: NoticeLink): void {
 
 /** Reports a failure. */
 export function reportFailure(error: unknown): void {
+  noteEndOfSession(error)
   add('failure', messageOf(error))
 }
 

@@ -1,4 +1,4 @@
-/** A table of rows, each with its actions. */
+/** A table of rows, each with its actions. On narrow screens the cells of a row stand below each other. */
 import type { ComponentChildren } from 'preact'
 import { texts } from '../texts.ts'
 
@@ -11,35 +11,35 @@ interface TableProps<Row> {
   readonly actions?: (row: Row) => ComponentChildren
 }
 
+// The roles are repeated because elements that are no longer displayed as a table lose them in some browsers.
 export function Table<Row>({ caption, rows, keyOf, columns, actions }: TableProps<Row>) {
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
-      <table>
-        <thead>
-          <tr>
-            {Object.keys(columns).map((title) => (
-              <th key={title} scope="col">
-                {title}
-              </th>
-            ))}
-            {actions && <th scope="col">{texts.files.actions}</th>}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr key={keyOf(row)}>
-              {Object.entries(columns).map(([title, cell]) => (
-                <td key={title}>{cell(row)}</td>
-              ))}
-              {actions && (
-                <td>
-                  <div class="actions">{actions(row)}</div>
-                </td>
-              )}
-            </tr>
+    <table role="table" aria-label={caption}>
+      <thead role="rowgroup">
+        <tr role="row">
+          {[...Object.keys(columns), ...(actions ? [texts.files.actions] : [])].map((title) => (
+            <th key={title} role="columnheader" scope="col">
+              {title}
+            </th>
           ))}
-        </tbody>
-      </table>
-    </div>
+        </tr>
+      </thead>
+      <tbody role="rowgroup">
+        {rows.map((row) => (
+          <tr key={keyOf(row)} role="row">
+            {Object.entries(columns).map(([title, cell]) => (
+              <td key={title} role="cell" data-title={title}>
+                {cell(row)}
+              </td>
+            ))}
+            {actions && (
+              <td role="cell" class="actions">
+                {actions(row)}
+              </td>
+            )}
+          </tr>
+        ))}
+      </tbody>
+    </table>
   )
 }

@@ -1,80 +1,73 @@
 /** Passwords of single programs, for WebDAV and SFTP. */
-import { useQuery } from '@tanstack/preact-query'
 import { useState } from 'preact/hooks'
-import { get, post } from '../api/client.ts'
-import { queryClient } from '../api/queries.ts'
+import { get, post, type Data } from '../api/client.ts'
+import { Check } from '../parts/check.tsx'
+import { Copyable } from '../parts/copyable.tsx'
+import { DeleteDialog } from '../parts/delete-dialog.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { Failure } from '../parts/failure.tsx'
 import { formatTime } from '../parts/format.ts'
-import { reporting } from '../parts/notices.tsx'
+import { NamedButton } from '../parts/named-button.tsx'
+import { change, changed, useRows } from '../parts/rows.ts'
+import { Table } from '../parts/table.tsx'
 import { texts } from '../texts.ts'
 
 /** The protocols that accept app passwords, as the API and as people name them. */
 const protocols = { webdav: 'WebDAV', sftp: 'SFTP' } as const
 
-function textOf(protocol: string): string {
+function protocolText(protocol: string): string {
   return Object.hasOwn(protocols, protocol) ? protocols[protocol as keyof typeof protocols] : protocol
 }
 
+type AppPassword = Data<'/api/me/app_password/list'>['content'][number]
+
+const rowsKey = 'app passwords'
+
 export function AppPasswords() {
-  const { data, error } = useQuery({ queryKey: ['app passwords'], queryFn: () => get('/api/me/app_password/list') })
+  const { data, error } = useRows(rowsKey, () => get('/api/me/app_password/list'))
   const [adding, setAdding] = useState(false)
   const [shown, setShown] = useState<string>()
-  async function remove(id: number): Promise<void> {
-    await reporting(post('/api/me/app_password/delete', undefined, { query: { id } }))
-    await queryClient.invalidateQueries({ queryKey: ['app passwords'] })
-  }
+  const [deleted, setDeleted] = useState<AppPassword>()
+  const { profile } = texts
   return (
     <section>
-      <h2>{texts.profile.appPasswords}</h2>
+      <h2>{profile.appPasswords}</h2>
+      <p class="muted">{profile.appPasswordsHint}</p>
       {error && <Failure error={error} />}
-      {data?.total === 0 && <p class="muted">{texts.profile.noAppPasswords}</p>}
       {data && data.total > 0 && (
-        <div class="scroll">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">{texts.profile.appPasswordName}</th>
-                <th scope="col">{texts.profile.protocols}</th>
-                <th scope="col">{texts.profile.added}</th>
-                <th scope="col">{texts.profile.lastUsed}</th>
-                <th scope="col">{texts.files.actions}</th>
-              </tr>
-            </thead>
-            <tbody>
-              {data.content.map((row) => (
-                <tr key={row.id}>
-                  <td>{row.name}</td>
-                  <td>
-                    {row.protocols.map((name) => textOf(name)).join(', ')}
-                    {row.read_only && ` (${texts.profile.readOnly})`}
-                  </td>
-                  <td>{formatTime(row.added_time)}</td>
-                  <td>{row.last_used_time !== null && formatTime(row.last_used_time)}</td>
-                  <td>
-                    <button
-                      type="button"
-                      aria-label={`${texts.remove} ${row.name}`}
-                      onClick={() => void remove(row.id)}
-                    >
-                      {texts.remove}
-                    </button>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          caption={profile.appPasswords}
+          rows={data.content}
+          keyOf={({ id }) => id}
+          columns={{
+            [profile.appPasswordName]: ({ name }) => name,
+            [profile.protocols]: (row) =>
+              row.protocols.map(protocolText).join(', ') + (row.read_only ? ` (${profile.readOnly})` : ''),
+            [profile.added]: ({ added_time: added }) => formatTime(added),
+            [profile.lastUsed]: ({ last_used_time: used }) => (used === null ? profile.never : formatTime(used)),
+          }}
+          actions={(row) => <NamedButton text={texts.remove} of={row.name} onClick={() => setDeleted(row)} />}
+        />
       )}
       <button type="button" onClick={() => setAdding(true)}>
-        {texts.profile.addAppPassword}
+        {profile.addAppPassword}
       </button>
       {adding && <AddAppPassword onClose={() => setAdding(false)} onAdded={setShown} />}
       {shown !== undefined && (
-        <Dialog title={texts.profile.appPasswords} onClose={() => setShown(undefined)}>
-          <p>{texts.profile.appPasswordShown}</p>
-          <code>{shown}</code>
+        <Dialog title={profile.appPasswordAdded} onClose={() => setShown(undefined)}>
+          <p>{profile.appPasswordShown}</p>
+          <Copyable text={shown} />
         </Dialog>
+      )}
+      {deleted && (
+        <DeleteDialog
+          title={profile.deleteAppPassword}
+          warning={profile.deleteAppPasswordWarning(deleted.name)}
+          onClose={() => setDeleted(undefined)}
+          onDelete={() =>
+            change(rowsKey, post('/api/me/app_password/delete', undefined, { query: { id: deleted.id } }))
+          }
+        />
       )}
     </section>
   )
@@ -93,7 +86,7 @@ function AddAppPassword({ onClose, onAdded }: AddAppPasswordProps) {
     const fields = { name, protocols: [...selected], read_only: readOnly }
     const { password } = await post('/api/me/app_password/add', fields)
     onAdded(password)
-    await queryClient.invalidateQueries({ queryKey: ['app passwords'] })
+    await changed(rowsKey)
   }
   return (
     <Dialog
@@ -110,22 +103,17 @@ function AddAppPassword({ onClose, onAdded }: AddAppPasswordProps) {
       <fieldset>
         <legend>{texts.profile.protocols}</legend>
         {Object.entries(protocols).map(([protocol, text]) => (
-          <label key={protocol} class="check">
-            <input
-              type="checkbox"
-              checked={selected.includes(protocol)}
-              onChange={({ currentTarget: { checked } }) =>
-                setSelected((before) => (checked ? [...before, protocol] : before.filter((each) => each !== protocol)))
-              }
-            />
-            {text}
-          </label>
+          <Check
+            key={protocol}
+            text={text}
+            checked={selected.includes(protocol)}
+            onChecked={(checked) =>
+              setSelected((before) => (checked ? [...before, protocol] : before.filter((each) => each !== protocol)))
+            }
+          />
         ))}
       </fieldset>
-      <label class="check">
-        <input type="checkbox" checked={readOnly} onChange={(event) => setReadOnly(event.currentTarget.checked)} />
-        {texts.profile.readOnly}
-      </label>
+      <Check text={texts.profile.readOnly} checked={readOnly} onChecked={setReadOnly} />
     </Dialog>
   )
 }

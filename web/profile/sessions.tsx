@@ -1,63 +1,56 @@
 /** The browsers in which the user is signed in to the console. */
-import { useQuery } from '@tanstack/preact-query'
-import { get, post } from '../api/client.ts'
-import { askWhoIsSignedIn, queryClient } from '../api/queries.ts'
+import { get, post, type Data } from '../api/client.ts'
+import { askWhoIsSignedIn } from '../api/queries.ts'
 import { Failure } from '../parts/failure.tsx'
 import { formatTime } from '../parts/format.ts'
+import { NamedButton } from '../parts/named-button.tsx'
 import { reporting } from '../parts/notices.tsx'
+import { change, useRows } from '../parts/rows.ts'
+import { Table } from '../parts/table.tsx'
 import { texts } from '../texts.ts'
+import { browserOf } from './browser-name.ts'
+
+type Session = Data<'/api/me/session/list'>['content'][number]
+
+const key = 'sessions'
 
 export function Sessions() {
-  const { data, error } = useQuery({ queryKey: ['sessions'], queryFn: () => get('/api/me/session/list') })
-  async function end(id: number): Promise<void> {
-    await reporting(post('/api/me/session/delete', undefined, { query: { id } }))
-    await queryClient.invalidateQueries({ queryKey: ['sessions'] })
-    await askWhoIsSignedIn()
+  const { data, error } = useRows(key, () => get('/api/me/session/list'))
+  const { profile } = texts
+  async function end({ id, current }: Session): Promise<void> {
+    await change(key, post('/api/me/session/delete', undefined, { query: { id } }))
+    if (current) await askWhoIsSignedIn()
   }
   async function endAll(): Promise<void> {
     if (await reporting(post('/api/me/session/delete_all'))) await askWhoIsSignedIn()
   }
   return (
     <section>
-      <h2>{texts.profile.sessions}</h2>
+      <h2>{profile.sessions}</h2>
+      <p class="muted">{profile.sessionsHint}</p>
       {error && <Failure error={error} />}
-      <div class="scroll">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">{texts.profile.client}</th>
-              <th scope="col">{texts.profile.address}</th>
-              <th scope="col">{texts.profile.signedIn}</th>
-              <th scope="col">{texts.profile.lastUsed}</th>
-              <th scope="col">{texts.files.actions}</th>
-            </tr>
-          </thead>
-          <tbody>
-            {data?.content.map((session) => (
-              <tr key={session.id}>
-                <td>
-                  {session.user_agent}
-                  {session.current && <strong> ({texts.profile.thisSession})</strong>}
-                </td>
-                <td>{session.address}</td>
-                <td>{formatTime(session.created)}</td>
-                <td>{formatTime(session.last_used)}</td>
-                <td>
-                  <button
-                    type="button"
-                    aria-label={`${texts.profile.end} ${formatTime(session.created)}`}
-                    onClick={() => void end(session.id)}
-                  >
-                    {texts.profile.end}
-                  </button>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      {data && (
+        <Table
+          caption={profile.sessions}
+          rows={data.content}
+          keyOf={({ id }) => id}
+          columns={{
+            [profile.client]: ({ user_agent: agent, current }) => (
+              <span title={agent}>
+                {browserOf(agent)} {current && <strong>({profile.thisSession})</strong>}
+              </span>
+            ),
+            [profile.address]: ({ address }) => address,
+            [profile.signedIn]: ({ created }) => formatTime(created),
+            [profile.lastUsed]: ({ last_used: used }) => formatTime(used),
+          }}
+          actions={(session) => (
+            <NamedButton text={profile.end} of={browserOf(session.user_agent)} onClick={() => void end(session)} />
+          )}
+        />
+      )}
       <button type="button" onClick={() => void endAll()}>
-        {texts.profile.endAll}
+        {profile.endAll}
       </button>
     </section>
   )

@@ -1,66 +1,58 @@
 /** The SSH keys with which the user signs in to SFTP. */
-import { useQuery } from '@tanstack/preact-query'
 import { useState } from 'preact/hooks'
-import { get, post } from '../api/client.ts'
-import { queryClient } from '../api/queries.ts'
+import { get, post, type Data } from '../api/client.ts'
+import { DeleteDialog } from '../parts/delete-dialog.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { Failure } from '../parts/failure.tsx'
 import { formatTime } from '../parts/format.ts'
-import { report, reporting } from '../parts/notices.tsx'
+import { NamedButton } from '../parts/named-button.tsx'
+import { report } from '../parts/notices.tsx'
+import { change, changed, useRows } from '../parts/rows.ts'
+import { Table } from '../parts/table.tsx'
 import { texts } from '../texts.ts'
 
+type Key = Data<'/api/me/sshkey/list'>['content'][number]
+
+const rowsKey = 'keys'
+
 export function SshKeys() {
-  const { data, error } = useQuery({ queryKey: ['keys'], queryFn: () => get('/api/me/sshkey/list') })
+  const { data, error } = useRows(rowsKey, () => get('/api/me/sshkey/list'))
   const [adding, setAdding] = useState(false)
-  async function remove(id: number): Promise<void> {
-    await reporting(post('/api/me/sshkey/delete', undefined, { query: { id } }))
-    await queryClient.invalidateQueries({ queryKey: ['keys'] })
-  }
+  const [deleted, setDeleted] = useState<Key>()
+  const { profile } = texts
   return (
     <section>
-      <h2>{texts.profile.keys}</h2>
+      <h2>{profile.keys}</h2>
+      <p class="muted">{profile.keysHint}</p>
       {error && <Failure error={error} />}
-      {data?.total === 0 && <p class="muted">{texts.profile.noKeys}</p>}
       {data && data.total > 0 && (
-        <div class="scroll">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">{texts.profile.keyTitle}</th>
-                <th scope="col">{texts.profile.fingerprint}</th>
-                <th scope="col">{texts.profile.added}</th>
-                <th scope="col">{texts.profile.lastUsed}</th>
-                <th scope="col">{texts.files.actions}</th>
-              </tr>
-            </thead>
-            <tbody>
-              {data.content.map((key) => (
-                <tr key={key.id}>
-                  <td>{key.title}</td>
-                  <td>
-                    <code>{key.fingerprint}</code>
-                  </td>
-                  <td>{formatTime(key.added_time)}</td>
-                  <td>{key.last_used_time === key.added_time ? '' : formatTime(key.last_used_time)}</td>
-                  <td>
-                    <button
-                      type="button"
-                      aria-label={`${texts.remove} ${key.title}`}
-                      onClick={() => void remove(key.id)}
-                    >
-                      {texts.remove}
-                    </button>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          caption={profile.keys}
+          rows={data.content}
+          keyOf={({ id }) => id}
+          columns={{
+            [profile.keyTitle]: ({ title }) => title,
+            [profile.fingerprint]: ({ fingerprint }) => <code>{fingerprint}</code>,
+            [profile.added]: ({ added_time: added }) => formatTime(added),
+            // The API gives a key that was never used the time at which it was added.
+            [profile.lastUsed]: ({ added_time: added, last_used_time: used }) =>
+              used === added ? profile.never : formatTime(used),
+          }}
+          actions={(key) => <NamedButton text={texts.remove} of={key.title} onClick={() => setDeleted(key)} />}
+        />
       )}
       <button type="button" onClick={() => setAdding(true)}>
-        {texts.profile.addKey}
+        {profile.addKey}
       </button>
       {adding && <AddKey onClose={() => setAdding(false)} />}
+      {deleted && (
+        <DeleteDialog
+          title={profile.deleteKey}
+          warning={profile.deleteKeyWarning(deleted.title)}
+          onClose={() => setDeleted(undefined)}
+          onDelete={() => change(rowsKey, post('/api/me/sshkey/delete', undefined, { query: { id: deleted.id } }))}
+        />
+      )}
     </section>
   )
 }
@@ -77,9 +69,9 @@ function AddKey({ onClose }: { readonly onClose: () => void }) {
   async function add(): Promise<void> {
     // The comment of a key names whose it is.
     const comment = key.trim().split(/\s+/).slice(2).join(' ')
-    await post('/api/me/sshkey/add', { title: title || comment, key })
+    await post('/api/me/sshkey/add', { title: title || comment || texts.profile.key, key: key.trim() })
     report(texts.profile.keyAdded)
-    await queryClient.invalidateQueries({ queryKey: ['keys'] })
+    await changed(rowsKey)
   }
   return (
     <Dialog
@@ -95,9 +87,17 @@ function AddKey({ onClose }: { readonly onClose: () => void }) {
       </label>
       <label>
         {texts.profile.key}
-        <textarea rows={4} spellcheck={false} value={key} onInput={(event) => setKey(event.currentTarget.value)} />
-        <span class="muted">{texts.profile.keyHint}</span>
+        <textarea
+          rows={4}
+          spellcheck={false}
+          aria-describedby="key-hint"
+          value={key}
+          onInput={(event) => setKey(event.currentTarget.value)}
+        />
       </label>
+      <p id="key-hint" class="muted">
+        {texts.profile.keyHint}
+      </p>
       <label>
         {texts.profile.keyFile}
         <input type="file" accept=".pub" onChange={(event) => void read(event.currentTarget.files?.[0])} />

@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import { post, type Data } from '../api/client.ts'
 import { askWhoIsSignedIn } from '../api/queries.ts'
+import { Copyable } from '../parts/copyable.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { report, reporting } from '../parts/notices.tsx'
 import type { Me } from '../session/me.ts'
@@ -34,9 +35,8 @@ export function TwoStep({ me }: { readonly me: Me }) {
         >
           <p>{texts.profile.scan}</p>
           <img class="qr" src={generated.qr} alt={texts.profile.qrCode} width={240} height={240} />
-          <p>
-            {texts.profile.secret}: <code>{generated.secret}</code>
-          </p>
+          <p>{texts.profile.secret}</p>
+          <Copyable text={generated.secret} />
           <label>
             {texts.profile.code}
             <input

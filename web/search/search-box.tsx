@@ -1,5 +1,6 @@
 /** The field that searches the index. */
 import { useLocation, useSearch } from 'wouter-preact'
+import { textOf } from '../parts/form-values.ts'
 import { texts } from '../texts.ts'
 
 export function SearchBox() {
@@ -7,7 +8,7 @@ export function SearchBox() {
   const words = new URLSearchParams(useSearch()).get('words') ?? ''
   function submit(event: SubmitEvent) {
     event.preventDefault()
-    const entered = String(new FormData(event.currentTarget as HTMLFormElement).get('words'))
+    const entered = textOf(new FormData(event.currentTarget as HTMLFormElement), 'words')
     if (entered.trim() !== '') navigate(`/@search?${new URLSearchParams({ words: entered }).toString()}`)
   }
   return (

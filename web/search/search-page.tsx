@@ -1,18 +1,20 @@
 /** The results of a search in the index. */
 import { useInfiniteQuery } from '@tanstack/preact-query'
 import { Link, useSearch } from 'wouter-preact'
-import { post, type Data } from '../api/client.ts'
+import { ApiError, post, type Data } from '../api/client.ts'
 import { EntryIcon } from '../files/entry-icon.tsx'
 import { Failure } from '../parts/failure.tsx'
 import { formatSize } from '../parts/format.ts'
 import { Page } from '../parts/page.tsx'
 import { addressOf, joined } from '../parts/places.ts'
-import type { Me } from '../session/me.ts'
+import { isAdmin, type Me } from '../session/me.ts'
 import { texts } from '../texts.ts'
 
 type Found = Data<'/api/fs/search'>['content'][number]
 
 const pageLength = 100
+/** The code while there is no index. */
+const searchOff = 404
 
 export default function SearchPage({ me }: { readonly me: Me }) {
   const words = new URLSearchParams(useSearch()).get('words') ?? ''
@@ -30,7 +32,10 @@ export default function SearchPage({ me }: { readonly me: Me }) {
   const found = data?.pages.flatMap(({ content }) => content) ?? []
   return (
     <Page title={texts.search.title(words)}>
-      {error && <Failure error={error} onRetry={() => void refetch()} />}
+      {isOff(error) && (
+        <p>{isAdmin(me) ? <Link href="/@manage/index">{texts.search.turnOn}</Link> : texts.search.off}</p>
+      )}
+      {error && !isOff(error) && <Failure error={error} onRetry={() => void refetch()} />}
       {data && <p role="status">{texts.search.count(data.pages[0]?.total ?? 0)}</p>}
       <ul class="list">
         {found.map((entry) => (
@@ -46,6 +51,10 @@ export default function SearchPage({ me }: { readonly me: Me }) {
   )
 }
 
+function isOff(error: unknown): boolean {
+  return error instanceof ApiError && error.code === searchOff
+}
+
 /** `base`: the folder that the user sees as `/`. The API reports parents in the whole tree. */
 function FoundEntry({ entry, base }: { readonly entry: Found; readonly base: string }) {
   const parent = base === '/' ? entry.parent : entry.parent.slice(base.length) || '/'
@@ -53,7 +62,9 @@ function FoundEntry({ entry, base }: { readonly entry: Found; readonly base: str
     <li>
       <EntryIcon entry={entry} />
       <Link href={addressOf(joined(parent, entry.name))}>{entry.name}</Link>
-      <span class="muted">{parent}</span>
+      <Link class="muted" href={addressOf(parent)}>
+        {parent}
+      </Link>
       {!entry.is_dir && <span class="muted">{formatSize(entry.size)}</span>}
     </li>
   )

@@ -1,17 +1,25 @@
 /** The way to the first steps, until an admin has finished or dismissed them. */
-import { Link } from 'wouter-preact'
+import { Link, useLocation } from 'wouter-preact'
 import { get, post } from '../api/client.ts'
+import { queryClient } from '../api/queries.ts'
 import { change, useRows } from '../parts/rows.ts'
 import { texts } from '../texts.ts'
 
 const setting = 'first_run_done'
+const key = 'first run'
+
+/** The address of the page with the first steps. */
+export const firstStepsAddress = '/@manage/start'
 
 export function FirstRun() {
-  const { data } = useRows('first run', () => get('/api/admin/setting/get', { query: { key: setting } }))
-  if (data === undefined || Array.isArray(data) || data.value === 'true') return null
+  const { data: isDone } = useRows(key, isFirstRunDone)
+  const [location] = useLocation()
+  if (isDone !== false || location === firstStepsAddress) return null
   return (
     <aside class="first-run" aria-label={texts.admin.pages.start}>
-      {texts.admin.start.offer} <Link href="/@manage/start">{texts.admin.pages.start}</Link>
+      <span>
+        {texts.admin.start.offer} <Link href={firstStepsAddress}>{texts.admin.start.offerLink}</Link>
+      </span>
       <button type="button" onClick={() => void endFirstRun()}>
         {texts.close}
       </button>
@@ -19,7 +27,17 @@ export function FirstRun() {
   )
 }
 
+async function isFirstRunDone(): Promise<boolean> {
+  const row = await get('/api/admin/setting/get', { query: { key: setting } })
+  return Array.isArray(row) || row.value === 'true'
+}
+
+/** Whether the first steps are still to be offered to the admin who is signed in. */
+export async function isFirstRun(): Promise<boolean> {
+  return !(await queryClient.query({ queryKey: [key], queryFn: isFirstRunDone }))
+}
+
 /** Stores that the first steps are not to be offered any more. */
 export function endFirstRun(): Promise<void> {
-  return change('first run', post('/api/admin/setting/save', [{ key: setting, value: 'true' }]))
+  return change(key, post('/api/admin/setting/save', [{ key: setting, value: 'true' }]))
 }

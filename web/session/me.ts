@@ -27,15 +27,19 @@ async function who(): Promise<Me | null> {
   }
 }
 
-/** Signs in. The server keeps the session in a cookie that scripts cannot read. Rejects with `ApiError`. */
+/**
+ * Signs in. The server keeps the session in a cookie that scripts cannot read. Resolves to who is signed in. Rejects
+ * with `ApiError`.
+ */
 export async function signIn(fields: {
   readonly username: string
   readonly password: string
   readonly otp_code: string
   readonly remember: boolean
-}): Promise<void> {
+}): Promise<Me> {
   await post('/api/auth/session', fields)
   await forgetEverything()
+  return get('/api/me')
 }
 
 export async function signOut(): Promise<void> {

@@ -1,93 +1,92 @@
 /** The sign-in page. */
-import { useEffect, useState } from 'preact/hooks'
 import { useQuery } from '@tanstack/preact-query'
+import { useEffect, useState } from 'preact/hooks'
+import { useLocation } from 'wouter-preact'
 import { ApiError, get } from '../api/client.ts'
 import { messageOf } from '../parts/error-text.ts'
-import { formatDuration } from '../parts/format.ts'
+import { textOf } from '../parts/form-values.ts'
 import { texts } from '../texts.ts'
-import { signIn } from './me.ts'
+import { firstStepsAddress, isFirstRun } from './first-run.tsx'
+import { LockedNotice } from './locked-notice.tsx'
+import { isAdmin, signIn } from './me.ts'
 
-/** Codes and messages of refused sign-ins. */
+/** Codes of refused sign-ins. */
 const codeRefused = 402
 const throttled = 429
+const credentialsRefused = 400
+
+/** What stands in the way of signing in. */
+type Refusal = { readonly text: string } | { readonly lockedUntil: number }
 
 /** `onGuest`: goes on without signing in; absent if the guest is disabled. */
 export function SignInPage({ onGuest }: { readonly onGuest?: (() => void) | undefined }) {
+  const [location, navigate] = useLocation()
   const [needsCode, setNeedsCode] = useState(false)
   const [code, setCode] = useState('')
-  const [error, setError] = useState<string>()
-  const [lockedUntil, setLockedUntil] = useState<number>()
+  const [refusal, setRefusal] = useState<Refusal>()
   const [busy, setBusy] = useState(false)
-  const remaining = useSecondsUntil(lockedUntil)
   const { data: settings } = useQuery({ queryKey: ['public settings'], queryFn: () => get('/api/public/settings') })
+  const title = settings?.site_title || texts.appName
+  useEffect(() => {
+    document.title = `${texts.session.title} – ${title}`
+  }, [title])
 
-  async function submit(event: SubmitEvent) {
+  async function submit(event: SubmitEvent): Promise<void> {
     event.preventDefault()
     const fields = new FormData(event.currentTarget as HTMLFormElement)
     setBusy(true)
-    setError(undefined)
+    setRefusal(undefined)
     try {
-      await signIn({
-        username: String(fields.get('username')),
-        password: String(fields.get('password')),
+      const me = await signIn({
+        username: textOf(fields, 'username'),
+        password: textOf(fields, 'password'),
         otp_code: code,
-        remember: fields.get('remember') !== null,
+        remember: fields.has('remember'),
       })
-    } catch (failure) {
-      refused(failure)
+      const askedForNothing = location === '/' || location === '/@login'
+      if (askedForNothing && isAdmin(me) && (await isFirstRun())) navigate(firstStepsAddress, { replace: true })
+    } catch (error) {
+      refused(error)
     } finally {
       setBusy(false)
     }
   }
 
-  function refused(failure: unknown): void {
-    if (!(failure instanceof ApiError)) setError(messageOf(failure))
-    else if (failure.code === throttled && failure.retryAfter !== undefined) {
-      setLockedUntil(Date.now() + failure.retryAfter * 1000)
-    } else if (failure.code === codeRefused) {
-      setError(needsCode && code !== '' ? texts.session.codeWrong : texts.session.codeNeeded)
+  function refused(error: unknown): void {
+    if (error instanceof ApiError && error.code === throttled && error.retryAfter !== undefined) {
+      setRefusal({ lockedUntil: Date.now() + error.retryAfter * 1000 })
+    } else if (error instanceof ApiError && error.code === codeRefused) {
+      setRefusal({ text: code === '' ? texts.session.codeNeeded : texts.session.codeWrong })
       setNeedsCode(true)
       setCode('')
-    } else setError(explained(failure))
+    } else {
+      setRefusal({ text: explained(error) })
+    }
   }
 
   return (
     <main class="sign-in">
       <form class="card" onSubmit={(event) => void submit(event)}>
-        <h1>{settings?.['site_title'] || texts.appName}</h1>
+        <h1>{title}</h1>
         <label>
           {texts.session.username}
-          <input name="username" autocomplete="username" autofocus required />
+          <input name="username" autocomplete="username" autocapitalize="none" autofocus required />
         </label>
         <label>
           {texts.session.password}
           <input name="password" type="password" autocomplete="current-password" />
         </label>
-        {needsCode && (
-          <label>
-            {texts.session.code}
-            <input
-              inputMode="numeric"
-              autocomplete="one-time-code"
-              value={code}
-              ref={focused}
-              onInput={(event) => setCode(event.currentTarget.value)}
-            />
-          </label>
-        )}
+        {needsCode && <CodeField value={code} onValue={setCode} />}
         <label class="check">
           <input name="remember" type="checkbox" />
           {texts.session.remember}
         </label>
-        {(error !== undefined || lockedUntil !== undefined) && (
+        {refusal && 'text' in refusal && (
           <p role="alert" class="error">
-            {lockedUntil === undefined
-              ? error
-              : remaining > 0
-                ? texts.session.locked(formatDuration(remaining))
-                : texts.session.lockEnded}
+            {refusal.text}
           </p>
         )}
+        {refusal && 'lockedUntil' in refusal && <LockedNotice until={refusal.lockedUntil} />}
         <button type="submit" class="primary" disabled={busy}>
           {texts.session.signIn}
         </button>
@@ -101,28 +100,33 @@ export function SignInPage({ onGuest }: { readonly onGuest?: (() => void) | unde
   )
 }
 
-function focused(input: HTMLInputElement | null): void {
-  if (input && document.activeElement !== input && input.value === '') input.focus()
+function CodeField({ value, onValue }: { readonly value: string; readonly onValue: (value: string) => void }) {
+  const [input, setInput] = useState<HTMLInputElement | null>(null)
+  useEffect(() => input?.focus(), [input])
+  return (
+    <div class="field">
+      <label>
+        {texts.session.code}
+        <input
+          ref={setInput}
+          inputMode="numeric"
+          autocomplete="one-time-code"
+          aria-describedby="code-hint"
+          required
+          value={value}
+          onInput={(event) => onValue(event.currentTarget.value)}
+        />
+      </label>
+      <p id="code-hint" class="muted">
+        {texts.session.codeHint}
+      </p>
+    </div>
+  )
 }
 
-function explained({ code, message }: ApiError): string {
-  if (code === 400 && message.includes('password')) return texts.session.wrong
-  if (code === 400 && message.includes('disabled')) return texts.session.disabled
-  return message
-}
-
-/** The seconds until a time, counted down. 0 without a time. */
-function useSecondsUntil(time: number | undefined): number {
-  const secondsLeft = () => (time === undefined ? 0 : Math.max(0, Math.ceil((time - Date.now()) / 1000)))
-  const [seconds, setSeconds] = useState(secondsLeft)
-  useEffect(() => {
-    setSeconds(secondsLeft())
-    if (time === undefined) return
-    const timer = setInterval(() => {
-      setSeconds(secondsLeft())
-      if (secondsLeft() === 0) clearInterval(timer)
-    }, 500)
-    return () => clearInterval(timer)
-  }, [time])
-  return seconds
+function explained(error: unknown): string {
+  if (error instanceof ApiError && error.code === credentialsRefused) {
+    return error.message.includes('disabled') ? texts.session.disabled : texts.session.wrong
+  }
+  return messageOf(error)
 }

@@ -114,7 +114,8 @@ function enqueue(upload: Upload): void {
 
 /** Does nothing if the upload was stopped while it waited. */
 async function run(upload: Upload, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return
+  const isStopped = () => signal.aborted
+  if (isStopped()) return
   try {
     await storeDespiteLosses(upload, signal)
     setSent(upload, upload.size)
@@ -123,7 +124,7 @@ async function run(upload: Upload, signal: AbortSignal): Promise<void> {
     setState(upload, 'stored')
   } catch (error) {
     // Whoever stopped it has set its state.
-    if (signal.aborted) return
+    if (isStopped()) return
     if (isConflict(error)) ask(upload)
     else fail(upload, error)
   }

@@ -75,7 +75,8 @@ const table: Readonly<Record<number, string>> = {
     handle_hook_rate_limit number 0 p
     ignore_system_files bool false p`,
   0: `token string … p
-    index_progress text {} p`,
+    index_progress text {} p
+    first_run_done bool false p`,
   6: `search_index select:database,database_non_full_text,bleve,meilisearch,none none
     auto_update_index bool false
     ignore_paths text … p

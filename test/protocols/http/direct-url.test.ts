@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import type { DirectUrl } from '../../../src/contract/capabilities.js'
 import { asPath } from '../../../src/contract/path.js'
 import { directUrlType, type DirectUrls } from './direct-url-driver.js'
-import { serve, type Served } from './served.js'
+import { adminPassword, serve, type Served } from './served.js'
 
 const store = 'https://store.example'
 const proxied = 'https://worker.example/base'
@@ -72,6 +72,33 @@ void t.test('only proxied file types of a storage with direct URLs are served by
   )
   t.equal((await get(`/d/s/a%20b.bin?sign=${sign('/s/a b.bin')}`)).status, 200)
   t.equal((await get(`/p/s/a.txt?sign=${sign('/s/a.txt')}`)).status, 403)
+})
+
+void t.test('the console shows every file through the gateway, with its session and the signature', async (t) => {
+  const { served, sign } = await mounted(t, { down_proxy_url: proxied })
+  const signIn = { method: 'POST', headers: { 'content-type': 'application/json' } }
+  const body = JSON.stringify({ username: 'admin', password: adminPassword })
+  const [setCookie = ''] = (await fetch(`${served.url}/api/auth/session`, { ...signIn, body })).headers.getSetCookie()
+  const cookie = setCookie.split(';')[0] ?? ''
+  const url = `${served.url}/p/s/a%20b.bin?sign=${sign('/s/a b.bin')}`
+  const get = (address: string, headers: Record<string, string>) => fetch(address, { headers, redirect: 'manual' })
+  const shown = await get(url, { cookie, 'sec-fetch-site': 'same-origin' })
+  t.equal(await shown.text(), 'content of a b.bin')
+  t.equal(shown.headers.get('content-security-policy'), "sandbox; default-src 'none'")
+  t.equal(shown.headers.get('x-content-type-options'), 'nosniff')
+  for (const headers of [
+    {},
+    { cookie: 'tidegate_session=x' },
+    { cookie, 'sec-fetch-site': 'cross-site' },
+    { cookie, 'sec-fetch-site': 'same-site' },
+    { cookie, origin: 'http://127.0.0.1:9' },
+  ] as readonly Record<string, string>[]) {
+    t.equal((await get(url, headers)).status, 403, JSON.stringify(headers))
+  }
+  t.equal((await get(url.replace('/p/', '/d/'), { cookie })).status, 302, '/d redirects as before')
+  t.equal((await get(`${served.url}/p/s/a.txt`, { cookie })).status, 401, 'not without the signature')
+  await fetch(`${served.url}/api/auth/logout`, { headers: { cookie } })
+  t.equal((await get(url, { cookie })).status, 403, 'not with an ended session')
 })
 
 void t.test('a storage with web_proxy has no direct URLs', async (t) => {

@@ -215,6 +215,7 @@ const table: Readonly<Record<string, Row>> = {
     codes: ownAccount,
     call: async (stage) => stage.of(await stage.appPassword()),
   },
+  'get /api/me/access': { codes: everyAccount },
   'get /api/me/session/list': { codes: ownAccount },
   'post /api/me/session/delete': {
     codes: ownAccount,
@@ -305,6 +306,9 @@ const table: Readonly<Record<string, Row>> = {
     call: async (stage) => ({ body: { id: await stage.rule(), path: `/rules/${stage.fresh()}` } }),
   },
   'post /api/admin/meta/delete': { codes: adminOnly, call: async (stage) => stage.of(await stage.rule()) },
+
+  'get /api/admin/about': { codes: adminOnly },
+  'get /api/admin/log': { codes: adminOnly },
 
   'get /api/admin/lock/list': { codes: adminOnly },
   'post /api/admin/lock/break': {

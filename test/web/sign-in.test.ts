@@ -1,0 +1,161 @@
+/** Signing in and out in the console. */
+import { generateSync } from 'otplib'
+import type { Page } from 'playwright-core'
+import t from 'tap'
+import { startGateway } from '../gateway.js'
+import { withoutBrowser } from './browser.js'
+import { button, dialog, files, siteOf, startSite, visit, type Site } from './site.js'
+
+const nobody = { user: null }
+
+async function enter(page: Page, username: string, password: string): Promise<void> {
+  await page.getByRole('textbox', { name: 'Username' }).fill(username)
+  await page.getByRole('textbox', { name: 'Password' }).fill(password)
+  await button(page, 'Sign in').click()
+}
+
+async function createUser(site: Site, username: string): Promise<void> {
+  const user = { username, password: 'password', base_path: '/', role: 0, permission: 0xff8, disabled: false }
+  await site.call('/api/admin/user/create', user)
+}
+
+/** The session's cookie as the browser keeps it. */
+async function sessionCookie(page: Page) {
+  return (await page.context().cookies()).find(({ name }) => name === 'tidegate_session')
+}
+
+void t.test('signing in', { skip: withoutBrowser }, async (t) => {
+  const site = await startSite(t)
+
+  await t.test('a wrong password is refused in plain words, and the right one is accepted', (t) =>
+    visit(t, site, nobody, async (page) => {
+      await enter(page, 'admin', 'wrong')
+      await page.getByRole('alert').getByText('The user name or the password is wrong.').waitFor()
+      t.equal(await sessionCookie(page), undefined)
+      await enter(page, 'nobody of this name', 'wrong')
+      await page.getByRole('alert').getByText('The user name or the password is wrong.').waitFor()
+      await enter(page, 'admin', site.adminPassword)
+      await files(page).waitFor()
+      await button(page, 'Sign out').waitFor()
+    }),
+  )
+
+  await t.test('a session ends with the browser unless the user wants to be remembered', async (t) => {
+    await visit(t, site, nobody, async (page) => {
+      await enter(page, 'admin', site.adminPassword)
+      await files(page).waitFor()
+      const cookie = await sessionCookie(page)
+      t.match(cookie, { httpOnly: true, sameSite: 'Strict', expires: -1 })
+      t.notMatch(await page.evaluate(() => document.cookie), 'tidegate_session', 'scripts cannot read it')
+      await page.reload()
+      await files(page).waitFor()
+    })
+    await visit(t, site, nobody, async (page) => {
+      await page.getByRole('checkbox', { name: 'Remember me' }).check()
+      await enter(page, 'admin', site.adminPassword)
+      await files(page).waitFor()
+      const { expires } = (await sessionCookie(page)) ?? { expires: -1 }
+      t.ok(expires > Date.now() / 1000 + 3600, 'it is kept')
+    })
+  })
+
+  await t.test('after signing out nothing is shown, also not by the back button', (t) =>
+    visit(t, site, { at: '/' }, async (page) => {
+      await files(page).waitFor()
+      await page.getByRole('link', { name: 'Profile' }).click()
+      await page.getByRole('heading', { name: 'Profile' }).waitFor()
+      await button(page, 'Sign out').click()
+      await button(page, 'Sign in').waitFor()
+      t.equal(await sessionCookie(page), undefined)
+      await page.goBack()
+      await button(page, 'Sign in').waitFor()
+      t.equal(await files(page).count(), 0)
+    }),
+  )
+
+  await t.test('signing out everywhere ends the sessions of other browsers', async (t) => {
+    await createUser(site, 'everywhere')
+    const user = { username: 'everywhere', password: 'password' }
+    await visit(t, site, { user }, async (other) => {
+      await files(other).waitFor()
+      await visit(t, site, { user, at: '/@profile' }, async (page) => {
+        await button(page, 'Sign out everywhere').click()
+        await button(page, 'Sign in').waitFor()
+      })
+      await button(other, 'Refresh').click()
+      await button(other, 'Sign in').waitFor()
+    })
+  })
+
+  await t.test('a one-time code is asked of users who have set it up', async (t) => {
+    await createUser(site, 'twice')
+    const user = { username: 'twice', password: 'password' }
+    let secret = ''
+    await visit(t, site, { user, at: '/@profile' }, async (page) => {
+      await button(page, 'Set up').click()
+      await page.getByRole('img', { name: 'QR code of the secret' }).waitFor()
+      secret = (await page.getByRole('dialog').locator('code').textContent()) ?? ''
+      await page.getByRole('textbox', { name: 'One-time code' }).fill(generateSync({ secret }))
+      await dialog(page, 'Two-step verification').getByRole('button', { name: 'Save' }).click()
+      await page.getByRole('status').getByText('Two-step verification is on.').waitFor()
+    })
+    await visit(t, site, nobody, async (page) => {
+      await enter(page, 'twice', 'password')
+      await page.getByRole('alert').getByText('Enter the one-time code').waitFor()
+      const code = page.getByRole('textbox', { name: 'One-time code' })
+      await code.fill('000000')
+      await button(page, 'Sign in').click()
+      await page.getByRole('alert').getByText('The one-time code is wrong').waitFor()
+      await code.fill(generateSync({ secret, epoch: Date.now() / 1000 + 30 }))
+      await button(page, 'Sign in').click()
+      await files(page).waitFor()
+    })
+  })
+
+  await t.test('a disabled account is refused in plain words', async (t) => {
+    const user = { username: 'disabled', password: 'password', base_path: '/', role: 0, permission: 0, disabled: true }
+    await site.call('/api/admin/user/create', user)
+    await visit(t, site, nobody, async (page) => {
+      await enter(page, 'disabled', 'password')
+      await page.getByRole('alert').getByText('This account is disabled.').waitFor()
+    })
+  })
+
+  await t.test('guests browse where the guest is enabled, and cannot change anything', async (t) => {
+    await visit(t, site, nobody, async (page) => {
+      await button(page, 'Sign in').waitFor()
+      t.equal(await button(page, 'Browse as guest').count(), 0, 'the guest is disabled')
+    })
+    const { content } = (await site.call('/api/admin/user/list')) as { content: { id: number; username: string }[] }
+    const guest = content.find(({ username }) => username === 'guest')
+    await site.call('/api/admin/user/update', { ...guest, disabled: false })
+    await visit(t, site, nobody, async (page) => {
+      await files(page).waitFor()
+      for (const name of ['Upload', 'New folder', 'Rename', 'Delete']) {
+        t.ok(await button(page, name).isDisabled(), name)
+      }
+      await page.getByRole('link', { name: 'Sign in' }).click()
+      await button(page, 'Browse as guest').click()
+      await files(page).waitFor()
+      for (const name of ['Profile', 'Tasks', 'Storages']) t.equal(await page.getByRole('link', { name }).count(), 0)
+    })
+    await site.call('/api/admin/user/update', { ...guest, disabled: true })
+  })
+
+  await t.test('after too many failed attempts the remaining time is shown', async (t) => {
+    const other = await siteOf(await startGateway(t), site.browser)
+    await visit(t, other, nobody, async (page) => {
+      for (let attempt = 0; attempt < 30; attempt++) {
+        const data = { username: 'admin', password: 'wrong', otp_code: '', remember: false }
+        const answer = await page.request.post('/api/auth/session', { data })
+        if (((await answer.json()) as { code: number }).code === 429) break
+      }
+      await enter(page, 'admin', other.adminPassword)
+      const alert = page.getByRole('alert')
+      await alert.getByText(/^Too many failed attempts from your address. Try again in \d+ (minute|second)s?/).waitFor()
+      const before = await alert.textContent()
+      await page.waitForFunction((text) => document.querySelector('[role=alert]')?.textContent !== text, before)
+      t.match(await alert.textContent(), 'Try again in', 'it counts down')
+    })
+  })
+})

@@ -1,0 +1,105 @@
+/** A gateway with its console, a browser, and what stories of users need of both. */
+import { join } from 'node:path'
+import type { Browser, Page } from 'playwright-core'
+import type { Test } from 'tap'
+import { startGateway, type RunningGateway, type RunOptions } from '../gateway.js'
+import { openPage, startBrowser, type BrowserOptions } from './browser.js'
+
+export interface Site extends RunningGateway {
+  readonly browser: Browser
+  /** The folder whose content is shown at `/`. */
+  readonly folder: string
+  /** Calls the API as the administrator. Resolves to the data of the response, and rejects if it is a refusal. */
+  readonly call: (path: string, body?: unknown) => Promise<unknown>
+}
+
+/** Both end with the test. The first steps are done. */
+export async function startSite(t: Test, options: RunOptions = {}): Promise<Site> {
+  const [gateway, browser] = await Promise.all([startGateway(t, options), startBrowser(t)])
+  return siteOf(gateway, browser)
+}
+
+export async function siteOf(running: RunningGateway, browser: Browser): Promise<Site> {
+  const { gateway, url, adminPassword, dataFolder } = running
+  await gateway.settings.set(new Map([['first_run_done', 'true']]))
+  let token = ''
+  const send = async (path: string, body: unknown) => {
+    const response = await fetch(url + path, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: { 'content-type': 'application/json', authorization: token },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    const { code, message, data } = (await response.json()) as { code: number; message: string; data: unknown }
+    if (code !== 200) throw new Error(`${path}: ${code} ${message}`)
+    return data
+  }
+  const signedIn = await send('/api/auth/login', { username: 'admin', password: adminPassword })
+  token = (signedIn as { token: string }).token
+  return { ...running, browser, folder: join(dataFolder, 'files'), call: send }
+}
+
+export interface VisitOptions extends BrowserOptions {
+  /** Absent: the administrator. Null: nobody is signed in. */
+  readonly user?: { readonly username: string; readonly password: string } | null
+  /** The address of the first page. */
+  readonly at?: string
+}
+
+/**
+ * Lets `story` use a new window. Fails the test if the page complained of anything: an error of a script, a violation of
+ * its policy, a request to another host.
+ */
+export async function visit(
+  t: Test,
+  site: Site,
+  options: VisitOptions,
+  story: (page: Page) => Promise<unknown>,
+): Promise<void> {
+  const { user = { username: 'admin', password: site.adminPassword }, at = '/' } = options
+  const { page, complaints } = await openPage(site.browser, site.url, options)
+  try {
+    if (user) {
+      const answer = await page.request.post('/api/auth/session', { data: { ...user, otp_code: '', remember: false } })
+      const { code, message } = (await answer.json()) as { code: number; message: string }
+      if (code !== 200) throw new Error(`sign-in: ${message}`)
+    }
+    await page.goto(at)
+    await story(page)
+    t.strictSame(complaints, [], 'the page complains of nothing')
+  } finally {
+    await page.context().close()
+  }
+}
+
+/** The row of an entry in the listing. */
+export function rowOf(page: Page, name: string) {
+  return files(page).getByRole('row', { name: new RegExp(`^${name.replace(/[^\w ]/g, '\\$&')}`) })
+}
+
+export function files(page: Page) {
+  return page.getByRole('grid', { name: 'Files' })
+}
+
+export function dialog(page: Page, name: string) {
+  return page.getByRole('dialog', { name, exact: true })
+}
+
+export function button(page: Page, name: string) {
+  return page.getByRole('button', { name, exact: true })
+}
+
+/** Selects entries by the boxes of their rows. */
+export async function selectEntries(page: Page, ...names: readonly string[]): Promise<void> {
+  for (const name of names) await rowOf(page, name).getByRole('checkbox').click()
+}
+
+/** The names of the rows in view, in their order. */
+export async function namesShown(page: Page): Promise<readonly string[]> {
+  const rows = await files(page).getByRole('row').all()
+  const shown = await Promise.all(rows.map(async (row) => ({ at: await indexOf(row), name: await nameOf(row) })))
+  return shown.sort((one, other) => one.at - other.at).map(({ name }) => name)
+}
+
+type Row = ReturnType<typeof rowOf>
+const indexOf = async (row: Row) => Number(await row.getAttribute('aria-rowindex'))
+const nameOf = async (row: Row) => (await row.locator('.name').textContent()) ?? ''

@@ -1,0 +1,83 @@
+/** The form of an account. */
+import { useState } from 'preact/hooks'
+import { post, type Data } from '../api/client.ts'
+import { Check } from '../parts/check.tsx'
+import { Dialog } from '../parts/dialog.tsx'
+import { reporting } from '../parts/notices.tsx'
+import { changed } from '../parts/rows.ts'
+import { permissionBits } from '../session/permissions.ts'
+import { texts } from '../texts.ts'
+
+export type User = Data<'/api/admin/user/list'>['content'][number]
+
+/** The role of users who are neither the guest nor an admin. */
+export const general = 0
+
+interface UserFormProps {
+  /** Absent: a new one. */
+  readonly user?: User | undefined
+  readonly onClose: () => void
+}
+
+/** What a new user may do: read and change files, by every protocol. */
+const usualPermissions = 0b1111_1111_1000
+
+export function UserForm({ user, onClose }: UserFormProps) {
+  const [name, setName] = useState(user?.username ?? '')
+  const [password, setPassword] = useState('')
+  const [base, setBase] = useState(user?.base_path ?? '/')
+  const [disabled, setDisabled] = useState(user?.disabled ?? false)
+  const [permission, setPermission] = useState(user?.permission ?? usualPermissions)
+  const { users } = texts.admin
+  async function save(): Promise<void> {
+    const fields = { username: name, password, base_path: base, disabled, permission, role: user?.role ?? general }
+    if (user) await post('/api/admin/user/update', { ...fields, id: user.id, sso_id: user.sso_id })
+    else await post('/api/admin/user/create', { ...fields, role: general })
+    await changed('users')
+  }
+  return (
+    <Dialog
+      title={user ? users.editTitle(user.username) : users.add}
+      action={texts.save}
+      otherActions={user ? [{ name: users.endTwoStep, onChoose: () => void endTwoStep(user) }] : []}
+      onClose={onClose}
+      onConfirm={save}
+    >
+      <label>
+        {users.name}
+        <input required autocomplete="off" value={name} onInput={(event) => setName(event.currentTarget.value)} />
+      </label>
+      <label>
+        {user ? users.newPassword : users.password}
+        <input
+          type="password"
+          autocomplete="new-password"
+          required={user === undefined}
+          value={password}
+          onInput={(event) => setPassword(event.currentTarget.value)}
+        />
+      </label>
+      <label>
+        {users.base}
+        <input required value={base} onInput={(event) => setBase(event.currentTarget.value)} />
+      </label>
+      <Check text={users.isDisabled} checked={disabled} onChecked={setDisabled} />
+      <fieldset>
+        <legend>{users.permissions}</legend>
+        {Object.entries(permissionBits).map(([key, bit]) => (
+          <Check
+            key={key}
+            text={users.permissionTexts[key as keyof typeof permissionBits]}
+            checked={(permission & bit) !== 0}
+            onChecked={() => setPermission((before) => before ^ bit)}
+          />
+        ))}
+      </fieldset>
+    </Dialog>
+  )
+}
+
+function endTwoStep({ id, username }: User): Promise<boolean> {
+  const work = post('/api/admin/user/cancel_2fa', undefined, { query: { id } })
+  return reporting(work, texts.admin.users.twoStepEnded(username))
+}

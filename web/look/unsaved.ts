@@ -1,0 +1,28 @@
+/** Asks before the user leaves what is not saved. */
+import { useEffect } from 'preact/hooks'
+import { texts } from '../texts.ts'
+
+/** The part of the Navigation API (HTML Standard, section 7.2.6) that is used here. TypeScript does not declare it yet. */
+interface NavigateEvent extends Event {
+  readonly destination: { readonly sameDocument: boolean }
+}
+
+/** Asks before another page is shown, also within the console, and before the tab is closed. */
+export function useWarningBeforeLeaving(isNeeded: boolean): void {
+  useEffect(() => {
+    if (!isNeeded) return
+    const { navigation } = window as { readonly navigation?: EventTarget }
+    const onLeave = (event: BeforeUnloadEvent) => event.preventDefault()
+    function onNavigate(event: Event): void {
+      // The browser asks by itself before it leaves the console.
+      if (!(event as NavigateEvent).destination.sameDocument || !event.cancelable) return
+      if (!confirm(texts.look.leaveUnsaved)) event.preventDefault()
+    }
+    addEventListener('beforeunload', onLeave)
+    navigation?.addEventListener('navigate', onNavigate)
+    return () => {
+      removeEventListener('beforeunload', onLeave)
+      navigation?.removeEventListener('navigate', onNavigate)
+    }
+  }, [isNeeded])
+}

@@ -1,0 +1,7 @@
+/** Values of a submitted form. */
+
+/** The text of the field; empty if the form has no such field, or if it is a file. */
+export function textOf(fields: FormData, name: string): string {
+  const value = fields.get(name)
+  return typeof value === 'string' ? value : ''
+}

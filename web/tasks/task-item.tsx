@@ -1,0 +1,73 @@
+/** A task with its progress, and what can be done with it. */
+import { useState } from 'preact/hooks'
+import { post } from '../api/client.ts'
+import { formatSize, formatTime } from '../parts/format.ts'
+import { NamedButton } from '../parts/named-button.tsx'
+import { reporting } from '../parts/notices.tsx'
+import { change } from '../parts/rows.ts'
+import { texts } from '../texts.ts'
+import { isUnfinished, rowsKey, states, type Task, type TaskApi } from './task.ts'
+
+interface TaskProps {
+  readonly api: TaskApi
+  readonly task: Task
+}
+
+export function TaskItem({ api, task }: TaskProps) {
+  const { name, state, progress, total_bytes: bytes, error } = task
+  return (
+    <li>
+      <div class="task">
+        <span class="name">{name}</span>
+        <span class="muted">{texts.tasks.states[state]}</span>
+        {state === states.running && (
+          <>
+            <progress aria-label={name} max={100} value={progress} />
+            <span class="muted">{texts.tasks.progress(progress, formatSize(bytes))}</span>
+          </>
+        )}
+        {task.end_time !== null && <time class="muted">{formatTime(task.end_time)}</time>}
+        <span class="space" />
+        <TaskButtons api={api} task={task} />
+      </div>
+      {error !== '' && <p class="error">{error}</p>}
+      {state === states.failed && <Failures api={api} task={task} />}
+    </li>
+  )
+}
+
+function TaskButtons({ api, task }: TaskProps) {
+  const { kind, id, name, state } = task
+  const act = (verb: 'cancel' | 'retry' | 'delete') => () =>
+    void change(rowsKey, post(`${api}/{kind}/${verb}`, undefined, { params: { kind }, query: { tid: id } }))
+  if (isUnfinished(task)) {
+    return state === states.canceling ? null : <NamedButton text={texts.cancel} of={name} onClick={act('cancel')} />
+  }
+  const mayRetry = state === states.failed || state === states.canceled
+  return (
+    <>
+      {mayRetry && <NamedButton text={texts.retry} of={name} onClick={act('retry')} />}
+      <NamedButton text={texts.tasks.remove} of={name} onClick={act('delete')} />
+    </>
+  )
+}
+
+/** The files that failed, when the user asks for them. */
+function Failures({ api, task: { kind, id } }: TaskProps) {
+  const [failures, setFailures] = useState<readonly { readonly path: string; readonly error: string }[]>()
+  const load = () => post(`${api}/{kind}/info`, undefined, { params: { kind }, query: { tid: id } })
+  if (failures === undefined) {
+    return (
+      <button type="button" onClick={() => void reporting(load().then((info) => setFailures(info.failures)))}>
+        {texts.tasks.showFailures}
+      </button>
+    )
+  }
+  return (
+    <ul>
+      {failures.map(({ path, error }) => (
+        <li key={path}>{`${path}: ${error}`}</li>
+      ))}
+    </ul>
+  )
+}
