@@ -33,6 +33,8 @@ export function folderActions(options: ActionsOptions): Actions {
     if (isFolder) prefetchFolder(joined(path, name))
     navigate(addressOf(joined(path, name)))
   }
+  const isWholeFolder = (names: readonly string[]) =>
+    names.length > 1 && names.length === total && display.contains === ''
   return {
     open,
     allows(action) {
@@ -67,7 +69,7 @@ export function folderActions(options: ActionsOptions): Actions {
           if (name !== undefined) open({ name, is_dir: entryInMemory(path, name)?.is_dir ?? false })
           return
         case 'download':
-          void reporting(download(path, treePath, names))
+          void reporting(download(path, treePath, isWholeFolder(names) ? [] : names))
           return
         default:
           onChange(action)

@@ -8,7 +8,10 @@ import { entryInMemory } from './folder.ts'
 /** Characters of a URL that every browser and proxy accepts. */
 const longestUrl = 4000
 
-/** Downloads one file as it is, everything else as one zip file. `treePath`: the folder in the whole tree. */
+/**
+ * Downloads one file as it is, everything else as one zip file. `treePath`: the folder in the whole tree. `names`: none
+ * for everything in the folder.
+ */
 export async function download(path: string, treePath: string, names: readonly string[]): Promise<void> {
   const [name] = names
   if (name !== undefined && names.length === 1) {

@@ -203,6 +203,12 @@ export function FileGrid(props: FileGridProps) {
   )
 }
 
+/** Moves the focus to the active entry, unless something has it: the entry that had it may have been deleted. */
+export function focusFiles(): void {
+  if (document.activeElement !== document.body) return
+  document.querySelector<HTMLElement>('[role="grid"] [role="row"][tabindex="0"], [role="grid"][tabindex="0"]')?.focus()
+}
+
 /** The width of an element in pixels. */
 function useWidth(element: { readonly current: HTMLElement | null }): number {
   const [width, setWidth] = useState(0)

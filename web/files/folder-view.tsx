@@ -1,6 +1,6 @@
 /** A folder: its actions, its notes and its entries. */
 import { lazy, Suspense } from 'preact/compat'
-import { useMemo, useState } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'
 import { Failure } from '../parts/failure.tsx'
 import { addressOf, inTree, nameOf, parentOf } from '../parts/places.ts'
@@ -8,7 +8,7 @@ import type { Me } from '../session/me.ts'
 import { texts } from '../texts.ts'
 import { folderActions, type Change } from './actions.ts'
 import { AskFolderPassword, isDenied } from './ask-folder-password.tsx'
-import { FileGrid, type Point } from './file-grid.tsx'
+import { FileGrid, focusFiles, type Point } from './file-grid.tsx'
 import { refreshFolder, sorting, useFolder } from './folder.ts'
 import { ListHead } from './list-head.tsx'
 import { Notes } from './notes.tsx'
@@ -28,6 +28,7 @@ export function FolderView({ path, me }: { readonly path: string; readonly me: M
   const [tiles, setTiles] = useState(localStorage.getItem('view') === 'tiles')
   const [dialog, setDialog] = useState<{ readonly change: Change; readonly names: readonly string[] }>()
   const [menuAt, setMenuAt] = useState<Point>()
+  useEffect(() => (dialog ? focusFiles : undefined), [dialog])
   const order = sorting.value
   const display = useMemo(() => ({ ...order, contains }), [order, contains])
   const { data: folder, error, refetch } = useFolder(path, display)

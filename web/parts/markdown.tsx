@@ -7,13 +7,15 @@ import { Marked } from 'marked'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { addressOf, basePath } from './places.ts'
 
+const tags = [
+  ...['a', 'abbr', 'b', 'blockquote', 'br', 'code', 'dd', 'del', 'details', 'div', 'dl', 'dt', 'em'],
+  ...['h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'hr', 'i', 'ins', 'kbd', 'li', 'mark', 'ol', 'p', 'pre', 's', 'samp'],
+  ...['small', 'span', 'strong', 'sub', 'summary', 'sup', 'table', 'tbody', 'td', 'tfoot', 'th', 'thead', 'tr'],
+  ...['u', 'ul'],
+]
+
 const allowed: Config & { readonly RETURN_DOM_FRAGMENT: true } = {
-  ALLOWED_TAGS: [
-    ...['a', 'abbr', 'b', 'blockquote', 'br', 'code', 'dd', 'del', 'details', 'div', 'dl', 'dt', 'em'],
-    ...['h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'hr', 'i', 'ins', 'kbd', 'li', 'mark', 'ol', 'p', 'pre', 's', 'samp'],
-    ...['small', 'span', 'strong', 'sub', 'summary', 'sup', 'table', 'tbody', 'td', 'tfoot', 'th', 'thead', 'tr'],
-    ...['u', 'ul'],
-  ],
+  ALLOWED_TAGS: tags,
   ALLOWED_ATTR: ['href', 'title', 'colspan', 'rowspan', 'start', 'dir', 'lang', 'open'],
   ALLOW_ARIA_ATTR: false,
   ALLOW_DATA_ATTR: false,
@@ -22,7 +24,29 @@ const allowed: Config & { readonly RETURN_DOM_FRAGMENT: true } = {
 }
 
 /** A picture is shown as its description. */
-const markdown = new Marked({ async: false, gfm: true, renderer: { image: ({ text }) => text } })
+const markdown = new Marked({
+  async: false,
+  gfm: true,
+  renderer: { image: ({ text }) => escaped(text), html: ({ text }) => plainTags(text) },
+})
+
+const plainTag = new RegExp(`(</?(?:${tags.join('|')})\\s*/?>)`, 'i')
+
+/**
+ * HTML within Markdown, of which only the allowed tags remain, without attributes. Others are removed here already: the
+ * browser reports scripts and styles as violations of the policy wherever it parses them, also where none would run.
+ */
+function plainTags(html: string): string {
+  return html
+    .replace(/<!--.*?-->|<(script|style)\b.*?<\/\1\s*>/gis, '')
+    .split(plainTag)
+    .map((part, index) => (index % 2 === 1 ? part : escaped(part.replace(/<[^>]*>/g, ''))))
+    .join('')
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}
 
 /** `path`: the folder to which relative links refer. */
 export default function Markdown({ text, path }: { readonly text: string; readonly path: string }) {
