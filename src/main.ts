@@ -51,7 +51,8 @@ async function serve(flags: ConfigFlags): Promise<void> {
   }
   process.on('SIGTERM', stop).on('SIGINT', stop)
   // After the signal handlers: a process that reads this line may send a signal immediately.
-  const urls = Object.entries(daemon.addresses).map(([name, address]) => `${name}://${address}`)
+  const addresses = Object.entries(daemon.addresses).filter(([, address]) => address !== 'off')
+  const urls = addresses.map(([name, address]) => `${name}://${address}`)
   console.log(`tidegate ${version} ready: ${urls.join(' ')}`)
   await systemd.ready()
 }

@@ -1,191 +1,34 @@
-/**
- * The driver `115 Cloud`: a folder of an account of 115, by the API of its web site.
- *
- * A file is stored under a staged name in the folder of its target (drivers/lib/api/id-files.ts): without its bytes if 115
- * has them, otherwise by way of its object store. Then it gets its name, and the file that it replaces is removed by its
- * id. A process that ends in between leaves the old or the new file, and the next one completes it. Of an upload in parts, a
- * later run continues where the object store has parts.
- */
-import type { Readable } from 'node:stream'
-import type { ByteRange, CallOptions, ListOptions, Source, WriteOptions } from '../../src/contract/call-options.js'
-import type {
-  DirectUrl,
-  DirectUrlOptions,
-  RemoteDownload,
-  RemoteDownloadQuery,
-  RemoveDownloadOptions,
-  Upload,
-  UploadPlan,
-  Usage,
-} from '../../src/contract/capabilities.js'
+/** Opens the driver `115 Cloud`: a folder of an account of 115, by the API of its web site. */
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
-import type { Entry } from '../../src/contract/entry.js'
-import type { Traits } from '../../src/contract/traits.js'
-import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
-import type { Path } from '../../src/contract/path.js'
-import { IdFiles } from '../lib/api/id-files.js'
-import { protocolViolation } from './errors.js'
+import { toGatewayError } from '../../src/contract/errors.js'
+import { AccountDriver, type Tuning115 } from './account-driver.js'
 import { FilesApi, maxPageSize } from './files-api.js'
-import { HashUploads } from './hash-uploads.js'
 import type { Cloud115Options } from './index.js'
-import type { Item115 } from './items.js'
-import { directUrlOf, Downloads115, linkOf, type Link } from './links.js'
 import { OfflineDownloads115 } from './offline.js'
 import { Session } from './session.js'
 import { WebUploads } from './web-uploads.js'
-import { Writing115 } from './writing.js'
 
-/** Milliseconds for which a listing may not show a change. */
-const defaultLag = 3000
-
-/** What tests choose differently. */
-export interface Cloud115Tuning {
-  readonly listingLag?: number
-  /** Bytes of each part but the last of a file of this size. */
-  readonly partLength?: (size: number) => number
-}
-
-export async function openCloud115(
-  options: Cloud115Options,
-  env: DriverEnv,
-  tuning: Cloud115Tuning = {},
-): Promise<Driver> {
-  const account = options.qrcode_token.trim() || options.cookie
+export async function openCloud115(options: Cloud115Options, env: DriverEnv, tuning: Tuning115 = {}): Promise<Driver> {
+  const account = options.qrcode_token || options.cookie
   const session = await Session.connect(options, env, JSON.stringify(['cloud', account]))
   try {
     await session.signIn(options)
     const api = new FilesApi(session, Math.min(Math.max(Math.round(options.page_size), 1), maxPageSize))
-    const rootId = options.root_folder_id.trim()
-    await api.assertFolder(rootId, env.signal)
-    const driver = new Cloud115Driver({ session, api, env, rootId, tuning })
-    await driver.resume()
-    return driver
+    const uploads = new WebUploads(session, api)
+    return await AccountDriver.open({
+      api,
+      uploads,
+      offline: new OfflineDownloads115(session, uploads),
+      http: session.http,
+      userAgent: session.userAgent,
+      rootId: options.root_folder_id,
+      env,
+      tuning,
+      close: () => session.close(),
+    })
   } catch (error) {
     await session.close()
-    throw isGatewayError(error, 'not_found')
-      ? new GatewayError('invalid', { reason: 'root_folder_id is not a folder of this account', cause: error })
-      : toGatewayError(error)
-  }
-}
-
-interface Cloud115Dependencies {
-  readonly session: Session
-  readonly api: FilesApi
-  readonly env: DriverEnv
-  readonly rootId: string
-  readonly tuning: Cloud115Tuning
-}
-
-class Cloud115Driver implements Driver {
-  readonly traits: Partial<Traits>
-  readonly #files: IdFiles<Item115>
-  readonly #downloads: Downloads115
-  readonly #writing: Writing115<Item115>
-  readonly #offline: OfflineDownloads115
-
-  constructor(private readonly dependencies: Cloud115Dependencies) {
-    const { session, api, env, rootId, tuning } = dependencies
-    const { listingLag = defaultLag, partLength } = tuning
-    this.traits = { listingLag }
-    this.#files = new IdFiles({ vendor: api, rootId, lag: listingLag, env })
-    this.#downloads = new Downloads115(session.http, session.userAgent)
-    const uploads = new WebUploads(session, api)
-    this.#writing = new Writing115(this.#files, new HashUploads(uploads, session.http, partLength))
-    this.#offline = new OfflineDownloads115(session, uploads)
-  }
-
-  /** Completes what an earlier run has left. */
-  async resume(): Promise<void> {
-    await this.#files.resume()
-  }
-
-  stat(path: Path, options?: CallOptions): Promise<Entry> {
-    return this.#files.stat(path, options)
-  }
-
-  pages(path: Path, options?: ListOptions): AsyncIterable<readonly Entry[]> {
-    return this.#files.pages(path, options)
-  }
-
-  read(path: Path, range?: ByteRange, options: CallOptions = {}): Promise<Readable> {
-    const { signal } = options
-    const { userAgent } = this.dependencies.session
-    return this.#files.file(
-      path,
-      async (item) => this.#downloads.read(await this.#link(item, userAgent, signal), range, signal),
-      options,
-    )
-  }
-
-  async directUrl(path: Path, { signal, userAgent }: DirectUrlOptions = {}): Promise<DirectUrl> {
-    const agent = userAgent ?? this.dependencies.session.userAgent
-    const link = await this.#files.file(path, (item) => this.#link(item, agent, signal), { signal })
-    if (!link) throw new GatewayError('unsupported')
-    return directUrlOf(link, userAgent === undefined ? agent : undefined)
-  }
-
-  write(path: Path, source: Source, options?: WriteOptions): Promise<Entry> {
-    return this.#writing.write(path, source, options)
-  }
-
-  upload(path: Path, plan: UploadPlan, options?: WriteOptions): Promise<Upload> {
-    return this.#writing.upload(path, plan, options)
-  }
-
-  async dropUpload(token: string, options?: CallOptions): Promise<void> {
-    await this.#writing.drop(token, options)
-  }
-
-  async mkdir(path: Path, options?: CallOptions): Promise<void> {
-    await this.#files.mkdir(path, options)
-  }
-
-  async remove(path: Path, options?: CallOptions): Promise<void> {
-    await this.#files.remove(path, options)
-  }
-
-  async removeTree(path: Path, options?: CallOptions): Promise<void> {
-    await this.#files.removeTree(path, options)
-  }
-
-  async move(from: Path, to: Path, options?: CallOptions): Promise<void> {
-    await this.#files.move(from, to, options)
-  }
-
-  usage({ signal }: CallOptions = {}): Promise<Usage> {
-    return this.dependencies.api.usage(signal)
-  }
-
-  async addDownload(folder: Path, address: string, options: CallOptions = {}): Promise<string> {
-    return this.#offline.add(await this.#files.folderId(folder, options), address, options.signal)
-  }
-
-  async findDownload(
-    folder: Path,
-    query: RemoteDownloadQuery,
-    options: CallOptions = {},
-  ): Promise<RemoteDownload | undefined> {
-    return this.#offline.find(await this.#files.folderId(folder, options), query, options.signal)
-  }
-
-  async removeDownload(_folder: Path, id: string, options: RemoveDownloadOptions = {}): Promise<void> {
-    await this.#offline.remove(id, options.withFiles === true, options.signal)
-  }
-
-  async close(): Promise<void> {
-    this.#downloads.close()
-    await this.dependencies.session.close()
-  }
-
-  /** The link for a client with this User-Agent. Undefined for an empty file. */
-  async #link(item: Item115, userAgent: string, signal: AbortSignal | undefined): Promise<Link | undefined> {
-    const address = 'https://proapi.115.com/app/chrome/downurl'
-    const options = { userAgent, repeatable: true, signal }
-    const { data, headers } = await this.dependencies.session.sealedCall(address, { pickcode: item.pickCode }, options)
-    const files: readonly unknown[] = typeof data === 'object' && data !== null ? Object.values(data) : []
-    const [file] = files
-    if (file === undefined) throw protocolViolation('sent no download link')
-    return linkOf(file, headers['set-cookie'])
+    throw toGatewayError(error)
   }
 }

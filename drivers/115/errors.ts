@@ -42,6 +42,9 @@ const meanings: Readonly<Record<number, readonly [ErrorCode, string?]>> = {
   200900: ['invalid', `the ${serverName} rejects the parameters of the request`],
   990002: ['invalid', `the ${serverName} rejects the parameters of the request`],
   40100000: ['invalid', `the ${serverName} rejects the parameters of the request`],
+  10002: ['invalid', `the ${serverName} does not accept the digest of the file`],
+  400: ['unavailable', `the ${serverName} does not accept the signature of the upload`],
+  402: ['unavailable', `the ${serverName} does not accept the account, size or folder of the upload`],
   20022: ['invalid', `the ${serverName} does not allow this operation`],
   // Files and folders
   20004: ['exists'],
@@ -64,7 +67,7 @@ const meanings: Readonly<Record<number, readonly [ErrorCode, string?]>> = {
   4100010: ['denied', 'the share was cancelled'],
   4100012: ['denied', 'the share needs a receive code'],
   4100018: ['denied', 'the share is not valid any more'],
-  4100026: ['not_found', 'there is no such share'],
+  4100026: ['denied', 'there is no such share'],
   4100033: ['denied', 'the share is not valid any more'],
   4100068: ['denied', 'the share has been received too often'],
 }

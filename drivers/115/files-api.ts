@@ -2,10 +2,14 @@
 import type { Usage } from '../../src/contract/capabilities.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
-import type { IdVendor, VendorOptions } from '../lib/api/id-vendor.js'
+import type { ApiCall } from '../lib/api/api-client.js'
+import type { VendorOptions } from '../lib/api/id-vendor.js'
 import { field, flagOf, listOf, numberOf, textOf } from '../lib/api/lenient.js'
+import { Members } from '../lib/api/members.js'
+import type { AccountApi } from './account-driver.js'
 import { codeOf, protocolViolation } from './errors.js'
 import { entryOf, listedItem, type Item115 } from './items.js'
+import { linkById, type Link } from './links.js'
 import type { Session } from './session.js'
 
 /** Maximum number of entries in one answer. */
@@ -25,11 +29,13 @@ const byCreation: Order = { by: 'user_ptime', ascending: true }
 
 interface Page {
   readonly items: readonly Item115[]
-  /** Number of entries of the whole folder. */
-  readonly count: number
+  /** Number of entries that were sent, some of which may be none that are known. */
+  readonly received: number
+  /** Number of entries of the whole folder; undefined if the server does not say. */
+  readonly count: number | undefined
 }
 
-export class FilesApi implements IdVendor<Item115> {
+export class FilesApi implements AccountApi<Item115> {
   /** `pageSize`: entries of one answer. */
   constructor(
     private readonly session: Session,
@@ -43,25 +49,26 @@ export class FilesApi implements IdVendor<Item115> {
 
   async #all(folderId: string, signal: AbortSignal | undefined): Promise<readonly Item115[]> {
     for (let attempt = 1; ; attempt++) {
-      const found = new Map<string, Item115>()
-      let [offset, count, pages, order, isChanged] = [0, 0, 0, byCreation, false]
+      const found = new Members<Item115>()
+      let [pages, unknown, order, isChanged] = [0, 0, byCreation, false]
+      let count: number | undefined
       do {
-        const answer = await this.#page(folderId, offset, order, signal)
+        const answer = await this.#page(folderId, found.received, order, signal)
         if ('by' in answer) {
           if (order !== byCreation) throw protocolViolation('cannot sort this folder')
           order = answer
           continue
         }
-        isChanged ||= offset > 0 && answer.count !== count
-        for (const item of answer.items) found.set(item.id, item)
+        isChanged ||= pages > 0 && answer.count !== count
+        found.add(answer.items, answer.received)
+        unknown += answer.received - answer.items.length
         count = answer.count
         pages++
-        if (answer.items.length === 0) break
-        offset += answer.items.length
-      } while (offset < count || offset === 0)
+        if (answer.received === 0) break
+      } while (count === undefined || found.received < count)
       // What was removed meanwhile has moved other entries to a page that was already read.
-      const isWhole = pages === 1 || (!isChanged && found.size >= count)
-      if (isWhole || attempt === maxListings) return [...found.values()]
+      const isWhole = pages === 1 || (!isChanged && found.size + unknown >= (count ?? 0))
+      if (isWhole || attempt === maxListings) return found.all
     }
   }
 
@@ -89,7 +96,7 @@ export class FilesApi implements IdVendor<Item115> {
   }
 
   async makeFolder(parent: string, name: string, { signal }: VendorOptions = {}): Promise<string> {
-    const { data } = await this.#change('files/add', { pid: parent, cname: name }, signal)
+    const { data } = await this.#change('files/add', { pid: parent, cname: name }, { signal })
     const places = [data, field(data, 'data')].flatMap((at) => [field(at, 'cid'), field(at, 'file_id')])
     const id = places.map(textOf).find((text) => text !== '' && text !== parent)
     if (id === undefined) throw protocolViolation('sent no id of the new folder')
@@ -97,23 +104,31 @@ export class FilesApi implements IdVendor<Item115> {
   }
 
   async rename({ id }: Pick<Item115, 'id'>, name: string): Promise<void> {
-    await this.#change('files/batch_rename', { fid: id, file_name: name, [`files_new_name[${id}]`]: name })
+    const form = { fid: id, file_name: name, [`files_new_name[${id}]`]: name }
+    await this.#change('files/batch_rename', form, { repeatable: true })
   }
 
   async move({ id }: Pick<Item115, 'id'>, folder: string): Promise<void> {
-    await this.#change('files/move', { pid: folder, 'fid[0]': id })
+    await this.#change('files/move', { pid: folder, 'fid[0]': id }, { repeatable: true })
   }
 
   /** To the recycle bin. */
   async remove({ id }: Pick<Item115, 'id'>, { signal }: VendorOptions = {}): Promise<void> {
-    await this.#change('rb/delete', { 'fid[0]': id }, signal)
+    await this.#change('rb/delete', { 'fid[0]': id }, { signal })
   }
 
   entryOf(name: string, item: Item115): Entry {
     return entryOf(name, item)
   }
 
-  async usage(signal?: AbortSignal): Promise<Usage> {
+  async link(pickCode: string, userAgent: string, { signal }: VendorOptions): Promise<Link | undefined> {
+    const address = 'https://proapi.115.com/app/chrome/downurl'
+    const options = { userAgent, repeatable: true, signal }
+    const { data, headers } = await this.session.sealedCall(address, { pickcode: pickCode }, options)
+    return linkById(data, headers['set-cookie'])
+  }
+
+  async usage({ signal }: VendorOptions): Promise<Usage> {
     const { data } = await this.session.call({ url: new URL('https://webapi.115.com/files/index_info'), signal })
     const sizeOf = (key: string) => numberOf(field(data, 'data', 'space_info', key, 'size'))
     const [total, used, remaining] = ['all_total', 'all_use', 'all_remain'].map(sizeOf)
@@ -122,8 +137,11 @@ export class FilesApi implements IdVendor<Item115> {
     return { total: Math.round(total), used: Math.round(Math.min(used, total)), free: Math.floor(free) }
   }
 
-  #change(path: string, form: Readonly<Record<string, string>>, signal?: AbortSignal) {
-    return this.session.call({ url: new URL(path, 'https://webapi.115.com/'), form, signal })
+  /** A call that changes something. Its answer has to say so: what an earlier change replaces is removed after it. */
+  async #change(path: string, form: Readonly<Record<string, string>>, options: Pick<ApiCall, 'repeatable' | 'signal'>) {
+    const answer = await this.session.call({ url: new URL(path, 'https://webapi.115.com/'), form, ...options })
+    if (!flagOf(field(answer.data, 'state'))) throw protocolViolation('does not say whether it has made a change')
+    return answer
   }
 
   /** One page of a folder, or the order in which the server can sort it. Rejects with `not_found`. */
@@ -146,10 +164,13 @@ export class FilesApi implements IdVendor<Item115> {
     }
     // Of a folder that does not exist, the server lists the root.
     if (textOf(field(data, 'cid')) !== folderId) throw new GatewayError('not_found')
-    const items = listOf(field(data, 'data'))
+    const items = field(data, 'data')
+    // It must not look like an empty folder.
+    if (!Array.isArray(items)) throw protocolViolation('sent no list of the folder')
     return {
       items: items.flatMap((each) => listedItem(each) ?? []),
-      count: numberOf(field(data, 'count')) ?? items.length,
+      received: items.length,
+      count: numberOf(field(data, 'count')),
     }
   }
 }

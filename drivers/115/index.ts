@@ -5,11 +5,13 @@ const signInFields = {
   cookie: {
     type: 'text',
     secret: true,
+    trimmed: true,
     help: 'Cookie of a signed-in account with UID, CID, SEID and KID. Empty: sign in by qrcode_token.',
   },
   qrcode_token: {
     type: 'text',
     secret: true,
+    trimmed: true,
     help: 'The uid of a QR code that was scanned and confirmed. It is exchanged once for a cookie.',
   },
   qrcode_source: {
@@ -37,6 +39,7 @@ export const cloud115Fields = {
     type: 'string',
     default: '0',
     required: true,
+    trimmed: true,
     help: 'Id of the folder that is shown: the cid in its address. 0: all folders.',
   },
 } as const satisfies Fields
@@ -49,9 +52,15 @@ export const share115Fields = {
     help: 'Entries of one call of a listing, at most 200: 115 blocks larger ones.',
   },
   ...limitFields,
-  share_code: { type: 'text', required: true, help: 'The id in the link of the share.' },
-  receive_code: { type: 'text', required: true, secret: true, help: 'The extraction code of the share.' },
-  root_folder_id: { type: 'string', help: 'Id of a folder of the share. Empty: the whole share.' },
+  share_code: { type: 'text', required: true, trimmed: true, help: 'The id in the link of the share.' },
+  receive_code: {
+    type: 'text',
+    required: true,
+    secret: true,
+    trimmed: true,
+    help: 'The extraction code of the share.',
+  },
+  root_folder_id: { type: 'string', trimmed: true, help: 'Id of a folder of the share. Empty: the whole share.' },
 } as const satisfies Fields
 
 export type Cloud115Options = OptionsOf<typeof cloud115Fields>
@@ -75,7 +84,7 @@ export const cloud115Type: DriverType<typeof cloud115Fields> = {
 export const share115Type: DriverType<typeof share115Fields> = {
   name: '115 Share',
   fields: share115Fields,
-  facts: { directUrls: 'preferred' },
+  facts: { directUrls: 'preferred', readOnly: true },
   traits: { timeStep: Number.POSITIVE_INFINITY, parallel: 16, urlsBoundTo: ['userAgent'], remote: true },
   open: async (options, env) => (await import('./share.js')).openShare115(options, env),
 }

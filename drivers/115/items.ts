@@ -1,28 +1,22 @@
 /** Files and folders as 115's web API reports them: in an account, and in a share. */
 import type { Entry } from '../../src/contract/entry.js'
-import type { FileItem } from '../lib/api/id-vendor.js'
-import { field, numberOf, textOf, timeOf } from '../lib/api/lenient.js'
+import { bytesOf, field, textOf, timeOf } from '../lib/api/lenient.js'
+import type { AccountItem } from './account-driver.js'
 
-export interface Item115 extends FileItem {
-  /** Bytes; 0 for a folder. */
-  readonly size: number
-  /** Lower-case hexadecimal; undefined for a folder. */
-  readonly sha1: string | undefined
-  /** By which a file of an account is downloaded. */
-  readonly pickCode: string
+export interface Item115 extends AccountItem {
   readonly created: Date | undefined
   readonly thumbnailUrl: string
 }
 
 /** An entry of an account; undefined if it has no id. A folder has no `fid`. */
 export function listedItem(value: unknown): Item115 | undefined {
-  return itemOf(value, field(value, 'fid') === undefined)
+  return itemOf(value, textOf(field(value, 'fid')) === '')
 }
 
 /** An entry of a share; undefined if it has no id. */
 export function sharedItem(value: unknown): Item115 | undefined {
   const category = textOf(field(value, 'fc'))
-  return itemOf(value, category === '0' || (category === '' && field(value, 'fid') === undefined))
+  return itemOf(value, category === '0' || (category === '' && textOf(field(value, 'fid')) === ''))
 }
 
 function itemOf(value: unknown, isFolder: boolean): Item115 | undefined {
@@ -36,7 +30,7 @@ function itemOf(value: unknown, isFolder: boolean): Item115 | undefined {
     parent: textAt(isFolder ? 'pid' : 'cid'),
     name: textAt('n'),
     kind: isFolder ? 'folder' : 'file',
-    size: isFolder ? 0 : Math.max(0, numberOf(field(value, 's')) ?? 0),
+    size: isFolder ? 0 : bytesOf(field(value, 's')),
     sha1: !isFolder && /^[0-9a-f]{40}$/.test(sha1) ? sha1 : undefined,
     pickCode: textAt('pc'),
     modified: timeOf(field(value, 'te'), 'seconds') ?? minuteOf(textAt('t')) ?? new Date(0),

@@ -1,6 +1,6 @@
 /**
- * Download links of 115. A link may be good for the User-Agent that it was requested for only, and may demand a cookie that
- * the server has set with it. It never gets the cookie of the account.
+ * Downloads from 115. The link of a file may be good for the User-Agent that it was requested for only, and may demand a
+ * cookie that the server has set with it. It never gets the cookie of the account.
  */
 import { Readable } from 'node:stream'
 import type { ByteRange } from '../../src/contract/call-options.js'
@@ -19,16 +19,29 @@ export interface Link {
   readonly url: URL
   /** Bytes; undefined if the server does not say. */
   readonly size: number | undefined
-  /** Whether it is good for one User-Agent only. */
+  /** Whether it is good for one User-Agent only, or may be. */
   readonly isBoundToAgent: boolean
-  /** Cookie that requests have to carry; undefined: none. */
+  /** Whether requests have to carry a cookie. */
+  readonly demandsCookie: boolean
+  /** That cookie; undefined if the server has set none. */
   readonly cookie: string | undefined
   readonly until: Date | undefined
 }
 
-/** The values of the query parameter `f`: what a link is bound to. */
-const [boundToAgent, boundToCookie] = ['1', '3']
+/** Requests the link of a file, for a client with this User-Agent. As `linkOf`; rejects with `not_found`. */
+export type LinkRequest = (userAgent: string) => Promise<Link | undefined>
+
+/** Values of the query parameter `f` of a link: it is bound to nothing, or to a cookie and the User-Agent. */
+const [unbound, boundToCookie] = ['', '3']
+/** Statuses of the download server by which it refuses a link. */
+const refusals = [401, 403, 404, 410]
 const downloadServer = '115 download server'
+
+/** As `linkOf`, of an answer about one file that has it by its id. */
+export function linkById(files: unknown, setCookie: readonly string[] | undefined): Link | undefined {
+  const found: readonly unknown[] = typeof files === 'object' && files !== null ? Object.values(files) : []
+  return linkOf(found[0], setCookie)
+}
 
 /**
  * The link in an answer. `setCookie`: the header `Set-Cookie` of that answer. Undefined for an empty file without a link.
@@ -44,25 +57,16 @@ export function linkOf(file: unknown, setCookie: readonly string[] | undefined):
   if (!['http:', 'https:'].includes(url.protocol) || url.username !== '' || url.password !== '') {
     throw protocolViolation('sent a download link that is not supported')
   }
-  const binding = url.searchParams.get('f') ?? ''
+  const binding = url.searchParams.get('f')
   const expires = numberOf(url.searchParams.get('t'))
   return {
     url,
     size,
-    isBoundToAgent: binding === boundToAgent || binding === boundToCookie,
+    isBoundToAgent: binding !== unbound,
+    demandsCookie: binding === boundToCookie,
     cookie: binding === boundToCookie ? cookieOf(setCookie) : undefined,
     until: expires === undefined ? undefined : new Date(expires * 1000),
   }
-}
-
-/** A link as a direct URL. `ownAgent`: the User-Agent that it was requested for, if it is not that of a client. */
-export function directUrlOf({ url, until, cookie, isBoundToAgent }: Link, ownAgent: string | undefined): DirectUrl {
-  const headers = {
-    ...(ownAgent !== undefined && isBoundToAgent && { 'user-agent': ownAgent }),
-    ...(cookie !== undefined && { cookie }),
-  }
-  const hasHeaders = Object.keys(headers).length > 0
-  return { url: url.href, ...(hasHeaders && { headers }), ...(until && { until }) }
 }
 
 /** The cookies that an answer sets, except those of the account. */
@@ -79,27 +83,54 @@ export class Downloads115 {
 
   constructor(
     private readonly http: HttpClient,
-    /** That of the requests for links, and of downloads. */
+    /** That of the gateway's own requests for links, and of its downloads. */
     private readonly userAgent: string,
   ) {}
 
-  /** The requested range of the file with this link. Undefined: an empty file. Rejects with `not_found`. */
-  async read(link: Link | undefined, range: ByteRange | undefined, signal: AbortSignal | undefined): Promise<Readable> {
-    const request = contentRequest(range, link ? link.size : 0, signal)
-    if (!link || !request) return Readable.from([], { objectMode: false })
-    const wanted = rangeHeader(request)
-    const headers = {
-      'user-agent': this.userAgent,
-      ...(wanted !== undefined && { range: wanted }),
-      ...(link.cookie !== undefined && { cookie: link.cookie }),
+  /**
+   * The requested range of a file. A link that is refused is replaced once. Whether the file exists is decided by the
+   * request for a link, not by the download server: rejects with `not_found` or `unavailable`.
+   */
+  async read(
+    requestLink: LinkRequest,
+    range: ByteRange | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<Readable> {
+    for (let isLast = false; ; isLast = true) {
+      const link = await requestLink(this.userAgent)
+      const request = contentRequest(range, link ? link.size : 0, signal)
+      if (!link || !request) return Readable.from([], { objectMode: false })
+      const wanted = rangeHeader(request)
+      const headers = {
+        'user-agent': this.userAgent,
+        ...(wanted !== undefined && { range: wanted }),
+        ...(link.cookie !== undefined && { cookie: link.cookie }),
+      }
+      const response = await this.http.request({ method: 'GET', url: link.url, headers, signal })
+      const { status } = response
+      if (status === 200 || status === 206) return contentOf(response, request, this.#bodies, downloadServer)
+      await drain(response.body)
+      // Nothing was known of the size, and the range begins at the end of the file or after it.
+      if (status === 416 && link.size === undefined) return Readable.from([], { objectMode: false })
+      if (isLast || !refusals.includes(status)) {
+        throw new GatewayError('unavailable', { reason: `the ${downloadServer} answers with status ${status}` })
+      }
     }
-    const response = await this.http.request({ method: 'GET', url: link.url, headers, signal })
-    const { status } = response
-    if (status === 200 || status === 206) return contentOf(response, request, this.#bodies, downloadServer)
-    await drain(response.body)
-    if (status === 416) return Readable.from([], { objectMode: false })
-    if (status === 404 || status === 410) throw new GatewayError('not_found')
-    throw new GatewayError('unavailable', { reason: `the ${downloadServer} answers with status ${status}` })
+  }
+
+  /** As `Driver.directUrl`. `userAgent`: that of the client; undefined if it is not known. */
+  async directUrl(requestLink: LinkRequest, userAgent: string | undefined): Promise<DirectUrl> {
+    const link = await requestLink(userAgent ?? this.userAgent)
+    if (!link) throw new GatewayError('unsupported')
+    const { url, until, cookie, demandsCookie, isBoundToAgent } = link
+    // Only the gateway's own download finds out whether it is served nevertheless.
+    if (demandsCookie && cookie === undefined) throw new GatewayError('unsupported')
+    const headers = {
+      ...(userAgent === undefined && isBoundToAgent && { 'user-agent': this.userAgent }),
+      ...(cookie !== undefined && { cookie }),
+    }
+    const hasHeaders = Object.keys(headers).length > 0
+    return { url: url.href, ...(hasHeaders && { headers }), ...(until && { until }) }
   }
 
   close(): void {

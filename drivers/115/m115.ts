@@ -24,6 +24,8 @@ const clientKey = Buffer.from('7806ad4c33865d184c013f46', 'hex')
 const keyLength = 16
 /** Bytes of an encrypted block, and of a message in it (RFC 8017 §7.2.1: at least 11 bytes of padding). */
 const [blockLength, pieceLength] = [128, 117]
+/** Maximum bytes of an encrypted answer: it is decrypted at once. */
+const maxEnvelope = 256 * 1024
 
 /** A request in the envelope. Its answer can be opened with it only. */
 export class M115 {
@@ -58,7 +60,7 @@ export class M115 {
   /** The text of an answer. Throws `unavailable` if it is none. */
   open(sealed: string): string {
     const encrypted = Buffer.from(sealed, 'base64')
-    if (encrypted.length === 0 || encrypted.length % blockLength !== 0)
+    if (encrypted.length === 0 || encrypted.length > maxEnvelope || encrypted.length % blockLength !== 0)
       throw protocolViolation('sent a broken envelope')
     const pieces: Buffer[] = []
     for (let at = 0; at < encrypted.length; at += blockLength) {

@@ -1,30 +1,25 @@
-/** Downloads that 115 makes by itself ("offline downloads"), into folders of the account. */
-import type { RemoteDownload, RemoteDownloadQuery } from '../../src/contract/capabilities.js'
-import { findInPages, type ListedDownload } from '../lib/api/listed-downloads.js'
-import { field, listOf, numberOf, textOf } from '../lib/api/lenient.js'
-import { escapeName } from '../lib/api/shown-names.js'
+/** The calls of 115's web API for downloads that 115 makes by itself ("offline downloads"). */
+import type { RemoveDownloadOptions } from '../../src/contract/capabilities.js'
+import type { CallOptions } from '../../src/contract/call-options.js'
+import type { ListedDownload } from '../lib/api/listed-downloads.js'
+import { field, listOf, textOf } from '../lib/api/lenient.js'
+import type { OfflineApi } from './account-driver.js'
 import { errorOf, hasCode, isSuccess, protocolViolation } from './errors.js'
+import { downloadPages } from './offline-tasks.js'
 import type { Session } from './session.js'
 import type { WebUploads } from './web-uploads.js'
 
 const address = 'https://lixian.115.com/lixian/?ct=lixian'
-/** Tasks of one page are fewer; more pages are not read. */
-const maxPages = 1000
-const states: Readonly<Record<string, RemoteDownload['state']>> = {
-  '-1': 'failed',
-  '0': 'waiting',
-  '1': 'running',
-  '2': 'done',
-}
+/** Codes of the removal of a task that is not listed. */
+const unknownTaskCodes = [1001, 990002, 40100000]
 
-export class OfflineDownloads115 {
+export class OfflineDownloads115 implements OfflineApi {
   constructor(
     private readonly session: Session,
     private readonly uploads: Pick<WebUploads, 'userId'>,
   ) {}
 
-  /** Resolves to the id of the download. Rejects as `RemoteDownloads.addDownload`. */
-  async add(folderId: string, url: string, signal?: AbortSignal): Promise<string> {
+  async add(folderId: string, url: string, { signal }: CallOptions): Promise<string> {
     const payload = {
       ac: 'add_task_urls',
       wp_path_id: folderId,
@@ -42,48 +37,20 @@ export class OfflineDownloads115 {
     return id
   }
 
-  find(folderId: string, query: RemoteDownloadQuery, signal?: AbortSignal): Promise<RemoteDownload | undefined> {
-    return findInPages(this.#pages(signal), folderId, query)
+  pages({ signal }: CallOptions): AsyncIterable<readonly ListedDownload[]> {
+    return downloadPages(async (page) => {
+      const url = new URL(`${address}&ac=task_lists&page=${page}`)
+      const { data } = await this.session.call({ method: 'POST', url, repeatable: true, signal })
+      return data
+    })
   }
 
-  /** An unknown id is not an error. */
-  async remove(id: string, withFiles: boolean, signal?: AbortSignal): Promise<void> {
+  async remove(id: string, { withFiles = false, signal }: RemoveDownloadOptions): Promise<void> {
     const url = new URL(`${address}&ac=task_del`)
     try {
       await this.session.call({ url, form: { 'hash[0]': id, flag: withFiles ? 1 : 0 }, signal })
     } catch (error) {
       if (!hasCode(error, ...unknownTaskCodes)) throw error
     }
-  }
-
-  async *#pages(signal: AbortSignal | undefined): AsyncGenerator<readonly ListedDownload[]> {
-    for (let page = 1; page <= maxPages; page++) {
-      const url = new URL(`${address}&ac=task_lists&page=${page}`)
-      const { data } = await this.session.call({ method: 'POST', url, repeatable: true, signal })
-      const tasks = listOf(field(data, 'tasks'))
-      yield tasks.map(downloadOf)
-      const pages = numberOf(field(data, 'page_count')) ?? 1
-      if (page >= pages || tasks.length === 0) return
-    }
-  }
-}
-
-/** Codes of the removal of a task that is not listed. */
-const unknownTaskCodes = [1001, 990002, 40100000]
-
-function downloadOf(task: unknown): ListedDownload {
-  const totalBytes = Math.max(0, numberOf(field(task, 'size')) ?? 0)
-  const percent = Math.min(100, Math.max(0, numberOf(field(task, 'percentDone')) ?? 0))
-  const state = states[textOf(field(task, 'status'))] ?? 'running'
-  const [name, folderId] = [textOf(field(task, 'name')), textOf(field(task, 'wp_path_id'))]
-  return {
-    id: textOf(field(task, 'info_hash')),
-    address: textOf(field(task, 'url')),
-    folderId: folderId === '' ? undefined : folderId,
-    state,
-    totalBytes,
-    doneBytes: state === 'done' ? totalBytes : Math.floor((totalBytes * percent) / 100),
-    // Before it is done, the name may be that of the address.
-    ...(state === 'done' && name !== '' && { name: escapeName(name) }),
   }
 }

@@ -1,10 +1,13 @@
 /** The calls of 115's official API. Files and folders are named by their ids. */
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import type { Usage } from '../../src/contract/capabilities.js'
-import type { ApiAnswer, ApiCall, ApiClient } from '../lib/api/api-client.js'
-import type { IdVendor, VendorOptions } from '../lib/api/id-vendor.js'
+import type { ApiCall, ApiClient } from '../lib/api/api-client.js'
+import type { VendorOptions } from '../lib/api/id-vendor.js'
 import { field, flagOf, listOf, numberOf, textOf } from '../lib/api/lenient.js'
+import { Members } from '../lib/api/members.js'
+import type { AccountApi } from './account-driver.js'
 import { protocolViolation } from './errors.js'
+import { linkById, type Link } from './links.js'
 import { errorOf, Open115Answer } from './open-errors.js'
 import { describedItem, entryOf, listedItem, type Open115Item } from './open-items.js'
 
@@ -22,15 +25,6 @@ export interface ListingOptions {
   readonly pageSize: number
 }
 
-/** A download link, and what a request for it must carry. */
-export interface DownloadLink {
-  readonly url: URL
-  /** Bytes. */
-  readonly size: number | undefined
-  /** Cookies that were set with the link, as a `Cookie` header; empty if there were none. */
-  readonly cookies: string
-}
-
 /** The fields of a call; those without a value are left out. */
 type CallFields = Readonly<Record<string, string | number | undefined>>
 
@@ -41,7 +35,7 @@ const changeTimeout = 5 * 60_000
 /** How often a listing begins anew because entries were added or removed meanwhile. */
 const maxRestarts = 2
 
-export class Open115Api implements IdVendor<Open115Item> {
+export class Open115Api implements AccountApi<Open115Item> {
   constructor(
     private readonly client: ApiClient<Tokens>,
     private readonly listing: ListingOptions,
@@ -49,7 +43,7 @@ export class Open115Api implements IdVendor<Open115Item> {
 
   // Account
 
-  async usage(options: VendorOptions = {}): Promise<Usage> {
+  async usage(options: VendorOptions): Promise<Usage> {
     const { data } = await this.get('/open/user/info', {}, options)
     const sizeOf = (name: string) => numberOf(field(data, 'rt_space_info', name, 'size'))
     const [total, used, free] = [sizeOf('all_total'), sizeOf('all_use'), sizeOf('all_remain')]
@@ -104,17 +98,11 @@ export class Open115Api implements IdVendor<Open115Item> {
     return entryOf(name, item)
   }
 
-  /** A link to the content of a file, for the client with this `User-Agent`. */
-  async link(pickCode: string, userAgent: string, { signal }: VendorOptions): Promise<DownloadLink> {
+  async link(pickCode: string, userAgent: string, { signal }: VendorOptions): Promise<Link | undefined> {
     const url = new URL('/open/ufile/downurl', apiAddress)
-    const headers = { 'user-agent': userAgent }
-    const answer = await this.client.call({ url, form: { pick_code: pickCode }, headers, repeatable: true, signal })
-    const links = Object.values((field(answer.data, 'data') ?? {}) as Readonly<Record<string, unknown>>)
-    const link = links.find((each) => textOf(field(each, 'pick_code')) === pickCode) ?? links[0]
-    const text = textOf(field(link, 'url', 'url'))
-    if (text === '') throw new GatewayError('not_found')
-    const size = numberOf(field(link, 'file_size'))
-    return { url: linkUrl(text), size: size !== undefined && size >= 0 ? size : undefined, cookies: cookiesOf(answer) }
+    const call = { url, form: { pick_code: pickCode }, headers: { 'user-agent': userAgent }, repeatable: true, signal }
+    const { data, headers } = await this.client.call(call)
+    return linkById(field(data, 'data'), headers['set-cookie'])
   }
 
   // Calls
@@ -147,22 +135,23 @@ export class Open115Api implements IdVendor<Open115Item> {
     signal: AbortSignal | undefined,
     isLast: boolean,
   ): Promise<readonly Open115Item[] | undefined> {
-    const items = new Map<string, Open115Item>()
+    const items = new Members<Open115Item>()
     let first: number | undefined
-    for (let offset = 0; ;) {
-      const { whole, data } = await this.get('/open/ufile/files', this.#listFields(folder, offset), { signal })
+    for (;;) {
+      const { whole, data } = await this.get('/open/ufile/files', this.#listFields(folder, items.received), { signal })
+      // It must not look like an empty folder.
+      if (!Array.isArray(data)) throw protocolViolation('sent no list of the folder')
       const members = listOf(data)
-      if (offset === 0) await this.#assertListed(folder, whole, members, signal)
-      const count = numberOf(field(whole, 'count')) ?? 0
+      if (items.received === 0) await this.#assertListed(folder, whole, members, signal)
+      const count = numberOf(field(whole, 'count'))
       if (first !== undefined && first !== count && !isLast) return undefined
       first = count
-      for (const member of members) {
-        const item = listedItem(member)
-        if (item) items.set(item.id, item)
-      }
       // The server may send fewer than were asked for.
-      offset += members.length
-      if (members.length === 0 || offset >= count) return [...items.values()]
+      items.add(
+        members.flatMap((member) => listedItem(member) ?? []),
+        members.length,
+      )
+      if (members.length === 0 || (count !== undefined && items.received >= count)) return items.all
     }
   }
 
@@ -224,16 +213,4 @@ function presentFields(fields: CallFields): Readonly<Record<string, string | num
     value === undefined || value === '' ? [] : [[name, value] as const],
   )
   return Object.fromEntries(present)
-}
-
-function linkUrl(text: string): URL {
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  const isSupported = url && ['http:', 'https:'].includes(url.protocol) && url.username === '' && url.password === ''
-  if (!isSupported) throw protocolViolation('sent a download link that is not supported')
-  return url
-}
-
-function cookiesOf({ headers }: ApiAnswer): string {
-  const pairs = (headers['set-cookie'] ?? []).map((header) => header.split(';', 1).join('').trim())
-  return pairs.filter((pair) => /^[!-~]+=[ -~]*$/.test(pair)).join('; ')
 }

@@ -1,70 +1,27 @@
 /**
- * The driver `115 Open`: a folder of an account of 115, by its official API.
- *
- * A file is stored under a staged name in the folder of its target (drivers/lib/api/id-files.ts): without its bytes if the
- * server has them, otherwise by way of its object store. Then it gets its name, and the file that it replaces is removed by
- * its id. A process that ends in between leaves the old or the new file. Of an upload in parts, a later run continues where
- * the object store has parts. The tokens that the server issues are in the driver's state, not in the options.
+ * Opens the driver `115 Open`: a folder of an account of 115, by its official API. The tokens that the server issues are in
+ * the driver's state, not in the options.
  */
-import { Readable } from 'node:stream'
-import type {
-  DirectUrl,
-  DirectUrlOptions,
-  RemoteDownload,
-  RemoteDownloadQuery,
-  RemoveDownloadOptions,
-  Upload,
-  UploadPlan,
-  Usage,
-} from '../../src/contract/capabilities.js'
-import type { ByteRange, CallOptions, ListOptions, Source, WriteOptions } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
-import type { Entry } from '../../src/contract/entry.js'
-import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
-import type { Path } from '../../src/contract/path.js'
-import type { Traits } from '../../src/contract/traits.js'
+import { toGatewayError } from '../../src/contract/errors.js'
 import { ApiClient } from '../lib/api/api-client.js'
-import { IdFiles } from '../lib/api/id-files.js'
 import { RateGate } from '../lib/api/rate-gate.js'
 import { Renewal } from '../lib/api/renewal.js'
-import { defaultUserAgent, drain, HttpClient } from '../lib/http-client.js'
-import { contentOf, contentRequest, rangeHeader, type ContentRequest } from '../lib/http-content.js'
-import { networkError } from '../lib/network-errors.js'
-import { ResponseBodies } from '../lib/response-bodies.js'
+import { defaultUserAgent, HttpClient } from '../lib/http-client.js'
+import { AccountDriver, type Tuning115 } from './account-driver.js'
 import { serverName } from './errors.js'
-import { HashUploads } from './hash-uploads.js'
 import { Open115Api, refreshTokens, type Tokens } from './open-api.js'
 import { judge } from './open-errors.js'
-import type { Open115Item } from './open-items.js'
 import { Open115Downloads } from './open-offline.js'
 import type { Open115Options } from './open-type.js'
 import { Open115Uploads } from './open-uploads.js'
-import { Writing115 } from './writing.js'
 
 /** Domains of 115, of its download servers, and of the object store. */
 const domains = ['115.com', '115cdn.com', '115cdn.net', 'aliyuncs.com']
-/** Milliseconds for which a listing may lack a change. */
-const defaultLag = 3000
-/** Milliseconds for which a name that a listing did not show counts as absent: one call in a second is few. */
-const defaultAbsence = 10_000
-/** Milliseconds before its end at which a link is not used any more. */
-const linkMargin = 60_000
 const maxPageSize = 1150
 
-/** What tests choose differently. */
-export interface Open115Tuning {
-  readonly listingLag?: number
-  readonly absence?: number
-  /** Bytes of each part but the last of a file of this size. */
-  readonly partLength?: (size: number) => number
-}
-
-export async function openOpen115(
-  options: Open115Options,
-  env: DriverEnv,
-  tuning: Open115Tuning = {},
-): Promise<Driver> {
+export async function openOpen115(options: Open115Options, env: DriverEnv, tuning: Tuning115 = {}): Promise<Driver> {
   const client = await connect(options, env)
   try {
     const api = new Open115Api(client, {
@@ -72,11 +29,17 @@ export async function openOpen115(
       isAscending: options.order_direction !== 'desc',
       pageSize: Math.min(maxPageSize, Math.max(1, Math.floor(options.page_size))),
     })
-    const rootId = options.root_folder_id.trim()
-    await assertRoot(api, rootId, env.signal)
-    const driver = new Open115Driver({ api, client, env, rootId, tuning })
-    await driver.resume()
-    return driver
+    return await AccountDriver.open({
+      api,
+      uploads: new Open115Uploads(api),
+      offline: new Open115Downloads(api),
+      http: client.http,
+      userAgent: defaultUserAgent,
+      rootId: options.root_folder_id,
+      env,
+      tuning,
+      close: () => client.close(),
+    })
   } catch (error) {
     await client.close()
     throw toGatewayError(error)
@@ -84,8 +47,8 @@ export async function openOpen115(
 }
 
 async function connect(options: Open115Options, env: DriverEnv): Promise<ApiClient<Tokens>> {
-  const { access_token, refresh_token, limit_rate } = options
-  const typed = { access: access_token.trim(), refresh: refresh_token.trim() }
+  const { access_token: access, refresh_token: refresh, limit_rate } = options
+  const typed = { access, refresh }
   const { state, egress } = env
   const address = new URL('https://proapi.115.com')
   const http = new HttpClient({ server: serverName, address, domains, verifiesCertificate: true, egress })
@@ -107,165 +70,4 @@ async function connect(options: Open115Options, env: DriverEnv): Promise<ApiClie
     judge: (answer, call) => judge(answer, call.isAnonymous !== true),
   })
   return client
-}
-
-/** Rejects if the account or the root folder cannot be used. */
-async function assertRoot(api: Open115Api, rootId: string, signal: AbortSignal): Promise<void> {
-  if (!/^\d+$/.test(rootId)) throw new GatewayError('invalid', { reason: 'root_folder_id is not a number' })
-  try {
-    await api.assertFolder(rootId, signal)
-  } catch (error) {
-    if (!isGatewayError(error, 'not_found')) throw error
-    throw new GatewayError('invalid', { reason: 'root_folder_id is not that of a folder', cause: error })
-  }
-}
-
-interface Open115Dependencies {
-  readonly api: Open115Api
-  readonly client: ApiClient<Tokens>
-  readonly env: DriverEnv
-  readonly rootId: string
-  readonly tuning: Open115Tuning
-}
-
-class Open115Driver implements Driver {
-  readonly traits: Partial<Traits>
-  readonly #api: Open115Api
-  readonly #files: IdFiles<Open115Item>
-  readonly #writing: Writing115<Open115Item>
-  readonly #downloads: Open115Downloads
-  readonly #bodies = new ResponseBodies(serverName, (error) => networkError(error, serverName))
-
-  constructor(private readonly dependencies: Open115Dependencies) {
-    const { api, client, env, rootId, tuning } = dependencies
-    const { listingLag = defaultLag, absence = defaultAbsence, partLength } = tuning
-    this.traits = { listingLag }
-    this.#api = api
-    this.#files = new IdFiles({ vendor: api, rootId, lag: listingLag, absence, env })
-    this.#writing = new Writing115(this.#files, new HashUploads(new Open115Uploads(api), client.http, partLength))
-    this.#downloads = new Open115Downloads(api)
-  }
-
-  /** Completes what an earlier run has left. */
-  async resume(): Promise<void> {
-    await this.#files.resume()
-  }
-
-  stat(path: Path, options?: CallOptions): Promise<Entry> {
-    return this.#files.stat(path, options)
-  }
-
-  pages(path: Path, options?: ListOptions): AsyncIterable<readonly Entry[]> {
-    return this.#files.pages(path, options)
-  }
-
-  async read(path: Path, range?: ByteRange, { signal }: CallOptions = {}): Promise<Readable> {
-    return this.#files.file(
-      path,
-      async (item) => {
-        const request = contentRequest(range, item.size, signal)
-        if (request) return this.#content(item, request)
-        await this.#api.info(item.id, { signal })
-        return Readable.from([])
-      },
-      { signal },
-    )
-  }
-
-  write(path: Path, source: Source, options?: WriteOptions): Promise<Entry> {
-    return this.#writing.write(path, source, options)
-  }
-
-  async mkdir(path: Path, options?: CallOptions): Promise<void> {
-    await this.#files.mkdir(path, options)
-  }
-
-  async remove(path: Path, options?: CallOptions): Promise<void> {
-    await this.#files.remove(path, options)
-  }
-
-  async removeTree(path: Path, options?: CallOptions): Promise<void> {
-    await this.#files.removeTree(path, options)
-  }
-
-  async move(from: Path, to: Path, options?: CallOptions): Promise<void> {
-    await this.#files.move(from, to, options)
-  }
-
-  upload(path: Path, plan: UploadPlan, options?: WriteOptions): Promise<Upload> {
-    return this.#writing.upload(path, plan, options)
-  }
-
-  async dropUpload(token: string, options?: CallOptions): Promise<void> {
-    await this.#writing.drop(token, options)
-  }
-
-  async directUrl(path: Path, { signal, userAgent }: DirectUrlOptions = {}): Promise<DirectUrl> {
-    const client = userAgent ?? defaultUserAgent
-    const link = await this.#files.file(path, (item) => this.#api.link(item.pickCode, client, { signal }), { signal })
-    const isForAnyClient = userAgent !== undefined && link.cookies === ''
-    const until = expiryOf(link.url)
-    return {
-      url: link.url.href,
-      ...(!isForAnyClient && { headers: linkHeaders(client, link.cookies) }),
-      ...(until && { until }),
-    }
-  }
-
-  usage({ signal }: CallOptions = {}): Promise<Usage> {
-    return this.#api.usage({ signal })
-  }
-
-  async addDownload(folder: Path, address: string, options: CallOptions = {}): Promise<string> {
-    return this.#downloads.add(await this.#files.folderId(folder, options), address, options)
-  }
-
-  async findDownload(
-    folder: Path,
-    query: RemoteDownloadQuery,
-    options: CallOptions = {},
-  ): Promise<RemoteDownload | undefined> {
-    return this.#downloads.find(await this.#files.folderId(folder, options), query, options)
-  }
-
-  async removeDownload(_folder: Path, id: string, options: RemoveDownloadOptions = {}): Promise<void> {
-    await this.#downloads.remove(id, options)
-  }
-
-  async close(): Promise<void> {
-    this.#bodies.close()
-    await this.dependencies.client.close()
-  }
-
-  /** The content of a file from its download server. A link that is refused is replaced once. */
-  async #content(item: Open115Item, request: ContentRequest): Promise<Readable> {
-    const { signal } = request
-    for (let attempt = 1; ; attempt++) {
-      const { url, cookies } = await this.#api.link(item.pickCode, defaultUserAgent, { signal })
-      const range = rangeHeader(request)
-      const response = await this.dependencies.client.http.request({
-        method: 'GET',
-        url,
-        headers: { ...linkHeaders(defaultUserAgent, cookies), ...(range !== undefined && { range }) },
-        signal,
-      })
-      if (response.status === 200 || response.status === 206) {
-        return contentOf(response, request, this.#bodies, serverName)
-      }
-      await drain(response.body)
-      if (attempt === 2) {
-        throw new GatewayError('unavailable', { reason: `the download server answers with status ${response.status}` })
-      }
-    }
-  }
-}
-
-function linkHeaders(userAgent: string, cookies: string): Readonly<Record<string, string>> {
-  return { 'user-agent': userAgent, ...(cookies !== '' && { cookie: cookies }) }
-}
-
-/** When a link is not used any more; undefined if it does not say when it expires. */
-function expiryOf({ searchParams }: URL): Date | undefined {
-  const seconds = Number(searchParams.get('t') ?? '')
-  return seconds > 0 ? new Date(seconds * 1000 - linkMargin) : undefined
 }

@@ -1,14 +1,9 @@
 /** Files and folders as 115's official API reports them, in listings and one by one. */
 import type { Entry } from '../../src/contract/entry.js'
-import type { FileItem } from '../lib/api/id-vendor.js'
-import { field, listOf, numberOf, textOf, timeOf } from '../lib/api/lenient.js'
+import { bytesOf, field, listOf, textOf, timeOf } from '../lib/api/lenient.js'
+import type { AccountItem } from './account-driver.js'
 
-export interface Open115Item extends FileItem {
-  /** Bytes. */
-  readonly size: number
-  /** Lower-case hexadecimal; undefined for a folder. */
-  readonly sha1: string | undefined
-  readonly pickCode: string
+export interface Open115Item extends AccountItem {
   readonly created: Date | undefined
   readonly thumbnailUrl: string | undefined
 }
@@ -52,7 +47,7 @@ function contentFacts(isFolder: boolean, size: unknown, sha1: unknown) {
   const digest = textOf(sha1).toLowerCase()
   return {
     kind: 'file',
-    size: Math.max(0, numberOf(size) ?? 0),
+    size: bytesOf(size),
     sha1: /^[0-9a-f]{40}$/.test(digest) ? digest : undefined,
   } as const
 }

@@ -6,6 +6,7 @@ export const open115Fields = {
     type: 'string',
     default: '0',
     required: true,
+    trimmed: true,
     help: 'Id of the folder that is shown: the number after cid= in its web address. 0: the whole drive.',
   },
   order_by: {
@@ -16,11 +17,12 @@ export const open115Fields = {
   order_direction: { type: 'select', options: ['asc', 'desc'] },
   limit_rate: { type: 'float', default: 1, help: 'Calls per second at most. 0: no limit, which 115 does not like.' },
   page_size: { type: 'number', default: 200, help: 'Entries of a folder that one call lists; 1150 at most.' },
-  access_token: { type: 'string', required: true, secret: true },
+  access_token: { type: 'string', required: true, secret: true, trimmed: true },
   refresh_token: {
     type: 'string',
     required: true,
     secret: true,
+    trimmed: true,
     help: 'Valid once: the storage keeps the tokens that replace it. No other program may use it.',
   },
 } as const satisfies Fields

@@ -2,6 +2,7 @@
  * The sign-in of a storage to 115's web API, and its calls: with the cookie, the User-Agent of 115's browser, and, where the
  * API wants it, in the envelope `m115`.
  */
+import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
@@ -21,6 +22,13 @@ export interface SignInOptions {
   readonly qrcode_token: string
   readonly qrcode_source: string
   readonly limit_rate: number
+}
+
+/** What a QR code was exchanged for. */
+interface ExchangedCode {
+  readonly cookie: string
+  /** Digest of the option `cookie` at that time: another one was typed later. */
+  readonly typedThen: string
 }
 
 export interface Call115 extends ApiCall {
@@ -89,7 +97,7 @@ export class Session {
    * `invalid` if the options have no credentials, and with `denied`.
    */
   async signIn(options: SignInOptions): Promise<void> {
-    const cookie = options.qrcode_token.trim() === '' ? options.cookie : await this.#cookieOfCode(options)
+    const cookie = options.qrcode_token === '' ? options.cookie : await this.#cookieOfCode(options)
     const credentials = await openCookieSession({
       state: this.env.state,
       typed: accountCookies(cookie).header(),
@@ -132,12 +140,12 @@ export class Session {
    * The cookie for a QR code. It is stored before it is used, as the server exchanges a code once, and becomes the option
    * `cookie`. A cookie that was typed since then replaces it.
    */
-  async #cookieOfCode({ qrcode_token, qrcode_source, cookie: typed }: SignInOptions): Promise<string> {
-    const code = qrcode_token.trim()
-    const exchanged = await BoundState.open<string>(this.env.state, 'exchanged QR code', code)
-    const isTypedSince = exchanged.value !== undefined && typed.trim() !== ''
-    const cookie = isTypedSince ? typed : (exchanged.value ?? (await this.#exchange(code, qrcode_source)))
-    if (exchanged.value === undefined) await exchanged.set(cookie)
+  async #cookieOfCode({ qrcode_token: code, qrcode_source, cookie: typed }: SignInOptions): Promise<string> {
+    const exchanged = await BoundState.open<ExchangedCode>(this.env.state, 'exchanged QR code', code)
+    const earlier = exchanged.value
+    const isTypedSince = earlier !== undefined && typed !== '' && digestOf(typed) !== earlier.typedThen
+    const cookie = isTypedSince ? typed : (earlier?.cookie ?? (await this.#exchange(code, qrcode_source)))
+    if (!earlier) await exchanged.set({ cookie, typedThen: digestOf(typed) })
     await this.env.save({ cookie, qrcode_token: '' })
     return cookie
   }
@@ -159,6 +167,10 @@ export class Session {
       throw new GatewayError('denied', { reason, cause: error.cause })
     }
   }
+}
+
+function digestOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
 }
 
 function browserAgent(version: string): string {

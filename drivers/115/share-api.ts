@@ -1,6 +1,8 @@
 /** The calls of 115 about a share: what is in it, and its download links. */
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
+import type { VendorOptions } from '../lib/api/id-vendor.js'
 import { field, listOf, numberOf } from '../lib/api/lenient.js'
+import { Members } from '../lib/api/members.js'
 import { errorOf, isSuccess, protocolViolation } from './errors.js'
 import { sharedItem, type Item115 } from './items.js'
 import { linkOf, type Link } from './links.js'
@@ -15,8 +17,10 @@ export interface ShareOptions {
 
 interface SharePage {
   readonly items: readonly Item115[]
-  /** Number of entries of the whole folder. */
-  readonly count: number
+  /** Number of entries that were sent, some of which may be none that are known. */
+  readonly received: number
+  /** Number of entries of the whole folder; undefined if the server does not say. */
+  readonly count: number | undefined
 }
 
 /** The states of a share that cannot be read. */
@@ -50,12 +54,11 @@ export class ShareApi {
 
   /** All entries of a folder; an empty id is that of the whole share. Rejects with `not_found`. */
   async list(folderId: string, signal?: AbortSignal): Promise<readonly Item115[]> {
-    const found = new Map<string, Item115>()
-    for (let offset = 0; ;) {
-      const { items, count } = await this.snap(folderId, offset, signal)
-      for (const item of items) found.set(item.id, item)
-      offset += items.length
-      if (items.length === 0 || offset >= count) return [...found.values()]
+    const found = new Members<Item115>()
+    for (;;) {
+      const { items, received, count } = await this.snap(folderId, found.received, signal)
+      found.add(items, received)
+      if (received === 0 || (count !== undefined && found.received >= count)) return found.all
     }
   }
 
@@ -73,25 +76,23 @@ export class ShareApi {
     }
   }
 
-  /** The link of a file for our own User-Agent. Undefined for an empty file. Rejects with `not_found`. */
-  async link(fileId: string, signal?: AbortSignal): Promise<Link | undefined> {
+  /**
+   * The link of a file, for a client with this User-Agent. As `linkOf`; rejects with `not_found`. For others than our own,
+   * by the older call: the newer host takes calls from browsers of 115 only.
+   */
+  async link(fileId: string, userAgent: string, { signal }: VendorOptions): Promise<Link | undefined> {
+    const query = this.#fileQuery(fileId)
     const newer = async () => {
-      const url = withQuery(`${newHost}/share/downurl`, this.#fileQuery(fileId))
-      const { data, headers } = await this.session.call({ url, signal })
+      const { data, headers } = await this.session.call({ url: withQuery(`${newHost}/share/downurl`, query), signal })
       return linkOf(field(data, 'data'), headers['set-cookie'])
     }
-    return this.#preferNewHost(newer, () => this.linkFor(fileId, this.session.userAgent, signal))
-  }
-
-  /**
-   * The link of a file for a client with this User-Agent, by the older call: the newer host takes calls from browsers of
-   * 115 only. Otherwise as `link`.
-   */
-  async linkFor(fileId: string, userAgent: string, signal?: AbortSignal): Promise<Link | undefined> {
-    const address = 'https://proapi.115.com/app/share/downurl'
-    const options = { userAgent, repeatable: true, signal }
-    const { data, headers } = await this.session.sealedCall(address, this.#fileQuery(fileId), options)
-    return linkOf(data, headers['set-cookie'])
+    const older = async () => {
+      const address = 'https://proapi.115.com/app/share/downurl'
+      const options = { userAgent, repeatable: true, signal }
+      const { data, headers } = await this.session.sealedCall(address, query, options)
+      return linkOf(data, headers['set-cookie'])
+    }
+    return userAgent === this.session.userAgent ? this.#preferNewHost(newer, older) : older()
   }
 
   #fileQuery(fileId: string) {
@@ -113,12 +114,13 @@ export class ShareApi {
     if (!isSuccess(data)) throw errorOf(data)
     const list = field(data, 'data', 'list')
     if (list === undefined) throw protocolViolation('sent no list of the share')
-    const items = listOf(list).flatMap((each) => sharedItem(each) ?? [])
+    const received = listOf(list)
+    const items = received.flatMap((each) => sharedItem(each) ?? [])
     // Of a folder that does not exist, the server may list the whole share.
     if (folderId !== '' && items.some(({ parent }) => parent !== '' && parent !== folderId)) {
       throw new GatewayError('not_found')
     }
-    return { items, count: numberOf(field(data, 'data', 'count')) ?? items.length }
+    return { items, received: received.length, count: numberOf(field(data, 'data', 'count')) }
   }
 
   /** Calls `older` if `newer` does not work, and from then on. */

@@ -8,10 +8,10 @@ import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { nameOf, type Path } from '../../src/contract/path.js'
-import { IdTree, type Located } from '../lib/api/id-tree.js'
+import { IdTree, rootExists, type Located } from '../lib/api/id-tree.js'
 import type { Share115Options } from './index.js'
 import { entryOf, type Item115 } from './items.js'
-import { directUrlOf, Downloads115 } from './links.js'
+import { Downloads115, type LinkRequest } from './links.js'
 import { Session } from './session.js'
 import { ShareApi } from './share-api.js'
 
@@ -21,12 +21,10 @@ const maxPageSize = 200
 export async function openShare115(options: Share115Options, env: DriverEnv): Promise<Driver> {
   const session = await Session.connect(options, env, 'share')
   try {
-    const shareCode = options.share_code.trim()
-    const receiveCode = options.receive_code.trim()
     const pageSize = Math.min(Math.max(Math.round(options.page_size), 1), maxPageSize)
-    const api = new ShareApi(session, { shareCode, receiveCode, pageSize })
+    const api = new ShareApi(session, { shareCode: options.share_code, receiveCode: options.receive_code, pageSize })
     // Other servers of this family write 0 for the whole share.
-    const rootId = options.root_folder_id.trim().replace(/^0$/, '')
+    const rootId = options.root_folder_id.replace(/^0$/, '')
     await api.snap(rootId, 0, env.signal)
     await session.signIn(options)
     return new Share115Driver(session, api, rootId, env)
@@ -60,8 +58,10 @@ class Share115Driver implements Driver {
 
   async stat(path: Path, options: CallOptions = {}): Promise<Entry> {
     throwIfAborted(options.signal)
-    const { item } = await this.#tree.look(path, options)
-    return item ? entryOf(nameOf(path), item) : { name: '', kind: 'folder', size: 0, modified: new Date(0) }
+    const { id, item } = await this.#tree.look(path, options)
+    if (item) return entryOf(nameOf(path), item)
+    await rootExists(this.api.snap(id, 0, options.signal))
+    return { name: '', kind: 'folder', size: 0, modified: new Date(0) }
   }
 
   async *pages(path: Path, options: ListOptions = {}): AsyncGenerator<readonly Entry[]> {
@@ -69,20 +69,12 @@ class Share115Driver implements Driver {
     for await (const page of this.#tree.pages(path, options)) yield page.map(({ name, item }) => entryOf(name, item))
   }
 
-  async read(path: Path, range?: ByteRange, options: CallOptions = {}): Promise<Readable> {
-    const { signal } = options
-    const read = async (id: string) => this.#downloads.read(await this.api.link(id, signal), range, signal)
-    return this.#withFile(path, read, options)
+  async read(path: Path, range?: ByteRange, { signal }: CallOptions = {}): Promise<Readable> {
+    return this.#withFile(path, (link) => this.#downloads.read(link, range, signal), { signal })
   }
 
   async directUrl(path: Path, { signal, userAgent }: DirectUrlOptions = {}): Promise<DirectUrl> {
-    const link = await this.#withFile(
-      path,
-      (id) => (userAgent === undefined ? this.api.link(id, signal) : this.api.linkFor(id, userAgent, signal)),
-      { signal },
-    )
-    if (!link) throw new GatewayError('unsupported')
-    return directUrlOf(link, userAgent === undefined ? this.session.userAgent : undefined)
+    return this.#withFile(path, (link) => this.#downloads.directUrl(link, userAgent), { signal })
   }
 
   async close(): Promise<void> {
@@ -90,11 +82,11 @@ class Share115Driver implements Driver {
     await this.session.close()
   }
 
-  #withFile<T>(path: Path, work: (id: string) => Promise<T>, options: CallOptions): Promise<T> {
+  async #withFile<T>(path: Path, work: (link: LinkRequest) => Promise<T>, options: CallOptions): Promise<T> {
     throwIfAborted(options.signal)
     const ofFile = async ({ id, kind }: Located<Item115>) => {
       if (kind === 'folder') throw new GatewayError('is_folder')
-      return work(id)
+      return work((userAgent) => this.api.link(id, userAgent, options))
     }
     return this.#tree.with(path, ofFile, options)
   }

@@ -3,7 +3,7 @@ import type { Source } from '../../src/contract/call-options.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import type { OssToken } from '../lib/aliyun-oss.js'
 import { Lease } from '../lib/api/lease.js'
-import { field, numberOf, parseJson, textOf } from '../lib/api/lenient.js'
+import { field, flagOf, numberOf, parseJson, textOf } from '../lib/api/lenient.js'
 import { Ec115 } from './ec115.js'
 import { errorOf, hasCode, isSuccess, protocolViolation } from './errors.js'
 import type { FilesApi } from './files-api.js'
@@ -53,7 +53,7 @@ export class WebUploads implements UploadServer {
         if (sizeLimit > 0 && file.size > sizeLimit) {
           throw new GatewayError('too_large', { reason: `this account may store files of up to ${sizeLimit} bytes` })
         }
-        return this.#answerOf(await this.#send(file, proof, account, signal), signal)
+        return this.#answerOf(file, await this.#send(file, proof, account, signal), signal)
       }, signal)
     return Promise.resolve(offer)
   }
@@ -63,8 +63,10 @@ export class WebUploads implements UploadServer {
     return Promise.resolve(place)
   }
 
-  storedId(_file: NewFile, answer: unknown): string {
+  storedId({ sha1 }: NewFile, answer: unknown): string {
     if (!isSuccess(answer)) throw errorOf(answer)
+    const stored = textOf(field(answer, 'data', 'sha1')).toLowerCase()
+    if (stored !== '' && stored !== sha1) throw protocolViolation('stored other bytes than were sent')
     const id = textOf(field(answer, 'data', 'file_id'))
     if (id === '') throw protocolViolation('sent no id of the new file')
     return id
@@ -106,7 +108,9 @@ export class WebUploads implements UploadServer {
     })
     const [userId, userKey] = [textOf(field(data, 'user_id')), textOf(field(data, 'userkey'))]
     if (userId === '' || userKey === '') throw protocolViolation('sent no key for uploads')
-    if (numberOf(field(data, 'upload_allowed')) === 0) {
+    const allowed = field(data, 'upload_allowed')
+    const isStated = typeof allowed === 'boolean' || textOf(allowed) !== ''
+    if (isStated && !flagOf(allowed)) {
       throw new GatewayError('denied', { reason: '115 allows no uploads to this account' })
     }
     return { userId, userKey, sizeLimit: numberOf(field(data, 'size_limit')) ?? 0 }
@@ -125,14 +129,16 @@ export class WebUploads implements UploadServer {
     return { id, secret, securityToken, endpoint }
   }
 
-  async #answerOf(data: unknown, signal: AbortSignal | undefined) {
+  async #answerOf(file: NewFile, data: unknown, signal: AbortSignal | undefined) {
     const code = numberOf(field(data, 'statuscode')) ?? 0
     if (!goodCodes.includes(code)) throw errorOf({ code, statusmsg: field(data, 'statusmsg') })
     switch (numberOf(field(data, 'status'))) {
       case 1:
         return { place: placeOf(data, field(data, 'callback'), '') }
       case 2: {
-        const { id } = await this.files.withPickCode(textOf(field(data, 'pickcode')), signal)
+        const { id, name, sha1 } = await this.files.withPickCode(textOf(field(data, 'pickcode')), signal)
+        // Another one would lose its name.
+        if (name !== file.name || sha1 !== file.sha1) throw protocolViolation('names another file than the new one')
         return { storedId: id }
       }
       case 7:

@@ -67,7 +67,7 @@ export class Writing115<Item extends HashedItem> {
         return 'place' in answer ? uploads.send(file, source, answer.place, signal) : answer.storedId
       }
       id = await files.stored(staging, (item) => isContentOf(file, item), store)
-      return await files.publish(path, id, staging, options)
+      return await files.publish(path, id, staging, contentOf(file), options)
     } catch (error) {
       files.abandon(staging, id)
       throw error
@@ -98,7 +98,7 @@ export class Writing115<Item extends HashedItem> {
       send: parts ? uploads.sender({ ...parts.place, id: parts.id }) : async () => undefined,
       commit: async () => {
         const id = await files.stored(file, (item) => isContentOf(file, item), complete)
-        return files.publish(path, id, { ...file, replaces: staging.replaces }, options)
+        return files.publish(path, id, { ...file, replaces: staging.replaces }, contentOf(file), options)
       },
       signal,
     })
@@ -115,8 +115,10 @@ export class Writing115<Item extends HashedItem> {
   }
 
   async #begin(file: NewFile, source: Source, signal: AbortSignal | undefined): Promise<Started> {
-    const { uploads } = this
-    const answer = await uploads.offer(file, source, signal)
+    const { files, uploads } = this
+    const offer = () => uploads.offer(file, source, signal)
+    const answer = await files.stored(file, (item) => isContentOf(file, item), offer)
+    if (typeof answer === 'string') return completed(file, answer)
     if ('storedId' in answer) return completed(file, answer.storedId)
     const { place } = answer
     const upload = await uploads.begin(place, signal)
@@ -171,6 +173,10 @@ async function newFile(
 /** The server has the whole file under its staged name. */
 function completed(file: NewFile, id: string): Started {
   return { token: { file }, committedOffset: file.size, complete: async () => id }
+}
+
+function contentOf({ size, sha1 }: NewFile) {
+  return { size, revision: sha1, hashes: { sha1 } }
 }
 
 function isContentOf({ size, sha1 }: NewFile, item: HashedItem): boolean {

@@ -3,7 +3,7 @@
  *
  * Several entries of a folder may have one name there. A file that replaces another one is uploaded without a name,
  * completed beside the old one under the same name, which it then has because it is the newer one, and the old one is
- * removed by its id. If the gateway is killed before that, the next run removes it (`replacements.ts`); whatever happens,
+ * removed by its id. If the gateway is killed before that, the next run removes it (`IdReplacements`); whatever happens,
  * the old file or the new one is complete. A file that the server knows may have its name from the answer to the call that
  * asks for it, so `beforePublish` is called before that.
  */
@@ -15,9 +15,10 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { Entry } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
-import type { DriverLog } from '../../src/contract/log.js'
-import { childOf, nameOf, parentOf, type Path } from '../../src/contract/path.js'
-import type { IdTree, Located } from '../lib/api/id-tree.js'
+import { childOf, nameOf, parentOf, siblingPathOf, type Path } from '../../src/contract/path.js'
+import type { IdReplacements } from '../lib/api/id-replacements.js'
+import { rootExists, type IdTree, type Located } from '../lib/api/id-tree.js'
+import { placesBetween, type Publications } from '../lib/api/publications.js'
 import { escapeName } from '../lib/api/shown-names.js'
 import { contentRequest } from '../lib/http-content.js'
 import type { KeyedMutex } from '../lib/keyed-mutex.js'
@@ -28,7 +29,6 @@ import type { BegunUpload, DriveApi } from './drive-api.js'
 import { isRefusal, isUnanswered, protocolViolation } from './errors.js'
 import type { AliyundriveOptions } from './index.js'
 import { entryOf, type AliyundriveItem } from './items.js'
-import type { Replacements } from './replacements.js'
 import { maxParts, tokenOf, type AliyundriveUploads, type UploadedFile } from './uploads.js'
 
 type Entity = Located<AliyundriveItem>
@@ -39,9 +39,9 @@ export interface AliyundriveParts {
   readonly tree: IdTree<AliyundriveItem>
   readonly uploads: AliyundriveUploads
   readonly downloads: AliyundriveDownloads
-  readonly replacements: Replacements
+  readonly replacements: IdReplacements
+  readonly publications: Publications
   readonly mutex: KeyedMutex
-  readonly log: DriverLog
   /** Closes all of these. */
   readonly close: () => Promise<void>
 }
@@ -58,8 +58,10 @@ export class AliyundriveDriver implements Driver {
 
   async stat(path: Path, { signal }: CallOptions = {}): Promise<Entry> {
     throwIfAborted(signal)
-    const { item } = await this.#tree.look(path, { signal })
-    return item ? entryOf(nameOf(path), item) : { name: '', kind: 'folder', size: 0, modified: new Date(0) }
+    const { id, item } = await this.#tree.look(path, { signal })
+    if (item) return entryOf(nameOf(path), item)
+    await rootExists(this.parts.api.assertFolder(id, signal))
+    return { name: '', kind: 'folder', size: 0, modified: new Date(0) }
   }
 
   async *pages(path: Path, options: ListOptions = {}): AsyncGenerator<readonly Entry[]> {
@@ -117,6 +119,7 @@ export class AliyundriveDriver implements Driver {
     const { file, begun } = resumed ? { file: place, begun: resumed.upload } : await this.#begin(path, content, signal)
     if (!begun && source) {
       const commit = () => this.#publishKnown(path, file, source, options)
+      // Nothing is stored that a later run could find: the token leads to none.
       return resumableUpload({ ...common, token: 'known', committedOffset: size, send: async () => undefined, commit })
     }
     if (!begun) throw new GatewayError('unsupported')
@@ -171,19 +174,23 @@ export class AliyundriveDriver implements Driver {
     options: WriteOptions,
     finished: (oldId: string | undefined) => Promise<BegunUpload>,
   ): Promise<Entry> {
-    const { mutex, uploads, replacements } = this.parts
+    const { api, mutex, uploads, replacements } = this.parts
     const { signal } = options
     const publish = async () => {
       const old = await this.#assertReplaceable(path, options, true)
       if ((await this.#placeOf(path, signal)).folder !== folder) throw new GatewayError('parent_missing')
       const upload = await finished(old?.id)
-      const complete = () => uploads.complete(upload, folder, signal)
+      const complete = async () => {
+        const item = await uploads.complete(upload, folder, signal)
+        if (item.size === size) return item
+        await api.remove(item.id)
+        throw protocolViolation('has stored another number of bytes')
+      }
       const item = old
-        ? await replacements.run({ folder, name, old: old.id, by: upload.fileId }, complete)
+        ? await replacements.replace({ folderId: folder, name, oldId: old.id, newId: upload.fileId }, complete)
         : await complete()
       this.#tree.added(path, item, item)
       if (old) this.parts.downloads.forget(old.id)
-      if (item.size !== size) throw protocolViolation('has stored another number of bytes')
       return entryOf(nameOf(path), item)
     }
     return mutex.run(path, () => this.#attempt([path], publish), signal)
@@ -208,25 +215,27 @@ export class AliyundriveDriver implements Driver {
 
   async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
     throwIfAborted(signal)
-    const { kind } = await this.#tree.look(path, { signal })
+    const { id, kind } = await this.#tree.look(path, { signal })
     if (kind === 'folder' && !(await this.#tree.isEmpty(path, { signal }))) throw new GatewayError('not_empty')
-    await this.#remove(path, signal)
+    await this.#remove(path, id, signal)
   }
 
   async removeTree(path: Path, { signal }: CallOptions = {}): Promise<void> {
     throwIfAborted(signal)
-    await this.#remove(path, signal)
+    // By a new listing: another program may have moved away what was there.
+    const { id } = await this.#tree.look(path, { signal })
+    await this.#remove(path, id, signal)
   }
 
-  async #remove(path: Path, signal: AbortSignal | undefined): Promise<void> {
-    const remove = async ({ id }: Entity) => {
+  async #remove(path: Path, id: string, signal: AbortSignal | undefined): Promise<void> {
+    const remove = async () => {
       const { folder } = await this.#placeOf(path, signal)
       await this.parts.api.remove(id, signal).catch(async (error: unknown) => {
         if (!isUnanswered(error) || (await this.parts.api.has(folder, id, signal))) throw error
       })
       this.parts.downloads.forget(id)
     }
-    await this.#attempt([path], () => this.#tree.with(path, remove, { signal }))
+    await this.#attempt([path], remove)
     this.#tree.removed(path)
   }
 
@@ -238,38 +247,16 @@ export class AliyundriveDriver implements Driver {
       if (old?.kind === 'folder') throw new GatewayError('is_folder')
       if (old && entity.kind === 'folder') throw new GatewayError('exists')
       const { folder, name } = await this.#placeOf(to, signal)
-      const change = () =>
-        this.#moveTo(entity, from, { folder, name, isElsewhere: parentOf(from) !== parentOf(to) }, signal)
-      if (old) await this.parts.replacements.run({ folder, name, old: old.id, by: entity.id }, change)
-      else await change()
+      const source = await this.#placeOf(from, signal)
+      const start = { parent: source.folder, name: entity.item?.name ?? source.name }
+      const isFree = async (other: string) => !(await this.#current(childOf(parentOf(to), escapeName(other)), signal))
+      const spareName = this.#tree.newName(siblingPathOf(from, 'kept'))
+      const places = await placesBetween(start, { parent: folder, name }, isFree, spareName)
+      const replaced = old && { id: old.id, parent: folder }
+      await this.parts.publications.run({ id: entity.id, places, replaced }, start)
       this.#tree.moved(from, to, entity.item && { ...entity.item, name })
     }
     await this.parts.mutex.run(to, () => this.#attempt([from, to], move), signal)
-  }
-
-  /** The API moves or renames, not both. If the second step fails, the first is undone. */
-  async #moveTo(
-    { id, item }: Entity,
-    from: Path,
-    to: { readonly folder: string; readonly name: string; readonly isElsewhere: boolean },
-    signal: AbortSignal | undefined,
-  ): Promise<void> {
-    const { api, log } = this.parts
-    const { folder } = await this.#placeOf(from, signal)
-    const isMoved = (each: AliyundriveItem) => (each.id === id ? id : undefined)
-    if (to.isElsewhere) await this.#confirmed(() => api.move(id, to.folder, signal), isMoved, to.folder)
-    if (item?.name === to.name) return
-    const isRenamed = (each: AliyundriveItem) => (each.name === to.name ? isMoved(each) : undefined)
-    try {
-      await this.#confirmed(() => api.rename(id, to.name, signal), isRenamed, to.folder)
-    } catch (error) {
-      if (to.isElsewhere && isRefusal(error)) {
-        await api.move(id, folder).catch((failure: unknown) => {
-          log.warn({ err: failure, path: from }, 'a move has failed halfway')
-        })
-      }
-      throw error
-    }
   }
 
   /**
@@ -282,8 +269,8 @@ export class AliyundriveDriver implements Driver {
     const source = await this.#tree.look(from, { signal })
     if (source.kind === 'folder') throw new GatewayError('is_folder')
     await this.#assertReplaceable(to, options)
-    const meanwhile = childOf(parentOf(to), escapeName(source.item?.name ?? nameOf(from)))
-    const hidden = meanwhile === to ? undefined : await this.#current(meanwhile, signal)
+    const copyPath = childOf(parentOf(to), escapeName(source.item?.name ?? nameOf(from)))
+    const hidden = copyPath === to ? undefined : await this.#current(copyPath, signal)
     if (hidden && hidden.id !== source.id) throw new GatewayError('unsupported')
     await beforePublish?.()
     await this.parts.mutex.run(to, () => this.#attempt([to], () => this.#copyTo(source, to, options)), signal)
@@ -307,7 +294,7 @@ export class AliyundriveDriver implements Driver {
         throw error
       }
     }
-    if (old) await replacements.run({ folder, name, old: old.id, by }, publish)
+    if (old) await replacements.replace({ folderId: folder, name, oldId: old.id, newId: by }, publish)
     else await publish()
     this.#tree.added(to, { id: by, kind: 'file' })
   }

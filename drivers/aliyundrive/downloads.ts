@@ -37,7 +37,8 @@ export class AliyundriveDownloads {
       if (status === 200 || status === 206) return contentOf(response, request, this.#bodies, serverName)
       await drain(response.body)
       // The range begins at the end of the file, or after it.
-      if (status === 416) return Readable.from([], { objectMode: false })
+      const isAfterEnd = request.size === undefined || (request.part?.offset ?? 0) >= request.size
+      if (status === 416 && isAfterEnd) return Readable.from([], { objectMode: false })
       this.forget(id)
       if (status === 404 || status === 410) throw new GatewayError('not_found')
       if (status !== 403) throw protocolViolation(`answers a download with status ${status}`)

@@ -18,6 +18,8 @@ export const accountLimits: CallRates = { list: 3.9, link: 0.9, [otherCalls]: 14
 const linkLifetime = 14_400
 /** Entries of one page of a listing. */
 const pageLimit = 200
+/** Maximum number of pages of a listing, whose entries are held in memory. */
+const maxPages = 5000
 
 interface DriveApiOptions {
   readonly client: ApiClient<TokenPair>
@@ -83,14 +85,31 @@ export class DriveApi {
     const { orderBy, orderDirection } = this.options
     const order = orderBy === '' ? {} : { order_by: orderBy, order_direction: orderDirection || 'ASC' }
     let marker = ''
-    do {
+    for (let page = 1; page <= maxPages; page++) {
       const fields = { parent_file_id: folder, limit, marker, ...order }
       const { data } = await this.#read('openFile/list', fields, signal, 'list')
-      yield listOf(field(data, 'items')).flatMap((each) => itemOf(each) ?? [])
+      const items = field(data, 'items')
+      // It must not look like an empty folder.
+      if (!Array.isArray(items)) throw protocolViolation('sent no list of the folder')
+      yield items.flatMap((each) => itemOf(each) ?? [])
       const next = textOf(field(data, 'next_marker'))
-      if (next !== '' && next === marker) throw protocolViolation('repeats a page of a listing')
+      if (next === '') return
+      if (next === marker) throw protocolViolation('repeats a page of a listing')
       marker = next
-    } while (marker !== '')
+    }
+    throw protocolViolation('lists a folder without an end')
+  }
+
+  /** All of a folder's entries. */
+  async members(folder: string, signal?: AbortSignal): Promise<readonly AliyundriveItem[]> {
+    const members: AliyundriveItem[] = []
+    for await (const items of this.list(folder, signal)) members.push(...items)
+    return members
+  }
+
+  /** Rejects with `not_found` or `invalid` if no folder has this id. */
+  async assertFolder(id: string, signal?: AbortSignal): Promise<void> {
+    for await (const _page of this.list(id, signal, 1)) return
   }
 
   /** What `resultOf` returns for the first item of a folder for which it returns anything. */
@@ -140,14 +159,15 @@ export class DriveApi {
 
   /** Other entries may have the name. Resolves to the id. */
   async rename(id: string, name: string, signal?: AbortSignal): Promise<string> {
-    await this.#change('openFile/update', { file_id: id, name, check_name_mode: 'ignore' }, signal)
-    return id
+    const { data } = await this.#change('openFile/update', { file_id: id, name, check_name_mode: 'ignore' }, signal)
+    return idOf(data)
   }
 
   /** Other entries there may have its name. Resolves to the id. */
   async move(id: string, folder: string, signal?: AbortSignal): Promise<string> {
-    await this.#change('openFile/move', { file_id: id, to_parent_file_id: folder, check_name_mode: 'ignore' }, signal)
-    return id
+    const fields = { file_id: id, to_parent_file_id: folder, check_name_mode: 'ignore' }
+    const { data } = await this.#change('openFile/move', fields, signal)
+    return idOf(data)
   }
 
   /** Copies a file under its name; others there may have it. The id of the copy. */
@@ -212,18 +232,19 @@ export class DriveApi {
     do {
       const fields = { file_id: fileId, upload_id: uploadId, ...(marker !== '' && { part_number_marker: marker }) }
       const { data } = await this.#read('openFile/listUploadedParts', fields, signal)
-      for (const part of listOf(field(data, 'uploaded_parts'))) {
+      const parts = listOf(field(data, 'uploaded_parts'))
+      for (const part of parts) {
         const [number, size] = [numberOf(field(part, 'part_number')), numberOf(field(part, 'part_size'))]
         if (number !== undefined && size !== undefined) yield { number, size }
       }
       const next = textOf(field(data, 'next_part_number_marker'))
-      if (next === marker) return
+      if (next === marker || parts.length === 0) return
       marker = next
     } while (marker !== '' && marker !== '0')
   }
 
   /**
-   * Makes the file of its parts, or of the content that the server has. Resolves to what the answer tells of it, if
+   * Makes the file of its parts, or of the content that the server has. Resolves to the file as the answer describes it, if
    * anything. If an answer is lost, the call is made again, and may reject although the file is there.
    */
   async completeUpload(
@@ -256,7 +277,7 @@ function urlOf(path: string): URL {
 
 function idOf(data: unknown): string {
   const id = textOf(field(data, 'file_id'))
-  if (id === '') throw protocolViolation('does not tell the id of what it has made')
+  if (id === '') throw protocolViolation('sent no id of what it has made')
   return id
 }
 

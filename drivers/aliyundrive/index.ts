@@ -8,11 +8,18 @@ export const aliyundriveFields = {
     options: ['default', 'resource', 'backup'],
     help: 'Which of the drives of the account is shown.',
   },
-  root_folder_id: { type: 'string', default: 'root', required: true, help: 'Id of the folder that is shown.' },
+  root_folder_id: {
+    type: 'string',
+    default: 'root',
+    required: true,
+    trimmed: true,
+    help: 'Id of the folder that is shown.',
+  },
   refresh_token: {
     type: 'string',
     required: true,
     secret: true,
+    trimmed: true,
     help: 'From the sign-in with Aliyundrive. Tokens that replace it are stored by the gateway, not here.',
   },
   order_by: { type: 'select', options: ['name', 'size', 'updated_at', 'created_at'] },
@@ -36,9 +43,10 @@ export const aliyundriveFields = {
   api_url_address: { type: 'string', default: 'https://api.oplist.org/alicloud/renewapi' },
   client_id: {
     type: 'string',
+    trimmed: true,
     help: 'Of an own application, with its secret: tokens are then renewed by Aliyundrive itself.',
   },
-  client_secret: { type: 'string', secret: true },
+  client_secret: { type: 'string', secret: true, trimmed: true },
   remove_way: {
     type: 'select',
     options: ['trash', 'delete'],
@@ -56,7 +64,7 @@ export const aliyundriveFields = {
     options: ['jpeg', 'mov'],
     help: 'What a client gets of a live photo (.livp) that it downloads from Aliyundrive directly.',
   },
-  AccessToken: { type: 'string', secret: true, help: 'Optional: used until it is refused.' },
+  AccessToken: { type: 'string', secret: true, trimmed: true, help: 'Optional: used until it is refused.' },
 } as const satisfies Fields
 
 export type AliyundriveOptions = OptionsOf<typeof aliyundriveFields>

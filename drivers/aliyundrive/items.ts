@@ -1,6 +1,6 @@
 /** Files and folders as Aliyundrive lists them. */
 import type { Entry } from '../../src/contract/entry.js'
-import { field, numberOf, textOf, timeOf } from '../lib/api/lenient.js'
+import { bytesOf, field, textOf, timeOf } from '../lib/api/lenient.js'
 import type { IdItem } from '../lib/api/shown-names.js'
 
 export interface AliyundriveItem extends IdItem {
@@ -28,7 +28,7 @@ export function itemOf(value: unknown): AliyundriveItem | undefined {
     // `complete` and `create` name it otherwise.
     name: textOf(field(value, 'name')) || textOf(field(value, 'file_name')),
     kind,
-    size: kind === 'folder' ? 0 : Math.max(0, numberOf(field(value, 'size')) ?? 0),
+    size: kind === 'folder' ? 0 : bytesOf(field(value, 'size')),
     modified: new Date(Math.max(updated?.getTime() ?? 0, created?.getTime() ?? 0)),
     updated,
     created,

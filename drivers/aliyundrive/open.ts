@@ -1,21 +1,23 @@
 /** Opens a storage of Aliyundrive: signs in, finds the drive, and checks that the root folder exists. */
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
-import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
+import { GatewayError, isGatewayError, toGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import { ApiClient } from '../lib/api/api-client.js'
+import { IdReplacements } from '../lib/api/id-replacements.js'
 import { IdTree } from '../lib/api/id-tree.js'
+import { Publications, type PublishingCalls } from '../lib/api/publications.js'
 import { RateGate, type CallRates } from '../lib/api/rate-gate.js'
 import { HttpClient } from '../lib/http-client.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
+import { partLengthOf } from '../lib/part-length.js'
 import { AliyundriveDriver } from './aliyundrive.js'
 import { AliyundriveDownloads } from './downloads.js'
 import { accountLimits, apiAddress, DriveApi, findDrive } from './drive-api.js'
 import { judge, serverName } from './errors.js'
 import type { AliyundriveOptions } from './index.js'
 import type { AliyundriveItem } from './items.js'
-import { Replacements } from './replacements.js'
 import { openTokens, renewalServer, subjectOf, type TokenPair, type Tokens } from './tokens.js'
-import { AliyundriveUploads, internalAddress, partLengthFor } from './uploads.js'
+import { AliyundriveUploads, internalAddress } from './uploads.js'
 
 /** Domains of the vendor, and of its object store. */
 const domains = ['alipan.com', 'aliyundrive.com', 'aliyundrive.net']
@@ -32,7 +34,7 @@ export interface Tuning {
 export async function openAliyundrive(
   options: AliyundriveOptions,
   env: DriverEnv,
-  { limits = accountLimits, partLength = partLengthFor }: Partial<Tuning> = {},
+  { limits = accountLimits, partLength = partLengthOf }: Partial<Tuning> = {},
 ): Promise<Driver> {
   const account = subjectOf(options.refresh_token)
   if (account === undefined) {
@@ -57,7 +59,7 @@ export async function openAliyundrive(
       hasRecycleBin: options.remove_way === 'trash',
     })
     await assertRoot(api, options.root_folder_id, env.signal)
-    return await driverOf({ options, env, client, api, tokens, scope: driveId, partLength, closeAll })
+    return await driverOf({ options, env, client, api, tokens, partLength, closeAll })
   } catch (error) {
     await closeAll()
     throw toGatewayError(error)
@@ -84,7 +86,7 @@ function connect(tokens: Tokens, env: DriverEnv, gate: RateGate): ApiClient<Toke
 /** Rejects with `invalid` if the root is not a folder. */
 async function assertRoot(api: DriveApi, rootId: string, signal: AbortSignal): Promise<void> {
   try {
-    for await (const _page of api.list(rootId, signal, 1)) return
+    await api.assertFolder(rootId, signal)
   } catch (error) {
     if (!isGatewayError(error, 'not_found', 'invalid')) throw error
     throw new GatewayError('invalid', { reason: 'root_folder_id is not the id of a folder', cause: error })
@@ -97,12 +99,11 @@ interface Opened {
   readonly client: ApiClient<TokenPair>
   readonly api: DriveApi
   readonly tokens: Tokens
-  readonly scope: string
   readonly partLength: Tuning['partLength']
   readonly closeAll: () => Promise<void>
 }
 
-async function driverOf({ options, env, client, api, tokens, scope, partLength, closeAll }: Opened): Promise<Driver> {
+async function driverOf({ options, env, client, api, tokens, partLength, closeAll }: Opened): Promise<Driver> {
   const tree = new IdTree<AliyundriveItem>({
     rootId: options.root_folder_id,
     absence: absenceTime,
@@ -116,13 +117,10 @@ async function driverOf({ options, env, client, api, tokens, scope, partLength, 
   const { renewal } = tokens
   const { rapid_upload: isRapid } = options
   const uploads = new AliyundriveUploads({ api, http: client.http, internalHttp, renewal, isRapid, partLength })
-  const replacements = await Replacements.open({
-    state: env.state,
-    scope,
-    log: env.log,
-    named: (folder, name, signal) => idsNamed(api, folder, name, signal),
-    remove: (id, signal) => api.remove(id, signal),
-  })
+  const replacements = new IdReplacements({ calls: api, env, key: 'replacements', hasUniqueNames: false, lag: 0 })
+  await replacements.load()
+  const publications = new Publications(publishingCalls(api), env)
+  await publications.resume()
   const downloads = new AliyundriveDownloads(api, client.http, options.livp_download_format)
   return new AliyundriveDriver({
     options,
@@ -130,22 +128,35 @@ async function driverOf({ options, env, client, api, tokens, scope, partLength, 
     tree,
     uploads,
     replacements,
+    publications,
     downloads,
     mutex: new KeyedMutex(),
-    log: env.log,
     close: async () => {
       downloads.close()
       await replacements.close()
+      const completed = publications.close()
       internalHttp?.close()
       await closeAll()
+      await completed
     },
   })
 }
 
-async function idsNamed(api: DriveApi, folder: string, name: string, signal: AbortSignal): Promise<readonly string[]> {
-  const ids: string[] = []
-  for await (const items of api.list(folder, signal)) {
-    for (const item of items) if (item.name === name) ids.push(item.id)
+function publishingCalls(api: DriveApi): PublishingCalls {
+  return {
+    rename: async ({ id }, name) => {
+      await api.rename(id, name)
+    },
+    move: async ({ id }, folder) => {
+      await api.move(id, folder)
+    },
+    remove: ({ id }) => undefinedIfMissing(api.remove(id)),
+    placeOf: async (id, folders) => {
+      for (const parent of folders) {
+        const name = await undefinedIfMissing(api.find(parent, (item) => (item.id === id ? item.name : undefined)))
+        if (name !== undefined) return { parent, name }
+      }
+      return undefined
+    },
   }
-  return ids
 }

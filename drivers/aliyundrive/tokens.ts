@@ -92,7 +92,8 @@ async function renewed(client: ApiClient, server: RenewalServer, refreshToken: s
   const pair = { access: textOf(field(data, 'access_token')), refresh: textOf(field(data, 'refresh_token')) }
   const subject = subjectOf(refreshToken)
   if (subject === undefined || subjectOf(pair.refresh) !== subject) {
-    throw new GatewayError('denied', { reason: `the ${tokenServer} sent tokens of another account` })
+    const reason = `the ${tokenServer} sent tokens of another account`
+    throw new GatewayError('denied', { detail: 'storage_refused', reason })
   }
   return pair
 }
@@ -118,7 +119,8 @@ function judgeRenewal({ status, data }: ApiAnswer): Verdict {
   const text = [field(data, 'code'), field(data, 'text'), field(data, 'message')].map(textOf).join(' ')
   if (/too ?many|too frequent|频繁/i.test(text)) return 'slow down'
   if (status >= 500) return new GatewayError('unavailable', { reason: `the ${tokenServer} has failed` })
-  return new GatewayError('denied', { reason: `the ${tokenServer} does not accept the refresh token of this storage` })
+  const reason = `the ${tokenServer} does not accept the refresh token of this storage`
+  return new GatewayError('denied', { detail: 'storage_refused', reason })
 }
 
 /** The account that a token is for: the claim `sub` of a JSON Web Token (RFC 7519 §4.1.2), which is not verified. */

@@ -2,14 +2,13 @@
 import { byteSource } from '../../src/contract/byte-source.js'
 import type { Readable } from 'node:stream'
 import type { Source } from '../../src/contract/call-options.js'
-import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { isGatewayError } from '../../src/contract/errors.js'
 import { ossAnswer, ossCodeOf, withOssRetries } from '../lib/aliyun-oss.js'
 import { PartLinks } from '../lib/api/lease.js'
 import { field, numberOf, textOf } from '../lib/api/lenient.js'
 import type { Renewal } from '../lib/api/renewal.js'
 import type { HttpClient } from '../lib/http-client.js'
 import { BodyReader, contiguousParts, sendParts, withBody, type SendPart } from '../lib/parts.js'
-import { partLengthOf } from '../lib/part-length.js'
 import { RequestBody } from '../lib/request-body.js'
 import type { BegunUpload, DriveApi, FilePlace } from './drive-api.js'
 import { hasCode, isRefusal, isUnanswered, protocolViolation } from './errors.js'
@@ -45,10 +44,6 @@ export interface ResumedUpload {
 }
 
 export const maxParts = 10_000
-/** Bytes of a file for larger ones of which the usual parts could not be held in memory. */
-const maxUsualSize = 1024 ** 4
-/** Maximum bytes of a part, which is held in memory. */
-const maxPartLength = 1024 ** 3
 /** Milliseconds for which the URLs of parts are used, of the hour for which they are valid. */
 const linkLifetime = 50 * 60_000
 /** Number of parts whose URLs are requested together. */
@@ -57,13 +52,6 @@ const linkBatch = 100
 const publicAddress = 'https://cn-beijing-data.aliyundrive.net/'
 /** The same store in the internal network of Aliyun, which has no TLS. */
 export const internalAddress = 'http://ccp-bj29-bj-1592982087.oss-cn-beijing-internal.aliyuncs.com/'
-
-/** Bytes of each part but the last of a file of this size. Throws `too_large`. */
-export function partLengthFor(size: number): number {
-  const length = size > maxUsualSize ? Math.ceil(size / maxParts) : partLengthOf(size)
-  if (length > maxPartLength) throw new GatewayError('too_large')
-  return length
-}
 
 export class AliyundriveUploads {
   constructor(private readonly options: AliyundriveUploadsOptions) {}
@@ -153,9 +141,7 @@ export class AliyundriveUploads {
 
   /** Sends the whole file. */
   async send(upload: BegunUpload, size: number, body: Readable, signal: AbortSignal | undefined): Promise<void> {
-    // A buffer of this length is made for each part.
-    const length = Math.max(1, Math.min(size, this.partLengthOf(size)))
-    const layout = { partLength: () => length, maxParts, parallel: 1, firstPart: 1 }
+    const layout = { partLength: () => this.partLengthOf(size), maxParts, parallel: 1, firstPart: 1 }
     await withBody(body, signal, () => sendParts(new BodyReader(body, size), layout, this.sender(upload, size), signal))
   }
 
@@ -188,7 +174,7 @@ export class AliyundriveUploads {
       if (!found) throw error
       return found
     }
-    if (completed && isComplete(completed)) return completed
+    if (completed?.id === upload.fileId && isComplete(completed)) return completed
     const found = await find()
     if (!found) throw protocolViolation('does not list the file that it has stored')
     return found

@@ -14,7 +14,7 @@ import { queryOf, signedHeaders, type OssSignedRequest, type OssToken } from './
 import { Lease } from './api/lease.js'
 import { parseJson } from './api/lenient.js'
 import { retryAfter, type HttpClient, type HttpResponse } from './http-client.js'
-import { networkError } from './network-errors.js'
+import { isNetworkFailure, networkError } from './network-errors.js'
 import type { StoredPart } from './parts.js'
 import { RequestBody } from './request-body.js'
 
@@ -51,8 +51,6 @@ interface OssClientOptions {
 interface OssTokenOptions extends OssClientOptions {
   /** Requests a new token. */
   readonly requestToken: () => Promise<OssToken>
-  /** Milliseconds for which a token is used; default: 50 minutes of the hour for which it is valid. */
-  readonly tokenLifetime?: number
 }
 
 /** The vendor's server signs each request. */
@@ -75,6 +73,8 @@ const maxWait = 30
 /** Maximum bytes of an answer. */
 const maxAnswer = 4 * 1024 * 1024
 const partsPerPage = 1000
+/** Milliseconds for which a token is used, of the hour for which it is valid. */
+const tokenLifetime = 50 * 60_000
 /** Codes of answers to a token that has expired, or that the store does not know any more. */
 const expiredCodes = ['SecurityTokenExpired', 'InvalidSecurityToken', 'InvalidAccessKeyId']
 
@@ -113,7 +113,7 @@ export class AliyunOss {
     }
     const tokens = new Lease({
       request: options.requestToken,
-      lifetime: options.tokenLifetime ?? 50 * 60_000,
+      lifetime: tokenLifetime,
       isExpired: (error) => expiredCodes.includes(ossCodeOf(error) ?? ''),
     })
     this.#authorized = (request, send, signal) =>
@@ -167,9 +167,10 @@ export class AliyunOss {
       const query = { uploadId: upload.id }
       const page = { 'max-parts': String(partsPerPage), 'part-number-marker': marker }
       const { text } = await this.#repeated({ ...upload, method: 'GET', query, page, headers: {} }, signal)
-      for (const [, part = ''] of text.matchAll(/<Part>(.*?)<\/Part>/gs)) yield partOf(part)
+      const [, ...parts] = text.split('<Part>')
+      for (const part of parts) yield partOf(part)
       const next = elementOf(text, 'NextPartNumberMarker') ?? ''
-      if (elementOf(text, 'IsTruncated') !== 'true' || next === marker) return
+      if (elementOf(text, 'IsTruncated') !== 'true' || parts.length === 0 || next === marker) return
       marker = next
     }
   }
@@ -259,10 +260,12 @@ export async function ossAnswer(response: HttpResponse): Promise<string> {
 /** The URL of an object, in the host of its bucket, over TLS. Throws `unavailable` if the vendor's server named no such host. */
 function addressOf({ endpoint, bucket, key }: OssObject, token: OssToken | undefined): string {
   const host = (endpoint ?? token?.endpoint ?? '').replace(/^https?:\/\//, '').replace(/\/+$/, '')
-  if (!/^[a-z0-9][a-z0-9-]*$/.test(bucket) || !/^[a-z0-9-]+(\.[a-z0-9-]+)+$/.test(host) || key === '') {
+  const address = `https://${bucket}.${host}/${key.split('/').map(encodeURIComponent).join('/')}`
+  const hasNames = /^[a-z0-9][a-z0-9-]*$/.test(bucket) && /^[a-z0-9-]+(\.[a-z0-9-]+)+$/.test(host)
+  if (!hasNames || key === '' || !URL.canParse(address)) {
     throw new GatewayError('unavailable', { reason: 'the server named no valid place for the upload' })
   }
-  return `https://${bucket}.${host}/${key.split('/').map(encodeURIComponent).join('/')}`
+  return address
 }
 
 function callbackHeaders({ callback, callbackVar }: OssCallback): Headers {
@@ -319,8 +322,7 @@ const meanings: Readonly<Record<string, readonly [ErrorCode, string]>> = {
 
 function isTransient(error: unknown): error is GatewayError {
   if (!isGatewayError(error, 'unavailable', 'timeout')) return false
-  // Only errors of the network and of the store have a cause.
-  return error.cause instanceof OssError ? error.cause.isTransient : error.cause !== undefined
+  return error.cause instanceof OssError ? error.cause.isTransient : isNetworkFailure(error)
 }
 
 async function waitFor(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
@@ -342,7 +344,7 @@ function partOf(text: string): OssPart {
 /** The text of an element without children; the answers of the store have no attributes and no comments. */
 function elementOf(text: string, name: string): string | undefined {
   const content = new RegExp(`<${name}>([^<]*)</${name}>`).exec(text)?.[1]
-  return content?.replace(/&(?:#(\d+)|(\w+));/g, (_all, digits: string | undefined, entity: string) =>
+  return content?.replace(/&(?:#(\d{1,5})|(\w+));/g, (_all, digits: string | undefined, entity: string) =>
     digits === undefined ? (entities[entity] ?? '') : String.fromCodePoint(Number(digits)),
   )
 }

@@ -16,7 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentPool, Egress } from '../../src/contract/driver-env.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { HttpAuthorization, type HttpCredentials } from './http-authorization.js'
-import { networkError } from './network-errors.js'
+import { isNetworkFailure, networkError } from './network-errors.js'
 
 /** A request body that can be sent once. */
 export interface OneShotBody {
@@ -86,6 +86,8 @@ export interface HttpClientOptions {
   readonly egress: Egress
   /** Milliseconds without data on a connection before it times out; default: 60,000. */
   readonly idleTimeout?: number
+  /** The name of this gateway for a server that may be a gateway itself; see `pseudonymOf`. */
+  readonly pseudonym?: string
 }
 
 /** Milliseconds to establish a connection, and for which an idle one is reused. */
@@ -129,6 +131,7 @@ export class HttpClient {
   /** The origin over TLS of a server whose address is that of port 80; it counts as the same. */
   readonly #upgraded: string | undefined
   readonly #domains: readonly string[]
+  readonly #pseudonym: string | undefined
   readonly #running = new Set<ClientRequest>()
   readonly #closed = new AbortController()
 
@@ -145,6 +148,7 @@ export class HttpClient {
     this.#origin = address.origin
     this.#upgraded = address.protocol === 'http:' && address.port === '' ? `https://${address.hostname}` : undefined
     this.#domains = domains
+    this.#pseudonym = options.pseudonym
   }
 
   /**
@@ -165,8 +169,7 @@ export class HttpClient {
         if (delay > maxDelay) return response
         await drain(response.body)
       } catch (error) {
-        // An error without a cause was reported by the server, not by the network, and is not retried.
-        if (isLast || !isGatewayError(error, 'unavailable') || error.cause === undefined) throw error
+        if (isLast || !isGatewayError(error, 'unavailable') || !isNetworkFailure(error)) throw error
       }
       await this.#delay(delay, request.signal)
       await request.beforeAgain?.()
@@ -257,6 +260,7 @@ export class HttpClient {
       headers: {
         'user-agent': defaultUserAgent,
         'accept-encoding': 'identity',
+        ...(isOwn && this.#pseudonym !== undefined && { via: `1.1 ${this.#pseudonym}` }),
         ...outgoing.headers(authorization),
       },
       agent: this.#agentFor(url, isOwn, isOnce(outgoing.request)),

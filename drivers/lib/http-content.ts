@@ -5,6 +5,8 @@ import { GatewayError } from '../../src/contract/errors.js'
 import type { HttpResponse } from './http-client.js'
 import type { ResponseBodies } from './response-bodies.js'
 
+const anotherSize = 'sent a file of another size than it reports'
+
 /** A request for content. */
 export interface ContentRequest {
   /** The requested range; undefined for the whole file. */
@@ -56,6 +58,7 @@ export function contentOf(
     if (part === undefined) return reject('sent a range where the whole file was requested')
     const sent = sentPart(headers['content-range'])
     if (sent?.offset !== part.offset) return reject('sent another range than was requested')
+    if (sent.size !== undefined && size !== undefined && sent.size !== size) return reject(anotherSize)
     const rest = (size ?? sent.size ?? Number.POSITIVE_INFINITY) - part.offset
     const expected = Math.min(part.length ?? Number.POSITIVE_INFINITY, rest)
     if (sent.length < expected && expected < Number.POSITIVE_INFINITY) {
@@ -68,7 +71,7 @@ export function contentOf(
   const announced = headers['content-length'] === undefined ? size : Number(headers['content-length'])
   // The file was changed meanwhile, or something between the server and this client has shortened it.
   if (announced !== size && announced !== undefined && size !== undefined) {
-    return reject('sent a file of another size than it reports')
+    return reject(anotherSize)
   }
   const content = bodies.track(body, announced, signal)
   // A server that ignores Range sends the whole file (RFC 9110 §14.2).

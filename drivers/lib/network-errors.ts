@@ -1,13 +1,15 @@
 /** Maps network errors to GatewayErrors. */
-import { GatewayError, toGatewayError, type ErrorCode } from '../../src/contract/errors.js'
+import { GatewayError, isGatewayError, toGatewayError, type ErrorCode } from '../../src/contract/errors.js'
 
 const unreachable = (server: string) => `the ${server} cannot be reached`
 const connectionLost = (server: string) => `the connection to the ${server} was lost`
 const untrustedCertificate = (server: string) => `the certificate of the ${server} is not trusted`
 const protocolViolation = (server: string) => `the ${server} violates the protocol`
 
+type Meaning = readonly [ErrorCode, ((server: string) => string)?]
+
 /** By error code of the system, of TLS, or of the HTTP parser of Node (by its prefix `HPE_`). */
-const meanings: Readonly<Record<string, readonly [ErrorCode, ((server: string) => string)?]>> = {
+const meanings: Readonly<Record<string, Meaning>> = {
   ECONNREFUSED: ['unavailable', unreachable],
   ENOTFOUND: ['unavailable', unreachable],
   EAI_AGAIN: ['unavailable', unreachable],
@@ -30,6 +32,13 @@ const meanings: Readonly<Record<string, readonly [ErrorCode, ((server: string) =
   ERR_TLS_CERT_ALTNAME_INVALID: ['unavailable', untrustedCertificate],
 }
 
+/** Whether an error says that the network has failed, or the connection: the server has not refused the request. */
+export function isNetworkFailure(error: unknown): boolean {
+  const code =
+    isGatewayError(error, 'unavailable', 'timeout') && (error.cause as NodeJS.ErrnoException | undefined)?.code
+  return typeof code === 'string' && meaningOf(code) !== undefined
+}
+
 /**
  * Converts any thrown value to a GatewayError, with the original as `cause`. `server` names the server in the reason,
  * as in "WebDAV server". Errors that are not network errors are converted by `toGatewayError`.
@@ -37,11 +46,13 @@ const meanings: Readonly<Record<string, readonly [ErrorCode, ((server: string) =
 export function networkError(error: unknown, server: string): GatewayError {
   const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
   if (error instanceof GatewayError || typeof code !== 'string') return toGatewayError(error)
-  const [meaning, reason] = Object.hasOwn(meanings, code)
-    ? (meanings[code] ?? [])
-    : code.startsWith('HPE_') || code.startsWith('ERR_SSL_')
-      ? (['unavailable', protocolViolation] as const)
-      : []
-  if (meaning === undefined) return toGatewayError(error)
+  const found = meaningOf(code)
+  if (!found) return toGatewayError(error)
+  const [meaning, reason] = found
   return new GatewayError(meaning, { reason: reason?.(server), cause: error })
+}
+
+function meaningOf(code: string): Meaning | undefined {
+  if (Object.hasOwn(meanings, code)) return meanings[code]
+  return /^(?:HPE_|ERR_SSL_)/.test(code) ? ['unavailable', protocolViolation] : undefined
 }

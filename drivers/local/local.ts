@@ -1,6 +1,6 @@
 /** The Local driver: implements `Driver` on a folder of this machine. */
 import { constants, type BigIntStats } from 'node:fs'
-import { mkdir, readdir, realpath, stat, statfs } from 'node:fs/promises'
+import { readdir, realpath, stat, statfs } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { addAbortSignal, type Readable } from 'node:stream'
 import type { Awaitable } from '../../src/contract/awaitable.js'
@@ -31,6 +31,7 @@ import type { DriverEnv, GatewayFolders } from '../../src/contract/driver-env.js
 import type { Entry, Identity } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { makeFolders } from '../../src/contract/make-folders.js'
 import { foldCase, nameOf, type Path } from '../../src/contract/path.js'
 import { copyBundle } from './bundle.js'
 import { sizeOfTree } from './folder-size.js'
@@ -76,7 +77,9 @@ export async function openLocal(options: LocalOptions, env: DriverEnv): Promise<
   let bin: RecycleBin | undefined
   if (!['', 'delete permanently'].includes(options.recycle_bin_path)) {
     const host = resolve(env.own.data, options.recycle_bin_path)
-    await mkdir(host, { recursive: true, mode: folderMode })
+    await makeFolders(host, folderMode).catch((error: unknown) => {
+      throw new GatewayError('invalid', { reason: `cannot create recycle_bin_path ${host}`, cause: error })
+    })
     bin = new RecycleBin(root, await realpath(host))
   }
   return new Local({ root, staging, bin, thumbnails, folderMode, options, env })

@@ -28,6 +28,7 @@ const codes: Readonly<Record<number, readonly [ErrorCode, string?]>> = {
   503: ['busy'],
   504: ['timeout'],
   507: ['no_space'],
+  508: ['invalid', `the ${serverName} reports a loop: it may be this gateway itself, whose folders Alias can show`],
 }
 
 /** What the text of an error with code 500 or 403 begins or ends with. */
@@ -46,16 +47,22 @@ const texts: readonly (readonly [RegExp, ErrorCode])[] = [
 /** Seconds without requests after a code 429 that has no `Retry-After`: too many failed sign-ins lock the address. */
 const defaultPause = 60
 
-/** Judges an answer. `canSignIn`: code 401 may mean that the session has ended. */
-export function judge({ data, headers }: ApiAnswer, canSignIn: boolean): Verdict {
+/** Judges an answer to a call. `caller`: who sent it. When signed in, code 401 means that the session has ended. */
+export function judge({ data, headers }: ApiAnswer, caller: 'guest' | 'signing in' | 'signed in'): Verdict {
   const code = numberOf(field(data, 'code'))
   if (code === undefined) {
     return new GatewayError('unavailable', { reason: `the ${serverName} sent an answer of another API` })
   }
   if (code === 200) return 'ok'
-  if (code === 401 && canSignIn) return 'expired'
+  // Not 403, which is the code for what the account may not do: each such call would sign in once more.
+  if (code === 401 && caller === 'signed in') return 'expired'
   if (code === 429) return headers['retry-after'] === undefined ? { slowDownFor: defaultPause } : 'slow down'
-  return errorOf(code, textOf(field(data, 'message')))
+  const message = textOf(field(data, 'message'))
+  if (code === 401 && caller === 'guest') {
+    const reason = `the ${serverName} admits no guests: a user name and a password, or a token, are needed`
+    return new GatewayError('denied', { reason, cause: new OpenlistAnswer(code, message) })
+  }
+  return errorOf(code, message)
 }
 
 function errorOf(code: number, message: string): GatewayError {

@@ -12,7 +12,7 @@ export const alistFields = {
   meta_password: { type: 'string', secret: true, help: 'Password of its folders, if a rule asks for one.' },
   username: { type: 'string', help: 'Empty, without a token: its guest.' },
   password: { type: 'string', secret: true },
-  token: { type: 'string', secret: true, help: 'Used instead of the password, until it is refused.' },
+  token: { type: 'string', secret: true, trimmed: true, help: 'Used instead of the password, until it is refused.' },
   pass_ip_to_upsteam: { type: 'bool', default: true, help: 'Tell it the address of the client that will download.' },
   pass_ua_to_upsteam: { type: 'bool', default: true, help: 'Tell it the User-Agent of the client that will download.' },
   forward_archive_requests: { type: 'bool', default: true, help: 'Has no effect: archives are not opened here.' },

@@ -8,6 +8,7 @@ import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { pageSize, type Entry } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError, toGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
+import { pseudonymOf } from '../../src/contract/own-requests.js'
 import { childOf, cleanPath, nameOf, parentOf, siblingPathOf, under, type Path } from '../../src/contract/path.js'
 import { ApiClient } from '../lib/api/api-client.js'
 import { field, textOf } from '../lib/api/lenient.js'
@@ -30,6 +31,16 @@ import type { OpenlistOptions } from './index.js'
 const cleanupWait = 500
 
 export async function openOpenlist(options: OpenlistOptions, env: DriverEnv): Promise<Driver> {
+  try {
+    return await openAt(options, env)
+  } catch (error) {
+    if (options.url.includes('://') || !isGatewayError(error, 'unavailable', 'timeout')) throw error
+    const reason = `${error.reason} (url begins with neither http:// nor https://, so https:// was used)`
+    throw new GatewayError(error.code, { reason, cause: error.cause })
+  }
+}
+
+async function openAt(options: OpenlistOptions, env: DriverEnv): Promise<Driver> {
   const address = parseServerAddress(options.url, 'url')
   if (!address.pathname.endsWith('/')) address.pathname += '/'
   const client = await connect(address, options, env)
@@ -37,7 +48,7 @@ export async function openOpenlist(options: OpenlistOptions, env: DriverEnv): Pr
   try {
     const { isGuest } = await api.account(env.signal)
     if (isGuest && !(await api.allowsMounting(env.signal))) {
-      throw new GatewayError('denied', { reason: 'the site does not allow mounted' })
+      throw new GatewayError('denied', { detail: 'storage_refused', reason: 'the site does not allow mounted' })
     }
     const base = cleanPath(options.root_folder_path)
     const { entry, usage } = await api.details(base, env.signal)
@@ -53,21 +64,22 @@ export async function openOpenlist(options: OpenlistOptions, env: DriverEnv): Pr
 
 /** The client, signed in as the options say: by the token, else by name and password, else as the guest. */
 async function connect(address: URL, options: OpenlistOptions, env: DriverEnv): Promise<ApiClient<string>> {
-  const { username, password, token: typedToken } = options
-  const token = typedToken.trim()
-  const http = new HttpClient({ server: serverName, address, verifiesCertificate: true, egress: env.egress })
+  const { username, password, token } = options
+  const pseudonym = pseudonymOf(env.instance)
+  const http = new HttpClient({ server: serverName, address, verifiesCertificate: true, egress: env.egress, pseudonym })
   const scope = JSON.stringify([address.href, username])
   const gate = await RateGate.open({ server: serverName, scope, state: env.state })
   const signIn = async (): Promise<string> => {
     if (username === '') {
-      throw new GatewayError('denied', { reason: `the ${serverName} does not accept the token of this storage` })
+      const reason = `the ${serverName} does not accept the token of this storage`
+      throw new GatewayError('denied', { detail: 'storage_refused', reason })
     }
     const url = new URL('api/auth/login', address)
     const answer = await client
       .call({ url, json: { username, password }, isAnonymous: true, repeatable: true })
       .catch((error: unknown) => {
         // Some gateways refuse a sign-in with 400.
-        if (!isGatewayError(error, 'invalid')) throw error
+        if (!isRefusal(error, 400)) throw error
         throw new GatewayError('denied', {
           reason: `the ${serverName} does not accept the credentials of this storage`,
           cause: error,
@@ -90,7 +102,7 @@ async function connect(address: URL, options: OpenlistOptions, env: DriverEnv): 
     http,
     gate,
     credentials: isGuest ? undefined : { renewal, headers: (secret) => ({ authorization: secret }) },
-    judge: (answer, call) => judge(answer, !isGuest && call.isAnonymous !== true),
+    judge: (answer, call) => judge(answer, isGuest ? 'guest' : call.isAnonymous === true ? 'signing in' : 'signed in'),
   })
   return client
 }

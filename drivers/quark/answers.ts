@@ -41,6 +41,6 @@ export function judge({ status: httpStatus, data }: ApiAnswer, server: string): 
   const isKnown = error === 'exists' || error === 'not_found' || error === 'no_space'
   return new GatewayError(error, {
     cause,
-    ...(!isKnown && { reason: `the ${server} refuses this: ${message.slice(0, 200)}` }),
+    ...(!isKnown && { reason: `the ${server} refuses this (status ${status}, code ${code})` }),
   })
 }

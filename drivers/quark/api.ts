@@ -2,9 +2,10 @@
 import type { Usage } from '../../src/contract/capabilities.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { ApiAnswer, ApiClient } from '../lib/api/api-client.js'
-import { field, flagOf, listOf, numberOf, textOf } from '../lib/api/lenient.js'
+import { bytesOf, field, flagOf, listOf, numberOf, textOf } from '../lib/api/lenient.js'
+import { Members } from '../lib/api/members.js'
+import { RecentChanges } from '../lib/api/recent-changes.js'
 import { itemOf, type QuarkItem } from './items.js'
-import { RecentChanges } from './recent-changes.js'
 import type { QuarkVendor } from './vendor.js'
 
 interface Call {
@@ -56,6 +57,8 @@ export interface FileHashes {
 }
 
 const itemsPerPage = 100
+/** Bytes of the longest part: each is held in memory. */
+const maxPartSize = 1024 ** 3
 /** Listings of one folder until one has the same number of entries from its first page to its last. */
 const maxListings = 3
 /** Qualities of transcoded videos, from the lowest. */
@@ -96,19 +99,20 @@ export class QuarkApi {
   }
 
   async #listed(folderId: string, signal: AbortSignal | undefined) {
-    const items = new Map<string, QuarkItem>()
+    const items = new Members<QuarkItem>()
     const totals = new Set<number>()
-    let received = 0
     for (let page = 1; ; page++) {
       const { data } = await this.#call('file/sort', { query: this.#listQuery(folderId, page), signal })
       const list = listOf(field(data, 'data', 'list')).map(itemOf)
       const total = numberOf(field(data, 'metadata', '_total'))
-      for (const item of list) if (item.id !== '') items.set(item.id, item)
-      received += list.length
+      items.add(
+        list.filter(({ id }) => id !== ''),
+        list.length,
+      )
       if (total !== undefined) totals.add(total)
-      if (list.length === 0 || (total !== undefined && received >= total)) break
+      if (list.length === 0 || (total !== undefined && items.received >= total)) break
     }
-    return { items: [...items.values()], isConsistent: totals.size <= 1 && items.size === received }
+    return { items: items.all, isConsistent: totals.size <= 1 && items.size === items.received }
   }
 
   #listQuery(folderId: string, page: number): Readonly<Record<string, string>> {
@@ -193,8 +197,8 @@ export class QuarkApi {
       size: file.size,
     }
     const { data } = await this.#call('file/upload/pre', { json, repeatable: true, signal })
-    const partSize = numberOf(field(data, 'metadata', 'part_size')) ?? 0
-    if (partSize < 1) throw this.#unexpected()
+    const partSize = bytesOf(field(data, 'metadata', 'part_size'))
+    if (partSize === 0 || partSize > maxPartSize) throw this.#unexpected()
     return {
       taskId: this.#text(data, 'task_id'),
       authInfo: this.#text(data, 'auth_info'),

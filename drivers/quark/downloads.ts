@@ -39,19 +39,30 @@ export class Downloads {
     this.#bodies = new ResponseBodies(server, (error) => networkError(error, server))
   }
 
-  /** As `Driver.read`, of the file with this id. */
-  async open(id: string, range: ByteRange | undefined, signal: AbortSignal | undefined): Promise<Readable> {
+  /** As `Driver.read`, of the file with this id. `listedSize`: bytes, if known. */
+  async open(
+    id: string,
+    listedSize: number | undefined,
+    range: ByteRange | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<Readable> {
     const { offset = 0, length = Number.POSITIVE_INFINITY } = range ?? {}
     if (length === 0) return empty()
     const file = new RemoteFile(this.dependencies, id)
     const part = { offset, length: Math.min(length, pieceSize) }
     const first = await file.request(part, signal)
     if (!first) return empty()
-    const size = sizeIn(first)
+    const size = sizeIn(first) ?? listedSize
     const isWhole = first.status === 200
-    if (isWhole || size === undefined || Math.min(size, offset + length) <= offset + part.length) {
+    if (isWhole || Math.min(size ?? Number.POSITIVE_INFINITY, offset + length) <= offset + part.length) {
       // The server ignores ranges, or the answer has all that was requested.
       return this.#content(first, { part: isWhole ? range : part, size, signal })
+    }
+    if (size === undefined) {
+      first.body.destroy()
+      throw new GatewayError('unavailable', {
+        reason: `the ${this.dependencies.vendor.server} reports no size of the file`,
+      })
     }
     return this.#pieces(file, first, { offset, length }, size, signal)
   }

@@ -7,12 +7,14 @@ export const quarkFields = {
     type: 'string',
     required: true,
     secret: true,
+    trimmed: true,
     help: 'The Cookie header of a signed-in browser, from a request that its developer tools show.',
   },
   root_folder_id: {
     type: 'string',
     default: '0',
     required: true,
+    trimmed: true,
     help: 'Id of the folder that is shown; 0 is the whole drive. It is in the address of the folder in a browser.',
   },
   order_by: {

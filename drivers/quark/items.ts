@@ -1,5 +1,5 @@
 /** Files and folders as the API lists them. */
-import { field, flagOf, numberOf, textOf, timeOf } from '../lib/api/lenient.js'
+import { bytesOf, field, flagOf, numberOf, textOf, timeOf } from '../lib/api/lenient.js'
 import type { IdItem } from '../lib/api/shown-names.js'
 
 export interface QuarkItem extends IdItem {
@@ -17,7 +17,7 @@ export function itemOf(value: unknown): QuarkItem {
     id: textOf(field(value, 'fid')),
     name: unescapeHtml(textOf(field(value, 'file_name'))),
     kind: isFile ? 'file' : 'folder',
-    size: isFile ? Math.max(0, numberOf(field(value, 'size')) ?? 0) : 0,
+    size: isFile ? bytesOf(field(value, 'size')) : 0,
     modified: timeOf(field(value, 'updated_at')) ?? new Date(0),
     isVideo: isFile && numberOf(field(value, 'category')) === videoCategory,
   }

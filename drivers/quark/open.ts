@@ -4,6 +4,7 @@ import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { ApiClient } from '../lib/api/api-client.js'
 import { openCookieSession } from '../lib/api/cookie-session.js'
+import { IdReplacements } from '../lib/api/id-replacements.js'
 import { RateGate } from '../lib/api/rate-gate.js'
 import { HttpClient } from '../lib/http-client.js'
 import { judge } from './answers.js'
@@ -11,7 +12,6 @@ import { QuarkApi } from './api.js'
 import { Downloads } from './downloads.js'
 import type { QuarkOptions } from './index.js'
 import { QuarkDriver } from './quark.js'
-import { Replacements } from './replacements.js'
 import { UploadRecords } from './upload-records.js'
 import { Uploads } from './uploads.js'
 import type { QuarkVendor } from './vendor.js'
@@ -32,7 +32,8 @@ export async function openQuark(vendor: QuarkVendor, options: QuarkOptions, env:
   try {
     await api.assertSignedIn(signal)
     await api.assertFolder(options.root_folder_id, signal)
-    const replacements = new Replacements(api, env, vendor.listingLag)
+    const naming = { key: 'replacing', hasUniqueNames: true, lag: vendor.listingLag }
+    const replacements = new IdReplacements({ calls: api, env, ...naming })
     await replacements.load()
     const downloads = new Downloads({ api, http, vendor, credentials })
     const uploads = new Uploads({ api, http, vendor, records: new UploadRecords(state) })

@@ -1,6 +1,6 @@
 /**
  * The drivers `Quark` and `UC`. Entries have ids, and a new content has a new id. A file is uploaded under a staged name
- * beside its target, and renamed when it is complete: see `replacements.ts` for how it replaces another.
+ * beside its target, and renamed when it is complete: see `IdReplacements` for how it replaces another.
  */
 import mimeTypes from 'mime-types'
 import type { Readable } from 'node:stream'
@@ -15,7 +15,8 @@ import { nameOf, parentOf, siblingPathOf, type Path } from '../../src/contract/p
 import type { Traits } from '../../src/contract/traits.js'
 import { maxOssParts } from '../lib/aliyun-oss.js'
 import type { ApiClient } from '../lib/api/api-client.js'
-import { IdTree, type Located } from '../lib/api/id-tree.js'
+import type { IdReplacements } from '../lib/api/id-replacements.js'
+import { IdTree, rootExists, type Located } from '../lib/api/id-tree.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
 import { BodyReader, resumableUpload, sendParts, withBody } from '../lib/parts.js'
 import { stagedName, stagingRun } from '../lib/staged-names.js'
@@ -24,7 +25,6 @@ import type { Downloads } from './downloads.js'
 import type { QuarkOptions } from './index.js'
 import type { QuarkItem } from './items.js'
 import { Orphans } from './orphans.js'
-import type { Replacements } from './replacements.js'
 import type { StagedUpload, Uploads } from './uploads.js'
 import type { QuarkVendor } from './vendor.js'
 
@@ -40,7 +40,7 @@ export interface QuarkDependencies {
   readonly env: DriverEnv
   readonly client: ApiClient<string>
   readonly api: QuarkApi
-  readonly replacements: Replacements
+  readonly replacements: IdReplacements
   readonly downloads: Downloads
   readonly uploads: Uploads
 }
@@ -61,7 +61,7 @@ export class QuarkDriver implements Driver {
   readonly #orphans: Orphans
   /** Ids of files that are being uploaded. */
   readonly #uploading = new Set<string>()
-  /** The times of what this driver has uploaded or renamed: the service reports the time of the renaming. */
+  /** When the content of files that this driver has uploaded or renamed was written, by their ids: the service reports when they were renamed. */
   readonly #times = new Map<string, Date>()
 
   constructor(private readonly dependencies: QuarkDependencies) {
@@ -83,7 +83,10 @@ export class QuarkDriver implements Driver {
 
   async stat(path: Path, options: CallOptions = {}): Promise<Entry> {
     throwIfAborted(options.signal)
-    if (path === '/') return { name: '', kind: 'folder', size: 0, modified: new Date(0) }
+    if (path === '/') {
+      await rootExists(this.#api.assertFolder(this.dependencies.options.root_folder_id, options.signal))
+      return { name: '', kind: 'folder', size: 0, modified: new Date(0) }
+    }
     const { item } = await this.#tree.look(path, options)
     // Only of an entry that was moved just now.
     if (!item) throw new GatewayError('not_found')
@@ -100,7 +103,7 @@ export class QuarkDriver implements Driver {
 
   async read(path: Path, range?: ByteRange, { signal }: CallOptions = {}): Promise<Readable> {
     throwIfAborted(signal)
-    return this.#file(path, ({ id }) => this.dependencies.downloads.open(id, range, signal), signal)
+    return this.#file(path, ({ id, item }) => this.dependencies.downloads.open(id, item?.size, range, signal), signal)
   }
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
@@ -186,7 +189,7 @@ export class QuarkDriver implements Driver {
       if (old?.kind === 'folder') throw new GatewayError('is_folder')
       if (old && moved.kind === 'folder') throw new GatewayError('exists')
       this.dependencies.replacements.assertSettled(moved.id)
-      const relocate = () => this.#relocate(from, to, moved.id, source.id, target.id)
+      const relocate = () => this.#relocate(moved, from, to, source.id, target.id)
       await this.#placeAt(to, target, old, moved.id, relocate)
       const item = moved.item && { ...moved.item, name: this.#tree.newName(to) }
       if (item) this.#remember(item)
@@ -212,7 +215,6 @@ export class QuarkDriver implements Driver {
   /** The members of a folder without staged files, and with what is being replaced under its name. */
   async *#list(id: string, signal: AbortSignal | undefined): AsyncGenerator<readonly QuarkItem[]> {
     const { replacements } = this.dependencies
-    replacements.settleSoon()
     const items = await this.#api.members(id, signal)
     yield replacements
       .shown(items)
@@ -340,9 +342,8 @@ export class QuarkDriver implements Driver {
     publish: () => Promise<void>,
   ): Promise<void> {
     if (!old) return publish()
-    const backupName = nameOf(siblingPathOf(path, 'replaced'))
     const files = { folderId: folder.id, name: this.#tree.newName(path), oldId: old.id, newId }
-    await this.dependencies.replacements.replace({ ...files, backupName, publish })
+    await this.dependencies.replacements.replace(files, publish)
   }
 
   /** The upload is not used any more. A file that it has left under its staged name is removed in the background. */
@@ -358,17 +359,25 @@ export class QuarkDriver implements Driver {
   }
 
   /** The service moves or renames, not both: in between, the entry has a name that is free in both folders. */
-  async #relocate(from: Path, to: Path, id: string, sourceId: string, targetId: string): Promise<void> {
+  async #relocate(
+    { id, item }: Located<QuarkItem>,
+    from: Path,
+    to: Path,
+    sourceId: string,
+    targetId: string,
+  ): Promise<void> {
+    // The name that is shown may have a part that is made of the id.
+    const oldName = item?.name ?? this.#tree.newName(from)
     const name = this.#tree.newName(to)
     if (sourceId === targetId) return this.#api.rename(id, name)
-    if (nameOf(from) === nameOf(to)) return this.#api.move(id, targetId)
+    if (oldName === name) return this.#api.move(id, targetId)
     await this.#api.rename(id, nameOf(siblingPathOf(to, 'kept')))
     try {
       await this.#api.move(id, targetId)
       await this.#api.rename(id, name)
     } catch (error) {
       await this.#api.move(id, sourceId).catch(() => undefined)
-      await this.#api.rename(id, this.#tree.newName(from)).catch((reason: unknown) => {
+      await this.#api.rename(id, oldName).catch((reason: unknown) => {
         this.dependencies.env.log.warn({ err: reason, path: from }, 'a move has failed halfway')
       })
       throw error

@@ -7,6 +7,9 @@ import type { QuarkVendor } from './vendor.js'
 /** The client of the object store that the API signs requests for. */
 const storeClient = 'aliyun-sdk-js/6.6.1 Chrome 98.0.4758.80 on Windows 10 64-bit'
 
+/** Of both services. */
+const referer = 'https://pan.quark.cn/'
+
 export class UploadSession {
   readonly #store: AliyunOss
   readonly #upload: OssUpload
@@ -14,7 +17,7 @@ export class UploadSession {
   constructor(
     private readonly api: QuarkApi,
     http: HttpClient,
-    { userAgent, referer }: QuarkVendor,
+    { userAgent }: QuarkVendor,
     readonly task: UploadTask,
   ) {
     const { endpoint, bucket, key, uploadId, mime } = task
@@ -28,7 +31,7 @@ export class UploadSession {
           ...(request.method === 'PUT' && { 'content-type': mime }),
           'x-oss-date': request.headers.date ?? '',
           'x-oss-user-agent': storeClient,
-          referer: `${referer}/`,
+          referer,
         }
         const authorization = await api.signature(task, stringToSign({ ...request, headers }), signal)
         return { ...headers, authorization }

@@ -15,6 +15,8 @@ import { RemoteControl } from './remote-control.js'
 const startTimeout = 15_000
 /** Milliseconds after SIGTERM until SIGKILL. */
 const endTimeout = 2000
+/** Milliseconds for a program to report its version. */
+const versionTimeout = 5000
 /** Milliseconds after which a process counts as started well. One that ends sooner is started again after a pause. */
 const minLife = 1000
 const maxPause = 10_000
@@ -155,15 +157,31 @@ function wordsOf({ config, flags }: RcloneCommand): readonly string[] {
 }
 
 /**
+ * Whether the program reports its version as rclone does. True if it does not answer in time, which says nothing about
+ * what it is.
+ */
+export async function isRclone(program: string): Promise<boolean> {
+  const options = { timeout: versionTimeout, cwd: '/', env: inheritedEnvironment() }
+  return new Promise<boolean>((resolve) =>
+    execFile(program, ['version'], options, (error, output) => {
+      resolve(output === '' && error?.killed === true ? true : /^rclone v?\d/.test(output))
+    }),
+  ).catch(() => false)
+}
+
+/**
  * The environment of the daemon without its own secrets, and without variables of rclone, which could define remotes
  * and set any flag.
  */
+function inheritedEnvironment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:TIDEGATE|RCLONE)_/i.test(name)))
+}
+
+/** The environment of a process with this command. */
 function environmentOf({ config, password }: RcloneCommand, credentials: { user: string; password: string }) {
-  const inherited = Object.entries(process.env).filter(
-    ([name]) => !/^(?:TIDEGATE|RCLONE)_/i.test(name) || (name === 'RCLONE_CONFIG' && config === ''),
-  )
   return {
-    ...Object.fromEntries(inherited),
+    ...inheritedEnvironment(),
+    ...(process.env.RCLONE_CONFIG !== undefined && config === '' && { RCLONE_CONFIG: process.env.RCLONE_CONFIG }),
     RCLONE_RC_USER: credentials.user,
     RCLONE_RC_PASS: credentials.password,
     ...(password !== '' && { RCLONE_CONFIG_PASS: password }),

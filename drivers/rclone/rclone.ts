@@ -16,6 +16,7 @@ import { entryOf, isShown, usableHashes, type Item } from './entry.js'
 import { Files } from './files.js'
 import type { RcloneOptions } from './index.js'
 import { commandOf, parseRemote } from './options.js'
+import { isRclone } from './process.js'
 import { leaseProcess, type Lease } from './processes.js'
 import { isMissing, Remote, translated, type RemoteFacts } from './remote.js'
 import { failureOf } from './remote-control.js'
@@ -38,11 +39,11 @@ export async function openRclone(options: RcloneOptions, env: DriverEnv): Promis
   const lease = leaseProcess(command, env)
   try {
     const unhashed = new Remote(lease.process, fs)
-    const sections = await unhashed.configuration(env.signal).catch((error: unknown) => {
-      throw new GatewayError('invalid', {
-        reason: 'rclone cannot be started with this configuration: config_password may be wrong',
-        cause: error,
-      })
+    const sections = await unhashed.configuration(env.signal).catch(async (error: unknown) => {
+      const reason = (await isRclone(command.program))
+        ? 'rclone cannot be started with this configuration: config_password may be wrong'
+        : 'program_path is not rclone: it does not report a version of rclone'
+      throw new GatewayError('invalid', { reason, cause: error })
     })
     if (!Object.hasOwn(sections, section)) {
       throw new GatewayError('invalid', { reason: `the configuration of rclone has no remote "${section}"` })
@@ -58,6 +59,7 @@ export async function openRclone(options: RcloneOptions, env: DriverEnv): Promis
       remote,
       facts,
       isObjectStore: isObjectStore(facts, remotes, sections),
+      isListOfBuckets: facts.features.has('BucketBased') && remotes.every((each) => each.root === ''),
       reportsUsage:
         facts.features.has('About') && (await usageOf(remote, env.signal).catch(() => undefined)) !== undefined,
       hasClientTimes: !(usesServerTimes && remotes.some(({ features }) => features.has('SlowModTime'))),
@@ -80,6 +82,8 @@ interface RcloneDependencies {
    * and so have object stores with markers for folders, which are treated like them.
    */
   readonly isObjectStore: boolean
+  /** Whether the folders at the root are buckets, beside which there can be no files. */
+  readonly isListOfBuckets: boolean
   /** Whether entries have the times that clients have set. */
   readonly hasClientTimes: boolean
   /** Whether the remote reports how much space it has, and how much of it is used. */
@@ -104,6 +108,7 @@ class RcloneDriver implements Driver {
   readonly #isCaseSensitive: boolean
   readonly #hasEmptyFolders: boolean
   readonly #isObjectStore: boolean
+  readonly #isListOfBuckets: boolean
   readonly #bodies = new ResponseBodies('remote', (error) => translated(error, undefined))
   readonly #mutex = new KeyedMutex()
   /**
@@ -115,7 +120,8 @@ class RcloneDriver implements Driver {
   readonly #publishing: Publishing
   readonly #changes = new Set<Promise<unknown>>()
 
-  constructor({ lease, remote, facts, isObjectStore, hasClientTimes, reportsUsage, env }: RcloneDependencies) {
+  constructor(dependencies: RcloneDependencies) {
+    const { lease, remote, facts, isObjectStore, hasClientTimes, reportsUsage, env } = dependencies
     const { features, precision } = facts
     this.#remote = remote
     this.#lease = lease
@@ -123,6 +129,7 @@ class RcloneDriver implements Driver {
     this.#isCaseSensitive = !features.has('CaseInsensitive')
     this.#hasEmptyFolders = features.has('CanHaveEmptyDirectories')
     this.#isObjectStore = isObjectStore
+    this.#isListOfBuckets = dependencies.isListOfBuckets
     this.traits = {
       // Times are sent as HTTP dates, which have seconds. Remotes without times report a hundred years.
       timeStep: hasClientTimes && precision < 1e15 ? Math.max(1000, Math.ceil(precision / 1e6)) : Infinity,
@@ -258,14 +265,22 @@ class RcloneDriver implements Driver {
   }
 
   /**
-   * Where a write to this path goes. Rejects with `is_folder`, with `parent_missing`, and with `exists` if `createOnly`
-   * is set.
+   * Where a write to this path goes. Rejects with `is_folder`, with `parent_missing`, with `exists` if `createOnly` is
+   * set, and with `denied` beside buckets.
    */
   async #replaceable(path: Path, { createOnly, signal }: WriteOptions): Promise<Path> {
+    this.#assertInBucket(path)
     const { at, item } = await this.#files.target(path, signal)
     if (item && createOnly === true) throw new GatewayError('exists')
     if (item?.isFolder === true) throw new GatewayError('is_folder')
     return at
+  }
+
+  #assertInBucket(path: Path): void {
+    if (!this.#isListOfBuckets || parentOf(path) !== root) return
+    throw new GatewayError('denied', {
+      reason: 'a file cannot be at the root of this remote, where each folder is a bucket: make a folder first',
+    })
   }
 
   // Folders, removal, moves and copies
@@ -315,6 +330,7 @@ class RcloneDriver implements Driver {
       const source = await this.#files.find(from, signal)
       if (!source.item) throw new GatewayError('not_found')
       const { isFolder } = source.item
+      if (!isFolder) this.#assertInBucket(to)
       const target = await this.#files.target(to, signal)
       const isSame = target.item !== undefined && target.at === source.at
       if (target.item?.isFolder === true && !isSame) throw new GatewayError('is_folder')

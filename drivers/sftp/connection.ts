@@ -37,6 +37,8 @@ export interface SftpAccount {
   readonly password: string
   readonly privateKey: string
   readonly passphrase: string
+  /** The name of the client for the server; see `pseudonymOf`. */
+  readonly ident: string
 }
 
 /** Resolves to whether the host key with this fingerprint (`SHA256:…`) is trusted. */
@@ -118,6 +120,7 @@ export class SftpConnection {
         host: account.host,
         port: account.port,
         username: account.username,
+        ident: account.ident,
         ...(account.privateKey !== '' && { privateKey: account.privateKey }),
         ...(account.passphrase !== '' && { passphrase: account.passphrase }),
         ...(account.password !== '' && { password: account.password, tryKeyboard: true }),

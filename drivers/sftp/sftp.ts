@@ -15,6 +15,7 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
+import { pseudonymOf } from '../../src/contract/own-requests.js'
 import { nameOf, root, trimTrailing, type Path } from '../../src/contract/path.js'
 import { createReadStream, writeAll, writeBuffers } from '../lib/pipelined-io.js'
 import { requireRootFolder } from '../lib/require-root-folder.js'
@@ -44,7 +45,7 @@ export async function openSftp(
   env: DriverEnv,
   checkpoints: CheckpointPolicy = checkpointPolicy,
 ): Promise<Driver> {
-  const account = accountOf(options)
+  const account = { ...accountOf(options), ident: pseudonymOf(env.instance) }
   const configured = trimTrailing(options.host_key.trim(), '=')
   const isTrusted = async (fingerprint: string): Promise<boolean> => {
     const trusted = configured || (await env.state.get('host key'))
@@ -55,7 +56,8 @@ export async function openSftp(
   return requireRootFolder(new SftpDriver(connections, options, env, checkpoints), env.signal)
 }
 
-function accountOf({ address, username, password, private_key: privateKey, passphrase }: SftpOptions): SftpAccount {
+function accountOf(options: SftpOptions): Omit<SftpAccount, 'ident'> {
+  const { address, username, password, private_key: privateKey, passphrase } = options
   const match = /^(?:sftp:\/\/)?(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(address.trim())
   const [, bracketed, plain, port = '22'] = match ?? []
   const host = bracketed ?? plain

@@ -30,6 +30,8 @@ const statusErrors: Readonly<Record<number, readonly [ErrorCode, string?]>> = {
   503: ['unavailable', 'the WebDAV server is temporarily unavailable'],
   504: ['timeout', 'the upstream server of the WebDAV server timed out'],
   507: ['no_space'],
+  // RFC 5842 §7.2
+  508: ['invalid', 'the WebDAV server reports a loop: it may be this gateway itself, whose folders Alias can show'],
   509: ['unavailable', rateLimited],
 }
 

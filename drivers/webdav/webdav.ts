@@ -8,6 +8,7 @@ import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { Entry } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, hasDetail, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
+import { pseudonymOf } from '../../src/contract/own-requests.js'
 import { childOf, nameOf, parentOf, type Path } from '../../src/contract/path.js'
 import { HttpClient } from '../lib/http-client.js'
 import { contentOf, contentRequest, rangeHeader } from '../lib/http-content.js'
@@ -48,6 +49,7 @@ export async function openWebdav(options: WebdavOptions, env: DriverEnv): Promis
     credentials: { username, password },
     verifiesCertificate: !options.tls_insecure_skip_verify,
     egress: env.egress,
+    pseudonym: pseudonymOf(env.instance),
   })
   const server = new WebdavServer(http, new ResourceUrls(address, options.root_folder_path))
   try {

@@ -38,7 +38,7 @@ export const templateData = z
 type DriverTemplate = z.infer<typeof templateData>
 
 export function driverTemplate({ name, fields, facts = {} }: DriverDescription): DriverTemplate {
-  const { directUrls, uncached = false, interactive = false, warning } = facts
+  const { directUrls, uncached = false, readOnly = false, interactive = false, warning } = facts
   const rootField = fields.root_folder_path ?? fields.root_folder_id
   return {
     common: commonFields(facts).map(([field, details]) => templateField(field, details)),
@@ -50,7 +50,7 @@ export function driverTemplate({ name, fields, facts = {} }: DriverDescription):
       only_local: false,
       only_proxy: directUrls === undefined,
       no_cache: uncached,
-      no_upload: false,
+      no_upload: readOnly,
       need_ms: interactive,
       default_root: String(rootField ? (rootField.default ?? '') : '/'),
       alert: warning === undefined ? '' : `warning|${warning}`,

@@ -86,6 +86,7 @@ const detailResponses: Readonly<Record<ErrorDetail, Text | Required<ResponseRule
   storage_enabled: 'this storage have enabled',
   storage_disabled: 'this storage have disabled',
   driver_unknown: ({ subject = '' }) => `failed get driver new: no driver named: ${subject}`,
+  storage_refused: ({ reason }) => reason,
   wrong_key: ({ reason }) => reason,
   driver_changed: 'driver cannot be changed',
   source_changed: ({ reason }) => reason,

@@ -3,6 +3,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
+import { hasPassed } from '../../src/contract/own-requests.js'
 import { closedByPeer } from './closed-connections.js'
 import { deferContinue } from './continue.js'
 import type { RequestHandler } from './handler.js'
@@ -22,6 +23,8 @@ interface HttpListenerOptions {
    * the server spends on a request does not count.
    */
   readonly stallTimeout?: number
+  /** Requests that have passed a gateway of this name are refused: they come from a storage of this one. */
+  readonly pseudonym?: string
 }
 
 export class HttpListener implements ProtocolServer {
@@ -134,6 +137,12 @@ export class HttpListener implements ProtocolServer {
       void drain(request)
       return
     }
+    const { pseudonym } = this.#options
+    if (pseudonym !== undefined && hasPassed(request.headers.via, pseudonym)) {
+      response.writeHead(508, { 'Content-Type': 'application/json', Connection: 'close' }).end(loopAnswer)
+      void drain(request)
+      return
+    }
     const path = pathOf(request.url ?? '/')
     const found = this.#handlers.find(({ prefix, below }) => prefix === '' || path === prefix || path.startsWith(below))
     if (found) found.handler(request, response)
@@ -184,6 +193,13 @@ interface OpenRequest {
   /** The bytes of the connection that had been read at the last check for clients that have gone. */
   bytesRead: number
 }
+
+/** The body of status 508 (RFC 5842 §7.2), as the HTTP API words errors. */
+const loopAnswer = JSON.stringify({
+  code: 508,
+  message: 'this request comes from a storage of this gateway, which must not mount itself',
+  data: null,
+})
 
 /** Milliseconds between two checks for clients that have gone. */
 const stalledCheckInterval = 400

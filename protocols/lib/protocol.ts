@@ -11,6 +11,8 @@ export interface ProtocolEnv {
   readonly config: Config
   readonly log: Log
   readonly opening: Promise<ProtocolGateway>
+  /** The name by which storages of this gateway identify themselves to servers; see `pseudonymOf`. */
+  readonly pseudonym: string
 }
 
 interface CommonProtocol extends ProtocolFacts {

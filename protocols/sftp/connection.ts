@@ -18,6 +18,14 @@ export type SftpGateway = SignInDependencies & Pick<ProtocolGateway, 'as' | 'log
 /** Maximum number of authentication requests of a connection, including queries for keys without a signature. */
 const attemptLimit = 20
 
+interface SftpConnectionOptions {
+  readonly hostKeys: readonly ParsedKey[]
+  readonly limits: SftpLimits
+  readonly budget: ByteBudget
+  /** Clients of this name are refused. */
+  readonly pseudonym: string | undefined
+}
+
 export class SftpConnection {
   readonly #sessions = new Set<SftpSession>()
   readonly #address: string
@@ -34,10 +42,9 @@ export class SftpConnection {
   constructor(
     private readonly gateway: SftpGateway,
     private readonly socket: Socket,
-    hostKeys: readonly ParsedKey[],
-    private readonly limits: SftpLimits,
-    private readonly budget: ByteBudget,
+    private readonly options: SftpConnectionOptions,
   ) {
+    const { hostKeys, limits, pseudonym } = options
     this.#address = plainAddress(socket.remoteAddress ?? '')
     this.#log = gateway.log.child({ protocol: 'sftp', address: this.#address })
     this.#readGate = new ReadGate(socket)
@@ -50,7 +57,12 @@ export class SftpConnection {
         keepaliveInterval: limits.keepaliveSeconds * 1000,
         keepaliveCountMax: 3,
       },
-      (connection) => this.#accept(connection),
+      (connection, { header }) => {
+        this.#accept(connection)
+        if (header.versions.software !== pseudonym) return
+        this.#log.warn({}, 'an SFTP storage of this gateway leads back to it, and is refused')
+        this.end()
+      },
     )
     this.#loginTimer = setTimeout(() => {
       this.#log.info({}, 'sign-in timed out')
@@ -93,7 +105,7 @@ export class SftpConnection {
     connection.on('error', (error: Error) => this.#log.debug({ err: error }, 'SFTP connection error'))
     connection.on('authentication', (context) => void this.#signIn(context))
     connection.on('session', (accept, reject) => {
-      if (this.#channels >= this.limits.sessions || this.#draining) reject()
+      if (this.#channels >= this.options.limits.sessions || this.#draining) reject()
       else this.#serve(accept())
     })
   }
@@ -161,8 +173,8 @@ export class SftpConnection {
       revoked: principal.signal,
       log: this.#log,
       readGate: this.#readGate,
-      handleLimit: this.limits.handles,
-      budget: this.budget,
+      handleLimit: this.options.limits.handles,
+      budget: this.options.budget,
       publishesPartialUploads: () => this.gateway.settings.bool('sftp_keep_partial_uploads'),
       onIdle: () => this.#endIfIdle(),
     })
@@ -179,7 +191,7 @@ export class SftpConnection {
   }
 
   #watchIdle(): void {
-    const { idleSeconds } = this.limits
+    const { idleSeconds } = this.options.limits
     if (idleSeconds === 0) return
     const since = Date.now()
     this.#idleTimer = setInterval(

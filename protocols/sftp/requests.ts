@@ -173,7 +173,11 @@ export const requests: Readonly<Partial<Record<number, RequestHandler>>> = {
       const { fs, signal } = session
       await fs.mkdir(path, { signal })
       const bits = (mode ?? 0o777) & ~umask & 0o777
-      if (bits !== (0o777 & ~umask)) await fs.setAttributes(path, { mode: bits }, { signal })
+      if (bits === (0o777 & ~umask)) return
+      await fs.setAttributes(path, { mode: bits }, { signal }).catch((error: unknown) => {
+        // The folder is made. Clients would take a failure for the opposite.
+        if (!isGatewayError(error, 'unsupported')) throw error
+      })
     })
     return ok(id)
   },

@@ -51,11 +51,13 @@ interface SftpServerOptions {
   /** Private keys in PEM or OpenSSH format, at most one of each type. */
   readonly hostKeys: readonly string[]
   readonly limits?: Partial<SftpLimits>
+  /** Clients of this name are refused: they are storages of this gateway. */
+  readonly pseudonym?: string
 }
 
 export function sftpServer(
   gateway: SftpGateway,
-  { host, port, hostKeys, limits: overrides }: SftpServerOptions,
+  { host, port, hostKeys, limits: overrides, pseudonym }: SftpServerOptions,
 ): ProtocolServer {
   const parsedKeys = hostKeys.map(parseHostKey)
   const keys = parsedKeys.flatMap(hostKeyOffers)
@@ -80,7 +82,7 @@ export function sftpServer(
       socket.destroy()
       return
     }
-    const connection = new SftpConnection(gateway, socket, keys, limits, budget)
+    const connection = new SftpConnection(gateway, socket, { hostKeys: keys, limits, budget, pseudonym })
     connections.set(socket, connection)
     socket.once('close', () => {
       connections.delete(socket)
@@ -88,13 +90,19 @@ export function sftpServer(
       void connection.filesClosed().then(() => closing.delete(connection))
     })
   })
-  server.on('error', (error) => gateway.log.error({ protocol: 'sftp', err: error }, 'SFTP server error'))
 
   return {
+<<<<<<< HEAD
     fingerprints: parsedKeys.map((key) => fingerprintOf(key.getPublicSSH())),
 
     start() {
       return listen(server, { host, port })
+=======
+    async start() {
+      const address = await listen(server, { host, port })
+      server.on('error', (error) => gateway.log.error({ protocol: 'sftp', err: error }, 'SFTP server error'))
+      return address
+>>>>>>> console
     },
 
     async stop(signal) {

@@ -263,10 +263,12 @@ export class Accounts {
     await this.users.update(userId, { otpSecret: proof.secret })
   }
 
-  /** The key of this blob if `username` may use it. Records nothing. */
+  /** The key of this blob if `username` has it. Records nothing. Throws `denied` if the account is disabled. */
   findKey(username: string, blob: Buffer): KeyRow | undefined {
     const user = this.users.byName(username)
-    return user === undefined || user.disabled ? undefined : this.keys.find(user.id, blob)
+    const key = user && this.keys.find(user.id, blob)
+    if (key && user.disabled) throw accountDisabled()
+    return key
   }
 
   /**

@@ -105,7 +105,7 @@ async function checkDatabase(
   const database = await finding('database', async () => {
     store = await openStore(await databaseOf(config))
     const [users, rows] = [await store.users.all(), await store.storages.all()]
-    return `${users.length} users, ${rows.length} storages`
+    return `${counted(users.length, 'user')}, ${counted(rows.length, 'storage')}`
   })
   if (store === undefined) return [database]
   try {
@@ -113,6 +113,10 @@ async function checkDatabase(
   } finally {
     await store.close()
   }
+}
+
+function counted(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`
 }
 
 /** The finding of one storage. */

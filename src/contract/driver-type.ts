@@ -18,6 +18,8 @@ export interface Field {
   readonly help?: string
   /** Never shown in a log. */
   readonly secret?: boolean
+  /** Of a text that is copied from elsewhere, such as a token: white space around it is not part of the value. */
+  readonly trimmed?: boolean
 }
 export type Fields = Readonly<Record<string, Field>>
 
@@ -37,6 +39,8 @@ export interface DriverFacts {
   readonly uncached?: boolean
   /** The files are those of other storages. */
   readonly composite?: boolean
+  /** Storages of this type cannot be written to. */
+  readonly readOnly?: boolean
   /** The driver expects messages from the admin. */
   readonly interactive?: boolean
   /** The tool for offline downloads by storages of this type, which implement `RemoteDownloads`. */

@@ -5,7 +5,7 @@
  * - Paths are clean and absolute; `/` is the root of the driver.
  * - Every method rejects only with a GatewayError, with the original error as its `cause`. Its message may be shown to
  *   users: it has no secrets and no addresses of the host. A backend that refuses the credentials of the storage is
- *   `denied`; `unauthenticated` concerns the client of the gateway.
+ *   `denied`, with a cause or the detail `storage_refused`; `unauthenticated` concerns the client of the gateway.
  * - A method rejects with `unsupported` only before it has changed anything; an absent method is equivalent to that. The
  *   core then uses a slower fallback.
  * - A call about something that must exist rejects with `not_found` if it does not. A call that creates an entry rejects

@@ -87,6 +87,7 @@ const details = {
   storage_enabled: 'the storage is enabled already',
   storage_disabled: 'the storage is disabled already',
   driver_unknown: 'there is no such driver',
+  storage_refused: 'the storage refuses the request or its credentials',
   wrong_key: 'the content cannot be decrypted: it is damaged, or the password or the salt is wrong',
   driver_changed: 'the driver of a storage cannot be changed',
   source_changed: 'the source changed while it was copied',

@@ -121,7 +121,7 @@ async function makeFolder(storage: Storage, folder: Path, signal: AbortSignal): 
   }
 }
 
-/** Waits until the target folder shows the name, if the backend has told it, or for as long as listings lag. */
+/** Waits until the target folder shows the name, if the backend has reported one, or for as long as listings lag. */
 async function untilShown(storage: Storage, folder: Path, name: string | undefined, signal: AbortSignal) {
   const { listingLag } = storage.traits
   const isNamed = name !== undefined && isListableName(name)

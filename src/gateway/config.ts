@@ -52,7 +52,7 @@ export function listenAddresses(protocols: readonly ConfiguredProtocol[]): Reado
 }
 
 function listenKey({ default: address, description, optional }: ListenAddress) {
-  const value = optional ? z.union([z.literal('off'), hostAndPort]) : hostAndPort
+  const value = optional ? z.union([z.literal('off'), hostAndPort], 'must be HOST:PORT, or "off"') : hostAndPort
   return value.default(address).describe(`${description[0]?.toUpperCase()}${description.slice(1)}.`)
 }
 
@@ -172,8 +172,10 @@ export async function loadConfig({ flags, environment, protocols }: ConfigSource
   if (!parsed.success) {
     const [issue] = parsed.error.issues
     const where = issue?.path.join('.')
+    const isOverriding = overriding.some(([name]) => name === issue?.path[0])
+    const source = path === undefined || isOverriding ? '' : ` (in ${path})`
     throw new GatewayError('invalid', {
-      reason: `bad configuration: ${where ? `${where}: ` : ''}${issue?.message ?? ''}`,
+      reason: `bad configuration: ${where ? `${where}: ` : ''}${issue?.message ?? ''}${source}`,
     })
   }
   return { ...parsed.data, data: resolve(flags.data ?? environment.TIDEGATE_DATA ?? 'data') }

@@ -1,8 +1,9 @@
 /** Locks the data folder: a second daemon would delete the files that the first is receiving. */
-import { link, mkdir, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { link, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import type { GatewayFolders } from '../contract/driver-env.js'
 import { GatewayError } from '../contract/errors.js'
+import { makeFolders } from '../contract/make-folders.js'
 import { temporaryDownloads } from '../downloads/temporary-folders.js'
 import { isRunning, processStartTime } from './instance.js'
 
@@ -23,7 +24,7 @@ export async function gatewayFolders(folder: string): Promise<GatewayFolders> {
  * process is ignored.
  */
 export async function lockDataFolder(folder: string): Promise<() => Promise<void>> {
-  await mkdir(folder, { recursive: true, mode: 0o700 })
+  await makeFolders(resolve(folder), 0o700)
   const file = join(folder, pidFile)
   const own = thisProcess()
   for (;;) {

@@ -5,6 +5,7 @@ import { Accounts } from '../accounts/accounts.js'
 import { bootstrapAccounts, type AdminPassword } from '../accounts/bootstrap.js'
 import type { Principal, ProtocolFacts } from '../accounts/principal.js'
 import type { Source } from '../contract/call-options.js'
+import type { Instance } from '../contract/driver-env.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
 import type { Log } from '../contract/log.js'
 import { root, type Path } from '../contract/path.js'
@@ -55,6 +56,8 @@ interface GatewayOptions {
   readonly protocols: readonly ProtocolFacts[]
   /** The password of a new admin account. */
   readonly adminPassword: AdminPassword
+  /** This run; by default a new one. */
+  readonly instance?: Instance
 }
 
 interface GatewayDependencies extends TreeDependencies {
@@ -217,7 +220,7 @@ export class Gateway {
         log,
         driverTypes: options.drivers,
         own: await gatewayFolders(config.data),
-        instance: thisInstance(),
+        instance: options.instance ?? thisInstance(),
         tree: (path) => new SubtreeDriver({ mounts, supervisor, locks, pathLocks, intents, rules, log }, path),
       }))
       const signedUrls = (opened.signedUrls = new SignedUrls({

@@ -4,7 +4,7 @@ import { z } from 'zod'
 /** Schema of `HOST:PORT`, with an IPv6 address in brackets. */
 export const hostAndPort = z
   .string()
-  .regex(/^(\[[0-9a-f:.]+\]|[^:\s]+):\d{1,5}$/i, 'must be HOST:PORT')
+  .regex(/^(\[[0-9a-f:.]+\]|[^:\s]+):\d+$/i, 'must be HOST:PORT')
   .refine((text) => splitAddress(text).port <= 65535, 'a port is a number up to 65535')
 
 /** Splits `HOST:PORT`; removes the brackets of an IPv6 address. */

@@ -11,10 +11,15 @@ import type { AnyDriverType } from '../contract/driver-type.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { settlesWithin } from '../contract/cancellation.js'
 import type { Log } from '../contract/log.js'
+import { pseudonymOf } from '../contract/own-requests.js'
 import type { Addresses, Config } from '../gateway/config.js'
 import { storeDaemonUrl, lockDataFolder } from '../gateway/data-folder.js'
 import { Gateway, gatewayClosingSeconds } from '../gateway/gateway.js'
+<<<<<<< HEAD
 import type { LogTail } from '../gateway/log-tail.js'
+=======
+import { thisInstance } from '../gateway/instance.js'
+>>>>>>> console
 import { connectableHost, splitAddress } from '../net/addresses.js'
 
 /** Time for the protocols to close after draining. SFTP publishes partial uploads then. */
@@ -54,8 +59,14 @@ export async function startDaemon(
 ): Promise<Daemon> {
   for (const protocol of protocols) await protocol.checkConfig?.(config, log)
   const releaseFolder = await lockFolder(config.data)
+<<<<<<< HEAD
   const opening = Gateway.open({ config, log, logTail, drivers, protocols, adminPassword })
   const making = makeServers(protocols, { config, log, opening })
+=======
+  const instance = thisInstance()
+  const opening = Gateway.open({ config, log, drivers, protocols, adminPassword, instance })
+  const making = makeServers(protocols, { config, log, opening, pseudonym: pseudonymOf(instance) })
+>>>>>>> console
   making.catch(() => undefined)
   const gateway = await opening.catch(async (error: unknown) => {
     await releaseFolder()
@@ -107,6 +118,7 @@ async function makeServers(
   env: ProtocolEnv,
 ): Promise<readonly (readonly [name: string, server: ProtocolServer])[]> {
   const { addresses, site_url: siteUrl } = env.config
+  const { pseudonym } = env
   const handlers = new Map<string, RequestHandler>()
   const servers = await Promise.all(
     protocols.map(async (protocol) => {
@@ -121,7 +133,7 @@ async function makeServers(
         : ([protocol.name, await protocol.server(env, splitAddress(address))] as const)
     }),
   )
-  const http = ['http', new HttpListener({ ...splitAddress(addresses.http), handlers })] as const
+  const http = ['http', new HttpListener({ ...splitAddress(addresses.http), handlers, pseudonym })] as const
   return [http, ...servers.filter((server) => server !== undefined)]
 }
 
@@ -132,13 +144,26 @@ function localUrl(address: string, site: string): string {
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}${site}`
 }
 
+/** Reasons why no folder can be made or used at a path. They pass only when the configuration or the disk changes. */
+const pathErrors: Readonly<Record<string, string>> = {
+  EACCES: 'this user has no permission',
+  EEXIST: 'a file is in its place',
+  ELOOP: 'its path has too many symlinks',
+  ENAMETOOLONG: 'its name is too long',
+  ENOENT: 'no folder can be made there',
+  ENOTDIR: 'a file is in its path',
+  EROFS: 'the file system is read-only',
+}
+
 async function lockFolder(folder: string): Promise<() => Promise<void>> {
   try {
     return await lockDataFolder(folder)
   } catch (error) {
     if (isGatewayError(error)) throw error
-    const why = (error as Error).message
-    throw new GatewayError('unavailable', { reason: `the data folder ${folder} cannot be used: ${why}`, cause: error })
+    const { code = '', message } = error as NodeJS.ErrnoException
+    const why = pathErrors[code]
+    const reason = `the data folder ${folder} cannot be used: ${why ?? message}`
+    throw new GatewayError(why === undefined ? 'unavailable' : 'invalid', { reason, cause: error })
   }
 }
 

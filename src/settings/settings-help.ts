@@ -127,8 +127,8 @@ export const settingsHelp = {
   max_client_upload_speed: 'KiB per second from all clients in total, over all protocols; 0 or less: no limit.',
   max_server_download_speed: 'KiB per second from all network storages in total; 0 or less: no limit.',
   max_server_upload_speed: 'KiB per second to all network storages in total; 0 or less: no limit.',
-  multipart_enabled: 'Clients may offer multipart uploads.',
-  multipart_chunk_size: 'Size of one part of a multipart upload, in megabytes.',
+  multipart_enabled: 'Clients may upload files in chunks.',
+  multipart_chunk_size: 'Maximum size of a chunk of such an upload, in megabytes.',
   finished_tasks_days: 'Days until finished tasks are deleted. Negative: never.',
   transfer_files_at_once: 'Maximum files that all copies and moves in total read and write concurrently.',
   spool_size_limit:

@@ -5,7 +5,7 @@ import type { Source } from '../contract/call-options.js'
 import type { Upload } from '../contract/capabilities.js'
 import type { Driver } from '../contract/driver.js'
 import type { Entry } from '../contract/entry.js'
-import { isGatewayError, toGatewayError, type ErrorCode, type GatewayError } from '../contract/errors.js'
+import { GatewayError, isGatewayError, toGatewayError, TreeError, type ErrorCode } from '../contract/errors.js'
 import { failureDetails, firstCause, recordStorage, type DriverLog } from '../contract/log.js'
 import { root, under, type Path } from '../contract/path.js'
 import { withHooks } from './file-hooks.js'
@@ -38,7 +38,8 @@ export class FailureLog {
   /**
    * Returns the driver with the failures of its calls, streams and handles logged as warnings: at most one a minute for
    * each code, with the number of those in between. The line has the operation, the path in the whole tree, and the
-   * name, code and message of the original error. `denied` is a failure if the backend refuses the gateway.
+   * name, code and message of the original error. `denied` is a failure if the backend refuses the gateway: the calls
+   * then reject with the detail `storage_refused`.
    */
   watched(driver: Driver): Driver {
     return overriding(
@@ -53,10 +54,7 @@ export class FailureLog {
         write: (path, source, options) =>
           this.#watch('write', path, inner.write(path, this.#withOwnErrors(source), options)),
         open: async (path, mode, options) => {
-          const failed = (error: unknown, op: OperationName) => {
-            this.#report(op, path, error)
-            return error
-          }
+          const failed = (error: unknown, op: OperationName) => this.#report(op, path, error)
           try {
             return withHooks(await inner.open(path, mode, options), { failed })
           } catch (error) {
@@ -86,8 +84,7 @@ export class FailureLog {
     try {
       return await call
     } catch (error) {
-      this.#report(op, path, error)
-      throw error
+      throw this.#report(op, path, error)
     }
   }
 
@@ -95,8 +92,7 @@ export class FailureLog {
     try {
       yield* pages
     } catch (error) {
-      this.#report('list', path, error)
-      throw error
+      throw this.#report('list', path, error)
     }
   }
 
@@ -129,12 +125,18 @@ export class FailureLog {
     return stream.once(errorMonitor, (error: Error) => this.#ofBodies.add(error))
   }
 
-  #report(op: OperationName, path: Path, error: unknown): void {
+  /** Logs a failure. Returns the error that the caller sees. */
+  #report(op: OperationName, path: Path, error: unknown): unknown {
     const failure = toGatewayError(error)
     const cause = firstCause(failure)
-    if (this.#ofBodies.has(failure) || this.#ofBodies.has(cause)) return
+    if (this.#ofBodies.has(failure) || this.#ofBodies.has(cause)) return error
     recordStorage(failure, this.mountPoint)
-    if (!isFailure(failure, cause)) return
+    const isRefused = isRefusal(failure, cause)
+    if (isRefused || failureCodes.has(failure.code)) this.#log(op, path, failure)
+    return isRefused ? refused(failure) : error
+  }
+
+  #log(op: OperationName, path: Path, failure: GatewayError): void {
     const now = performance.now()
     const last = this.#lines.get(failure.code)
     if (last && now - last.at < interval) {
@@ -148,6 +150,13 @@ export class FailureLog {
 }
 
 /** Neither policies nor drivers deny with a cause: the backend has refused the gateway. */
-function isFailure({ code }: GatewayError, cause: Error): boolean {
-  return failureCodes.has(code) || (code === 'denied' && !isGatewayError(cause))
+function isRefusal({ code, detail }: GatewayError, cause: Error): boolean {
+  return code === 'denied' && (detail === 'storage_refused' || !isGatewayError(cause))
+}
+
+/** The error with the detail, unless it has one, or is about several files. */
+function refused(error: GatewayError): GatewayError {
+  if (error.detail !== undefined || error instanceof TreeError) return error
+  const { op, path, reason, cause } = error
+  return new GatewayError('denied', { op, path, detail: 'storage_refused', reason, cause })
 }

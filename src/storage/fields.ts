@@ -39,7 +39,8 @@ function unquoted(message: string): string {
 export function checkOptions<F extends Fields>(fields: F, input: Readonly<Record<string, unknown>>): OptionsOf<F> {
   const options: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(fields)) {
-    const raw = Object.hasOwn(input, name) ? input[name] : undefined
+    const given = Object.hasOwn(input, name) ? input[name] : undefined
+    const raw = field.trimmed === true && typeof given === 'string' ? given.trim() : given
     const isPresent = raw !== undefined && raw !== null && (raw !== '' || (isText(field) && field.required !== true))
     const value = isPresent ? raw : field.suggested === true ? undefined : field.default
     if (field.required === true && (value === undefined || value === '')) {

@@ -24,6 +24,8 @@ export interface ListingOptions extends CallOptions {
   readonly refresh?: boolean | undefined
   readonly part?: number | undefined
   readonly order?: Order | undefined
+  /** Stops reading a folder that is not cached once it has more entries than this. The listing lacks the others then. */
+  readonly atMost?: number | undefined
 }
 
 /** A folder's entries, sorted. */
@@ -35,6 +37,8 @@ export interface FolderListing extends Pick<ReadListing, 'entries' | 'hasReserve
    * returned.
    */
   readonly current: boolean
+  /** The folder has more entries, beyond the `atMost` of the request. */
+  readonly isPartial?: boolean
 }
 
 /** Milliseconds for which a folder may be shown in an order of sizes or times that another program has changed since. */
@@ -49,6 +53,8 @@ interface Load {
   waiters: number
   stale: boolean
   hasEnded: boolean
+  /** The largest `atMost` of its callers. */
+  atMost: number
 }
 
 interface ListingsDependencies {
@@ -118,13 +124,14 @@ export class Listings {
         if (revision === cached.revision) return listingOf(cached, false)
       }
     }
-    return this.#load(path, options.signal, options.refresh === true)
+    return this.#load(path, options)
   }
 
   /** Whether the cached names of a folder are enough, as long as its revision is unchanged. */
   #isEnough({ entries, readAt }: CacheItem, { part, order }: ListingOptions): boolean {
     if (part === undefined || part * 4 >= entries.length) return false
-    return order === undefined || order.by === 'name' || Date.now() < readAt + orderLifetime
+    if (order === undefined) return this.#isOrderedByNames
+    return order.by === 'name' || Date.now() < readAt + orderLifetime
   }
 
   async #revision(path: Path, options: CallOptions): Promise<string | undefined> {
@@ -132,17 +139,19 @@ export class Listings {
   }
 
   /** Joins or starts the load of a folder. The load is canceled when its last caller has aborted. */
-  async #load(path: Path, signal: AbortSignal | undefined, forceNew: boolean): Promise<FolderListing> {
+  async #load(path: Path, options: ListingOptions): Promise<FolderListing> {
+    const { signal, refresh = false, atMost = Infinity } = options
     if (signal?.aborted) throw new GatewayError('aborted')
     let load = this.#loads.get(path)
-    if (forceNew && load) {
+    if (refresh && load) {
       load.stale = true
       load = undefined
     }
-    if (!load) {
+    if (load) load.atMost = Math.max(load.atMost, atMost)
+    else {
       const controller = sharedController()
       const started: Load = {
-        promise: this.#collect(path, controller.signal, forceNew, () => started.stale).finally(() => {
+        promise: this.#collect(path, controller.signal, refresh, () => started).finally(() => {
           started.hasEnded = true
           if (this.#loads.get(path) === started) this.#loads.delete(path)
         }),
@@ -150,6 +159,7 @@ export class Listings {
         waiters: 0,
         stale: false,
         hasEnded: false,
+        atMost,
       }
       started.promise.catch(() => undefined)
       this.#loads.set(path, started)
@@ -158,7 +168,10 @@ export class Listings {
     const shared = load
     shared.waiters++
     try {
-      return await untilAborted(shared.promise, signal)
+      const listing = await untilAborted(shared.promise, signal)
+      // It had stopped when this request joined.
+      if (listing.isPartial === true && listing.entries.length <= atMost) return await this.#load(path, options)
+      return listing
     } finally {
       // A later request must start a new load instead of joining a canceled one.
       if (--shared.waiters === 0 && this.#loads.get(path) === shared) this.#loads.delete(path)
@@ -166,13 +179,23 @@ export class Listings {
     }
   }
 
-  async #collect(path: Path, signal: AbortSignal, refresh: boolean, isStale: () => boolean): Promise<FolderListing> {
+  async #collect(path: Path, signal: AbortSignal, refresh: boolean, load: () => Load): Promise<FolderListing> {
+    const isStale = () => load().stale
     const revision = await this.#revision(path, { signal })
     const readAt = Date.now()
     const all: Entry[] = []
     const known = this.#cache.lookup(path)
     for await (const page of this.#dependencies.pages(path, { signal, known, refresh })) {
       for (const entry of page) all.push(entry)
+      if (all.length > load().atMost) {
+        return {
+          entries: sorted(all, this.#order),
+          hasReserved: true,
+          current: true,
+          serialized: undefined,
+          isPartial: true,
+        }
+      }
     }
     // Sorting is skipped if nothing has changed since the cached listing.
     const unchanged = this.#cache.unchanged(path, all)
@@ -196,6 +219,11 @@ export class Listings {
     return cached?.entries === entries
       ? listingOf(cached)
       : { entries, hasReserved, current: true, serialized: undefined }
+  }
+
+  /** Whether the order stays right when files change in place, which does not change the revision of their folder. */
+  get #isOrderedByNames(): boolean {
+    return this.#order.by === '' || this.#order.by === 'name'
   }
 
   get #order(): Order {

@@ -134,7 +134,8 @@ export class MountedTree {
     if (!location) return mountPoints
     try {
       const { storage, inner } = location
-      const { entries, hasReserved, current, serialized } = await storage.list(inner, options)
+      const listing = await storage.list(inner, options)
+      const { entries, hasReserved, current, serialized } = listing
       if (mounted.length === 0) return { entries, hasReserved, current, serialized, storage }
       return { ...mountPoints, entries: inOrder(withMountPoints(entries, mounted)), hasReserved, current, storage }
     } catch (error) {

@@ -18,6 +18,8 @@ export interface FolderListOptions extends AccessOptions, EntryFilter {
   /** The part that is returned. Its entries are as current as the backend reports. */
   readonly offset?: number | undefined
   readonly limit?: number | undefined
+  /** Looks at no more than about this many entries of a folder whose listing is not cached, in the backend's order. */
+  readonly atMost?: number | undefined
 }
 
 /** A folder as the principal sees it. */
@@ -42,8 +44,8 @@ export class FolderContents {
     const { at } = folder
     // Few names of a folder have a given beginning.
     const part = options.startsWith === undefined ? options.limit : 0
-    const { signal, refresh, order } = options
-    const listing = await this.tree.list(at, { signal, refresh, order, part })
+    const { signal, refresh, order, atMost } = options
+    const listing = await this.tree.list(at, { signal, refresh, order, part, atMost })
     const shown = await this.#visible(folder, listing.entries, options, listing.hasReserved)
     const { offset = 0, limit } = options
     const requested =

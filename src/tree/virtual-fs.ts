@@ -43,7 +43,7 @@ import { FolderContents, type FolderListOptions, type Listing } from './folder-c
 import { removeEntry } from './follow-up.js'
 import { makeMissingParents } from './missing-folders.js'
 import { Operations, type OnePath, type Operation, type Targets, type TwoPaths } from './operation.js'
-import type { Preconditions } from './preconditions.js'
+import { hasPreconditions, type Preconditions } from './preconditions.js'
 import type { AccessOptions, ChangeOptions, Reservation, TransferResult, WriteResult } from './operation-options.js'
 import { PrincipalLocks, type LockOptions, type LockResult } from './principal-locks.js'
 import { Transfers, type TransferOptions } from './transfers.js'
@@ -414,8 +414,11 @@ export class VirtualFs {
   setAttributes(path: Path, to: Attributes, options: ChangeOptions = {}): Promise<void> {
     const setting: Operation<OnePath> = {
       options,
-      resolve: this.#access.resolver('attributes', path, options),
+      resolve: async () => [
+        { at: await this.#access.resolveAndAuthorize('attributes', path, options), look: undefined },
+      ],
       named: this.#access.naming('attributes', path, options),
+      load: hasPreconditions(options) ? 'target' : 'nothing',
       touches: ({ at }) => [{ path: at }],
     }
     return this.#change('set attributes', path, setting, ({ storage, inner }) =>

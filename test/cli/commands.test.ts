@@ -242,7 +242,7 @@ void t.test('check reports each part of a data folder with a running daemon', as
   t.equal(bad.status, 1)
   t.match(JSON.parse(bad.out), [
     { what: 'configuration', ok: true },
-    { what: 'database', ok: true },
+    { what: 'database', ok: true, detail: '2 users, 1 storage' },
     { what: 'daemon', ok: true },
     { what: 'storage /', ok: true },
     { what: 'http', ok: false, detail: /is taken by another program/ },

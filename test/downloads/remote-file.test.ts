@@ -152,12 +152,13 @@ void t.test('a server that stalls, or sends bytes too slowly, is given up', asyn
   const stalling = await startScripted(t, (_request, answer) => {
     answer.writeHead(200, { 'content-length': 1000 }).write('x')
   })
-  await t.rejects(fetched(stalling.url, { timeout: 200 }), { code: 'unavailable' })
+  // Long enough for the headers to arrive on a busy machine.
+  await t.rejects(fetched(stalling.url, { timeout: 2000 }), { code: 'unavailable' })
   const trickling = await startScripted(t, (_request, answer) => {
     const timer = setInterval(() => answer.write('x'), 20)
     answer.once('close', () => clearInterval(timer))
   })
-  await t.rejects(fetched(trickling.url, { timeout: 400 }), {
+  await t.rejects(fetched(trickling.url, { timeout: 2000 }), {
     code: 'unavailable',
     reason: /^the connection broke after/,
   })

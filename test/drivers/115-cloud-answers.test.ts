@@ -4,6 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { byteSource } from '../../src/contract/byte-source.js'
 import type { Source } from '../../src/contract/call-options.js'
+import { GatewayError } from '../../src/contract/errors.js'
 import { at, listed, namesIn, put, refuses, textAt, type WritableDriver } from '../conformance/subject.js'
 import { start115, type Double115 } from '../doubles/115/index.js'
 import { downloadHost } from '../doubles/115/downloads.js'
@@ -56,6 +57,28 @@ await t.test('a confirmed QR code is exchanged once, and becomes the cookie', as
   t.equal(qrcode_token, '')
   await openCloud(t, double, { options: { cookie }, env: { state } })
 })
+
+await t.test(
+  'a cookie that was typed before a QR code does not replace that of the code, and a later one does',
+  async (t) => {
+    const double = await start115(t)
+    const { state } = memoryState()
+    const ended = 'UID=1; CID=2; SEID=3'
+    const save = async () => Promise.reject(new Error('no disk'))
+    const typed = { qrcode_token: double.account.confirmedCode(), cookie: ended }
+    await t.rejects(
+      openCloud(t, double, { options: typed, env: { state, save } }),
+      'killed before the options are stored',
+    )
+    const saved: unknown[] = []
+    const env = { state, save: async (options: unknown) => void saved.push(options) }
+    await openCloud(t, double, { options: typed, env })
+    t.match(saved, [{ cookie: /^UID=.*; KID=/, qrcode_token: '' }])
+    const later = double.account.signIn()
+    await openCloud(t, double, { options: { ...typed, cookie: later }, env })
+    t.match(saved[1], { cookie: later })
+  },
+)
 
 await t.test('a code that is not accepted is refused with a reason, and not sent again', async (t) => {
   const double = await start115(t)
@@ -161,12 +184,42 @@ await t.test('a link is for one User-Agent, may demand a cookie, and never gets 
     t.equal(other, condition === '' ? 'hello' : undefined)
     const forUs = await driver.directUrl?.(at('/file'))
     t.equal(forUs?.headers?.['user-agent'] !== undefined, condition !== '')
-    const expires = url.until?.getTime() ?? 0
-    t.ok(expires > Date.now() && expires < Date.now() + 3_700_000)
+    t.same(url.until, new Date(Number(new URL(url.url).searchParams.get('t')) * 1000), 'its expiry, exactly')
   }
   t.same(double.downloads.withAccountCookies, [])
   const sent = double.requests.log.filter(({ host }) => host === downloadHost)
   t.ok(sent.every(({ headers }) => !/SEID|UID/.test(String(headers.cookie))))
+})
+
+await t.test('a link that is refused is asked for once more, and 115 says whether the file exists', async (t) => {
+  const double = await start115(t)
+  const driver = await openCloud(t, double)
+  await write(driver, '/file', 'hello')
+  const links = () => double.requests.matching(/downurl/).length
+  for (const answer of [403, 404]) {
+    double.requests.inject(/cdnfhnfile/, { answer })
+    t.equal(await textAt(driver, '/file'), 'hello', `once ${answer}`)
+    double.requests.inject(/cdnfhnfile/, { answer }, 2)
+    await refuses(t, () => textAt(driver, '/file'), 'unavailable', `twice ${answer}`)
+  }
+  double.requests.inject(/cdnfhnfile/, { answer: 500 })
+  const before = links()
+  await refuses(t, () => textAt(driver, '/file'), 'unavailable', 'the download server fails')
+  t.equal(links() - before, 1, 'not the fault of the link')
+  double.requests.inject(/cdnfhnfile/, { answer: 416 })
+  await refuses(t, () => textAt(driver, '/file'), 'unavailable', 'no empty file instead of one with content')
+  double.drive.remove(double.itemAt('/file'))
+  await refuses(t, () => textAt(driver, '/file'), 'not_found', 'a file that was removed')
+})
+
+await t.test('a link that demands a cookie which was not set is no redirect', async (t) => {
+  const double = await start115(t)
+  const driver = await openCloud(t, double)
+  await write(driver, '/file', 'hello')
+  const link = { '1': { file_size: 5, url: { url: 'https://cdnfhnfile.115cdn.net/file?f=3' } } }
+  const body = JSON.stringify({ state: true, data: link })
+  double.requests.inject(/downurl/, { answer: 200, body })
+  await refuses(t, async () => driver.directUrl?.(at('/file'), { userAgent: 'a player' }), 'unsupported', 'f=3')
 })
 
 await t.test('a file that 115 knows is stored without its bytes, by a proof', async (t) => {
@@ -246,6 +299,77 @@ await t.test('if an answer is lost, the file is looked for', async (t) => {
   t.equal(await textAt(driver, '/file'), 'known')
 })
 
+/** Calls `inject` when the first request that matches is answered. */
+async function onceAnswered({ requests }: Double115, which: RegExp, inject: () => void): Promise<void> {
+  const before = requests.matching(which).length
+  while (requests.matching(which).slice(before)[0]?.status === undefined) await wait(1)
+  inject()
+}
+
+await t.test('a file that has its name is stored, also if nothing more is reported of it', async (t) => {
+  const double = await start115(t)
+  const driver = await openCloud(t, double)
+  await write(driver, '/file', 'old')
+  const broken = onceAnswered(double, /batch_rename/, () => {
+    double.requests.inject(/get_info|files\?/, { answer: 500, body: '{}' }, 100)
+  })
+  t.match(await write(driver, '/file', 'the new one'), { name: 'file', size: 11, hashes: hashed('the new one').hashes })
+  await broken
+  double.requests.clearFaults()
+  t.equal(await textAt(driver, '/file'), 'the new one')
+  t.equal(double.drive.members('0').length, 1)
+})
+
+await t.test('a file that 115 knows is stored although its pick code leads nowhere yet', async (t) => {
+  const double = await start115(t)
+  const driver = await openCloud(t, double)
+  await double.contents.add('known')
+  double.requests.inject(/get_info\?pick_code/, { answer: 200, body: '{"state":true,"data":[]}' })
+  await write(driver, '/file', 'known')
+  double.requests.inject(/get_info\?pick_code/, { answer: 200, body: '{"state":true,"data":[]}' })
+  const upload = await driver.upload?.(at('/other'), { size: 5, source: hashed('known') })
+  t.equal(upload?.committedOffset, 5)
+  await upload?.commit()
+  t.same(await namesIn(driver, '/'), ['file', 'other'])
+  t.equal(bodies(double), 0)
+})
+
+await t.test('an account that may not upload is told so, however 115 says it', async (t) => {
+  const double = await start115(t)
+  for (const allowed of [false, 0, '0']) {
+    const driver = await openCloud(t, double)
+    const body = JSON.stringify({ state: true, user_id: 1, userkey: 'key', upload_allowed: allowed })
+    double.requests.inject(/uploadinfo/, { answer: 200, body })
+    await refuses(t, () => write(driver, '/file', 'x'), 'denied', String(allowed))
+  }
+})
+
+await t.test('a listing is read to its end without a count, and entries that are none are counted', async (t) => {
+  const double = await start115(t)
+  const driver = await openCloud(t, double)
+  const list = (data: readonly object[], count?: number) =>
+    double.requests.inject(/webapi\.115\.com\/files\?/, {
+      answer: 200,
+      body: JSON.stringify({ state: true, cid: '0', count, data }),
+    })
+  const folder = (n: number) => ({ fid: '', cid: String(n), pid: '0', n: `folder ${n}` })
+  list([folder(1), folder(2)])
+  list([folder(3)])
+  list([])
+  t.same(await namesIn(driver, '/'), ['folder 1', 'folder 2', 'folder 3'])
+  list([folder(1), {}], 3)
+  list([folder(3)], 3)
+  t.same(await namesIn(driver, '/'), ['folder 1', 'folder 3'])
+  t.match(double.requests.matching(/webapi\.115\.com\/files\?/).at(-1)?.path, /offset=2/)
+})
+
+await t.test('a source that vanishes is not a missing folder', async (t) => {
+  const double = await start115(t)
+  const driver = await openCloud(t, double)
+  const gone: Source = { ...hashed('content'), read: async () => Promise.reject(new GatewayError('not_found')) }
+  await refuses(t, () => driver.write(at('/file'), gone), 'not_found', 'the source')
+})
+
 await t.test('a replaced file that cannot be removed at once is removed by the next run, by its id', async (t) => {
   const double = await start115(t)
   const { state } = memoryState()
@@ -253,11 +377,12 @@ await t.test('a replaced file that cannot be removed at once is removed by the n
   const driver = await openCloud(t, double, { options, env: { state } })
   await write(driver, '/file', 'old')
   const old = double.itemAt('/file')
-  double.requests.inject(/rb\/delete/, { answer: 200, body: '{"state":false,"errno":990009,"error":"busy"}' })
+  double.requests.inject(/rb\/delete/, { answer: 200, body: '{"state":false,"errno":990009,"error":"busy"}' }, 99)
   await write(driver, '/file', 'new')
   t.equal(await textAt(driver, '/file'), 'new', 'the newer one is shown')
   t.equal(double.drive.members('0').length, 2)
   await driver.close?.()
+  double.requests.clearFaults()
   const again = await openCloud(t, double, { options, env: { state } })
   t.equal(double.drive.get(old.id), undefined)
   t.same(await namesIn(again, '/'), ['file'])
@@ -272,9 +397,12 @@ await t.test('what a killed run has left is completed or removed by the next one
   await write(killed, '/file', 'old')
   await write(killed, '/other', 'other')
   // Its calls end here: the file is stored, but has not got its name; of the other one, the name is lost on its way.
-  double.requests.inject(/batch_rename/, { loseAnswer: true })
-  double.requests.inject(/get_info\?file_id/, { answer: 502 }, 20)
-  await refuses(t, () => write(killed, '/file', 'new'), 'unavailable', 'the end of the run')
+  double.requests.inject(/batch_rename/, { loseAnswer: true }, 9)
+  const renames = double.requests.matching(/batch_rename/).length
+  const dying = write(killed, '/file', 'new')
+  while (double.requests.matching(/batch_rename/).length === renames) await wait(1)
+  double.requests.inject(/get_info|files\?|rb\/delete/, { answer: 502 }, 99)
+  await refuses(t, () => dying, 'unavailable', 'the end of the run')
   double.requests.clearFaults()
   await killed.close?.()
   const next = { name: 'next-run', isOver: (name: string) => name === 'killed-run' }
@@ -363,4 +491,44 @@ await t.test('offline downloads are added, found by their address or id, and rem
   await refuses(t, async () => driver.addDownload?.(folder, 'https://example.org/e'), 'no_space', 'the quota')
   double.offline.demandsCaptcha = true
   await refuses(t, async () => driver.addDownload?.(folder, 'https://example.org/f'), 'denied', 'a captcha')
+})
+
+await t.test('an answer that does not say that a change is made is none', async (t) => {
+  const double = await start115(t)
+  const driver = await openCloud(t, double)
+  await write(driver, '/file', 'old')
+  for (const body of ['{}', '[]', '{"error":"no"}']) {
+    double.requests.inject(/batch_rename/, { answer: 200, body })
+    t.match(await failureOf(write(driver, '/file', 'new')), { code: 'unavailable' })
+    t.equal(await textAt(driver, '/file'), 'old')
+  }
+})
+
+await t.test('the link of another file is not followed', async (t) => {
+  const double = await start115(t)
+  const driver = await openCloud(t, double)
+  const { pickCode } = await double.putFile('/other', 'something else')
+  Object.assign(await double.putFile('/file', 'hello'), { pickCode })
+  t.match(await failureOf(textAt(driver, '/file')), { code: 'unavailable' })
+})
+
+await t.test('sizes that are none are 0', async (t) => {
+  const double = await start115(t)
+  const driver = await openCloud(t, double)
+  const sizes = [-5, 0.5, 1e300, '9007199254740993', 'x', null, {}, [7], true]
+  const data = sizes.map((s, index) => ({ fid: String(index + 1), cid: '0', n: String(index), s, te: 'x' }))
+  const body = JSON.stringify({ state: true, cid: '0', count: data.length, data })
+  double.requests.inject(/webapi\.115\.com\/files\?/, { answer: 200, body })
+  const entries = await listed(driver, '/')
+  t.equal(entries.length, sizes.length)
+  for (const { size, modified } of entries) t.same([size, +modified], [0, 0])
+})
+
+await t.test('a listing without its list is not an empty folder', async (t) => {
+  const double = await start115(t)
+  const driver = await openCloud(t, double)
+  await write(driver, '/file', 'hello')
+  double.requests.inject(/webapi\.115\.com\/files\?/, { answer: 200, body: '{"state":true,"cid":"0","count":0}' })
+  await refuses(t, () => listed(driver, '/'), 'unavailable', 'no list')
+  t.same(await namesIn(driver, '/'), ['file'])
 })

@@ -1,6 +1,7 @@
 /** Storages of 115 over its double. */
 import type { Test } from 'tap'
-import { openCloud115, type Cloud115Tuning } from '../../drivers/115/cloud.js'
+import type { Tuning115 } from '../../drivers/115/account-driver.js'
+import { openCloud115 } from '../../drivers/115/cloud.js'
 import { cloud115Fields } from '../../drivers/115/index.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { DirectUrl, UrlClient } from '../../src/contract/capabilities.js'
@@ -23,7 +24,7 @@ export async function fetchDirectUrl(
 interface MountOptions {
   readonly options?: Readonly<Record<string, unknown>>
   readonly env?: Partial<DriverEnv>
-  readonly tuning?: Cloud115Tuning
+  readonly tuning?: Tuning115
 }
 
 /** Bytes of the parts of uploads in tests. */
@@ -34,7 +35,7 @@ export async function openCloud(t: Test, double: Double115, mount: MountOptions 
   const { options = {}, env = {}, tuning = {} } = mount
   const cookie = 'cookie' in options || 'qrcode_token' in options ? {} : { cookie: double.account.signIn() }
   const checked = checkOptions(cloud115Fields, { limit_rate: 0, ...cookie, ...options })
-  const quick = { listingLag: 0, partLength: () => partLength, ...tuning }
+  const quick = { listingLag: 0, absence: 0, partLength: () => partLength, ...tuning }
   const driver = (await openCloud115(checked, testEnv(env), quick)) as WritableDriver
   t.teardown(() => driver.close?.())
   return driver

@@ -201,11 +201,12 @@ await t.test('a file is replaced without a moment in which there is none', async
   )
 
   // The removal of the old file fails, and the next run makes up for it.
-  double.requests.inject(/ufile\/delete/, { answer: 500 })
+  double.requests.inject(/ufile\/delete/, { answer: 500 }, 99)
   await put(driver, '/file', 'newer')
   t.equal(await textAt(driver, '/file'), 'newer')
   t.equal(double.drive.members('0').length, 2)
   await driver.close?.()
+  double.requests.clearFaults()
   const again = await open()
   t.equal(await textAt(again, '/file'), 'newer')
   t.equal(double.drive.members('0').length, 1)
@@ -255,7 +256,7 @@ await t.test('links are bound to the client, and no token goes to another host',
   await put(driver, '/file', 'hello')
   const own = await driver.directUrl?.(at('/file'), { userAgent: 'a client/1.0' })
   t.equal(own?.headers, undefined)
-  t.ok((own?.until ?? new Date(0)) > new Date())
+  t.same(own?.until, new Date(Number(new URL(own?.url ?? '').searchParams.get('t')) * 1000), 'its expiry, exactly')
   t.equal(await fetchAs(own?.url, 'a client/1.0'), 'hello')
   t.equal(await fetchAs(own?.url, 'another/1.0'), undefined)
   const unknown = await driver.directUrl?.(at('/file'))
@@ -275,12 +276,24 @@ await t.test('a link that is refused is asked for once more, and a cut download 
   const { double, driver } = await opened(t)
   const content = randomBytes(2_000_000)
   await put(driver, '/file', content)
-  double.requests.inject(/115cdn/, { answer: 403 })
-  t.equal(await textAt(driver, '/file', 0, 5), content.subarray(0, 5).toString())
-  double.requests.inject(/115cdn/, { answer: 403 }, 2)
-  await t.rejects(textAt(driver, '/file', 0, 5), { code: 'unavailable' })
-  double.links.cutAfter = 100_000
+  for (const answer of [403, 404]) {
+    double.requests.inject(/115cdn/, { answer })
+    t.equal(await textAt(driver, '/file', 0, 5), content.subarray(0, 5).toString())
+    double.requests.inject(/115cdn/, { answer }, 2)
+    await t.rejects(textAt(driver, '/file', 0, 5), { code: 'unavailable' }, 'the API says that the file exists')
+  }
+  double.requests.inject(/115cdn/, { cutAnswerAfter: 100_000 })
   await t.rejects(textAt(driver, '/file'), { code: 'unavailable' })
+})
+
+await t.test('a part of another file is not taken for one of the file', async (t) => {
+  const { double, driver } = await opened(t)
+  await put(driver, '/file', 'hello')
+  const body = 'some'
+  const headers = { 'content-range': 'bytes 1-4/20', 'content-length': body.length }
+  double.requests.inject(/115cdn/, { answer: 206, headers, body })
+  await t.rejects(driver.read(at('/file'), { offset: 1, length: 4 }), { code: 'unavailable' })
+  t.equal(await textAt(driver, '/file'), 'hello')
 })
 
 await t.test('a long listing is read by pages, however large they are', async (t) => {
@@ -290,6 +303,16 @@ await t.test('a long listing is read by pages, however large they are', async (t
   const driver = await open()
   t.same(await namesIn(driver, '/'), names)
   t.match(double.requests.log.at(-1)?.path, /o=file_name&asc=0/)
+})
+
+await t.test('a listing without a count is read to its end', async (t) => {
+  const { double, driver } = await opened(t)
+  const list = (names: readonly string[]) => {
+    const data = names.map((name) => ({ fid: name, pid: '0', fc: '0', fn: name }))
+    double.requests.inject(/ufile\/files/, { answer: 200, body: JSON.stringify({ state: true, cid: '0', data }) })
+  }
+  for (const names of [['a', 'b'], ['c'], []]) list(names)
+  t.same(await namesIn(driver, '/'), ['a', 'b', 'c'])
 })
 
 for (const listsRoot of [true, false]) {
@@ -369,4 +392,12 @@ await t.test('downloads that 115 makes are added, found and removed', async (t) 
   double.offline.fail('https://example.org/7')
   const failed = await driver.findDownload?.(folder, { address: 'https://example.org/7' })
   t.match(failed, { state: 'failed', error: { code: 'unavailable' } })
+})
+
+await t.test('a listing without its list is not an empty folder', async (t) => {
+  const { double, driver } = await opened(t)
+  await put(driver, '/file', 'hello')
+  double.requests.inject(/ufile\/files/, { answer: 200, body: '{"state":true,"cid":"0","count":0}' })
+  await refuses(t, () => listed(driver, '/'), 'unavailable', 'no list')
+  t.same(await namesIn(driver, '/'), ['file'])
 })

@@ -1,5 +1,6 @@
 /** Storages of the driver `115 Open` on the double of its API. */
-import { openOpen115, type Open115Tuning } from '../../drivers/115/open-driver.js'
+import type { Tuning115 } from '../../drivers/115/account-driver.js'
+import { openOpen115 } from '../../drivers/115/open-driver.js'
 import { open115Fields } from '../../drivers/115/open-type.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { checkOptions } from '../../src/storage/fields.js'
@@ -16,7 +17,7 @@ export async function openOn115(
   double: Open115,
   options: Readonly<Record<string, unknown>> = {},
   env: Partial<DriverEnv> = {},
-  tuning: Open115Tuning = { listingLag: 0, absence: 0 },
+  tuning: Tuning115 = { listingLag: 0, absence: 0 },
 ): Promise<WritableDriver> {
   const checked = checkOptions(open115Fields, { ...credentialsOf(double), ...options })
   return (await openOpen115(checked, testEnv(env), tuning)) as WritableDriver

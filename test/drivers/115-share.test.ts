@@ -96,7 +96,18 @@ await t.test('what is wrong with a share is said, in words that clients look for
   t.match(await failureOf(open()), { reason: 'failed to get share snap: share cancelled (state 4)' })
   share.state = 1
   t.match(await failureOf(open({ receive_code: 'zzzz' })), { code: 'denied', reason: /^failed to get share snap: / })
-  t.match(await failureOf(open({ share_code: 'none' })), { reason: /^failed to get share snap: |root_folder_id/ })
+  t.match(await failureOf(open({ share_code: 'none' })), {
+    code: 'denied',
+    reason: 'failed to get share snap: there is no such share',
+  })
+})
+
+await t.test('the check of a storage asks whether the share can be read', async (t) => {
+  const { share, open } = await shared(t)
+  const driver = await open()
+  t.match(await driver.stat(at('/')), { kind: 'folder' })
+  share.state = 7
+  await refuses(t, () => driver.stat(at('/')), 'denied', 'an expired share')
 })
 
 await t.test('the share is asked for first, then the sign-in is checked', async (t) => {

@@ -11,6 +11,7 @@ import { credentials, newMount, openMount, unlimited, type Double } from './aliy
 import { testEnv } from './env.js'
 import { memoryState, mostInOneSecond } from './lib/api/vendor.js'
 
+const json = { 'content-type': 'application/json' }
 const calls = /POST openapi\.alipan\.com\/adrive/
 const renewals = /(?:oauth\/access_token|ali_open\/token|renewapi)/
 
@@ -23,7 +24,7 @@ function openTyped(double: Double, options: Readonly<Record<string, unknown>>, s
 
 /** The ways to renew tokens, by the host that is asked. */
 const ways = {
-  'openapi.alipan.com': { client_id: client.id, client_secret: client.secret },
+  'openapi.alipan.com': { client_id: `${client.id} `, client_secret: `\t${client.secret}` },
   'api.oplist.org': { use_online_api: true },
   'api.oplist.org/': { use_online_api: true, alipan_type: 'alipanTV' },
   'api.nn.ci': { use_online_api: false },
@@ -33,7 +34,7 @@ for (const [host, options] of Object.entries(ways)) {
   await t.test(`tokens are renewed by ${host}, and the stored ones are used later`, async (t) => {
     const double = await startAliyundrive(t)
     const { state, values } = memoryState()
-    const typed = { ...options, refresh_token: double.tokens.refreshToken }
+    const typed = { ...options, refresh_token: ` ${double.tokens.refreshToken}\n`, root_folder_id: 'root ' }
     const driver = await openTyped(double, typed, state)
     t.equal(double.tokens.refreshes, 1)
     t.equal(double.requests.matching(renewals)[0]?.host, host.replace('/', ''))
@@ -133,6 +134,16 @@ await t.test('options that lead nowhere are errors', async (t) => {
     t.same(await driver.usage?.(), { total: 1024 ** 4, used: 1, free: 1024 ** 4 - 1 })
     await driver.close?.()
   }
+})
+
+await t.test('the check of a storage asks for its root folder', async (t) => {
+  const double = await startAliyundrive(t)
+  const { driver, folder } = await newMount(t, double)
+  t.match(await driver.stat(at('/')), { kind: 'folder' })
+  double.drives.remove(folder)
+  await refuses(t, () => driver.stat(at('/')), 'unavailable', 'a root that is removed')
+  double.tokens.revokeConsent()
+  await refuses(t, () => driver.stat(at('/')), 'denied', 'tokens that are void')
 })
 
 /** A tree of folders, with a file in each of the deepest ones. */
@@ -319,6 +330,35 @@ await t.test('a file whose completion is confirmed by nobody is looked for', asy
   await settled(t, () => members().length === 1)
 })
 
+await t.test('a file of another size than was sent replaces none, and does not stay', async (t) => {
+  const double = await startAliyundrive(t)
+  const { driver, members } = await newMount(t, double)
+  await put(driver, '/file', 'old')
+  for (const path of ['/file', '/new']) {
+    double.uploads.storesInstead = await double.contents.add('torn')
+    await refuses(t, () => put(driver, path, 'new content'), 'unavailable', path)
+    double.uploads.storesInstead = undefined
+    t.equal(await textAt(driver, '/file'), 'old')
+    t.same(
+      members().map(({ name }) => name),
+      ['file'],
+    )
+  }
+})
+
+await t.test('an answer that says nothing is neither an empty folder nor a change', async (t) => {
+  const double = await startAliyundrive(t)
+  const { driver } = await newMount(t, double)
+  await put(driver, '/file', 'old')
+  await put(driver, '/other', 'other')
+  const silent = { answer: 200, headers: { 'content-type': 'application/json' }, body: '{}' }
+  double.requests.inject(/openFile\/list/, silent)
+  await refuses(t, () => namesIn(driver, '/'), 'unavailable', 'a listing')
+  double.requests.inject(/openFile\/update/, silent)
+  await refuses(t, () => driver.move!(at('/other'), at('/file')), 'unavailable', 'a renaming')
+  t.same([await textAt(driver, '/file'), await textAt(driver, '/other')], ['old', 'other'])
+})
+
 await t.test('a move that fails halfway is undone', async (t) => {
   const double = await startAliyundrive(t)
   const { driver } = await newMount(t, double)
@@ -333,6 +373,51 @@ await t.test('a move that fails halfway is undone', async (t) => {
   await driver.move?.(at('/one/file'), at('/two/other'))
   t.same([await namesIn(driver, '/one'), await namesIn(driver, '/two')], [[], ['other']])
   t.equal(await textAt(driver, '/two/other'), 'mine')
+})
+
+await t.test('a move whose second step has an unknown outcome is completed by the next run', async (t) => {
+  const double = await startAliyundrive(t)
+  const { state } = memoryState()
+  const { driver, options } = await newMount(t, double, { env: { state } })
+  for (const folder of ['/one', '/two']) await driver.mkdir(at(folder))
+  await put(driver, '/one/file', 'mine')
+  await put(driver, '/two/other', 'old')
+  double.requests.inject(/openFile\/update/, { loseAnswer: true })
+  const isLost = () => double.requests.matching(/openFile\/update/).length > 0
+  const moving = Promise.resolve(driver.move?.(at('/one/file'), at('/two/other')))
+  while (!isLost()) await new Promise((resolve) => setTimeout(resolve, 1))
+  double.requests.inject(/openFile\/list/, { answer: 500, headers: json, body: '{}' }, 99)
+  await t.rejects(moving, { code: 'unavailable' })
+  await driver.close?.()
+  double.requests.clearFaults()
+  const again = await openMount(double, { options, env: { state } })
+  t.teardown(() => again.close?.())
+  t.same([await namesIn(again, '/one'), await namesIn(again, '/two')], [[], ['other']])
+  t.equal(await textAt(again, '/two/other'), 'mine')
+})
+
+await t.test('a move hides no other file meanwhile', async (t) => {
+  const double = await startAliyundrive(t)
+  const { driver } = await newMount(t, double)
+  for (const folder of ['/one', '/two']) await driver.mkdir(at(folder))
+  await put(driver, '/one/file', 'mine')
+  await put(driver, '/two/file', 'another')
+  await driver.move?.(at('/one/file'), at('/two/other'))
+  const renames = double.requests.matching(/openFile\/(?:update|move)/).map(({ path }) => path.replace(/.*\//, ''))
+  t.same(renames, ['update', 'move', 'update'], 'by way of a name of its own')
+  t.equal(await textAt(driver, '/two/other'), 'mine')
+  t.equal(await textAt(driver, '/two/file'), 'another')
+})
+
+await t.test('a folder that another program has moved away is not removed by the path that it had', async (t) => {
+  const double = await startAliyundrive(t)
+  const { driver, members, driveId } = await newMount(t, double)
+  for (const folder of ['/folder', '/elsewhere']) await driver.mkdir(at(folder))
+  await put(driver, '/folder/file', 'x')
+  const [folder, elsewhere] = ['folder', 'elsewhere'].map((name) => members().find((each) => each.name === name))
+  double.drives.change(folder!, elsewhere!.fileId, 'folder')
+  await refuses(t, async () => driver.removeTree?.(at('/folder')), 'not_found', 'its former path')
+  t.equal(double.drives.members(driveId, elsewhere!.fileId).length, 1)
 })
 
 await t.test('a copy hides no other file', async (t) => {

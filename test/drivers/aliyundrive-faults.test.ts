@@ -3,13 +3,16 @@
  * happened, one that fails has happened or not, and nothing else is changed or left.
  */
 import { randomInt } from 'node:crypto'
-import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { isGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import { at, put, textAt, type WritableDriver } from '../conformance/subject.js'
 import { startAliyundrive } from '../doubles/aliyundrive.js'
+import { fullWait, shortenWaits } from '../short-waits.js'
 import { newMount } from './aliyundrive-mount.js'
 import { memoryState } from './lib/api/vendor.js'
+
+// Nearly all of the time would be spent before calls that are repeated.
+shortenWaits(20)
 
 const rounds = process.env.TIDEGATE_VARIANTS === 'all' ? 300 : 60
 const paths = ['/a', '/b', '/folder/a', '/folder/b']
@@ -88,7 +91,9 @@ for (const isRapid of [false, true]) {
       )
       double.requests.clearFaults()
       // What is to be done in the background.
-      for (let waited = 0; (await state.get('replacements')) !== undefined && waited < 100; waited++) await wait(20)
+      const isPending = async () =>
+        (await state.get('replacements')) !== undefined || (await state.get('publications')) !== undefined
+      for (let waited = 0; (await isPending()) && waited < 100; waited++) await fullWait(20)
       const now = await found()
       const told = `${round}: ${name}, ${JSON.stringify(fault)} for ${String(target)}: ${outcome}`
       const expected = outcome === 'done' ? [after] : [files, after]

@@ -1,7 +1,7 @@
 /** Uploads to AliyundriveOpen: what it knows is not sent, parts, their URLs, and uploads that go on. */
 import { createHash, randomBytes } from 'node:crypto'
 import t from 'tap'
-import { partLengthFor } from '../../drivers/aliyundrive/uploads.js'
+import { partLengthOf } from '../../drivers/lib/part-length.js'
 import { proofOffset } from '../../drivers/aliyundrive/rapid.js'
 import { byteSource } from '../../src/contract/byte-source.js'
 import type { Source } from '../../src/contract/call-options.js'
@@ -35,7 +35,8 @@ await t.test('proofs and parts have the published offsets and lengths', async (t
   t.equal(proofOffset('abc.def.ghi', 123_456_789), 66_820_281)
   t.equal(proofOffset('tok', 0), 0)
   for (const [size, length] of [
-    [1, 20 * mebibyte],
+    [1, 1],
+    [21 * mebibyte, 20 * mebibyte],
     [128 * gibibyte, 20 * mebibyte],
     [128 * gibibyte + 1, 27_487_791],
     [256 * gibibyte + 1, 41_231_687],
@@ -43,11 +44,12 @@ await t.test('proofs and parts have the published offsets and lengths', async (t
     [512 * gibibyte + 1, 82_463_373],
     [1024 * gibibyte, 109_951_163],
   ] as const) {
-    t.equal(partLengthFor(size), length)
+    t.equal(partLengthOf(size), length)
     t.ok(Math.ceil(size / length) <= 10_000)
   }
-  t.equal(partLengthFor(2048 * gibibyte), Math.ceil((2048 * gibibyte) / 10_000))
-  t.throws(() => partLengthFor(11 * 1024 * gibibyte), { code: 'too_large' })
+  t.equal(partLengthOf(2048 * gibibyte), Math.ceil((2048 * gibibyte) / 10_000))
+  t.equal(partLengthOf(5), 5, 'no more memory than the file')
+  t.throws(() => partLengthOf(11 * 1024 * gibibyte), { code: 'too_large' })
 })
 
 await t.test('a known file moves no body: its hash is taken from the source', async (t) => {

@@ -223,7 +223,7 @@ export class IdDriveDriver implements Driver {
     })
     const { id } = await this.drive.create(staging.folder, staging.name, Buffer.concat(chunks))
     try {
-      return await this.files.publish(path, id, staging, options)
+      return await this.files.publish(path, id, staging, { size: source.size ?? 0, revision: id }, options)
     } catch (error) {
       this.files.abandon(staging, id)
       throw error

@@ -51,6 +51,16 @@ void t.test('directory_size: an abort ends the computation of a size', async (t)
   await left
 })
 
+void t.test('Local rejects folders of its own that cannot be made', async (t) => {
+  const folder = await folderOf(t)
+  await writeFile(join(folder, 'file'), '')
+  for (const path of ['/proc/none/folder', join(folder, 'file', 'folder')]) {
+    const wrong = { code: 'invalid', message: new RegExp(`cannot create .* ${path}`) }
+    await t.rejects(openLocal(folder, { recycle_bin_path: path }), wrong)
+    await t.rejects(openLocal(folder, { thumbnail: true, thumb_cache_folder: path }), wrong)
+  }
+})
+
 void t.test('Local deletes permanently unless recycle_bin_path names a folder', async (t) => {
   const folder = await folderOf(t)
   const bin = await folderOf(t)

@@ -152,6 +152,26 @@ await t.test('a guest needs the permission of the site', async (t) => {
   await driver.close?.()
 })
 
+await t.test('without credentials, a gateway that admits no guests asks for them', async (t) => {
+  const { credentials } = await scripted(t)
+  const reason = 'the OpenList server admits no guests: a user name and a password, or a token, are needed'
+  await t.rejects(open({ url: credentials.url }), { code: 'denied', reason })
+  const running = await startGateway(t)
+  await t.rejects(open({ url: running.url }, { egress: new EgressGuard(() => '') }), { code: 'denied', reason })
+})
+
+await t.test('an address without a scheme is one of https, which the error says', async (t) => {
+  const { address } = await startVendor(t, (_request, response) => sendJson(response, {}))
+  await t.rejects(open({ url: address.host, token: 'x' }), {
+    code: 'unavailable',
+    reason: /violates .* \(url begins with neither http:\/\/ nor https:\/\/, so https:\/\/ was used\)$/,
+  })
+  await t.rejects(open({ url: address.href, token: 'x' }), {
+    code: 'unavailable',
+    reason: 'the OpenList server sent an answer of another API',
+  })
+})
+
 await t.test('an address that is not that of such an API is an error, not an empty storage', async (t) => {
   const answers: readonly VendorAnswer[] = [
     (_request, response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<html></html>'),

@@ -81,6 +81,18 @@ await t.test('a cookie that is not accepted is an error that says what to do, an
   await driver.close?.()
 })
 
+await t.test('the check of a storage asks for its root folder', async (t) => {
+  const double = await startQuark(t)
+  const { fid } = double.drive.create('0', 'root')
+  const driver = await openOn(double, { root_folder_id: fid })
+  t.match(await driver.stat(at('/')), { kind: 'folder' })
+  double.drive.remove(fid)
+  await refuses(t, () => driver.stat(at('/')), 'unavailable', 'a root that is removed')
+  double.session.end()
+  await refuses(t, () => driver.stat(at('/')), 'denied', 'a dead cookie')
+  await driver.close?.()
+})
+
 await t.test('the root must be a folder that exists, and losing it is not an empty storage', async (t) => {
   const double = await startQuark(t)
   await refuses(t, () => openOn(double, { root_folder_id: 'gone' }), 'invalid', 'a root that does not exist')
@@ -228,12 +240,54 @@ await t.test('downloads: URLs that expire or serve once, cut pieces, and no cook
   await refuses(t, () => bytesAt(driver, '/file'), 'denied', 'a URL that is refused twice')
   downloads.lifetime = 60_000
   downloads.areRedirected = true
-  await bytesAt(driver, '/file').catch(() => undefined)
+  t.ok(await isWhole(), 'from another host')
   const foreign = requests.matching(/^GET cache\.delivery/)
+  t.ok(foreign.length > 0)
   t.notOk(
     foreign.some(({ headers }) => headers.cookie !== undefined || headers.referer !== undefined),
     'a host of somebody else gets no cookie',
   )
+  await driver.close?.()
+})
+
+await t.test('a file of unknown size is not cut off after the first piece', async (t) => {
+  const double = await startQuark(t)
+  const content = randomBytes(9 * mebibyte)
+  await existing(double, 'file', content)
+  const first = { answer: 206, headers: { 'content-range': `bytes 0-${4 * mebibyte - 1}/*` } }
+  const inject = () =>
+    double.requests.inject(/^GET dl-/, { ...first, body: content.subarray(0, 4 * mebibyte).toString('latin1') })
+  const driver = await openOn(double)
+  inject()
+  const read = await bytesAt(driver, '/file').then(
+    (bytes) => bytes.length,
+    (error: unknown) => (error as { code?: string }).code,
+  )
+  t.ok([content.length, 'unavailable'].includes(read ?? ''), String(read))
+  await driver.close?.()
+})
+
+await t.test('a file keeps the name that is typed, also if it was shown with a part of its id', async (t) => {
+  const double = await startQuark(t, { sameName: 'allow' })
+  const driver = await openOn(double)
+  await driver.mkdir(at('/folder'))
+  await existing(double, 'a.txt', 'older')
+  await wait(5)
+  await existing(double, 'a.txt', 'newer')
+  const shown = (await namesIn(driver, '/')).find((name) => name.includes('~')) ?? ''
+  await driver.move?.(at(`/${shown}`), at(`/folder/${shown}`))
+  t.same(await namesIn(driver, '/folder'), [shown])
+  await driver.close?.()
+})
+
+await t.test('texts of the service are in no error', async (t) => {
+  const double = await startQuark(t)
+  const driver = await openOn(double)
+  const body = '{"status":400,"code":31001,"message":"a secret"}'
+  double.requests.inject(/^POST .*\/file\?/, { answer: 400, body })
+  const error: unknown = await driver.mkdir(at('/folder')).catch((reason: unknown) => reason)
+  t.match(error, { code: 'invalid', reason: /code 31001/ })
+  t.notMatch(String(error), /secret/)
   await driver.close?.()
 })
 
@@ -306,5 +360,21 @@ await t.test('the staged files of a dead run are removed, when listings have sho
   t.same(await namesIn(driver, '/'), [])
   while (double.drive.members('0').length > 2) await wait(5)
   t.match(double.drive.members('0'), [{ name: /own-run/ }, { name: /other-run/ }], 'those of other runs are left')
+  await driver.close?.()
+})
+
+await t.test('parts of lengths that no upload has are refused', async (t) => {
+  const double = await startQuark(t)
+  const driver = await openOn(double)
+  for (const part_size of [0, -1, 1.5, 8e9, 1e300, 'x']) {
+    const fields = ['task_id', 'auth_info', 'fid', 'upload_id', 'bucket', 'obj_key', 'upload_url']
+    const data = Object.fromEntries(fields.map((name) => [name, 'x']))
+    const body = JSON.stringify({ status: 200, code: 0, data, metadata: { part_size } })
+    double.requests.inject(/upload\/pre/, { answer: 200, body })
+    const before = double.requests.log.length
+    await t.rejects(driver.write(file, hashed('content')), { code: 'unavailable' }, String(part_size))
+    t.equal(double.requests.matching(/update\/hash/).length, 0)
+    t.ok(double.requests.log.length > before)
+  }
   await driver.close?.()
 })

@@ -152,6 +152,46 @@ void t.test('options that would show more than a remote of the configuration are
   t.same(await processesOf(mount), [], 'no process is left')
 })
 
+void t.test('a program that is not rclone is named as the reason', { skip }, async (t) => {
+  const mount = await prepare(t)
+  const script = join(mount.data, 'script')
+  await writeFile(script, '#!/bin/sh\necho no rclone v1\nexit 3\n', { mode: 0o755 })
+  const text = join(mount.data, 'text')
+  await writeFile(text, 'no program', { mode: 0o755 })
+  for (const program_path of [script, text, '/bin/true', '/bin/cat'])
+    await t.rejects(
+      mount.open('alias:', { program_path }),
+      { code: 'invalid', reason: 'program_path is not rclone: it does not report a version of rclone' },
+      program_path,
+    )
+  await writeFile(mount.config, 'RCLONE_ENCRYPT_V0:\nnonsense')
+  await t.rejects(mount.open('alias:'), { code: 'invalid', reason: /config_password may be wrong/ })
+  t.same(await processesOf(mount), [], 'no process is left')
+})
+
+void t.test('a file beside buckets is refused with what to do instead', { skip }, async (t) => {
+  const mount = await startRclone({
+    over: { type: 'crypt', remote: 'memory:', password: await obscured('x') },
+  })
+  t.teardown(() => mount.stop())
+  const refusal = { code: 'denied', reason: /each folder is a bucket: make a folder first/ }
+  for (const remote of ['memory:', 'over:']) {
+    const driver = await mount.open(remote)
+    await put(driver, '/bucket/file', 'content')
+    await t.rejects(put(driver, '/file', 'x'), refusal, remote)
+    await t.rejects(async () => driver.copy?.(at('/bucket/file'), at('/file')), refusal, remote)
+    t.equal(await textAt(driver, '/bucket/file'), 'content')
+    t.same(await namesIn(driver, '/'), ['bucket'])
+    await driver.close?.()
+  }
+  for (const remote of ['memory:inside', 'over:inside', 'alias:']) {
+    const driver = await mount.open(remote)
+    await put(driver, '/file', 'x')
+    t.same(await namesIn(driver, '/'), ['file'], `${remote} is in a bucket, or has none`)
+    await driver.close?.()
+  }
+})
+
 void t.test('remotes that show folders of the gateway are refused, also through others', { skip }, async (t) => {
   const mount = await startRclone({
     over: { type: 'crypt', remote: 'alias:own', password: await obscured('x') },
@@ -204,6 +244,8 @@ void t.test('killed at random, every call succeeds or fails clearly, and no file
   const contents = ['a', 'b'].map((letter) => Buffer.alloc(3_000_000, letter))
   await put(driver, '/file', contents[0] ?? '')
   for (let round = 0; round < rounds * 3; round++) {
+    // The first ones start again after longer and longer pauses. The others have lived long enough to start again at once.
+    if (round >= 4) await pause(1000)
     const calls = [
       put(driver, '/file', contents[round % 2] ?? ''),
       put(driver, `/new-${round}`, contents[0] ?? ''),

@@ -3,7 +3,7 @@ import { chmod, chown } from 'node:fs/promises'
 import t, { type Test } from 'tap'
 import { rcloneType } from '../../drivers/rclone/index.js'
 import { conformance } from '../conformance/driver.js'
-import type { Candidate } from '../conformance/subject.js'
+import { at, put, textAt, type Candidate } from '../conformance/subject.js'
 import { lacks, onlyWithVariants } from '../programs.js'
 import { apacheAccount, apachePrograms, startApacheDav } from '../services/apache-dav.js'
 import { startOpenSsh } from '../services/openssh.js'
@@ -124,5 +124,26 @@ await t.test(
     const smb = { type: 'smb', host: '127.0.0.1', port: `${server.port}`, user: server.username, pass }
     // Samba gives files with names of devices other names.
     await passes(t, { smb }, 'smb:files', { many: 100, cannotKeep: (name) => /^(?:NUL|con)$/.test(name) })
+  },
+)
+
+await t.test(
+  'Rclone refuses a file beside the shares of SMB, and moves none there',
+  { skip: lacks('rclone', ...sambaPrograms) },
+  async (t) => {
+    const server = await startSamba()
+    t.teardown(() => server.stop())
+    const pass = await obscured(server.password)
+    const mount = await startRclone({
+      smb: { type: 'smb', host: '127.0.0.1', port: `${server.port}`, user: server.username, pass },
+    })
+    t.teardown(() => mount.stop())
+    const driver = await mount.open('smb:')
+    await put(driver, '/files/file', 'content')
+    const refusal = { code: 'denied', reason: /each folder is a bucket: make a folder first/ }
+    await t.rejects(put(driver, '/file', 'x'), refusal)
+    await t.rejects(async () => driver.move?.(at('/files/file'), at('/file')), refusal)
+    t.equal(await textAt(driver, '/files/file'), 'content')
+    await driver.close?.()
   },
 )

@@ -48,6 +48,9 @@ void t.test('a bad configuration is rejected with one sentence that names the fi
     ['{ "htpp": "x:1" }', /^bad configuration: .*htpp/],
     ['{ "http": "nowhere" }', /^bad configuration: http: must be HOST:PORT/],
     ['{ "http": "localhost:65536" }', /^bad configuration: http: a port is a number up to 65535/],
+    ['{ "http": "0.0.0.0:170200" }', /^bad configuration: http: a port is a number up to 65535/],
+    ['{ "sftp": "0.0.0.0:170200" }', /^bad configuration: sftp: a port is a number up to 65535/],
+    ['{ "sftp": 5222 }', /^bad configuration: sftp: must be HOST:PORT, or "off"/],
     ['{ "trusted_proxies": ["nonsense"] }', /^bad configuration: trusted_proxies.0: must be an address or a network/],
     ['{ "site_url": "ftp://x" }', /^bad configuration: site_url: must be empty, a path/],
     ['{ "dist_dir": "/web", "cdn": "ftp://x" }', /^bad configuration: cdn: must be empty, or a URL of http or https/],
@@ -60,7 +63,14 @@ void t.test('a bad configuration is rejected with one sentence that names the fi
   for (const [content, reason] of wrong) {
     const config = await configFile(t, content)
     await t.rejects(loadConfig({ flags: { config }, environment: {}, protocols }), { code: 'invalid', reason }, content)
+    const named = { code: 'invalid', reason: new RegExp(config) }
+    await t.rejects(loadConfig({ flags: { config }, environment: {}, protocols }), named, `${content} names the file`)
   }
+  const config = await configFile(t, '{ "http": "nowhere" }')
+  await t.rejects(loadConfig({ flags: { config, http: 'x' }, environment: {}, protocols }), {
+    code: 'invalid',
+    reason: 'bad configuration: http: must be HOST:PORT',
+  })
   await t.rejects(loadConfig({ flags: { config: '/nowhere/at all' }, environment: {}, protocols }), {
     code: 'invalid',
     reason: 'the configuration file /nowhere/at all cannot be read: it does not exist',

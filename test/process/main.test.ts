@@ -78,7 +78,7 @@ void t.test(
     const second = start(t, data, ['--sftp', 'off'], environment)
     t.ok(await signIn(await second.ready(), password))
     t.notMatch(second.out(), 'password')
-    t.match(second.out(), /sftp:\/\/off\n$/)
+    t.match(second.out(), /ready: http:\/\/127\.0\.0\.1:\d+\n$/, 'a protocol that is off is left out')
     second.child.kill('SIGINT')
     t.equal(await second.ended, 0)
   },
@@ -198,6 +198,22 @@ void t.test('a bad configuration prints one sentence and exits with status 2', a
   t.equal(daemon.err(), 'tidegate: bad configuration: http: must be HOST:PORT\n')
 })
 
+void t.test('a data folder that cannot be made prints one sentence and exits with status 2', async (t) => {
+  const folder = join(await dataFolder(t), '..')
+  const file = join(folder, 'file')
+  await writeFile(file, '')
+  for (const [data, why] of [
+    ['/proc/none/data', 'no folder can be made there'],
+    [file, 'a file is in its place'],
+    [join(file, 'data'), 'a file is in its path'],
+    [join(folder, 'x'.repeat(300)), 'its name is too long'],
+  ] as const) {
+    const daemon = start(t, data)
+    t.equal(await daemon.ended, 2, data)
+    t.equal(daemon.err(), `tidegate: the data folder ${data} cannot be used: ${why}\n`)
+  }
+})
+
 void t.test(
   'dist_dir without index.html prints one sentence and exits with status 2; check reports it, too',
   async (t) => {
@@ -225,6 +241,6 @@ void t.test('a port that is taken prints one sentence and exits with status 1', 
   for (const protocol of ['--http', '--sftp']) {
     const daemon = start(t, await dataFolder(t), [protocol, address])
     t.equal(await daemon.ended, 1)
-    t.match(daemon.err(), `tidegate: cannot listen on ${address}: the port is taken by another program\n`)
+    t.equal(daemon.err(), `tidegate: cannot listen on ${address}: the port is taken by another program\n`)
   }
 })

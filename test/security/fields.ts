@@ -98,7 +98,7 @@ async function httpFields(world: World, username: string): Promise<readonly Fiel
   const encoded = (text: string): string => encodeURIComponent(text.toWellFormed())
   /** An upload in one chunk. */
   const chunks = (kind: Field['kind'], path: (text: string) => string, title: string): Field => ({
-    title: `POST /api/fs/multipart/init ${title}`,
+    title: `POST /api/fs/multipart/init ${title}, also by /api/fs/multipart/chunk and /api/fs/multipart/complete with /api/fs/multipart/abort after it`,
     protocol: 'http',
     kind,
     say: async (text) => {
@@ -196,7 +196,7 @@ async function httpFields(world: World, username: string): Promise<readonly Fiel
     chunks('path', encoded, 'File-Path'),
     chunks('new', (text) => encoded(`/open/${text}`), 'File-Path below a folder'),
     {
-      title: 'GET /api/fs/multipart/status?path',
+      title: 'GET /api/fs/multipart/status path',
       protocol: 'http',
       kind: 'path',
       say: async (text) => {

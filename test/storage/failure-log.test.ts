@@ -49,7 +49,14 @@ for (const { what, code, cause } of failures) {
   void t.test(`${what} is logged with the operation, the path and the cause`, async (t) => {
     const nested = error(code, error(code, cause))
     const { driver, lines } = await failing([{ method: 'stat', fault: { kind: 'fail', error: nested } }])
-    await t.rejects(driver.stat(x), nested)
+    const detail = code === 'denied' ? 'storage_refused' : undefined
+    await t.rejects(driver.stat(x), {
+      name: 'GatewayError',
+      message: nested.message,
+      code,
+      detail,
+      cause: nested.cause,
+    })
     const { name, message } = cause
     t.strictSame(lines, [
       {
@@ -61,6 +68,23 @@ for (const { what, code, cause } of failures) {
     ])
   })
 }
+
+void t.test('a refusal that names no cause is logged, and the calls of a handle report one, too', async (t) => {
+  const known = new GatewayError('denied', { detail: 'storage_refused', reason: 'for clients' })
+  const { driver, lines } = await failing([{ method: 'stat', fault: { kind: 'fail', error: known } }])
+  await t.rejects(driver.stat(x), known)
+  t.match(lines, [{ code: 'denied', message: 'stat: /mnt/x: for clients' }])
+
+  const refusing = new MemoryDriver(0)
+  const { driver: ofHandle } = await failing([], refusing)
+  refusing.open = async () => ({
+    entry: await refusing.stat(x),
+    read: () => Promise.reject(error('denied', system('EACCES', 'read'))),
+    close: () => Promise.resolve(),
+  })
+  const file = await ofHandle.open(x, 'read')
+  await t.rejects(file.read(Buffer.alloc(1), 0), { code: 'denied', detail: 'storage_refused', reason: 'for clients' })
+})
 
 for (const code of ['not_found', 'denied', 'busy', 'aborted', 'internal'] as const) {
   void t.test(`${code} is not logged as a failure of the backend`, async (t) => {

@@ -67,6 +67,14 @@ void t.test('a missing required text takes its default, unless the default is on
   t.same(checkOptions(offered, { folder: '/' }), { folder: '/' })
 })
 
+void t.test('white space around a text is left out only where it is not part of the value', async (t) => {
+  const texts = { token: { type: 'string', required: true, trimmed: true }, password: { type: 'string' } } as const
+  const given = { token: '\n a token\t', password: ' a password ' }
+  t.same(checkOptions(texts, given), { token: 'a token', password: ' a password ' })
+  t.throws(() => checkOptions(texts, { token: ' \n' }), { code: 'invalid', message: 'the field token is required' })
+  t.same(checkOptions({ token: { ...texts.token, default: 'root' } }, { token: ' ' }), { token: 'root' })
+})
+
 void t.test('isMandatory() is true for required fields that no default replaces', async (t) => {
   t.equal(isMandatory({ type: 'string' }), false)
   t.equal(isMandatory({ type: 'string', required: true }), true)

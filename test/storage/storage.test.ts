@@ -687,6 +687,35 @@ void t.test('a folder in the order of sizes or times is read again after a minut
   await storage.list(root, bySize)
   t.equal(calls.pages, 3, 'read again without a change')
 })
+void t.test(
+  'an order by size or time follows files that change in place, which leaves the revision as it was',
+  async (t) => {
+    const old = new Date(Date.now() - 60_000)
+    for (const orderBy of ['size', 'modified'] as const) {
+      const { inner, over } = counted()
+      const { storage } = await newStorage(
+        t,
+        {
+          ...over,
+          stat: async (path, options) => ({
+            ...(await inner.stat(path, options)),
+            ...(path === '/' && { modified: old }),
+          }),
+          revision: async () => '1',
+        },
+        { orderBy },
+      )
+      const write = (name: string, size: number) =>
+        inner.write!(asPath(`/${name}`), sourceOf('x'.repeat(size)), { modified: new Date(size * 1000) })
+      for (let size = 1; size <= 20; size++) await write(`file ${size}`, size)
+      const first = async () => names(await storage.list(root, { part: 2 }))[0]
+      t.equal(await first(), 'file 1')
+      await write('file 1', 100)
+      t.equal(await first(), 'file 2', orderBy)
+      t.equal(names(await storage.list(root, { part: 2 })).at(-1), 'file 1')
+    }
+  },
+)
 
 void t.test('a listing that is read again without a change is not checked again', async (t) => {
   const { inner, over, calls } = counted()
@@ -723,6 +752,53 @@ void t.test(
     t.equal(calls.pages, 2)
   },
 )
+
+void t.test('atMost stops the reading of a large folder, unless another request wants all of it', async (t) => {
+  let read = 0
+  const { storage } = await newStorage(t, {
+    pages: async function* () {
+      for (let page = 0; page < 10; page++) {
+        await turn()
+        read++
+        yield Array.from({ length: 100 }, (_, at): Entry => {
+          return { name: `${page}-${at}`, kind: 'file', size: 1, modified: time }
+        })
+      }
+    },
+  })
+  const part = await storage.list(root, { atMost: 250 })
+  t.match(part, { isPartial: true, current: true })
+  t.equal(part.entries.length, 300)
+  t.equal(read, 3)
+  t.equal((await storage.list(root, { atMost: 250 })).entries.length, 300, 'a part is not cached')
+  read = 0
+  const [some, all] = await Promise.all([storage.list(root, { atMost: 250 }), storage.list(root)])
+  t.equal(read, 10, 'one load serves both')
+  t.equal(some.entries.length, 1000)
+  t.equal(all.entries.length, 1000)
+  t.equal(all.isPartial, undefined)
+  t.equal((await storage.list(root, { atMost: 250 })).entries.length, 1000, 'it is cached')
+  t.equal(read, 10)
+})
+
+void t.test('a request that joins a load which has just stopped reads the whole folder', async (t) => {
+  let joined: Promise<{ readonly entries: readonly Entry[] }> | undefined
+  const { storage } = await newStorage(t, {
+    pages: async function* () {
+      try {
+        for (let page = 0; page < 3; page++) {
+          yield Array.from({ length: 100 }, (_, at): Entry => {
+            return { name: `${page}-${at}`, kind: 'file', size: 1, modified: time }
+          })
+        }
+      } finally {
+        joined ??= storage.list(root)
+      }
+    },
+  })
+  t.equal((await storage.list(root, { atMost: 50 })).entries.length, 100)
+  t.equal((await joined)?.entries.length, 300)
+})
 
 /** A driver whose listings wait until the test releases them. */
 function stalled(heedsSignal = true) {

@@ -106,7 +106,7 @@ async function treeGoesThrough(t: Test, server: RemoteServer, tree: string): Pro
 }
 
 /** Number of documents in the tree: `.ci/run` copies more. */
-const documents = process.env.TIDEGATE_VARIANTS === 'all' ? 100 : 30
+const documents = process.env.TIDEGATE_VARIANTS === 'all' ? 100 : 20
 const [large, small] = [await realTree(t, documents), await realTree(t, 20)]
 
 // Servers and clients mostly wait for each other.

@@ -10,6 +10,7 @@ import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { startDaemon } from '../gateway.js'
+import { sendInChunks } from './chunked-upload.js'
 import { resident, risen } from '../resident-memory.js'
 
 const run = promisify(execFile)
@@ -88,6 +89,7 @@ void t.test(
     const basic = { Authorization: `Basic ${credentials}` }
     const ways: readonly [string, () => Promise<unknown>][] = [
       ['up by HTTP', () => send(`${daemon.url}/api/fs/put`, { Authorization: data.token, 'File-Path': '/large' })],
+      ['up by HTTP in chunks', () => sendInChunks(daemon.url, data.token, file, '/large in chunks')],
       [
         'down by HTTP',
         async () => {
@@ -116,6 +118,7 @@ void t.test(
       t.ok(rise < 100, `${title}: ${rise} MiB above idle`)
     }
     t.equal((await stat(join(daemon.dataFolder, 'files', 'large'))).size, size)
+    t.equal(await digest(join(daemon.dataFolder, 'files', 'large in chunks')), expected)
     await daemon.stop()
   },
 )

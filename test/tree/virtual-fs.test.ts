@@ -149,6 +149,27 @@ void t.test('a driver with look() is called once for the real path and the entry
   )
 })
 
+void t.test('setAttributes() loads no entry unless a precondition needs one', async (t) => {
+  const asked: string[] = []
+  const memory = new MemoryDriver(0)
+  const counted = altered(memory, {
+    stat: (path, options) => {
+      asked.push(path)
+      return memory.stat(path, options)
+    },
+  })
+  const { as } = await newTree(t, { '/': { driverOf: async () => counted } })
+  await as().write(p('/x'), sourceOf('abc'))
+  asked.length = 0
+  await as().setAttributes(p('/x'), { modified: new Date(1000) })
+  t.same(asked, [])
+  t.match(await as().stat(p('/x')), { modified: new Date(1000) })
+  await t.rejects(as().setAttributes(p('/x'), { modified: new Date(0) }, { ifMatch: ['other'] }), {
+    code: 'precondition_failed',
+  })
+  await t.rejects(as().setAttributes(p('/none'), { modified: new Date(0) }), { code: 'not_found' })
+})
+
 void t.test('a listing resolves the spelling of its path once, whole or in pages', async (t) => {
   const asked: string[] = []
   const memory = new MemoryDriver(0, false)

@@ -26,8 +26,8 @@ export function AboutPage() {
           <dd>{data.data}</dd>
           <dt>{about.addresses}</dt>
           <dd>
-            {data.addresses.map((address) => (
-              <div key={address}>{address}</div>
+            {Object.entries(data.addresses).map(([protocol, address]) => (
+              <div key={protocol}>{`${protocol}: ${address}`}</div>
             ))}
           </dd>
         </dl>

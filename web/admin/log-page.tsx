@@ -46,7 +46,9 @@ export function LogPage() {
 /** The lines that are shown, and those since. */
 async function withNewLines(level: Level): Promise<Log> {
   const shown = queryClient.getQueryData<Log>(['log', level])
-  const { content, next } = await get('/api/admin/log', { query: { level, ...(shown && { after: shown.next }) } })
+  const { content, next } = await get('/api/admin/log', { query: { level, after: shown?.next ?? 0 } })
+  // The daemon was started anew, and counts from the beginning.
+  if (shown && next < shown.next) return get('/api/admin/log', { query: { level } })
   return { content: [...(shown?.content ?? []), ...content].slice(-shownLines), next }
 }
 

@@ -11,8 +11,8 @@ export type Change = 'newFolder' | 'rename' | 'move' | 'copy' | 'remove' | 'link
 export type Action = Change | 'open' | 'download' | 'selectAll'
 
 export interface Actions {
-  allows(action: Action): boolean
-  start(action: Action): void
+  readonly allows: (action: Action) => boolean
+  readonly start: (action: Action) => void
   readonly open: (entry: Pick<Entry, 'name' | 'is_dir'>) => void
 }
 
@@ -61,12 +61,14 @@ export function folderActions(options: ActionsOptions): Actions {
       const [name] = names
       switch (action) {
         case 'selectAll':
-          return void reporting(allNames(path, display).then(select))
+          void reporting(allNames(path, display).then(select))
+          return
         case 'open':
           if (name !== undefined) open({ name, is_dir: entryInMemory(path, name)?.is_dir ?? false })
           return
         case 'download':
-          return void reporting(download(path, treePath, names))
+          void reporting(download(path, treePath, names))
+          return
         default:
           onChange(action)
       }

@@ -1,6 +1,6 @@
 /** The form for the password of a folder. */
 import { useState } from 'preact/hooks'
-import { textOf } from '../parts/form-values.ts'
+import { ApiError } from '../api/client.ts'
 import { texts } from '../texts.ts'
 import { folderPasswords } from './folder-passwords.ts'
 
@@ -10,11 +10,11 @@ interface AskFolderPasswordProps {
 }
 
 export function AskFolderPassword({ path, onEntered }: AskFolderPasswordProps) {
+  const [password, setPassword] = useState('')
   const [tried, setTried] = useState(folderPasswords.of(path) !== '')
   function submit(event: SubmitEvent) {
     event.preventDefault()
-    const fields = new FormData(event.currentTarget as HTMLFormElement)
-    folderPasswords.set(path, textOf(fields, 'password'))
+    folderPasswords.set(path, password)
     setTried(true)
     onEntered()
   }
@@ -24,7 +24,13 @@ export function AskFolderPassword({ path, onEntered }: AskFolderPasswordProps) {
       <p>{texts.files.passwordHint}</p>
       <label>
         {texts.session.password}
-        <input name="password" type="password" autocomplete="off" autofocus />
+        <input
+          type="password"
+          autocomplete="off"
+          autofocus
+          value={password}
+          onInput={(event) => setPassword(event.currentTarget.value)}
+        />
       </label>
       {tried && (
         <p role="alert" class="error">
@@ -36,4 +42,11 @@ export function AskFolderPassword({ path, onEntered }: AskFolderPasswordProps) {
       </button>
     </form>
   )
+}
+
+/** The code of a refusal that a folder password may overcome. */
+const denied = 403
+
+export function isDenied(error: unknown): boolean {
+  return error instanceof ApiError && error.code === denied
 }

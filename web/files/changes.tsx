@@ -1,25 +1,20 @@
 /** The dialogs that change the entries of a folder. */
-import { selection } from './selection.ts'
 import type { Change } from './actions.ts'
+import type { ChangeProps } from './change.ts'
 import { BatchRenameDialog } from './batch-rename-dialog.tsx'
 import { LinkDialog } from './link-dialog.tsx'
 import { NewFolderDialog } from './new-folder-dialog.tsx'
 import { RemoveDialog } from './remove-dialog.tsx'
 import { RenameDialog } from './rename-dialog.tsx'
 import { TransferDialog } from './transfer-dialog.tsx'
-import { useState } from 'preact/hooks'
 
-interface ChangeDialogProps {
+interface ChangeDialogProps extends ChangeProps {
   readonly change: Change
-  /** The folder. */
-  readonly path: string
-  readonly onClose: () => void
 }
 
-export default function ChangeDialog({ change, path, onClose }: ChangeDialogProps) {
-  const [names] = useState([...selection.value])
+export default function ChangeDialog({ change, ...dialog }: ChangeDialogProps) {
+  const { names } = dialog
   const [first = ''] = names
-  const dialog = { path, names, onClose }
   switch (change) {
     case 'newFolder':
       return <NewFolderDialog {...dialog} />

@@ -1,7 +1,7 @@
 /** The menu of the selected entries (ARIA Authoring Practices, menu pattern). */
 import * as menu from '@zag-js/menu'
 import { normalizeProps, useMachine } from '@zag-js/preact'
-import { useId, useLayoutEffect, useRef } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { texts } from '../texts.ts'
 import type { Action, Actions } from './actions.ts'
 import type { Point } from './file-grid.tsx'
@@ -15,16 +15,13 @@ interface ContextMenuProps {
 }
 
 export default function ContextMenu({ at, actions, onClose }: ContextMenuProps) {
+  // Another object would be another place, to which the menu would move.
+  const [anchor] = useState(() => ({ getBoundingClientRect: () => new DOMRect(at.x, at.y, 0, 0) }))
   const service = useMachine(menu.machine, {
     id: useId(),
     open: true,
     loopFocus: true,
-    positioning: {
-      placement: 'bottom-start',
-      strategy: 'fixed',
-      gutter: 0,
-      getAnchorElement: () => ({ getBoundingClientRect: () => new DOMRect(at.x, at.y) }),
-    },
+    positioning: { placement: 'bottom-start', strategy: 'fixed', gutter: 0, getAnchorElement: () => anchor },
     onSelect: ({ value }) => actions.start(value as Action),
     onOpenChange: ({ open }) => {
       if (!open) onClose()

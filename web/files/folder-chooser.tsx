@@ -179,9 +179,7 @@ function NewFolder({ folder, onMade }: NewFolderProps) {
         {texts.changes.newFolderIn(folder)}
         <input
           value={name}
-          ref={(input) => {
-            if (name === '') input?.focus()
-          }}
+          ref={focused}
           autocomplete="off"
           onInput={(event) => setName(event.currentTarget.value)}
           onKeyDown={(event) => {
@@ -197,6 +195,10 @@ function NewFolder({ folder, onMade }: NewFolderProps) {
       </button>
     </div>
   )
+}
+
+function focused(input: HTMLInputElement | null): void {
+  if (input?.value === '') input.focus()
 }
 
 function isParent(node: FolderNode, next: FolderNode | undefined): boolean {

@@ -1,4 +1,5 @@
 /** Passwords of folders that the user has entered, until the page is closed. */
+import { headerText } from '../api/client.ts'
 
 const passwords = new Map<string, string>()
 
@@ -12,9 +13,9 @@ export const folderPasswords = {
     return passwords.get('/') ?? ''
   },
 
-  /** As `of`, for the header `Password`: UTF-8 as bytes, because `fetch` takes only Latin-1. */
+  /** As `of`, for the header `Password`. */
   headerOf(path: string): string {
-    return String.fromCharCode(...new TextEncoder().encode(folderPasswords.of(path)))
+    return headerText(folderPasswords.of(path))
   },
 
   set(path: string, password: string): void {

@@ -26,6 +26,8 @@ export interface Renaming {
 
 /** Maximum length of a name in bytes. */
 const longestName = 255
+/** Maximum number of UTF-8 bytes for each UTF-16 code unit. */
+const bytesPerUnit = 3
 
 /**
  * The renaming of each entry, in the same order. `taken`: all names of the folder. Throws SyntaxError for an invalid
@@ -37,7 +39,8 @@ export function renamings(names: readonly string[], scheme: Scheme, taken: Reado
   const leaving = new Set(planned.filter(({ from, to }) => from !== to).map(({ from }) => from))
   const uses = new Map<string, number>()
   for (const { to } of planned) uses.set(to, (uses.get(to) ?? 0) + 1)
-  const exchanged = new Set(inOrder(planned).exchanged)
+  const isChained = planned.some(({ from, to }) => from !== to && leaving.has(to))
+  const exchanged = new Set(isChained ? inOrder(planned).exchanged : [])
   return planned.map(({ from, to }) => {
     const problem = problemOf(from, to)
     return problem === undefined ? { from, to } : { from, to, problem }
@@ -80,7 +83,7 @@ function isValid(name: string): boolean {
     name !== '.' &&
     name !== '..' &&
     !/[/\\\p{Cc}]/u.test(name) &&
-    new TextEncoder().encode(name).length <= longestName
+    (name.length * bytesPerUnit <= longestName || new TextEncoder().encode(name).length <= longestName)
   )
 }
 

@@ -17,13 +17,13 @@ import { reporting } from '../parts/notices.tsx'
 import { texts } from '../texts.ts'
 import { UploadButtons } from '../uploads/upload-buttons.tsx'
 import type { Action, Actions } from './actions.ts'
-import { clearSelection, selection } from './selection.ts'
 
 /** Milliseconds without a key press after which the filter is applied. */
 const filterDelay = 200
 
 interface ToolbarProps {
   readonly path: string
+  readonly mayUpload: boolean
   readonly actions: Actions
   readonly contains: string
   readonly tiles: boolean
@@ -32,11 +32,11 @@ interface ToolbarProps {
   readonly onRefresh: () => Promise<void>
 }
 
-export function Toolbar({ path, actions, contains, tiles, onTiles, onContains, onRefresh }: ToolbarProps) {
-  const count = selection.value.size
+export function Toolbar(props: ToolbarProps) {
+  const { path, mayUpload, actions, contains, tiles, onTiles, onContains, onRefresh } = props
   return (
     <div class="toolbar">
-      <UploadButtons path={path} disabled={!actions.allows('newFolder')} />
+      <UploadButtons path={path} disabled={!mayUpload} />
       <ActionButton actions={actions} action="newFolder" Icon={FolderPlus} />
       <span class="bar-line" />
       <ActionButton actions={actions} action="download" Icon={Download} />
@@ -45,11 +45,6 @@ export function Toolbar({ path, actions, contains, tiles, onTiles, onContains, o
       <ActionButton actions={actions} action="move" Icon={FolderInput} />
       <ActionButton actions={actions} action="copy" Icon={Copy} />
       <ActionButton actions={actions} action="remove" Icon={Trash2} />
-      {count > 0 && (
-        <button type="button" class="count" title={texts.files.clearSelection} onClick={clearSelection}>
-          {texts.files.selected(count)}
-        </button>
-      )}
       <span class="space" />
       <Filter text={contains} onText={onContains} />
       <button type="button" class="icon" aria-label={texts.files.refresh} onClick={() => void reporting(onRefresh())}>

@@ -3,16 +3,20 @@ import type { ComponentChildren } from 'preact'
 import { useRef } from 'preact/hooks'
 import { useVirtualizer } from './virtual.ts'
 
-/** Height of an item in pixels. */
-const itemHeight = 28
-
 interface VirtualListProps {
   readonly label: string
   readonly count: number
+  /** Height of an item in pixels. */
+  readonly itemHeight?: number
+  /** Identifies an item that may move. The index by default. */
+  readonly keyOf?: (index: number) => number
   readonly item: (index: number) => ComponentChildren
 }
 
-export function VirtualList({ label, count, item }: VirtualListProps) {
+/** The width of both borders in pixels. */
+const borders = 2
+
+export function VirtualList({ label, count, itemHeight = 28, keyOf, item }: VirtualListProps) {
   const scroller = useRef<HTMLDivElement>(null)
   const virtualizer = useVirtualizer({
     count,
@@ -21,16 +25,23 @@ export function VirtualList({ label, count, item }: VirtualListProps) {
     estimateSize: () => itemHeight,
   })
   return (
-    <div ref={scroller} class="virtual-list" role="list" aria-label={label} tabIndex={0}>
+    <div
+      ref={scroller}
+      class="virtual-list"
+      role="list"
+      aria-label={label}
+      tabIndex={0}
+      style={{ height: `${count * itemHeight + borders}px` }}
+    >
       <div role="presentation" style={{ height: `${virtualizer.getTotalSize()}px` }}>
         {virtualizer.getVirtualItems().map(({ index, start }) => (
           <div
-            key={index}
+            key={keyOf ? keyOf(index) : index}
             role="listitem"
             aria-setsize={count}
             aria-posinset={index + 1}
             class="virtual-item"
-            style={{ transform: `translateY(${start}px)` }}
+            style={{ transform: `translateY(${start}px)`, height: `${itemHeight}px` }}
           >
             {item(index)}
           </div>

@@ -1,13 +1,18 @@
 /** Storing an upload: as a folder, as the body of one request, or in parts. */
-import { post } from '../api/client.ts'
+import { get, post } from '../api/client.ts'
+import { queryClient } from '../api/queries.ts'
 import { folderPasswords } from '../files/folder-passwords.ts'
 import { conflict, isConflict, numberedPath } from './conflict.ts'
+import { fileHeaders } from './file-headers.ts'
 import { sendBody } from './send-body.ts'
 import { setSent } from './upload-list.ts'
 import type { Upload } from './upload.ts'
 
 /** Size in bytes up to which a file is sent before it is known whether its name exists. */
 const maxUnasked = 256 * 1024
+
+/** Size in bytes up to which a file is sent by one request: that of a part. */
+const maxWhole = 10 * 2 ** 20
 
 /** Numbers that are tried for a name if both files are kept. */
 const maxNumber = 1000
@@ -32,7 +37,28 @@ export async function store(upload: Upload, signal: AbortSignal, onSent: () => v
 async function send(upload: Upload, overwrite: boolean, signal: AbortSignal, onSent: () => void): Promise<void> {
   const { file, path } = upload
   if (file === undefined) await post('/api/fs/mkdir', { path }, { signal })
-  else await put(upload, file, overwrite, signal, onSent)
+  else if (file.size > maxWhole && (await takesParts())) {
+    const { sendInParts } = await import('./multipart.ts')
+    await sendInParts(upload, file, overwrite, signal, onSent)
+  } else await put(upload, file, overwrite, signal, onSent)
+}
+
+/** Whether the server accepts uploads in parts. */
+async function takesParts(): Promise<boolean> {
+  const settings = await queryClient.query({
+    queryKey: ['public settings'],
+    queryFn: () => get('/api/public/settings'),
+    staleTime: 60_000,
+  })
+  return settings.multipart_enabled === 'true'
+}
+
+/** Discards what the server has received of an upload that ends before its time. */
+export async function discard(upload: Upload): Promise<void> {
+  if (upload.session === undefined) return
+  const { discardParts } = await import('./multipart.ts')
+  // If this fails, the server discards it after a while.
+  await discardParts(upload).catch(() => undefined)
 }
 
 async function put(
@@ -43,30 +69,13 @@ async function put(
   onSent: () => void,
 ): Promise<void> {
   if (!overwrite && file.size > maxUnasked && (await exists(upload.path, signal))) throw conflict()
-  await sendBody('PUT', '/api/fs/put', fileHeaders(upload, file, overwrite), file, {
+  await sendBody('PUT', '/api/fs/put', fileHeaders(upload.path, file, overwrite), file, {
     signal,
     onProgress(sent) {
       setSent(upload, Math.min(sent, file.size))
       if (sent >= file.size) onSent()
     },
   })
-}
-
-/** The headers that describe a file to the server. */
-export function fileHeaders({ path }: Upload, file: File, overwrite: boolean): Record<string, string> {
-  const password = folderPasswords.of(path)
-  return {
-    'File-Path': encodeURIComponent(path),
-    'Last-Modified': String(file.lastModified),
-    'X-File-Size': String(file.size),
-    Overwrite: String(overwrite),
-    ...(password !== '' && { Password: utf8(password) }),
-  }
-}
-
-/** The text as a header value whose bytes are UTF-8: a header has one byte for each unit. */
-function utf8(text: string): string {
-  return String.fromCharCode(...new TextEncoder().encode(text))
 }
 
 async function exists(path: string, signal: AbortSignal): Promise<boolean> {

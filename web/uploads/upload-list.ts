@@ -1,6 +1,6 @@
 /**
  * The list of uploads as it is shown. However many events arrive, it is published at most once for each animation frame,
- * and then not more often than ten times a second.
+ * and then not more often than five times a second.
  */
 import { batch, signal } from '@preact/signals'
 import { Speed } from './speed.ts'
@@ -22,7 +22,7 @@ export interface Summary {
 }
 
 /** Milliseconds between two publications, and between two measurements of speed. */
-const publishInterval = 100
+const publishInterval = 200
 const speedInterval = 500
 
 const uploads = new Set<Upload>()
@@ -134,7 +134,7 @@ function summaryOf(): Summary {
     else if (state === 'paused') paused++
     else if (upload.isUnfinished) active++
     else finished++
-    sent += upload.isUnfinished ? upload.sent : upload.size
+    sent += state === 'skipped' ? upload.size : upload.sent
     size += upload.size
   }
   return { count: uploads.size, finished, failed, paused, active, sent, size, speed: speed.perSecond }

@@ -10,7 +10,7 @@ import { isConflict } from './conflict.ts'
 import { failureText } from './failure-text.ts'
 import { folderChanged } from './changed-folders.ts'
 import { serverAnswers } from './reconnect.ts'
-import { store } from './store.ts'
+import { discard, store } from './store.ts'
 import { addToList, allUploads, removeFromList, setSent, showChange } from './upload-list.ts'
 import { Upload, type Batch, type ConflictChoice, type UploadState } from './upload.ts'
 
@@ -63,6 +63,7 @@ export function retry(upload: Upload): void {
 /** Ends the upload and takes it from the list. */
 export function cancel(upload: Upload): void {
   upload.stop.abort()
+  void discard(upload)
   removeFromList(upload)
 }
 
@@ -157,7 +158,10 @@ function ask(upload: Upload): void {
   const { choice } = upload.batch
   // It was sent before the choice was made for all.
   if (choice !== undefined && upload.choice === undefined) resolve(upload, choice)
-  else setState(upload, 'asking')
+  else {
+    setSent(upload, 0)
+    setState(upload, 'asking')
+  }
 }
 
 function fail(upload: Upload, error: unknown): void {

@@ -3,56 +3,38 @@ import { Pause, Play, RotateCw, X } from 'lucide-preact'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { formatDuration, formatSize, formatSpeed } from '../parts/format.ts'
-import { useVirtualizer } from '../parts/virtual.ts'
+import { VirtualList } from '../parts/virtual-list.tsx'
 import { texts } from '../texts.ts'
 import { holdOrder, shownUploads } from './upload-list.ts'
 import { cancel, pause, resume, retry } from './upload-queue.ts'
 import type { Upload, UploadState } from './upload.ts'
 
 /** In pixels. */
-const rowHeight = 52
+const rowHeight = 60
 
 export function UploadRows() {
-  const scroller = useRef<HTMLDivElement>(null)
+  const list = useRef<HTMLDivElement>(null)
   const uploads = shownUploads.value
   useEffect(() => () => holdOrder(false), [])
-  const virtualizer = useVirtualizer({
-    count: uploads.length,
-    overscan: 4,
-    getScrollElement: () => scroller.current,
-    estimateSize: () => rowHeight,
-  })
+  // Nothing moves under the pointer, and what has the focus keeps its place.
   return (
     <div
-      ref={scroller}
-      class="uploads-list"
-      role="list"
-      aria-label={texts.uploads.region}
-      tabIndex={0}
-      style={{ height: `${uploads.length * rowHeight}px` }}
+      ref={list}
       onPointerEnter={() => holdOrder(true)}
-      onPointerLeave={() => holdOrder(scroller.current?.contains(document.activeElement) === true)}
+      onPointerLeave={() => holdOrder(list.current?.contains(document.activeElement) === true)}
       onFocusIn={() => holdOrder(true)}
-      onFocusOut={() => holdOrder(scroller.current?.matches(':hover') === true)}
+      onFocusOut={() => holdOrder(list.current?.matches(':hover') === true)}
     >
-      <div role="presentation" class="uploads-space" style={{ height: `${virtualizer.getTotalSize()}px` }}>
-        {virtualizer.getVirtualItems().map(({ index, start }) => {
+      <VirtualList
+        label={texts.uploads.region}
+        count={uploads.length}
+        itemHeight={rowHeight}
+        keyOf={(index) => uploads[index]?.id ?? index}
+        item={(index) => {
           const upload = uploads[index]
-          if (!upload) return null
-          return (
-            <div
-              key={upload.id}
-              role="listitem"
-              aria-setsize={uploads.length}
-              aria-posinset={index + 1}
-              class="upload"
-              style={{ transform: `translateY(${start}px)` }}
-            >
-              <Row upload={upload} />
-            </div>
-          )
-        })}
-      </div>
+          return upload && <Row upload={upload} />
+        }}
+      />
     </div>
   )
 }
@@ -62,13 +44,13 @@ function Row({ upload }: { readonly upload: Upload }) {
   const { sent } = upload.progress.value
   const isEnded = state === 'stored' || state === 'skipped'
   return (
-    <>
+    <div class="upload">
       <span class="name" title={upload.path}>
         {upload.name}
       </span>
-      <span class={state === 'failed' ? 'upload-state error' : 'upload-state'}>{stateText(upload, state)}</span>
       {/* An empty file has no bytes, but an end. */}
       <progress aria-label={upload.name} max={upload.size + 1} value={isEnded ? upload.size + 1 : sent} />
+      <span class={state === 'failed' ? 'upload-state error' : 'upload-state'}>{stateText(upload, state)}</span>
       <span class="upload-buttons">
         {pausable.has(state) && (
           <RowButton label={texts.uploads.pause(upload.name)} onClick={() => pause(upload)}>
@@ -91,7 +73,7 @@ function Row({ upload }: { readonly upload: Upload }) {
           </RowButton>
         )}
       </span>
-    </>
+    </div>
   )
 }
 

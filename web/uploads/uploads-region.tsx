@@ -31,9 +31,11 @@ export default function UploadsRegion({ owner }: { readonly owner: string }) {
         <AllButtons all={all} />
       </div>
       <progress aria-label={texts.uploads.total} max={all.size + all.count} value={all.sent + all.finished} />
-      <p role="alert" class="error">
-        {all.failed > 0 && texts.uploads.failed(all.failed)}
-      </p>
+      {all.failed > 0 && (
+        <p role="alert" class="error">
+          {texts.uploads.failed(all.failed)}
+        </p>
+      )}
       {isOpen && <UploadRows />}
       {firstConflict.value && <ConflictDialog key={firstConflict.value.id} upload={firstConflict.value} />}
     </section>

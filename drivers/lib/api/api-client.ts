@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { settlesWithin } from '../../../src/contract/cancellation.js'
 import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
 import { drain, isOneShot, retryAfter, type HttpClient, type HttpResponse, type OneShotBody } from '../http-client.js'
-import { networkError } from '../network-errors.js'
+import { isNetworkFailure, networkError } from '../network-errors.js'
 import { readItems } from './json-items.js'
 import { parseJson } from './lenient.js'
 import type { RateGate } from './rate-gate.js'
@@ -70,18 +70,16 @@ interface ApiClientOptions<Secret> {
   readonly credentials?: ApiCredentials<Secret> | undefined
   /** Called with each answer in JSON, whatever its status. */
   readonly judge: (answer: ApiAnswer, call: ApiCall) => Verdict
-  /** Statuses of the pages of HTML by which a firewall refuses requests. */
-  readonly firewallStatuses?: readonly number[]
-  /** Seconds without requests after such a page. */
-  readonly firewallPause?: number
 }
 
 const maxAttempts = 3
 /** Milliseconds before the first repetition; doubled for each further one. */
 const initialDelay = 200
 const transientStatuses = [502, 503, 504]
-const defaultFirewallStatuses = [403, 405, 418, 429]
-const defaultFirewallPause = 300
+/** Statuses of the pages of HTML by which a firewall refuses requests. */
+const firewallStatuses = [403, 405, 418, 429]
+/** Seconds without requests after such a page. */
+const firewallPause = 300
 /** Seconds of a pause for which the server does not say how long it should be. */
 const defaultPause = 5
 /** Maximum number of bytes of an answer that is not a list of items. */
@@ -174,16 +172,17 @@ export class ApiClient<Secret = never> {
       let response: HttpResponse
       try {
         response = await this.#send({ ...call, method, repeatable }, secret)
-        if (secret !== undefined) await this.options.credentials?.received?.(response.headers)
+        const isOwn = response.url.origin === call.url.origin
+        if (secret !== undefined && isOwn) await this.options.credentials?.received?.(response.headers)
         if (transientStatuses.includes(response.status) && mayRepeat && !asksForPause(response)) {
           await drain(response.body)
-          throw this.#unavailable(`reports status ${response.status}`, true)
+          await this.#delayAfter(attempt, call.signal)
+          continue
         }
         outcome = await this.#outcome(response, read)
       } catch (error) {
-        // Only errors of the network have a cause.
-        if (!mayRepeat || !isGatewayError(error, 'unavailable') || error.cause === undefined) throw error
-        await this.#delay(initialDelay * 2 ** (attempt - 1) * (0.5 + Math.random()), call.signal)
+        if (!mayRepeat || !isGatewayError(error, 'unavailable') || !isNetworkFailure(error)) throw error
+        await this.#delayAfter(attempt, call.signal)
         continue
       }
       if ('result' in outcome && outcome.verdict === 'ok') return outcome.result
@@ -278,7 +277,7 @@ export class ApiClient<Secret = never> {
 
   /** Rejects. After a page of a firewall, the gate is closed. */
   async #rejectPage({ status, headers }: HttpResponse): Promise<never> {
-    const { firewallStatuses = defaultFirewallStatuses, firewallPause = defaultFirewallPause, gate } = this.options
+    const { gate } = this.options
     const demanded = retryAfter(headers)
     const isFirewall = firewallStatuses.includes(status)
     if (!isFirewall && demanded === undefined) {
@@ -304,7 +303,9 @@ export class ApiClient<Secret = never> {
     }
   }
 
-  async #delay(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+  /** Waits before the call is repeated. `attempt`: the number of the last one. */
+  async #delayAfter(attempt: number, signal: AbortSignal | undefined): Promise<void> {
+    const milliseconds = initialDelay * 2 ** (attempt - 1) * (0.5 + Math.random())
     try {
       await sleep(milliseconds, undefined, { signal: signal ?? this.#closed.signal })
     } catch (error) {
@@ -313,12 +314,12 @@ export class ApiClient<Secret = never> {
   }
 
   #refused(): GatewayError {
-    return new GatewayError('denied', { reason: `the ${this.options.server} refuses the credentials of the storage` })
+    const reason = `the ${this.options.server} refuses the credentials of the storage`
+    return new GatewayError('denied', { detail: 'storage_refused', reason })
   }
 
-  #unavailable(what: string, isTransient = false): GatewayError {
-    const reason = `the ${this.options.server} ${what}`
-    return new GatewayError('unavailable', { reason, ...(isTransient && { cause: new Error(reason) }) })
+  #unavailable(what: string): GatewayError {
+    return new GatewayError('unavailable', { reason: `the ${this.options.server} ${what}` })
   }
 }
 

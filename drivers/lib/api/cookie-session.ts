@@ -29,7 +29,7 @@ export async function openCookieSession(options: CookieSessionOptions): Promise<
     typed: initial,
     first: initial,
     // Only the admin can get another one.
-    request: () => Promise.reject(new GatewayError('denied', { reason: refusal })),
+    request: () => Promise.reject(new GatewayError('denied', { detail: 'storage_refused', reason: refusal })),
   })
   return {
     renewal,

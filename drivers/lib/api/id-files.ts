@@ -16,10 +16,10 @@ import { childOf, nameOf, parentOf, siblingPathOf, type Path } from '../../../sr
 import { BackgroundDeleter } from '../background-deleter.js'
 import { KeyedMutex } from '../keyed-mutex.js'
 import { isOrphan, stagedName, stagingRun } from '../staged-names.js'
-import { IdTree, type Located } from './id-tree.js'
+import { IdTree, rootExists, type Located } from './id-tree.js'
 import type { FileItem, IdVendor } from './id-vendor.js'
-import { Publications, type Place } from './publications.js'
-import { escapeName } from './shown-names.js'
+import { placesBetween, Publications, type Place } from './publications.js'
+import { escapeName, isShownAs } from './shown-names.js'
 
 interface IdFilesOptions<Item extends FileItem> {
   readonly vendor: IdVendor<Item>
@@ -28,7 +28,7 @@ interface IdFilesOptions<Item extends FileItem> {
   readonly lag: number
   /** See `IdTreeOptions`. */
   readonly absence?: number | undefined
-  readonly env: Pick<DriverEnv, 'instance' | 'report' | 'resumableUploads' | 'state'>
+  readonly env: Pick<DriverEnv, 'instance' | 'log' | 'report' | 'resumableUploads' | 'state'>
 }
 
 /** A place for a new file. */
@@ -71,12 +71,17 @@ export class IdFiles<Item extends FileItem> {
     const placeOf = async (id: string): Promise<Place | undefined> => undefinedIfMissing(vendor.info(id, {}))
     const remove = (item: Pick<Item, 'id' | 'parent'>) => this.#removeIfPresent(item, {})
     const rename = vendor.rename.bind(vendor)
-    this.#publications = new Publications({ rename, move: vendor.move.bind(vendor), remove, placeOf }, env.state)
+    this.#publications = new Publications({ rename, move: vendor.move.bind(vendor), remove, placeOf }, env)
   }
 
   /** Completes what an earlier run has left. Called once, before any other method. */
   async resume(): Promise<void> {
     await this.#publications.resume()
+  }
+
+  /** Resolves when nothing is done in the background any more that has to be stored. */
+  async close(): Promise<void> {
+    await this.#publications.close()
   }
 
   async stat(path: Path, options: CallOptions = {}): Promise<Entry> {
@@ -85,14 +90,8 @@ export class IdFiles<Item extends FileItem> {
     return this.#vendor.entryOf(nameOf(path), await this.item(path, options))
   }
 
-  /** It is asked for, because this is how a storage is checked. A missing root must not look like a missing path. */
   async #root({ signal }: CallOptions): Promise<Entry> {
-    try {
-      await this.#vendor.assertFolder(this.options.rootId, signal)
-    } catch (error) {
-      if (!isGatewayError(error, 'not_found')) throw error
-      throw new GatewayError('unavailable', { reason: 'the root folder of the storage does not exist', cause: error })
-    }
+    await rootExists(this.#vendor.assertFolder(this.options.rootId, signal))
     return { name: '', kind: 'folder', size: 0, modified: new Date(0) }
   }
 
@@ -122,9 +121,10 @@ export class IdFiles<Item extends FileItem> {
 
   /** The id of a folder. Rejects with `not_found` and `not_folder`. */
   async folderId(path: Path, options: CallOptions = {}): Promise<string> {
-    const { id, kind } = await this.#tree.with(path, async (located) => located, options)
-    if (kind !== 'folder') throw new GatewayError('not_folder')
-    return id
+    const located = await this.#tree.find(path, options)
+    if (!located) throw new GatewayError('not_found')
+    if (located.kind !== 'folder') throw new GatewayError('not_folder')
+    return located.id
   }
 
   async mkdir(path: Path, options: CallOptions = {}): Promise<void> {
@@ -155,8 +155,10 @@ export class IdFiles<Item extends FileItem> {
     if (old?.kind === 'folder') throw new GatewayError('is_folder')
     if (old && moved.kind === 'folder') throw new GatewayError('exists')
     const target = { parent: folder, name: this.#tree.newName(to) }
-    const places = await this.#placesOf(moved, target, from, to, options)
-    await this.#publications.run({ id: moved.id, places, replaced: old }, moved)
+    const isFree = async (name: string) =>
+      !(await this.#itemOrUndefined(childOf(parentOf(to), escapeName(name)), options))
+    const places = await placesBetween(moved, target, isFree, this.#tree.newName(siblingPathOf(from, 'kept')))
+    await this.#attempt([from, to], () => this.#publications.run({ id: moved.id, places, replaced: old }, moved))
     this.#tree.moved(from, to)
   }
 
@@ -173,8 +175,17 @@ export class IdFiles<Item extends FileItem> {
     return { folder: id, name: stagedName(this.options.env.instance.name), replaces: old !== undefined }
   }
 
-  /** Publishes the complete staged file with this id. Rejects as `Driver.write` does. The staged file is not removed then. */
-  async publish(path: Path, id: string, staging: Staging, options: WriteOptions = {}): Promise<Entry> {
+  /**
+   * Publishes the complete staged file with this id. `content`: what an entry has of it, for the case that the vendor does not
+   * report it yet. Rejects as `Driver.write` does, but not once it is published. The staged file is not removed then.
+   */
+  async publish(
+    path: Path,
+    id: string,
+    staging: Staging,
+    content: Pick<Entry, 'size' | 'revision' | 'hashes'>,
+    options: WriteOptions = {},
+  ): Promise<Entry> {
     const { signal, beforePublish } = options
     throwIfAborted(signal)
     await beforePublish?.()
@@ -185,9 +196,10 @@ export class IdFiles<Item extends FileItem> {
       const { id: parent } = await this.#tree.folderOf(parentOf(path), { signal })
       const target = { parent, name: this.#tree.newName(path) }
       const from = { parent: staging.folder, name: staging.name }
-      await this.#publications.run({ id, places: [target], replaced: old }, from)
+      await this.#attempt([path], () => this.#publications.run({ id, places: [target], replaced: old }, from))
       this.#tree.added(path, { id, kind: 'file' })
-      const published = await this.#vendor.info(id, {})
+      const published = await this.#published(id, target)
+      if (!published) return { ...content, name: nameOf(path), kind: 'file' as const, modified: new Date() }
       this.#tree.added(path, { id, kind: 'file' }, published)
       return this.#vendor.entryOf(nameOf(path), published)
     }
@@ -195,21 +207,24 @@ export class IdFiles<Item extends FileItem> {
   }
 
   /**
-   * Resolves to the id of the staged file that `store` makes. If the answer to that was lost, looks whether the file is
-   * there. `isWhole`: whether an item has the content of the file. Rejects with `parent_missing` if the folder is gone.
+   * Resolves to the result of `store`, which makes the staged file. If it fails and may have made the file nevertheless, looks
+   * for it in the folder, and resolves to its id. `isWhole`: whether an item has the content of the file. Rejects with the error of `store`,
+   * and with `parent_missing` if the folder does not exist any more.
    */
-  async stored(
-    staging: Pick<Staging, 'folder' | 'name'>,
+  async stored<Result>(
+    { folder, name }: Pick<Staging, 'folder' | 'name'>,
     isWhole: (item: Item) => boolean,
-    store: () => Promise<string>,
-  ): Promise<string> {
+    store: () => Promise<Result>,
+  ): Promise<Result | string> {
     try {
       return await store()
     } catch (error) {
-      if (isGatewayError(error, 'not_found')) throw new GatewayError('parent_missing', { cause: error })
-      if (!isGatewayError(error, 'unavailable', 'timeout')) throw error
-      const found = await this.staged(staging).catch(() => undefined)
-      if (!found || !isWhole(found)) throw error
+      // Also `not_found`: an answer that names the new file may be ahead of the call that describes it.
+      if (!isGatewayError(error, 'not_found', 'unavailable', 'timeout')) throw error
+      const found = await this.#find(folder, (item) => item.name === name && isWhole(item)).catch((reason: unknown) => {
+        throw isGatewayError(reason, 'not_found') ? new GatewayError('parent_missing', { cause: error }) : error
+      })
+      if (!found) throw error
       return found.id
     }
   }
@@ -219,19 +234,34 @@ export class IdFiles<Item extends FileItem> {
     { folder, name }: Pick<Staging, 'folder' | 'name'>,
     options: CallOptions = {},
   ): Promise<Item | undefined> {
-    const find = async () => {
-      for await (const page of this.#vendor.list(folder, { ...options, refresh: true })) {
-        const item = page.find((each) => each.name === name && each.kind === 'file')
-        if (item) return item
-      }
-      throw new GatewayError('not_found')
-    }
-    return undefinedIfMissing(find())
+    return undefinedIfMissing(this.#find(folder, (item) => item.name === name && item.kind === 'file', options))
   }
 
-  /** An upload has failed: its file is removed in the background, now or when it is listed. */
+  /** The item of a folder that is wanted, as it is listed now. Rejects with `not_found` if there is no folder. */
+  async #find(folder: string, isWanted: (item: Item) => boolean, options: CallOptions = {}): Promise<Item | undefined> {
+    for await (const page of this.#vendor.list(folder, { ...options, refresh: true })) {
+      const item = page.find(isWanted)
+      if (item) return item
+    }
+    return undefined
+  }
+
+  /** The file that was published at a place just now; undefined if the vendor does not report it. Never rejects. */
+  async #published(id: string, place: Place): Promise<Item | undefined> {
+    const missing = () => undefined
+    const item =
+      (await this.#vendor.info(id, {}).catch(missing)) ??
+      (await this.#find(place.parent, (each) => each.id === id).catch(missing))
+    // It may still be reported under its staged name.
+    return item && { ...item, ...place }
+  }
+
+  /**
+   * An upload has failed: its file is removed in the background, now or when it is listed. If it may have been published, it
+   * is left alone until that is known.
+   */
   abandon({ folder, name }: Pick<Staging, 'folder' | 'name'>, id?: string): void {
-    if (id !== undefined) {
+    if (id !== undefined && !this.#publications.isPending(id)) {
       this.#enqueue(id, folder)
       return
     }
@@ -266,18 +296,20 @@ export class IdFiles<Item extends FileItem> {
   async #removeOrphan(id: string): Promise<void> {
     const parent = this.#foldersOfOrphans.get(id)
     this.#foldersOfOrphans.delete(id)
+    if (this.#publications.isPending(id)) return
     // It may have been published since.
     const item = await undefinedIfMissing(this.#vendor.info(id, {}))
     if (item && parent !== undefined && stagingRun(item.name) !== undefined) await this.#removeIfPresent(item, {})
   }
 
-  /** Rejects with `not_found` if another item is at the path now. */
+  /** Rejects with `not_found` if the item has been renamed or moved, so that another one may be at the path now. */
   async #current(path: Path, { id, item }: Located<Item>, { signal }: CallOptions): Promise<Item> {
     if (item) return item
     const found = await this.#vendor.info(id, { signal })
-    const shown = nameOf(path)
-    // Of several entries of one name, all but one are shown with a part that is made of their ids.
-    if (escapeName(found.name) !== shown && !shown.includes('~')) throw new GatewayError('not_found')
+    const folder = await this.#tree.find(parentOf(path), { signal })
+    // Some vendors do not report the folder of every item.
+    const isElsewhere = found.parent !== '' && found.parent !== folder?.id
+    if (isElsewhere || !isShownAs(found, nameOf(path))) throw new GatewayError('not_found')
     this.#remember(found)
     return found
   }
@@ -323,18 +355,13 @@ export class IdFiles<Item extends FileItem> {
     await undefinedIfMissing(this.#vendor.remove(item, options))
   }
 
-  /** The places of an item on its way: an API moves or renames, and two items of one name are avoided meanwhile. */
-  async #placesOf(
-    { parent, name }: Item,
-    target: Place,
-    from: Path,
-    to: Path,
-    options: CallOptions,
-  ): Promise<readonly [Place, ...Place[]]> {
-    if (parent === target.parent || name === target.name) return [target]
-    const isFree = !(await this.#itemOrUndefined(childOf(parentOf(to), nameOf(from)), options))
-    if (isFree) return [{ parent: target.parent, name }, target]
-    const kept = this.#tree.newName(siblingPathOf(from, 'kept'))
-    return [{ parent, name: kept }, { parent: target.parent, name: kept }, target]
+  /** Runs a change of these paths. If it fails, it is not known what is there. */
+  async #attempt(paths: readonly Path[], change: () => Promise<void>): Promise<void> {
+    try {
+      await change()
+    } catch (error) {
+      for (const path of paths) this.#tree.forget(path)
+      throw error
+    }
   }
 }

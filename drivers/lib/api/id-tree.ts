@@ -9,6 +9,7 @@ import { pageSize } from '../../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
 import { childOf, nameOf, parentOf, segmentsOf, under, within, type Path } from '../../../src/contract/path.js'
 import { IdCache, type KnownId } from './id-cache.js'
+import { RecentChanges } from './recent-changes.js'
 import { isNameById, itemNamed, shownItems, unescapeName, type IdItem } from './shown-names.js'
 
 export interface IdTreeOptions<Item extends IdItem> {
@@ -30,7 +31,7 @@ export interface IdTreeOptions<Item extends IdItem> {
 /** An entry at a path. */
 export interface Located<Item extends IdItem> extends KnownId {
   /**
-   * The entry as its folder listed it in this call, or as `added` was told; undefined if the id was cached, and for the
+   * The entry as its folder listed it in this call, or as the caller of `added` described it; undefined if the id was cached, and for the
    * root.
    */
   readonly item: Item | undefined
@@ -40,14 +41,6 @@ export interface Located<Item extends IdItem> extends KnownId {
 interface OwnChange<Item extends IdItem> {
   /** Undefined: nothing exists there. */
   readonly located: Located<Item> | undefined
-  /** Milliseconds of `performance.now()`: from then on, listings show it. */
-  readonly until: number
-}
-
-/** Where an own change has put an entry. */
-interface Whereabouts {
-  /** Undefined: it was removed. */
-  readonly path: Path | undefined
   /** Milliseconds of `performance.now()`: from then on, listings show it. */
   readonly until: number
 }
@@ -84,7 +77,7 @@ interface Absence<Item extends IdItem> extends Pick<SharedListing<Item>, 'late'>
   readonly until: number
 }
 
-/** Maximum number of folders whose listings tell for a moment what is absent. */
+/** Maximum number of folders whose listings are remembered for a moment, for what is absent. */
 const maxAbsences = 16
 
 /** Maximum number of own changes that are laid over listings. */
@@ -108,13 +101,14 @@ export class IdTree<Item extends IdItem> {
   #changes = 0
   /** Own changes that listings may not show yet, oldest first. */
   readonly #recent = new Map<Path, OwnChange<Item>>()
-  /** Where own changes have put entries, by their ids, while listings may show them elsewhere. Oldest first. */
-  readonly #whereabouts = new Map<string, Whereabouts>()
+  /** Where own changes have put entries, and how they are named now, while listings may show otherwise. */
+  readonly #placements: RecentChanges
   /** Folders with names that several entries have, and one of these names. */
   readonly #duplicates = new Map<Path, { readonly count: number; readonly name: string }>()
 
   constructor(private readonly options: IdTreeOptions<Item>) {
     this.#cache = new IdCache({ id: options.rootId, kind: 'folder' }, options.cache)
+    this.#placements = new RecentChanges(options.lag ?? 0)
   }
 
   /**
@@ -143,7 +137,7 @@ export class IdTree<Item extends IdItem> {
   }
 
   /**
-   * The entry at `path` as its folder lists it now: for backends that do not tell of an entry by its id. For the root,
+   * The entry at `path` as its folder lists it now: for backends that describe no entry by its id. For the root,
    * without an item.
    */
   async look(path: Path, options: Options = {}): Promise<Located<Item>> {
@@ -162,7 +156,7 @@ export class IdTree<Item extends IdItem> {
 
   /** Whether the id of the entry at `path` is known without asking the backend. It may have become wrong. */
   isKnown(path: Path): boolean {
-    return this.#recentChange(path)?.located !== undefined || this.#cache.get(path) !== undefined
+    return this.#knownId(path) !== undefined
   }
 
   /** Pages of the items of a folder. Rejects with `not_found` and `not_folder` before the first page. */
@@ -176,7 +170,7 @@ export class IdTree<Item extends IdItem> {
       },
       options,
     )
-    const shown = this.#learn(path, this.#present(path, listed))
+    const shown = this.#learn(path, listed)
     this.#absences.clear()
     let page: ShownItem<Item>[] = []
     for (const [name, item] of shown) {
@@ -217,10 +211,6 @@ export class IdTree<Item extends IdItem> {
   /** An entry was moved, with everything below it. `item`: as a listing will show it, if that is known. */
   moved(from: Path, to: Path, item?: Item): void {
     this.#gone(to)
-    for (const [id, { path }] of [...this.#whereabouts]) {
-      const relative = path && within(from, path)
-      if (relative !== undefined) this.#placed(id, under(to, relative))
-    }
     const below = new Map(this.#takeRecent(from))
     const known = below.get('/' as Path)?.located ?? this.#cache.get(from)
     this.#takeRecent(to)
@@ -247,7 +237,7 @@ export class IdTree<Item extends IdItem> {
   /** Whether a folder has no members. Own changes count, also if the listing does not show them yet. */
   async isEmpty(path: Path, options: Options = {}): Promise<boolean> {
     const listed = await this.with(path, ({ id }) => this.#collect(id, options), options)
-    return this.#members(path, shownItems(this.#present(path, listed).items)).size === 0
+    return this.#members(path, shownItems(listed.items)).size === 0
   }
 
   #changed(path: Path, located: Located<Item> | undefined): void {
@@ -263,31 +253,17 @@ export class IdTree<Item extends IdItem> {
 
   /** The entry at a path was removed or replaced, as far as its id is known. */
   #gone(path: Path): void {
-    const known = this.#recentChange(path)?.located ?? this.#cache.get(path)
-    if (known) this.#placed(known.id, undefined)
+    const known = this.#knownId(path)
+    if (known) this.#placements.add(known.id, { isRemoved: true })
   }
 
-  #placed(id: string, path: Path | undefined): void {
-    const { lag = 0 } = this.options
-    if (lag === 0) return
-    this.#whereabouts.delete(id)
-    this.#whereabouts.set(id, { path, until: performance.now() + lag })
-    const [oldest] = this.#whereabouts.keys()
-    if (oldest !== undefined && this.#whereabouts.size > maxChanges) this.#whereabouts.delete(oldest)
+  #placed(id: string, path: Path): void {
+    const folderId = this.#knownId(parentOf(path))?.id
+    this.#placements.add(id, { folderId, name: this.newName(path), isRemoved: false })
   }
 
-  /** A listing of a folder without the entries that an own change has removed, or put into another folder. */
-  #present(folder: Path, { items, changes }: Listed<Item>): Listed<Item> {
-    const now = performance.now()
-    for (const [id, { until }] of this.#whereabouts) {
-      if (until > now) break
-      this.#whereabouts.delete(id)
-    }
-    const isPresent = ({ id }: Item) => {
-      const known = this.#whereabouts.get(id)
-      return !known || (known.path !== undefined && parentOf(known.path) === folder)
-    }
-    return { items: this.#whereabouts.size === 0 ? items : items.filter(isPresent), changes }
+  #knownId(path: Path): KnownId | undefined {
+    return this.#recentChange(path)?.located ?? this.#cache.get(path)
   }
 
   /** Removes and returns the own changes of a path and below it, by their paths relative to it. */
@@ -352,7 +328,6 @@ export class IdTree<Item extends IdItem> {
       }
       // It exists, and what a listing shows of it is not known.
       if (late) listed = await this.#collect(current.id, { signal })
-      listed = this.#present(folder, listed)
       const shown = this.#learn(folder, listed)
       this.#noteAbsences(current.id, shown, shared)
       const item = itemNamed(shown, listed.items, name)
@@ -407,11 +382,9 @@ export class IdTree<Item extends IdItem> {
     try {
       for await (const page of this.options.list(id, options)) for (const item of page) items.push(item)
     } catch (error) {
-      // It must not look like an empty storage.
-      if (id !== this.options.rootId || !isGatewayError(error, 'not_found')) throw error
-      throw new GatewayError('unavailable', { reason: 'the root folder of the storage does not exist', cause: error })
+      throw id === this.options.rootId ? missingRoot(error) : error
     }
-    return { items, changes }
+    return { items: this.#placements.applyTo(items, id), changes }
   }
 
   /** Remembers the members of a folder, and reports names that several of them have. */
@@ -448,6 +421,21 @@ export class IdTree<Item extends IdItem> {
     const further = this.#duplicates.size - named.length
     return further > 0 ? [...named, `${further} more folders have such names`] : named
   }
+}
+
+/**
+ * Awaits a call about the root folder, which asks the backend each time, because this is how a storage is checked. Rejects
+ * with `unavailable` if the root does not exist: it must not look like a missing path, or like an empty storage.
+ */
+export async function rootExists(call: Promise<unknown>): Promise<void> {
+  await call.catch((error: unknown) => {
+    throw missingRoot(error)
+  })
+}
+
+function missingRoot(error: unknown): unknown {
+  if (!isGatewayError(error, 'not_found')) return error
+  return new GatewayError('unavailable', { reason: 'the root folder of the storage does not exist', cause: error })
 }
 
 /** The id of a folder on the way is not known to the backend. */

@@ -37,6 +37,12 @@ export function numberOf(value: unknown): number | undefined {
   return Number.isFinite(number) ? number : undefined
 }
 
+/** A number of bytes, also from a text; 0 for anything else. */
+export function bytesOf(value: unknown): number {
+  const number = numberOf(value) ?? 0
+  return Number.isSafeInteger(number) && number > 0 ? number : 0
+}
+
 /** Whether it is true, a number other than 0, or the text of one of these. */
 export function flagOf(value: unknown): boolean {
   return value === true || value === 'true' || (numberOf(value) ?? 0) !== 0

@@ -9,8 +9,8 @@ import { BoundState } from './bound-state.js'
 
 /** Milliseconds that a call waits for a closed gate to open. If it takes longer, the call rejects at once. */
 const maxWait = 10_000
-/** Milliseconds that are added between two calls: the network delays them differently. */
-const margin = 25
+/** By how much the time between two calls is longer than the limit demands: the network delays them differently. */
+const margin = 0.1
 /** Maximum seconds of a pause, whatever the server says. */
 const maxPause = 3600
 /** The class of calls that name no other. */
@@ -117,7 +117,7 @@ export class RateGate {
     const rate = own ?? rates[otherCalls]
     return {
       lane: this.account.lane(own === undefined ? otherCalls : kind),
-      interval: rate > 0 ? 1000 / rate + margin : 0,
+      interval: rate > 0 ? (1000 / rate) * (1 + margin) : 0,
     }
   }
 }

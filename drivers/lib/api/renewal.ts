@@ -191,7 +191,7 @@ class Account<Secret> {
 
   assertNotRefused(): void {
     if (this.#refusal && Date.now() < this.#refusal.until) {
-      throw new GatewayError('denied', { reason: this.#refusal.reason })
+      throw new GatewayError('denied', { detail: 'storage_refused', reason: this.#refusal.reason })
     }
   }
 

@@ -90,6 +90,11 @@ export function itemNamed<Item extends IdItem>(
   return items.find((item) => namesById(item).includes(name))
 }
 
+/** Whether the item may be shown by this name, alone or beside others of its name. */
+export function isShownAs(item: IdItem, name: string): boolean {
+  return escapeName(item.name) === name || (isNameById(name) && namesById(item).includes(name))
+}
+
 /** Whether the name may have a part that is made of an id. */
 export function isNameById(name: string): boolean {
   return /~[0-9a-f]{8}/.test(name)

@@ -1,12 +1,13 @@
 /**
  * The thumbnails of one mount: limits concurrency, shares one job between identical requests, and caches the results.
  */
-import { mkdir, realpath } from 'node:fs/promises'
+import { realpath } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import PQueue from 'p-queue'
 import type { Thumbnail, ThumbnailKind } from '../../../src/contract/capabilities.js'
 import type { DriverEnv } from '../../../src/contract/driver-env.js'
 import { GatewayError } from '../../../src/contract/errors.js'
+import { makeFolders } from '../../../src/contract/make-folders.js'
 import type { LocalOptions } from '../index.js'
 import { canMakeImages, imageThumbnail, type OpenedFile } from './images.js'
 import { ThumbnailCache } from './picture-folder.js'
@@ -160,7 +161,7 @@ async function createCacheFolder(text: string, root: string, from: string): Prom
   if (text === '') return undefined
   const path = resolve(from, text)
   try {
-    await mkdir(path, { recursive: true, mode: 0o700 })
+    await makeFolders(path, 0o700)
   } catch (error) {
     throw new GatewayError('invalid', { reason: `cannot create thumb_cache_folder ${path}`, cause: error })
   }

@@ -52,11 +52,14 @@ const detailData = fileData.extend({
   related: z
     .array(fileData)
     .nullable()
-    .describe('Siblings whose names start with the name without its extension, such as the subtitles of a film.'),
+    .describe(
+      'Siblings whose names start with the name without its extension, such as the subtitles of a film. In a very large folder some may be missing.',
+    ),
 })
 
-/** Maximum number of related siblings. */
+/** Maximum number of related siblings, and of entries of the folder among which they are searched. */
 const relatedLimit = 100
+const relatedAmong = 10_000
 
 export const browseEndpoints = [
   endpoint({
@@ -230,7 +233,9 @@ async function rawUrl(
   options: AccessOptions & { readonly client: UrlClient },
 ): Promise<string> {
   const { signal, password, client } = options
-  const decision = await fs.downloadRoute(path, { signal, password, client, route: 'file details' })
+  const decision = await withResponses(storageResponses, () =>
+    fs.downloadRoute(path, { signal, password, client, route: 'file details' }),
+  )
   if (decision.kind !== 'stream') return absoluteUrl(baseUrl, decision.url)
   const query = areUrlsSigned(api.gateway, view) ? `?sign=${sign}` : ''
   return `${baseUrl}/p${encodePath(under(fs.principal.base, path))}${query}`
@@ -249,7 +254,7 @@ async function related(
   const parent = parentOf(path)
   try {
     const { signal, password } = options
-    const request = { signal, password, startsWith: stem, except: name, limit: relatedLimit }
+    const request = { signal, password, startsWith: stem, except: name, limit: relatedLimit, atMost: relatedAmong }
     const { entries, folder } = await fs.list(parent, request)
     return entries.length === 0 ? null : entries.map(fileObjectConverter(api, fs, parent, folder, baseUrl))
   } catch (error) {
@@ -259,5 +264,7 @@ async function related(
   }
 }
 
+/** On 403 clients prompt for a folder password, which changes nothing about what the backend refuses. */
+const storageResponses = { storage_refused: { code: 500 } } as const
 /** `denied` gets the message on which clients prompt for a folder password. */
-const browseResponses = { denied: accessDenied, refresh_denied: { code: 403 } } as const
+const browseResponses = { ...storageResponses, denied: accessDenied, refresh_denied: { code: 403 } } as const

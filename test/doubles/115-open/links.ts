@@ -1,7 +1,7 @@
 /** The download links of the 115 Open double. They expire, and are good for the User-Agent that has asked for them only. */
 import { randomBytes } from 'node:crypto'
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { pipeline } from 'node:stream'
+import type { IncomingMessage, RequestListener } from 'node:http'
+import { sendContent } from '../content-answer.js'
 import type { Content, Contents } from '../contents.js'
 import { refusals } from './answers.js'
 import type { Drive } from './drive.js'
@@ -21,8 +21,6 @@ export class Links {
   lifetime = 3600
   /** How many requests of one link may be open at the same time; 0: any number. */
   maxOpen = 0
-  /** Bytes after which the connection of the next download is cut; it is then set back. */
-  cutAfter: number | undefined
   readonly #links = new Map<string, Link>()
 
   constructor(
@@ -66,7 +64,7 @@ export class Links {
     }
     link.open++
     response.once('close', () => link.open--)
-    this.#send(link.content, request, response)
+    void sendContent(request, response, this.contents, link.content)
   }
 
   #refusalOf({ headers }: IncomingMessage, query: URLSearchParams, link: Link | undefined): string | undefined {
@@ -77,33 +75,5 @@ export class Links {
     if ((headers['user-agent'] ?? '') !== link.userAgent) return 'invalid user agent'
     if (this.maxOpen > 0 && link.open >= this.maxOpen) return 'too many connections'
     return undefined
-  }
-
-  #send(content: Content, request: IncomingMessage, response: ServerResponse): void {
-    const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') ?? []
-    const start = Number(first ?? 0)
-    const end = last === undefined || last === '' ? content.size : Math.min(content.size, Number(last) + 1)
-    const headers = { 'content-type': 'application/octet-stream', 'accept-ranges': 'bytes' }
-    if (first !== undefined && start >= content.size) {
-      response.writeHead(416, { 'content-range': `bytes */${content.size}` }).end()
-      return
-    }
-    const range = first === undefined ? {} : { 'content-range': `bytes ${start}-${end - 1}/${content.size}` }
-    response.writeHead(first === undefined ? 200 : 206, { ...headers, ...range, 'content-length': end - start })
-    if (request.method === 'HEAD') {
-      response.end()
-      return
-    }
-    const body = this.contents.read(content, start, end)
-    const { cutAfter } = this
-    if (cutAfter !== undefined) {
-      this.cutAfter = undefined
-      let sent = 0
-      body.on('data', (chunk: Buffer) => {
-        sent += chunk.length
-        if (sent >= cutAfter) request.socket.destroy()
-      })
-    }
-    pipeline(body, response, () => undefined)
   }
 }

@@ -1,6 +1,7 @@
 /** Download links, and the servers that they lead to. */
 import { createHmac, randomBytes } from 'node:crypto'
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener } from 'node:http'
+import { sendContent } from '../content-answer.js'
 import type { Content, Contents } from '../contents.js'
 import type { Account } from './account.js'
 import type { Drive } from './drive.js'
@@ -22,8 +23,6 @@ export class Downloads {
   maxSize = Number.POSITIVE_INFINITY
   /** Requests to download servers with cookies of the account: no link demands them. */
   readonly withAccountCookies: string[] = []
-  /** Bytes after which the next download is cut off; undefined: none is. */
-  cutNextAfter: number | undefined
   readonly #secret = randomBytes(16)
   /** Values of cookies that were set with links. */
   readonly #cookies = new Set<string>()
@@ -104,7 +103,7 @@ export class Downloads {
     const key = url.searchParams.get('k') ?? ''
     this.#open.set(key, (this.#open.get(key) ?? 0) + 1)
     response.once('close', () => this.#open.set(key, (this.#open.get(key) ?? 1) - 1))
-    this.#send(content, request, response)
+    void sendContent(request, response, this.contents, content)
   }
 
   #chromeLink(payload: unknown, call: Call) {
@@ -151,35 +150,6 @@ export class Downloads {
     const maxOpen = Number(searchParams.get('c'))
     if (maxOpen > 0 && (this.#open.get(signature) ?? 0) >= maxOpen) return 'too many connections'
     return undefined
-  }
-
-  #send(content: Content, request: IncomingMessage, response: ServerResponse): void {
-    const { size } = content
-    const [, from, to] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') ?? []
-    const first = Number(from ?? 0)
-    const end = to === undefined || to === '' ? size : Math.min(size, Number(to) + 1)
-    if (from !== undefined && first >= size) {
-      response.writeHead(416, { 'content-range': `bytes */${size}` }).end()
-      return
-    }
-    response.writeHead(from === undefined ? 200 : 206, {
-      'content-type': 'application/octet-stream',
-      'content-length': end - first,
-      'accept-ranges': 'bytes',
-      etag: `"${content.md5}"`,
-      ...(from !== undefined && { 'content-range': `bytes ${first}-${end - 1}/${size}` }),
-    })
-    if (request.method === 'HEAD') {
-      response.end()
-      return
-    }
-    const cut = this.cutNextAfter
-    this.cutNextAfter = undefined
-    const body = this.contents.read(content, first, cut === undefined ? end : Math.min(end, first + cut))
-    body.on('error', () => response.destroy())
-    response.once('close', () => body.destroy())
-    body.pipe(response, { end: cut === undefined })
-    if (cut !== undefined) body.once('end', () => setTimeout(() => response.destroy(), 50))
   }
 
   #digest(text: string): string {

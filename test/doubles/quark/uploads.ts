@@ -148,7 +148,7 @@ export class QuarkUploads {
     const skew = Math.abs(Date.parse(String(headers['x-oss-date'])) - Date.now())
     if (!(skew < maxSkew)) throw new OssFailure(403, 'RequestTimeTooSkewed')
     if (headers['x-oss-user-agent'] !== ossUserAgent) throw new OssFailure(403, 'AccessDenied', 'x-oss-user-agent')
-    if (headers.referer !== `${this.vendor.referer}/`) throw new OssFailure(403, 'AccessDenied', 'referer')
+    if (headers.referer !== 'https://pan.quark.cn/') throw new OssFailure(403, 'AccessDenied', 'referer')
     if (method === 'POST') {
       if (headers['content-md5'] === undefined) throw new OssFailure(400, 'InvalidDigest')
       return

@@ -4,6 +4,7 @@ import t, { type Test } from 'tap'
 import { AliyunOss, ossCodeOf } from '../../../drivers/lib/aliyun-oss.js'
 import { HttpClient } from '../../../drivers/lib/http-client.js'
 import { contiguousParts } from '../../../drivers/lib/parts.js'
+import { GatewayError } from '../../../src/contract/errors.js'
 import { EgressGuard } from '../../../src/net/egress.js'
 import { Contents } from '../../doubles/contents.js'
 import { OssDouble, type FinishedObject } from '../../doubles/oss.js'
@@ -107,6 +108,24 @@ await t.test('refusals are errors with the code of the store, and without its te
   await t.rejects(client.put(elsewhere, Buffer.alloc(1), callback, undefined), { code: 'unavailable' })
 })
 
+await t.test('a refusal of the server that hands out tokens is not repeated', async (t) => {
+  const { double, client } = await started(t)
+  const upload = await client.begin(object, undefined)
+  let requests = 0
+  const refused = new GatewayError('unavailable', { cause: new Error('code 990009') })
+  const http = Reflect.get(client, 'options') as ConstructorParameters<typeof AliyunOss>[0]
+  const other = new AliyunOss({
+    http: http.http,
+    userAgent: http.userAgent,
+    requestToken: async () => {
+      requests++
+      return Promise.reject(refused)
+    },
+  })
+  await t.rejects(other.sendPart(upload, 1, Buffer.alloc(5), undefined), refused)
+  t.same([requests, double.requests.matching(/partNumber/).length], [1, 0])
+})
+
 await t.test('an abort ends a part that is being sent', async (t) => {
   const { client, double } = await started(t)
   const upload = await client.begin(object, undefined)
@@ -114,4 +133,23 @@ await t.test('an abort ends a part that is being sent', async (t) => {
   const controller = new AbortController()
   setTimeout(() => controller.abort(), 50)
   await t.rejects(client.sendPart(upload, 1, Buffer.alloc(5), controller.signal), { code: 'aborted' })
+})
+
+await t.test('answers without sense are errors, and end', { timeout: 20_000 }, async (t) => {
+  const { client, double } = await started(t)
+  const upload = await client.begin(object, undefined)
+  const stored = (body: string) => {
+    double.requests.inject(/uploadId/, { answer: 200, body }, 10)
+    return contiguousParts(client.parts(upload, undefined), partLength, 6010).finally(() =>
+      double.requests.clearFaults(),
+    )
+  }
+  t.equal((await stored('<Part>'.repeat(500_000))).bytes, 0)
+  t.equal((await stored('<Part><PartNumber>&#99999999;</PartNumber></Part>')).bytes, 0)
+  const before = double.requests.log.length
+  const markers = '<IsTruncated>true</IsTruncated><NextPartNumberMarker>7</NextPartNumberMarker>'
+  t.equal((await stored(markers)).bytes, 0)
+  t.equal(double.requests.log.length - before, 1, 'a page without parts is the last one')
+  const address = { ...object, endpoint: '127.0.0.1' }
+  await t.rejects(client.put(address, Buffer.alloc(1), callback, undefined), { code: 'unavailable' })
 })

@@ -126,7 +126,7 @@ void t.test(
       const { name, facts = {} } = driverType
       const { config, common: fields } = driverTemplate(driverType)
       const { default_root: defaultRoot, ...others } = config
-      const { directUrls, uncached, interactive, warning } = facts
+      const { directUrls, uncached, readOnly, interactive, warning } = facts
       t.strictSame(
         others,
         {
@@ -135,6 +135,7 @@ void t.test(
           ...(directUrls === undefined && { only_proxy: true }),
           ...(directUrls === 'possible' && { prefer_proxy: true }),
           ...(uncached === true && { no_cache: true }),
+          ...(readOnly === true && { no_upload: true }),
           ...(interactive === true && { need_ms: true }),
           ...(warning !== undefined && { alert: `warning|${warning}` }),
         },

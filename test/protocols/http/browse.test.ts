@@ -3,8 +3,14 @@ import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
+import type { Driver } from '../../../src/contract/driver.js'
+import type { Entry } from '../../../src/contract/entry.js'
+import type { AnyDriverType } from '../../../src/contract/driver-type.js'
+import { GatewayError } from '../../../src/contract/errors.js'
 import { asPath } from '../../../src/contract/path.js'
+import { flaky } from '../../drivers/flaky.js'
 import { processorTime } from '../../processor-time.js'
+import { altered, sourceOf } from '../../tree/tree-fixture.js'
 import { serve, type Envelope } from './served.js'
 import { http } from '../../../protocols/http/index.js'
 
@@ -247,6 +253,59 @@ void t.test('access without the folder password is rejected with the message tha
     code: 403,
     message: 'Refresh without permission',
   })
+})
+
+void t.test('get does not read the whole of a very large folder for related files', async (t) => {
+  let read = 0
+  const file = (name: string): Entry => ({ name, kind: 'file', size: 1, modified: new Date(0) })
+  const open = async () => {
+    const driver = new MemoryDriver(0)
+    await driver.write(asPath('/film.mp4'), sourceOf('x'))
+    return altered(driver, {
+      revision: undefined,
+      pages: async function* () {
+        yield [file('film.mp4'), file('film.srt')]
+        for (let page = 0; page < 1000; page++) {
+          read++
+          yield Array.from({ length: 1000 }, (_, index) => file(`${page}-${index}`))
+        }
+      },
+    })
+  }
+  const served = await serve(t, '', [{ name: 'Large', fields: {}, open }])
+  t.match(await served.mount('/large', 'Large'), { code: 200 })
+  const { data } = await served.post('/api/fs/get', { path: '/large/film.mp4' })
+  t.match(data, { name: 'film.mp4', related: [{ name: 'film.srt' }] })
+  t.ok(read <= 10, `${read} pages`)
+})
+
+void t.test('a storage whose backend refuses its credentials does not look like a closed folder', async (t) => {
+  const reason = 'the server does not accept the credentials of this storage'
+  const fault = { kind: 'fail', error: new GatewayError('denied', { reason, cause: new Error('530') }) } as const
+  const driverType = (name: string, methods: readonly (keyof Driver)[]): AnyDriverType => ({
+    name,
+    fields: {},
+    facts: { directUrls: 'preferred' },
+    open: async () => {
+      const driver = new MemoryDriver(0)
+      await driver.write(asPath('/file.txt'), sourceOf('x'))
+      const directUrl = () => Promise.reject(new Error('not planned'))
+      return flaky(
+        Object.assign(driver, { directUrl }),
+        methods.map((method) => ({ method, fault })),
+      ).driver
+    },
+  })
+  const types = [driverType('Refusing', ['stat', 'pages', 'revision']), driverType('Linkless', ['directUrl'])]
+  const served = await serve(t, '', types)
+  for (const { name } of types) t.match(await served.mount(`/${name}`, name), { code: 200 })
+  const ann = await served.as('ann', [])
+  const refused = { code: 500, message: reason, data: null }
+  for (const path of ['/api/fs/list', '/api/fs/dirs']) {
+    t.strictSame(await ann.post(path, { path: '/Refusing', password: 'any' }), refused, path)
+  }
+  t.strictSame(await ann.post('/api/fs/get', { path: '/Refusing/file.txt' }), refused)
+  t.strictSame(await ann.post('/api/fs/get', { path: '/Linkless/file.txt' }), refused)
 })
 
 void t.test('a cached long listing reflects every change', async (t) => {

@@ -142,6 +142,22 @@ void t.test('a refused method and an account without the permission are details,
   await t.rejects(signIn(gateway, withPassword, '127.0.0.1'), { code: 'denied', detail: 'protocol_denied' })
 })
 
+void t.test('the log says of a known key that its account is disabled, and clients see no difference', async (t) => {
+  const protocol = await startProtocol(t)
+  const { accounts } = protocol.gateway
+  const pair = await generateKeyPair('ed25519', { comment: 'test' })
+  const key = await addKey(protocol, 'disabled', pair)
+  await accounts.users.update(key.userId, { disabled: true })
+  const data = (ssh2.utils.parseKey(pair.private) as ParsedKey).getPublicSSH()
+  const context = { method: 'publickey', username: 'ada', key: { algo: 'ssh-ed25519', data } } as unknown as AuthContext
+  await t.rejects(signIn(protocol.gateway, context, '127.0.0.1'), {
+    code: 'denied',
+    detail: 'account_disabled',
+    reason: 'the account is disabled',
+  })
+  await refused(t, protocol, { password: '', privateKey: pair.private })
+})
+
 void t.test('an account without the SFTP permission is rejected', async (t) => {
   const protocol = await startProtocol(t)
   await protocol.gateway.accounts.users.update((await ada(protocol)).id, { permission: permissionBits.write })

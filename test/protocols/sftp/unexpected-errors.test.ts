@@ -7,24 +7,24 @@ import { ByteBudget } from '../../../protocols/sftp/byte-budget.js'
 import type { SftpFileSystem } from '../../../protocols/sftp/file-system.js'
 import { ReadGate } from '../../../protocols/sftp/read-gate.js'
 import { SftpSession } from '../../../protocols/sftp/session.js'
+import { GatewayError } from '../../../src/contract/errors.js'
 import type { Log } from '../../../src/contract/log.js'
 import type { WritableTreeFile } from '../../../src/tree/virtual-fs.js'
-import { flags, names, noAttributes, PacketClient, status, string, types, uint32, uint64 } from './packet-client.js'
+import {
+  flags,
+  names,
+  noAttributes,
+  PacketClient,
+  permissions,
+  status,
+  string,
+  types,
+  uint32,
+  uint64,
+} from './packet-client.js'
 
-void t.test('the line about an unexpected error has the request, its path and the user', async (t) => {
-  const unexpected = new TypeError('secret')
-  const fails = () => Promise.reject(unexpected)
-  const entry = { name: 'file', kind: 'file', size: 1, modified: new Date() } as const
-  const file: Partial<WritableTreeFile> = { entry, read: fails, sync: fails, close: async () => undefined }
-  const fs: Partial<SftpFileSystem> = {
-    open: async () => file as WritableTreeFile,
-    stat: fails,
-    mkdir: fails,
-    move: fails,
-    usage: fails,
-  }
-  const lines: object[] = []
-  const log = { error: (details: object, message: string) => lines.push({ ...details, message }) } as unknown as Log
+/** A session over a file system of the test. */
+async function serve(fs: Partial<SftpFileSystem>, log: Log) {
   const [toServer, toClient] = [new PassThrough(), new PassThrough()]
   const channel = Duplex.from({ readable: toServer, writable: toClient })
   const nothing = () => undefined as unknown as Socket
@@ -45,6 +45,24 @@ void t.test('the line about an unexpected error has the request, its path and th
   )
   const client = new PacketClient(Duplex.from({ readable: toClient, writable: toServer }))
   await client.start()
+  return { served, client }
+}
+
+void t.test('the line about an unexpected error has the request, its path and the user', async (t) => {
+  const unexpected = new TypeError('secret')
+  const fails = () => Promise.reject(unexpected)
+  const entry = { name: 'file', kind: 'file', size: 1, modified: new Date() } as const
+  const file: Partial<WritableTreeFile> = { entry, read: fails, sync: fails, close: async () => undefined }
+  const fs: Partial<SftpFileSystem> = {
+    open: async () => file as WritableTreeFile,
+    stat: fails,
+    mkdir: fails,
+    move: fails,
+    usage: fails,
+  }
+  const lines: object[] = []
+  const log = { error: (details: object, message: string) => lines.push({ ...details, message }) } as unknown as Log
+  const { served, client } = await serve(fs, log)
   const handle = string(await client.mustOpen('/d/file', flags.read))
   const asked = [
     { request: 'stat', path: '/d/x', answer: client.ask(names.stat, string('d/x')) },
@@ -64,6 +82,25 @@ void t.test('the line about an unexpected error has the request, its path and th
   t.equal(lines.length, asked.length)
   await client.ask(types.read, string('none'), uint64(0), uint32(1))
   t.equal(lines.length, asked.length, 'an error of the client is not logged')
+  served.abort()
+  await served.filesClosed
+})
+
+void t.test('MKDIR succeeds where the storage has no modes, and reports other errors', async (t) => {
+  let failure = new GatewayError('unsupported', { reason: 'this storage cannot set attributes here' })
+  const made: string[] = []
+  const fs: Partial<SftpFileSystem> = {
+    mkdir: async (path) => void made.push(path),
+    setAttributes: () => Promise.reject(failure),
+  }
+  const { served, client } = await serve(fs, { error: () => undefined } as unknown as Log)
+  t.equal(await client.status(names.mkdir, string('/private'), permissions(0o700)), status.ok)
+  failure = new GatewayError('denied')
+  t.equal(await client.status(names.mkdir, string('/refused'), permissions(0o700)), status.denied)
+  failure = new GatewayError('unavailable')
+  t.equal(await client.status(names.mkdir, string('/broken'), permissions(0o700)), status.failure)
+  t.equal(await client.status(names.mkdir, string('/usual'), noAttributes), status.ok)
+  t.same(made, ['/private', '/refused', '/broken', '/usual'])
   served.abort()
   await served.filesClosed
 })

@@ -3,7 +3,7 @@ import { Readable, type Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { ApiClient, type ApiAnswer, type Verdict } from '../../../../drivers/lib/api/api-client.js'
+import { ApiClient, type ApiAnswer, type ApiCredentials, type Verdict } from '../../../../drivers/lib/api/api-client.js'
 import { field, numberOf } from '../../../../drivers/lib/api/lenient.js'
 import { RateGate } from '../../../../drivers/lib/api/rate-gate.js'
 import { Renewal } from '../../../../drivers/lib/api/renewal.js'
@@ -30,10 +30,12 @@ interface ClientOptions {
   readonly perSecond?: number
   readonly domains?: readonly string[]
   readonly allowed?: string
+  readonly received?: ApiCredentials<string>['received']
 }
 
 /** A client whose token is `token-1`, and after renewals `token-2` and so on. */
-async function connect(t: Test, address: URL, { perSecond = 0, domains = [], allowed = '' }: ClientOptions = {}) {
+async function connect(t: Test, address: URL, options: ClientOptions = {}) {
+  const { perSecond = 0, domains = [], allowed = '', received } = options
   const memory = memoryState()
   const egress = new EgressGuard(() => allowed)
   const http = new HttpClient({ server, address, domains, verifiesCertificate: true, egress })
@@ -49,7 +51,8 @@ async function connect(t: Test, address: URL, { perSecond = 0, domains = [], all
     store: (token) => memory.state.set('token', token),
   })
   const headers = (token: string) => ({ authorization: `Bearer ${token}`, cookie: `session=${token}` })
-  const client = new ApiClient<string>({ server, http, gate, credentials: { renewal, headers }, judge })
+  const credentials = { renewal, headers, ...(received && { received }) }
+  const client = new ApiClient<string>({ server, http, gate, credentials, judge })
   t.teardown(() => client.close())
   return { client, renewals, ...memory }
 }
@@ -204,6 +207,24 @@ await t.test('credentials and headers of a call do not follow a redirect, not ev
   t.equal(own.seen.length, 1)
   redirect.to = `http://localhost:${address.port}/`
   await refuses(t, () => guarded.client.call(call), 'denied', 'a name of the vendor without TLS')
+})
+
+await t.test('a cookie that is set elsewhere is not taken over', async (t) => {
+  const received: unknown[] = []
+  const elsewhere = await startVendor(
+    t,
+    (_request, response) => sendJson(response, { code: 200 }, 200, { 'set-cookie': 'session=another' }),
+    '127.0.0.2',
+  )
+  const { address } = await startVendor(t, (_request, response) => {
+    response.writeHead(302, { location: elsewhere.address.href, 'set-cookie': 'session=own' }).end()
+  })
+  const { client } = await connect(t, address, {
+    allowed: '127.0.0.0/8',
+    received: async (headers) => void received.push(headers['set-cookie']),
+  })
+  await client.call({ url: address })
+  t.same(received, [])
 })
 
 await t.test('connections are reused for each origin, own and foreign', async (t) => {

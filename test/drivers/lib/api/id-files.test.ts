@@ -7,7 +7,7 @@ import { Publications, type Place } from '../../../../drivers/lib/api/publicatio
 import type { Instance } from '../../../../src/contract/driver-env.js'
 import { GatewayError } from '../../../../src/contract/errors.js'
 import { thisInstance } from '../../../../src/gateway/instance.js'
-import { at, namesIn, put, textAt, type WritableDriver } from '../../../conformance/subject.js'
+import { at, namesIn, put, refuses, textAt, type WritableDriver } from '../../../conformance/subject.js'
 import { testEnv } from '../../env.js'
 import { IdDrive, IdDriveDriver, rootId, vendorOf } from '../../id-drive.js'
 import { memoryState } from './vendor.js'
@@ -26,6 +26,9 @@ function filesOf(over: Partial<IdVendor<Node>> = {}, uploads: readonly string[] 
   return { drive, state, files: again(over), again, names }
 }
 
+/** What the driver knows of a file that it has uploaded. */
+const content = { size: 3 }
+
 const unavailable = async () => Promise.reject(new GatewayError('unavailable'))
 
 await t.test('an old file that could not be removed is removed by the next run', async (t) => {
@@ -34,7 +37,7 @@ await t.test('an old file that could not be removed is removed by the next run',
   const staging = await files.stage(at('/file'))
   t.same([staging.folder, staging.replaces], [rootId, true])
   const { id } = await drive.create(rootId, staging.name, Buffer.from('new'))
-  const entry = await files.publish(at('/file'), id, staging)
+  const entry = await files.publish(at('/file'), id, staging, content)
   t.match(entry, { name: 'file', size: 3, revision: id })
   t.same(await names(), ['file', 'file'])
   await again().resume()
@@ -48,10 +51,71 @@ await t.test('a publication whose step fails leaves the old file alone, now and 
   const old = await drive.create(rootId, 'file', Buffer.from('old'))
   const staging = await files.stage(at('/file'))
   const { id } = await drive.create(rootId, staging.name, Buffer.from('new'))
-  await t.rejects(files.publish(at('/file'), id, staging), { code: 'unavailable' })
+  await t.rejects(files.publish(at('/file'), id, staging, content), { code: 'unavailable' })
   t.equal(await state.get('publications'), undefined)
   await again().resume()
   t.ok(drive.get(old.id))
+})
+
+await t.test('a change whose outcome is unknown is completed by the next run', async (t) => {
+  const drive = new IdDrive()
+  const { state } = memoryState()
+  const vendor = vendorOf(drive)
+  let isBroken = false
+  const broken = { state, env: testEnv({ state }) }
+  const rename: typeof vendor.rename = async (...parameters) => {
+    await vendor.rename(...parameters)
+    isBroken = true
+    await unavailable()
+  }
+  const info: typeof vendor.info = (...parameters) => (isBroken ? unavailable() : vendor.info(...parameters))
+  const open = (over: Partial<IdVendor<Node>> = {}) =>
+    new IdFiles({ vendor: { ...vendor, ...over }, rootId, lag: 0, env: broken.env })
+  const old = await drive.create(rootId, 'file', Buffer.from('old'))
+  const files = open({ rename, info })
+  const staging = await files.stage(at('/file'))
+  const { id } = await drive.create(rootId, staging.name, Buffer.from('new'))
+  await t.rejects(files.publish(at('/file'), id, staging, content), { code: 'unavailable' })
+  files.abandon(staging, id)
+  await wait(20)
+  t.ok(drive.get(old.id) && drive.get(id), 'nothing is removed')
+  await files.close()
+  await open().resume()
+  t.equal(drive.get(old.id), undefined)
+  t.equal(drive.get(id)?.name, 'file')
+
+  // The second step of a move.
+  isBroken = false
+  const folder = await drive.create(rootId, 'folder')
+  const moving = open({ rename, info })
+  await t.rejects(moving.move(at('/file'), at('/folder/other')), { code: 'unavailable' })
+  await moving.close()
+  await open().resume()
+  t.match(drive.get(id), { parent: folder.id, name: 'other' })
+  t.equal(await state.get('publications'), undefined)
+})
+
+await t.test('a replaced file that could not be removed is removed later, also if the new one is gone', async (t) => {
+  const { drive, files, names, state } = filesOf({ remove: failingOnce() })
+  await drive.create(rootId, 'file', Buffer.from('old'))
+  const staging = await files.stage(at('/file'))
+  const { id } = await drive.create(rootId, staging.name, Buffer.from('new'))
+  await files.publish(at('/file'), id, staging, content)
+  await drive.remove(id)
+  while ((await state.get('publications')) !== undefined) await wait(5)
+  t.same(await names(), [])
+
+  /** Rejects once, and then removes by the calls of the drive. */
+  function failingOnce(): IdVendor<Node>['remove'] {
+    let isFirst = true
+    return async (item) => {
+      if (isFirst) {
+        isFirst = false
+        return unavailable()
+      }
+      await drive.remove(item.id)
+    }
+  }
 })
 
 await t.test('the answer to a step that was lost does not matter if the step is done', async (t) => {
@@ -98,9 +162,9 @@ await t.test('what cannot be read in the state is ignored', async (t) => {
   const { state } = memoryState()
   await state.set('publications', '{"id":')
   const calls = { rename: unavailable, move: unavailable, remove: unavailable, placeOf: unavailable }
-  await new Publications(calls, state).resume()
+  await new Publications(calls, testEnv({ state })).resume()
   await state.set('publications', JSON.stringify([{ id: 'x' }, 5, null]))
-  await new Publications(calls, state).resume()
+  await new Publications(calls, testEnv({ state })).resume()
   t.pass('nothing is rejected')
 })
 
@@ -132,7 +196,7 @@ await t.test('a file that was published is not removed as one of a failed upload
   const { drive, files } = filesOf()
   const staging = await files.stage(at('/file'))
   const { id } = await drive.create(rootId, staging.name, Buffer.from('x'))
-  await files.publish(at('/file'), id, staging)
+  await files.publish(at('/file'), id, staging, content)
   files.abandon(staging, id)
   await wait(50)
   t.ok(drive.get(id))
@@ -152,8 +216,16 @@ await t.test('a file whose answer was lost is found by its staged name', async (
     { code: 'unavailable' },
   )
   const gone = async () => Promise.reject(new GatewayError('not_found'))
+  const folder = await drive.create(rootId, 'folder')
+  const inFolder = await files.stage(at('/folder/file'))
   await t.rejects(
-    files.stored(staging, () => true, gone),
+    files.stored(inFolder, () => true, gone),
+    { code: 'not_found' },
+    'a source that has vanished',
+  )
+  await drive.remove(folder.id)
+  await t.rejects(
+    files.stored(inFolder, () => true, gone),
     { code: 'parent_missing' },
   )
 })
@@ -169,7 +241,7 @@ await t.test('a file that was replaced is not shown by another name while a list
   const files = new IdFiles({ vendor: { ...vendor, list }, rootId, lag: 200, env: testEnv() })
   const staging = await files.stage(at('/file'))
   const { id } = await drive.create(rootId, staging.name, Buffer.from('new'))
-  await files.publish(at('/file'), id, staging)
+  await files.publish(at('/file'), id, staging, content)
   const shown = async () => {
     const names: string[] = []
     for await (const page of files.pages(at('/'))) names.push(...page.map(({ name }) => name))
@@ -190,4 +262,80 @@ await t.test('a file that another program has renamed is not taken for the one t
   t.equal((await driver.stat(at('/file'))).size, 10)
   t.equal(await textAt(driver, '/file'), 'second one')
   t.same(await namesIn(driver, '/'), ['file', 'renamed'])
+})
+
+await t.test('what another program has moved away is not removed by the path that it had', async (t) => {
+  const drive = new IdDrive()
+  const driver = new IdDriveDriver(drive, testEnv()) as WritableDriver
+  const elsewhere = await drive.create(rootId, 'elsewhere')
+  const folder = await drive.create(rootId, 'folder')
+  const inside = await drive.create(folder.id, 'inside', Buffer.from('x'))
+  const file = await drive.create(rootId, 'file', Buffer.from('x'))
+  await namesIn(driver, '/')
+  for (const { id, name } of [folder, file]) await drive.move(id, elsewhere.id, name)
+  await refuses(t, async () => driver.removeTree?.(at('/folder')), 'not_found', 'a folder')
+  await refuses(t, () => driver.remove(at('/file')), 'not_found', 'a file')
+  for (const { id } of [folder, inside, file]) t.ok(drive.get(id))
+})
+
+await t.test('a file that is published is stored, whatever the vendor reports of it then', async (t) => {
+  const drive = new IdDrive()
+  const vendor = vendorOf(drive)
+  let isPublished = false
+  const rename: typeof vendor.rename = async (...parameters) => {
+    await vendor.rename(...parameters)
+    isPublished = true
+  }
+  const broken: Pick<IdVendor<Node>, 'info' | 'list'> = {
+    info: (...parameters) => (isPublished ? unavailable() : vendor.info(...parameters)),
+    list: (...parameters) => {
+      if (isPublished) throw new GatewayError('unavailable')
+      return vendor.list(...parameters)
+    },
+  }
+  for (const failing of [{ info: broken.info }, broken]) {
+    isPublished = false
+    const options = { rootId, lag: 0, env: testEnv() }
+    const files = new IdFiles({ vendor: { ...vendor, rename, ...failing }, ...options })
+    const staging = await files.stage(at('/file'))
+    const { id } = await drive.create(rootId, staging.name, Buffer.from('new'))
+    t.match(await files.publish(at('/file'), id, staging, content), { name: 'file', kind: 'file', size: 3 })
+    t.equal(drive.get(id)?.name, 'file')
+  }
+})
+
+await t.test(
+  'a file that another program has moved or renamed is neither replaced nor removed at its old path',
+  async (t) => {
+    for (const name of ['file', 'other', 'file~1.txt']) {
+      const drive = new IdDrive()
+      const driver = new IdDriveDriver(drive, testEnv()) as WritableDriver
+      await driver.mkdir(at('/there'))
+      for (const path of ['/file', '/file~1.txt']) await put(driver, path, path)
+      const [there, ...files] = await drive.list(rootId)
+      const [plain, marked] = files
+      // With both its name and another one, which may look like that of one of several files.
+      await drive.move(plain!.id, there!.id, name)
+      await drive.move(marked!.id, rootId, 'renamed')
+      for (const path of ['/file', '/file~1.txt']) {
+        await t.rejects(driver.remove(at(path)), { code: 'not_found' })
+        await put(driver, path, 'new')
+      }
+      t.ok(drive.get(plain!.id))
+      t.ok(drive.get(marked!.id))
+      t.same(await namesIn(driver, '/'), ['file', 'file~1.txt', 'renamed', 'there'])
+    }
+  },
+)
+
+await t.test('an old file that somebody keeps under another name is not removed by the next run', async (t) => {
+  const { drive, files, again, names, state } = filesOf({ remove: unavailable })
+  const old = await drive.create(rootId, 'file', Buffer.from('old'))
+  const staging = await files.stage(at('/file'))
+  const { id } = await drive.create(rootId, staging.name, Buffer.from('new'))
+  await files.publish(at('/file'), id, staging, content)
+  await drive.move(old.id, rootId, 'kept')
+  await again().resume()
+  t.same(await names(), ['file', 'kept'])
+  t.equal(await state.get('publications'), undefined)
 })

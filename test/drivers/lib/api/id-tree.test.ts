@@ -335,6 +335,9 @@ await t.test('an entry that was moved away or replaced is not shown where a list
   folders.f = [item('1', 'moved'), item('2', 'old')]
   t.same(await names('/folder'), ['old'])
   await refuses(t, () => tree.look(asPath('/folder/moved')), 'not_found', 'the name in between')
+  folders.g = [item('1', 'kept')]
+  t.same(await names('/other'), ['moved'], 'not by the name in between')
+  folders.g = []
   tree.added(asPath('/folder/old'), { id: '3', kind: 'file' })
   folders.f = [item('1', 'moved'), item('2', 'old'), item('3', 'old', 1)]
   t.same(await names('/folder'), ['old'], 'the new one only')

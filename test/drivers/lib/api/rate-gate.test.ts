@@ -43,6 +43,17 @@ await t.test('calls beyond the limit wait for their turn, in order', async (t) =
   )
 })
 
+await t.test('a high limit is nearly used', async (t) => {
+  const gate = await open(t, { perSecond: 50 })
+  const start = performance.now()
+  const processorTime = process.cpuUsage()
+  for (let index = 0; index < 51; index++) await gate.pass()
+  const taken = performance.now() - start
+  t.ok(taken >= 1000, `${taken} ms`)
+  // Timers fire by whole milliseconds, and a busy machine delays them.
+  t.ok(taken < 2 * 1000 || process.cpuUsage(processorTime).user / 1000 < taken / 2, `${taken} ms`)
+})
+
 await t.test('an aborted call leaves its turn to the next one', async (t) => {
   const gate = await open(t, { perSecond: 5 })
   await gate.pass()

@@ -1,0 +1,83 @@
+/** A folder: its actions, its notes and its entries. */
+import { lazy, Suspense } from 'preact/compat'
+import { useMemo, useState } from 'preact/hooks'
+import { useLocation } from 'wouter-preact'
+import { Failure } from '../parts/failure.tsx'
+import { addressOf, inTree, nameOf, parentOf } from '../parts/places.ts'
+import type { Me } from '../session/me.ts'
+import { texts } from '../texts.ts'
+import { folderActions, type Change } from './actions.ts'
+import { AskFolderPassword, isDenied } from './ask-folder-password.tsx'
+import { FileGrid, type Point } from './file-grid.tsx'
+import { refreshFolder, sorting, useFolder } from './folder.ts'
+import { ListHead } from './list-head.tsx'
+import { Notes } from './notes.tsx'
+import { rightsIn } from './rights.ts'
+import { selection } from './selection.ts'
+import { Toolbar } from './toolbar.tsx'
+
+const ChangeDialog = lazy(() => import('./changes.tsx'))
+const ContextMenu = lazy(() => import('./context-menu.tsx'))
+
+/** The changes that keys start. */
+const changeOfKey: Readonly<Record<string, Change>> = { F2: 'rename', Delete: 'remove' }
+
+export function FolderView({ path, me }: { readonly path: string; readonly me: Me }) {
+  const [, navigate] = useLocation()
+  const [contains, setContains] = useState('')
+  const [tiles, setTiles] = useState(localStorage.getItem('view') === 'tiles')
+  const [dialog, setDialog] = useState<{ readonly change: Change; readonly names: readonly string[] }>()
+  const [menuAt, setMenuAt] = useState<Point>()
+  const order = sorting.value
+  const display = useMemo(() => ({ ...order, contains }), [order, contains])
+  const { data: folder, error, refetch } = useFolder(path, display)
+
+  if (isDenied(error)) return <AskFolderPassword path={path} onEntered={() => void refetch()} />
+  if (error) return <Failure error={error} title={texts.files.failed} onRetry={() => void refetch()} />
+  const total = folder?.total ?? 0
+  const rights = rightsIn(me, folder)
+  const ask = (change: Change) => setDialog({ change, names: [...selection.value] })
+  const actions = folderActions({ path, treePath: inTree(me, path), display, total, rights, navigate, onChange: ask })
+  const onKey = (event: KeyboardEvent) => {
+    const pressed = changeOfKey[event.key]
+    if (pressed === undefined || !actions.allows(pressed)) return
+    event.preventDefault()
+    actions.start(pressed)
+  }
+  return (
+    <section class="folder" aria-label={nameOf(path) || texts.files.home}>
+      <Toolbar
+        path={path}
+        mayUpload={rights.write}
+        actions={actions}
+        contains={contains}
+        tiles={tiles}
+        onTiles={(shown) => {
+          localStorage.setItem('view', shown ? 'tiles' : 'list')
+          setTiles(shown)
+        }}
+        onContains={setContains}
+        onRefresh={() => refreshFolder(path, display, rights.write)}
+      />
+      {folder && <Notes text={folder.header} path={path} />}
+      <ListHead total={total} onSelectAll={() => actions.start('selectAll')} />
+      {folder?.total === 0 && <p class="loading">{contains === '' ? texts.files.empty : texts.files.noMatch}</p>}
+      <FileGrid
+        path={path}
+        treePath={inTree(me, path)}
+        display={display}
+        total={total}
+        tiles={tiles}
+        onOpen={actions.open}
+        onKey={onKey}
+        onUp={() => navigate(addressOf(parentOf(path)))}
+        onMenu={setMenuAt}
+      />
+      {folder && <Notes text={folder.readme} path={path} />}
+      <Suspense fallback={null}>
+        {menuAt && <ContextMenu at={menuAt} actions={actions} onClose={() => setMenuAt(undefined)} />}
+        {dialog && <ChangeDialog {...dialog} path={path} onClose={() => setDialog(undefined)} />}
+      </Suspense>
+    </section>
+  )
+}
