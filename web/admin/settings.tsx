@@ -15,7 +15,9 @@ const readOnly = 2
 const deprecated = 3
 
 export function Settings({ group }: { readonly group: number }) {
-  const { data, error } = useRows(`settings ${group}`, () => get('/api/admin/setting/list', { query: { group: String(group) } }))
+  const { data, error } = useRows(`settings ${group}`, () =>
+    get('/api/admin/setting/list', { query: { group: String(group) } }),
+  )
   const [edited, setEdited] = useState<Readonly<Record<string, string>>>({})
   async function save(event: SubmitEvent): Promise<void> {
     event.preventDefault()

@@ -15,6 +15,8 @@ function ofApi({ code, message }: ApiError): string {
   if (message.endsWith('object not found')) return failures.notFound
   if (message.startsWith('failed get storage: storage not found')) return failures.noStorage
   if (message === 'permission denied') return failures.denied
-  const notStarted = /^failed init storage but storage is already created: (?:failed init storage: )?(.*)$/s.exec(message)
+  const notStarted = /^failed init storage but storage is already created: (?:failed init storage: )?(.*)$/s.exec(
+    message,
+  )
   return notStarted ? failures.storageNotStarted(notStarted[1] ?? '') : message
 }
