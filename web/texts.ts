@@ -22,6 +22,7 @@ export const texts = {
     notFound: 'There is no such file or folder.',
     noStorage: 'No storage is mounted here.',
     denied: 'You have no permission to do this.',
+    storageNotStarted: (reason: string) => `The storage is saved, but it does not start: ${reason}`,
   },
 
   session: {

@@ -5,7 +5,7 @@ import { queryClient } from '../api/queries.ts'
 import { Failure } from '../parts/failure.tsx'
 import { FormField, labelOf } from '../parts/form-field.tsx'
 import { report, reporting } from '../parts/notices.tsx'
-import { change, useRows } from '../parts/rows.ts'
+import { useRows } from '../parts/rows.ts'
 import { texts } from '../texts.ts'
 
 type Setting = Data<'/api/admin/setting/list'>[number]
@@ -15,16 +15,17 @@ const readOnly = 2
 const deprecated = 3
 
 export function Settings({ group }: { readonly group: number }) {
-  const key = `settings ${group}`
-  const { data, error } = useRows(key, () => get('/api/admin/setting/list', { query: { group: String(group) } }))
+  const { data, error } = useRows(`settings ${group}`, () =>
+    get('/api/admin/setting/list', { query: { group: String(group) } }),
+  )
   const [edited, setEdited] = useState<Readonly<Record<string, string>>>({})
   async function save(event: SubmitEvent): Promise<void> {
     event.preventDefault()
     const rows = Object.entries(edited).map(([name, value]) => ({ key: name, value }))
     if (!(await reporting(post('/api/admin/setting/save', rows)))) return
     report(texts.admin.settings.saved)
-    await queryClient.invalidateQueries({ queryKey: ['public settings'] })
-    await change(key, Promise.resolve())
+    // A setting may change what any page shows.
+    await queryClient.invalidateQueries()
     setEdited({})
   }
   if (error) return <Failure error={error} />

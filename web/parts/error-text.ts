@@ -14,5 +14,9 @@ function ofApi({ code, message }: ApiError): string {
   if (code === unreachable) return texts.unreachable
   if (message.endsWith('object not found')) return failures.notFound
   if (message.startsWith('failed get storage: storage not found')) return failures.noStorage
-  return message === 'permission denied' ? failures.denied : message
+  if (message === 'permission denied') return failures.denied
+  const notStarted = /^failed init storage but storage is already created: (?:failed init storage: )?(.*)$/s.exec(
+    message,
+  )
+  return notStarted ? failures.storageNotStarted(notStarted[1] ?? '') : message
 }

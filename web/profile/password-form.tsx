@@ -1,11 +1,10 @@
 /** A form that replaces the password of the user. */
 import { useState } from 'preact/hooks'
 import { post } from '../api/client.ts'
-import { textOf } from '../parts/form-values.ts'
-import { report, reportFailure, reporting } from '../parts/notices.tsx'
-import type { Me } from '../session/me.ts'
-import { signIn } from '../session/me.ts'
 import { askWhoIsSignedIn } from '../api/queries.ts'
+import { textOf } from '../parts/form-values.ts'
+import { reportFailure, reporting } from '../parts/notices.tsx'
+import { signIn, type Me } from '../session/me.ts'
 import { texts } from '../texts.ts'
 
 export function PasswordForm({ me }: { readonly me: Me }) {
@@ -20,7 +19,7 @@ export function PasswordForm({ me }: { readonly me: Me }) {
       return
     }
     setBusy(true)
-    if (await reporting(replacePassword(me, password))) form.reset()
+    if (await reporting(replacePassword(me, password), texts.profile.passwordChanged)) form.reset()
     setBusy(false)
   }
   return (
@@ -44,7 +43,6 @@ export function PasswordForm({ me }: { readonly me: Me }) {
 /** A new password ends all sessions, so that a new one begins here. With two-step verification the user is asked. */
 async function replacePassword({ username, otp }: Me, password: string): Promise<void> {
   await post('/api/me/update', { username, password })
-  report(texts.profile.passwordChanged)
   if (otp) await askWhoIsSignedIn()
   else await signIn({ username, password, otp_code: '', remember: false })
 }

@@ -45,12 +45,12 @@ async function send(upload: Upload, overwrite: boolean, signal: AbortSignal, onS
 
 /** Whether the server accepts uploads in parts. */
 async function takesParts(): Promise<boolean> {
-  const settings = await queryClient.fetchQuery({
+  const settings = await queryClient.query({
     queryKey: ['public settings'],
     queryFn: () => get('/api/public/settings'),
     staleTime: 60_000,
   })
-  return settings['multipart_enabled'] === 'true'
+  return settings.multipart_enabled === 'true'
 }
 
 /** Discards what the server has received of an upload that ends before its time. */
