@@ -30,7 +30,7 @@ void t.test('every link between pages leads to an existing file and heading', as
 })
 
 void t.test('every source file that a page names exists in the folder that the page names', async (t) => {
-  const folders = ['src', 'protocols', 'drivers', 'test', 'bench']
+  const folders = ['src', 'protocols', 'drivers', 'test', 'bench', 'web']
   const listed = await Promise.all(
     folders.map(async (folder) => (await readdir(folder, { recursive: true })).map((name) => join(folder, name))),
   )

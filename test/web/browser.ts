@@ -1,5 +1,3 @@
-/// <reference lib="dom" />
-/// <reference lib="dom.iterable" />
 /** The console in Debian's Chromium, against a daemon. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'

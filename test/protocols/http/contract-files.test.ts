@@ -68,6 +68,7 @@ void t.test('list and get return every field with its type', async (t) => {
   const detailShape = {
     ...fileShape,
     raw_url: 'string',
+    etag: 'string',
     readme: 'string',
     header: 'string',
     provider: 'string',

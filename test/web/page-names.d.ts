@@ -1,0 +1,63 @@
+/** What functions that run in the page use of the browser. The project is compiled without its library of such names. */
+
+declare class HTMLElement {
+  readonly textContent: string | null
+  readonly ariaLabel: string | null
+  readonly outerHTML: string
+  readonly tagName: string
+  readonly contentWindow: object | null
+  scrollTop: number
+  readonly scrollHeight: number
+  readonly scrollWidth: number
+  readonly clientHeight: number
+  readonly clientWidth: number
+  readonly parentElement: HTMLElement | null
+  closest(selector: string): HTMLElement | null
+  getAttribute(name: string): string | null
+  querySelector<Found extends HTMLElement>(selector: string): Found | null
+  querySelectorAll<Found extends HTMLElement>(selector: string): Iterable<Found> & { readonly length: number }
+  getBoundingClientRect(): DOMRect
+  append(...nodes: readonly HTMLElement[]): void
+  submit(): void
+}
+
+declare class HTMLInputElement extends HTMLElement {
+  readonly labels: readonly HTMLElement[] | null
+  readonly value: string
+}
+
+declare class HTMLImageElement extends HTMLElement {
+  readonly naturalWidth: number
+}
+
+declare class HTMLCanvasElement extends HTMLElement {
+  readonly width: number
+  readonly height: number
+  getContext(kind: '2d'): {
+    getImageData(x: number, y: number, width: number, height: number): { readonly data: Uint8ClampedArray }
+  } | null
+}
+
+declare class HTMLMediaElement extends HTMLElement {
+  readonly duration: number
+  currentTime: number
+}
+
+declare class DOMRect {
+  readonly x: number
+  readonly y: number
+  readonly top: number
+  readonly bottom: number
+  readonly width: number
+  readonly height: number
+}
+
+declare const document: Pick<HTMLElement, 'querySelector' | 'querySelectorAll'> & {
+  readonly activeElement: HTMLElement | null
+  readonly body: HTMLElement
+  readonly documentElement: HTMLElement
+  readonly cookie: string
+  createElement(name: 'canvas'): HTMLCanvasElement
+  createElement(name: string): HTMLElement
+  elementFromPoint(x: number, y: number): HTMLElement | null
+}
