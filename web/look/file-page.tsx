@@ -32,7 +32,7 @@ export function FilePage({ path, treePath, file }: FilePageProps) {
     <section class="file">
       <header class="toolbar">
         <EntryIcon entry={file} />
-        <h2>{file.name}</h2>
+        <h1>{file.name}</h1>
         <span class="muted">{[formatSize(file.size), formatTime(file.modified)].filter(Boolean).join(', ')}</span>
         <span class="space" />
         <button type="button" onClick={() => setLinking(true)}>
