@@ -50,7 +50,9 @@ const slow = typeOf('Slow', (driver) => ({
 }))
 
 const many = typeOf('Many', () => ({
-  pages: async function* (_path, { pageSize = 1000 } = {}) {
+  stat: async (path) => (path === '/' ? folderEntry : fileEntry(path.slice(1))),
+  pages: async function* () {
+    const pageSize = 1000
     for (let start = 0; start < manyEntries; start += pageSize) {
       const length = Math.min(pageSize, manyEntries - start)
       yield Array.from({ length }, (_, index) => fileEntry(`file ${String(start + index).padStart(6, '0')}`))

@@ -1,3 +1,4 @@
+/// <reference lib="dom" />
 /** A gateway with its console, a browser, and what stories of users need of both. */
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
@@ -94,12 +95,10 @@ export async function selectEntries(page: Page, ...names: readonly string[]): Pr
 }
 
 /** The names of the rows in view, in their order. */
-export async function namesShown(page: Page): Promise<readonly string[]> {
-  const rows = await files(page).getByRole('row').all()
-  const shown = await Promise.all(rows.map(async (row) => ({ at: await indexOf(row), name: await nameOf(row) })))
-  return shown.sort((one, other) => one.at - other.at).map(({ name }) => name)
+export function namesShown(page: Page): Promise<readonly string[]> {
+  return files(page).evaluate((grid) => {
+    const rows = [...grid.querySelectorAll<HTMLElement>('[role=row]')]
+    rows.sort((one, other) => Number(one.ariaRowIndex) - Number(other.ariaRowIndex))
+    return rows.map((row) => row.querySelector('.name')?.textContent ?? '')
+  })
 }
-
-type Row = ReturnType<typeof rowOf>
-const indexOf = async (row: Row) => Number(await row.getAttribute('aria-rowindex'))
-const nameOf = async (row: Row) => (await row.locator('.name').textContent()) ?? ''

@@ -1,0 +1,143 @@
+/** Looking at files, and editing them, in the console. */
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import t from 'tap'
+import { withoutBrowser } from './browser.js'
+import { pdfOf, picture, tone } from './documents.js'
+import { button, files, rowOf, startSite, visit } from './site.js'
+
+void t.test('looking', { skip: withoutBrowser }, async (t) => {
+  const site = await startSite(t)
+  const { folder } = site
+  const contents = {
+    'picture.png': picture,
+    'tone.wav': tone(20),
+    'letter.pdf': pdfOf('Dear reader'),
+    'notes.md': '# Title\n\nSome *text* and a [link](other.md).\n',
+    'script.js': 'const answer = 42\n',
+    'latin1.txt': Buffer.from('caf\xe9\n', 'latin1'),
+    'program.bin': Buffer.from([0, 1, 2, 3, 0, 255]),
+  }
+  for (const [name, content] of Object.entries(contents)) await writeFile(join(folder, name), content)
+
+  const open = async (page: Page, name: string) => {
+    await rowOf(page, name).click()
+    await page.getByRole('heading', { name }).waitFor()
+  }
+
+  await t.test('a picture is shown', (t) =>
+    visit(t, site, {}, async (page) => {
+      await open(page, 'picture.png')
+      const image = page.getByRole('img', { name: 'picture.png' })
+      await image.waitFor()
+      await page.waitForFunction(() => document.querySelector<HTMLImageElement>('img.shown')?.naturalWidth === 4)
+      await page.goBack()
+      await files(page).waitFor()
+    }),
+  )
+
+  await t.test('sound is played from any place', (t) =>
+    visit(t, site, {}, async (page) => {
+      await open(page, 'tone.wav')
+      const time = await page.locator('audio').evaluate(async (audio: HTMLAudioElement) => {
+        if (audio.readyState < 1) await new Promise((resolve) => (audio.onloadedmetadata = resolve))
+        const sought = new Promise((resolve) => (audio.onseeked = resolve))
+        audio.currentTime = 15
+        await sought
+        return [audio.duration, audio.currentTime]
+      })
+      t.strictSame(time, [20, 15])
+    }),
+  )
+
+  await t.test('a PDF document is drawn', (t) =>
+    visit(t, site, {}, async (page) => {
+      await open(page, 'letter.pdf')
+      await page.getByRole('img', { name: 'Page 1' }).waitFor()
+      await page.waitForFunction(() => {
+        const canvas = document.querySelector('canvas')
+        const pixels = canvas?.getContext('2d')?.getImageData(0, 0, canvas.width, canvas.height).data
+        return pixels?.some((value, at) => at % 4 === 0 && value < 100 && pixels[at + 3] === 255)
+      })
+    }),
+  )
+
+  await t.test('Markdown is shown as it is meant, and can be edited', (t) =>
+    visit(t, site, {}, async (page) => {
+      await open(page, 'notes.md')
+      await page.getByRole('heading', { name: 'Title' }).waitFor()
+      t.equal(await page.locator('.markdown em').textContent(), 'text')
+      t.equal(await page.getByRole('link', { name: 'link', exact: true }).getAttribute('href'), `${site.url}/other.md`)
+      await button(page, 'Edit').click()
+      await page.getByRole('textbox', { name: 'notes.md' }).waitFor()
+    }),
+  )
+
+  await t.test('a text is edited and saved', (t) =>
+    visit(t, site, {}, async (page) => {
+      await open(page, 'script.js')
+      const text = page.getByRole('textbox', { name: 'script.js' })
+      await text.getByText('const answer = 42').waitFor()
+      t.ok(await button(page, 'Save').isDisabled())
+      await text.focus()
+      await page.keyboard.press('Control+Home')
+      await page.keyboard.type('// changed')
+      await page.keyboard.press('Enter')
+      await page.getByText('Not saved yet').waitFor()
+      await button(page, 'Save').click()
+      await page.getByRole('status').getByText('The file is saved.').waitFor()
+      t.equal(await readFile(join(folder, 'script.js'), 'utf8'), '// changed\nconst answer = 42\n')
+      await page.keyboard.press('Control+Home')
+      await text.focus()
+      await page.keyboard.type('/* again */ ')
+      await page.keyboard.press('Control+s')
+      await page.getByText('Not saved yet').waitFor({ state: 'detached' })
+      t.match(await readFile(join(folder, 'script.js'), 'utf8'), '/* again */ ')
+    }),
+  )
+
+  await t.test('a change of somebody else is never overwritten', (t) =>
+    visit(t, site, {}, async (page) => {
+      await open(page, 'script.js')
+      const text = page.getByRole('textbox', { name: 'script.js' })
+      await text.focus()
+      await page.keyboard.type('mine ')
+      const theirs = 'what somebody else has written meanwhile\n'
+      await site.call('/api/fs/get', { path: '/script.js' })
+      await visit(t, site, { at: '/script.js' }, async (other) => {
+        const response = await other.request.put('/api/fs/put', {
+          headers: { 'File-Path': '/script.js' },
+          data: theirs,
+        })
+        t.match(await response.json(), { code: 200 })
+      })
+      await button(page, 'Save').click()
+      await page.getByRole('alert').getByText('Somebody else has changed the file meanwhile.').waitFor()
+      t.equal(await readFile(join(folder, 'script.js'), 'utf8'), theirs)
+      await text.getByText('mine').waitFor()
+    }),
+  )
+
+  await t.test('a text in another encoding is shown, but not changed', (t) =>
+    visit(t, site, {}, async (page) => {
+      await open(page, 'latin1.txt')
+      await page.getByText('café').waitFor()
+      await page.getByText('You can read this file, but not change it here.').waitFor()
+      t.equal(await button(page, 'Save').count(), 0)
+    }),
+  )
+
+  await t.test('other files are downloaded', (t) =>
+    visit(t, site, {}, async (page) => {
+      await open(page, 'program.bin')
+      await page.getByText('This kind of file cannot be shown here.').waitFor()
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('link', { name: 'Download' }).click(),
+      ])
+      t.equal(download.suggestedFilename(), 'program.bin')
+      t.strictSame(await readFile(await download.path()), contents['program.bin'])
+    }),
+  )
+})
