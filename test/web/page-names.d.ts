@@ -14,6 +14,7 @@ declare class HTMLElement {
   readonly parentElement: HTMLElement | null
   closest(selector: string): HTMLElement | null
   getAttribute(name: string): string | null
+  querySelector(selector: 'canvas'): HTMLCanvasElement | null
   querySelector<Found extends HTMLElement>(selector: string): Found | null
   querySelectorAll<Found extends HTMLElement>(selector: string): Iterable<Found> & { readonly length: number }
   getBoundingClientRect(): DOMRect
@@ -38,7 +39,7 @@ declare class HTMLCanvasElement extends HTMLElement {
   } | null
 }
 
-declare class HTMLMediaElement extends HTMLElement {
+declare class HTMLAudioElement extends HTMLElement {
   readonly duration: number
   currentTime: number
 }
@@ -61,3 +62,5 @@ declare const document: Pick<HTMLElement, 'querySelector' | 'querySelectorAll'> 
   createElement(name: string): HTMLElement
   elementFromPoint(x: number, y: number): HTMLElement | null
 }
+
+declare const innerWidth: number

@@ -1,4 +1,3 @@
-/// <reference lib="dom" />
 /** A gateway with its console, a browser, and what stories of users need of both. */
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
