@@ -86,6 +86,8 @@ export interface EndpointDescription {
   readonly headers?: z.ZodType
   /** The schema of the fields: of the body as JSON or a form, or of the query of GET and HEAD. */
   readonly fields?: z.ZodType
+  /** The handler parses the fields itself, and `Call.fields` is undefined. For handlers that answer errors themselves. */
+  readonly parsesFields?: boolean
   /** The message about invalid fields, where clients compare it. Default: the message names the field. */
   readonly faultyFields?: string
   /** Maximum size of a body with fields, in bytes. Default: `bodyLimit` of fields.ts. */
@@ -143,17 +145,22 @@ export function endpoint<
   Headers extends z.ZodType | undefined = undefined,
   Answer extends z.ZodType | undefined = undefined,
   Params extends z.ZodType | undefined = undefined,
+  const ParsesFields extends boolean = false,
 >(
-  declaration: Omit<EndpointDescription, 'access' | 'fields' | 'query' | 'headers' | 'data' | 'params'> & {
+  declaration: Omit<
+    EndpointDescription,
+    'access' | 'fields' | 'parsesFields' | 'query' | 'headers' | 'data' | 'params'
+  > & {
     readonly access: Who
     readonly fields?: Fields
+    readonly parsesFields?: ParsesFields
     readonly query?: Query
     readonly headers?: Headers
     readonly data?: Answer
     readonly params?: Params
     answer(
       call: Call<
-        Output<Fields>,
+        ParsesFields extends true ? undefined : Output<Fields>,
         Output<Query>,
         Output<Headers>,
         Who extends 'anybody' ? undefined : Principal,

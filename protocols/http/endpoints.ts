@@ -29,6 +29,7 @@ import { siteEndpoints } from './routes/site.js'
 import { taskEndpoints } from './routes/task.js'
 import { twoStepEndpoints } from './routes/two-step.js'
 import { uploadEndpoints } from './routes/upload.js'
+import { zipEndpoints } from './routes/zip.js'
 
 export const endpoints: readonly Endpoint[] = [
   ...publicEndpoints,
@@ -41,6 +42,7 @@ export const endpoints: readonly Endpoint[] = [
   ...browseEndpoints,
   ...searchEndpoints,
   ...linkEndpoints,
+  ...zipEndpoints,
   ...changeEndpoints,
   ...bulkChangeEndpoints,
   ...uploadEndpoints,

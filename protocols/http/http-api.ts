@@ -6,12 +6,14 @@ import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import { clientOf, type Client, type ClientOptions } from '../lib/client.js'
 import { FileTypes } from './file-types.js'
 import { PrivacyMasks } from './privacy-masks.js'
+import { ZipDownloads } from './zip-downloads.js'
 
 export { signalOf } from '../lib/client.js'
 
 export class HttpApi {
   readonly fileTypes: FileTypes
   readonly masks: PrivacyMasks
+  readonly zips = new ZipDownloads()
   readonly #clients: ClientOptions
 
   constructor(

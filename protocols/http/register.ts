@@ -28,12 +28,13 @@ async function handleRequest(api: HttpApi, context: Exchange, endpoint: Endpoint
   const query = endpoint.query && checkFields(endpoint.query, context.query, endpoint.faultyQuery)
   const headers = endpoint.headers && checkHeadersOf(endpoint.headers, context.req)
   const fields =
-    endpoint.fields &&
-    checkFields(
-      endpoint.fields,
-      await fieldsOf(context, endpoint.bodyLimit ?? bodyLimit, endpoint.listField),
-      endpoint.faultyFields,
-    )
+    endpoint.fields === undefined || endpoint.parsesFields === true
+      ? undefined
+      : checkFields(
+          endpoint.fields,
+          await fieldsOf(context, endpoint.bodyLimit ?? bodyLimit, endpoint.listField),
+          endpoint.faultyFields,
+        )
   const data = await endpoint.answer({ api, context, principal, params: params?.data, query, headers, fields })
   if (endpoint.plain !== undefined) return
   const envelope = success(endpoint.data === undefined ? null : data, context.state.message)

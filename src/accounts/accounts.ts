@@ -323,10 +323,22 @@ export class Accounts {
    * permissions. Throws `unauthenticated` if the account is deleted or disabled.
    */
   forTask(userId: number): Principal {
+    return this.#principal(this.#enabled(userId), 'task', { protocol: { name: 'task', appPasswords: false } })
+  }
+
+  /**
+   * The principal for a URL that was signed for this user: its account with its current permissions, to read only. Throws
+   * as `forTask`.
+   */
+  forSignature(userId: number, protocol: ProtocolFacts): Principal {
+    return this.#principal(this.#enabled(userId), 'task', { protocol, readOnly: true })
+  }
+
+  #enabled(userId: number): UserRow {
     const user = this.users.get(userId)
     if (user === undefined) throw sessionRevoked({ detail: 'account_missing' })
     if (user.disabled) throw sessionRevoked({ detail: 'account_disabled' })
-    return this.#principal(user, 'task', { protocol: { name: 'task', appPasswords: false } })
+    return user
   }
 
   /** Checks the claims against the account and the revoked tokens. Throws `unauthenticated`. */

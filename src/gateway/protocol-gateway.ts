@@ -28,6 +28,7 @@ export interface ProtocolAccounts extends Pick<
   | 'byToken'
   | 'enableTwoStep'
   | 'findKey'
+  | 'forSignature'
   | 'guest'
   | 'isGuestName'
   | 'isPermanentToken'
@@ -71,7 +72,7 @@ export interface ProtocolGateway extends Pick<
   readonly rules: Pick<Rules, 'create' | 'delete' | 'list' | 'update'>
   readonly search: Pick<Search, 'build' | 'clear' | 'isOn' | 'progress' | 'stop' | 'update'>
   readonly settings: ProtocolSettings
-  readonly signedUrls: Pick<SignedUrls, 'authorize' | 'sign' | 'signFor'>
+  readonly signedUrls: Pick<SignedUrls, 'authorize' | 'signSelection' | 'verifySelection' | 'sign' | 'signFor'>
   readonly storages: StorageAdmin
   readonly tasks: ProtocolTasks
   readonly uploads: Pick<UploadSessions, 'abort' | 'find' | 'get' | 'open'>

@@ -46,7 +46,7 @@ export const settingsHelp = {
   // global
   hide_files:
     'Names that clients do not show, one /regex/flags per line. The server still lists them: to hide files from users, use a folder rule.',
-  package_download: 'Clients offer to download folders as one archive.',
+  package_download: 'Several files and folders can be downloaded as one archive.',
   customize_head: 'HTML for the head of the web client, except its admin pages.',
   customize_body: 'HTML for the end of the body of the web client, except its admin pages.',
   link_expiration: 'Hours until a signed URL expires. 0: never.',

@@ -162,13 +162,19 @@ export class MountedTree {
     return entries.flatMap((entry) => (mounted.has(entry.name) ? [entry] : (fresh.get(entry.name) ?? [])))
   }
 
-  /** The same entries as `list`, in pages and in any order. */
-  async *pages(at: Path, { signal }: CallOptions): AsyncGenerator<readonly Entry[]> {
+  /**
+   * The same entries as `list`, in pages and in any order. `complete`: as the storage is now, not as
+   * it was listed before; rejects also where the storage fails and there are mount points to return.
+   */
+  async *pages(
+    at: Path,
+    { signal, complete }: CallOptions & { readonly complete?: boolean | undefined },
+  ): AsyncGenerator<readonly Entry[]> {
     const mounted = new Map(this.mounts.foldersIn(at).map((entry) => [entry.name, entry]))
-    const location = this.#locateUnlessMountFolder(at)
+    const location = this.#locateUnlessMountFolder(at, complete)
     let hasYielded = false
     try {
-      for await (const page of location?.storage.pages(location.inner, { signal }) ?? []) {
+      for await (const page of location?.storage.pages(location.inner, { signal, refresh: complete === true }) ?? []) {
         hasYielded = true
         if (mounted.size === 0) {
           yield page
@@ -180,7 +186,7 @@ export class MountedTree {
       }
     } catch (error) {
       // An incomplete listing must not look complete.
-      if (hasYielded) throw error
+      if (hasYielded || complete === true) throw error
       await this.#assertExists(at, error, { signal })
       this.#assertHasMounts(at, mounted.size, error)
     }
@@ -197,9 +203,18 @@ export class MountedTree {
     }
   }
 
-  /** As `locate`. Undefined for a folder above a mount point if no storage runs there. */
-  #locateUnlessMountFolder(at: Path): MountedPath | undefined {
-    return this.mounts.isMountAncestor(at) ? this.locateIfRunning(at) : this.locate(at)
+  /**
+   * As `locate`. Undefined for a folder above a mount point if no storage runs there; with `complete`, only if none is
+   * mounted.
+   */
+  #locateUnlessMountFolder(at: Path, complete = false): MountedPath | undefined {
+    if (!this.mounts.isMountAncestor(at)) return this.locate(at)
+    try {
+      return this.mounts.find(at)
+    } catch (error) {
+      if (isWithoutStorage(error) || (!complete && isGatewayError(error, 'unavailable'))) return undefined
+      throw error
+    }
   }
 
   /**

@@ -9,7 +9,14 @@ import { joinSignals } from '../contract/cancellation.js'
 import type { OpenFile, WritableFile } from '../contract/capabilities.js'
 import type { StatOptions } from '../contract/call-options.js'
 import { isRealFolder } from '../contract/entry.js'
-import { GatewayError, isGatewayError, toGatewayError, TreeError, type ErrorDetail } from '../contract/errors.js'
+import {
+  GatewayError,
+  isGatewayError,
+  isWithoutStorage,
+  toGatewayError,
+  TreeError,
+  type ErrorDetail,
+} from '../contract/errors.js'
 import { logInternal } from '../contract/log.js'
 import {
   childOf,
@@ -334,6 +341,38 @@ export class Access implements Authority {
     for (const rule of [...own, ...below]) {
       const verdict = judgeMembers(rules, this.principal, action, rule.path, options.password)
       if (verdict !== 'allow') throw new GatewayError(verdict, { reason: 'permission denied below this folder' })
+    }
+  }
+
+  /**
+   * Rejects if the principal must not list a folder below `at` that listings show and that exists, or a storage mounted
+   * there does not run. Looks only for folders that have a rule of their own.
+   */
+  async assertListableBelow(at: Path, options: AccessOptions): Promise<void> {
+    this.#assertMountsRun(at)
+    for (const { path } of this.#dependencies.rules.below(at)) {
+      if (this.#isInvisibleBelow(at, path)) continue
+      const refusal = this.#refusalOf('list', path, options)
+      if (refusal && (await this.#exists(path, options))) throw refusal
+    }
+  }
+
+  #assertMountsRun(at: Path): void {
+    const { mounts } = this.#dependencies
+    for (const { name } of mounts.foldersIn(at)) {
+      const member = childOf(at, name)
+      if (this.isOmitted(member)) continue
+      if (mounts.isMountPoint(member)) mounts.find(member)
+      this.#assertMountsRun(member)
+    }
+  }
+
+  async #exists(at: Path, { signal }: AccessOptions): Promise<boolean> {
+    try {
+      return (await this.#tree.entryOrUndefined(at, { signal })) !== undefined
+    } catch (error) {
+      if (isWithoutStorage(error) || isGatewayError(error, 'not_folder')) return false
+      throw error
     }
   }
 

@@ -63,8 +63,13 @@ export class FolderContents {
     }
   }
 
-  /** The same entries in pages, in any order. Rejects once the session is revoked. */
-  async *pages(folder: NamedPath, options: AccessOptions): AsyncGenerator<readonly Entry[]> {
+  /**
+   * The same entries in pages, in any order. Rejects once the session is revoked. `complete`: as in `MountedTree.pages`.
+   */
+  async *pages(
+    folder: NamedPath,
+    options: AccessOptions & { readonly complete?: boolean },
+  ): AsyncGenerator<readonly Entry[]> {
     const { at } = folder
     for await (const page of this.tree.pages(at, options)) {
       this.access.assertNotRevoked()

@@ -47,6 +47,7 @@ import { hasPreconditions, type Preconditions } from './preconditions.js'
 import type { AccessOptions, ChangeOptions, Reservation, TransferResult, WriteResult } from './operation-options.js'
 import { PrincipalLocks, type LockOptions, type LockResult } from './principal-locks.js'
 import { Transfers, type TransferOptions } from './transfers.js'
+import { TreeMembers, type TreeMember } from './tree-members.js'
 import { folderView, type FolderView } from './visibility.js'
 import { VisibleNames } from './visible-names.js'
 
@@ -62,6 +63,7 @@ export type {
   SendingOptions,
   TransferOptions,
   TreeDependencies,
+  TreeMember,
   WritableTreeFile,
 }
 
@@ -71,6 +73,7 @@ export class VirtualFs {
   readonly #tree: MountedTree
   readonly #operations: Operations
   readonly #folders: FolderContents
+  readonly #members: TreeMembers
   readonly #content: FileContent
   readonly #transfers: Transfers
   readonly #locks: PrincipalLocks
@@ -89,6 +92,7 @@ export class VirtualFs {
     this.#tree = tree
     this.#operations = operations
     this.#folders = new FolderContents(dependencies, access, tree)
+    this.#members = new TreeMembers(access, tree, this.#folders, (path, options) => this.stat(path, options))
     this.#content = new FileContent(dependencies, access, tree, operations, meter)
     this.#transfers = new Transfers(dependencies, access, tree, operations, meter)
     this.#locks = new PrincipalLocks(dependencies.locks, access, operations, this.#content)
@@ -126,6 +130,24 @@ export class VirtualFs {
     } catch (error) {
       throw this.#access.reportedError(error, 'list', path)
     }
+  }
+
+  /**
+   * Yields the members of the folder at any depth, a folder before what is in it. `names`: only those of its members, and
+   * what is in them; empty: all. Rejects if one that listings show cannot be listed.
+   */
+  async *members(path: Path, names: readonly string[], options: AccessOptions = {}): AsyncGenerator<TreeMember> {
+    try {
+      await this.#access.ensureBase()
+      yield* this.#members.below(path, names, options)
+    } catch (error) {
+      throw this.#access.reportedError(error, 'list', path)
+    }
+  }
+
+  /** Rejects as `members` does, as far as that can be known without listing all folders. */
+  assertMembersReadable(path: Path, names: readonly string[], options: AccessOptions = {}): Promise<void> {
+    return this.#access.withErrorContext('list', path, () => this.#members.assertReadable(path, names, options))
   }
 
   /**

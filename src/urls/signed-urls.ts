@@ -1,13 +1,22 @@
-/** Signatures of download URLs. A valid signature permits reading one path, independently of any user or permission. */
+/**
+ * Signatures of download URLs. That of a file permits reading one path, independently of any user or permission. That
+ * of a selection permits one user's reading of the selected entries.
+ */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { Principal, type ProtocolFacts } from '../accounts/principal.js'
 import { GatewayError, type ErrorDetail } from '../contract/errors.js'
-import { root, type Path } from '../contract/path.js'
+import { root, under, type Path } from '../contract/path.js'
 import type { Settings } from '../settings/settings.js'
 
 /** Maximum characters of cached paths and signatures; about twice as many bytes. */
 const maxCacheSize = 16 * 1024 * 1024
+
+/** Members of a folder. An empty list is all of them. */
+interface Selection {
+  readonly folder: Path
+  readonly names: readonly string[]
+}
 
 interface SignedUrlsOptions {
   readonly settings: Pick<Settings, 'get' | 'bool' | 'number' | 'onChange'>
@@ -74,7 +83,49 @@ export class SignedUrls {
 
   /** Returns a principal that may only read this path. Throws `unauthenticated` if the signature is not valid. */
   verify(path: Path, signature: string | undefined, protocol: ProtocolFacts): Principal {
-    const text = signature ?? ''
+    this.#assertValid(
+      signature ?? '',
+      (expiry) => (expiry === 0 ? this.#cache.get(path) : undefined) ?? this.#signature(path, expiry),
+    )
+    return this.#reader(path, protocol)
+  }
+
+  /** Signs a selection, whose folder is of the whole tree, for a user and so many seconds: the user's id, `:`, and a signature as that of a path. */
+  signSelection(
+    userId: number,
+    selection: Selection,
+    seconds: number,
+  ): { readonly signature: string; readonly expires: Date } {
+    const expiry = Math.floor(this.#now() / 1000 + seconds)
+    const signature = this.#signature(selectionText(userId, selection), expiry)
+    return { signature: `${userId}:${signature}`, expires: new Date(expiry * 1000) }
+  }
+
+  /**
+   * Returns the principal for whom this selection was signed. `principalOf`: that of a user's id. `folder` is relative to
+   * the base of the principal. Throws `unauthenticated` if the signature is not valid, or for no user.
+   */
+  verifySelection(
+    signature: string,
+    { folder, names }: Selection,
+    principalOf: (userId: number) => Principal,
+  ): Principal {
+    const [, id, text = ''] = /^(\d{1,15}):(.*)$/s.exec(signature) ?? []
+    if (id === undefined) throw refused('signature_malformed')
+    const userId = Number(id)
+    let principal: Principal
+    try {
+      principal = principalOf(userId)
+    } catch {
+      // The error of a wrong signature, so that nothing is told of accounts.
+      throw refused('signature_wrong')
+    }
+    const selection = { folder: under(principal.base, folder), names }
+    this.#assertValid(text, (expiry) => this.#signature(selectionText(userId, selection), expiry))
+    return principal
+  }
+
+  #assertValid(text: string, signatureFor: (expiry: number) => string): void {
     const expiry = text.slice(text.lastIndexOf(':') + 1)
     if (expiry === '') throw refused('signature_missing')
     const seconds = Number(expiry)
@@ -82,11 +133,9 @@ export class SignedUrls {
     if (seconds !== 0 && seconds < this.#now() / 1000) throw refused('signature_expired')
     // An empty key would make signatures forgeable.
     if (this.#key === '') throw refused('signature_wrong')
-    const cached = seconds === 0 ? this.#cache.get(path) : undefined
-    const expected = Buffer.from(cached ?? this.#signature(path, seconds))
+    const expected = Buffer.from(signatureFor(seconds))
     const actual = Buffer.from(text)
     if (actual.length !== expected.length || !timingSafeEqual(actual, expected)) throw refused('signature_wrong')
-    return this.#reader(path, protocol)
   }
 
   /** The same, but without checking the signature if neither a setting nor the storage nor a rule requires one. */
@@ -95,8 +144,8 @@ export class SignedUrls {
     return this.#reader(path, protocol)
   }
 
-  #signature(path: Path, expiry: number): string {
-    const digest = createHmac('sha256', this.#key).update(`${path}:${expiry}`).digest('base64')
+  #signature(text: string, expiry: number): string {
+    const digest = createHmac('sha256', this.#key).update(`${text}:${expiry}`).digest('base64')
     return `${digest.replaceAll('+', '-').replaceAll('/', '_')}:${expiry}`
   }
 
@@ -126,6 +175,11 @@ export class SignedUrls {
     this.#cache.clear()
     this.#cacheSize = newSize
   }
+}
+
+/** What is signed. It does not begin with a slash, so that it is never that of a path. */
+function selectionText(userId: number, { folder, names }: Selection): string {
+  return `selection ${JSON.stringify([userId, folder, [...new Set(names)].sort()])}`
 }
 
 function newController(): AbortController {

@@ -95,6 +95,12 @@ async function httpFields(world: World, username: string): Promise<readonly Fiel
       return told(await send(url, 'PUT', `/api/fs/${endpoint}`, headers, body))
     },
   })
+  const zip = (kind: Field['kind'], name: string, body: (text: string) => object): Field => ({
+    title: `POST /api/fs/zip ${name}`,
+    protocol: 'http',
+    kind,
+    say: async (text) => told(await send(url, 'POST', '/api/fs/zip', json, JSON.stringify(body(text)))),
+  })
   const encoded = (text: string): string => encodeURIComponent(text.toWellFormed())
   /** An upload in one chunk. */
   const chunks = (kind: Field['kind'], path: (text: string) => string, title: string): Field => ({
@@ -125,6 +131,19 @@ async function httpFields(world: World, username: string): Promise<readonly Fiel
     form('get'),
     field('path', 'search', 'parent', (parent) => ({ parent, keywords: 'there', page: 1, per_page: 100 })),
     field('path', 'link', 'path', (path) => ({ path })),
+    zip('path', 'path', (path) => ({ path })),
+    zip('path', 'path with names', (path) => ({ path, names: ['there.txt'] })),
+    zip('name', 'names', (name) => ({ path: '/open', names: [name] })),
+    {
+      title: 'POST /api/fs/zip_link path and names',
+      protocol: 'http',
+      kind: 'path',
+      say: async (path) => {
+        const { status, text } = await send(url, 'POST', '/api/fs/zip_link', json, JSON.stringify({ path }))
+        return `${status} ${text.includes('"code":200') ? 'linked' : text}`
+      },
+    },
+    field('name', 'zip_link', 'names', (name) => ({ path: '/open', names: [name, 'gone'] })),
     field('path', 'share_link', 'path', (path) => ({ path })),
     field('path', 'mkdir', 'path', (path) => ({ path })),
     field('path', 'rename', 'path', (path) => ({ path, name: 'renamed', overwrite: true })),

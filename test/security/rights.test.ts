@@ -24,6 +24,7 @@ interface Hands {
   readonly api: (endpoint: string, body: object) => Promise<boolean>
   readonly upload: (endpoint: 'put' | 'form', path: string) => Promise<boolean>
   readonly uploadInChunks: (path: string) => Promise<boolean>
+  readonly zip: (path: string) => Promise<boolean>
   readonly dav: (
     method: string,
     path: string,
@@ -57,6 +58,8 @@ const http: readonly Operation[] = [
   over('', [], 'get', { path: '/team/file' }),
   over('', [], 'dirs', { path: '/team' }),
   over('', [], 'share_link', { path: '/team/file' }),
+  over('', [], 'zip_link', { path: '/team' }),
+  { title: 'POST /api/fs/zip', needs: [], act: ({ zip }) => zip('/team') },
   over('afresh', ['write'], 'list', { path: '/team', refresh: true }),
   over('', ['write'], 'mkdir', { path: '/team/new/deep' }),
   over('', ['rename'], 'rename', { path: '/team/file', name: 'renamed' }),
@@ -233,6 +236,10 @@ async function handsOf(
       const headers = { authorization: token, 'file-path': path, 'content-type': 'multipart/form-data; boundary=b' }
       const { text } = await send(url, 'PUT', `/api/fs/${endpoint}`, headers, endpoint === 'form' ? form : 'x')
       return (JSON.parse(text) as { code: number }).code === 200
+    },
+    async zip(path) {
+      const { status } = await send(url, 'POST', '/api/fs/zip', { authorization: token }, JSON.stringify({ path }))
+      return status === 200
     },
     async uploadInChunks(path) {
       const ask = async (method: string, step: string, headers: Record<string, string>, body = '') => {

@@ -101,6 +101,23 @@ void t.test(
           await receive(((await got.json()) as { data: { raw_url: string } }).data.raw_url, {})
         },
       ],
+      [
+        'down as an archive',
+        async () => {
+          const archive = join(folder, 'archive')
+          const target = `${daemon.url}/api/fs/zip?path=%2F&names=large`
+          await new Promise<void>((resolve, reject) => {
+            request(target, { headers: { Authorization: data.token } }, (response) => {
+              pipeline(response, createWriteStream(archive)).then(resolve, reject)
+            }).end()
+          })
+          // The content is stored, after the header of its file.
+          const hash = createHash('sha256')
+          const start = 30 + 'large'.length + 9
+          await pipeline(createReadStream(archive, { start, end: start + size - 1 }), hash)
+          t.equal(hash.digest('hex'), expected, 'the content is unchanged')
+        },
+      ],
       ['up by WebDAV', () => send(`${dav}/large by webdav`.replaceAll(' ', '%20'), basic)],
       ['down by WebDAV', () => receive(`${dav}/large%20by%20webdav`, basic)],
       ['up by SFTP', () => sftp(`put ${file} /sftp`)],

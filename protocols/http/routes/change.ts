@@ -206,14 +206,19 @@ async function transfer(
   return { message: `Successfully created ${tasks.length} ${kind} task(s)`, tasks: tasks.map(taskObject) }
 }
 
-/** Returns the names. Throws if there are none, or if one is not the name of an entry of a folder. */
+/** Returns the names. Throws if there are none, or as `assertMemberNames`. */
 function checkNames(names: readonly string[]): readonly string[] {
   if (names.length === 0) throw refused(noNames)
+  assertMemberNames(names)
+  return names
+}
+
+/** Throws if one of them is not the name of an entry of a folder. */
+export function assertMemberNames(names: readonly string[]): void {
   for (const name of names) {
     if (name === '' || name === '.' || name === '..' || /[/\\]/.test(name)) throw relativePathError()
     if (name.includes('\0')) throw new GatewayError('invalid', { reason: 'a name cannot hold a NUL character' })
   }
-  return names
 }
 
 /** Rejects with `not_found` or `not_folder` if `path` is not an existing folder. */

@@ -257,6 +257,8 @@ const table: Readonly<Record<string, Row>> = {
   'post /api/fs/remove_empty_directory': { codes: permitted, call: () => ({ body: { src_dir: '/other' } }) },
   'post /api/fs/share_link': { codes: everyAccount, call: () => ({ body: { path: '/folder/file.txt' } }) },
   'post /api/fs/link': { codes: adminOnly, call: () => ({ body: { path: '/folder/file.txt' } }) },
+  'any /api/fs/zip': { codes: everyAccount, call: () => ({ body: { path: '/folder' } }) },
+  'post /api/fs/zip_link': { codes: everyAccount, call: () => ({ body: { path: '/folder' } }) },
   'post /api/fs/add_offline_download': {
     codes: permitted,
     call: () => ({ body: { urls: ['http://127.0.0.1:1/file'], path: '/folder', tool: 'SimpleHttp' } }),
