@@ -36,7 +36,7 @@ export async function store(upload: Upload, signal: AbortSignal, onSent: () => v
 
 async function send(upload: Upload, overwrite: boolean, signal: AbortSignal, onSent: () => void): Promise<void> {
   const { file, path } = upload
-  if (file === undefined) await post('/api/fs/mkdir', { path }, { signal })
+  if (file === undefined) await post('/api/fs/mkdir', { path }, { password: folderPasswords.of(path), signal })
   else if (file.size > maxWhole && (await takesParts())) {
     const { sendInParts } = await import('./multipart.ts')
     await sendInParts(upload, file, overwrite, signal, onSent)
@@ -45,12 +45,12 @@ async function send(upload: Upload, overwrite: boolean, signal: AbortSignal, onS
 
 /** Whether the server accepts uploads in parts. */
 async function takesParts(): Promise<boolean> {
-  const settings = await queryClient.fetchQuery({
+  const settings = await queryClient.query({
     queryKey: ['public settings'],
     queryFn: () => get('/api/public/settings'),
     staleTime: 60_000,
   })
-  return settings['multipart_enabled'] === 'true'
+  return settings.multipart_enabled === 'true'
 }
 
 /** Discards what the server has received of an upload that ends before its time. */
