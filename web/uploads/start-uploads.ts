@@ -1,5 +1,6 @@
 /** Where uploads begin. The queue is loaded with the first one. */
 import { signal } from '@preact/signals'
+import { ApiError, unreachable } from '../api/client.ts'
 import { reporting } from '../parts/notices.tsx'
 import type { Chosen } from './chosen-files.ts'
 
@@ -13,7 +14,9 @@ export const dropFolder = signal<string>()
 export async function startUploads(folder: string, chosen: AsyncIterable<Chosen>): Promise<void> {
   await reporting(
     (async () => {
-      const { addUploads } = await import('./upload-queue.ts')
+      const { addUploads } = await import('./upload-queue.ts').catch((error: unknown) => {
+        throw new ApiError(unreachable, String(error))
+      })
       hasUploads.value = true
       await addUploads(folder, chosen)
     })(),

@@ -36,7 +36,7 @@ export async function store(upload: Upload, signal: AbortSignal, onSent: () => v
 
 async function send(upload: Upload, overwrite: boolean, signal: AbortSignal, onSent: () => void): Promise<void> {
   const { file, path } = upload
-  if (file === undefined) await post('/api/fs/mkdir', { path }, { signal })
+  if (file === undefined) await post('/api/fs/mkdir', { path }, { password: folderPasswords.of(path), signal })
   else if (file.size > maxWhole && (await takesParts())) {
     const { sendInParts } = await import('./multipart.ts')
     await sendInParts(upload, file, overwrite, signal, onSent)
