@@ -61,7 +61,10 @@ export interface RenewalServer {
  */
 export function renewalServer(options: AliyundriveOptions, base: URL): RenewalServer {
   const { client_id, client_secret, use_online_api, api_url_address, alipan_type, oauth_token_url } = options
-  const isOwn = client_id !== '' && client_secret !== ''
+  if ((client_id === '') !== (client_secret === '')) {
+    throw new GatewayError('invalid', { reason: 'client_id and client_secret are needed together' })
+  }
+  const isOwn = client_id !== ''
   if (!isOwn && use_online_api && api_url_address !== '') {
     const address = parseServerAddress(api_url_address, 'api_url_address')
     const call = (refreshToken: string) => {

@@ -124,7 +124,8 @@ class Client {
   }
 
   storeHeaders(authorization: string, date: string): Record<string, string> {
-    const referer = `${this.double.vendor.referer}/`
+    // Of UC too.
+    const referer = 'https://pan.quark.cn/'
     return { authorization, referer, 'x-oss-date': date, 'x-oss-user-agent': ossUserAgent }
   }
 }

@@ -49,6 +49,17 @@ for (const [host, options] of Object.entries(ways)) {
   })
 }
 
+await t.test("an application of one's own needs its id and its secret", async (t) => {
+  const double = await startAliyundrive(t)
+  for (const half of [{ client_id: client.id }, { client_secret: client.secret }]) {
+    await t.rejects(openMount(double, { options: { ...credentials(double), ...half } }), {
+      code: 'invalid',
+      reason: /client_id and client_secret/,
+    })
+  }
+  t.equal(double.tokens.refreshes, 0, 'no other service gets the token')
+})
+
 await t.test('ten calls with an expired token cause one refresh, for all storages with this token', async (t) => {
   const double = await startAliyundrive(t)
   const typed = credentials(double)

@@ -41,6 +41,9 @@ declare class HTMLCanvasElement extends HTMLElement {
 
 declare class HTMLAudioElement extends HTMLElement {
   readonly duration: number
+  readonly readyState: number
+  onloadedmetadata: ((event: unknown) => void) | null
+  onseeked: ((event: unknown) => void) | null
   currentTime: number
 }
 

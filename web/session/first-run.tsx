@@ -1,7 +1,6 @@
 /** The way to the first steps, until an admin has finished or dismissed them. */
 import { Link, useLocation } from 'wouter-preact'
 import { get, post } from '../api/client.ts'
-import { queryClient } from '../api/queries.ts'
 import { change, useRows } from '../parts/rows.ts'
 import { texts } from '../texts.ts'
 
@@ -9,7 +8,7 @@ const setting = 'first_run_done'
 const key = 'first run'
 
 /** The address of the page with the first steps. */
-export const firstStepsAddress = '/@manage/start'
+const firstStepsAddress = '/@manage/start'
 
 export function FirstRun() {
   const { data: isDone } = useRows(key, isFirstRunDone)
@@ -30,11 +29,6 @@ export function FirstRun() {
 async function isFirstRunDone(): Promise<boolean> {
   const row = await get('/api/admin/setting/get', { query: { key: setting } })
   return Array.isArray(row) || row.value === 'true'
-}
-
-/** Whether the first steps are still to be offered to the admin who is signed in. */
-export async function isFirstRun(): Promise<boolean> {
-  return !(await queryClient.query({ queryKey: [key], queryFn: isFirstRunDone }))
 }
 
 /** Stores that the first steps are not to be offered any more. */

@@ -1,14 +1,12 @@
 /** The sign-in page. */
 import { useQuery } from '@tanstack/preact-query'
 import { useEffect, useState } from 'preact/hooks'
-import { useLocation } from 'wouter-preact'
 import { ApiError, get } from '../api/client.ts'
 import { messageOf } from '../parts/error-text.ts'
 import { textOf } from '../parts/form-values.ts'
 import { texts } from '../texts.ts'
-import { firstStepsAddress, isFirstRun } from './first-run.tsx'
 import { LockedNotice } from './locked-notice.tsx'
-import { isAdmin, signIn } from './me.ts'
+import { signIn } from './me.ts'
 
 /** Codes of refused sign-ins. */
 const codeRefused = 402
@@ -20,7 +18,6 @@ type Refusal = { readonly text: string } | { readonly lockedUntil: number }
 
 /** `onGuest`: goes on without signing in; absent if the guest is disabled. */
 export function SignInPage({ onGuest }: { readonly onGuest?: (() => void) | undefined }) {
-  const [location, navigate] = useLocation()
   const [needsCode, setNeedsCode] = useState(false)
   const [code, setCode] = useState('')
   const [refusal, setRefusal] = useState<Refusal>()
@@ -37,14 +34,12 @@ export function SignInPage({ onGuest }: { readonly onGuest?: (() => void) | unde
     setBusy(true)
     setRefusal(undefined)
     try {
-      const me = await signIn({
+      await signIn({
         username: textOf(fields, 'username'),
         password: textOf(fields, 'password'),
         otp_code: code,
         remember: fields.has('remember'),
       })
-      const askedForNothing = location === '/' || location === '/@login'
-      if (askedForNothing && isAdmin(me) && (await isFirstRun())) navigate(firstStepsAddress, { replace: true })
     } catch (error) {
       refused(error)
     } finally {

@@ -22,7 +22,7 @@ interface CookieSessionOptions {
 export async function openCookieSession(options: CookieSessionOptions): Promise<Required<ApiCredentials<string>>> {
   const { state, typed, replaceable, refusal } = options
   const initial = Cookies.parse(typed).header()
-  if (initial === '') throw new GatewayError('invalid', { reason: 'the cookie is empty' })
+  if (initial === '') throw new GatewayError('invalid', { reason: 'the cookie has no part like name=value' })
   const renewal = await Renewal.open<string>({
     state,
     key: 'cookie',

@@ -4,12 +4,12 @@ export class Cookies {
   private constructor(private readonly values: ReadonlyMap<string, string>) {}
 
   /**
-   * Parses the text of a `Cookie` header as admins paste it: parts without a name, white space and a trailing semicolon are
-   * ignored. Of cookies with one name, the last counts.
+   * Parses the text of a `Cookie` header as admins paste it: the name of the header, parts without a name, white space and a
+   * trailing semicolon are ignored. Of cookies with one name, the last counts.
    */
   static parse(text: string): Cookies {
     const values = new Map<string, string>()
-    for (const part of text.split(/[;\r\n]/)) {
+    for (const part of text.replace(/^\s*cookie:/i, '').split(/[;\r\n]/)) {
       const [, name, value] = /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(part) ?? []
       if (name !== undefined && value !== undefined) values.set(name, value)
     }

@@ -9,6 +9,7 @@ await t.test('cookies are parsed as they are pasted', async (t) => {
   t.equal(cookies.get('none'), undefined)
   t.equal(Cookies.parse('a=1; a=2').header(), 'a=2')
   t.equal(Cookies.parse('').header(), '')
+  t.equal(Cookies.parse('Cookie: __pus=a; __puus=b').header(), '__pus=a; __puus=b', 'with the name of the header')
   t.equal(Cookies.parse('a=x\u0000\u00e4y').header(), 'a=xy', 'a header cannot hold it')
 })
 
