@@ -3,6 +3,7 @@
 declare class HTMLElement {
   readonly textContent: string | null
   readonly ariaLabel: string | null
+  readonly ariaRowIndex: string | null
   readonly outerHTML: string
   readonly tagName: string
   readonly contentWindow: object | null
@@ -15,12 +16,16 @@ declare class HTMLElement {
   closest(selector: string): HTMLElement | null
   getAttribute(name: string): string | null
   querySelector(selector: 'canvas'): HTMLCanvasElement | null
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- as in the declarations of browsers
   querySelector<Found extends HTMLElement>(selector: string): Found | null
   querySelectorAll<Found extends HTMLElement>(selector: string): Iterable<Found> & { readonly length: number }
   getBoundingClientRect(): DOMRect
   append(...nodes: readonly HTMLElement[]): void
   submit(): void
 }
+
+/** Named by the types of the browser's driver. */
+declare class SVGElement extends HTMLElement {}
 
 declare class HTMLInputElement extends HTMLElement {
   readonly labels: readonly HTMLElement[] | null
