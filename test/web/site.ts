@@ -88,11 +88,6 @@ export function button(page: Page, name: string) {
   return page.getByRole('button', { name, exact: true })
 }
 
-/** Selects entries by the boxes of their rows. */
-export async function selectEntries(page: Page, ...names: readonly string[]): Promise<void> {
-  for (const name of names) await rowOf(page, name).getByRole('checkbox').click()
-}
-
 /** The names of the rows in view, in their order. */
 export function namesShown(page: Page): Promise<readonly string[]> {
   return files(page).evaluate((grid) => {
