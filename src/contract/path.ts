@@ -108,6 +108,19 @@ export function checkName(name: string): string {
 }
 
 /**
+ * Checks the name of an existing member of a folder that a client sent apart from the path of the folder. Throws
+ * `invalid` if it is empty, `.` or `..`, contains `/`, `\` or NUL, is not well-formed Unicode, or is longer than
+ * `maxPathLength` bytes. Other names that `checkName` rejects may exist in a storage.
+ */
+export function checkMemberName(name: string): string {
+  if (name === '' || name === '.' || name === '..' || /[/\\]/.test(name)) throw relativePathError()
+  if (name.includes('\0')) throw new GatewayError('invalid', { reason: 'a name cannot hold a NUL character' })
+  if (!name.isWellFormed()) throw new GatewayError('invalid', { reason: 'a name must be valid Unicode' })
+  if (isTooLong(name)) throw new GatewayError('invalid', { reason: 'the name is too long' })
+  return name
+}
+
+/**
  * A new visible name in the same folder, `<name>~<word>-<hex>`, for an entry that cannot have its own name. A name that
  * would have more than `maxLength` bytes is truncated.
  */

@@ -5,7 +5,7 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, nameTaken } from '../contract/errors.js'
-import { checkName, childOf, nameOf, relativePathError, type Path } from '../contract/path.js'
+import { checkMemberName, checkName, childOf, nameOf, type Path } from '../contract/path.js'
 import type { AccessOptions } from './operation-options.js'
 import type { VirtualFs } from './virtual-fs.js'
 
@@ -31,7 +31,7 @@ export async function renameMembers(
 ): Promise<void> {
   await fs.assertMayChange('rename', folder, options)
   for (const { from, to } of renamings) {
-    if (from === '' || from === '.' || from === '..' || /[/\\\0]/.test(from)) throw relativePathError()
+    checkMemberName(from)
     checkName(to)
   }
   /** Whether a name exists after the renamings checked so far. */

@@ -2,6 +2,7 @@
 import t from 'tap'
 import {
   asPath,
+  checkMemberName,
   checkName,
   childOf,
   cleanPath,
@@ -100,6 +101,12 @@ void t.test('checkName() rejects invalid names of new entries', async (t) => {
   ]) {
     t.throws(() => checkName(name), { code: 'invalid' }, JSON.stringify(name))
   }
+})
+
+void t.test('checkMemberName() rejects names that no path from a client can end with', async (t) => {
+  for (const name of ['a', '...', 'a\n', '\x1b[31m', 'a'.repeat(maxPathLength)]) t.equal(checkMemberName(name), name)
+  for (const name of ['', '.', '..', 'a/b', 'a\\b', 'a\0', 'a\ud800', 'a'.repeat(maxPathLength + 1)])
+    t.throws(() => checkMemberName(name), { code: 'invalid' }, JSON.stringify(name.slice(0, 20)))
 })
 
 void t.test('isListableName() rejects names of a backend that do not survive a round trip', async (t) => {

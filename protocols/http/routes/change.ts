@@ -4,13 +4,13 @@ import type { Principal } from '../../../src/accounts/principal.js'
 import type { Entry } from '../../../src/contract/entry.js'
 import { GatewayError, isGatewayError, nameTaken } from '../../../src/contract/errors.js'
 import {
+  checkMemberName,
   checkName,
   childOf,
   cleanPath,
   isWithin,
   newPath,
   parentOf,
-  relativePathError,
   root,
   type Path,
 } from '../../../src/contract/path.js'
@@ -206,19 +206,11 @@ async function transfer(
   return { message: `Successfully created ${tasks.length} ${kind} task(s)`, tasks: tasks.map(taskObject) }
 }
 
-/** Returns the names. Throws if there are none, or as `assertMemberNames`. */
+/** Returns the names. Throws if there are none, or as `checkMemberName`. */
 function checkNames(names: readonly string[]): readonly string[] {
   if (names.length === 0) throw refused(noNames)
-  assertMemberNames(names)
+  names.forEach(checkMemberName)
   return names
-}
-
-/** Throws if one of them is not the name of an entry of a folder. */
-export function assertMemberNames(names: readonly string[]): void {
-  for (const name of names) {
-    if (name === '' || name === '.' || name === '..' || /[/\\]/.test(name)) throw relativePathError()
-    if (name.includes('\0')) throw new GatewayError('invalid', { reason: 'a name cannot hold a NUL character' })
-  }
 }
 
 /** Rejects with `not_found` or `not_folder` if `path` is not an existing folder. */

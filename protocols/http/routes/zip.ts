@@ -5,7 +5,7 @@ import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
 import { contentVersion } from '../../../src/contract/entry.js'
 import { GatewayError, toGatewayError } from '../../../src/contract/errors.js'
-import { cleanPath, nameOf, root, under, within, type Path } from '../../../src/contract/path.js'
+import { checkMemberName, cleanPath, nameOf, root, under, within, type Path } from '../../../src/contract/path.js'
 import type { AccessOptions } from '../../../src/tree/operation-options.js'
 import type { TreeMember, VirtualFs } from '../../../src/tree/virtual-fs.js'
 import { drain } from '../../lib/request-body.js'
@@ -22,7 +22,6 @@ import { wireTime } from '../object.js'
 import { sendErrorPage } from '../pages.js'
 import { pathRefusals } from '../refusals.js'
 import { timestamp } from '../schemas.js'
-import { assertMemberNames } from './change.js'
 
 const path = text.meta({ example: '/folder' }).describe('The folder, relative to the base folder of the user.')
 const names = stringList.describe('The names of its members. Empty: the whole folder.')
@@ -159,7 +158,7 @@ function selectionOf(fields: Pick<ZipFields, 'path' | 'names'>): {
   readonly names: readonly string[]
 } {
   const folder = cleanPath(fields.path)
-  assertMemberNames(fields.names)
+  fields.names.forEach(checkMemberName)
   return { folder, names: [...new Set(fields.names)] }
 }
 
