@@ -76,6 +76,11 @@ export function rowOf(page: Page, name: string) {
   return files(page).getByRole('row', { name: new RegExp(`^${name.replace(/[^\w ]/g, '\\$&')}`) })
 }
 
+/** Marks the boxes of these entries of the listing. */
+export async function selectEntries(page: Page, ...names: readonly string[]): Promise<void> {
+  for (const name of names) await rowOf(page, name).getByRole('checkbox').click()
+}
+
 export function files(page: Page) {
   return page.getByRole('grid', { name: 'Files' })
 }

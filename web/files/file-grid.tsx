@@ -83,11 +83,14 @@ export function FileGrid(props: FileGridProps) {
     scroller.current?.scrollTo({ top: 0 })
   }, [display, tiles])
 
-  // The row of the active entry may be created only after the list has scrolled to it.
+  // The row of the active entry may be created only after the list has scrolled to it. A row that had the focus may be
+  // gone. The focus is never taken from a control outside of the grid.
   useEffect(() => {
+    const focused = document.activeElement
+    if (focused !== document.body && scroller.current?.contains(focused) !== true) hasFocus.current = false
     if (!hasFocus.current) return
     const row = scroller.current?.querySelector<HTMLElement>(`[data-index="${active}"]`) ?? scroller.current
-    if (row && document.activeElement !== row) row.focus({ preventScroll: true })
+    if (row && focused !== row) row.focus({ preventScroll: true })
   })
 
   function moveTo(index: number, extend: boolean): void {

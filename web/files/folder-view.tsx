@@ -75,10 +75,16 @@ export function FolderView({ path, me }: { readonly path: string; readonly me: M
         onMenu={setMenuAt}
       />
       {folder && <Notes text={folder.readme} path={path} />}
-      <Suspense fallback={null}>
-        {menuAt && <ContextMenu at={menuAt} actions={actions} onClose={() => setMenuAt(undefined)} />}
-        {dialog && <ChangeDialog {...dialog} path={path} onClose={() => setDialog(undefined)} />}
-      </Suspense>
+      {menuAt && (
+        <Suspense fallback={null}>
+          <ContextMenu at={menuAt} actions={actions} onClose={() => setMenuAt(undefined)} />
+        </Suspense>
+      )}
+      {dialog && (
+        <Suspense fallback={null}>
+          <ChangeDialog {...dialog} path={path} onClose={() => setDialog(undefined)} />
+        </Suspense>
+      )}
     </section>
   )
 }
