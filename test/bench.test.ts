@@ -15,7 +15,7 @@ import { startProcess } from '../bench/peers/process.js'
 import type { Row } from '../bench/row.js'
 import { median, processorTimes } from '../bench/samples.js'
 import type { ResultObject } from '../bench/table.js'
-import { lacks } from './programs.js'
+import { lacks, onlyWithVariants } from './programs.js'
 
 const run = promisify(execFile)
 const program = fileURLToPath(new URL('../bench/run.js', import.meta.url))
@@ -56,10 +56,27 @@ interface Shown {
   readonly medians: Readonly<Record<string, number>>
 }
 
-/** All rows except those of storages on servers, which have their own suites, and five of the six memory rows. */
+/**
+ * All rows except those of storages on servers, which have their own suites, and five of the six memory rows. The second
+ * list is left to `.ci/run`.
+ */
 const rows = [
-  ...['get', 'put', 'move', 'ping', 'fs', 'propfind', 'list', 'wrk', 'search', 'sftp', 'start', 'copy'],
-  ...['memory-sftp-get', 'memory-connections'],
+  ...['put-small', 'get-small-webdav', 'move', 'ping', 'fs', 'sftp-rclone'],
+  ...(onlyWithVariants === false
+    ? [
+        'get',
+        'put',
+        'propfind',
+        'list',
+        'wrk',
+        'search',
+        'sftp',
+        'start',
+        'copy',
+        'memory-sftp-get',
+        'memory-connections',
+      ]
+    : []),
 ]
 
 void t.test('every kind of row measures Tidegate', { skip }, async (t) => {

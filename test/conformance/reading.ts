@@ -113,7 +113,7 @@ export async function leavesNothingOpen(t: Test, read: () => Promise<Readable>):
   const count = () => readdirSync('/proc/self/fd').length
   const streams: Readable[] = []
   const readMany = async () => {
-    for (let index = 0; index < 50; index++) {
+    for (let index = 0; index < 16; index++) {
       const stream = await read()
       streams.push(stream)
       if (index % 2 === 0) stream.once('readable', () => stream.destroy())

@@ -227,7 +227,7 @@ export async function writingTests(run: Run): Promise<void> {
   )
 
   await run('concurrent writes of one file leave the content of one of them', async (t, { driver }) => {
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < 3; round++) {
       const bodies = ['a', 'b', 'c'].map((letter) => Buffer.alloc(400_000 + round, letter))
       await Promise.all(bodies.map((body) => driver.write(at('/file'), chunks(4, body))))
       const found = await bytesAt(driver, '/file')

@@ -80,7 +80,7 @@ async function put(daemon: Daemon, path: string, bytes: Readable, size: number):
 /** A large file goes up and down in flat memory. */
 export async function largeFile(t: Test, drive: DaemonDrive): Promise<void> {
   const { daemon } = await mounted(t, drive)
-  const mebibytes = Math.min(512, Number(process.env.TIDEGATE_LARGE_MIB ?? 200))
+  const mebibytes = Math.min(512, Number(process.env.TIDEGATE_LARGE_MIB ?? 64))
   const idle = await resident(daemon)
   const grown = await risen(daemon, idle, async () => {
     t.equal(await put(daemon, 'drive/large', body(mebibytes), mebibytes * mebibyte), 201)

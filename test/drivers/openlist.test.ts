@@ -9,6 +9,7 @@ import { checkOptions } from '../../src/storage/fields.js'
 import { conformance } from '../conformance/driver.js'
 import { at, source, type WritableDriver } from '../conformance/subject.js'
 import { startGateway, type RunOptions } from '../gateway.js'
+import { onlyWithVariants } from '../programs.js'
 import { testEnv } from './env.js'
 
 /** A gateway, and mounts of new folders of it. */
@@ -39,7 +40,8 @@ async function fetchDirectUrl({ url, headers }: DirectUrl, { userAgent = '' }: U
 }
 
 for (const driver of ['Local', 'Memory']) {
-  await t.test(`OpenList keeps the contract on a gateway over ${driver}`, async (t) => {
+  const skip = driver === 'Memory' && onlyWithVariants
+  await t.test(`OpenList keeps the contract on a gateway over ${driver}`, { skip }, async (t) => {
     const { newFolder } = await backend(t, driver === 'Local' ? {} : { driver: { name: driver } })
     await conformance(t, {
       type: openlistType,

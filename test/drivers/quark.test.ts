@@ -4,6 +4,7 @@ import { quarkType, ucType } from '../../drivers/quark/index.js'
 import { conformance } from '../conformance/driver.js'
 import { elsewhereTests } from '../conformance/elsewhere.js'
 import { subjects, type Candidate } from '../conformance/subject.js'
+import { onlyWithVariants } from '../programs.js'
 import { startQuark, startUc, type QuarkDouble } from '../doubles/quark.js'
 import { newFolder, openOn } from './quark-mount.js'
 import { memoryState } from './lib/api/vendor.js'
@@ -37,7 +38,8 @@ await t.test('Quark keeps the contract, also while its listings lag', async (t) 
   await conformance(t, { type: quarkType, ...candidate(await startQuark(t, { lag: 300 })) })
 })
 
-await t.test('UC keeps the contract where an entry gets another name if its name is taken', async (t) => {
+const renamed = 'UC keeps the contract where an entry gets another name if its name is taken'
+await t.test(renamed, { skip: onlyWithVariants }, async (t) => {
   await conformance(t, { type: ucType, ...candidate(await startUc(t, { sameName: 'rename' })) })
 })
 

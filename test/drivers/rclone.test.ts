@@ -15,8 +15,8 @@ await t.test('Rclone on remotes that need no server', { skip: lacks('rclone') },
   const first = await mount.open('alias:')
   for (const [remote, skip] of [
     ['alias:', false],
-    ['crypt:', false],
-    ['memory:', false],
+    ['crypt:', onlyWithVariants],
+    ['memory:', onlyWithVariants],
     ['local:', onlyWithVariants],
     ['union:', onlyWithVariants],
     ['combine:left', onlyWithVariants],

@@ -6,6 +6,7 @@ import { emptyFolder } from '../drivers/ftp-mount.js'
 import { rclone, startRclone, type Sections } from '../drivers/rclone-mount.js'
 import { startBucket } from '../drivers/s3-mount.js'
 import type { Addresses } from '../gateway.js'
+import { lacks, onlyWithVariants } from '../programs.js'
 import { apacheAccount, apachePrograms, startApacheDav } from './apache-dav.js'
 import { startOpenSsh } from './openssh.js'
 import { sambaPrograms, startSamba } from './samba.js'
@@ -34,6 +35,8 @@ export interface Remote {
   readonly programs: readonly string[]
   /** Every call takes several processes some milliseconds, so tests use a smaller tree. */
   readonly isSlow?: boolean
+  /** Repeats others over another backend: its tests run with TIDEGATE_VARIANTS=all. */
+  readonly isVariant?: boolean
   /** Largest body of unknown length in MiB that the stories send, where they are to send large ones. Default: 256. */
   readonly largest?: number
   start(): Promise<RemoteServer>
@@ -150,6 +153,7 @@ function encrypted(remote: Remote): Remote {
   return {
     ...remote,
     name: `Crypt over ${remote.name}`,
+    isVariant: true,
     async start() {
       const server = await remote.start()
       return {
@@ -174,6 +178,7 @@ const rcloneS3: Remote = {
   name: 'Rclone over S3',
   programs: ['rclone', ...swiftPrograms],
   isSlow: true,
+  isVariant: true,
   largest: 1024,
   start: startRcloneS3,
 }
@@ -186,6 +191,7 @@ const rcloneCrypt: Remote = {
 const rcloneMemory: Remote = {
   name: 'Rclone over memory',
   programs: ['rclone'],
+  isVariant: true,
   start: () => startRcloneRemote({}, 'memory:'),
 }
 
@@ -193,6 +199,11 @@ export const remotes: readonly Remote[] = [
   ...[s3, sftp, webDav, smb, ftp, encrypted(s3)],
   ...[rcloneS3, rcloneCrypt, rcloneMemory],
 ]
+
+/** The `skip` option of a test over a remote that needs other programs too. */
+export function skipOver(remote: Remote, ...others: readonly string[]): string | false {
+  return (remote.isVariant === true && onlyWithVariants) || lacks(...others, ...remote.programs)
+}
 
 export function remoteNamed(name: string): Remote {
   const remote = remotes.find((each) => each.name === name)

@@ -10,8 +10,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { startGateway, type Addresses } from '../gateway.js'
-import { lacks } from '../programs.js'
-import { mount, remotes, type RemoteServer } from '../services/remotes.js'
+import { mount, remotes, skipOver, type RemoteServer } from '../services/remotes.js'
 
 const run = promisify(execFile)
 const mebibyte = 1024 * 1024
@@ -113,7 +112,7 @@ const [large, small] = [await realTree(t, documents), await realTree(t, 20)]
 t.jobs = 2
 
 for (const remote of remotes) {
-  void t.test(remote.name, { skip: lacks('rclone', ...remote.programs) }, async (t) => {
+  void t.test(remote.name, { skip: skipOver(remote, 'rclone') }, async (t) => {
     // Some servers take longer to start than the whole test.
     const server = await remote.start()
     t.teardown(() => server.stop())

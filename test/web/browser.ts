@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { chromium, type Browser, type Page } from 'playwright-core'
-import type { Test } from 'tap'
+import t from 'tap'
 import { findProgram, lacks } from '../programs.js'
 
 /** Why tests with a browser are skipped; false if they are not. */
@@ -26,8 +26,15 @@ export interface ConsolePage {
   readonly complaints: readonly string[]
 }
 
-/** Starts a browser, which ends with the test. */
-export async function startBrowser(t: Test): Promise<Browser> {
+let running: Promise<Browser> | undefined
+
+/** The browser of this process, which ends with its tests. Pages share nothing but the browser. */
+export function startBrowser(): Promise<Browser> {
+  running ??= launch()
+  return running
+}
+
+async function launch(): Promise<Browser> {
   const browser = await chromium.launch({
     executablePath: findProgram('chromium') ?? 'chromium',
     args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'],

@@ -12,7 +12,7 @@ import { axeViolations, openPage, signIn, startBrowser, withoutBrowser, type Bro
 /** A server with the console, and a page of it. At the end of the test, the browser must not have complained. */
 async function opened(t: Test, options: BrowserOptions = {}) {
   const served = await serve(t, '', [], {}, consoleFolder)
-  const browser = await startBrowser(t)
+  const browser = await startBrowser()
   const { page, complaints } = await openPage(browser, served.url, options)
   t.teardown(() => deepEqual(complaints, []))
   return { served, page }

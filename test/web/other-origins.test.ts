@@ -54,7 +54,7 @@ void t.test('pages of other hosts and ports change nothing, and read nothing', {
   const other = await listen(t, (_request, response) => {
     response.writeHead(200, { 'Content-Type': 'text/html' }).end(hostilePage)
   })
-  const { page } = await openPage(await startBrowser(t), url)
+  const { page } = await openPage(await startBrowser(), url)
   await signIn(page, 'admin', running.adminPassword)
   const [cookie] = await page.context().cookies()
   t.match(cookie, { name: 'tidegate_session', httpOnly: true, sameSite: 'Strict', path: '/' })

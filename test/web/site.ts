@@ -15,7 +15,7 @@ export interface Site extends RunningGateway {
 
 /** Both end with the test. The first steps are done. */
 export async function startSite(t: Test, options: RunOptions = {}): Promise<Site> {
-  const [gateway, browser] = await Promise.all([startGateway(t, options), startBrowser(t)])
+  const [gateway, browser] = await Promise.all([startGateway(t, options), startBrowser()])
   return siteOf(gateway, browser)
 }
 

@@ -34,7 +34,7 @@ async function openConsole(t: Test): Promise<Console> {
   const daemon = await startDaemon(t)
   const proxy = await startCuttingProxy(Number(new URL(daemon.url).port))
   t.teardown(() => proxy.stop())
-  const browser = await startBrowser(t)
+  const browser = await startBrowser()
   const { page, complaints } = await openPage(browser, `http://127.0.0.1:${proxy.port}`)
   await signIn(page, 'admin', daemon.adminPassword)
   await show(page, '/')
@@ -441,7 +441,7 @@ void t.test('failures are explained in place and can be retried', options, async
     },
   }
   const { url, adminPassword } = await startGateway(t, { driverTypes: [full], driver: { name: 'Full' } })
-  const { page, complaints } = await openPage(await startBrowser(t), url)
+  const { page, complaints } = await openPage(await startBrowser(), url)
   await signIn(page, 'admin', adminPassword)
   await show(page, '/')
   await choose(page, [

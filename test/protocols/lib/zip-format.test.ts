@@ -8,7 +8,7 @@ import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { zipArchive, type ZipMember } from '../../../protocols/lib/zip-format.js'
-import { lacks } from '../../programs.js'
+import { lacks, onlyWithVariants } from '../../programs.js'
 import { readArchive, zipPrograms } from './zip-programs.js'
 
 const run = promisify(execFile)
@@ -95,7 +95,7 @@ void t.test('an archive without members is one', { skip }, async (t) => {
 })
 
 void t.test('an archive has more than 65,535 members', { skip }, async (t) => {
-  for (const count of [65_534, 65_535, 66_000]) {
+  for (const count of onlyWithVariants === false ? [65_534, 65_535, 66_000] : [65_535]) {
     const at = join(t.testdir(), `${count}.zip`)
     const members = function* () {
       for (let number = 0; number < count; number++)
@@ -106,41 +106,45 @@ void t.test('an archive has more than 65,535 members', { skip }, async (t) => {
   }
 })
 
-void t.test('a member has more than 4 GiB, and others follow it', { skip, timeout: 600_000 }, async (t) => {
-  const at = join(t.testdir(), 'a.zip')
-  const zeros = Buffer.alloc(mebibyte)
-  const chunks = async function* () {
-    for (let number = 0; number < 4096; number++) yield zeros
-    yield Buffer.from('end')
-  }
-  const size = 4096 * mebibyte + 3
-  const below = 2 ** 32 - 2
-  const members = [
-    file('before', Buffer.from('before')),
-    { name: 'large', modified, mode: 0o600, content: { size, bytes: chunks() } },
-    file('after', Buffer.from('after')),
-    folder('folder'),
-  ]
-  // A sparse file.
-  const handle = await open(at, 'w')
-  let position = 0
-  for await (const bytes of zipArchive(all(members), free)) {
-    if (!bytes.equals(zeros)) await handle.write(bytes, 0, bytes.length, position)
-    position += bytes.length
-  }
-  await handle.truncate(position)
-  await handle.close()
-  t.ok(position > below)
-  t.same(
-    (await readArchive(at, 'unzip')).map(({ name, size: bytes }) => [name, bytes]),
-    [
-      ['before', 6],
-      ['large', size],
-      ['after', 5],
-      ['folder/', 0],
-    ],
-  )
-})
+void t.test(
+  'a member has more than 4 GiB, and others follow it',
+  { skip: skip || onlyWithVariants, timeout: 600_000 },
+  async (t) => {
+    const at = join(t.testdir(), 'a.zip')
+    const zeros = Buffer.alloc(mebibyte)
+    const chunks = async function* () {
+      for (let number = 0; number < 4096; number++) yield zeros
+      yield Buffer.from('end')
+    }
+    const size = 4096 * mebibyte + 3
+    const below = 2 ** 32 - 2
+    const members = [
+      file('before', Buffer.from('before')),
+      { name: 'large', modified, mode: 0o600, content: { size, bytes: chunks() } },
+      file('after', Buffer.from('after')),
+      folder('folder'),
+    ]
+    // A sparse file.
+    const handle = await open(at, 'w')
+    let position = 0
+    for await (const bytes of zipArchive(all(members), free)) {
+      if (!bytes.equals(zeros)) await handle.write(bytes, 0, bytes.length, position)
+      position += bytes.length
+    }
+    await handle.truncate(position)
+    await handle.close()
+    t.ok(position > below)
+    t.same(
+      (await readArchive(at, 'unzip')).map(({ name, size: bytes }) => [name, bytes]),
+      [
+        ['before', 6],
+        ['large', size],
+        ['after', 5],
+        ['folder/', 0],
+      ],
+    )
+  },
+)
 
 void t.test('content of another length than announced ends the archive', async (t) => {
   const wrong = (size: number) => ({

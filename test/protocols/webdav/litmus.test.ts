@@ -6,7 +6,7 @@ import { flaky } from '../../drivers/flaky.js'
 import { limitedTypes } from '../../drivers/limited.js'
 import { startGateway } from '../../gateway.js'
 import { lacks } from '../../programs.js'
-import { mount, remotes } from '../../services/remotes.js'
+import { mount, remotes, skipOver } from '../../services/remotes.js'
 import { litmusPasses } from './litmus.js'
 
 const driverTypes = [
@@ -28,7 +28,7 @@ for (const name of ['Local', 'Memory', ...driverTypes.map((type) => type.name)])
 
 for (const remote of remotes) {
   const title = `litmus passes on ${remote.name} without a failure, a warning or a skipped test`
-  void t.test(title, { skip: lacks('litmus', ...remote.programs) }, async (t) => {
+  void t.test(title, { skip: skipOver(remote, 'litmus') }, async (t) => {
     const server = await remote.start()
     t.teardown(() => server.stop())
     const running = await startGateway(t)

@@ -1,0 +1,145 @@
+/** The speed of the console in Chromium: a folder of many entries, and an upload of many small files. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Page } from 'playwright-core'
+import t from 'tap'
+import { findProgram, lacks } from '../programs.js'
+import { withoutBrowser } from './browser.js'
+import { button, files, rowOf, startSite, visit } from './site.js'
+
+const isLarge = process.env.TIDEGATE_VARIANTS === 'all'
+const entries = isLarge ? 100_000 : 10_000
+const smallFiles = isLarge ? 2000 : 300
+
+/** Rounds of a measurement, of which the best counts: other programs use the machine too. */
+const rounds = 3
+
+/** Milliseconds of a task of a page's main thread from which it is a long one (W3C Long Tasks). */
+const longTask = 50
+
+const options = { skip: withoutBrowser || lacks('rclone') }
+
+void t.test(`a folder of ${entries} entries is shown within a second, and scrolls smoothly`, options, async (t) => {
+  const site = await startSite(t)
+  const many = join(site.folder, 'many')
+  await mkdir(many)
+  for (let number = 0; number < entries; number++) await writeFile(join(many, `${number}.txt`), '')
+  await visit(t, site, {}, async (page) => {
+    const shown: number[] = []
+    for (let round = 0; round < rounds; round++) {
+      await page.goto('/')
+      await rowOf(page, 'many').waitFor()
+      shown.push(await millisecondsUntilShown(page))
+    }
+    t.equal(await files(page).getAttribute('aria-rowcount'), String(entries))
+    const longest: number[] = []
+    for (let round = 0; round < rounds; round++) longest.push(await longestTaskOfScrolling(page))
+    t.comment(`milliseconds until the first rows: ${shown.join(', ')}; longest tasks: ${longest.join(', ')}`)
+    t.ok(Math.min(...shown) < 1000, `the first rows were shown after ${Math.min(...shown)} ms`)
+    t.ok(Math.min(...longest) <= longTask, `the longest task of scrolling took ${Math.min(...longest)} ms`)
+  })
+})
+
+/** Opens the folder `many`. Resolves to the milliseconds until an entry of it is painted. */
+function millisecondsUntilShown(page: Page): Promise<number> {
+  return page.evaluate<number>(`(async () => {
+    const row = (name) => document.querySelector('[role=row][aria-label^="' + name + '"] .name')
+    const frame = () => new Promise(requestAnimationFrame)
+    const began = performance.now()
+    row('many').click()
+    while (row('0.txt') === null) await frame()
+    await frame()
+    return Math.round(performance.now() - began)
+  })()`)
+}
+
+/**
+ * Scrolls by the wheel, by keys and to places far apart, which loads many pages of entries. Resolves to the milliseconds
+ * of the longest task; 0 if none was long enough to be reported.
+ */
+async function longestTaskOfScrolling(page: Page): Promise<number> {
+  await page.evaluate(`
+    tasks = []
+    observer = new PerformanceObserver((list) => tasks.push(...list.getEntries().map(({ duration }) => duration)))
+    observer.observe({ entryTypes: ['longtask'] })
+  `)
+  await files(page).hover()
+  for (let turns = 0; turns < 40; turns++) {
+    await page.mouse.wheel(0, 600)
+    await wait(20)
+  }
+  await files(page).getByRole('row').nth(3).focus()
+  for (const key of ['End', 'PageUp', 'PageUp', 'Home', 'PageDown', 'PageDown']) {
+    await page.keyboard.press(key)
+    await wait(100)
+  }
+  for (const part of [0.3, 0.7, 0.1, 0.9, 0]) {
+    await files(page).evaluate(`(grid) => grid.scrollTo({ top: grid.scrollHeight * ${part} })`)
+    await wait(200)
+  }
+  return page.evaluate<number>(`
+    observer.disconnect()
+    Math.round(Math.max(0, ...tasks))
+  `)
+}
+
+void t.test(`${smallFiles} small files are uploaded at half the rate of rclone or better`, options, async (t) => {
+  const site = await startSite(t)
+  const source = join(t.testdir(), 'tree')
+  const folders = smallFiles / 50
+  for (let folder = 0; folder < folders; folder++) {
+    await mkdir(join(source, `f${folder}`), { recursive: true })
+    for (let file = 0; file < 50; file++)
+      await writeFile(join(source, `f${folder}`, `${file}.txt`), Buffer.alloc(1024, file))
+  }
+  const count = async (folder: string) =>
+    (await readdir(join(site.folder, folder), { recursive: true })).filter((name) => name.endsWith('.txt')).length
+  const ratios: number[] = []
+  for (let round = 0; round < rounds; round++) {
+    const byRclone = await seconds(() => copyByRclone(site.url, site.adminPassword, source, `rclone-${round}`))
+    t.equal(await count(`rclone-${round}`), smallFiles)
+    await mkdir(join(site.folder, `console-${round}`))
+    let byConsole = 0
+    await visit(t, site, { at: `/console-${round}` }, async (page) => {
+      const choosing = page.waitForEvent('filechooser')
+      await button(page, 'Choose a folder').click()
+      const chooser = await choosing
+      byConsole = await seconds(async () => {
+        await chooser.setFiles(source)
+        const number = smallFiles.toLocaleString('en-US')
+        await page
+          .getByRole('region', { name: 'Uploads' })
+          .getByText(`${number} of ${number}`, { exact: true })
+          .waitFor()
+      })
+    })
+    t.equal(await count(`console-${round}`), smallFiles)
+    t.comment(`rclone: ${byRclone.toFixed(2)} s, the console: ${byConsole.toFixed(2)} s`)
+    ratios.push(byRclone / byConsole)
+  }
+  const best = Math.max(...ratios)
+  t.comment(`the console has the rate of rclone ×${ratios.map((ratio) => ratio.toFixed(2)).join(', ×')}`)
+  t.ok(best >= 0.5, `the console has ${best.toFixed(2)} of the rate of rclone`)
+})
+
+async function seconds(work: () => Promise<unknown>): Promise<number> {
+  const began = performance.now()
+  await work()
+  return (performance.now() - began) / 1000
+}
+
+async function copyByRclone(url: string, password: string, from: string, to: string): Promise<void> {
+  const rclone = findProgram('rclone') ?? 'rclone'
+  const obscured = spawn(rclone, ['obscure', '-'], { stdio: ['pipe', 'pipe', 'inherit'] })
+  obscured.stdin.end(password)
+  let secret = ''
+  obscured.stdout.setEncoding('utf8').on('data', (text: string) => (secret += text))
+  await once(obscured, 'close')
+  const remote = `:webdav,url='${url}/dav',user=admin,pass=${secret.trim()}:${to}`
+  const copy = spawn(rclone, ['copy', from, remote, '--config', ''], { stdio: 'inherit' })
+  const [status] = (await once(copy, 'close')) as [number]
+  if (status !== 0) throw new Error(`rclone ended with status ${status}`)
+}
