@@ -18,6 +18,7 @@ import { bulkChangeEndpoints } from './routes/bulk-change.js'
 import { changeEndpoints } from './routes/change.js'
 import { consoleSessionEndpoints } from './routes/console-sessions.js'
 import { documentationEndpoints } from './routes/documentation.js'
+import { healthEndpoints } from './routes/health.js'
 import { linkEndpoints } from './routes/link.js'
 import { meEndpoints } from './routes/me.js'
 import { metricsEndpoints } from './routes/metrics.js'
@@ -60,6 +61,7 @@ export const endpoints: readonly Endpoint[] = [
   ...adminProcessEndpoints,
   ...documentationEndpoints(() => documentedEndpoints),
   ...siteEndpoints,
+  ...healthEndpoints,
   ...metricsEndpoints,
 ]
 

@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path'
 import { Accounts } from '../accounts/accounts.js'
 import { bootstrapAccounts, type AdminPassword } from '../accounts/bootstrap.js'
 import type { Principal, ProtocolFacts } from '../accounts/principal.js'
+import { settlesWithin } from '../contract/cancellation.js'
 import type { Source } from '../contract/call-options.js'
 import type { Instance } from '../contract/driver-env.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
@@ -89,6 +90,9 @@ interface Opened {
   unsubscribe?: readonly (() => void)[]
 }
 
+/** Milliseconds within which the database of a ready daemon responds. */
+const databaseTimeout = 2000
+
 /** The longest time that `Gateway.close` takes, in seconds. */
 export const gatewayClosingSeconds =
   (uploadsCloseTimeout + tasksCloseTimeout + searchCloseTimeout + storagesCloseTimeout + listenersCloseTimeout) / 1000
@@ -107,6 +111,8 @@ export class Gateway {
   readonly logTail: LogTail
   /** Those of the configuration, until the daemon has bound them. */
   listening: Listening
+  /** Whether the daemon is stopping: running requests are completed, and new ones belong to other daemons. */
+  isDraining = false
   readonly accounts: Accounts
   readonly settings: Settings
   readonly signedUrls: SignedUrls
@@ -170,6 +176,19 @@ export class Gateway {
         dependencies.search.mountsChanged()
       }),
     ]
+  }
+
+  /**
+   * Whether requests are best sent here: the daemon is not stopping, its storages have started or failed, and the
+   * database responds. Never rejects.
+   */
+  async isReady(): Promise<boolean> {
+    if (this.isDraining || this.supervisor.isStarting) return false
+    const answers = this.store.ping().then(
+      () => true,
+      () => false,
+    )
+    return (await settlesWithin(answers, databaseTimeout)) && answers
   }
 
   /**

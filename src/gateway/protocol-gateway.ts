@@ -59,7 +59,7 @@ export type ProtocolTasks = Pick<
 
 export interface ProtocolGateway extends Pick<
   Gateway,
-  'as' | 'asAdmin' | 'config' | 'log' | 'protocols' | 'submitTransfer' | 'submitUpload'
+  'as' | 'asAdmin' | 'config' | 'isReady' | 'log' | 'protocols' | 'submitTransfer' | 'submitUpload'
 > {
   readonly accounts: ProtocolAccounts
   /** What storages can be created of. `storages` opens them. */

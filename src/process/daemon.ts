@@ -66,6 +66,7 @@ export async function startDaemon(
   })
   const started: ProtocolServer[] = []
   const stop = async (): Promise<void> => {
+    gateway.isDraining = true
     // Another program may soon listen at this address: the command line must not send it a token.
     await storeDaemonUrl(config.data, undefined).catch(() => undefined)
     const drained = new AbortController()

@@ -79,11 +79,16 @@ const retryPauses = [5, 15, 60, 300]
 /** Milliseconds that `start` waits for the storages. Slower ones continue in the background. */
 const startTimeout = 1500
 
+/** Milliseconds after `start` in which storages that have neither started nor failed count as starting. */
+const countsAsStarting = 10_000
+
 /** Milliseconds that `stop` waits for the storages to close. */
 export const storagesCloseTimeout = 6000
 
 export class MountSupervisor {
   readonly #mounts = new Map<number, SupervisedMount>()
+  /** When the last call of `start` began, until all of its storages have started or failed. */
+  #startingSince = -Infinity
   readonly #listings = new ListingBudget()
   readonly #stopReleasing = releaseWhenIdle(() => this.#listings.dropRevised())
 
@@ -92,7 +97,18 @@ export class MountSupervisor {
   /** Starts all storages that are not disabled, concurrently. Resolves when all have started or failed, or soon after. */
   async start(): Promise<void> {
     const rows = await this.dependencies.store.storages.all()
-    await settlesWithin(Promise.all(rows.map((row) => this.#begin(this.#attach(row)))), startTimeout)
+    const begun = Promise.all(rows.map((row) => this.#begin(this.#attach(row))))
+    this.#startingSince = performance.now()
+    void begun.finally(() => (this.#startingSince = -Infinity))
+    await settlesWithin(begun, startTimeout)
+  }
+
+  /**
+   * Whether storages of the last call of `start` have neither started nor failed, for some seconds after it: a backend
+   * that does not respond does not count forever.
+   */
+  get isStarting(): boolean {
+    return performance.now() - this.#startingSince < countsAsStarting
   }
 
   /** Closes all storages. A storage that does not close in time is logged and abandoned. */

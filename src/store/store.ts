@@ -106,6 +106,7 @@ function tables(connection: Knex, foreignChanges: ForeignChanges): Store {
     uploads: new UploadsTable(database),
     driverState: new DriverStateTable(database),
     onForeignChange: (topic, listener) => foreignChanges.listen(topic, listener),
+    ping: async () => void (await database.run((query) => query.raw('select 1'))),
     close: async () => {
       await foreignChanges.close()
       try {

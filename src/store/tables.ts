@@ -229,5 +229,7 @@ export interface Store extends FileRecords {
    * commit. Returns an unsubscriber.
    */
   onForeignChange(topic: Topic, listener: () => void | Promise<void>): () => void
+  /** Resolves when the database has answered a query. Rejects with a GatewayError if it does not. */
+  ping(): Promise<void>
   close(): Promise<void>
 }

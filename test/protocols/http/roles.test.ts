@@ -164,6 +164,8 @@ const table: Readonly<Record<string, Row>> = {
   'get /api/openapi.json': { codes: everybody },
   'get /api/docs': { codes: everybody },
   'any /ping': { codes: everybody },
+  'get /livez': { codes: everybody },
+  'get /readyz': { codes: everybody },
   'get /robots.txt': { codes: everybody },
   // It requires the permanent token, which no caller has.
   'get /metrics': { codes: [401, 401, 401, 401, 401] },
