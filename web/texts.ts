@@ -79,6 +79,7 @@ export const texts = {
     passwordWrong: 'The password is wrong, or you have no permission.',
     unlock: 'Open folder',
     failed: 'This folder cannot be shown',
+    tooManyToZip: 'Too many entries are selected for one archive. Download the whole folder, or select fewer.',
   },
 
   look: {

@@ -250,6 +250,7 @@ void t.test('what the user may not do is disabled', { skip: withoutBrowser }, as
 void t.test('a folder with a password asks for it, and can be changed then', { skip: withoutBrowser }, async (t) => {
   const { served, page } = await opened(t)
   await served.put('/closed/a.txt', 'content')
+  await served.put('/closed/sub/c.txt', 'content of c')
   await served.rule('/closed', { password: 'pässword', passwordSub: true })
   await served.as('ann', ['write', 'rename', 'move', 'copy', 'remove'])
   await signIn(page, 'ann', 'password')
@@ -260,7 +261,16 @@ void t.test('a folder with a password asks for it, and can be changed then', { s
   t.same(await axeViolations(page), [])
   await page.getByLabel('Password').fill('pässword')
   await button(page, 'Open folder').click()
-  await row(page, 'a\\.txt').getByRole('checkbox').check()
+  await row(page, 'a\\.txt').waitFor()
+  await page.getByRole('checkbox', { name: 'Select all' }).click()
+  const requested = page.context().waitForEvent('request', (each) => each.url().includes('/api/fs/zip'))
+  const [zip] = await Promise.all([page.waitForEvent('download'), button(page, 'Download').click()])
+  t.equal(zip.suggestedFilename(), 'closed.zip')
+  t.match(await readFile(await zip.path(), 'latin1'), 'content of c')
+  const request = await requested
+  t.equal(new URL(request.url()).search, '', 'no password is in a URL')
+  t.equal(new URLSearchParams(request.postData() ?? '').get('password'), 'pässword')
+  await row(page, 'sub').getByRole('checkbox').uncheck()
   await button(page, 'Rename').click()
   await dialog(page, 'Rename').getByRole('textbox', { name: 'Name' }).fill('b.txt')
   await confirm(page, 'Rename')
@@ -269,7 +279,7 @@ void t.test('a folder with a password asks for it, and can be changed then', { s
   await dialog(page, 'New folder').getByRole('textbox', { name: 'Name' }).fill('inner')
   await confirm(page, 'New folder')
   await row(page, 'inner').waitFor()
-  t.same(await served.names('/closed'), ['inner', 'b.txt'])
+  t.same(await served.names('/closed'), ['inner', 'sub', 'b.txt'])
 })
 
 void t.test('a copy between storages is a task', { skip: withoutBrowser }, async (t) => {

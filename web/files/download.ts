@@ -2,11 +2,18 @@
 import { apiUrl, post } from '../api/client.ts'
 import { downloadUrl } from '../look/preview-url.ts'
 import { joined } from '../parts/places.ts'
+import { texts } from '../texts.ts'
 import { folderPasswords } from './folder-passwords.ts'
 import { entryInMemory } from './folder.ts'
 
-/** Characters of a URL that every browser and proxy accepts. */
-const longestUrl = 4000
+/** Characters of a query that every browser and proxy accepts. */
+const longestQuery = 4000
+
+/** What the server accepts in a form, with room for the password. */
+const mostNames = 49_000
+const longestForm = 2 ** 20 - 5000
+
+type Field = [name: string, value: string]
 
 /**
  * Downloads one file as it is, everything else as one zip file. `treePath`: the folder in the whole tree. `names`: none
@@ -27,10 +34,17 @@ export async function download(path: string, treePath: string, names: readonly s
 
 function downloadZip(path: string, names: readonly string[]): void {
   const password = folderPasswords.of(path)
-  const fields = { path, names, ...(password !== '' && { password }) }
-  const url = apiUrl('/api/fs/zip', {}, fields)
-  if (url.href.length <= longestUrl) openUrl(url.href)
-  else sendForm(apiUrl('/api/fs/zip'), fields)
+  const fields: Field[] = [['path', path], ...names.map((name): Field => ['names', name])]
+  const url = apiUrl('/api/fs/zip')
+  // Appending to the parameters of a URL takes time for all that it has.
+  const query = new URLSearchParams(fields).toString()
+  // The history of the browser and logs of proxies keep URLs, which a password must not be in.
+  if (password === '' && query.length <= longestQuery) {
+    openUrl(`${url.href}?${query}`)
+    return
+  }
+  if (names.length > mostNames || query.length > longestForm) throw new Error(texts.files.tooManyToZip)
+  sendForm(url, password === '' ? fields : [...fields, ['password', password]])
 }
 
 /** The response is an attachment, so the page stays. */
@@ -42,20 +56,18 @@ function openUrl(url: string): void {
 }
 
 /** Posts a form to another tab, which the browser closes when the response is an attachment. */
-function sendForm(url: URL, fields: Readonly<Record<string, string | readonly string[]>>): void {
+function sendForm(url: URL, fields: readonly Field[]): void {
   const form = document.createElement('form')
   form.method = 'post'
   form.action = url.href
   form.target = '_blank'
   form.hidden = true
-  for (const [name, values] of Object.entries(fields)) {
-    for (const value of [values].flat()) {
-      const input = document.createElement('input')
-      input.type = 'hidden'
-      input.name = name
-      input.value = value
-      form.append(input)
-    }
+  for (const [name, value] of fields) {
+    const input = document.createElement('input')
+    input.type = 'hidden'
+    input.name = name
+    input.value = value
+    form.append(input)
   }
   document.body.append(form)
   form.submit()
