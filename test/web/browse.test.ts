@@ -59,6 +59,29 @@ void t.test('browsing', { skip: withoutBrowser }, async (t) => {
     }),
   )
 
+  await t.test('folders whose names the server uses open at their address', async (t) => {
+    const names = ['api', 'd', 'dav', 'livez', 'metrics', 'p', 'ping', 'readyz', 'robots.txt', 'static', 'd@']
+    for (const name of names) await mkdir(join(folder, name, `in ${name}`), { recursive: true })
+    await visit(t, site, {}, async (page) => {
+      for (const name of names) {
+        await rowOf(page, `${name},`).click()
+        await rowOf(page, `in ${name}`).click()
+        await page.getByText('This folder is empty.').waitFor()
+        t.equal(
+          new URL(page.url()).pathname,
+          `${name === 'd@' ? '/d%40' : `/@/${name}`}/in%20${name.replace('@', '%40')}`,
+        )
+        await page.reload()
+        await page.getByText('This folder is empty.').waitFor()
+        await page.getByRole('navigation', { name: 'Path' }).getByRole('link', { name, exact: true }).click()
+        await rowOf(page, `in ${name}`).waitFor()
+        await page.reload()
+        await rowOf(page, `in ${name}`).waitFor()
+        await page.getByRole('link', { name: 'Home' }).click()
+      }
+    })
+  })
+
   await t.test('entries are sorted by each column in both directions, folders first', (t) =>
     visit(t, site, { at: '/photos' }, async (page) => {
       await rowOf(page, 'A.txt').waitFor()
@@ -254,6 +277,11 @@ void t.test('browsing', { skip: withoutBrowser }, async (t) => {
       await rowOf(page, 'file 000000').waitFor()
       t.ok(requested < 20, `pages in between are not requested: ${requested}`)
       t.ok((await files(page).getByRole('row').count()) < 100)
+      await page.getByRole('checkbox', { name: 'Select all' }).click()
+      await page.getByText('100,000 selected').waitFor()
+      await rowOf(page, 'file 000000').getByRole('checkbox').uncheck()
+      await button(page, 'Download').click()
+      await page.getByText('Too many entries are selected for one archive').waitFor()
       await page.getByRole('textbox', { name: 'Filter this folder' }).fill('7777')
       await rowOf(page, 'file 007777').waitFor()
       t.equal(await files(page).getAttribute('aria-rowcount'), '19')
