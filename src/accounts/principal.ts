@@ -7,7 +7,10 @@ import { childOf, foldCase, root, segmentsOf, type Path } from '../contract/path
 
 export type Role = 'general' | 'guest' | 'admin'
 
-/** Permissions of a user; the values are the permission bits of the API. */
+/**
+ * Permissions of a user; the values are the permission bits of the API. The last four have no effect: they are those of
+ * functions of OpenList that Tidegate does not have.
+ */
 export const permissionBits = {
   seeHidden: 1 << 0,
   skipPasswords: 1 << 1,
