@@ -243,7 +243,7 @@ async function sendBody(
     // Opened before the header section is sent, so that errors can still be reported.
     const stream = await read(first)
     response.writeHead(status, headers)
-    await pipeline(streamParts(stream, parts, boundary, read), response)
+    await sendStream(streamParts(stream, parts, boundary, read), response)
     return
   }
   response.writeHead(status, headers)
@@ -252,6 +252,16 @@ async function sendBody(
     await sendPart(file, part, response)
   }
   response.end(boundary?.end)
+}
+
+/** Sends the rest of the body. Rejects with `aborted` if the client disconnects before its end. */
+export async function sendStream(body: AsyncIterable<Buffer | string>, response: ServerResponse): Promise<void> {
+  try {
+    await pipeline(body, response)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
+    throw new GatewayError('aborted', { cause: error })
+  }
 }
 
 async function* streamParts(

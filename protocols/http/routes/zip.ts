@@ -1,6 +1,5 @@
 /** Several files and folders as one ZIP archive, which is written while it is sent. */
 import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
 import { contentVersion } from '../../../src/contract/entry.js'
@@ -9,7 +8,7 @@ import { checkMemberName, cleanPath, nameOf, root, under, within, type Path } fr
 import type { AccessOptions } from '../../../src/tree/operation-options.js'
 import type { TreeMember, VirtualFs } from '../../../src/tree/virtual-fs.js'
 import { drain } from '../../lib/request-body.js'
-import { contentDisposition } from '../../lib/send.js'
+import { contentDisposition, sendStream } from '../../lib/send.js'
 import { zipArchive, type ZipMember } from '../../lib/zip-format.js'
 import { accessOptions, treeHeaders } from '../access-options.js'
 import { principalOf } from '../authenticate.js'
@@ -192,7 +191,7 @@ async function send(
       'Cache-Control': 'no-store',
     })
     if (req.method === 'HEAD') res.end()
-    else await pipeline(Readable.from(startingWith(first, archive), { objectMode: false }), res)
+    else await sendStream(Readable.from(startingWith(first, archive), { objectMode: false }), res)
   } finally {
     await archive.return(undefined)
   }

@@ -349,6 +349,8 @@ void t.test('a download ends with its client, and few run at once', async (t) =>
     return stream.once('close', () => open--)
   }
   const served = await serve(t, '', [faulty({ endless })])
+  const errors: unknown[] = []
+  served.gateway.log.error = (...logged: unknown[]) => void errors.push(logged)
   await served.mount('/f', 'Faulty')
   await served.put('/f/endless', 'x')
   await served.put('/f/file', 'x')
@@ -365,4 +367,5 @@ void t.test('a download ends with its client, and few run at once', async (t) =>
   for (const controller of [...controllers, other]) controller.abort()
   while (open > 0) await delay(20)
   t.equal((await ask(served, { path: '/f', names: ['file'] })).status, 200)
+  t.same(errors, [], 'that is no error of the server')
 })
