@@ -369,3 +369,34 @@ void t.test('a download ends with its client, and few run at once', async (t) =>
   t.equal((await ask(served, { path: '/f', names: ['file'] })).status, 200)
   t.same(errors, [], 'that is no error of the server')
 })
+
+void t.test('a long selection from memory does not block the server', async (t) => {
+  const names = Array.from({ length: 10_000 }, (_, index) => `file ${index}`)
+  const entry = (name: string) => ({ name, kind: 'file' as const, size: 0, modified: new Date() })
+  const cached: AnyDriverType = {
+    name: 'Cached',
+    fields: {},
+    open: async () =>
+      altered(new MemoryDriver(0), {
+        revision: undefined,
+        pages: async function* () {
+          yield names.map(entry)
+        },
+      }),
+  }
+  const served = await serve(t, '', [cached])
+  await served.mount('/f', 'Cached', { cache_expiration: 30 })
+  t.match(await served.post('/api/fs/list', { path: '/f', per_page: 1 }), { data: { total: names.length } })
+  let longest = 0
+  let last = performance.now()
+  const timer = setInterval(() => {
+    longest = Math.max(longest, performance.now() - last)
+    last = performance.now()
+  }, 1)
+  const began = performance.now()
+  t.match(await served.post('/api/fs/zip_link', { path: '/f', names }), { code: 200 })
+  const whole = performance.now() - began
+  await delay(1)
+  clearInterval(timer)
+  t.ok(longest < whole / 2, `${Math.round(longest)} of ${Math.round(whole)} ms`)
+})
