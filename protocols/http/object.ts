@@ -70,6 +70,8 @@ export function fileObjectConverter(
   }
   return (entry) => {
     const isFolder = entry.kind === 'folder'
+    // A symlink that the principal cannot follow: its signature could read what is outside the principal's base.
+    const hasUrls = entry.kind === 'file'
     const type = isFolder ? folderType : typeOf(entry.name)
     const modified = wireTime(entry.modified)
     const { created, hashes } = entry
@@ -79,8 +81,8 @@ export function fileObjectConverter(
       is_dir: isFolder,
       modified,
       created: created === undefined || +created === +entry.modified ? modified : wireTime(created),
-      sign: signed && !isFolder ? gateway.signedUrls.sign(childOf(absolute, entry.name)) : '',
-      thumb: isFolder ? '' : thumbnailUrlOf(entry, type),
+      sign: signed && hasUrls ? gateway.signedUrls.sign(childOf(absolute, entry.name)) : '',
+      thumb: hasUrls ? thumbnailUrlOf(entry, type) : '',
       type,
       hashinfo: hashes === undefined ? 'null' : JSON.stringify(hashes),
       hash_info: hashes ?? null,

@@ -83,6 +83,7 @@ export const linkEndpoints = [
         api.gateway.as(principal).stat(path, options),
       )
       if (kind === 'folder') throw new GatewayError('is_folder')
+      if (kind === 'symlink') throw new GatewayError('not_found')
       const at = under(principal.base, path)
       const { signature, expires } = api.gateway.signedUrls.signFor(at, fields.expires_in)
       const { baseUrl } = api.clientOf(context.req)

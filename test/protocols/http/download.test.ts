@@ -1,5 +1,9 @@
 /** Downloads by signed URL: when a signature is required, which one is accepted, and the headers of the response. */
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import t from 'tap'
+import { localType } from '../../../drivers/local/index.js'
+import { asPath } from '../../../src/contract/path.js'
 import { serve } from './served.js'
 
 void t.test('a signed URL serves the file without authentication', async (t) => {
@@ -154,4 +158,37 @@ void t.test('a file has the headers that clients expect, and browsers do not ren
     t.equal(refused.status, 405, method)
     t.equal(refused.headers.get('allow'), 'GET, HEAD')
   }
+})
+
+void t.test('no user gets a signature of a symlink that leads out of the base folder', async (t) => {
+  const served = await serve(t, '', [{ ...localType, name: 'Disk' }])
+  const folder = join(t.testdir(), 'local')
+  for (const home of ['ann', 'eve']) await mkdir(join(folder, home), { recursive: true })
+  await writeFile(join(folder, 'eve/photo.png'), 'of eve')
+  await writeFile(join(folder, 'ann/own.png'), 'of ann')
+  for (const [target, name] of [
+    ['../eve/photo.png', 'out.png'],
+    ['nowhere', 'dangling.png'],
+    ['own.png', 'in.png'],
+  ] as const) {
+    await symlink(target, join(folder, 'ann', name))
+  }
+  await served.mount('/m', 'Disk', { addition: JSON.stringify({ root_folder_path: folder, thumbnail: true }) })
+  const ann = await served.as('ann', [], '/m/ann')
+  const { data } = await ann.post('/api/fs/list', { path: '/' })
+  for (const { name, sign, thumb } of (data as { content: { name: string; sign: string; thumb: string }[] }).content) {
+    const mayRead = name === 'own.png' || name === 'in.png'
+    t.equal(sign !== '', mayRead, name)
+    if (!mayRead) t.equal(thumb, '', name)
+    if (mayRead) t.equal(await (await fetch(`${served.url}/d/m/ann/${name}?sign=${sign}`)).text(), 'of ann')
+  }
+  t.match(await ann.post('/api/fs/share_link', { path: '/out.png' }), { code: 403, data: null })
+  t.match(await ann.post('/api/fs/share_link', { path: '/dangling.png' }), { code: 500, data: null })
+  t.equal(
+    await (
+      await fetch(`${served.url}/d/m/ann/out.png?sign=${served.gateway.signedUrls.sign(asPath('/m/ann/out.png'))}`)
+    ).text(),
+    'of eve',
+    'which would open it',
+  )
 })
