@@ -285,3 +285,29 @@ void t.test('the last bytes reach the storage when the upload is completed', asy
   t.equal(taken, content.length)
   t.equal((await as().stat(file.path)).size, content.length)
 })
+
+void t.test('a failure to publish is repaired by another attempt', async (t) => {
+  let failures = 0
+  const { sessions, folder, files, store } = await stage(t, (local) => ({
+    upload: async (path, plan, options) => {
+      const started = await local.upload(path, plan, options)
+      const commit = () => {
+        failures++
+        return Promise.reject(new GatewayError('unavailable'))
+      }
+      return failures > 0 ? started : { ...started, commit }
+    },
+  }))
+  const { session } = await open(sessions)
+  await send(session)
+  await t.rejects(session.complete(never), { code: 'unavailable' })
+  t.equal(session.state, 'failed_retriable')
+  t.notOk(files().some(({ name }) => name === 'file'))
+  t.equal((await open(sessions)).session, session)
+  await send(session)
+  await session.complete(never)
+  t.equal(session.state, 'completed')
+  t.ok(readFileSync(join(folder, 'file')).equals(content))
+  t.same(files(), [{ name: 'file', size: content.length }])
+  t.same(await store.uploads.orphaned(), [])
+})
