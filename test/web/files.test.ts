@@ -312,7 +312,7 @@ const hostile = `# Title
 <math><mtext></form><form><mglyph><style></math><img src onerror="window.ran = 6">
 <video src="https://remote.invalid/h" poster="https://remote.invalid/i"></video><base href="https://remote.invalid/">
 
-[script](javascript:window.ran=10) [near](sub/file.txt) [far](https://remote.invalid/j)
+[script](javascript:window.ran=10) [near](sub/file.txt) [taken](../api/a%20b.md#top) [far](https://remote.invalid/j)
 
 | a | b |
 | - | - |
@@ -343,6 +343,7 @@ void t.test('notes and names of others are shown as text, and do nothing', { ski
   const far = notes.getByRole('link', { name: 'far' })
   t.match([await far.getAttribute('target'), await far.getAttribute('rel')], ['_blank', /noopener/])
   t.equal(await notes.getByRole('link', { name: 'near' }).getAttribute('href'), `${served.url}/docs/sub/file.txt`)
+  t.equal(await notes.getByRole('link', { name: 'taken' }).getAttribute('href'), `${served.url}/@/api/a%20b.md#top`)
   t.equal(await page.getByRole('link', { name: 'https://remote.invalid/readme.md' }).count(), 1, 'a URL is a link')
   t.same(await axeViolations(page), [])
   for (const name of ['<img', '">', 'javascript:', '@login']) {

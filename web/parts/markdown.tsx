@@ -5,7 +5,7 @@
 import DOMPurify, { type Config } from 'dompurify'
 import { Marked } from 'marked'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import { addressOf, basePath } from './places.ts'
+import { addressOfLink, basePath } from './places.ts'
 
 const tags = [
   ...['a', 'abbr', 'b', 'blockquote', 'br', 'code', 'dd', 'del', 'details', 'div', 'dl', 'dt', 'em'],
@@ -61,7 +61,7 @@ function safeContent(text: string, path: string): DocumentFragment {
     link.target = '_blank'
     link.rel = 'noopener noreferrer'
     const href = link.getAttribute('href') ?? ''
-    if (isRelative(href)) link.href = inFolder(href, path)
+    if (isRelative(href)) link.href = location.origin + basePath + addressOfLink(path, href)
   }
   nestHeadings(content)
   return content
@@ -69,12 +69,6 @@ function safeContent(text: string, path: string): DocumentFragment {
 
 function isRelative(href: string): boolean {
   return href !== '' && !/^(?:[a-z][a-z+.-]*:|[/\\#?])/i.test(href)
-}
-
-/** The address of what a relative link of a file in the folder leads to. */
-function inFolder(href: string, path: string): string {
-  const folder = new URL(`${basePath}${addressOf(path).replace(/\/$/, '')}/`, location.origin)
-  return new URL(href, folder).href
 }
 
 /** Makes the headings parts of the page: they begin below its own, and no level is left out. */

@@ -27,8 +27,18 @@ const serverNames: ReadonlySet<string> = new Set([
 
 /** The address of the page that shows a folder or file. */
 export function addressOf(path: string): string {
-  const encoded = path.split('/').map(encodeURIComponent).join('/')
-  return isFree(path) ? encoded : escape + encoded.slice(1)
+  const address = encoded(path)
+  return isFree(path) ? address : escape + address.slice(1)
+}
+
+/** The address of what a relative link in a file of the folder leads to. */
+export function addressOfLink(folder: string, link: string): string {
+  const { pathname, search, hash } = new URL(link, `${location.origin}${encoded(joined(folder, ''))}`)
+  return addressOf(pathname.split('/').map(decoded).join('/')) + search + hash
+}
+
+function encoded(path: string): string {
+  return path.split('/').map(encodeURIComponent).join('/')
 }
 
 /** Whether the first name of the path is used neither by the server nor by a page. */
