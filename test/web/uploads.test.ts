@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Locator, Page } from 'playwright-core'
+import type { Locator, Page, Route } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { AnyDriverType } from '../../src/contract/driver-type.js'
@@ -254,6 +254,22 @@ void t.test('a large file that exists is not sent before the user has chosen', o
   await dialog.getByRole('button', { name: 'Replace' }).click()
   await stored(page, 2)
   for (const name of ['large', 'medium']) t.equal(await digestOf(join(files, name)), await digestOf(join(source, name)))
+})
+
+void t.test('the user is also asked if a file is made while one of its name is sent', options, async (t) => {
+  const { page, files } = await openConsole(t)
+  const source = join(t.testdir(), 'large')
+  await makeLarge(source, 12 * mebibyte)
+  const meanwhile = async (route: Route) => {
+    await writeFile(join(files, 'large'), 'meanwhile')
+    await route.continue()
+  }
+  await page.route('**/api/fs/multipart/complete', meanwhile, { times: 1 })
+  await choose(page, source)
+  await page.getByRole('dialog').getByRole('button', { name: 'Keep both' }).click()
+  await stored(page, 1)
+  t.equal(await readFile(join(files, 'large'), 'utf8'), 'meanwhile')
+  t.equal(await digestOf(join(files, 'large (1)')), await digestOf(source))
 })
 
 void t.test('thousands of files are uploaded by one request each, and few rows are drawn', options, async (t) => {

@@ -2,9 +2,12 @@
 import { ApiError } from '../api/client.ts'
 import { joined, nameOf, parentOf } from '../parts/places.ts'
 
-/** Whether the server has refused an upload with `Overwrite: false` because the name exists. */
+/**
+ * Whether the server has refused an upload with `Overwrite: false` because the name exists: before it has received it,
+ * or with code 400 when an upload in parts is completed, if the file was made meanwhile.
+ */
 export function isConflict(error: unknown): boolean {
-  return error instanceof ApiError && error.code === 403 && error.message === 'file exists'
+  return error instanceof ApiError && (error.code === 403 || error.code === 400) && error.message === 'file exists'
 }
 
 /** An error as the server reports it. */
