@@ -7,12 +7,10 @@ import { hasPassed } from '../../src/contract/own-requests.js'
 import { closedByPeer } from './closed-connections.js'
 import { deferContinue } from './continue.js'
 import type { RequestHandler } from './handler.js'
-import { listen, type ProtocolServer } from './listen.js'
+import { listen, type ListenOptions, type ProtocolServer } from './listen.js'
 import { drain } from './request-body.js'
 
-interface HttpListenerOptions {
-  readonly host: string
-  readonly port: number
+interface HttpListenerOptions extends ListenOptions {
   /**
    * Handlers by path prefix. The longest matching prefix is used; `''` matches every path. Prefixes match whole
    * segments.

@@ -1,5 +1,14 @@
 /** Servers of protocols, and listening on an address. */
 import type { AddressInfo, Server } from 'node:net'
+import { readProxyHeaders, type ProxyHeaders } from './proxy-protocol.js'
+
+export interface ListenOptions {
+  readonly host: string
+  /** 0: any free port. */
+  readonly port: number
+  /** Absent: no connection begins with a PROXY header. */
+  readonly proxied?: ProxyHeaders
+}
 
 /** The server of a protocol, or of several that share an address. */
 export interface ProtocolServer {
@@ -15,7 +24,8 @@ export interface ProtocolServer {
 }
 
 /** Resolves to the bound address, `HOST:PORT`, once the server accepts connections. Rejects with the system's error. */
-export async function listen(server: Server, { host, port }: { host: string; port: number }): Promise<string> {
+export async function listen(server: Server, { host, port, proxied }: ListenOptions): Promise<string> {
+  if (proxied) readProxyHeaders(server, proxied)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, host, () => {

@@ -4,7 +4,7 @@ import type { ListenAddress, Config } from '../../src/gateway/config.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import type { Log } from '../../src/contract/log.js'
 import type { RequestHandler } from './handler.js'
-import type { ProtocolServer } from './listen.js'
+import type { ListenOptions, ProtocolServer } from './listen.js'
 
 /** What a server or handler is made of. It begins what needs no gateway, such as generating keys, while that opens. */
 export interface ProtocolEnv {
@@ -28,8 +28,8 @@ interface ListeningProtocol extends CommonProtocol {
   readonly listen: ListenAddress
   /** How the first line begins that the server sends, without being asked, by which `tidegate check` recognizes it. */
   readonly greeting?: string
-  /** Imports the implementation on demand. `address`: where to listen; port 0: any free port. */
-  server(env: ProtocolEnv, address: { readonly host: string; readonly port: number }): Promise<ProtocolServer>
+  /** Imports the implementation on demand. `at`: where to listen. */
+  server(env: ProtocolEnv, at: ListenOptions): Promise<ProtocolServer>
 }
 
 /** A protocol that answers at the HTTP address. */

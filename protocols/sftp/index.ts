@@ -8,10 +8,10 @@ export const sftp: Protocol = {
   appPasswords: true,
   listen: { default: '0.0.0.0:5222', description: 'address of the SFTP server, or "off"', optional: true },
   greeting: 'SSH-2.0-Tidegate',
-  async server({ config, opening, pseudonym }, address) {
+  async server({ config, opening, pseudonym }, at) {
     const [{ sftpServer }, { loadHostKeys }] = await Promise.all([import('./server.js'), import('./host-keys.js')])
     // Generating an RSA key at the first run is slow.
     const [gateway, hostKeys] = await Promise.all([opening, loadHostKeys(join(config.data, 'ssh'))])
-    return sftpServer(gateway, { ...address, hostKeys, pseudonym })
+    return sftpServer(gateway, { ...at, hostKeys, pseudonym })
   },
 }

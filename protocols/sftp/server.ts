@@ -5,7 +5,7 @@ import { fingerprintOf } from '../../src/accounts/public-keys.js'
 import { settlesWithin } from '../../src/contract/cancellation.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { networkOf } from '../../src/net/networks.js'
-import { listen, type ProtocolServer } from '../lib/listen.js'
+import { listen, type ListenOptions, type ProtocolServer } from '../lib/listen.js'
 import { hostKeyOffers } from './algorithms.js'
 import { ByteBudget } from './byte-budget.js'
 import { SftpConnection, type SftpGateway } from './connection.js'
@@ -44,10 +44,7 @@ const defaultLimits: SftpLimits = {
   keepaliveSeconds: 30,
 }
 
-interface SftpServerOptions {
-  readonly host: string
-  /** 0: any free port. */
-  readonly port: number
+interface SftpServerOptions extends ListenOptions {
   /** Private keys in PEM or OpenSSH format, at most one of each type. */
   readonly hostKeys: readonly string[]
   readonly limits?: Partial<SftpLimits>
@@ -57,7 +54,7 @@ interface SftpServerOptions {
 
 export function sftpServer(
   gateway: SftpGateway,
-  { host, port, hostKeys, limits: overrides, pseudonym }: SftpServerOptions,
+  { hostKeys, limits: overrides, pseudonym, ...at }: SftpServerOptions,
 ): ProtocolServer {
   const parsedKeys = hostKeys.map(parseHostKey)
   const keys = parsedKeys.flatMap(hostKeyOffers)
@@ -95,7 +92,7 @@ export function sftpServer(
     fingerprints: parsedKeys.map((key) => fingerprintOf(key.getPublicSSH())),
 
     async start() {
-      const address = await listen(server, { host, port })
+      const address = await listen(server, at)
       server.on('error', (error) => gateway.log.error({ protocol: 'sftp', err: error }, 'SFTP server error'))
       return address
     },

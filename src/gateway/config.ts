@@ -56,6 +56,15 @@ function listenKey({ default: address, description, optional }: ListenAddress) {
   return value.default(address).describe(`${description[0]?.toUpperCase()}${description.slice(1)}.`)
 }
 
+const networks = z
+  .array(network)
+  .transform((networks) => {
+    const list = new BlockList()
+    for (const { address, bits, family } of networks) list.addSubnet(address, bits, family)
+    return list
+  })
+  .prefault([])
+
 /** The keys of the configuration file beside the addresses. */
 const keys = {
   site_url: z
@@ -65,15 +74,12 @@ const keys = {
     .describe(
       'Where clients reach this server: empty, a path ("/files"), or a full URL ("https://example.org/files").',
     ),
-  trusted_proxies: z
-    .array(network)
-    .transform((networks) => {
-      const list = new BlockList()
-      for (const { address, bits, family } of networks) list.addSubnet(address, bits, family)
-      return list
-    })
-    .prefault([])
-    .describe('Addresses or networks (CIDR) of proxies whose X-Forwarded-* headers are trusted.'),
+  trusted_proxies: networks.describe(
+    'Addresses or networks (CIDR) of proxies whose X-Forwarded-* headers are trusted.',
+  ),
+  proxy_protocol: networks.describe(
+    'Addresses or networks (CIDR) of proxies whose connections, to HTTP and SFTP, begin with the header of the PROXY protocol.',
+  ),
   cors_origins: z.array(z.string()).default(['*']).describe('Origins that browsers may call the API from.'),
   dist_dir: z
     .string()

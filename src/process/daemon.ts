@@ -111,7 +111,8 @@ async function makeServers(
   env: ProtocolEnv,
 ): Promise<readonly (readonly [name: string, server: ProtocolServer])[]> {
   const { addresses, site_url: siteUrl } = env.config
-  const { pseudonym } = env
+  const { log, pseudonym } = env
+  const proxied = { proxies: env.config.proxy_protocol, log }
   const handlers = new Map<string, RequestHandler>()
   const servers = await Promise.all(
     protocols.map(async (protocol) => {
@@ -123,10 +124,10 @@ async function makeServers(
       const address = addresses[protocol.name] ?? 'off'
       return address === 'off'
         ? undefined
-        : ([protocol.name, await protocol.server(env, splitAddress(address))] as const)
+        : ([protocol.name, await protocol.server(env, { ...splitAddress(address), proxied })] as const)
     }),
   )
-  const http = ['http', new HttpListener({ ...splitAddress(addresses.http), handlers, pseudonym })] as const
+  const http = ['http', new HttpListener({ ...splitAddress(addresses.http), proxied, handlers, pseudonym })] as const
   return [http, ...servers.filter((server) => server !== undefined)]
 }
 
