@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import t from 'tap'
 import { startGateway } from '../gateway.js'
 import { withoutBrowser } from './browser.js'
-import { button, dialog, files, siteOf, startSite, visit, type Site } from './site.js'
+import { button, createUser, dialog, files, siteOf, startSite, visit } from './site.js'
 
 const nobody = { user: null }
 
@@ -12,11 +12,6 @@ async function enter(page: Page, username: string, password: string): Promise<vo
   await page.getByRole('textbox', { name: 'Username' }).fill(username)
   await page.getByRole('textbox', { name: 'Password' }).fill(password)
   await button(page, 'Sign in').click()
-}
-
-async function createUser(site: Site, username: string): Promise<void> {
-  const user = { username, password: 'password', base_path: '/', role: 0, permission: 0xff8, disabled: false }
-  await site.call('/api/admin/user/create', user)
 }
 
 /** The session's cookie as the browser keeps it. */
@@ -159,4 +154,17 @@ void t.test('signing in', { skip: withoutBrowser }, async (t) => {
       t.match(await timer.textContent(), 'Try again in', 'it counts down')
     })
   })
+
+  await t.test('a remembered session outlives a restart of the daemon', (t) =>
+    visit(t, site, nobody, async (page) => {
+      await page.getByRole('checkbox', { name: 'Remember me' }).check()
+      await enter(page, 'admin', site.adminPassword)
+      await files(page).waitFor()
+      await site.stop()
+      await startGateway(t, { dataFolder: site.dataFolder, config: { http: new URL(site.url).host } })
+      await page.reload()
+      await files(page).waitFor()
+      await button(page, 'Sign out').waitFor()
+    }),
+  )
 })

@@ -38,6 +38,12 @@ export async function siteOf(running: RunningGateway, browser: Browser): Promise
   return { ...running, browser, folder: join(dataFolder, 'files'), call: send }
 }
 
+/** A user who may change files, with the password `password`. */
+export async function createUser({ call }: Site, username: string): Promise<void> {
+  const user = { username, password: 'password', base_path: '/', role: 0, permission: 0xff8, disabled: false }
+  await call('/api/admin/user/create', user)
+}
+
 export interface VisitOptions extends BrowserOptions {
   /** Absent: the administrator. Null: nobody is signed in. */
   readonly user?: { readonly username: string; readonly password: string } | null
