@@ -79,15 +79,17 @@ export async function signIn(page: Page, username: string, password: string): Pr
   await page.getByRole('button', { name: 'Sign out' }).waitFor()
 }
 
-/** The violations that axe-core finds on the page as it is shown, each with the elements. */
-export async function axeViolations(page: Page): Promise<readonly string[]> {
+/** The violations that axe-core finds on the page, or in an element of it, as it is shown: each with the elements. */
+export async function axeViolations(page: Page, within = 'html'): Promise<readonly string[]> {
   // Evaluated by the debugger, which the policy of the page does not restrict.
-  await page.evaluate(axeScript)
-  const violations = await page.evaluate(async () => {
+  if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axeScript)
+  const violations = await page.evaluate(async (selector) => {
     const { axe } = globalThis as unknown as {
-      axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> }
+      axe: {
+        run(selector: string, options: object): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }>
+      }
     }
-    return (await axe.run()).violations
-  })
+    return (await axe.run(selector, { resultTypes: ['violations'] })).violations
+  }, within)
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`))
 }

@@ -1,0 +1,144 @@
+/** Every page and every dialog is accessible, as far as axe-core can tell: in light and dark colors, wide and narrow. */
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import t from 'tap'
+import { asPath } from '../../src/contract/path.js'
+import { principal } from '../accounts/principals.js'
+import { keyLine } from '../protocols/http/key-line.js'
+import { axeViolations, withoutBrowser } from './browser.js'
+import { pdfOf, picture, tone } from './documents.js'
+import { button, createUser, rowOf, startSite, visit } from './site.js'
+
+interface Variant {
+  readonly colorScheme: 'light' | 'dark'
+  readonly width: number
+  readonly height: number
+}
+
+const lightAndWide: Variant = { colorScheme: 'light', width: 1280, height: 800 }
+const darkAndNarrow: Variant = { colorScheme: 'dark', width: 360, height: 740 }
+const allVariants: readonly Variant[] = [
+  lightAndWide,
+  { ...lightAndWide, colorScheme: 'dark' },
+  darkAndNarrow,
+  { ...darkAndNarrow, colorScheme: 'light' },
+]
+
+/** Waits until a page shows what it loads. */
+type Ready = (page: Page) => Promise<unknown>
+
+const text =
+  (shown: string): Ready =>
+  (page) =>
+    page.getByText(shown).first().waitFor()
+const table =
+  (name: string): Ready =>
+  (page) =>
+    page.getByRole('table', { name }).waitFor()
+
+/** Every page, by its address. */
+const pages: Readonly<Record<string, Ready>> = {
+  '/': (page) => rowOf(page, 'notes.md').waitFor(),
+  '/folder': text('This folder is empty.'),
+  '/nothing': text('There is no such file or folder.'),
+  '/notes.md': (page) => page.getByRole('heading', { name: 'Heading' }).waitFor(),
+  '/script.js': (page) => page.getByRole('textbox', { name: 'script.js' }).getByText('answer').waitFor(),
+  '/latin1.txt': text('You can read this file'),
+  '/picture.png': (page) => page.getByRole('img', { name: 'picture.png' }).waitFor(),
+  '/tone.wav': (page) => page.locator('audio').waitFor(),
+  '/letter.pdf': (page) => page.getByRole('img', { name: 'Page 1' }).waitFor(),
+  '/program.bin': text('This kind of file cannot be shown here.'),
+  '/@search?words=notes': text('1 result'),
+  '/@tasks': text('succeeded'),
+  '/@profile': table('Sessions'),
+  '/@manage/storages': table('Storages'),
+  '/@manage/users': table('Users'),
+  '/@manage/rules': table('Rules'),
+  '/@manage/settings': (page) => page.getByRole('textbox', { name: 'Site title' }).waitFor(),
+  '/@manage/about': text(process.version),
+  '/@manage/downloads': text('qBittorrent'),
+  '/@manage/locks': table('Locks'),
+  '/@manage/index': text('The index holds'),
+  '/@manage/log': text('ebb tide'),
+  '/@manage/start': text('The server shows one of these fingerprints'),
+  '/@nothing': text('There is no such page'),
+}
+
+/** The buttons that open dialogs, by the address of their page. */
+const dialogs: Readonly<Record<string, readonly string[]>> = {
+  '/': ['New folder', 'Rename', 'Move', 'Copy', 'Delete', 'Link'],
+  '/@profile': ['Set up', 'Add an SSH key', 'Remove ann@laptop', 'Create an app password', 'Remove program'],
+  '/@manage/storages': ['Add a storage', 'Edit /', 'Delete /'],
+  '/@manage/users': ['Add a user', 'Edit ann', 'Delete ann'],
+  '/@manage/rules': ['Add a rule', 'Delete /closed'],
+  '/@manage/settings': ['Replace the token'],
+}
+
+void t.test('accessibility', { skip: withoutBrowser }, async (t) => {
+  const site = await startSite(t)
+  const { call, folder, gateway } = site
+  const contents = {
+    'notes.md': '# Heading\n\n- [link](other)\n\n| a | b |\n| - | - |\n| 1 | `2` |\n',
+    'script.js': '// comment\nconst answer = "text" + 42\n',
+    'latin1.txt': Buffer.from('caf\xe9\n', 'latin1'),
+    'picture.png': picture,
+    'tone.wav': tone(1),
+    'letter.pdf': pdfOf('Dear reader'),
+    'program.bin': Buffer.from([0, 1, 2]),
+  }
+  for (const [name, content] of Object.entries(contents)) await writeFile(join(folder, name), content)
+  for (const name of ['folder', 'closed']) await mkdir(join(folder, name))
+  await createUser(site, 'ann')
+  await gateway.settings.set(new Map([['search_index', 'database']]))
+  await call('/api/admin/index/build', {})
+  await call('/api/admin/meta/create', { path: '/closed', password: 'x', p_sub: true })
+  await call('/api/admin/meta/create', { path: '/', header: '# Above', readme: 'See [below](below).' })
+  await call('/api/me/sshkey/add', { title: 'ann@laptop', key: keyLine() })
+  await call('/api/me/app_password/add', { name: 'program', protocols: ['webdav'], read_only: false })
+  await call('/api/admin/storage/create', { mount_path: '/other', driver: 'Memory', addition: '{}' })
+  await call('/api/fs/copy', { src_dir: '/', dst_dir: '/other', names: ['program.bin'] })
+  const wish = { scope: 'exclusive', deep: false, owner: '', seconds: 600 } as const
+  await gateway.locks.grant(asPath('/notes.md'), wish, principal({ userId: 77, username: 'somebody' }))
+  gateway.logTail.add('{"level":50,"time":"2026-01-02T03:04:05Z","msg":"ebb tide","path":"/harbour"}')
+
+  /** Checks what is shown, and that nothing of it must be scrolled to from the side. */
+  const check = async (page: Page, what: string, variants: readonly Variant[], within?: string) => {
+    for (const { colorScheme, ...size } of variants) {
+      await page.emulateMedia({ colorScheme })
+      await page.setViewportSize(size)
+      const name = `${what}, ${colorScheme}, ${size.width} pixels`
+      t.strictSame(await axeViolations(page, within), [], name)
+      const tooWide = await page.evaluate(() =>
+        [...document.querySelectorAll('html, main, .dialog-body')]
+          .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
+          .map(({ outerHTML }) => outerHTML.slice(0, 100)),
+      )
+      t.strictSame(tooWide, [], `${name}: nothing is beside it`)
+    }
+  }
+
+  await visit(t, site, {}, async (page) => {
+    for (const [address, ready] of Object.entries(pages)) {
+      await page.evaluate(`history.pushState(null, '', ${JSON.stringify(address)})`)
+      await ready(page)
+      await check(page, address, allVariants)
+      if (address === '/') await rowOf(page, 'notes.md').getByRole('checkbox').check()
+      for (const name of dialogs[address] ?? []) {
+        await button(page, name).click()
+        await page.getByRole('dialog').waitFor()
+        await check(page, `${address}: ${name}`, [lightAndWide, darkAndNarrow], 'dialog')
+        await page.keyboard.press('Escape')
+        await page.getByRole('dialog').waitFor({ state: 'detached' })
+      }
+    }
+  })
+
+  await visit(t, site, { user: { username: 'ann', password: 'password' }, at: '/closed' }, async (page) => {
+    await page.getByText('This folder is protected by a password.').waitFor()
+    await check(page, 'a folder with a password', allVariants)
+    await button(page, 'Sign out').click()
+    await button(page, 'Sign in').waitFor()
+    await check(page, 'signing in', allVariants)
+  })
+})
