@@ -102,19 +102,20 @@ void t.test('accessibility', { skip: withoutBrowser }, async (t) => {
   await gateway.locks.grant(asPath('/notes.md'), wish, principal({ userId: 77, username: 'somebody' }))
   gateway.logTail.add('{"level":50,"time":"2026-01-02T03:04:05Z","msg":"ebb tide","path":"/harbour"}')
 
-  /** Checks what is shown, and that nothing of it must be scrolled to from the side. */
+  /** Checks what is shown, and that it fits: nothing scrolls sideways, and every row has one line. */
   const check = async (page: Page, what: string, variants: readonly Variant[], within?: string) => {
     for (const { colorScheme, ...size } of variants) {
       await page.emulateMedia({ colorScheme })
       await page.setViewportSize(size)
       const name = `${what}, ${colorScheme}, ${size.width} pixels`
       t.strictSame(await axeViolations(page, within), [], name)
-      const tooWide = await page.evaluate(() =>
-        [...document.querySelectorAll('html, main, .dialog-body')]
-          .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
-          .map(({ outerHTML }) => outerHTML.slice(0, 100)),
+      const tooLarge = await page.evaluate(() =>
+        [
+          ...[...document.querySelectorAll('html, main, .dialog-body')].filter((e) => e.scrollWidth > e.clientWidth),
+          ...[...document.querySelectorAll('.row')].filter((e) => e.scrollHeight > e.clientHeight),
+        ].map(({ outerHTML }) => outerHTML.slice(0, 100)),
       )
-      t.strictSame(tooWide, [], `${name}: nothing is beside it`)
+      t.strictSame(tooLarge, [], `${name}: everything fits`)
     }
   }
 

@@ -14,7 +14,7 @@ void t.test('looking', { skip: withoutBrowser }, async (t) => {
     'picture.png': picture,
     'tone.wav': tone(20),
     'letter.pdf': pdfOf('Dear reader'),
-    'notes.md': '# Title\n\nSome *text* and a [link](other.md).\n',
+    'notes.md': '# Title\n\nSome *text* and a [link](other.md).\n\n| a | b |\n| - | - |\n| 1 | 2 |\n',
     'script.js': 'const answer = 42\n',
     'latin1.txt': Buffer.from('caf\xe9\n', 'latin1'),
     'program.bin': Buffer.from([0, 1, 2, 3, 0, 255]),
@@ -69,6 +69,11 @@ void t.test('looking', { skip: withoutBrowser }, async (t) => {
       await page.getByRole('heading', { name: 'Title' }).waitFor()
       t.equal(await page.locator('.markdown em').textContent(), 'text')
       t.equal(await page.getByRole('link', { name: 'link', exact: true }).getAttribute('href'), `${site.url}/other.md`)
+      await page.setViewportSize({ width: 360, height: 700 })
+      const [one, two] = await page
+        .locator('.markdown td')
+        .evaluateAll((cells) => cells.map((cell) => cell.getBoundingClientRect().top))
+      t.equal(one, two, 'a table stays one on a narrow screen')
       await button(page, 'Edit').click()
       await page.getByRole('textbox', { name: 'notes.md' }).waitFor()
     }),

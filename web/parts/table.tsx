@@ -14,7 +14,7 @@ interface TableProps<Row> {
 // The roles are repeated because elements that are no longer displayed as a table lose them in some browsers.
 export function Table<Row>({ caption, rows, keyOf, columns, actions }: TableProps<Row>) {
   return (
-    <table role="table" aria-label={caption}>
+    <table class="rows" role="table" aria-label={caption}>
       <thead role="rowgroup">
         <tr role="row">
           {[...Object.keys(columns), ...(actions ? [texts.files.actions] : [])].map((title) => (
