@@ -17,7 +17,7 @@ void t.test('docs/settings.md is what `npm run docs` writes', async (t) => {
 void t.test('every link between pages leads to an existing file and heading', async (t) => {
   for (const page of await pages()) {
     const text = await readFile(page, 'utf8')
-    for (const [, link = ''] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
+    for (const [, link = ''] of text.matchAll(/(?:\]\(|src(?:set)?=")([^)"\s]+)[)"]/g)) {
       if (/^[a-z]+:/.test(link)) continue
       const [file = '', heading] = link.split('#')
       const target = file === '' ? page : join(dirname(page), file)
