@@ -13,7 +13,7 @@ import { GatewayError } from '../../src/contract/errors.js'
 import { asPath } from '../../src/contract/path.js'
 import { keyLine } from '../protocols/http/key-line.js'
 import { altered } from '../tree/tree-fixture.js'
-import { withoutBrowser } from './browser.js'
+import { axeViolations, withoutBrowser } from './browser.js'
 import { button, createUser, dialog, files, rowOf, startSite, visit } from './site.js'
 
 /** What reads of the storage `Held` do: stop in the middle of a file, fail, or succeed. */
@@ -108,6 +108,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       await form.getByRole('button', { name: 'Add' }).click()
       const shown = dialog(page, 'The new app password')
       const password = (await shown.locator('code').textContent()) ?? ''
+      t.strictSame(await axeViolations(page), [])
       await shown.getByRole('button', { name: 'Close' }).click()
       const row = tableRow(page, 'App passwords', 'laptop')
       await row.getByText('WebDAV (Only for reading)').waitFor()
@@ -155,6 +156,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       await progress.waitFor()
       await task('stopped').getByText('50 % of 2 MB').waitFor()
       t.equal(await progress.getAttribute('value'), '50')
+      t.strictSame(await axeViolations(page), [], 'a running task')
       await task('stopped').getByRole('button', { name: 'Cancel' }).click()
       await task('stopped').getByText('canceled', { exact: true }).waitFor()
 
@@ -164,6 +166,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       await task('failed').getByText('the film is worn').waitFor()
       await task('failed').getByRole('button', { name: 'Show what failed' }).click()
       await task('failed').getByRole('listitem').getByText('the film is worn').waitFor()
+      t.strictSame(await axeViolations(page), [], 'what failed')
 
       reads = 'succeed'
       for (const name of ['stopped', 'failed']) {

@@ -1,9 +1,10 @@
 /** Background work of the user, of all users for an admin, with its progress. */
 import { useQueries } from '@tanstack/preact-query'
+import { useEffect, useRef } from 'preact/hooks'
 import { get, post } from '../api/client.ts'
 import { Failure } from '../parts/failure.tsx'
 import { Page } from '../parts/page.tsx'
-import { change } from '../parts/rows.ts'
+import { change, changed } from '../parts/rows.ts'
 import { isAdmin, type Me } from '../session/me.ts'
 import { texts } from '../texts.ts'
 import { TaskItem } from './task-item.tsx'
@@ -29,6 +30,7 @@ export default function TasksPage({ me }: { readonly me: Me }) {
   const tasks: Task[] = lists.flatMap(({ data }) => data ?? [])
   const running = tasks.filter(isUnfinished)
   const ended = tasks.filter((task) => !isUnfinished(task)).sort(byEnd)
+  useRefreshAtEnd(running.length)
   return (
     <Page title={texts.nav.tasks}>
       {error && <Failure error={error} />}
@@ -43,6 +45,15 @@ export default function TasksPage({ me }: { readonly me: Me }) {
       <TaskList api={api} tasks={ended} empty={texts.tasks.noneEnded} />
     </Page>
   )
+}
+
+/** Loads all lists again when a task is no longer in progress: it is among the finished ones now. */
+function useRefreshAtEnd(count: number): void {
+  const before = useRef(count)
+  useEffect(() => {
+    if (count < before.current) void changed(rowsKey)
+    before.current = count
+  }, [count])
 }
 
 /** The latest first. */
