@@ -33,8 +33,8 @@ export function StoragesPage() {
             [storages.path]: ({ mount_path: path }) => path,
             [storages.driver]: ({ driver }) => driver,
             [storages.status]: (storage) => <Status storage={storage} />,
-            [storages.space]: ({ mount_details: space }) =>
-              space && storages.used(formatSize(space.used_space), formatSize(space.total_space)),
+            // A setting hides it, and some backends do not tell.
+            ...(data.content.some(({ mount_details: space }) => space) && { [storages.space]: spaceOf }),
             [storages.order]: ({ order }) => order,
           }}
           actions={(storage) => <StorageActions storage={storage} onEdit={setEdited} onDelete={setDeleted} />}
@@ -55,6 +55,10 @@ export function StoragesPage() {
       )}
     </Page>
   )
+}
+
+function spaceOf({ mount_details: space }: Storage) {
+  return space && texts.admin.storages.used(formatSize(space.used_space), formatSize(space.total_space))
 }
 
 function Status({ storage: { status } }: { readonly storage: Storage }) {
