@@ -335,8 +335,11 @@ void t.test('uploads are paused, resumed and cancelled, one by one and all', opt
   const before = proxy.passed.up
   await choose(page, join(source, 'large'))
   await until(() => proxy.passed.up > before + 12 * mebibyte)
+  // Otherwise the upload may end before the click.
+  proxy.stall()
   await row(page, 'large').getByRole('button', { name: 'Pause large' }).click()
   await row(page, 'large').getByText('Paused').waitFor()
+  proxy.heal()
   await row(page, 'large').getByRole('button', { name: 'Resume large' }).click()
   await stored(page, 1)
   t.equal(await digestOf(join(files, 'large')), await digestOf(join(source, 'large')))
@@ -346,8 +349,10 @@ void t.test('uploads are paused, resumed and cancelled, one by one and all', opt
   const then = proxy.passed.up
   await choose(page, join(source, 'other'))
   await until(() => proxy.passed.up > then + mebibyte)
+  proxy.stall()
   await uploads(page).getByRole('button', { name: 'Cancel all' }).click()
   await uploads(page).waitFor({ state: 'detached' })
+  proxy.heal()
   await until(async () => (await readdir(join(files, '.tidegate-staging'), { recursive: true })).length <= 1)
   t.notOk((await contentOf(files)).includes('other'))
   t.same(complaints, [])
