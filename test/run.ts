@@ -28,6 +28,7 @@ const quiet = [
   'test/stories/many-connections.test.ts',
   'test/stories/memory.test.ts',
   'test/stories/search-speed.test.ts',
+  'test/web/speed.test.ts',
 ]
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
