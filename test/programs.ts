@@ -34,6 +34,7 @@ const programs: readonly Program[] = [
   { name: 'cadaver', package: 'cadaver' },
   { name: 'sshfs', package: 'sshfs' },
   { name: 'nginx', package: 'nginx-light' },
+  { name: 'haproxy', package: 'haproxy' },
   { name: 'apache2', package: 'apache2-bin' },
   { name: 'openssl', package: 'openssl' },
   { name: 'git', package: 'git' },
