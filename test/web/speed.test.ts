@@ -1,4 +1,4 @@
-/** The speed of the console in Chromium: a folder of many entries, and an upload of many small files. */
+/** The speed of the console in Chromium: the first view, a folder of many entries, and an upload of many small files. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
@@ -28,6 +28,13 @@ void t.test(`a folder of ${entries} entries is shown within a second, and scroll
   await mkdir(many)
   for (let number = 0; number < entries; number++) await writeFile(join(many, `${number}.txt`), '')
   await visit(t, site, {}, async (page) => {
+    await rowOf(page, 'many').waitFor()
+    const bytes = await page.evaluate<number>(`
+      const loaded = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
+      loaded.reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0)
+    `)
+    t.comment(`the first view: ${bytes} bytes, compressed`)
+    t.ok(bytes > 20_000 && bytes < 250_000, `the first view has ${bytes} bytes`)
     const shown: number[] = []
     for (let round = 0; round < rounds; round++) {
       await page.goto('/')
