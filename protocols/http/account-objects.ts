@@ -17,6 +17,7 @@ export const userData = z
     permission: z.int().describe('A bit mask of permissions.'),
     sso_id: z.string(),
     allow_ldap: z.literal(true).describe('Always true; clients expect the field.'),
+    otp: z.boolean().describe('Whether two-step verification is on.'),
   })
   .meta({ id: 'User' })
 
@@ -32,6 +33,7 @@ export function userObject(user: UserRow): z.input<typeof userData> {
     permission: user.permission,
     sso_id: user.ssoId,
     allow_ldap: true,
+    otp: user.otpSecret !== '',
   }
 }
 

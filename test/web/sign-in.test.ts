@@ -105,6 +105,18 @@ void t.test('signing in', { skip: withoutBrowser }, async (t) => {
       await button(page, 'Sign in').click()
       await files(page).waitFor()
     })
+    await visit(t, site, { at: '/@manage/users' }, async (page) => {
+      const edit = dialog(page, 'Edit twice')
+      const turnOff = edit.getByRole('button', { name: 'Turn off two-step verification' })
+      await button(page, 'Edit twice').click()
+      await turnOff.click()
+      await page.getByRole('status').getByText('twice signs in without a one-time code.').waitFor()
+      await turnOff.waitFor({ state: 'detached' })
+      await edit.getByRole('button', { name: 'Cancel' }).click()
+      await button(page, 'Edit twice').click()
+      await edit.waitFor()
+      t.equal(await turnOff.count(), 0)
+    })
   })
 
   await t.test('a disabled account is refused in plain words', async (t) => {

@@ -28,6 +28,7 @@ export function UserForm({ user, onClose }: UserFormProps) {
   const [base, setBase] = useState(user?.base_path ?? '/')
   const [disabled, setDisabled] = useState(user?.disabled ?? false)
   const [permission, setPermission] = useState(user?.permission ?? usualPermissions)
+  const [hasTwoStep, setHasTwoStep] = useState(user?.otp ?? false)
   const { users } = texts.admin
   async function save(): Promise<void> {
     const fields = { username: name, password, base_path: base, disabled, permission, role: user?.role ?? general }
@@ -35,11 +36,17 @@ export function UserForm({ user, onClose }: UserFormProps) {
     else await post('/api/admin/user/create', { ...fields, role: general })
     await changed('users')
   }
+  async function endTwoStep({ id, username }: User): Promise<void> {
+    const work = post('/api/admin/user/cancel_2fa', undefined, { query: { id } })
+    if (!(await reporting(work, users.twoStepEnded(username)))) return
+    setHasTwoStep(false)
+    await changed('users')
+  }
   return (
     <Dialog
       title={user ? users.editTitle(user.username) : users.add}
       action={texts.save}
-      otherActions={user ? [{ name: users.endTwoStep, onChoose: () => void endTwoStep(user) }] : []}
+      otherActions={user && hasTwoStep ? [{ name: users.endTwoStep, onChoose: () => void endTwoStep(user) }] : []}
       onClose={onClose}
       onConfirm={save}
     >
@@ -75,9 +82,4 @@ export function UserForm({ user, onClose }: UserFormProps) {
       </fieldset>
     </Dialog>
   )
-}
-
-function endTwoStep({ id, username }: User): Promise<boolean> {
-  const work = post('/api/admin/user/cancel_2fa', undefined, { query: { id } })
-  return reporting(work, texts.admin.users.twoStepEnded(username))
 }

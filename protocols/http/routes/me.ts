@@ -21,11 +21,11 @@ export const meEndpoints = [
     tag: 'Own account',
     summary: 'Get the account of the current user',
     access: 'guest',
-    data: userData.extend({ otp: z.boolean().describe('Whether two-step verification is on.') }),
+    data: userData,
     answer({ api, principal }) {
       const user = api.gateway.accounts.users.get(principal.userId)
       if (user === undefined) throw new GatewayError('unauthenticated')
-      return { ...userObject(user), otp: user.otpSecret !== '' }
+      return userObject(user)
     },
   }),
 

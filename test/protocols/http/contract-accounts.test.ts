@@ -119,11 +119,19 @@ void t.test('after five failures the address is locked, even for the right passw
 
 void t.test('accounts have the same fields in every response, and keys have all of theirs', async (t) => {
   const admin = await serve(t)
-  const fields = ['allow_ldap', 'base_path', 'disabled', 'id', 'password', 'permission', 'role', 'sso_id', 'username']
+  const fields = 'allow_ldap base_path disabled id otp password permission role sso_id username'.split(' ')
   const { content } = (await admin.get('/api/admin/user/list')).data as { content: { id: number }[] }
   for (const user of content) {
     t.strictSame(Object.keys(user).sort(), fields)
-    t.match(user, { password: '', allow_ldap: true, id: Number, role: Number, permission: Number, disabled: Boolean })
+    t.match(user, {
+      password: '',
+      allow_ldap: true,
+      otp: false,
+      id: Number,
+      role: Number,
+      permission: Number,
+      disabled: Boolean,
+    })
     t.strictSame((await admin.get(`/api/admin/user/get?id=${user.id}`)).data, user)
   }
   const title = ' not trimmed '
