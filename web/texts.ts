@@ -282,7 +282,8 @@ export const texts = {
       deleteWarning: (path: string) => `${path} is no longer shown. Its files are not deleted.`,
     },
     users: {
-      about: 'Enable the guest to let everybody browse without signing in. Administrators need permissions too.',
+      about:
+        'Enable the guest to let everybody browse without signing in. The administrator may do with files what its permissions allow, like every user. Administration needs no permissions.',
       add: 'Add a user',
       editTitle: (name: string) => `Edit ${name}`,
       endTwoStep: 'Turn off two-step verification',
