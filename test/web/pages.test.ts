@@ -70,6 +70,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
         await page.getByRole('alert').getByText('The passwords are not the same.').waitFor()
         await enter('another', 'another')
         await page.getByRole('status').getByText('The password is changed.').waitFor()
+        t.equal(await page.getByRole('alert').count(), 0, 'the failure before it is no longer shown')
         await page.reload()
         await page.getByRole('table', { name: 'Sessions' }).getByText('(this one)').waitFor()
         await other.reload()

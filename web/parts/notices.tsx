@@ -37,14 +37,16 @@ export function reportFailure(error: unknown): void {
   add('failure', messageOf(error))
 }
 
-/** Awaits the work and reports its failure. Resolves to whether it succeeded. */
+/** Awaits the work. Reports its failure, or closes the failures reported before it. Resolves to whether it succeeded. */
 export async function reporting(work: Promise<unknown>, success?: string): Promise<boolean> {
+  const last = lastId
   try {
     await work
   } catch (error) {
     reportFailure(error)
     return false
   }
+  notices.value = notices.value.filter(({ id, kind }) => kind === 'success' || id > last)
   if (success !== undefined) report(success)
   return true
 }
