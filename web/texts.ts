@@ -381,7 +381,7 @@ export const texts = {
       testAndSave: (name: string) => `Test and save ${name}`,
     },
     index: {
-      off: 'Search is off. Choose an index below.',
+      off: 'Search is off. Choose an index below: it is built when you save.',
       running: (count: number) => `Reading the tree: ${count.toLocaleString()} names so far.`,
       names: (count: number) => `The index holds ${count.toLocaleString()} names.`,
       lastRun: (time: string) => `Last run: ${time}.`,

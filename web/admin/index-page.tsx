@@ -1,4 +1,5 @@
-/** The search index. */
+/** The search index. It is built when search is turned on here. */
+import { useEffect, useRef } from 'preact/hooks'
 import { useQuery } from '@tanstack/preact-query'
 import { ApiError, get, post } from '../api/client.ts'
 import { Failure } from '../parts/failure.tsx'
@@ -23,11 +24,19 @@ export function IndexPage() {
   const isOff = error instanceof ApiError && error.code === off
   const running = data?.is_done === false
   const act = (verb: 'build' | 'stop' | 'clear') => void change('index', post(`/api/admin/index/${verb}`))
+  const wasOff = useRef(false)
+  useEffect(() => {
+    if (isOff) wasOff.current = true
+    else if (data && wasOff.current) {
+      wasOff.current = false
+      act('build')
+    }
+  }, [isOff, data])
   return (
     <Page title={texts.admin.pages.index}>
       {isOff && <p>{index.off}</p>}
       {error && !isOff && <Failure error={error} />}
-      {data && (
+      {data && !isOff && (
         <>
           <p role="status">
             {running ? index.running(data.obj_count) : index.names(data.obj_count)}

@@ -81,9 +81,12 @@ function Control({ field, value, disabled = false, onValue, id, help }: ControlP
   }
 }
 
+/** Choices that the API lists for the sake of other clients, and that the server refuses. */
+const refusedChoices: Readonly<Record<string, readonly string[]>> = { search_index: ['bleve', 'meilisearch'] }
+
 /** The choices of the field, with the present value if it is none of them. */
-function choicesOf({ options }: FieldDescription, value: string): readonly string[] {
-  const choices = options.split(',')
+function choicesOf({ name, options }: FieldDescription, value: string): readonly string[] {
+  const choices = options.split(',').filter((choice) => refusedChoices[name]?.includes(choice) !== true)
   return choices.includes(value) ? choices : [value, ...choices]
 }
 
