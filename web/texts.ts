@@ -324,6 +324,8 @@ export const texts = {
       path: 'Folder',
       effects: 'What it sets',
       password: 'Password',
+      passwordHint:
+        'Over WebDAV and SFTP, only users with “Open folders without their password” reach the folder. Signed links to its files need no password.',
       hide: 'Hidden names',
       hideHint: 'Regular expressions, one in each line.',
       header: 'Text above the files',

@@ -147,6 +147,7 @@ function RuleForm({ rule, onClose }: RuleFormProps) {
           value={values.password}
           onInput={({ currentTarget }) => set({ password: currentTarget.value })}
         />
+        <p class="muted">{rules.passwordHint}</p>
         {below('p_sub')}
       </fieldset>
       {longText('hide', 'h_sub', rules.hideHint)}
