@@ -228,7 +228,7 @@ export const texts = {
     lastUsed: 'Last used',
     appPasswords: 'App passwords',
     appPasswordsHint:
-      'Programs that mount WebDAV or use SFTP sign in with an app password instead of your password. Each can be removed on its own.',
+      'Programs sign in to WebDAV and SFTP with your password, or with an app password, which can be limited and removed on its own. With two-step verification, your password does not work there.',
     deleteAppPassword: 'Remove the app password',
     deleteAppPasswordWarning: (name: string) => `The program “${name}” can no longer sign in.`,
     appPasswordAdded: 'The new app password',
@@ -246,6 +246,57 @@ export const texts = {
     address: 'Address',
     end: 'End',
     endAll: 'Sign out everywhere',
+  },
+
+  mount: {
+    title: 'Reach your files as a drive',
+    system: 'Your system',
+    systems: {
+      windows: {
+        name: 'Windows',
+        webdav: 'In Explorer, choose This PC, then Map network drive, and enter this address.',
+        commands: [
+          { about: 'Or in a terminal:', command: (url: string, user: string) => `net use * ${url} /user:${user} *` },
+        ],
+      },
+      macos: {
+        name: 'macOS',
+        webdav: 'In Finder, choose Go, then Connect to Server, and enter this address.',
+        commands: [
+          {
+            about: 'Or in a terminal:',
+            command: (url: string) => `mkdir -p ~/tidegate && mount_webdav -i ${url} ~/tidegate`,
+          },
+        ],
+      },
+      linux: {
+        name: 'Linux',
+        webdav: 'In the file manager, choose Other Locations, and enter this address under Connect to Server.',
+        commands: [
+          {
+            about:
+              'Or in a terminal, with the package davfs2. Run this once: without it, davfs2 lists no folders on Linux 6.16 and newer.',
+            command: () => "echo 'buf_size 64' | sudo tee -a /etc/davfs2/davfs2.conf",
+          },
+          {
+            about: 'Then mount:',
+            command: (url: string) =>
+              `mkdir -p ~/tidegate && sudo mount -t davfs -o uid=$(id -u),gid=$(id -g) ${url} ~/tidegate`,
+          },
+          {
+            about:
+              'davfs2 uploads a file some seconds after it is closed. Unmount before you turn the computer off, so that every file is uploaded:',
+            command: () => 'sudo umount ~/tidegate',
+          },
+        ],
+      },
+    },
+    credentials: (user: string) =>
+      `Sign in as ${user} with your password. With two-step verification, use an app password of your profile.`,
+    windowsNeedsTls: 'Windows mounts WebDAV only by HTTPS. Put the server behind a proxy with TLS, or use SFTP.',
+    sftp: 'In a terminal, enter this command, then your password, or with two-step verification an app password. With an SSH key in your profile, no password is asked.',
+    sftpOff: 'SFTP is off on this server.',
+    hostKeys: 'The server shows one of these fingerprints at the first connection:',
   },
 
   admin: {
@@ -410,33 +461,6 @@ export const texts = {
       storageHint:
         'The folder files in the data folder is already shown as the root. Add disks, servers and clouds beside it, now or later under Storages.',
       mount: 'Reach your files',
-      system: 'Your system',
-      systems: {
-        windows: {
-          name: 'Windows',
-          webdav: 'In Explorer, choose This PC, then Map network drive, and enter this address.',
-          byCommand: 'Or in a terminal:',
-          command: (url: string, user: string) => `net use * ${url} /user:${user} *`,
-        },
-        macos: {
-          name: 'macOS',
-          webdav: 'In Finder, choose Go, then Connect to Server, and enter this address.',
-          byCommand: 'Or in a terminal:',
-          command: (url: string, _user: string) => `mkdir -p ~/tidegate && mount_webdav -i ${url} ~/tidegate`,
-        },
-        linux: {
-          name: 'Linux',
-          webdav: 'In the file manager, choose Other Locations, and enter this address under Connect to Server.',
-          byCommand: 'Or in a terminal, with the package davfs2:',
-          command: (url: string, user: string) => `sudo mount -t davfs -o username=${user} ${url} /mnt`,
-        },
-      },
-      credentials: (user: string) =>
-        `Sign in as ${user} with your password. With two-step verification, use an app password of your profile.`,
-      windowsNeedsTls: 'Windows mounts WebDAV only by HTTPS. Put the server behind a proxy with TLS, or use SFTP.',
-      sftp: 'In a terminal, enter this command, then your password. Without a password: add an SSH key to your profile.',
-      sftpOff: 'SFTP is off on this server.',
-      hostKeys: 'The server shows one of these fingerprints at the first connection:',
       done: 'Done',
       offer: 'This server is new.',
       offerLink: 'Take the first steps',

@@ -1,5 +1,6 @@
 /** Servers of protocols, and listening on an address. */
 import type { AddressInfo, Server } from 'node:net'
+import type { KeyFingerprint } from '../../src/accounts/public-keys.js'
 import { readProxyHeaders, type ProxyHeaders } from './proxy-protocol.js'
 
 export interface ListenOptions {
@@ -13,7 +14,7 @@ export interface ListenOptions {
 /** The server of a protocol, or of several that share an address. */
 export interface ProtocolServer {
   /** Fingerprints of the keys by which clients recognize the server. Absent: its protocol has none. */
-  readonly fingerprints?: readonly string[]
+  readonly fingerprints?: readonly KeyFingerprint[]
   /** Starts listening. Resolves to the bound address, `HOST:PORT`. Rejects with the system's error, such as EADDRINUSE. */
   start(): Promise<string>
   /**

@@ -89,7 +89,7 @@ export function sftpServer(
   })
 
   return {
-    fingerprints: parsedKeys.map((key) => fingerprintOf(key.getPublicSSH())),
+    fingerprints: parsedKeys.map((key) => ({ type: key.type, fingerprint: fingerprintOf(key.getPublicSSH()) })),
 
     async start() {
       const address = await listen(server, at)

@@ -35,6 +35,14 @@ export const curves = {
 } as const
 export type CurveName = keyof typeof curves
 
+/** What tells one key from another. */
+export interface KeyFingerprint {
+  /** As in an authorized_keys file: `ssh-ed25519`. */
+  readonly type: string
+  /** As OpenSSH shows it. */
+  readonly fingerprint: string
+}
+
 /** `SHA256:` and unpadded base64, as `ssh-keygen -l` prints it. */
 export function fingerprintOf(blob: Buffer): string {
   return `SHA256:${createHash('sha256').update(blob).digest('base64').replace(/=+$/, '')}`

@@ -1,7 +1,7 @@
 /** `tidegate admin …`: recovers the admin's access, and manages host keys. */
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import { fingerprintOf, parseKeyLine, type PublicKey } from '../accounts/public-keys.js'
+import { fingerprintOf, parseKeyLine, type KeyFingerprint, type PublicKey } from '../accounts/public-keys.js'
 import { GatewayError } from '../contract/errors.js'
 import { publicHostKeys, rotateHostKeys } from '../../protocols/sftp/host-keys.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
@@ -52,6 +52,6 @@ export function addAdminCommands(program: Command): void {
     )
 }
 
-function describe({ type, blob }: PublicKey): { readonly type: string; readonly fingerprint: string } {
+function describe({ type, blob }: PublicKey): KeyFingerprint {
   return { type, fingerprint: fingerprintOf(blob) }
 }

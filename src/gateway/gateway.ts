@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path'
 import { Accounts } from '../accounts/accounts.js'
 import { bootstrapAccounts, type AdminPassword } from '../accounts/bootstrap.js'
 import type { Principal, ProtocolFacts } from '../accounts/principal.js'
+import type { KeyFingerprint } from '../accounts/public-keys.js'
 import { settlesWithin } from '../contract/cancellation.js'
 import type { Source } from '../contract/call-options.js'
 import type { Instance } from '../contract/driver-env.js'
@@ -102,7 +103,7 @@ export interface Listening {
   /** By protocol: the bound addresses, `HOST:PORT`, or "off". */
   readonly addresses: Addresses
   /** By protocol: those of the keys by which clients recognize the server. */
-  readonly fingerprints: Readonly<Record<string, readonly string[]>>
+  readonly fingerprints: Readonly<Record<string, readonly KeyFingerprint[]>>
 }
 
 export class Gateway {

@@ -7,6 +7,7 @@ import { HttpListener } from '../../protocols/lib/http-listener.js'
 import type { ProtocolServer } from '../../protocols/lib/listen.js'
 import type { Protocol, ProtocolEnv } from '../../protocols/lib/protocol.js'
 import type { AdminPassword } from '../accounts/bootstrap.js'
+import type { KeyFingerprint } from '../accounts/public-keys.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { settlesWithin } from '../contract/cancellation.js'
@@ -88,7 +89,7 @@ export async function startDaemon(
   }
   try {
     const addresses: { http: string } & Record<string, string> = { ...config.addresses }
-    const fingerprints: Record<string, readonly string[]> = {}
+    const fingerprints: Record<string, readonly KeyFingerprint[]> = {}
     for (const [name, server] of await making) {
       addresses[name] = await listening(config.addresses[name] ?? '', server.start())
       if (server.fingerprints) fingerprints[name] = server.fingerprints

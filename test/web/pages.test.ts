@@ -9,6 +9,7 @@ import { memoryType } from '../../drivers/memory/index.js'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import { byteSource } from '../../src/contract/byte-source.js'
 import type { AnyDriverType } from '../../src/contract/driver-type.js'
+import { permissionBits } from '../../src/accounts/principal.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { asPath } from '../../src/contract/path.js'
 import { keyLine } from '../protocols/http/key-line.js'
@@ -98,6 +99,21 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       await row.waitFor({ state: 'detached' })
     }),
   )
+
+  await t.test('the profile shows the ways to mount that the user may use', async (t) => {
+    const options = await profileOf('mounts')
+    const user = gateway.accounts.users.byName('mounts')
+    await visit(t, site, options, async (page) => {
+      await page.getByRole('combobox', { name: 'Your system' }).selectOption('Linux')
+      await page.getByText('buf_size 64').waitFor()
+      await page.getByText(`uid=$(id -u),gid=$(id -g) ${site.davUrl} `).waitFor()
+      await page.getByText(`sftp -P ${site.sftpPort} mounts@127.0.0.1`).waitFor()
+      await gateway.accounts.users.update(user?.id ?? 0, { permission: permissionBits.sftpRead })
+      await page.reload()
+      await page.getByText(`sftp -P ${site.sftpPort} mounts@127.0.0.1`).waitFor()
+      t.equal(await page.getByText(site.davUrl).count(), 0)
+    })
+  })
 
   await t.test('an app password is shown once, and opens WebDAV until it is removed', async (t) =>
     visit(t, site, await profileOf('programs'), async (page) => {
@@ -359,6 +375,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       await page.getByRole('combobox', { name: 'Your system' }).selectOption('Windows')
       await page.getByText('Windows mounts WebDAV only by HTTPS.').waitFor()
       await page.getByText(`sftp -P ${site.sftpPort} admin@127.0.0.1`).waitFor()
+      await page.getByText(/^ED25519 SHA256:/).waitFor()
       await page.getByRole('link', { name: 'Done' }).click()
       await files(page).waitFor()
       await page.getByRole('complementary', { name: 'Getting started' }).waitFor({ state: 'detached' })

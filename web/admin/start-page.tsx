@@ -2,11 +2,11 @@
 import { useState } from 'preact/hooks'
 import { Link } from 'wouter-preact'
 import { Page } from '../parts/page.tsx'
+import { MountHelp } from '../profile/mount-help.tsx'
 import { PasswordForm } from '../profile/password-form.tsx'
 import { endFirstRun } from '../session/first-run.tsx'
 import { useMe } from '../session/me.ts'
 import { texts } from '../texts.ts'
-import { MountHelp } from './mount-help.tsx'
 import { StorageForm } from './storage-form.tsx'
 
 export function StartPage() {
@@ -32,7 +32,7 @@ export function StartPage() {
         </li>
         <li>
           <h2>{start.mount}</h2>
-          <MountHelp />
+          {me && <MountHelp me={me} />}
         </li>
       </ol>
       <Link href="/" class="button primary" onClick={() => void endFirstRun()}>

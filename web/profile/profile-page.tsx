@@ -1,9 +1,11 @@
 /** The account of the user. */
 import { Page } from '../parts/page.tsx'
 import type { Me } from '../session/me.ts'
+import { may } from '../session/permissions.ts'
 import { texts } from '../texts.ts'
 import { Account } from './account.tsx'
 import { AppPasswords } from './app-passwords.tsx'
+import { MountHelp } from './mount-help.tsx'
 import { Sessions } from './sessions.tsx'
 import { SshKeys } from './ssh-keys.tsx'
 import { TwoStep } from './two-step.tsx'
@@ -17,6 +19,12 @@ export default function ProfilePage({ me }: { readonly me: Me }) {
       <SshKeys />
       <AppPasswords />
       <Sessions />
+      {(may(me, 'webdavRead') || may(me, 'sftpRead')) && (
+        <section>
+          <h2>{texts.mount.title}</h2>
+          <MountHelp me={me} />
+        </section>
+      )}
     </Page>
   )
 }

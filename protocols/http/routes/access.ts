@@ -8,7 +8,12 @@ import type { HttpApi } from '../http-api.js'
 const sftpData = z.object({
   host: z.string().describe('That of the request, or of `site_url`.'),
   port: z.int(),
-  host_keys: z.array(z.string()).describe('The fingerprints of the host keys, as OpenSSH shows them.'),
+  host_keys: z.array(
+    z.object({
+      type: z.string().meta({ example: 'ssh-ed25519' }),
+      fingerprint: z.string().describe('As OpenSSH shows it: `SHA256:` and base64.'),
+    }),
+  ),
 })
 
 const accessData = z.object({

@@ -1,0 +1,90 @@
+/** How the user reaches the files by WebDAV and SFTP from each system, with the addresses of this server. */
+import { useState } from 'preact/hooks'
+import { get, type Data } from '../api/client.ts'
+import { Copyable } from '../parts/copyable.tsx'
+import { Failure } from '../parts/failure.tsx'
+import { useRows } from '../parts/rows.ts'
+import type { Me } from '../session/me.ts'
+import { may } from '../session/permissions.ts'
+import { texts } from '../texts.ts'
+
+const systems = ['windows', 'macos', 'linux'] as const
+type System = (typeof systems)[number]
+
+function ownSystem(): System {
+  if (navigator.userAgent.includes('Windows')) return 'windows'
+  return navigator.userAgent.includes('Mac OS') ? 'macos' : 'linux'
+}
+
+export function MountHelp({ me }: { readonly me: Me }) {
+  const { data: access, error } = useRows('access', () => get('/api/me/access'))
+  if (error) return <Failure error={error} />
+  if (access === undefined) return <p class="loading">{texts.loading}</p>
+  return (
+    <>
+      {may(me, 'webdavRead') && <WebDavHelp me={me} access={access} />}
+      {may(me, 'sftpRead') && <SftpHelp me={me} access={access} />}
+    </>
+  )
+}
+
+interface HelpProps {
+  readonly me: Me
+  readonly access: Data<'/api/me/access'>
+}
+
+function WebDavHelp({ me, access: { webdav, secure } }: HelpProps) {
+  const [system, setSystem] = useState(ownSystem)
+  const { mount } = texts
+  const steps = mount.systems[system]
+  return (
+    <>
+      <h3>WebDAV</h3>
+      <label class="group">
+        {mount.system}
+        <select value={system} onChange={(event) => setSystem(event.currentTarget.value as System)}>
+          {systems.map((name) => (
+            <option key={name} value={name}>
+              {mount.systems[name].name}
+            </option>
+          ))}
+        </select>
+      </label>
+      {system === 'windows' && !secure && <p class="notice">{mount.windowsNeedsTls}</p>}
+      <p>{steps.webdav}</p>
+      <Copyable text={system === 'linux' ? webdav.replace(/^http/, 'dav') : webdav} />
+      <p>{mount.credentials(me.username)}</p>
+      {steps.commands.map(({ about, command }) => (
+        <div key={about}>
+          <p>{about}</p>
+          <Copyable text={command(webdav, me.username)} />
+        </div>
+      ))}
+    </>
+  )
+}
+
+function SftpHelp({ me, access: { sftp } }: HelpProps) {
+  const { mount } = texts
+  return (
+    <>
+      <h3>SFTP</h3>
+      {sftp === null ? (
+        <p>{mount.sftpOff}</p>
+      ) : (
+        <>
+          <p>{mount.sftp}</p>
+          <Copyable text={`sftp -P ${sftp.port} ${me.username}@${sftp.host}`} />
+          <p>{mount.hostKeys}</p>
+          <ul>
+            {sftp.host_keys.map(({ type, fingerprint }) => (
+              <li key={fingerprint}>
+                {type.replace('ssh-', '').toUpperCase()} <code>{fingerprint}</code>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </>
+  )
+}
