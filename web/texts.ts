@@ -462,8 +462,7 @@ export const texts = {
         'The folder files in the data folder is already shown as the root. Add disks, servers and clouds beside it, now or later under Storages.',
       mount: 'Reach your files',
       done: 'Done',
-      offer: 'This server is new.',
-      offerLink: 'Take the first steps',
+      offer: 'This server is new:',
     },
   },
 

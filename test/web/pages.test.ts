@@ -364,7 +364,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
   await t.test('the first steps are offered until they are done, and lead to a password and a storage', async (t) => {
     await gateway.settings.set(new Map([['first_run_done', 'false']]))
     await visit(t, site, {}, async (page) => {
-      await page.getByRole('link', { name: 'Take the first steps' }).click()
+      await page.getByRole('complementary').getByRole('link', { name: 'Getting started' }).click()
       await page.getByLabel('New password', { exact: true }).fill('a new password')
       await page.getByLabel('Repeat the new password').fill('a new password')
       await button(page, 'Change the password').click()

@@ -17,7 +17,7 @@ export function FirstRun() {
   return (
     <aside class="first-run" aria-label={texts.admin.pages.start}>
       <span>
-        {texts.admin.start.offer} <Link href={firstStepsAddress}>{texts.admin.start.offerLink}</Link>
+        {texts.admin.start.offer} <Link href={firstStepsAddress}>{texts.admin.pages.start}</Link>
       </span>
       <button type="button" onClick={() => void endFirstRun()}>
         {texts.close}
