@@ -337,7 +337,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
     visit(t, site, { at: '/@manage/log' }, async (page) => {
       const log = page.getByRole('list', { name: 'Log' })
       gateway.logTail.add('{"level":40,"time":"2026-01-02T03:04:05Z","msg":"ebb tide","path":"/harbour"}')
-      await log.getByText('warn ebb tide').getByText('{"path":"/harbour"}').waitFor()
+      await log.getByText('warn ebb tide').getByText('path=/harbour').waitFor()
       gateway.logTail.add('{"level":50,"time":"2026-01-02T03:04:06Z","msg":"flood"}')
       await log.getByText('error flood').waitFor()
       await page.getByRole('combobox', { name: 'From level' }).selectOption('error')

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { get, type Data } from '../api/client.ts'
 import { queryClient } from '../api/queries.ts'
 import { Failure } from '../parts/failure.tsx'
-import { formatTime } from '../parts/format.ts'
+import { formatTimeWithSeconds } from '../parts/format.ts'
 import { Page } from '../parts/page.tsx'
 import { texts } from '../texts.ts'
 
@@ -71,10 +71,18 @@ function Lines({ lines }: { readonly lines: Log['content'] }) {
     >
       {lines.map(({ id, time, level, message, fields }) => (
         <li key={id} class={level === 'error' || level === 'fatal' ? 'error' : undefined}>
-          <time>{formatTime(time)}</time> {level} {message}{' '}
-          {Object.keys(fields).length > 0 && <code>{JSON.stringify(fields)}</code>}
+          <time>{formatTimeWithSeconds(time)}</time> {level} {message} <span class="muted">{fieldsOf(fields)}</span>
         </li>
       ))}
     </ol>
   )
+}
+
+/** The fields as `name=value`. Texts with blanks are quoted. */
+function fieldsOf(fields: Log['content'][number]['fields']): string {
+  return Object.entries(fields)
+    .map(
+      ([name, value]) => `${name}=${typeof value === 'string' && /^\S+$/.test(value) ? value : JSON.stringify(value)}`,
+    )
+    .join(' ')
 }

@@ -33,11 +33,16 @@ function formatBytes(bytes: number, formats: readonly Intl.NumberFormat[]): stri
 }
 
 const timeFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
+const preciseFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
 
 /** A time in RFC 3339 format. Empty if it is the API's value for an unknown time. */
-export function formatTime(time: string): string {
+export function formatTime(time: string, format = timeFormat): string {
   const date = new Date(time)
-  return Number.isNaN(date.getTime()) || date.getUTCFullYear() < 1000 ? '' : timeFormat.format(date)
+  return Number.isNaN(date.getTime()) || date.getUTCFullYear() < 1000 ? '' : format.format(date)
+}
+
+export function formatTimeWithSeconds(time: string): string {
+  return formatTime(time, preciseFormat)
 }
 
 /** A duration in seconds, rounded up, in its two largest units. */
