@@ -149,9 +149,13 @@ export const texts = {
       repeated: 'is the name of several entries',
       exchanged: 'is the old name of another entry, and the other way around',
     },
-    plan: (changed: number, total: number, problems: number) =>
-      `${changed.toLocaleString()} of ${total.toLocaleString()} names change` +
-      (problems === 0 ? '.' : `, ${problems.toLocaleString()} cannot.`),
+    notRegex: 'This is not a regular expression.',
+    plan: (changed: number, total: number) =>
+      `${changed.toLocaleString()} of ${total.toLocaleString()} names will change.`,
+    planFails: (problems: number) =>
+      problems === 1
+        ? '1 new name is not possible: nothing is renamed.'
+        : `${problems.toLocaleString()} new names are not possible: nothing is renamed.`,
     linkHint: (name: string) => `Whoever has this link can read “${name}” without an account.`,
     linkValidity: 'Expires',
     validities: { 3600: 'in an hour', 86400: 'in a day', 604800: 'in a week', 2592000: 'in 30 days', 0: 'never' },

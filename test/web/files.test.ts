@@ -179,7 +179,7 @@ void t.test('several entries are renamed by a pattern, after a preview', { skip:
   const action = dialog(page, 'Rename').getByRole('button', { name: 'Rename' })
   t.ok(await action.isDisabled(), 'a name is taken')
   await field('Find').fill('IMG_(')
-  await dialog(page, 'Rename').getByRole('alert').waitFor()
+  await dialog(page, 'Rename').getByRole('alert').getByText('This is not a regular expression.').waitFor()
   t.ok(await action.isDisabled(), 'the pattern is faulty')
   await dialog(page, 'Rename').getByRole('combobox').selectOption('Name and number')
   await field('Name, with # for the number').fill('IMG_##')

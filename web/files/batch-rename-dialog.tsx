@@ -53,7 +53,9 @@ export function BatchRenameDialog({ path, names, onClose }: ChangeProps) {
       <SchemeFields scheme={scheme} onScheme={setScheme} />
       {fault !== undefined && <p role="alert">{fault}</p>}
       {error && <p role="alert">{messageOf(error)}</p>}
-      <p role="status">{texts.changes.plan(changed.length, names.length, problems)}</p>
+      <p role="status">
+        {problems === 0 ? texts.changes.plan(changed.length, names.length) : texts.changes.planFails(problems)}
+      </p>
       <VirtualList
         label={texts.changes.preview}
         count={planned.length}
@@ -74,7 +76,10 @@ function usePlan(
     try {
       return { planned: renamings(names, scheme, taken ?? new Set()) }
     } catch (error) {
-      return { planned: names.map((name) => ({ from: name, to: name })), fault: messageOf(error) }
+      return {
+        planned: names.map((name) => ({ from: name, to: name })),
+        fault: error instanceof SyntaxError ? texts.changes.notRegex : messageOf(error),
+      }
     }
   }, [names, scheme, taken])
 }
