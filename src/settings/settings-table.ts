@@ -34,10 +34,85 @@ export interface SettingDefinition {
   readonly flag: SettingFlag
   /** Description with the unit. */
   readonly help: string
+  /** Whether the daemon or its console reads it. Others are stored, and returned to clients if they are public. */
+  readonly inForce: boolean
 }
 
 type Details = { readonly options?: readonly string[] }
 type Row = readonly [key: SettingKey, type: SettingType, value: string, flag: SettingFlag, details?: Details]
+
+/** The settings of parts that this version does not have. A test compares it with what the sources read. */
+const notInForce: ReadonlySet<SettingKey> = new Set([
+  'pagination_type',
+  'default_page_size',
+  'allow_indexed',
+  'allow_mounted',
+  'home_icon',
+  'share_icon',
+  'home_container',
+  'settings_layout',
+  'show_disk_usage_in_plain_text',
+  'proxy_ignore_headers',
+  'external_previews',
+  'iframe_previews',
+  'audio_cover',
+  'audio_autoplay',
+  'video_autoplay',
+  'preview_download_by_default',
+  'preview_archives_by_default',
+  'share_preview_download_by_default',
+  'share_preview_archives_by_default',
+  'readme_autorender',
+  'filter_readme_scripts',
+  'non_efs_zip_encoding',
+  'hide_files',
+  'ocr_api',
+  'filename_char_mapping',
+  'webauthn_login_enabled',
+  'share_preview',
+  'share_archive_preview',
+  'share_force_proxy',
+  'share_summary_content',
+  'handle_hook_after_writing',
+  'handle_hook_rate_limit',
+  'sso_login_enabled',
+  'sso_login_platform',
+  'sso_client_id',
+  'sso_client_secret',
+  'sso_oidc_username_key',
+  'sso_organization_name',
+  'sso_application_name',
+  'sso_endpoint_name',
+  'sso_jwt_public_key',
+  'sso_extra_scopes',
+  'sso_auto_register',
+  'sso_default_dir',
+  'sso_default_permission',
+  'sso_compatibility_mode',
+  'ldap_login_enabled',
+  'ldap_server',
+  'ldap_skip_tls_verify',
+  'ldap_manager_dn',
+  'ldap_manager_password',
+  'ldap_user_search_base',
+  'ldap_user_search_filter',
+  'ldap_default_dir',
+  'ldap_default_permission',
+  'ldap_login_tips',
+  's3_access_key_id',
+  's3_secret_access_key',
+  's3_buckets',
+  'ftp_public_host',
+  'ftp_pasv_port_map',
+  'ftp_mandatory_tls',
+  'ftp_implicit_tls',
+  'ftp_tls_private_key_path',
+  'ftp_tls_public_cert_path',
+  'decompress_download_task_threads_num',
+  'decompress_upload_task_threads_num',
+  'transmission_uri',
+  'transmission_seedtime',
+])
 
 function inGroup(group: SettingGroup, rows: readonly Row[]): SettingDefinition[] {
   return rows.map(([key, type, value, flag, { options = [] } = {}]) => ({
@@ -48,6 +123,7 @@ function inGroup(group: SettingGroup, rows: readonly Row[]): SettingDefinition[]
     group,
     flag,
     help: settingsHelp[key],
+    inForce: !notInForce.has(key),
   }))
 }
 

@@ -25,6 +25,7 @@ interface SettingRow {
   readonly flag: (typeof settingFlags)[SettingFlag]
   /** Position in the display. */
   readonly index: number
+  readonly in_force: boolean
 }
 
 const definitions: ReadonlyMap<string, SettingDefinition> = new Map(settingsTable.map((row) => [row.key, row]))
@@ -179,7 +180,7 @@ export class Settings {
 }
 
 function rowOf(definition: SettingDefinition, value: string, index: number): SettingRow {
-  const { key, help, type, options, group, flag } = definition
+  const { key, help, type, options, group, flag, inForce } = definition
   return {
     key,
     value,
@@ -189,13 +190,14 @@ function rowOf(definition: SettingDefinition, value: string, index: number): Set
     group: settingGroups[group],
     flag: settingFlags[flag],
     index,
+    in_force: inForce,
   }
 }
 
 function deprecated(key: string): SettingDefinition {
   const group: SettingGroup = 'single'
   const flag: SettingFlag = 'deprecated'
-  return { key, default: '', type: 'string', options: [], group, flag, help: '' }
+  return { key, default: '', type: 'string', options: [], group, flag, help: '', inForce: false }
 }
 
 const strongToken = 'at least 32 visible ASCII characters without blanks'

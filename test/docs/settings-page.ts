@@ -33,7 +33,7 @@ folder is listed from the backend.`,
 type Effect = 'in force' | 'returned to clients' | 'stored, no effect yet'
 
 /** The TypeScript sources that may read a setting, each as its text. Drivers may not: they know settings of other gateways. */
-function sources(): string[] {
+export function sources(): string[] {
   return ['src', 'protocols', 'web'].flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
       .filter((name) => /\.tsx?$/.test(name) && basename(name) !== 'settings-table.ts')
@@ -46,14 +46,14 @@ function sources(): string[] {
  * A key counts as read where it is a string literal of its own; the size of a queue counts where work of its kind
  * exists.
  */
-function isRead(key: string, texts: readonly string[]): boolean {
+export function isRead(key: string, texts: readonly string[]): boolean {
   const [, kind] = /^(.*)_task_threads_num$/.exec(key) ?? []
   const sign = kind === undefined ? `'${key}'` : `.register('${kind}', `
   return texts.some((text) => text.includes(sign))
 }
 
-function effectOf({ key, flag }: SettingDefinition, texts: readonly string[]): Effect {
-  if (isRead(key, texts)) return 'in force'
+function effectOf({ flag, inForce }: SettingDefinition): Effect {
+  if (inForce) return 'in force'
   return flag === 'public' || flag === 'readonly' ? 'returned to clients' : 'stored, no effect yet'
 }
 
@@ -73,13 +73,12 @@ function typeCell({ type, options }: SettingDefinition): string {
 
 /** The whole page, formatted. Reads the sources below the working directory. */
 export async function settingsPage(): Promise<string> {
-  const texts = sources()
   const groups = [...new Set(settingsTable.map(({ group }) => group))]
   const parts = groups.map((group) => {
     const rows = settingsTable
       .filter((each) => each.group === group)
       .map((each) => {
-        const value = [typeCell(each), defaultCell(each.default), each.flag, effectOf(each, texts)]
+        const value = [typeCell(each), defaultCell(each.default), each.flag, effectOf(each)]
         const cells = [`\`${each.key}\``, helpCell(each.help), ...value]
         return `| ${cells.join(' | ')} |`
       })

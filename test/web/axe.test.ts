@@ -56,6 +56,7 @@ const pages: Readonly<Record<string, Ready>> = {
   '/@manage/users': table('Users'),
   '/@manage/rules': table('Rules'),
   '/@manage/settings': (page) => page.getByRole('textbox', { name: 'Site title' }).waitFor(),
+  '/@manage/settings?group=0': text('Replace the token'),
   '/@manage/about': text(process.version),
   '/@manage/downloads': text('qBittorrent'),
   '/@manage/locks': table('Locks'),
@@ -72,7 +73,7 @@ const dialogs: Readonly<Record<string, readonly string[]>> = {
   '/@manage/storages': ['Add a storage', 'Edit /', 'Delete /'],
   '/@manage/users': ['Add a user', 'Edit ann', 'Delete ann'],
   '/@manage/rules': ['Add a rule', 'Delete /closed'],
-  '/@manage/settings': ['Replace the token'],
+  '/@manage/settings?group=0': ['Replace the token'],
 }
 
 void t.test('accessibility', { skip: withoutBrowser }, async (t) => {

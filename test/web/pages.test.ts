@@ -289,6 +289,10 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
   await t.test('a setting is saved, and what it changes is shown', (t) =>
     visit(t, site, { at: '/@manage/settings' }, async (page) => {
       t.ok(await button(page, 'Save').isDisabled())
+      const unused = page.getByRole('checkbox', { name: 'Allow mounted' })
+      t.notOk(await unused.isVisible(), 'what has no effect is folded away')
+      await page.getByText('Settings without effect').click()
+      await unused.waitFor()
       await page.getByRole('textbox', { name: 'Site title' }).fill('Harbour')
       await button(page, 'Save').click()
       await page.getByRole('status').getByText('The settings are saved.').waitFor()

@@ -2,10 +2,11 @@
 import { useState } from 'preact/hooks'
 import { get, post, type Data } from '../api/client.ts'
 import { Failure } from '../parts/failure.tsx'
-import { FormField, labelOf } from '../parts/form-field.tsx'
+import { FormField } from '../parts/form-field.tsx'
 import { reporting } from '../parts/notices.tsx'
 import { changed, useRows } from '../parts/rows.ts'
 import { texts } from '../texts.ts'
+import { settingLabel } from './settings.tsx'
 
 type Setting = Data<'/api/admin/setting/list'>[number]
 type Values = Readonly<Record<string, string>>
@@ -79,7 +80,7 @@ function ToolForm({ tool, rows }: { readonly tool: Tool; readonly rows: readonly
           <FormField
             key={key}
             field={{ name: key, type, options, help }}
-            label={labelOf(key)}
+            label={settingLabel(key)}
             value={valueOf(key) ?? ''}
             onValue={(value) => setEdited((before) => ({ ...before, [key]: value }))}
           />

@@ -1,5 +1,6 @@
 /** The settings, by group. */
 import { useState } from 'preact/hooks'
+import { useLocation, useSearch } from 'wouter-preact'
 import { post } from '../api/client.ts'
 import { Dialog } from '../parts/dialog.tsx'
 import { report } from '../parts/notices.tsx'
@@ -7,25 +8,39 @@ import { Page } from '../parts/page.tsx'
 import { texts } from '../texts.ts'
 import { Settings } from './settings.tsx'
 
+/** The group of the permanent token, which is not edited as the others are. */
+const tokenGroup = 0
+
 export function SettingsPage() {
-  const groups = Object.entries(texts.admin.settings.groups)
-  const [group, setGroup] = useState(Number(groups[0]?.[0]))
-  const [resetting, setResetting] = useState(false)
+  const group = Number(new URLSearchParams(useSearch()).get('group') ?? 1)
+  const [, navigate] = useLocation()
   const { settings } = texts.admin
   return (
     <Page title={texts.admin.pages.settings}>
       <label class="group">
         {settings.group}
-        <select value={group} onChange={(event) => setGroup(Number(event.currentTarget.value))}>
-          {groups.map(([number, text]) => (
+        <select
+          value={group}
+          onChange={({ currentTarget: { value } }) => navigate(`/@manage/settings?group=${value}`, { replace: true })}
+        >
+          {Object.entries(settings.groups).map(([number, text]) => (
             <option key={number} value={number}>
               {text}
             </option>
           ))}
+          <option value={tokenGroup}>{settings.token}</option>
         </select>
       </label>
-      <Settings key={group} group={group} />
-      <h2>{settings.token}</h2>
+      {group === tokenGroup ? <Token /> : <Settings key={group} group={group} />}
+    </Page>
+  )
+}
+
+function Token() {
+  const [resetting, setResetting] = useState(false)
+  const { settings } = texts.admin
+  return (
+    <>
       <p class="muted">{settings.tokenHint}</p>
       <button type="button" onClick={() => setResetting(true)}>
         {settings.resetToken}
@@ -44,6 +59,6 @@ export function SettingsPage() {
           <p>{settings.resetWarning}</p>
         </Dialog>
       )}
-    </Page>
+    </>
   )
 }

@@ -10,9 +10,8 @@ import { texts } from '../texts.ts'
 
 type Setting = Data<'/api/admin/setting/list'>[number]
 
-/** Values of `flag`. */
-const readOnly = 2
-const deprecated = 3
+/** Values of `flag`: settings that cannot be changed, or that this version does not know. */
+const notShown: readonly number[] = [2, 3]
 
 export function Settings({ group }: { readonly group: number }) {
   const { data, error } = useRows(`settings ${group}`, () =>
@@ -29,16 +28,27 @@ export function Settings({ group }: { readonly group: number }) {
     setEdited({})
   }
   if (error) return <Failure error={error} />
+  const shown = data?.filter(({ flag }) => !notShown.includes(flag)) ?? []
+  const others = shown.filter(({ in_force: isInForce }) => !isInForce)
+  const field = ({ key, type, options, help, value }: Setting) => (
+    <FormField
+      key={key}
+      field={{ name: key, type, options, help }}
+      label={settingLabel(key)}
+      value={edited[key] ?? value}
+      onValue={(value) => setEdited((before) => ({ ...before, [key]: value }))}
+    />
+  )
   return (
     <form class="form" onSubmit={(event) => void save(event)}>
-      {data?.map((setting) => (
-        <SettingField
-          key={setting.key}
-          setting={setting}
-          value={edited[setting.key] ?? setting.value}
-          onValue={(value) => setEdited((before) => ({ ...before, [setting.key]: value }))}
-        />
-      ))}
+      {shown.filter(({ in_force: isInForce }) => isInForce).map(field)}
+      {others.length > 0 && (
+        <details>
+          <summary>{texts.admin.settings.notInForce}</summary>
+          <p class="muted">{texts.admin.settings.notInForceHint}</p>
+          <div class="form">{others.map(field)}</div>
+        </details>
+      )}
       <button type="submit" class="primary" disabled={Object.keys(edited).length === 0}>
         {texts.save}
       </button>
@@ -46,21 +56,6 @@ export function Settings({ group }: { readonly group: number }) {
   )
 }
 
-interface SettingFieldProps {
-  readonly setting: Setting
-  readonly value: string
-  readonly onValue: (value: string) => void
-}
-
-function SettingField({ setting: { key, flag, help, type, options }, value, onValue }: SettingFieldProps) {
-  if (flag === deprecated) return null
-  return (
-    <FormField
-      field={{ name: key, type, options, help }}
-      label={labelOf(key)}
-      value={value}
-      disabled={flag === readOnly}
-      onValue={onValue}
-    />
-  )
+export function settingLabel(key: string): string {
+  return texts.admin.settings.labels[key] ?? labelOf(key)
 }

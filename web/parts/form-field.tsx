@@ -16,7 +16,6 @@ interface FormFieldProps {
   readonly label: string
   /** A text, whatever the type. */
   readonly value: string
-  readonly disabled?: boolean
   readonly onValue: (value: string) => void
 }
 
@@ -40,8 +39,8 @@ export function FormField(props: FormFieldProps) {
 
 type ControlProps = FormFieldProps & { readonly id: string; readonly help: string | undefined }
 
-function Control({ field, value, disabled = false, onValue, id, help }: ControlProps) {
-  const attributes = { id, disabled, required: field.required === true, 'aria-describedby': help }
+function Control({ field, value, onValue, id, help }: ControlProps) {
+  const attributes = { id, required: field.required === true, 'aria-describedby': help }
   switch (field.type) {
     case 'bool':
       return (

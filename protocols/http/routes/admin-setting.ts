@@ -16,6 +16,11 @@ const settingData = z
     group: z.int(),
     flag: z.literal([0, 1, 2, 3]).describe('0: public, 1: private, 2: read-only, 3: deprecated.'),
     index: z.int().describe('Display position.'),
+    in_force: z
+      .boolean()
+      .describe(
+        'Whether this server or its console uses the value. Others are only stored, for clients that read them.',
+      ),
   })
   .meta({ id: 'Setting' })
 

@@ -174,7 +174,8 @@ void t.test('every setting has its group, flag, type, options and default', asyn
   for (const { value, ...facts } of expected) {
     const row = rows.find(({ key }) => key === facts.key)
     t.match(row, facts, facts.key)
-    t.strictSame(Object.keys(row ?? {}).sort(), ['flag', 'group', 'help', 'index', 'key', 'options', 'type', 'value'])
+    const fields = ['flag', 'group', 'help', 'in_force', 'index', 'key', 'options', 'type', 'value']
+    t.strictSame(Object.keys(row ?? {}).sort(), fields)
     if (value !== '…') t.equal(withoutBlanks(row?.value ?? ''), value, facts.key)
   }
   for (const group of Object.values(settingGroups)) {
