@@ -42,7 +42,8 @@ export async function serveDownload(api: HttpApi, request: IncomingMessage, resp
     if (response.headersSent || response.destroyed) return
     const { status, message, retryAfter } = toErrorResponse(error)
     if (retryAfter !== undefined) response.setHeader('Retry-After', Math.ceil(retryAfter))
-    sendErrorPage(response, status, api.masks.apply(message))
+    const linkFails = { title: gateway.settings.get('site_title'), meaning: 'This link is not valid, or has expired.' }
+    sendErrorPage(response, status, api.masks.apply(message), status === 401 ? linkFails : undefined)
   }
 }
 

@@ -9,16 +9,32 @@ export const pageHeaders = {
   'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'",
 }
 
-/** Sends an HTML page with the message, which is escaped. Sends only headers to HEAD. */
-export function sendErrorPage(response: ServerResponse, status: number, message: string): void {
+interface PageText {
+  /** Absent: the status. */
+  readonly title?: string
+  /** What the message means, in plain words. */
+  readonly meaning?: string
+}
+
+/** Sends an HTML page with the message. All texts are escaped. Sends only headers to HEAD. */
+export function sendErrorPage(
+  response: ServerResponse,
+  status: number,
+  message: string,
+  { title = String(status), meaning = '' }: PageText = {},
+): void {
+  const text =
+    meaning === ''
+      ? `<p>${forText(message)}</p>`
+      : `<h1>${forText(title)}</h1><p>${forText(meaning)}</p><p><small>${forText(message)}</small></p>`
   const body = Buffer.from(`<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${status}</title>
+<title>${forText(title)}</title>
 <style>:root { color-scheme: light dark }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 42rem; margin: 4rem auto; padding: 0 1rem }</style>
-<p>${forText(message)}</p>
+${text}
 </html>
 `)
   response.writeHead(status, { ...pageHeaders, 'Content-Length': body.length })

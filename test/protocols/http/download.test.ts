@@ -71,7 +71,9 @@ void t.test('an invalid signed URL is answered with a page that states the reaso
     const response = await fetch(served.url + link)
     t.equal(response.status, status, link)
     t.equal(response.headers.get('content-type'), 'text/html; charset=utf-8')
-    t.match(await response.text(), message)
+    const page = await response.text()
+    t.match(page, message)
+    t.equal(page.includes('<p>This link is not valid, or has expired.</p>'), status === 401, link)
     t.equal((await fetch(served.url + link, { method: 'HEAD' })).status, status)
   }
 })
