@@ -28,6 +28,10 @@ const markdown = `# Tide tables
 
 <a href="java&#10;script:${attack}" onclick="${attack}" style="position:fixed;inset:0">over everything</a>
 
+![script](javascript:${encodeURIComponent(attack)}) ![other](//remote.invalid/i.png) ![climb](../../../picture.svg)
+![drawing](data:image/svg+xml,${encodeURIComponent(svg)}) ![back](\\\\remote.invalid/j.png) ![tab](java&#9;script:alert)
+[![badge](${elsewhere}/k.png)](${elsewhere}/l) ![quote](picture.svg"onload="x)
+
 [picture]: ${elsewhere}/h.png
 
 The end.
@@ -122,7 +126,17 @@ void t.test('hostile content', { skip: withoutBrowser }, async (t) => {
       await open(page, 'tables.md')
       const text = page.locator('.page .markdown')
       await text.getByText('The end.').waitFor()
-      t.match(await text.textContent(), /remote.*reference/s, 'pictures are their descriptions')
+      t.match(await text.textContent(), /remote.*reference.*script.*other/s, 'pictures are their descriptions')
+      const climb = text.getByRole('img', { name: 'climb' })
+      t.match(await climb.getAttribute('src'), /^\/p\/picture\.svg\?sign=/, 'no path leads above the root')
+      await page.waitForFunction(
+        () => document.querySelector<HTMLImageElement>('.page .markdown img')?.naturalWidth === 40,
+      )
+      t.equal(await text.locator('img').count(), 1, 'only pictures of the tree are shown')
+      t.equal(await text.getByRole('link', { name: 'reference' }).getAttribute('href'), `${elsewhere}/h.png`)
+      for (const name of ['script', 'other', 'drawing', 'back', 'tab']) {
+        t.equal(await text.getByRole('link', { name, exact: true }).count(), 0, name)
+      }
       for (const name of ['run', 'data', 'over everything']) {
         const found = text.getByText(name, { exact: true })
         t.equal(await found.getAttribute('href'), null, name)

@@ -14,7 +14,10 @@ void t.test('looking', { skip: withoutBrowser }, async (t) => {
     'picture.png': picture,
     'tone.wav': tone(20),
     'letter.pdf': pdfOf('Dear reader'),
-    'notes.md': '# Title\n\nSome *text* and a [link](other.md).\n\n| a | b |\n| - | - |\n| 1 | 2 |\n',
+    'notes.md':
+      '# Title\n\nSome *text* and a [link](other.md), ![the *sea*](./picture.png), ![none](none.png).\n\n' +
+      '- [x] done\n- [ ] open\n\n| a | b |\n| - | - |\n| 1 | 2 |\n',
+    'other.md': 'the other',
     'script.js': 'const answer = 42\n',
     'latin1.txt': Buffer.from('caf\xe9\n', 'latin1'),
     'program.bin': Buffer.from([0, 1, 2, 3, 0, 255]),
@@ -69,6 +72,15 @@ void t.test('looking', { skip: withoutBrowser }, async (t) => {
       await page.getByRole('heading', { name: 'Title' }).waitFor()
       t.equal(await page.locator('.markdown em').textContent(), 'text')
       t.equal(await page.getByRole('link', { name: 'link', exact: true }).getAttribute('href'), `${site.url}/other.md`)
+      await page.locator('.markdown').getByRole('img', { name: 'the' }).waitFor()
+      await page.waitForFunction(() => document.querySelector<HTMLImageElement>('.markdown img')?.naturalWidth === 4)
+      await page.getByText('none').waitFor()
+      await page.getByText('☑ done').waitFor()
+      await page.getByText('☐ open').waitFor()
+      await page.getByRole('link', { name: 'link', exact: true }).click()
+      await page.getByText('the other').waitFor()
+      await page.goBack()
+      await page.getByRole('heading', { name: 'Title' }).waitFor()
       await page.setViewportSize({ width: 360, height: 700 })
       const [one, two] = await page
         .locator('.markdown td')

@@ -1,11 +1,17 @@
 /**
  * Markdown of others as elements of the page. Only elements and attributes of plain text remain: no script, no style, no
- * form, and nothing that loads anything, not even a picture.
+ * form, and nothing that loads anything. Pictures of the tree are added afterwards; those of other hosts are links.
  */
 import DOMPurify, { type Config } from 'dompurify'
 import { Marked } from 'marked'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import { addressOfLink, basePath } from './places.ts'
+import { useLocation } from 'wouter-preact'
+import { post } from '../api/client.ts'
+import { folderPasswords } from '../files/folder-passwords.ts'
+import { previewUrl } from '../look/preview-url.ts'
+import { viewerOf } from '../look/viewer.ts'
+import { useMe, type Me } from '../session/me.ts'
+import { addressOfLink, basePath, inTree, pathOfLink } from './places.ts'
 
 const tags = [
   ...['a', 'abbr', 'b', 'blockquote', 'br', 'code', 'dd', 'del', 'details', 'div', 'dl', 'dt', 'em'],
@@ -16,18 +22,22 @@ const tags = [
 
 const allowed: Config & { readonly RETURN_DOM_FRAGMENT: true } = {
   ALLOWED_TAGS: tags,
-  ALLOWED_ATTR: ['href', 'title', 'colspan', 'rowspan', 'start', 'dir', 'lang', 'open'],
+  ALLOWED_ATTR: ['href', 'cite', 'title', 'colspan', 'rowspan', 'start', 'dir', 'lang', 'open'],
   ALLOW_ARIA_ATTR: false,
   ALLOW_DATA_ATTR: false,
   ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|[^a-z]|[a-z+.-]+(?:[^a-z+.\-:]|$))/i,
   RETURN_DOM_FRAGMENT: true,
 }
 
-/** A picture is shown as its description. */
+/** A picture is its description, with the address in `cite`. */
 const markdown = new Marked({
   async: false,
   gfm: true,
-  renderer: { image: ({ text }) => escaped(text), html: ({ text }) => plainTags(text) },
+  renderer: {
+    image: ({ href, text }) => `<span cite="${escaped(href)}">${escaped(text || href)}</span>`,
+    checkbox: ({ checked }) => (checked ? '☑ ' : '☐ '),
+    html: ({ text }) => plainTags(text),
+  },
 })
 
 const plainTag = new RegExp(`(</?(?:${tags.join('|')})\\s*/?>)`, 'i')
@@ -45,26 +55,73 @@ function plainTags(html: string): string {
 }
 
 function escaped(text: string): string {
-  return text.replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  return text.replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 }
 
 /** `path`: the folder to which relative links refer. */
 export default function Markdown({ text, path }: { readonly text: string; readonly path: string }) {
   const place = useRef<HTMLDivElement>(null)
-  useLayoutEffect(() => place.current?.replaceChildren(safeContent(text, path)), [text, path])
-  return <div ref={place} class="markdown" />
+  const { data: me } = useMe()
+  const [, navigate] = useLocation()
+  useLayoutEffect(() => {
+    if (me) place.current?.replaceChildren(safeContent(text, path, me))
+  }, [text, path, me])
+  function onClick(event: MouseEvent): void {
+    const link = event.target instanceof Element ? event.target.closest('a') : null
+    if (!link?.hasAttribute('href') || link.target !== '') return
+    if (event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return
+    event.preventDefault()
+    navigate(link.href.slice(consoleUrl.length))
+  }
+  return <div ref={place} class="markdown" onClick={onClick} />
 }
 
-function safeContent(text: string, path: string): DocumentFragment {
+/** The beginning of the URLs of the console's pages. */
+const consoleUrl = location.origin + basePath
+
+function safeContent(text: string, path: string, me: Me): DocumentFragment {
   const content = DOMPurify.sanitize(markdown.parse(text, { async: false }), allowed)
   for (const link of content.querySelectorAll('a')) {
-    link.target = '_blank'
-    link.rel = 'noopener noreferrer'
     const href = link.getAttribute('href') ?? ''
-    if (isRelative(href)) link.href = location.origin + basePath + addressOfLink(path, href)
+    if (isRelative(href)) link.href = consoleUrl + addressOfLink(path, href)
+    else openElsewhere(link)
   }
+  for (const picture of content.querySelectorAll<HTMLElement>('span[cite]')) addPicture(picture, path, me)
   nestHeadings(content)
   return content
+}
+
+function openElsewhere(link: HTMLAnchorElement): void {
+  link.target = '_blank'
+  link.rel = 'noopener noreferrer'
+}
+
+/** Shows a picture of the tree in the place of its description. Makes any other a link, unless it is in one. */
+function addPicture(description: HTMLElement, folder: string, me: Me): void {
+  const source = description.getAttribute('cite') ?? ''
+  description.removeAttribute('cite')
+  if (isRelative(source)) void showPicture(description, pathOfLink(folder, source), me)
+  else if (/^https?:/i.test(source) && !description.closest('a')) {
+    const link = document.createElement('a')
+    link.href = source
+    openElsewhere(link)
+    link.append(...description.childNodes)
+    description.replaceWith(link)
+  }
+}
+
+/** The description remains if there is no such picture. */
+async function showPicture(description: HTMLElement, path: string, me: Me): Promise<void> {
+  try {
+    const file = await post('/api/fs/get', { path, password: folderPasswords.of(path) })
+    if (viewerOf(file) !== 'image') return
+    const image = document.createElement('img')
+    image.src = previewUrl(inTree(me, path), file.sign)
+    image.alt = description.textContent
+    description.replaceWith(image)
+  } catch {
+    // The user may not see it, or it does not exist.
+  }
 }
 
 function isRelative(href: string): boolean {

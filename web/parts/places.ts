@@ -33,8 +33,17 @@ export function addressOf(path: string): string {
 
 /** The address of what a relative link in a file of the folder leads to. */
 export function addressOfLink(folder: string, link: string): string {
-  const { pathname, search, hash } = new URL(link, `${location.origin}${encoded(joined(folder, ''))}`)
-  return addressOf(pathname.split('/').map(decoded).join('/')) + search + hash
+  const { search, hash } = urlOfLink(folder, link)
+  return addressOf(pathOfLink(folder, link)) + search + hash
+}
+
+/** The path of what a relative link in a file of the folder leads to. No link leads above the root. */
+export function pathOfLink(folder: string, link: string): string {
+  return urlOfLink(folder, link).pathname.split('/').map(decoded).join('/')
+}
+
+function urlOfLink(folder: string, link: string): URL {
+  return new URL(link, `${location.origin}${encoded(joined(folder, ''))}`)
 }
 
 function encoded(path: string): string {
