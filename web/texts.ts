@@ -22,7 +22,8 @@ export const texts = {
     notFound: 'There is no such file or folder.',
     noStorage: 'No storage is mounted here.',
     denied: 'You have no permission to do this.',
-    storageNotStarted: (reason: string) => `The storage is saved, but it does not start: ${reason}`,
+    storageNotStarted: (reason: string) =>
+      `The storage is added, but it does not start: ${reason}. Correct it and save again, or remove it.`,
   },
 
   session: {
@@ -110,6 +111,7 @@ export const texts = {
       count === 1 ? '1 entry is deleted.' : `${count.toLocaleString()} entries are deleted.`,
     progress: (done: number, total: number) => `${done.toLocaleString()} of ${total.toLocaleString()} done`,
     folders: 'Folders',
+    choose: 'Choose …',
     newFolderIn: (folder: string) => `Name of the new folder in ${folder}`,
     create: 'Create',
     to: {
@@ -333,6 +335,7 @@ export const texts = {
       disable: 'Disable',
       more: 'More options',
       saved: 'The storage is saved.',
+      rootHint: 'A folder on the server, such as /srv/files',
       deleteTitle: 'Delete storage',
       deleteWarning: (path: string) => `${path} is no longer shown. Its files are not deleted.`,
     },
@@ -390,6 +393,8 @@ export const texts = {
       readers: 'Only these users may read',
       writers: 'Only these users may write',
       below: 'Also below this folder',
+      noFolder: (path: string) =>
+        `There is no folder ${path}. The rule has no effect until there is one: check the spelling. Save again to keep it.`,
       deleteTitle: 'Delete rule',
       deleteWarning: (path: string) => `What the rule sets for ${path} no longer applies.`,
     },

@@ -5,13 +5,13 @@ import { Dialog } from '../parts/dialog.tsx'
 import { Failure } from '../parts/failure.tsx'
 import { FormField, labelOf } from '../parts/form-field.tsx'
 import { report } from '../parts/notices.tsx'
-import { changed, useRows } from '../parts/rows.ts'
+import { change, changed, useRows } from '../parts/rows.ts'
 import { texts } from '../texts.ts'
 import type { Storage } from './storages-page.tsx'
 
 type Forms = Data<'/api/admin/driver/list'>
 type Form = Forms[string]
-type Field = Form['common'][number]
+type Field = Form['common'][number] & { readonly placeholder?: string }
 type Values = Readonly<Record<string, string>>
 
 interface StorageFormProps {
@@ -25,7 +25,7 @@ export function StorageForm({ storage: opened, onClose }: StorageFormProps) {
   const [storage, setStorage] = useState(opened)
   const [driver, setDriver] = useState(storage?.driver ?? 'Local')
   const [values, setValues] = useState<Values>(() => (storage ? valuesOf(storage) : {}))
-  const form = forms?.[driver]
+  const form = formOf(forms, driver)
   const { storages } = texts.admin
   async function save(form: Form): Promise<void> {
     const row = rowOf(driver, form, values)
@@ -41,6 +41,10 @@ export function StorageForm({ storage: opened, onClose }: StorageFormProps) {
       await changed('storages')
     }
   }
+  async function remove({ id }: Storage): Promise<void> {
+    await change('storages', post('/api/admin/storage/delete', undefined, { query: { id } }))
+    onClose()
+  }
   const field = (each: Field) => (
     <FormField
       key={each.name}
@@ -54,6 +58,8 @@ export function StorageForm({ storage: opened, onClose }: StorageFormProps) {
     <Dialog
       title={storage ? storages.editTitle(storage.mount_path) : storages.add}
       action={texts.save}
+      // One that was added here, but does not start.
+      otherActions={storage && !opened ? [{ name: storages.deleteTitle, onChoose: () => void remove(storage) }] : []}
       wide
       disabled={form === undefined}
       onClose={onClose}
@@ -87,6 +93,15 @@ export function StorageForm({ storage: opened, onClose }: StorageFormProps) {
       )}
     </Dialog>
   )
+}
+
+/** The form of the driver. The root of a local storage has no default here: the server refuses `/`. */
+function formOf(forms: Forms | undefined, driver: string): Form | undefined {
+  const form = forms?.[driver]
+  if (!form || driver !== 'Local') return form
+  const root = { default: '', required: true, placeholder: texts.admin.storages.rootHint }
+  const additional = form.additional.map((field) => (field.name === 'root_folder_path' ? { ...field, ...root } : field))
+  return { ...form, additional }
 }
 
 /** The fields of the storage and of its driver, as texts. */

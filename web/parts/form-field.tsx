@@ -8,6 +8,7 @@ export interface FieldDescription {
   readonly options: string
   readonly required?: boolean
   readonly help: string
+  readonly placeholder?: string
 }
 
 interface FormFieldProps {
@@ -73,6 +74,7 @@ function Control({ field, value, onValue, id, help }: ControlProps) {
           type={field.type === 'string' ? 'text' : 'number'}
           step={field.type === 'float' ? 'any' : undefined}
           autocomplete="off"
+          placeholder={field.placeholder}
           value={value}
           onInput={(event) => onValue(event.currentTarget.value)}
         />
