@@ -1,6 +1,7 @@
 /** The rules of folders: passwords, hidden names, notes, and who may read and write. */
 import { useState } from 'preact/hooks'
 import { get, post, type Data } from '../api/client.ts'
+import { FolderField, isFolder } from '../files/folder-field.tsx'
 import { Check } from '../parts/check.tsx'
 import { DeleteDialog } from '../parts/delete-dialog.tsx'
 import { Dialog } from '../parts/dialog.tsx'
@@ -128,17 +129,19 @@ function RuleForm({ rule, onClose }: RuleFormProps) {
       {below(sub)}
     </fieldset>
   )
+  const [unknownPath, setUnknownPath] = useState<string>()
   async function save(): Promise<void> {
+    if (values.path !== unknownPath && !(await isFolder(values.path))) {
+      setUnknownPath(values.path)
+      throw new Error(rules.noFolder(values.path))
+    }
     if (rule) await post('/api/admin/meta/update', { ...values, id: rule.id })
     else await post('/api/admin/meta/create', values)
     await changed('rules')
   }
   return (
     <Dialog title={rule ? rules.edit : rules.add} action={texts.save} wide onClose={onClose} onConfirm={save}>
-      <label>
-        {rules.path}
-        <input required value={values.path} onInput={({ currentTarget }) => set({ path: currentTarget.value })} />
-      </label>
+      <FolderField label={rules.path} path={values.path} onPath={(path) => set({ path })} />
       <fieldset>
         <legend>{rules.password}</legend>
         <input

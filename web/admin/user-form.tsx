@@ -1,6 +1,7 @@
 /** The form of an account. */
 import { useState } from 'preact/hooks'
 import { post, type Data } from '../api/client.ts'
+import { FolderField } from '../files/folder-field.tsx'
 import { Check } from '../parts/check.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { reporting } from '../parts/notices.tsx'
@@ -64,10 +65,7 @@ export function UserForm({ user, onClose }: UserFormProps) {
           onInput={(event) => setPassword(event.currentTarget.value)}
         />
       </label>
-      <label>
-        {users.base}
-        <input required value={base} onInput={(event) => setBase(event.currentTarget.value)} />
-      </label>
+      <FolderField label={users.base} path={base} onPath={setBase} />
       <Check text={users.isDisabled} checked={disabled} onChecked={setDisabled} />
       <fieldset>
         <legend>{users.permissions}</legend>

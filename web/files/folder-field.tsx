@@ -1,0 +1,38 @@
+/** A field for the path of a folder, with a tree from which it can be chosen. */
+import { useState } from 'preact/hooks'
+import { ApiError, post } from '../api/client.ts'
+import { texts } from '../texts.ts'
+import { FolderChooser } from './folder-chooser.tsx'
+
+interface FolderFieldProps {
+  readonly label: string
+  readonly path: string
+  readonly onPath: (path: string) => void
+}
+
+export function FolderField({ label, path, onPath }: FolderFieldProps) {
+  const [isChoosing, setChoosing] = useState(false)
+  return (
+    <>
+      <div class="field-with-button">
+        <label>
+          {label}
+          <input required value={path} onInput={({ currentTarget }) => onPath(currentTarget.value)} />
+        </label>
+        <button type="button" aria-expanded={isChoosing} onClick={() => setChoosing(!isChoosing)}>
+          {texts.changes.choose}
+        </button>
+      </div>
+      {isChoosing && <FolderChooser path={path.startsWith('/') ? path : '/'} onPath={onPath} />}
+    </>
+  )
+}
+
+/** Whether there is a folder of this path. True if the server does not tell, such as for a storage that does not start. */
+export async function isFolder(path: string): Promise<boolean> {
+  try {
+    return (await post('/api/fs/get', { path, password: '' })).is_dir
+  } catch (error) {
+    return !(error instanceof ApiError && error.message.includes('not found'))
+  }
+}
