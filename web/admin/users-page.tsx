@@ -17,10 +17,10 @@ export function UsersPage() {
   const { users } = texts.admin
   return (
     <Page title={texts.admin.pages.users}>
+      <p class="muted">{users.about}</p>
       <button type="button" class="primary" onClick={() => setEdited('new')}>
         {users.add}
       </button>
-      <p class="muted">{users.about}</p>
       {error && <Failure error={error} />}
       {data && (
         <Table

@@ -19,28 +19,30 @@ export function AskFolderPassword({ path, onEntered }: AskFolderPasswordProps) {
     onEntered()
   }
   return (
-    <form class="card" onSubmit={submit}>
-      <h2>{texts.files.passwordTitle}</h2>
-      <p>{texts.files.passwordHint}</p>
-      <label>
-        {texts.session.password}
-        <input
-          type="password"
-          autocomplete="off"
-          autofocus
-          value={password}
-          onInput={(event) => setPassword(event.currentTarget.value)}
-        />
-      </label>
-      {tried && (
-        <p role="alert" class="error">
-          {texts.files.passwordWrong}
-        </p>
-      )}
-      <button type="submit" class="primary">
-        {texts.files.unlock}
-      </button>
-    </form>
+    <div class="folder-password">
+      <form class="card" onSubmit={submit}>
+        <h2>{texts.files.passwordTitle}</h2>
+        <p>{texts.files.passwordHint}</p>
+        <label>
+          {texts.session.password}
+          <input
+            type="password"
+            autocomplete="off"
+            autofocus
+            value={password}
+            onInput={(event) => setPassword(event.currentTarget.value)}
+          />
+        </label>
+        {tried && (
+          <p role="alert" class="error">
+            {texts.files.passwordWrong}
+          </p>
+        )}
+        <button type="submit" class="primary">
+          {texts.files.unlock}
+        </button>
+      </form>
+    </div>
   )
 }
 
