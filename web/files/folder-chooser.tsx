@@ -35,6 +35,7 @@ export function FolderChooser({ path, onPath }: FolderChooserProps) {
     estimateSize: () => rowHeight,
   })
   useEffect(() => virtualizer.scrollToIndex(active), [active])
+  const items = virtualizer.getVirtualItems()
 
   function expand(folder: string, isExpanded = true): void {
     const folders = new Set(expanded)
@@ -72,13 +73,14 @@ export function FolderChooser({ path, onPath }: FolderChooserProps) {
         class="folder-tree"
         role="tree"
         aria-label={texts.changes.folders}
-        aria-activedescendant={`${id}-${active}`}
+        // At first no folder is in the document.
+        aria-activedescendant={items.some(({ index }) => index === active) ? `${id}-${active}` : undefined}
         tabIndex={0}
         autofocus
         onKeyDown={onKeyDown}
       >
         <div role="presentation" style={{ height: `${virtualizer.getTotalSize()}px` }}>
-          {virtualizer.getVirtualItems().map(({ index, start }) => {
+          {items.map(({ index, start }) => {
             const node = nodes[index]
             return (
               node && (
