@@ -106,7 +106,9 @@ function tables(connection: Knex, foreignChanges: ForeignChanges): Store {
     uploads: new UploadsTable(database),
     driverState: new DriverStateTable(database),
     onForeignChange: (topic, listener) => foreignChanges.listen(topic, listener),
-    ping: async () => void (await database.run((query) => query.raw('select 1'))),
+    ping: async () => {
+      await database.run((query) => query.raw('select 1'))
+    },
     close: async () => {
       await foreignChanges.close()
       try {
