@@ -32,6 +32,9 @@ const markdown = `# Tide tables
 ![drawing](data:image/svg+xml,${encodeURIComponent(svg)}) ![back](\\\\remote.invalid/j.png) ![tab](java&#9;script:alert)
 [![badge](${elsewhere}/k.png)](${elsewhere}/l) ![quote](picture.svg"onload="x)
 
+[logout](/api/auth/logout) [escaped](a%2f..%2f..%2fapi%2fauth%2flogout) [bucket](s3://bucket/key) [broken](a1://h:99999)
+[dots](%2e%2e/x)
+
 [picture]: ${elsewhere}/h.png
 
 The end.
@@ -137,7 +140,8 @@ void t.test('hostile content', { skip: withoutBrowser }, async (t) => {
       for (const name of ['script', 'other', 'drawing', 'back', 'tab']) {
         t.equal(await text.getByRole('link', { name, exact: true }).count(), 0, name)
       }
-      for (const name of ['run', 'data', 'over everything']) {
+      t.match(await text.getByRole('link', { name: 'logout' }).getAttribute('href'), /\/@\/api\/auth\/logout$/)
+      for (const name of ['run', 'data', 'over everything', 'escaped', 'bucket', 'broken', 'dots']) {
         const found = text.getByText(name, { exact: true })
         t.equal(await found.getAttribute('href'), null, name)
         t.equal(await found.getAttribute('style'), null, name)

@@ -16,7 +16,8 @@ void t.test('looking', { skip: withoutBrowser }, async (t) => {
     'letter.pdf': pdfOf('Dear reader'),
     'notes.md':
       '# Title\n\nSome *text* and a [link](other.md), ![the *sea*](./picture.png), ![none](none.png).\n\n' +
-      '- [x] done\n- [ ] open\n\n| a | b |\n| - | - |\n| 1 | 2 |\n',
+      '- [x] done\n- [ ] open\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n[down](#the-last-part) [root](/other.md)\n\n' +
+      `${'line\n\n'.repeat(100)}## The last part!\n`,
     'other.md': 'the other',
     'script.js': 'const answer = 42\n',
     'latin1.txt': Buffer.from('caf\xe9\n', 'latin1'),
@@ -77,6 +78,12 @@ void t.test('looking', { skip: withoutBrowser }, async (t) => {
       await page.getByText('none').waitFor()
       await page.getByText('☑ done').waitFor()
       await page.getByText('☐ open').waitFor()
+      const last = page.getByRole('heading', { name: 'The last part!' })
+      await page.getByRole('link', { name: 'down', exact: true }).click()
+      await last.waitFor()
+      const { y = Infinity } = (await last.boundingBox()) ?? {}
+      t.ok(y < 800, 'a link within the document scrolls to its heading')
+      t.equal(await page.getByRole('link', { name: 'root', exact: true }).getAttribute('href'), `${site.url}/other.md`)
       await page.getByRole('link', { name: 'link', exact: true }).click()
       await page.getByText('the other').waitFor()
       await page.goBack()

@@ -229,6 +229,13 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
         return content.map(({ name }) => name)
       }
       t.ok((await names()).includes('added'))
+      await button(page, 'Add a storage').click()
+      await form('Add a storage').getByRole('textbox', { name: 'Mount path' }).fill('/added')
+      await root('Add a storage').fill(join(folder, 'disk'))
+      await form('Add a storage').getByRole('button', { name: 'Save' }).click()
+      await form('Add a storage').getByRole('alert').waitFor()
+      t.equal(await form('Edit /added').count(), 0, 'the form does not go on with another storage')
+      await form('Add a storage').getByRole('button', { name: 'Cancel' }).click()
       await row.getByRole('button', { name: 'Disable' }).click()
       await row.getByRole('cell', { name: 'disabled' }).waitFor()
       t.notOk((await names()).includes('added'))

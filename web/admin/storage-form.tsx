@@ -1,6 +1,6 @@
 /** The form of a storage, drawn from what the API says of its driver. */
 import { useState } from 'preact/hooks'
-import { get, post, type Data } from '../api/client.ts'
+import { ApiError, get, post, type Data } from '../api/client.ts'
 import { Dialog } from '../parts/dialog.tsx'
 import { Failure } from '../parts/failure.tsx'
 import { FormField, labelOf } from '../parts/form-field.tsx'
@@ -35,7 +35,7 @@ export function StorageForm({ storage: opened, onClose }: StorageFormProps) {
       report(storages.saved)
     } catch (error) {
       // A storage that does not start is stored nevertheless: the form goes on with it.
-      if (!storage) setStorage(await storageAt(row.mount_path))
+      if (!storage && isCreated(error)) setStorage(await storageAt(row.mount_path))
       throw error
     } finally {
       await changed('storages')
@@ -116,6 +116,11 @@ function rowOf(driver: string, form: Form, values: Values): Storage {
   const addition = Object.fromEntries(form.additional.map((field) => [field.name, typed(field, values)]))
   // Every field of the form has the type that the API says, which the compiler cannot know.
   return { ...common, driver, addition: JSON.stringify(addition) } as unknown as Storage
+}
+
+/** Whether the storage was added although the call failed. */
+function isCreated(error: unknown): boolean {
+  return error instanceof ApiError && error.message.includes('storage is already created')
 }
 
 async function storageAt(path: string): Promise<Storage | undefined> {

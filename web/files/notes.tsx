@@ -1,7 +1,7 @@
 /** The readme and the header of a folder, which its rule defines: Markdown, or a URL where it is. */
 import { lazy, Suspense } from 'preact/compat'
 
-const Markdown = lazy(() => import('../parts/markdown.tsx'))
+const Markdown = lazy(() => import('../look/markdown.tsx'))
 
 /** `path`: the folder, to which relative links refer. */
 export function Notes({ text, path }: { readonly text: string; readonly path: string }) {

@@ -9,7 +9,7 @@ import { parentOf } from '../parts/places.ts'
 import { texts } from '../texts.ts'
 import { TextEditor, type LoadedText } from './text-editor.tsx'
 
-const Markdown = lazy(() => import('../parts/markdown.tsx'))
+const Markdown = lazy(() => import('./markdown.tsx'))
 
 interface TextViewProps {
   readonly path: string

@@ -31,19 +31,20 @@ export function addressOf(path: string): string {
   return isFree(path) ? address : escape + address.slice(1)
 }
 
-/** The address of what a relative link in a file of the folder leads to. */
-export function addressOfLink(folder: string, link: string): string {
-  const { search, hash } = urlOfLink(folder, link)
-  return addressOf(pathOfLink(folder, link)) + search + hash
-}
-
-/** The path of what a relative link in a file of the folder leads to. No link leads above the root. */
-export function pathOfLink(folder: string, link: string): string {
-  return urlOfLink(folder, link).pathname.split('/').map(decoded).join('/')
-}
-
-function urlOfLink(folder: string, link: string): URL {
-  return new URL(link, `${location.origin}${encoded(joined(folder, ''))}`)
+/**
+ * The path that a link in a file of the folder leads to, if it is in the tree. A link that begins with a slash begins at
+ * the root, above which no link leads.
+ */
+export function linked(folder: string, link: string): string | undefined {
+  const target = link.replace(/[?#].*$/s, '')
+  if (target === '' || /^(?:[a-z][a-z0-9+.-]*:|\/\/)/i.test(target) || target.includes('\\')) return undefined
+  const names = target.startsWith('/') ? [] : folder.split('/').filter((name) => name !== '')
+  for (const name of target.split('/')) {
+    if (name === '..') names.pop()
+    else if (name !== '' && name !== '.') names.push(decoded(name))
+  }
+  // An escape must not add a segment.
+  return names.some((name) => /[/\\]|^\.\.?$/.test(name)) ? undefined : `/${names.join('/')}`
 }
 
 function encoded(path: string): string {

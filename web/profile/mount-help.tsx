@@ -74,7 +74,9 @@ function SftpHelp({ me, access: { sftp } }: HelpProps) {
       ) : (
         <>
           <p>{mount.sftp}</p>
-          <Copyable text={`sftp -P ${sftp.port} ${me.username}@${sftp.host}`} />
+          <Copyable
+            text={`sftp -P ${sftp.port} ${me.username}@${sftp.host.includes(':') ? `[${sftp.host}]` : sftp.host}`}
+          />
           <p>{mount.hostKeys}</p>
           <ul>
             {sftp.host_keys.map(({ type, fingerprint }) => (

@@ -8,10 +8,10 @@ import { useLayoutEffect, useRef } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'
 import { post } from '../api/client.ts'
 import { folderPasswords } from '../files/folder-passwords.ts'
-import { previewUrl } from '../look/preview-url.ts'
-import { viewerOf } from '../look/viewer.ts'
+import { addressOf, basePath, inTree, linked } from '../parts/places.ts'
 import { useMe, type Me } from '../session/me.ts'
-import { addressOfLink, basePath, inTree, pathOfLink } from './places.ts'
+import { previewUrl } from './preview-url.ts'
+import { viewerOf } from './viewer.ts'
 
 const tags = [
   ...['a', 'abbr', 'b', 'blockquote', 'br', 'code', 'dd', 'del', 'details', 'div', 'dl', 'dt', 'em'],
@@ -25,7 +25,7 @@ const allowed: Config & { readonly RETURN_DOM_FRAGMENT: true } = {
   ALLOWED_ATTR: ['href', 'cite', 'title', 'colspan', 'rowspan', 'start', 'dir', 'lang', 'open'],
   ALLOW_ARIA_ATTR: false,
   ALLOW_DATA_ATTR: false,
-  ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|[^a-z]|[a-z+.-]+(?:[^a-z+.\-:]|$))/i,
+  ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|(?![a-z][a-z0-9+.-]*:))/i,
   RETURN_DOM_FRAGMENT: true,
 }
 
@@ -58,6 +58,9 @@ function escaped(text: string): string {
   return text.replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 }
 
+/** The most pictures of one document: each costs a request. */
+const mostPictures = 100
+
 /** `path`: the folder to which relative links refer. */
 export default function Markdown({ text, path }: { readonly text: string; readonly path: string }) {
   const place = useRef<HTMLDivElement>(null)
@@ -71,7 +74,9 @@ export default function Markdown({ text, path }: { readonly text: string; readon
     if (!link?.hasAttribute('href') || link.target !== '') return
     if (event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return
     event.preventDefault()
-    navigate(link.href.slice(consoleUrl.length))
+    const href = link.getAttribute('href') ?? ''
+    if (href.startsWith('#')) headingOf(place.current, href.slice(1))?.scrollIntoView()
+    else navigate(href.slice(consoleUrl.length))
   }
   return <div ref={place} class="markdown" onClick={onClick} />
 }
@@ -83,12 +88,29 @@ function safeContent(text: string, path: string, me: Me): DocumentFragment {
   const content = DOMPurify.sanitize(markdown.parse(text, { async: false }), allowed)
   for (const link of content.querySelectorAll('a')) {
     const href = link.getAttribute('href') ?? ''
-    if (isRelative(href)) link.href = consoleUrl + addressOfLink(path, href)
-    else openElsewhere(link)
+    const found = linked(path, href)
+    if (found) link.href = consoleUrl + addressOf(found)
+    else if (/^(?:https?|mailto):/i.test(href)) openElsewhere(link)
+    else if (!href.startsWith('#')) link.removeAttribute('href')
   }
-  for (const picture of content.querySelectorAll<HTMLElement>('span[cite]')) addPicture(picture, path, me)
+  const pictures = [...content.querySelectorAll<HTMLElement>('span[cite]')]
+  for (const picture of pictures.splice(0, mostPictures)) addPicture(picture, path, me)
+  for (const picture of pictures) picture.removeAttribute('cite')
   nestHeadings(content)
   return content
+}
+
+/** The heading that a link within the document leads to: by its text, as other programs derive names from it. */
+function headingOf(document: HTMLElement | null, name: string): Element | undefined {
+  const headings = document?.querySelectorAll('h1, h2, h3, h4, h5, h6') ?? []
+  return [...headings].find(({ textContent: text }) => {
+    const own = text
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+      .trim()
+      .replace(/\s/g, '-')
+    return own === name.toLowerCase() || encodeURIComponent(own) === name
+  })
 }
 
 function openElsewhere(link: HTMLAnchorElement): void {
@@ -100,7 +122,8 @@ function openElsewhere(link: HTMLAnchorElement): void {
 function addPicture(description: HTMLElement, folder: string, me: Me): void {
   const source = description.getAttribute('cite') ?? ''
   description.removeAttribute('cite')
-  if (isRelative(source)) void showPicture(description, pathOfLink(folder, source), me)
+  const path = linked(folder, source)
+  if (path !== undefined) void showPicture(description, path, me)
   else if (/^https?:/i.test(source) && !description.closest('a')) {
     const link = document.createElement('a')
     link.href = source
@@ -122,10 +145,6 @@ async function showPicture(description: HTMLElement, path: string, me: Me): Prom
   } catch {
     // The user may not see it, or it does not exist.
   }
-}
-
-function isRelative(href: string): boolean {
-  return href !== '' && !/^(?:[a-z][a-z+.-]*:|[/\\#?])/i.test(href)
 }
 
 /** Makes the headings parts of the page: they begin below its own, and no level is left out. */
