@@ -26,8 +26,10 @@ export function BatchRenameDialog({ path, names, onClose }: ChangeProps) {
   const [scheme, setScheme] = useState(firstScheme)
   const batches = useBatches()
   const { data: taken, error } = useQuery({
-    queryKey: ['folder', path, 'names'],
+    queryKey: ['names', path],
     queryFn: async () => new Set(await allNames(path, { sort_by: 'name', sort_direction: 'asc', contains: '' })),
+    // Not loaded again: if some are renamed and then a request fails, their new names are not in the way of the rest.
+    staleTime: 'static',
     gcTime: 0,
   })
   const { planned, fault } = usePlan(names, scheme, taken)

@@ -134,5 +134,9 @@ export async function showChanges(...paths: readonly string[]): Promise<void> {
     ['folder', path],
     ['dirs', path],
   ])
+  // The pictures of a folder may be many: they are loaded again only with the next picture.
+  for (const path of paths) {
+    void queryClient.invalidateQueries({ queryKey: ['pictures', path], refetchType: 'none' })
+  }
   await Promise.all(keys.map((queryKey) => queryClient.invalidateQueries({ queryKey })))
 }
