@@ -1,5 +1,5 @@
 /** What the dialogs that change a folder have in common. */
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from '../api/client.ts'
 import { texts } from '../texts.ts'
 import { showChanges } from './folder.ts'
@@ -22,7 +22,8 @@ interface Batches {
   readonly done: number
   /**
    * Sends the items in requests of limited size, one after the other. Rejects with the error of the first that fails,
-   * and when the dialog is closed. Whatever happens, the folders are shown as they are then.
+   * and when the dialog is closed. Called again, it goes on with the request that failed, if `items` has the same ones.
+   * Whatever happens, the folders are shown as they are then.
    */
   send<Item>(
     items: readonly Item[],
@@ -33,15 +34,19 @@ interface Batches {
 
 export function useBatches(): Batches {
   const [done, setDone] = useState(0)
+  const sent = useRef<{ readonly key: string; count: number }>()
   const [controller] = useState(() => new AbortController())
   useEffect(() => () => controller.abort(), [controller])
   return {
     done,
     async send(items, folders, request) {
+      const key = JSON.stringify([items, folders])
+      if (sent.current?.key !== key) sent.current = { key, count: 0 }
+      const progress = sent.current
       try {
-        for (let from = 0; from < items.length; from += namesPerRequest) {
-          setDone(from)
-          await plainly(request(items.slice(from, from + namesPerRequest), controller.signal))
+        for (; progress.count < items.length; progress.count += namesPerRequest) {
+          setDone(progress.count)
+          await plainly(request(items.slice(progress.count, progress.count + namesPerRequest), controller.signal))
         }
         clearSelection()
       } finally {
