@@ -4,6 +4,7 @@ import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { noteEndOfSession } from '../api/queries.ts'
 import { texts } from '../texts.ts'
 import { messageOf } from './error-text.ts'
+import { reportFailure } from './notices.tsx'
 
 interface DialogProps {
   readonly title: string
@@ -16,7 +17,10 @@ interface DialogProps {
   readonly disabled?: boolean
   readonly wide?: boolean
   readonly onClose: () => void
-  /** Performs the action. The dialog is closed when it resolves, and shows the error when it rejects. */
+  /**
+   * Performs the action. The dialog is closed when it resolves, and shows the error when it rejects. If the user has
+   * closed the dialog before, the error is reported as a notice.
+   */
   readonly onConfirm?: () => Promise<unknown> | undefined
   readonly children: ComponentChildren
 }
@@ -27,12 +31,16 @@ export function Dialog(props: DialogProps) {
   const id = useId()
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<string>()
+  const isClosed = useRef(false)
 
   useEffect(() => {
     const element = dialog.current
     element?.showModal()
-    // Returns the focus to where it was.
-    return () => element?.close()
+    return () => {
+      isClosed.current = true
+      // Returns the focus to where it was.
+      element?.close()
+    }
   }, [])
 
   async function confirm(event: Event) {
@@ -42,8 +50,13 @@ export function Dialog(props: DialogProps) {
     setError(undefined)
     try {
       await onConfirm?.()
-      onClose()
+      if (!isClosed.current) onClose()
     } catch (failure) {
+      if (isClosed.current) {
+        // The dialog has ended the request itself.
+        if (!(failure instanceof DOMException && failure.name === 'AbortError')) reportFailure(failure)
+        return
+      }
       noteEndOfSession(failure)
       setError(messageOf(failure))
       setBusy(false)
