@@ -38,26 +38,46 @@ function PdfPage({ pdf, number }: { readonly pdf: PDFDocumentProxy; readonly num
   useEffect(() => {
     const element = canvas.current
     if (!element) return
+    let drawing: AbortController | undefined
     const observer = new IntersectionObserver(
-      ([entry]) => {
-        if (entry?.isIntersecting !== true) return
-        observer.disconnect()
-        draw(pdf, number, element).catch(setError)
+      (entries) => {
+        const isNear = entries.at(-1)?.isIntersecting === true
+        if (isNear === (drawing !== undefined)) return
+        drawing?.abort()
+        drawing = isNear ? new AbortController() : undefined
+        const signal = drawing?.signal
+        if (signal) draw(pdf, number, element, signal).catch((reason) => signal.aborted || setError(reason))
       },
-      { rootMargin: '100%' },
+      { root: element.parentElement, rootMargin: '100%' },
     )
     observer.observe(element)
-    return () => observer.disconnect()
+    return () => {
+      observer.disconnect()
+      drawing?.abort()
+    }
   }, [pdf, number])
   if (error !== undefined) return <Failure error={error} />
   return <canvas ref={canvas} role="img" aria-label={texts.look.pdfPage(number)} width={612} height={792} />
 }
 
-async function draw(pdf: PDFDocumentProxy, number: number, canvas: HTMLCanvasElement): Promise<void> {
+/** Draws the page. When the signal aborts, its pixels are released, and its space stays. */
+async function draw(
+  pdf: PDFDocumentProxy,
+  number: number,
+  canvas: HTMLCanvasElement,
+  signal: AbortSignal,
+): Promise<void> {
   const page = await pdf.getPage(number)
-  const viewport = page.getViewport({ scale: 1.5 * devicePixelRatio })
-  canvas.width = viewport.width
-  canvas.height = viewport.height
   const canvasContext = canvas.getContext('2d')
-  if (canvasContext) await page.render({ canvasContext, viewport }).promise
+  if (signal.aborted || !canvasContext) return
+  const viewport = page.getViewport({ scale: 1.5 * devicePixelRatio })
+  const { width, height } = viewport
+  Object.assign(canvas, { width, height })
+  Object.assign(canvas.style, { width: `${width}px`, aspectRatio: `${width} / ${height}` })
+  const task = page.render({ canvasContext, viewport })
+  signal.addEventListener('abort', () => {
+    task.cancel()
+    Object.assign(canvas, { width: 0, height: 0 })
+  })
+  await task.promise
 }
