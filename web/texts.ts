@@ -91,6 +91,7 @@ export const texts = {
     unsaved: 'Not saved yet',
     conflict: 'Somebody else has changed the file meanwhile. Copy your text, open the file again, and merge both.',
     readOnly: 'You can read this file, but not change it here.',
+    leaveEditor: 'Tab indents. Press Escape and then Tab to leave the editor.',
     leaveUnsaved: 'The file is not saved. Leave without saving?',
     previous: 'Previous picture',
     next: 'Next picture',

@@ -4,9 +4,10 @@ import { HighlightStyle, LanguageDescription, syntaxHighlighting } from '@codemi
 import { languages } from '@codemirror/language-data'
 import { highlightSelectionMatches, searchKeymap } from '@codemirror/search'
 import { Compartment, EditorState } from '@codemirror/state'
-import { drawSelection, EditorView, keymap, lineNumbers } from '@codemirror/view'
+import { drawSelection, EditorView, keymap, lineNumbers, showPanel } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
 import { useEffect, useRef } from 'preact/hooks'
+import { texts } from '../texts.ts'
 
 interface CodeEditorProps {
   readonly name: string
@@ -19,6 +20,7 @@ interface CodeEditorProps {
 const theme = EditorView.theme({
   '&': { height: '100%', color: 'var(--text)', backgroundColor: 'var(--ground)' },
   '.cm-gutters': { color: 'var(--muted)', backgroundColor: 'var(--raised)', border: 'none' },
+  '.cm-panels': { color: 'var(--muted)', backgroundColor: 'var(--raised)' },
   '.cm-cursor': { borderLeftColor: 'var(--text)' },
   '.cm-selectionBackground, &.cm-focused .cm-selectionBackground': { backgroundColor: 'var(--selected) !important' },
 })
@@ -62,7 +64,8 @@ export function CodeEditor({ name, text, readOnly, onText }: CodeEditorProps) {
           language.of([]),
           EditorState.readOnly.of(readOnly),
           EditorState.lineSeparator.of(lineBreakOf(text)),
-          EditorView.contentAttributes.of({ 'aria-label': name }),
+          EditorView.contentAttributes.of({ 'aria-label': name, ...(!readOnly && { 'aria-describedby': hintId }) }),
+          readOnly ? [] : showPanel.of(hint),
           EditorView.lineWrapping,
           theme,
           keymap.of([...searchKeymap, ...historyKeymap, ...defaultKeymap, indentWithTab]),
@@ -79,6 +82,16 @@ export function CodeEditor({ name, text, readOnly, onText }: CodeEditorProps) {
   }, [name, readOnly])
 
   return <div ref={place} class="editor" />
+}
+
+const hintId = 'hint'
+
+/** Names the keys that leave the editor, because Tab indents. */
+function hint() {
+  const dom = document.createElement('div')
+  dom.id = hintId
+  dom.textContent = texts.look.leaveEditor
+  return { dom }
 }
 
 /** The line break of the text. Where it has several kinds, the others stay as characters, so that none is changed. */
