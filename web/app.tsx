@@ -1,6 +1,7 @@
 /** The pages of the console, and the frame around them. */
 import { QueryClientProvider } from '@tanstack/preact-query'
 import { lazy, Suspense } from 'preact/compat'
+import { useContext } from 'preact/hooks'
 import { Redirect, Route, Router, Switch, useLocation } from 'wouter-preact'
 import { queryClient } from './api/queries.ts'
 import { FilesPage } from './files/files-page.tsx'
@@ -9,7 +10,9 @@ import { Failure } from './parts/failure.tsx'
 import { Notices } from './parts/notices.tsx'
 import { Page } from './parts/page.tsx'
 import { basePath, isOfTree } from './parts/places.ts'
-import { isAdmin, isGuest, useMe, type Me } from './session/me.ts'
+import { mayLeave } from './look/unsaved.ts'
+import { forgetUser, isAdmin, isGuest, lastUser, useMe, type Me } from './session/me.ts'
+import { SessionEnded } from './session/session-ended.ts'
 import { SignInPage } from './session/sign-in-page.tsx'
 import { texts } from './texts.ts'
 
@@ -34,41 +37,58 @@ export function App() {
 function Session() {
   const { data: me, error, refetch } = useMe()
   const [location, navigate] = useLocation()
-  if (error) return <Failure error={error} onRetry={() => void refetch()} />
-  if (me === undefined) return <p class="loading">{texts.loading}</p>
-  if (me === null || (location === signInAddress && isGuest(me))) {
-    return <SignInPage onGuest={me ? () => navigate('/') : undefined} />
+  if (me === undefined) {
+    if (error) return <Failure error={error} onRetry={() => void refetch()} />
+    return <p class="loading">{texts.loading}</p>
   }
-  return location === signInAddress ? <Redirect to="/" replace /> : <Pages me={me} />
+  const user = me && !isGuest(me) ? me : lastUser.value
+  const hasEnded = user !== undefined && user !== me
+  const isSigningIn = hasEnded || me === null || (location === signInAddress && isGuest(me))
+  const shown = user ?? (isSigningIn ? null : me)
+  function browseAsGuest(): void {
+    if (hasEnded && mayLeave()) forgetUser()
+    if (location === signInAddress) navigate('/')
+  }
+  if (location === signInAddress && !isSigningIn) return <Redirect to="/" replace />
+  return (
+    <SessionEnded.Provider value={hasEnded}>
+      {isSigningIn && <SignInPage onGuest={me ? browseAsGuest : undefined} />}
+      {shown && <Pages key={shown.username} me={shown} />}
+    </SessionEnded.Provider>
+  )
 }
 
 function Pages({ me }: { readonly me: Me }) {
   const [location] = useLocation()
+  // Other pages ask the server again and again.
+  const isKept = !useContext(SessionEnded) || isOfTree(location)
   return (
     <Frame me={me}>
-      <Suspense fallback={<p class="loading">{texts.loading}</p>}>
-        <Switch>
-          <Route path="/@search">
-            <SearchPage me={me} />
-          </Route>
-          {!isGuest(me) && (
-            <Route path="/@tasks">
-              <TasksPage me={me} />
+      {isKept && (
+        <Suspense fallback={<p class="loading">{texts.loading}</p>}>
+          <Switch>
+            <Route path="/@search">
+              <SearchPage me={me} />
             </Route>
-          )}
-          {!isGuest(me) && (
-            <Route path="/@profile">
-              <ProfilePage me={me} />
-            </Route>
-          )}
-          {isAdmin(me) && (
-            <Route path="/@manage/*?">
-              <AdminPages />
-            </Route>
-          )}
-          <Route>{isOfTree(location) ? <FilesPage me={me} /> : <NoSuchPage />}</Route>
-        </Switch>
-      </Suspense>
+            {!isGuest(me) && (
+              <Route path="/@tasks">
+                <TasksPage me={me} />
+              </Route>
+            )}
+            {!isGuest(me) && (
+              <Route path="/@profile">
+                <ProfilePage me={me} />
+              </Route>
+            )}
+            {isAdmin(me) && (
+              <Route path="/@manage/*?">
+                <AdminPages />
+              </Route>
+            )}
+            <Route>{isOfTree(location) ? <FilesPage me={me} /> : <NoSuchPage />}</Route>
+          </Switch>
+        </Suspense>
+      )}
     </Frame>
   )
 }

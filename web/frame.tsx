@@ -1,12 +1,14 @@
 /** What surrounds every page: search, navigation, and the uploads. */
 import { Menu } from 'lucide-preact'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useContext, useEffect, useState } from 'preact/hooks'
 import { Link, useLocation } from 'wouter-preact'
+import { mayLeave } from './look/unsaved.ts'
 import { reporting } from './parts/notices.tsx'
 import { SearchBox } from './search/search-box.tsx'
 import { FirstRun } from './session/first-run.tsx'
 import { isAdmin, isGuest, signOut, type Me } from './session/me.ts'
+import { SessionEnded } from './session/session-ended.ts'
 import { texts } from './texts.ts'
 import { Uploads } from './uploads/uploads.tsx'
 
@@ -24,7 +26,7 @@ const places = [
 
 export function Frame({ me, children }: { readonly me: Me; readonly children: ComponentChildren }) {
   return (
-    <div class="frame">
+    <div class="frame" hidden={useContext(SessionEnded)}>
       <header class="bar">
         <Link href="/" class="brand">
           {texts.appName}
@@ -36,14 +38,14 @@ export function Frame({ me, children }: { readonly me: Me; readonly children: Co
             {texts.session.signIn}
           </Link>
         ) : (
-          <button type="button" onClick={() => void reporting(signOut())}>
+          <button type="button" onClick={() => mayLeave() && void reporting(signOut())}>
             {texts.session.signOut}
           </button>
         )}
       </header>
       {isAdmin(me) && <FirstRun />}
       <main>{children}</main>
-      <Uploads owner={me.username} />
+      <Uploads me={me} />
     </div>
   )
 }

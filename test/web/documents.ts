@@ -28,16 +28,21 @@ export function tone(seconds: number): Buffer {
   return Buffer.concat([header, samples])
 }
 
-/** A PDF document of one page with this text. `action`: JavaScript that a viewer is asked to run when it opens it. */
-export function pdfOf(text: string, action?: string): Buffer {
+/** A PDF document with this text on each page. `action`: JavaScript that a viewer is asked to run when it opens it. */
+export function pdfOf(text: string, action?: string, pages = 1): Buffer {
   const content = `BT /F1 24 Tf 72 720 Td (${text}) Tj ET`
   const opening = action === undefined ? '' : ` /OpenAction << /S /JavaScript /JS (${action}) >>`
+  const firstPage = 5
+  const numbers = Array.from({ length: pages }, (_, index) => firstPage + index)
   const objects = [
     `<< /Type /Catalog /Pages 2 0 R${opening} >>`,
-    '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
-    '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>',
+    `<< /Type /Pages /Kids [${numbers.map((number) => `${number} 0 R`).join(' ')}] /Count ${pages} >>`,
     `<< /Length ${content.length} >>\nstream\n${content}\nendstream`,
     '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>',
+    ...numbers.map(
+      () =>
+        '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 3 0 R /Resources << /Font << /F1 4 0 R >> >> >>',
+    ),
   ]
   let document = '%PDF-1.4\n'
   const places = objects.map((object, index) => {

@@ -1,11 +1,11 @@
 /** Looking at files, and editing them, in the console. */
-import { readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { withoutBrowser } from './browser.js'
 import { pdfOf, picture, tone } from './documents.js'
-import { button, files, rowOf, startSite, visit } from './site.js'
+import { button, createUser, files, rowOf, startSite, visit } from './site.js'
 
 void t.test('looking', { skip: withoutBrowser }, async (t) => {
   const site = await startSite(t)
@@ -14,6 +14,7 @@ void t.test('looking', { skip: withoutBrowser }, async (t) => {
     'picture.png': picture,
     'tone.wav': tone(20),
     'letter.pdf': pdfOf('Dear reader'),
+    'long.pdf': pdfOf('Dear reader', undefined, 12),
     'notes.md':
       '# Title\n\nSome *text* and a [link](other.md), ![the *sea*](./picture.png), ![none](none.png).\n\n' +
       '- [x] done\n- [ ] open\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n[down](#the-last-part) [root](/other.md)\n\n' +
@@ -66,6 +67,41 @@ void t.test('looking', { skip: withoutBrowser }, async (t) => {
       })
     }),
   )
+
+  await t.test('a page of a PDF document that is out of sight releases its pixels and is drawn again', (t) =>
+    visit(t, site, { at: '/long.pdf' }, async (page) => {
+      const isDrawn = (drawn: boolean) =>
+        page.waitForFunction((drawn) => (document.querySelector('canvas')?.width ?? 0) > 612 === drawn, drawn)
+      const scroll = (top: number) =>
+        page.getByRole('region', { name: 'long.pdf' }).evaluate((pages, top) => (pages.scrollTop = top), top)
+      await isDrawn(true)
+      const height = await page.getByRole('img', { name: 'Page 1', exact: true }).boundingBox()
+      await scroll(1e6)
+      await isDrawn(false)
+      await scroll(0)
+      await isDrawn(true)
+      t.strictSame(await page.getByRole('img', { name: 'Page 1', exact: true }).boundingBox(), height)
+    }),
+  )
+
+  await t.test('the pictures of a folder are listed once', async (t) => {
+    await mkdir(join(folder, 'pictures'))
+    for (const name of ['1.png', '2.png', '3.png']) await writeFile(join(folder, 'pictures', name), picture)
+    await visit(t, site, { at: '/pictures/1.png' }, async (page) => {
+      let requested = 0
+      page.on('request', (request) => {
+        if (request.url().endsWith('/api/fs/list')) requested++
+      })
+      await page.reload()
+      for (const name of ['2.png', '3.png']) {
+        await page.getByRole('link', { name: 'Next picture' }).waitFor()
+        await page.keyboard.press('ArrowRight')
+        await page.getByRole('heading', { name }).waitFor()
+      }
+      await page.getByRole('link', { name: 'Previous picture' }).waitFor()
+      t.equal(requested, 1)
+    })
+  })
 
   await t.test('Markdown is shown as it is meant, and can be edited', (t) =>
     visit(t, site, {}, async (page) => {
@@ -140,6 +176,86 @@ void t.test('looking', { skip: withoutBrowser }, async (t) => {
       await page.getByRole('alert').getByText('Somebody else has changed the file meanwhile.').waitFor()
       t.equal(await readFile(join(folder, 'script.js'), 'utf8'), theirs)
       await text.getByText('mine').waitFor()
+    }),
+  )
+
+  await t.test('Escape and Tab leave the editor', (t) =>
+    visit(t, site, { at: '/script.js' }, async (page) => {
+      await page.getByText('Press Escape and then Tab to leave the editor.').waitFor()
+      const text = page.getByRole('textbox', { name: 'script.js' })
+      t.equal(await text.getAttribute('aria-describedby'), 'hint')
+      await text.focus()
+      await page.keyboard.press('Escape')
+      await page.keyboard.press('Tab')
+      t.equal(await text.and(page.locator(':focus')).count(), 0)
+      t.equal(await page.getByText('Not saved yet').count(), 0)
+    }),
+  )
+
+  await t.test('an edited text stays when the file cannot be loaded again', (t) =>
+    visit(t, site, { at: '/other.md' }, async (page) => {
+      await button(page, 'Edit').click()
+      const text = page.getByRole('textbox', { name: 'other.md' })
+      await text.focus()
+      await page.keyboard.type('mine ')
+      await page.getByText('Not saved yet').waitFor()
+      await page.route('**/api/fs/get', (route) => route.fulfill({ status: 502 }))
+      // What was loaded within a second is not loaded again.
+      await page.waitForTimeout(1100)
+      const refused = page.waitForResponse('**/api/fs/get')
+      await page.evaluate("dispatchEvent(new Event('visibilitychange'))")
+      await refused
+      await page.waitForTimeout(200)
+      await text.getByText('mine').waitFor()
+    }),
+  )
+
+  await t.test('an edited text outlives the session, for the same user only', async (t) => {
+    await createUser(site, 'other')
+    await visit(t, site, { at: '/other.md' }, async (page) => {
+      const enter = async (username: string, password: string) => {
+        await page.getByRole('textbox', { name: 'Username' }).fill(username)
+        await page.getByRole('textbox', { name: 'Password' }).fill(password)
+        await button(page, 'Sign in').click()
+        await button(page, 'Sign out').waitFor()
+      }
+      const text = page.getByRole('textbox', { name: 'other.md' })
+      const edit = async () => {
+        await text.focus()
+        await page.keyboard.type('mine ')
+        await page.context().clearCookies()
+        await button(page, 'Save').click()
+        await button(page, 'Sign in').waitFor()
+        t.notOk(await text.isVisible())
+      }
+      await button(page, 'Edit').click()
+      await edit()
+      await enter('admin', site.adminPassword)
+      await text.getByText('mine the other').waitFor()
+      await button(page, 'Save').click()
+      await page.getByRole('status').getByText('The file is saved.').waitFor()
+      t.equal(await readFile(join(folder, 'other.md'), 'utf8'), 'mine the other')
+      await edit()
+      await enter('other', 'password')
+      await button(page, 'Edit').waitFor()
+      t.equal(await page.getByText('mine mine').count(), 0)
+    })
+  })
+
+  await t.test('signing out asks about a text that is not saved', (t) =>
+    visit(t, site, { at: '/script.js' }, async (page) => {
+      const asked: string[] = []
+      page.on('dialog', (dialog) => {
+        asked.push(dialog.message())
+        void (asked.length === 1 ? dialog.dismiss() : dialog.accept())
+      })
+      await page.getByRole('textbox', { name: 'script.js' }).focus()
+      await page.keyboard.type('mine ')
+      await button(page, 'Sign out').click()
+      await page.getByRole('textbox', { name: 'script.js' }).getByText('mine').waitFor()
+      await button(page, 'Sign out').click()
+      await button(page, 'Sign in').waitFor()
+      t.equal(asked.length, 2)
     }),
   )
 

@@ -61,6 +61,13 @@ export function get<Path extends EndpointPath>(path: Path, options: CallOptions<
   return request(path, 'GET', options)
 }
 
+/** Stores a text as the file that the headers name. Resolves to its entity tag. Rejects as `post` does. */
+export async function putFile(headers: Readonly<Record<string, string>>, text: string): Promise<string> {
+  const response = await send(apiUrl('/api/fs/put'), { method: 'PUT', headers, body: text })
+  await dataOf(response)
+  return response.headers.get('ETag') ?? ''
+}
+
 async function request<Path extends EndpointPath>(
   path: Path,
   method: 'GET' | 'POST',

@@ -30,16 +30,17 @@ export function FilesPage({ me }: { readonly me: Me }) {
     <>
       <Breadcrumb path={path} />
       {data?.is_dir !== false && <h1 class="for-screen-readers">{name}</h1>}
-      {isDenied(error) ? (
+      {data?.is_dir === true ? (
+        <FolderView key={path} path={path} me={me} />
+      ) : data ? (
+        // It stays if it cannot be loaded again: its text may be edited.
+        <FilePage path={path} treePath={inTree(me, path)} file={data} />
+      ) : isDenied(error) ? (
         <AskFolderPassword path={path} onEntered={() => void refetch()} />
       ) : error ? (
         <Failure error={error} title={texts.files.failed} onRetry={() => void refetch()} />
-      ) : data === undefined ? (
-        <p class="loading">{texts.loading}</p>
-      ) : data.is_dir ? (
-        <FolderView key={path} path={path} me={me} />
       ) : (
-        <FilePage path={path} treePath={inTree(me, path)} file={data} />
+        <p class="loading">{texts.loading}</p>
       )}
     </>
   )

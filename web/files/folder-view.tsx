@@ -34,7 +34,8 @@ export function FolderView({ path, me }: { readonly path: string; readonly me: M
   const { data: folder, error, refetch } = useFolder(path, display)
 
   if (isDenied(error)) return <AskFolderPassword path={path} onEntered={() => void refetch()} />
-  if (error) return <Failure error={error} title={texts.files.failed} onRetry={() => void refetch()} />
+  const failure = error && <Failure error={error} title={texts.files.failed} onRetry={() => void refetch()} />
+  if (failure && !folder) return failure
   const total = folder?.total ?? 0
   const rights = rightsIn(me, folder)
   const ask = (change: Change) => setDialog({ change, names: [...selection.value] })
@@ -60,6 +61,7 @@ export function FolderView({ path, me }: { readonly path: string; readonly me: M
         onContains={setContains}
         onRefresh={() => refreshFolder(path, display, rights.write)}
       />
+      {failure}
       {folder && <Notes text={folder.header} path={path} />}
       <ListHead total={total} onSelectAll={() => actions.start('selectAll')} />
       {folder?.total === 0 && <p class="loading">{contains === '' ? texts.files.empty : texts.files.noMatch}</p>}

@@ -1,6 +1,6 @@
 /** An editor that saves a text file only if nobody else has changed it meanwhile. */
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { ApiError, apiUrl, unwrapped } from '../api/client.ts'
+import { ApiError, putFile } from '../api/client.ts'
 import { queryClient } from '../api/queries.ts'
 import { folderPasswords } from '../files/folder-passwords.ts'
 import { showChanges } from '../files/folder.ts'
@@ -72,19 +72,14 @@ export function TextEditor({ path, name, loaded, readOnly }: TextEditorProps) {
 }
 
 /** Stores the text if the file still has this entity tag. Resolves to the new one. */
-async function store(path: string, text: string, etag: string): Promise<string> {
-  const response = await fetch(apiUrl('/api/fs/put'), {
-    method: 'PUT',
-    headers: {
-      'File-Path': encodeURIComponent(path),
-      'If-Match': etag,
-      Password: folderPasswords.headerOf(parentOf(path)),
-      'Content-Type': 'application/octet-stream',
-    },
-    body: text,
-  })
-  unwrapped((await response.json()) as Parameters<typeof unwrapped>[0])
-  return response.headers.get('ETag') ?? ''
+function store(path: string, text: string, etag: string): Promise<string> {
+  const headers = {
+    'File-Path': encodeURIComponent(path),
+    'If-Match': etag,
+    Password: folderPasswords.headerOf(parentOf(path)),
+    'Content-Type': 'application/octet-stream',
+  }
+  return putFile(headers, text)
 }
 
 /** Ctrl+S, or Command+S, saves wherever the focus is. */

@@ -23,7 +23,7 @@ export default function TextView({ path, source, name, isMarkdown }: TextViewPro
   const [showsSource, setShowsSource] = useState(!isMarkdown)
   const folder = parentOf(path)
   // Loaded once, so that nothing takes the place of what the user has edited.
-  const once = { staleTime: Infinity, gcTime: 0 } as const
+  const once = { staleTime: 'static', gcTime: 0 } as const
   const { data: loaded, error } = useQuery({
     queryKey: ['text', path],
     queryFn: ({ signal }) => loadText(source, signal),
@@ -34,7 +34,7 @@ export default function TextView({ path, source, name, isMarkdown }: TextViewPro
     queryFn: () => mayWriteIn(folder),
     ...once,
   })
-  if (error) return <Failure error={error} />
+  if (error && !loaded) return <Failure error={error} />
   if (loaded === undefined || isPending) return <p class="loading">{texts.loading}</p>
   // No text holds a NUL character.
   if (loaded.text.includes('\0')) return <p class="loading">{texts.look.none}</p>

@@ -7,6 +7,14 @@ interface NavigateEvent extends Event {
   readonly destination: { readonly sameDocument: boolean }
 }
 
+/** Number of texts that are not saved. */
+let unsaved = 0
+
+/** Asks if something is not saved. Returns whether it may be dropped. */
+export function mayLeave(): boolean {
+  return unsaved === 0 || confirm(texts.look.leaveUnsaved)
+}
+
 /** Asks before another page is shown, also within the console, and before the tab is closed. */
 export function useWarningBeforeLeaving(isNeeded: boolean): void {
   useEffect(() => {
@@ -16,11 +24,13 @@ export function useWarningBeforeLeaving(isNeeded: boolean): void {
     function onNavigate(event: Event): void {
       // The browser asks by itself before it leaves the console.
       if (!(event as NavigateEvent).destination.sameDocument || !event.cancelable) return
-      if (!confirm(texts.look.leaveUnsaved)) event.preventDefault()
+      if (!mayLeave()) event.preventDefault()
     }
+    unsaved++
     addEventListener('beforeunload', onLeave)
     navigation?.addEventListener('navigate', onNavigate)
     return () => {
+      unsaved--
       removeEventListener('beforeunload', onLeave)
       navigation?.removeEventListener('navigate', onNavigate)
     }

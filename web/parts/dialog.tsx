@@ -1,7 +1,8 @@
 /** A modal dialog. Everything behind it is inert (HTML Standard, the dialog element). */
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks'
 import { noteEndOfSession } from '../api/queries.ts'
+import { SessionEnded } from '../session/session-ended.ts'
 import { texts } from '../texts.ts'
 import { messageOf } from './error-text.ts'
 import { reportFailure } from './notices.tsx'
@@ -33,15 +34,16 @@ export function Dialog(props: DialogProps) {
   const [error, setError] = useState<string>()
   const isClosed = useRef(false)
 
+  const isHidden = useContext(SessionEnded)
+
   useEffect(() => {
+    if (isHidden) return
     const element = dialog.current
     element?.showModal()
-    return () => {
-      isClosed.current = true
-      // Returns the focus to where it was.
-      element?.close()
-    }
-  }, [])
+    // Returns the focus to where it was.
+    return () => element?.close()
+  }, [isHidden])
+  useEffect(() => () => void (isClosed.current = true), [])
 
   async function confirm(event: Event) {
     event.preventDefault()

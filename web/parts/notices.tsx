@@ -51,6 +51,10 @@ export async function reporting(work: Promise<unknown>, success?: string): Promi
   return true
 }
 
+export function clearNotices(): void {
+  notices.value = []
+}
+
 function add(kind: Notice['kind'], text: string, link?: NoticeLink): Notice {
   const notice = { id: ++lastId, kind, text, link }
   notices.value = [...notices.value.slice(-4), notice]

@@ -1,8 +1,10 @@
 /** Who is signed in. */
+import { signal } from '@preact/signals'
 import { useQuery } from '@tanstack/preact-query'
-import { ApiError, apiUrl, get, post, unwrapped, type Data } from '../api/client.ts'
+import { ApiError, get, post, type Data } from '../api/client.ts'
 import { queryClient } from '../api/queries.ts'
 import { folderPasswords } from '../files/folder-passwords.ts'
+import { clearNotices } from '../parts/notices.tsx'
 
 export type Me = Data<'/api/me'>
 
@@ -13,6 +15,9 @@ const adminRole = 2
 export const isGuest = ({ role }: Me) => role === guestRole
 export const isAdmin = ({ role }: Me) => role === adminRole
 
+/** Who was signed in last, until signing out. The pages are kept for this user if the session ends by itself. */
+export const lastUser = signal<Me>()
+
 /** The user; the guest without a session; null if nobody is signed in and guests are not allowed. */
 export function useMe() {
   return useQuery({ queryKey: ['me'], queryFn: who, staleTime: Infinity })
@@ -20,37 +25,50 @@ export function useMe() {
 
 async function who(): Promise<Me | null> {
   try {
-    return await get('/api/me')
+    const me = await get('/api/me')
+    if (!isGuest(me)) {
+      if (me.username !== lastUser.peek()?.username) forgetEverything()
+      lastUser.value = me
+    }
+    return me
   } catch (error) {
     if (error instanceof ApiError && error.code === 401) return null
     throw error
   }
 }
 
-/**
- * Signs in. The server keeps the session in a cookie that scripts cannot read. Resolves to who is signed in. Rejects
- * with `ApiError`.
- */
+/** Signs in. The server keeps the session in a cookie that scripts cannot read. Rejects with `ApiError`. */
 export async function signIn(fields: {
   readonly username: string
   readonly password: string
   readonly otp_code: string
   readonly remember: boolean
-}): Promise<Me> {
+}): Promise<void> {
   await post('/api/auth/session', fields)
-  await forgetEverything()
-  return get('/api/me')
+  await queryClient.refetchQueries({ queryKey: ['me'] }, { throwOnError: true })
+  // What is kept of the same user may have failed, or changed meanwhile.
+  void queryClient.invalidateQueries({ predicate: isOfUser })
 }
 
 export async function signOut(): Promise<void> {
-  const response = await fetch(apiUrl('/api/auth/logout'))
-  unwrapped((await response.json()) as Parameters<typeof unwrapped>[0])
-  await forgetEverything()
+  await get('/api/auth/logout')
+  forgetUser()
+  await queryClient.resetQueries({ queryKey: ['me'] })
 }
 
-/** Drops the cached responses and the passwords of folders, which are those of another user. */
-async function forgetEverything(): Promise<void> {
+/** Keeps nothing for the user whose session has ended. */
+export function forgetUser(): void {
+  lastUser.value = undefined
+  forgetEverything()
+}
+
+/** Drops the cached responses, the passwords of folders and the notices, which are those of another user. */
+function forgetEverything(): void {
   folderPasswords.clear()
-  queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'me' })
-  await queryClient.refetchQueries({ queryKey: ['me'] })
+  clearNotices()
+  queryClient.removeQueries({ predicate: isOfUser })
+}
+
+function isOfUser({ queryKey }: { readonly queryKey: readonly unknown[] }): boolean {
+  return queryKey[0] !== 'me'
 }

@@ -25,7 +25,9 @@ export function SignInPage({ onGuest }: { readonly onGuest?: (() => void) | unde
   const { data: settings } = useQuery({ queryKey: ['public settings'], queryFn: () => get('/api/public/settings') })
   const title = settings?.site_title || texts.appName
   useEffect(() => {
+    const before = document.title
     document.title = `${texts.session.title} – ${title}`
+    return () => void (document.title = before)
   }, [title])
 
   async function submit(event: SubmitEvent): Promise<void> {

@@ -1,4 +1,5 @@
 /** The queue of uploads, and what the user does with them. */
+import { signal } from '@preact/signals'
 import PQueue from 'p-queue'
 import { ApiError, unreachable } from '../api/client.ts'
 import { askWhoIsSignedIn } from '../api/queries.ts'
@@ -23,7 +24,10 @@ const maxLosses = 5
 const signedOut = 401
 
 /** The name of the user whose uploads these are. */
-let owner: string | undefined
+export const owner = signal<string>()
+
+/** The name of the user who is signed in. */
+let current: string | undefined
 
 /** Number of uploads that were stored since this was last reported. */
 let stored = 0
@@ -36,6 +40,7 @@ addEventListener('beforeunload', (event) => {
 
 /** Uploads what was chosen for a folder, as it is found. Rejects if it cannot be read; what was found before is uploaded. */
 export async function addUploads(folder: string, chosen: AsyncIterable<Chosen>): Promise<void> {
+  takeOver()
   const batch: Batch = { folder }
   if (![...allUploads()].some(({ isUnfinished }) => isUnfinished)) clear()
   for await (const { path, file } of chosen) {
@@ -99,10 +104,17 @@ export function clear(): void {
   for (const upload of allUploads()) if (!upload.isUnfinished) removeFromList(upload)
 }
 
-/** From now on, this user is signed in. The uploads of another one end. */
-export function belongTo(user: string): void {
-  if (owner !== undefined && owner !== user) cancelAll()
-  owner = user
+/** From now on, this user is signed in. The uploads of another one end; they wait if it is only the guest. */
+export function belongTo(user: string, isGuest: boolean): void {
+  current = user
+  if (isGuest && owner.peek() !== undefined && owner.peek() !== user) pauseAll()
+  else takeOver()
+}
+
+/** Ends the uploads of another user. */
+function takeOver(): void {
+  if (owner.peek() !== undefined && owner.peek() !== current) cancelAll()
+  owner.value = current
 }
 
 function enqueue(upload: Upload): void {

@@ -1,19 +1,25 @@
 /** The region with the progress of all uploads. */
-import { useEffect, useId, useState } from 'preact/hooks'
+import { useContext, useEffect, useId, useState } from 'preact/hooks'
 import { ChevronDown, ChevronUp, X } from 'lucide-preact'
 import { formatDuration, formatSize, formatSpeed } from '../parts/format.ts'
+import { isGuest, type Me } from '../session/me.ts'
+import { SessionEnded } from '../session/session-ended.ts'
 import { texts } from '../texts.ts'
 import { ConflictDialog } from './conflict-dialog.tsx'
 import { firstConflict, summary, type Summary } from './upload-list.ts'
 import { UploadRows } from './upload-rows.tsx'
-import { belongTo, cancelAll, clear, pauseAll, resumeAll, retryAll } from './upload-queue.ts'
+import { belongTo, cancelAll, clear, owner, pauseAll, resumeAll, retryAll } from './upload-queue.ts'
 
-export default function UploadsRegion({ owner }: { readonly owner: string }) {
+export default function UploadsRegion({ me }: { readonly me: Me }) {
   const heading = useId()
   const [isOpen, setOpen] = useState(true)
-  useEffect(() => belongTo(owner), [owner])
+  const hasEnded = useContext(SessionEnded)
+  useEffect(() => belongTo(me.username, isGuest(me)), [me.username])
+  useEffect(() => {
+    if (hasEnded) pauseAll()
+  }, [hasEnded])
   const all = summary.value
-  if (all.count === 0) return null
+  if (all.count === 0 || owner.value !== me.username) return null
   return (
     <section class="uploads" aria-labelledby={heading}>
       <div class="uploads-head">

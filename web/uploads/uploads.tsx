@@ -1,19 +1,19 @@
 /** Uploads on every page: what is dropped, and the region with their progress, which is loaded with the first one. */
 import { lazy, Suspense } from 'preact/compat'
+import type { Me } from '../session/me.ts'
 import { DropTarget } from './drop-target.tsx'
 import { hasUploads } from './start-uploads.ts'
 import './uploads.css'
 
 const UploadsRegion = lazy(() => import('./uploads-region.tsx'))
 
-/** `owner`: the user who is signed in. */
-export function Uploads({ owner }: { readonly owner: string }) {
+export function Uploads({ me }: { readonly me: Me }) {
   return (
     <>
       <DropTarget />
       {hasUploads.value && (
         <Suspense fallback={null}>
-          <UploadsRegion owner={owner} />
+          <UploadsRegion me={me} />
         </Suspense>
       )}
     </>
