@@ -161,6 +161,58 @@ void t.test('a range of entries is selected whether or not it was in view', { sk
   t.same(await served.names('/many'), ['1202'])
 })
 
+void t.test('a move whose request fails goes on there', { skip: withoutBrowser }, async (t) => {
+  const { served, page } = await opened(t)
+  const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, http))
+  const count = 501
+  for (let index = 0; index < count; index++) await fs.mkdir(asPath(`/many/${index}`), { parents: true })
+  await fs.mkdir(asPath('/first'))
+  await signIn(page, 'admin', adminPassword)
+  await page.goto('/many')
+  await row(page, '0,').focus()
+  await page.keyboard.press('Control+a')
+  let requests = 0
+  await page.route('**/api/fs/move', (route) => (++requests === 2 ? route.abort() : route.continue()))
+  await button(page, 'Move').click()
+  await page.getByRole('treeitem', { name: 'first' }).click()
+  await confirm(page, 'Move')
+  await dialog(page, 'Move').getByRole('alert').waitFor()
+  await confirm(page, 'Move')
+  await status(page, '501 entries are moved')
+  t.equal(requests, 3)
+  t.equal((await served.names('/first')).length, count)
+})
+
+void t.test('a dialog stays when the request of one before it ends', { skip: withoutBrowser }, async (t) => {
+  const { served, page } = await opened(t)
+  await served.put('/docs/a.txt', 'content')
+  await signIn(page, 'admin', adminPassword)
+  await page.goto('/docs')
+  await row(page, 'a\\.txt').waitFor()
+  for (const code of [200, 500]) {
+    let release: (() => void) | undefined
+    const held = new Promise<void>((resolve) => (release = resolve))
+    await page.route('**/api/fs/mkdir', async (route) => {
+      await held
+      await route.fulfill({ json: { code, message: 'the disk is on strike', data: null } })
+    })
+    const requested = page.waitForRequest('**/api/fs/mkdir')
+    await button(page, 'New folder').click()
+    await dialog(page, 'New folder').getByRole('textbox', { name: 'Name' }).fill('new')
+    await confirm(page, 'New folder')
+    await requested
+    await page.keyboard.press('Escape')
+    await dialog(page, 'New folder').waitFor({ state: 'detached' })
+    await button(page, 'New folder').click()
+    release?.()
+    const notice = code === 200 ? 'The folder' : 'the disk is on strike'
+    await page.locator('.notice').filter({ hasText: notice }).waitFor()
+    t.equal(await dialog(page, 'New folder').count(), 1)
+    await page.keyboard.press('Escape')
+    await page.unroute('**/api/fs/mkdir')
+  }
+})
+
 void t.test('several entries are renamed by a pattern, after a preview', { skip: withoutBrowser }, async (t) => {
   const { served, page } = await opened(t)
   for (const name of ['IMG_1.jpg', 'IMG_2.jpg', 'IMG_10.jpg', 'photo 2.jpg', 'other.txt'])

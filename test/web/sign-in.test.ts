@@ -68,6 +68,25 @@ void t.test('signing in', { skip: withoutBrowser }, async (t) => {
     }),
   )
 
+  await t.test('signing out clears the notices', (t) =>
+    visit(t, site, {}, async (page) => {
+      await page.route('**/api/fs/mkdir', (route) =>
+        route.fulfill({ json: { code: 200, message: 'success', data: null } }),
+      )
+      await button(page, 'New folder').click()
+      await dialog(page, 'New folder').getByRole('textbox', { name: 'Name' }).fill('secret')
+      await dialog(page, 'New folder').getByRole('button', { name: 'New folder' }).click()
+      await page.getByRole('status').getByText('secret').waitFor()
+      await page.route('**/api/auth/logout', (route) => route.abort())
+      await button(page, 'Sign out').click()
+      await page.getByRole('alert').getByText('The server cannot be reached').waitFor()
+      await page.unroute('**/api/auth/logout')
+      await button(page, 'Sign out').click()
+      await button(page, 'Sign in').waitFor()
+      t.equal(await page.locator('.notice').count(), 0)
+    }),
+  )
+
   await t.test('signing out everywhere ends the sessions of other browsers', async (t) => {
     await createUser(site, 'everywhere')
     const user = { username: 'everywhere', password: 'password' }

@@ -499,6 +499,28 @@ void t.test('uploads go on after the session has ended and the same user has sig
   t.equal(await digestOf(join(files, 'large')), await digestOf(file))
 })
 
+void t.test('uploads wait for their owner while the guest is shown', options, async (t) => {
+  const { url, gateway, adminPassword } = await startGateway(t)
+  const { page, complaints } = await openPage(await startBrowser(), url)
+  const { users } = gateway.accounts
+  await users.update(users.byUniqueRole(1)?.id ?? 0, { disabled: false })
+  await signIn(page, 'admin', adminPassword)
+  await show(page, '/')
+  await page.route('**/api/fs/put', () => undefined)
+  await choose(page, { name: 'one', content: 'one' })
+  await row(page, 'one').waitFor()
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByRole('link', { name: 'Sign in' }).click()
+  t.equal(await uploads(page).count(), 0, 'others do not see them')
+  await page.unroute('**/api/fs/put')
+  await page.getByRole('textbox', { name: 'Username' }).fill('admin')
+  await page.getByRole('textbox', { name: 'Password' }).fill(adminPassword)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await row(page, 'one').getByRole('button', { name: 'Resume one' }).click()
+  await stored(page, 1)
+  t.same(complaints, [])
+})
+
 void t.test('uploads work with the keyboard alone', options, async (t) => {
   const opened = await openConsole(t)
   const { page, proxy, files } = opened
