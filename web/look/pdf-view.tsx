@@ -46,7 +46,7 @@ function PdfPage({ pdf, number }: { readonly pdf: PDFDocumentProxy; readonly num
         drawing?.abort()
         drawing = isNear ? new AbortController() : undefined
         const signal = drawing?.signal
-        if (signal) draw(pdf, number, element, signal).catch((reason) => signal.aborted || setError(reason))
+        if (signal) draw(pdf, number, element, signal).catch((reason: unknown) => signal.aborted || setError(reason))
       },
       { root: element.parentElement, rootMargin: '100%' },
     )
