@@ -89,7 +89,7 @@ function safeContent(text: string, path: string, me: Me): DocumentFragment {
   for (const link of content.querySelectorAll('a')) {
     const href = link.getAttribute('href') ?? ''
     const found = linked(path, href)
-    if (found) link.href = consoleUrl + addressOf(found)
+    if (found !== undefined) link.href = consoleUrl + addressOf(found) + (/[?#].*$/s.exec(href)?.[0] ?? '')
     else if (/^(?:https?|mailto):/i.test(href)) openElsewhere(link)
     else if (!href.startsWith('#')) link.removeAttribute('href')
   }
