@@ -96,9 +96,7 @@ export function asPath(text: string): Path {
  * Unicode, or is longer than 255 bytes.
  */
 export function checkName(name: string): string {
-  if (name === '' || name === '.' || name === '..' || name.includes('/') || name.includes('\\')) {
-    throw relativePathError()
-  }
+  assertOneSegment(name)
   if (controlCharacter.test(name)) {
     throw new GatewayError('invalid', { reason: 'a name cannot hold control characters' })
   }
@@ -113,11 +111,17 @@ export function checkName(name: string): string {
  * `maxPathLength` bytes. Other names that `checkName` rejects may exist in a storage.
  */
 export function checkMemberName(name: string): string {
-  if (name === '' || name === '.' || name === '..' || /[/\\]/.test(name)) throw relativePathError()
+  assertOneSegment(name)
   if (name.includes('\0')) throw new GatewayError('invalid', { reason: 'a name cannot hold a NUL character' })
   if (!name.isWellFormed()) throw new GatewayError('invalid', { reason: 'a name must be valid Unicode' })
   if (isTooLong(name)) throw new GatewayError('invalid', { reason: 'the name is too long' })
   return name
+}
+
+function assertOneSegment(name: string): void {
+  if (name === '' || name === '.' || name === '..' || name.includes('/') || name.includes('\\')) {
+    throw relativePathError()
+  }
 }
 
 /**

@@ -1,5 +1,5 @@
 /** URLs of the content of files, for previews and downloads. */
-import { basePath } from '../parts/places.ts'
+import { basePath, encodedPath } from '../parts/places.ts'
 
 /**
  * The URL of the content of a file. The server sends it itself, also if the storage would redirect, and forbids
@@ -16,5 +16,5 @@ export function downloadUrl(path: string, sign: string): string {
 
 function signedUrl(kind: 'd' | 'p', path: string, sign: string): string {
   const query = sign === '' ? '' : `?sign=${encodeURIComponent(sign)}`
-  return `${basePath}/${kind}${path.split('/').map(encodeURIComponent).join('/')}${query}`
+  return `${basePath}/${kind}${encodedPath(path)}${query}`
 }

@@ -27,7 +27,7 @@ const serverNames: ReadonlySet<string> = new Set([
 
 /** The address of the page that shows a folder or file. */
 export function addressOf(path: string): string {
-  const address = encoded(path)
+  const address = encodedPath(path)
   return isFree(path) ? address : escape + address.slice(1)
 }
 
@@ -47,7 +47,8 @@ export function linked(folder: string, link: string): string | undefined {
   return names.some((name) => /[/\\]|^\.\.?$/.test(name)) ? undefined : `/${names.join('/')}`
 }
 
-function encoded(path: string): string {
+/** The path with percent-escapes, as URLs have it. */
+export function encodedPath(path: string): string {
   return path.split('/').map(encodeURIComponent).join('/')
 }
 
