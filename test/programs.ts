@@ -67,6 +67,8 @@ const programs: readonly Program[] = [
   { name: 'smbcontrol', package: 'samba' },
   { name: 'aria2c', package: 'aria2' },
   { name: 'qbittorrent-nox', package: 'qbittorrent-nox' },
+  { name: 'postgres', package: 'postgresql' },
+  { name: 'initdb', package: 'postgresql' },
 ]
 
 /**
@@ -80,6 +82,7 @@ export function findProgram(name: string): string | undefined {
     ...(process.env.PATH ?? '').split(':'),
     ...['/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/libexec'],
     ...['bin', 'sbin'].map((folder) => join(unpackedFolder, 'usr', folder)),
+    ...postgresFolders(),
   ]
   return folders
     .filter((folder) => folder !== '')
@@ -92,6 +95,12 @@ export function findProgram(name: string): string | undefined {
         return false
       }
     })
+}
+
+/** Where Debian installs the programs of PostgreSQL, by version. */
+function postgresFolders(): readonly string[] {
+  const folder = '/usr/lib/postgresql'
+  return existsSync(folder) ? readdirSync(folder).map((version) => join(folder, version, 'bin')) : []
 }
 
 /**

@@ -9,16 +9,26 @@ interface StartedProgram {
   end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void>
 }
 
+interface SpawnedAs extends Partial<UserIds> {
+  readonly cwd: string
+  readonly env: Readonly<Record<string, string>>
+}
+
+interface UserIds {
+  readonly uid: number
+  readonly gid: number
+}
+
 /** Calls `answers` until it resolves to true. If it never does, rejects with the output of the program. */
 async function startProgram(
   name: string,
   options: readonly string[],
-  { cwd, env }: { readonly cwd: string; readonly env: Readonly<Record<string, string>> },
+  spawned: SpawnedAs,
   answers: () => Promise<boolean>,
 ): Promise<StartedProgram> {
   const program = findProgram(name)
   if (program === undefined) throw new Error(`${name} is not installed`)
-  const child = spawn(program, options, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(program, options, { ...spawned, stdio: ['ignore', 'pipe', 'pipe'] })
   let said = ''
   const hear = (chunk: Buffer) => (said = (said + chunk.toString()).slice(-5000))
   child.stdout.on('data', hear)
@@ -50,15 +60,16 @@ export interface LastingProgram {
   stop(): Promise<void>
 }
 
-/** Like `startProgram`, with the folder as working directory and home. */
+/** Like `startProgram`, with the folder as working directory and home. `user`: who runs it; by default this user. */
 export async function startLasting(
   name: string,
   options: readonly string[],
   folder: string,
   answers: () => Promise<boolean>,
+  user?: UserIds,
 ): Promise<LastingProgram> {
   const env = { HOME: folder, PATH: process.env.PATH ?? '', LANG: 'C.UTF-8' }
-  const start = () => startProgram(name, options, { cwd: folder, env }, answers)
+  const start = () => startProgram(name, options, { cwd: folder, env, ...user }, answers)
   let running = await start()
   return {
     kill: () => running.end('SIGKILL'),
