@@ -10,12 +10,17 @@ import { openStore } from '../src/store/store.js'
 import { userRow } from './store/store-rows.js'
 
 /**
- * Creates the database of the data folder `data`, the first storage, and the admin. A password is checked with the
+ * Creates the database of the data folder `data` at `location`, the first storage, and the admin. A password is checked with the
  * parameters that are stored with it, so each sign-in of this admin is fast too. Not for tests of how long a check takes.
  */
-export async function runFirst(data: string, adminPassword: string, drivers: readonly AnyDriverType[]): Promise<void> {
+export async function runFirst(
+  data: string,
+  adminPassword: string,
+  drivers: readonly AnyDriverType[],
+  location = join(data, 'data.db'),
+): Promise<void> {
   await mkdir(data, { recursive: true, mode: 0o700 })
-  const store = await openStore(join(data, 'data.db'))
+  const store = await openStore(location)
   try {
     await createFirstStorage(store, data, drivers)
     const passwordHash = fastHash(adminPassword)

@@ -18,6 +18,7 @@ import { loadHostKeys } from '../protocols/sftp/host-keys.js'
 import { createLog } from '../src/process/log.js'
 import { protocols } from '../protocols/index.js'
 import { runFirst } from './first-run.js'
+import { storeOf, storeVariables } from './store-location.js'
 
 export interface Addresses {
   /** `http://127.0.0.1:PORT` */
@@ -53,7 +54,7 @@ async function temporaryFolder(t: Test, adminPassword: string, types: readonly A
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-test-'))
   t.teardown(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }))
   await cp(await hostKeysOfTests(), join(folder, 'ssh'), { recursive: true })
-  await runFirst(folder, adminPassword, types)
+  await runFirst(folder, adminPassword, types, await storeOf(folder, t))
   return folder
 }
 
@@ -89,7 +90,8 @@ export async function startGateway(t: Test, options: RunOptions = {}): Promise<R
     ...options.config,
   })
   const log = options.log ?? createLog('fatal')
-  const daemon = await start({ ...file, data: dataFolder }, log, adminPassword, { drivers: types })
+  const store = await storeOf(dataFolder, t)
+  const daemon = await start({ ...file, data: dataFolder, store }, log, adminPassword, { drivers: types })
   let stopped: Promise<void> | undefined
   const stop = () => (stopped ??= daemon.stop())
   t.teardown(stop)
@@ -137,7 +139,12 @@ export async function startDaemon(
   const serve = [main, 'serve', '--data', dataFolder, '--http', '127.0.0.1:0', '--sftp', '127.0.0.1:0']
   const words = options.program === undefined ? serve : [options.program, dataFolder]
   const child = spawn(process.execPath, words, {
-    env: { ...process.env, ...options.environment, TIDEGATE_ADMIN_PASSWORD: adminPassword },
+    env: {
+      ...process.env,
+      ...(await storeVariables(dataFolder, t)),
+      ...options.environment,
+      TIDEGATE_ADMIN_PASSWORD: adminPassword,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let complaints = ''

@@ -1,6 +1,6 @@
 /**
  * Runs the compiled tests: `node dist/test/run.js [--jobs N] [--minutes N] [PATTERN…]`, with N files concurrently and a
- * limit of N minutes for each. A pattern is a part of a test file's path, such as `test/contract/path.test.ts` or
+ * limit of N minutes for each. With TIDEGATE_TEST_STORE=postgres, gateways have their database in PostgreSQL. A pattern is a part of a test file's path, such as `test/contract/path.test.ts` or
  * `webdav`. The last line is `N passed, N failed, N skipped`; the status is 1 if anything failed.
  */
 import { existsSync, readdirSync } from 'node:fs'
@@ -8,6 +8,9 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { setUpPrograms } from './programs.js'
+import { openStore } from '../src/store/store.js'
+import { startPostgres, type PostgresServer } from './services/postgres.js'
+import { templateDatabase } from './store-location.js'
 import { killRunning, runSuite, type Totals } from './suite.js'
 
 const { values, positionals } = parseArgs({
@@ -43,6 +46,16 @@ function testFiles(patterns: readonly string[]): string[] {
     .sort((one, other) => Number(isSlow(other)) - Number(isSlow(one)) || (one < other ? -1 : 1))
 }
 
+/** Starts the PostgreSQL server on which the tests keep their databases, if TIDEGATE_TEST_STORE says so. */
+async function startSharedServer(): Promise<PostgresServer | undefined> {
+  if (process.env.TIDEGATE_TEST_STORE !== 'postgres') return undefined
+  const server = await startPostgres(['max_connections=1000'])
+  await server.query(`create database ${templateDatabase}`)
+  await (await openStore(server.urlOf(templateDatabase))).close()
+  process.env.TIDEGATE_TEST_POSTGRES = server.urlOf('').replace(/\/$/, '')
+  return server
+}
+
 async function main(): Promise<number> {
   const before: Totals = { passed: 0, failed: 0, skipped: 0 }
   const missing = setUpPrograms(say)
@@ -61,6 +74,7 @@ async function main(): Promise<number> {
     say(`not ok  ${named} is named in test/run.ts, and is not there`)
     before.failed++
   }
+  const server = await startSharedServer()
   const { passed, failed, skipped } = await runSuite({
     files: files.map((name) => ({ name, program: join('dist', name.replace(/\.ts$/, '.js')) })),
     jobs: Math.max(1, Number(values.jobs) || 1),
@@ -69,6 +83,7 @@ async function main(): Promise<number> {
     durations: join('dist', 'test', 'durations.json'),
     say,
   })
+  await server?.stop()
   say(`${passed} passed, ${failed + before.failed} failed, ${skipped} skipped`)
   return failed + before.failed === 0 ? 0 : 1
 }

@@ -1,13 +1,13 @@
 /** Access of the command line to the data folder. A running daemon shares its database and notices every change. */
 import { access } from 'node:fs/promises'
-import { join } from 'node:path'
 import { Option, type Command } from 'commander'
 import { protocols } from '../../protocols/index.js'
 import { Accounts } from '../accounts/accounts.js'
 import { GatewayError } from '../contract/errors.js'
-import { listenAddresses, listenVariable, loadConfig, type Config, type ConfigFlags } from '../gateway/config.js'
+import { listenAddresses, loadConfig, storeLocation, variableOf, type Config, type ConfigFlags } from '../gateway/config.js'
 import { Settings } from '../settings/settings.js'
 import type { Store } from '../store/tables.js'
+import { isPostgresUrl } from '../store/store-url.js'
 import { openStore } from '../store/store.js'
 
 export interface CommonFlags extends ConfigFlags {
@@ -26,12 +26,13 @@ export function withDataOptions(command: Command): Command {
   return command
     .option('--data <dir>', 'data folder (TIDEGATE_DATA)')
     .option('--config <file>', 'configuration file (TIDEGATE_CONFIG)')
+    .option('--store <url>', 'PostgreSQL database instead of an SQLite file in the data folder (TIDEGATE_STORE)')
 }
 
 /** Adds the options for the addresses of the protocols. */
 export function withAddressOptions(command: Command): Command {
   for (const [name, { description }] of listenAddresses(protocols)) {
-    command.option(`--${name} <host:port>`, `${description} (${listenVariable(name)})`)
+    command.option(`--${name} <host:port>`, `${description} (${variableOf(name)})`)
   }
   return command
 }
@@ -42,14 +43,15 @@ export function withCommonOptions(command: Command): Command {
 }
 
 /**
- * The path of the database. Rejects with `not_found` if it does not exist: only the daemon creates it; with `denied` if this
- * user may not look.
+ * Where the database is, for `openStore`. Rejects with `not_found` if the file does not exist: only the daemon creates it;
+ * with `denied` if this user may not look.
  */
-export async function databaseOf(config: Config): Promise<string> {
-  const file = join(config.data, 'data.db')
+export async function databaseOf(config: Pick<Config, 'data' | 'store'>): Promise<string> {
+  const location = storeLocation(config)
+  if (isPostgresUrl(location)) return location
   try {
-    await access(file)
-    return file
+    await access(location)
+    return location
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EACCES') {
       const reason = `no permission to read ${config.data}: run this as the user of the daemon`

@@ -1,10 +1,11 @@
 /** The configuration, fixed when the process starts. What an admin changes at run time is in `src/settings/`. */
 import { readFile } from 'node:fs/promises'
 import { BlockList, isIP } from 'node:net'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { GatewayError } from '../contract/errors.js'
 import { hostAndPort } from '../net/addresses.js'
+import { withoutPassword } from '../store/store-url.js'
 
 /** An IP address, or a network in CIDR notation. */
 const network = z.string().transform((text, context) => {
@@ -99,6 +100,13 @@ const keys = {
     .nonnegative()
     .default(30)
     .describe('Seconds for which running transfers may continue after a stop.'),
+  store: z
+    .string()
+    .regex(/^$|^postgres(ql)?:\/\/[^\s]+$/, 'must be empty, or a URL such as postgres://user@host/database')
+    .default('')
+    .describe(
+      'URL of the PostgreSQL database ("postgres://user@host/database"). Empty: an SQLite file in the data folder.',
+    ),
   log_level: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
@@ -149,6 +157,11 @@ export interface Config extends ConfigFile {
   readonly data: string
 }
 
+/** Where the database is, for `openStore`: a file, or a URL of PostgreSQL. */
+export function storeLocation({ store, data }: Pick<Config, 'store' | 'data'>): string {
+  return store === '' ? join(data, 'data.db') : store
+}
+
 /** The flags of a command, with addresses by protocol. */
 export interface ConfigFlags {
   readonly data?: string
@@ -170,9 +183,14 @@ interface ConfigSources {
 export async function loadConfig({ flags, environment, protocols }: ConfigSources): Promise<Config> {
   const path = flags.config ?? environment.TIDEGATE_CONFIG
   const file = path === undefined ? {} : await readConfigFile(path)
-  const overriding = [...listenAddresses(protocols).keys()].flatMap((name) => {
-    const address = flags[name] ?? environment[listenVariable(name)]
-    return address === undefined ? [] : [[name, address]]
+  if (typeof flags.store === 'string' && flags.store !== withoutPassword(flags.store)) {
+    throw new GatewayError('invalid', {
+      reason: 'other users can see a password on the command line: set TIDEGATE_STORE, PGPASSWORD or PGPASSFILE',
+    })
+  }
+  const overriding = [...listenAddresses(protocols).keys(), 'store'].flatMap((name) => {
+    const value = flags[name] ?? environment[variableOf(name)]
+    return value === undefined ? [] : [[name, value]]
   })
   const parsed = configSchema(protocols).safeParse({ ...file, ...Object.fromEntries(overriding) })
   if (!parsed.success) {
@@ -209,7 +227,7 @@ async function readConfigFile(path: string): Promise<Record<string, unknown>> {
   throw new GatewayError('invalid', { reason: `the configuration file ${path} must hold an object` })
 }
 
-/** The environment variable with the listen address of a protocol. */
-export function listenVariable(name: string): string {
+/** The environment variable of a key, such as the listen address of a protocol. */
+export function variableOf(name: string): string {
   return `TIDEGATE_${name.toUpperCase()}`
 }

@@ -42,7 +42,7 @@ import { SubtreeDriver } from '../tree/subtree-driver.js'
 import { VirtualFs, type TreeDependencies } from '../tree/virtual-fs.js'
 import { UploadSessions, uploadsCloseTimeout } from '../uploads/upload-sessions.js'
 import { needsSignature } from '../tree/visibility.js'
-import type { Addresses, Config } from './config.js'
+import { storeLocation, type Addresses, type Config } from './config.js'
 import { firstStorageFolder, gatewayFolders } from './data-folder.js'
 import { thisInstance } from './instance.js'
 import { LogTail } from './log-tail.js'
@@ -199,7 +199,7 @@ export class Gateway {
   static async open(options: GatewayOptions): Promise<Gateway> {
     const { config, log } = options
     await mkdir(config.data, { recursive: true, mode: 0o700 })
-    const store = await openStore(join(config.data, 'data.db'))
+    const store = await openStore(storeLocation(config))
     const opened: Opened = { store }
     try {
       await firstRun(store, options)

@@ -1,6 +1,6 @@
 /** Sessions of the console: their table, and the step of the schema that adds it. */
 import type { Knex } from 'knex'
-import { countChangesOf } from './change-counts.js'
+import { reportChangesOf } from './change-notices.js'
 import { integer, text, time, type Columns } from './columns.js'
 import type { Database } from './database.js'
 import { RowTable } from './row-table.js'
@@ -19,7 +19,7 @@ export async function addConsoleSessions(query: Knex): Promise<void> {
     table.bigInteger('last_used').notNullable()
     table.bigInteger('expires').notNullable()
   })
-  await countChangesOf(query, 'console_sessions', 'accounts')
+  await reportChangesOf(query, 'console_sessions', 'accounts')
 }
 
 const columns: Columns<ConsoleSessionRow> = {

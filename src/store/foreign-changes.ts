@@ -1,9 +1,10 @@
-/** Detects commits of other processes, and notifies the listeners of the topics that they changed. */
+/** Notifies listeners of the topics that other processes have changed. */
 import { settlesWithin } from '../contract/cancellation.js'
+import type { ForeignCommits } from './engine.js'
 import type { Topic } from './rows.js'
 
-/** Milliseconds between two polls. */
-const interval = 250
+/** Milliseconds after which a listener that failed is notified again. */
+const retryDelay = 250
 
 /** Milliseconds that `close` waits for running listeners, which may wait for a backend. */
 export const listenersCloseTimeout = 1000
@@ -15,89 +16,56 @@ interface Listener {
   isRunning: boolean
 }
 
-interface ChangeState {
-  /** A number that changes when another process commits, and is unaffected by commits of this connection. */
-  version(): Promise<number>
-  /** The number of changes of each topic, by any process. */
-  counts(): Promise<ReadonlyMap<Topic, number>>
-}
-
 export class ForeignChanges {
   readonly #listeners = new Set<Listener>()
   readonly #running = new Set<Promise<void>>()
-  #timer: NodeJS.Timeout | undefined
-  #polling: Promise<void> | undefined
+  #isStarted = false
 
-  private constructor(
-    private readonly state: ChangeState,
-    private lastVersion: number,
-    private lastCounts: ReadonlyMap<Topic, number>,
-  ) {}
+  /** Starts `commits` when there is a listener. */
+  constructor(private readonly commits: ForeignCommits) {}
 
-  /** Detects changes that are committed from now on. */
-  static async open(state: ChangeState): Promise<ForeignChanges> {
-    return new ForeignChanges(state, await state.version(), await state.counts())
-  }
-
+  /** Returns a function that removes the listener. */
   listen(topic: Topic, notify: Listener['notify']): () => void {
     const listener: Listener = { topic, notify, isPending: false, isRunning: false }
     this.#listeners.add(listener)
-    this.#timer ??= setInterval(() => {
-      this.#polling ??= this.#poll().finally(() => (this.#polling = undefined))
-    }, interval).unref()
-    return () => {
-      this.#listeners.delete(listener)
-      if (this.#listeners.size === 0) this.#stop()
+    if (!this.#isStarted) {
+      this.#isStarted = true
+      this.commits.start((topics) => this.#changed(topics))
     }
+    return () => void this.#listeners.delete(listener)
   }
 
-  /** Stops polling. Resolves when running listeners have ended, or after `listenersCloseTimeout`. */
+  /** Resolves when running listeners have ended, or after `listenersCloseTimeout`. */
   async close(): Promise<void> {
     this.#listeners.clear()
-    this.#stop()
-    await settlesWithin(Promise.all([this.#polling, ...this.#running]), listenersCloseTimeout)
+    await this.commits.stop()
+    await settlesWithin(Promise.all(this.#running), listenersCloseTimeout)
   }
 
-  #stop(): void {
-    clearInterval(this.#timer)
-    this.#timer = undefined
-  }
-
-  async #poll(): Promise<void> {
-    try {
-      await this.#detect()
-    } catch {
-      // The next poll tries again.
-      return
-    }
-    // Not awaited: a listener that waits for a backend must not delay the others.
+  #changed(topics: ReadonlySet<Topic>): void {
     for (const listener of this.#listeners) {
-      if (!listener.isPending || listener.isRunning) continue
-      const running = this.#notify(listener).finally(() => this.#running.delete(running))
-      this.#running.add(running)
+      if (topics.has(listener.topic)) this.#wake(listener)
     }
   }
 
-  async #detect(): Promise<void> {
-    const version = await this.state.version()
-    if (version === this.lastVersion) return
-    // Read after the version: a commit in between is included here, and its new version then changes no count.
-    const counts = await this.state.counts()
-    for (const listener of this.#listeners) {
-      if (counts.get(listener.topic) !== this.lastCounts.get(listener.topic)) listener.isPending = true
-    }
-    this.lastVersion = version
-    this.lastCounts = counts
+  /** Not awaited: a listener that waits for a backend must not delay the others. */
+  #wake(listener: Listener): void {
+    listener.isPending = true
+    if (listener.isRunning || !this.#listeners.has(listener)) return
+    const running = this.#notify(listener).finally(() => this.#running.delete(running))
+    this.#running.add(running)
   }
 
-  /** A listener that fails is notified again at the next poll. */
+  /** A change that comes while the listener runs makes it run again. */
   async #notify(listener: Listener): Promise<void> {
-    listener.isPending = false
     listener.isRunning = true
     try {
-      await listener.notify()
+      while (listener.isPending && this.#listeners.has(listener)) {
+        listener.isPending = false
+        await listener.notify()
+      }
     } catch {
-      listener.isPending = true
+      setTimeout(() => this.#wake(listener), retryDelay).unref()
     }
     listener.isRunning = false
   }

@@ -2,8 +2,9 @@
 import type { Knex } from 'knex'
 import { GatewayError } from '../contract/errors.js'
 import { renameAppPasswordProtocols } from './app-password-protocols.js'
-import { countChanges } from './change-counts.js'
+import { reportChanges } from './change-notices.js'
 import { addConsoleSessions } from './console-sessions.js'
+import { isPostgres, useByteOrder } from './dialect.js'
 import { createSchema } from './schema.js'
 
 /** One step of the schema. A released step is never changed; later changes are new steps. */
@@ -15,7 +16,7 @@ const firstVersion = 8
 /** In order: each step after the first brings the schema to the next version. */
 export const migrations: readonly Migration[] = [
   createSchema,
-  countChanges,
+  reportChanges,
   renameAppPasswordProtocols,
   addConsoleSessions,
 ]
@@ -26,12 +27,24 @@ export const migrations: readonly Migration[] = [
  * the database.
  */
 export async function migrate(knex: Knex, steps: readonly Migration[] = migrations): Promise<void> {
-  await knex.raw(
-    'create table if not exists schema_version (id integer not null primary key, version integer not null)',
-  )
+  await createVersionTable(knex)
   await knex('schema_version').insert({ id: 1, version: 0 }).onConflict('id').ignore()
   let more = true
   while (more) more = await knex.transaction((query) => runNextStep(query, steps))
+}
+
+async function createVersionTable(knex: Knex): Promise<void> {
+  const statement =
+    'create table if not exists schema_version (id integer not null primary key, version integer not null)'
+  if (!isPostgres(knex)) {
+    await knex.raw(statement)
+    return
+  }
+  // One of two processes that create the same table at once would fail.
+  await knex.transaction(async (query) => {
+    await query.raw("select pg_advisory_xact_lock(hashtext('tidegate schema_version'))")
+    await query.raw(statement)
+  })
 }
 
 /** Runs the next step, if any. Returns whether another one may follow. */
@@ -59,6 +72,7 @@ async function runNextStep(query: Knex, steps: readonly Migration[]): Promise<bo
   const step = steps[next - firstVersion]
   if (step === undefined) return false
   await step(query)
+  if (isPostgres(query)) await useByteOrder(query)
   await query('schema_version').where({ id: 1 }).update({ version: next })
   return true
 }

@@ -5,12 +5,16 @@ import { subtree } from './ranges.js'
 
 /**
  * Whether a table has rows, and has rows for some paths. That a table is empty is cached in memory, so that most renames
- * and listings need no query. Only the daemon inserts rows about files, and a data folder has one daemon at a time.
+ * and listings need no query: with SQLite only this daemon inserts rows about files.
  */
 export class Presence {
   #isEmpty: boolean | undefined
 
-  constructor(private readonly table: 'properties' | 'attributes') {}
+  /** `isExclusive`: no other process inserts rows. */
+  constructor(
+    private readonly table: 'properties' | 'attributes',
+    private readonly isExclusive: boolean,
+  ) {}
 
   /** Must be called before a row is inserted. */
   beforeInsert(): void {
@@ -21,6 +25,7 @@ export class Presence {
   async isEmpty(query: Knex): Promise<boolean> {
     if (this.#isEmpty === undefined) {
       const isEmpty = !(await isAny(query(this.table)))
+      if (isEmpty && !this.isExclusive) return true
       // `beforeInsert` may have been called during the query.
       this.#isEmpty ??= isEmpty
     }

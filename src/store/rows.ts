@@ -182,6 +182,12 @@ export interface Intent {
  */
 export type Topic = 'accounts' | 'locks' | 'rules' | 'settings' | 'storages'
 
+export const topics: ReadonlySet<Topic> = new Set(['accounts', 'locks', 'rules', 'settings', 'storages'])
+
+export function isTopic(text: string): text is Topic {
+  return (topics as ReadonlySet<string>).has(text)
+}
+
 export interface LockRequest {
   readonly scope: 'exclusive' | 'shared'
   /** true: the lock covers everything below the path too. */

@@ -1,97 +1,70 @@
 /** Opens the database. The tables have their files in this folder; there is no SQL elsewhere. */
-import knex, { type Knex } from 'knex'
+import { randomBytes } from 'node:crypto'
+import type { Knex } from 'knex'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { AppPasswordsTable, KeysTable, RevokedTokensTable, UsersTable } from './accounts.js'
 import { AttributesTable } from './attributes.js'
 import { ConsoleSessionsTable } from './console-sessions.js'
-import { Commits, Database } from './database.js'
+import type { Database } from './database.js'
+import type { Engine } from './engine.js'
 import { toStoreError } from './errors.js'
 import { FoldersTable } from './folders.js'
 import { ForeignChanges } from './foreign-changes.js'
 import { IntentsTable } from './intents.js'
 import { LocksTable } from './locks.js'
 import { migrate, type Migration } from './migrations.js'
+import { openPostgres } from './postgres.js'
 import { Presence } from './presence.js'
-import { ensurePrivate } from './private-file.js'
 import { PropertiesTable } from './properties.js'
-import type { Topic } from './rows.js'
 import type { FileRecords, Store } from './tables.js'
 import { RulesTable } from './rules.js'
 import { SecretsTable, SettingsTable } from './settings.js'
+import { openSqlite } from './sqlite.js'
 import { DriverStateTable, StoragesTable } from './storages.js'
+import { isPostgresUrl, withoutPassword } from './store-url.js'
 import { TasksTable } from './tasks.js'
 import { UploadsTable } from './uploads.js'
 
+interface StoreOptions {
+  /** Identifies the sessions of this process in PostgreSQL, at most 63 bytes. By default the name is random. */
+  readonly session?: string
+  /** For tests. */
+  readonly steps?: readonly Migration[]
+}
+
 /**
- * Opens the database file, creates it if it is missing (its folder must exist), and migrates its schema. Only the owner
- * can read the file. Rejects with `unsupported` for a database of a newer program, and with `unavailable` if the file
- * cannot be used; the reason is a sentence for the admin.
+ * Opens the database, and migrates its schema. `location` is the path of a file of SQLite, which is created if it is
+ * missing (its folder must exist), or a URL of PostgreSQL (`isPostgresUrl`). Only the owner can read a file. Rejects with
+ * `unsupported` for a database of a newer program, and with `unavailable` if the database cannot be used; the reason is a
+ * sentence for the admin.
  */
-export async function openStore(file: string, steps?: readonly Migration[]): Promise<Store> {
-  await ensurePrivate(file).catch((error: unknown) => {
-    throw unusable(file, error)
-  })
-  const connection = connect(file)
+export async function openStore(location: string, options: StoreOptions = {}): Promise<Store> {
+  const { steps, session = `tidegate-${randomBytes(8).toString('hex')}` } = options
+  const prepare = (connection: Knex) => migrate(connection, steps)
   try {
-    await migrate(connection, steps)
-    const foreignChanges = await ForeignChanges.open({
-      version: () => dataVersion(connection),
-      counts: () => changeCounts(connection),
-    })
-    return tables(connection, foreignChanges)
+    return storeOf(
+      isPostgresUrl(location)
+        ? await openPostgres({ url: location, session }, prepare)
+        : await openSqlite(location, prepare),
+    )
   } catch (error) {
-    await connection.destroy()
-    throw isGatewayError(error) ? error : unusable(file, error)
+    if (isGatewayError(error) && error.code === 'unsupported') throw error
+    const why = error instanceof Error ? error.message || error.name : String(error)
+    const reason = `the database ${withoutPassword(location)} cannot be used: ${why}`
+    throw new GatewayError('unavailable', { reason, cause: error })
   }
 }
 
-function connect(file: string): Knex {
-  return knex({
-    client: 'sqlite3',
-    connection: { filename: file },
-    useNullAsDefault: true,
-    pool: {
-      // A single permanent connection: `data_version` values are comparable only within one connection.
-      min: 1,
-      max: 1,
-      afterCreate: (sqlite: { exec(sql: string, done: (error: Error | null) => void): void }, done: () => void) => {
-        /*
-         * WAL: other processes can read during a write. FULL: a completed write survives a power failure; otherwise a
-         * revoked token or an old password could work again after one. FULL syncs every commit, so the
-         * tables that are written for every file are in `Store.relaxed`, which does not.
-         */
-        sqlite.exec(
-          'PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;',
-          done,
-        )
-      },
-    },
-    log: { warn: () => undefined },
-  })
-}
-
-async function dataVersion(connection: Knex): Promise<number> {
-  const rows: readonly { data_version: number }[] = await connection.raw('PRAGMA data_version')
-  return rows[0]?.data_version ?? 0
-}
-
-async function changeCounts(connection: Knex): Promise<ReadonlyMap<Topic, number>> {
-  const rows = await connection<{ topic: Topic; count: number }>('change_counts').select()
-  return new Map(rows.map(({ topic, count }) => [topic, count]))
-}
-
-function unusable(file: string, error: unknown): GatewayError {
-  const why = error instanceof Error ? error.message : String(error)
-  return new GatewayError('unavailable', { reason: `the database ${file} cannot be used: ${why}`, cause: error })
-}
-
-function tables(connection: Knex, foreignChanges: ForeignChanges): Store {
-  const commits = new Commits(connection)
-  const database = new Database(connection, commits.at('FULL'))
-  const presence = { properties: new Presence('properties'), attributes: new Presence('attributes') }
+function storeOf(engine: Engine): Store {
+  const database = engine.durable
+  const foreignChanges = new ForeignChanges(engine.foreignCommits)
+  const presence = {
+    properties: new Presence('properties', engine.isExclusive),
+    attributes: new Presence('attributes', engine.isExclusive),
+  }
   return {
     ...fileRecords(database, presence),
-    relaxed: fileRecords(new Database(connection, commits.at('NORMAL')), presence),
+    relaxed: fileRecords(engine.relaxed, presence),
     users: new UsersTable(database),
     keys: new KeysTable(database),
     appPasswords: new AppPasswordsTable(database),
@@ -107,12 +80,12 @@ function tables(connection: Knex, foreignChanges: ForeignChanges): Store {
     driverState: new DriverStateTable(database),
     onForeignChange: (topic, listener) => foreignChanges.listen(topic, listener),
     ping: async () => {
-      await database.run((query) => query.raw('select 1'))
+      await database.read((query) => query.raw('select 1'))
     },
     close: async () => {
       await foreignChanges.close()
       try {
-        await connection.destroy()
+        await engine.close()
       } catch (error) {
         throw toStoreError(error)
       }

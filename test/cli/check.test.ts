@@ -18,6 +18,7 @@ import { configSchema } from '../../src/gateway/config.js'
 import { processStartTime } from '../../src/gateway/instance.js'
 import { newStorage } from '../../src/store/new-storage.js'
 import { startGateway } from '../gateway.js'
+import { storeOf, storeVariables } from '../store-location.js'
 import { protocols } from '../../protocols/index.js'
 
 /** A backend that exchanges its current token for a new one and rejects every other token. */
@@ -84,9 +85,11 @@ async function rotating(t: Test) {
     )
   await create('/saved', 'Saving')
   await create('/state', 'Remembering')
+  const store = await storeOf(dataFolder)
   const config = (http = '127.0.0.1:0') => ({
     ...configSchema(protocols).parse({ http, sftp: 'off' }),
     data: dataFolder,
+    store,
   })
   return {
     ...{ saved, state, first, start, dataFolder },
@@ -133,7 +136,11 @@ await t.test('check reports a timeout for a storage whose driver ignores its sig
     await gateway.store.storages.insert(newStorage({ mountPath: asPath(`/${driver}`), driver, addition: '{}' }))
   }
   await running.stop()
-  const config = { ...configSchema(protocols).parse({ http: '127.0.0.1:0', sftp: 'off' }), data: dataFolder }
+  const config = {
+    ...configSchema(protocols).parse({ http: '127.0.0.1:0', sftp: 'off' }),
+    data: dataFolder,
+    store: await storeOf(dataFolder),
+  }
   const findings = await check(config, types, 200)
   for (const driver of ['Silent', 'Deaf']) {
     const detail = 'it does not answer within 0.2 seconds'
@@ -163,7 +170,10 @@ await t.test('check exits although a driver has left a connection open', async (
   const file = join(t.testdir(), 'program.mjs')
   await writeFile(file, program)
   const words = [file, 'check', '--data', dataFolder, '--sftp', 'off', '--http', '127.0.0.1:0']
-  const child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, words, {
+    env: { ...process.env, ...(await storeVariables(dataFolder)) },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const timer = setTimeout(() => child.kill('SIGKILL'), 20_000)
   let out = ''
   child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
@@ -244,7 +254,8 @@ await t.test('check recognizes the ports of a running Tidegate, and no others', 
   t.teardown(() => other.close())
   await once(other, 'listening')
   const http = url.replace('http://', '')
-  const found = async (sftp: string) => check({ ...configSchema(protocols).parse({ http, sftp }), data: dataFolder })
+  const found = async (sftp: string) =>
+    check({ ...configSchema(protocols).parse({ http, sftp }), data: dataFolder, store: await storeOf(dataFolder) })
   const detail = 'is answered by a running Tidegate'
   t.match((await found(`127.0.0.1:${sftpPort}`)).slice(-2), [
     { what: 'http', ok: true, detail },

@@ -299,7 +299,7 @@ void t.test(
     const module = new URL('../../src/cli/data-folder.js', import.meta.url).href
     const script = `import { databaseOf } from '${module}'
       process.setuid(65534)
-      await databaseOf({ data: '${data}' }).catch(({ code, reason }) => console.log(code, reason))`
+      await databaseOf({ data: '${data}', store: '' }).catch(({ code, reason }) => console.log(code, reason))`
     const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script])
     t.match(stdout, /^denied no permission to read .*: run this as the user of the daemon$/m)
   },

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import t, { type Test } from 'tap'
-import { configFileSchema, configSchema, loadConfig } from '../../src/gateway/config.js'
+import { configFileSchema, configSchema, loadConfig, storeLocation, type ConfigFlags } from '../../src/gateway/config.js'
 import { splitAddress } from '../../src/net/addresses.js'
 import { protocols } from '../../protocols/index.js'
 
@@ -107,4 +107,16 @@ void t.test('config/schema.json is what `npm run schema` writes', async (t) => {
 void t.test('the example in config/ is a valid configuration', async (t) => {
   const config = await loadConfig({ flags: { config: 'config/tidegate.json' }, environment: {}, protocols })
   t.equal(config.site_url, 'https://files.example.org')
+})
+
+void t.test('the database is a file of the data folder, or PostgreSQL by flag, variable or file', async (t) => {
+  const load = (flags: ConfigFlags, environment: Record<string, string> = {}) =>
+    loadConfig({ flags: { data: '/srv/tide', ...flags }, environment, protocols })
+  t.equal(storeLocation(await load({})), '/srv/tide/data.db')
+  const url = 'postgres://tide@db/tidegate'
+  t.equal(storeLocation(await load({ store: url })), url)
+  const withPassword = 'postgresql://tide:secret@db/tidegate?sslmode=verify-full'
+  t.equal(storeLocation(await load({}, { TIDEGATE_STORE: withPassword })), withPassword)
+  await t.rejects(load({ store: withPassword }), { code: 'invalid', reason: /^(?!.*secret).*on the command line/ })
+  await t.rejects(load({ store: 'mysql://db/x' }), { code: 'invalid', reason: /^bad configuration: store: / })
 })

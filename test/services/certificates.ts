@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-interface CertificateFiles {
+export interface CertificateFiles {
   /** PEM files. */
   readonly certificate: string
   readonly key: string

@@ -1,6 +1,7 @@
 /** Listeners are notified of changes by other processes: once per commit, and again after a failure. */
 import t, { type Test } from 'tap'
 import { ForeignChanges } from '../../src/store/foreign-changes.js'
+import { PolledCommits } from '../../src/store/polled-commits.js'
 import type { Topic } from '../../src/store/rows.js'
 
 /** A database that another process changes. */
@@ -27,7 +28,7 @@ class Changing {
 
 async function open(t: Test) {
   const database = new Changing()
-  const changes = await ForeignChanges.open(database)
+  const changes = new ForeignChanges(await PolledCommits.open(database))
   t.teardown(() => changes.close())
   const notified: string[] = []
   return { database, changes, notified }

@@ -7,12 +7,13 @@ import { chmodSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import knex from 'knex'
-import t, { type TAP } from 'tap'
+import t, { type Test } from 'tap'
 import { asPath, root } from '../../src/contract/path.js'
 import { migrations, type Migration } from '../../src/store/migrations.js'
 import type { Lock, Property, Topic } from '../../src/store/rows.js'
 import type { Store } from '../../src/store/tables.js'
 import { openStore } from '../../src/store/store.js'
+import { engines } from './engines.js'
 import { schema8 } from './schema-8.js'
 import { ruleRow, storageRow, userRow } from './store-rows.js'
 
@@ -28,13 +29,6 @@ async function elsewhere(file: string, script: string): Promise<string> {
     await store.close()`
   return (await run(process.execPath, ['--input-type=module', '-e', program])).stdout
 }
-
-async function fresh(test: Test): Promise<Store> {
-  const store = await openStore(join(test.testdir(), 'tidegate.db'))
-  test.teardown(() => store.close())
-  return store
-}
-type Test = Pick<TAP, 'testdir' | 'teardown'>
 
 const wait = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds))
 
@@ -111,29 +105,6 @@ void t.test('a database of an unreleased version is rejected with instructions',
   }
 })
 
-void t.test('a failed migration leaves the database at its previous version', async (t) => {
-  const file = join(t.testdir(), 'tidegate.db')
-  await (await openStore(file)).close()
-  const faulty: Migration = async (query) => {
-    await query.schema.createTable('half', (table) => table.increments('id'))
-    throw new Error('the step went wrong')
-  }
-  await t.rejects(openStore(file, [...migrations, faulty]), { code: 'unavailable', message: /the step went wrong/ })
-  const store = await openStore(file, [
-    ...migrations,
-    async (query) => {
-      t.notOk(await query.schema.hasTable('half'), 'the failed migration left no table')
-    },
-  ])
-  await store.close()
-})
-
-void t.test('a database of a newer Tidegate is rejected with one sentence', async (t) => {
-  const file = join(t.testdir(), 'tidegate.db')
-  await (await openStore(file, [...migrations, () => Promise.resolve()])).close()
-  await t.rejects(openStore(file), { code: 'unsupported', message: /written by a newer Tidegate/ })
-})
-
 void t.test('a file that is not a database, or cannot be opened, is rejected with one sentence', async (t) => {
   const folder = t.testdir()
   writeFileSync(join(folder, 'text.db'), 'This is a text of some length, and surely not a database.\n'.repeat(40))
@@ -142,558 +113,610 @@ void t.test('a file that is not a database, or cannot be opened, is rejected wit
   await t.rejects(openStore(folder), { code: 'unavailable', message: /cannot be used/ })
 })
 
-void t.test('several processes can migrate a new database concurrently', async (t) => {
-  const file = join(t.testdir(), 'tidegate.db')
-  const answers = await Promise.all(
-    [1, 2, 3].map((n) => elsewhere(file, `console.log(await store.secrets.obtain('x', 'candidate ${n}'))`)),
-  )
-  t.equal(new Set(answers).size, 1, 'all processes got the same secret')
-})
+for (const engine of engines) {
+  void t.test(`the store on ${engine.name}`, { skip: engine.skip }, async (s) => {
+    const newDatabase = (t: Test) => engine.newDatabase(t)
+    const fresh = async (t: Test): Promise<Store> => {
+      const store = await openStore(await newDatabase(t))
+      t.teardown(() => store.close())
+      return store
+    }
+    void s.test('a failed migration leaves the database at its previous version', async (t) => {
+      const file = await newDatabase(t)
+      await (await openStore(file)).close()
+      const faulty: Migration = async (query) => {
+        await query.schema.createTable('half', (table) => table.increments('id'))
+        throw new Error('the step went wrong')
+      }
+      await t.rejects(openStore(file, { steps: [...migrations, faulty] }), {
+        code: 'unavailable',
+        message: /the step went wrong/,
+      })
+      const store = await openStore(file, {
+        steps: [
+          ...migrations,
+          async (query) => {
+            t.notOk(await query.schema.hasTable('half'), 'the failed migration left no table')
+          },
+        ],
+      })
+      await store.close()
+    })
 
-void t.test('users: names are unique, there is one admin, and ids are never reused', async (t) => {
-  const { users } = await fresh(t)
-  const ada = await users.insert(userRow({ username: 'ada', basePath: asPath('/home/ada'), disabled: true }))
-  t.same(await users.all(), [ada])
-  t.equal(ada.basePath, '/home/ada')
-  t.equal(ada.disabled, true)
-  await t.rejects(users.insert(userRow({ username: 'ada' })), { code: 'exists' })
-  const admin = await users.insert(userRow({ username: 'admin', role: 2 }))
-  await t.rejects(users.insert(userRow({ username: 'root', role: 2 })), { code: 'exists' })
-  await t.rejects(users.update(ada.id, { username: 'admin' }), { code: 'exists' })
-  await t.rejects(users.update(99, { ssoId: 'x' }), { code: 'not_found' })
-  t.match(await users.update(ada.id, { disabled: false, permission: 7 }), { disabled: false, permission: 7 })
-  t.match(await users.update(ada.id, {}), { permission: 7 })
-  t.equal(await users.delete(admin.id), true)
-  t.equal(await users.delete(admin.id), false)
-  t.ok((await users.insert(userRow({ username: 'eve' }))).id > admin.id)
-})
+    void s.test('a database of a newer Tidegate is rejected with one sentence', async (t) => {
+      const file = await newDatabase(t)
+      await (await openStore(file, { steps: [...migrations, () => Promise.resolve()] })).close()
+      await t.rejects(openStore(file), { code: 'unsupported', message: /written by a newer Tidegate/ })
+    })
 
-void t.test('users: change() computes from the stored row, also with concurrent processes', async (t) => {
-  const file = join(t.testdir(), 'tidegate.db')
-  const store = await openStore(file)
-  t.teardown(() => store.close())
-  const { id } = await store.users.insert(userRow({ username: 'ada' }))
-  const add = `for (let i = 0; i < 20; i++)
+    void s.test('several processes can migrate a new database concurrently', async (t) => {
+      const file = await newDatabase(t)
+      const answers = await Promise.all(
+        [1, 2, 3].map((n) => elsewhere(file, `console.log(await store.secrets.obtain('x', 'candidate ${n}'))`)),
+      )
+      t.equal(new Set(answers).size, 1, 'all processes got the same secret')
+    })
+
+    void s.test('users: names are unique, there is one admin, and ids are never reused', async (t) => {
+      const { users } = await fresh(t)
+      const ada = await users.insert(userRow({ username: 'ada', basePath: asPath('/home/ada'), disabled: true }))
+      t.same(await users.all(), [ada])
+      t.equal(ada.basePath, '/home/ada')
+      t.equal(ada.disabled, true)
+      await t.rejects(users.insert(userRow({ username: 'ada' })), { code: 'exists' })
+      const admin = await users.insert(userRow({ username: 'admin', role: 2 }))
+      await t.rejects(users.insert(userRow({ username: 'root', role: 2 })), { code: 'exists' })
+      await t.rejects(users.update(ada.id, { username: 'admin' }), { code: 'exists' })
+      await t.rejects(users.update(99, { ssoId: 'x' }), { code: 'not_found' })
+      t.match(await users.update(ada.id, { disabled: false, permission: 7 }), { disabled: false, permission: 7 })
+      t.match(await users.update(ada.id, {}), { permission: 7 })
+      t.equal(await users.delete(admin.id), true)
+      t.equal(await users.delete(admin.id), false)
+      t.ok((await users.insert(userRow({ username: 'eve' }))).id > admin.id)
+    })
+
+    void s.test('users: change() computes from the stored row, also with concurrent processes', async (t) => {
+      const file = await newDatabase(t)
+      const store = await openStore(file)
+      t.teardown(() => store.close())
+      const { id } = await store.users.insert(userRow({ username: 'ada' }))
+      const add = `for (let i = 0; i < 20; i++)
     await store.users.change(${id}, (stored) => ({ passwordTime: stored.passwordTime + 1 }))`
-  await Promise.all([
-    elsewhere(file, add),
-    elsewhere(file, add),
-    ...Array.from({ length: 20 }, () =>
-      store.users.change(id, (stored) => ({ passwordTime: stored.passwordTime + 1 })),
-    ),
-  ])
-  t.equal((await store.users.all())[0]?.passwordTime, 60)
-  await t.rejects(
-    store.users.change(id, () => {
-      throw new RangeError('refused')
-    }),
-    { code: 'internal' },
-  )
-  t.equal((await store.users.all())[0]?.passwordTime, 60)
-})
+      await Promise.all([
+        elsewhere(file, add),
+        elsewhere(file, add),
+        ...Array.from({ length: 20 }, () =>
+          store.users.change(id, (stored) => ({ passwordTime: stored.passwordTime + 1 })),
+        ),
+      ])
+      t.equal((await store.users.all())[0]?.passwordTime, 60)
+      await t.rejects(
+        store.users.change(id, () => {
+          throw new RangeError('refused')
+        }),
+        { code: 'internal' },
+      )
+      t.equal((await store.users.all())[0]?.passwordTime, 60)
+    })
 
-void t.test('users: a step of two-step verification can be used once', async (t) => {
-  const { users } = await fresh(t)
-  const { id } = await users.insert(userRow({ username: 'ada' }))
-  t.equal(await users.useOtpStep(id, 100), true)
-  t.equal(await users.useOtpStep(id, 100), false)
-  t.equal(await users.useOtpStep(id, 99), false)
-  t.equal(await users.useOtpStep(id, 101), true)
-})
+    void s.test('users: a step of two-step verification can be used once', async (t) => {
+      const { users } = await fresh(t)
+      const { id } = await users.insert(userRow({ username: 'ada' }))
+      t.equal(await users.useOtpStep(id, 100), true)
+      t.equal(await users.useOtpStep(id, 100), false)
+      t.equal(await users.useOtpStep(id, 99), false)
+      t.equal(await users.useOtpStep(id, 101), true)
+    })
 
-void t.test('keys: deleted with their user, and titles are unique per user', async (t) => {
-  const { users, keys } = await fresh(t)
-  const ada = await users.insert(userRow({ username: 'ada' }))
-  const bob = await users.insert(userRow({ username: 'bob' }))
-  const row = {
-    userId: ada.id,
-    title: 'laptop',
-    type: 'ssh-ed25519',
-    blob: Buffer.from([0, 255, 1]),
-    fingerprint: 'SHA256:x',
-    added: new Date(5000),
-    lastUsed: new Date(5000),
-  }
-  const key = await keys.insert(row)
-  t.same(key, { ...row, id: key.id })
-  await t.rejects(keys.insert(row), { code: 'exists' })
-  await t.rejects(keys.insert({ ...row, userId: 99 }), { code: 'not_found' })
-  await keys.insert({ ...row, userId: bob.id })
-  await keys.touch(key.id, new Date(7000))
-  t.same((await keys.all())[0]?.lastUsed, new Date(7000))
-  await users.delete(ada.id)
-  t.same(
-    (await keys.all()).map((left) => left.userId),
-    [bob.id],
-  )
-})
+    void s.test('keys: deleted with their user, and titles are unique per user', async (t) => {
+      const { users, keys } = await fresh(t)
+      const ada = await users.insert(userRow({ username: 'ada' }))
+      const bob = await users.insert(userRow({ username: 'bob' }))
+      const row = {
+        userId: ada.id,
+        title: 'laptop',
+        type: 'ssh-ed25519',
+        blob: Buffer.from([0, 255, 1]),
+        fingerprint: 'SHA256:x',
+        added: new Date(5000),
+        lastUsed: new Date(5000),
+      }
+      const key = await keys.insert(row)
+      t.same(key, { ...row, id: key.id })
+      await t.rejects(keys.insert(row), { code: 'exists' })
+      await t.rejects(keys.insert({ ...row, userId: 99 }), { code: 'not_found' })
+      await keys.insert({ ...row, userId: bob.id })
+      await keys.touch(key.id, new Date(7000))
+      t.same((await keys.all())[0]?.lastUsed, new Date(7000))
+      await users.delete(ada.id)
+      t.same(
+        (await keys.all()).map((left) => left.userId),
+        [bob.id],
+      )
+    })
 
-void t.test('storages and rules: every field is returned as stored', async (t) => {
-  const { storages, rules } = await fresh(t)
-  const storage = storageRow({ mountPath: asPath('/s'), enableSign: true, modified: new Date(12345) })
-  const stored = await storages.insert(storage)
-  t.same(stored, { ...storage, id: stored.id })
-  t.same(await storages.all(), [stored])
-  await t.rejects(storages.insert(storage), { code: 'exists' })
-  t.match(await storages.update(stored.id, { status: 'work', order: 3 }), { status: 'work', order: 3 })
+    void s.test('storages and rules: every field is returned as stored', async (t) => {
+      const { storages, rules } = await fresh(t)
+      const storage = storageRow({ mountPath: asPath('/s'), enableSign: true, modified: new Date(12345) })
+      const stored = await storages.insert(storage)
+      t.same(stored, { ...storage, id: stored.id })
+      t.same(await storages.all(), [stored])
+      await t.rejects(storages.insert(storage), { code: 'exists' })
+      t.match(await storages.update(stored.id, { status: 'work', order: 3 }), { status: 'work', order: 3 })
 
-  const rule = ruleRow({ path: asPath('/r'), hide: 'a\nb', readUsers: [1, 5] })
-  const inserted = await rules.insert(rule)
-  t.same(inserted, { ...rule, id: inserted.id })
-  t.same(await rules.all(), [inserted])
-  await t.rejects(rules.insert(rule), { code: 'exists' })
-  t.match(await rules.update(inserted.id, { writeUsers: [2] }), { writeUsers: [2], readUsers: [1, 5] })
-  t.equal(await rules.delete(inserted.id), true)
-})
+      const rule = ruleRow({ path: asPath('/r'), hide: 'a\nb', readUsers: [1, 5] })
+      const inserted = await rules.insert(rule)
+      t.same(inserted, { ...rule, id: inserted.id })
+      t.same(await rules.all(), [inserted])
+      await t.rejects(rules.insert(rule), { code: 'exists' })
+      t.match(await rules.update(inserted.id, { writeUsers: [2] }), { writeUsers: [2], readUsers: [1, 5] })
+      t.equal(await rules.delete(inserted.id), true)
+    })
 
-void t.test('rules move with their folder, and replace only a rule of the same path', async (t) => {
-  const { rules } = await fresh(t)
-  for (const path of ['/a', '/a/x', '/a b', '/a0', '/b', '/b/y']) {
-    await rules.insert(ruleRow({ path: asPath(path), readme: path }))
-  }
-  await rules.move(asPath('/a'), asPath('/b'))
-  t.same(
-    (await rules.all()).map(({ path, readme }) => [path, readme]),
-    [
-      ['/b', '/a'],
-      ['/b/x', '/a/x'],
-      ['/a b', '/a b'],
-      ['/a0', '/a0'],
-      ['/b/y', '/b/y'],
-    ],
-  )
-})
+    void s.test('rules move with their folder, and replace only a rule of the same path', async (t) => {
+      const { rules } = await fresh(t)
+      for (const path of ['/a', '/a/x', '/a b', '/a0', '/b', '/b/y']) {
+        await rules.insert(ruleRow({ path: asPath(path), readme: path }))
+      }
+      await rules.move(asPath('/a'), asPath('/b'))
+      t.same(
+        (await rules.all()).map(({ path, readme }) => [path, readme]),
+        [
+          ['/b', '/a'],
+          ['/b/x', '/a/x'],
+          ['/a b', '/a b'],
+          ['/a0', '/a0'],
+          ['/b/y', '/b/y'],
+        ],
+      )
+    })
 
-void t.test('settings, secrets, driver state and tasks are returned as stored', async (t) => {
-  const { settings, secrets, storages, driverState, tasks } = await fresh(t)
-  await settings.set(
-    new Map([
-      ['a', '1'],
-      ['b', ''],
-    ]),
-  )
-  await settings.set(new Map([['a', '2']]))
-  await settings.set(new Map())
-  t.same([...(await settings.all())].sort(), [
-    ['a', '2'],
-    ['b', ''],
-  ])
-  t.equal(await settings.delete('a'), true)
-  t.equal(await settings.delete('a'), false)
+    void s.test('settings, secrets, driver state and tasks are returned as stored', async (t) => {
+      const { settings, secrets, storages, driverState, tasks } = await fresh(t)
+      await settings.set(
+        new Map([
+          ['a', '1'],
+          ['b', ''],
+        ]),
+      )
+      await settings.set(new Map([['a', '2']]))
+      await settings.set(new Map())
+      t.same([...(await settings.all())].sort(), [
+        ['a', '2'],
+        ['b', ''],
+      ])
+      t.equal(await settings.delete('a'), true)
+      t.equal(await settings.delete('a'), false)
 
-  t.equal(await secrets.obtain('jwt', 'first'), 'first')
-  t.equal(await secrets.obtain('jwt', 'second'), 'first')
+      t.equal(await secrets.obtain('jwt', 'first'), 'first')
+      t.equal(await secrets.obtain('jwt', 'second'), 'first')
 
-  const { id } = await storages.insert(storageRow({ mountPath: root }))
-  await driverState.set(id, 'cursor', '1')
-  await driverState.set(id, 'cursor', '2')
-  t.equal(await driverState.get(id, 'cursor'), '2')
-  await driverState.set(id, 'cursor', undefined)
-  t.equal(await driverState.get(id, 'cursor'), undefined)
-  await t.rejects(driverState.set(99, 'cursor', '1'), { code: 'not_found' })
+      const { id } = await storages.insert(storageRow({ mountPath: root }))
+      await driverState.set(id, 'cursor', '1')
+      await driverState.set(id, 'cursor', '2')
+      t.equal(await driverState.get(id, 'cursor'), '2')
+      await driverState.set(id, 'cursor', undefined)
+      t.equal(await driverState.get(id, 'cursor'), undefined)
+      await t.rejects(driverState.set(99, 'cursor', '1'), { code: 'not_found' })
 
-  const task = {
-    id: 'k1',
-    kind: 'copy',
-    name: 'copy a to b',
-    userId: 1,
-    username: 'ada',
-    role: 'general',
-    plan: '{"from":"/a"}',
-    tries: 2,
-    created: new Date(500),
-    state: 'running',
-    status: '',
-    error: '',
-    totalBytes: 2 ** 45,
-    doneBytes: 7,
-    started: new Date(1000),
-    ended: undefined,
-  }
-  await tasks.put(task)
-  t.same(await tasks.all(), [task])
-  await tasks.put({ ...task, ended: new Date(2000), state: 'succeeded' })
-  t.match(await tasks.all(), [{ state: 'succeeded', ended: new Date(2000) }])
+      const task = {
+        id: 'k1',
+        kind: 'copy',
+        name: 'copy a to b',
+        userId: 1,
+        username: 'ada',
+        role: 'general',
+        plan: '{"from":"/a"}',
+        tries: 2,
+        created: new Date(500),
+        state: 'running',
+        status: '',
+        error: '',
+        totalBytes: 2 ** 45,
+        doneBytes: 7,
+        started: new Date(1000),
+        ended: undefined,
+      }
+      await tasks.put(task)
+      t.same(await tasks.all(), [task])
+      await tasks.put({ ...task, ended: new Date(2000), state: 'succeeded' })
+      t.match(await tasks.all(), [{ state: 'succeeded', ended: new Date(2000) }])
 
-  const item = { taskId: 'k1', state: 'copied', source: 'r1', copy: 'c1', size: 2 ** 40, error: '' } as const
-  const at = (path: string) => ({ ...item, path: asPath(path) })
-  const many = Array.from({ length: 450 }, (_, index) => at(`/a/many/${index}`))
-  const lost = { ...at('/a/lost'), state: 'failed', error: 'not found' } as const
-  await tasks.putItems([at('/'), at('/a'), at('/a/b'), lost, ...many, { ...at('/a/c'), taskId: 'gone' }])
-  await tasks.putItems([{ ...at('/a/b'), source: 'r2' }])
-  await tasks.putItems([])
-  t.same(await tasks.itemsIn('k1', asPath('/a')), [{ ...at('/a/b'), source: 'r2' }, lost])
-  t.same(await tasks.itemsIn('k1', root), [at('/a')])
-  t.equal((await tasks.itemsIn('k1', asPath('/a/many'))).length, 450)
-  t.same(await tasks.item('k1', root), at('/'))
-  t.match(await tasks.item('k1', asPath('/a/lost')), { state: 'failed' })
-  await tasks.deleteItem('k1', asPath('/a/many/0'))
-  t.equal(await tasks.item('k1', asPath('/a/many/0')), undefined)
-  t.same(await tasks.failed('k1'), [lost])
-  // A copied item stays known if its source could not be removed.
-  await tasks.putItems([{ ...at('/a/b'), source: '', copy: '', size: 0, state: 'failed', error: 'it does not answer' }])
-  t.same(await tasks.item('k1', asPath('/a/b')), { ...at('/a/b'), source: 'r2', error: 'it does not answer' })
-  t.equal((await tasks.failed('k1')).length, 2)
-  await tasks.clearFailures('k1')
-  t.same(await tasks.failed('k1'), [])
-  t.same(await tasks.itemsIn('k1', asPath('/a')), [{ ...at('/a/b'), source: 'r2' }])
-  await tasks.delete(['k1', 'gone'])
-  t.same(await tasks.all(), [])
-  await tasks.put(task)
-  t.equal(await tasks.item('k1', root), undefined, 'items are deleted with their task')
-})
+      const item = { taskId: 'k1', state: 'copied', source: 'r1', copy: 'c1', size: 2 ** 40, error: '' } as const
+      const at = (path: string) => ({ ...item, path: asPath(path) })
+      const many = Array.from({ length: 450 }, (_, index) => at(`/a/many/${index}`))
+      const lost = { ...at('/a/lost'), state: 'failed', error: 'not found' } as const
+      await tasks.putItems([at('/'), at('/a'), at('/a/b'), lost, ...many, { ...at('/a/c'), taskId: 'gone' }])
+      await tasks.putItems([{ ...at('/a/b'), source: 'r2' }])
+      await tasks.putItems([])
+      t.same(await tasks.itemsIn('k1', asPath('/a')), [{ ...at('/a/b'), source: 'r2' }, lost])
+      t.same(await tasks.itemsIn('k1', root), [at('/a')])
+      t.equal((await tasks.itemsIn('k1', asPath('/a/many'))).length, 450)
+      t.same(await tasks.item('k1', root), at('/'))
+      t.match(await tasks.item('k1', asPath('/a/lost')), { state: 'failed' })
+      await tasks.deleteItem('k1', asPath('/a/many/0'))
+      t.equal(await tasks.item('k1', asPath('/a/many/0')), undefined)
+      t.same(await tasks.failed('k1'), [lost])
+      // A copied item stays known if its source could not be removed.
+      await tasks.putItems([
+        { ...at('/a/b'), source: '', copy: '', size: 0, state: 'failed', error: 'it does not answer' },
+      ])
+      t.same(await tasks.item('k1', asPath('/a/b')), { ...at('/a/b'), source: 'r2', error: 'it does not answer' })
+      t.equal((await tasks.failed('k1')).length, 2)
+      await tasks.clearFailures('k1')
+      t.same(await tasks.failed('k1'), [])
+      t.same(await tasks.itemsIn('k1', asPath('/a')), [{ ...at('/a/b'), source: 'r2' }])
+      await tasks.delete(['k1', 'gone'])
+      t.same(await tasks.all(), [])
+      await tasks.put(task)
+      t.equal(await tasks.item('k1', root), undefined, 'items are deleted with their task')
+    })
 
-void t.test('revoked tokens are stored until they expire', async (t) => {
-  const { revokedTokens } = await fresh(t)
-  const expires = new Date(Date.now() + 60_000)
-  await revokedTokens.insert('live', expires)
-  await revokedTokens.insert('live', expires)
-  await revokedTokens.insert('dead', new Date(Date.now() - 1))
-  t.same([...(await revokedTokens.all())], [['live', expires]])
-  await revokedTokens.sweep(new Date(Date.now() + 120_000))
-  t.equal((await revokedTokens.all()).size, 0)
-})
+    void s.test('revoked tokens are stored until they expire', async (t) => {
+      const { revokedTokens } = await fresh(t)
+      const expires = new Date(Date.now() + 60_000)
+      await revokedTokens.insert('live', expires)
+      await revokedTokens.insert('live', expires)
+      await revokedTokens.insert('dead', new Date(Date.now() - 1))
+      t.same([...(await revokedTokens.all())], [['live', expires]])
+      await revokedTokens.sweep(new Date(Date.now() + 120_000))
+      t.equal((await revokedTokens.all()).size, 0)
+    })
 
-void t.test('of conflicting locks on one path, one is granted', async (t) => {
-  const file = join(t.testdir(), 'tidegate.db')
-  const store = await openStore(file)
-  t.teardown(() => store.close())
-  const lock = (token: string): Lock => ({
-    token,
-    path: asPath('/f'),
-    userId: 1,
-    username: 'ada',
-    scope: 'exclusive',
-    deep: true,
-    owner: '<D:href>x</D:href>',
-    expires: new Date(Date.now() + 60_000),
-  })
-  const [first] = await Promise.all([
-    elsewhere(
-      file,
-      `const lock = { ...${JSON.stringify(lock('theirs'))}, expires: new Date(Date.now() + 60_000) }
+    void s.test('of conflicting locks on one path, one is granted', async (t) => {
+      const file = await newDatabase(t)
+      const store = await openStore(file)
+      t.teardown(() => store.close())
+      const lock = (token: string): Lock => ({
+        token,
+        path: asPath('/f'),
+        userId: 1,
+        username: 'ada',
+        scope: 'exclusive',
+        deep: true,
+        owner: '<D:href>x</D:href>',
+        expires: new Date(Date.now() + 60_000),
+      })
+      const [first] = await Promise.all([
+        elsewhere(
+          file,
+          `const lock = { ...${JSON.stringify(lock('theirs'))}, expires: new Date(Date.now() + 60_000) }
        console.log((await store.locks.grant(lock, (standing) => standing[0])) === undefined ? 'granted' : 'refused')`,
-    ),
-    ...['a', 'b', 'c'].map((token) => store.locks.grant(lock(token), (standing) => standing[0])),
-  ])
-  const standing = await store.locks.all()
-  t.equal(standing.length, 1)
-  t.equal(first.trim(), standing[0]?.token === 'theirs' ? 'granted' : 'refused')
+        ),
+        ...['a', 'b', 'c'].map((token) => store.locks.grant(lock(token), (standing) => standing[0])),
+      ])
+      const standing = await store.locks.all()
+      t.equal(standing.length, 1)
+      t.equal(first.trim(), standing[0]?.token === 'theirs' ? 'granted' : 'refused')
 
-  const token = standing[0]!.token
-  t.same(standing, [{ ...lock(token), expires: standing[0]!.expires }])
-  t.equal(await store.locks.refresh(token, new Date(Date.now() - 1)), true)
-  t.equal(await store.locks.refresh('none', new Date()), false)
-  t.equal(await store.locks.grant(lock('next'), (locks) => locks[0]), undefined, 'an expired lock does not conflict')
-  await store.locks.sweep(new Date())
-  t.same(
-    (await store.locks.all()).map((left) => left.token),
-    ['next'],
-  )
-  t.equal(await store.locks.delete('next'), true)
-  t.equal((await store.locks.all()).length, 0)
-  t.equal(await store.locks.delete('next'), false)
-})
+      const token = standing[0]!.token
+      t.same(standing, [{ ...lock(token), expires: standing[0]!.expires }])
+      t.equal(await store.locks.refresh(token, new Date(Date.now() - 1)), true)
+      t.equal(await store.locks.refresh('none', new Date()), false)
+      t.equal(
+        await store.locks.grant(lock('next'), (locks) => locks[0]),
+        undefined,
+        'an expired lock does not conflict',
+      )
+      await store.locks.sweep(new Date())
+      t.same(
+        (await store.locks.all()).map((left) => left.token),
+        ['next'],
+      )
+      t.equal(await store.locks.delete('next'), true)
+      t.equal((await store.locks.all()).length, 0)
+      t.equal(await store.locks.delete('next'), false)
+    })
 
-void t.test('properties: set, replaced and removed in one change', async (t) => {
-  const { properties } = await fresh(t)
-  const path = asPath('/f%_')
-  await properties.change(path, [{ set: property('one') }, { set: property('two') }])
-  await properties.change(path, [{ set: property('one', 'new') }, { remove: property('two') }])
-  t.same(await properties.of(path), [property('one', 'new')])
-  await properties.change(root, [{ set: property('top') }])
-  await properties.change(asPath('/f%_/below'), [{ set: property('deep') }])
-  t.same([...(await properties.ofChildren(root))], [[path, [property('one', 'new')]]], 'direct children only')
-  await properties.delete(path)
-  t.same(await properties.of(asPath('/f%_/below')), [])
-  t.same(await properties.of(root), [property('top')])
-})
+    void s.test('properties: set, replaced and removed in one change', async (t) => {
+      const { properties } = await fresh(t)
+      const path = asPath('/f%_')
+      await properties.change(path, [{ set: property('one') }, { set: property('two') }])
+      await properties.change(path, [{ set: property('one', 'new') }, { remove: property('two') }])
+      t.same(await properties.of(path), [property('one', 'new')])
+      await properties.change(root, [{ set: property('top') }])
+      await properties.change(asPath('/f%_/below'), [{ set: property('deep') }])
+      t.same([...(await properties.ofChildren(root))], [[path, [property('one', 'new')]]], 'direct children only')
+      await properties.delete(path)
+      t.same(await properties.of(asPath('/f%_/below')), [])
+      t.same(await properties.of(root), [property('top')])
+    })
 
-const tree = ['/a', '/a/é "%_\'', '/a/é "%_\'/世界', '/a b', '/a0', '/A', '/b', '/b/old'].map(asPath)
+    const tree = ['/a', '/a/é "%_\'', '/a/é "%_\'/世界', '/a b', '/a0', '/A', '/b', '/b/old'].map(asPath)
 
-void t.test('properties move with their path, whatever its name, and replace those of the target', async (t) => {
-  const { properties } = await fresh(t)
-  for (const path of tree) await properties.change(path, [{ set: property(path) }])
-  await properties.move(asPath('/a'), asPath('/b'))
-  t.same(await properties.of(asPath('/b')), [property('/a')])
-  t.same(await properties.of(asPath('/b/é "%_\'/世界')), [property('/a/é "%_\'/世界')])
-  t.same([...(await properties.ofChildren(asPath('/b'))).keys()], ['/b/é "%_\''])
-  t.same(await properties.of(asPath('/b/old')), [])
-  t.same(await properties.of(asPath('/a')), [])
-  for (const path of ['/a b', '/a0', '/A'].map(asPath)) t.same(await properties.of(path), [property(path)])
-  t.same([...(await properties.ofChildren(asPath('/'))).keys()].sort(), ['/A', '/a b', '/a0', '/b'])
-  await properties.move(asPath('/a0'), asPath('/a0'))
-  t.same(await properties.of(asPath('/a0')), [property('/a0')])
-  await t.rejects(properties.move(asPath('/b'), asPath('/b/c')), { code: 'invalid' })
-})
+    void s.test('properties move with their path, whatever its name, and replace those of the target', async (t) => {
+      const { properties } = await fresh(t)
+      for (const path of tree) await properties.change(path, [{ set: property(path) }])
+      await properties.move(asPath('/a'), asPath('/b'))
+      t.same(await properties.of(asPath('/b')), [property('/a')])
+      t.same(await properties.of(asPath('/b/é "%_\'/世界')), [property('/a/é "%_\'/世界')])
+      t.same([...(await properties.ofChildren(asPath('/b'))).keys()], ['/b/é "%_\''])
+      t.same(await properties.of(asPath('/b/old')), [])
+      t.same(await properties.of(asPath('/a')), [])
+      for (const path of ['/a b', '/a0', '/A'].map(asPath)) t.same(await properties.of(path), [property(path)])
+      t.same([...(await properties.ofChildren(asPath('/'))).keys()].sort(), ['/A', '/a b', '/a0', '/b'])
+      await properties.move(asPath('/a0'), asPath('/a0'))
+      t.same(await properties.of(asPath('/a0')), [property('/a0')])
+      await t.rejects(properties.move(asPath('/b'), asPath('/b/c')), { code: 'invalid' })
+    })
 
-void t.test('properties are copied for a path alone or with its tree', async (t) => {
-  const { properties } = await fresh(t)
-  for (const path of tree) await properties.change(path, [{ set: property(path) }])
-  await properties.copy(asPath('/a'), asPath('/b'), false)
-  t.same(await properties.of(asPath('/b')), [property('/a')])
-  t.same(await properties.of(asPath('/b/old')), [property('/b/old')])
-  await properties.copy(asPath('/a'), asPath('/b'), true)
-  t.same(await properties.of(asPath('/b/old')), [])
-  t.same(await properties.of(asPath('/b/é "%_\'/世界')), [property('/a/é "%_\'/世界')])
-  t.same([...(await properties.ofChildren(asPath('/b/é "%_\''))).keys()], ['/b/é "%_\'/世界'])
-  t.same(await properties.of(asPath('/a')), [property('/a')], 'the source keeps its properties')
-})
+    void s.test('properties are copied for a path alone or with its tree', async (t) => {
+      const { properties } = await fresh(t)
+      for (const path of tree) await properties.change(path, [{ set: property(path) }])
+      await properties.copy(asPath('/a'), asPath('/b'), false)
+      t.same(await properties.of(asPath('/b')), [property('/a')])
+      t.same(await properties.of(asPath('/b/old')), [property('/b/old')])
+      await properties.copy(asPath('/a'), asPath('/b'), true)
+      t.same(await properties.of(asPath('/b/old')), [])
+      t.same(await properties.of(asPath('/b/é "%_\'/世界')), [property('/a/é "%_\'/世界')])
+      t.same([...(await properties.ofChildren(asPath('/b/é "%_\''))).keys()], ['/b/é "%_\'/世界'])
+      t.same(await properties.of(asPath('/a')), [property('/a')], 'the source keeps its properties')
+    })
 
-void t.test('attributes: set one by one, moved and copied with their path', async (t) => {
-  const { attributes } = await fresh(t)
-  const [f, g] = [asPath('/d/f'), asPath('/e/g')]
-  t.equal(await attributes.of(f), undefined)
-  await attributes.set(f, {})
-  t.equal(await attributes.of(f), undefined)
-  await attributes.set(f, { modified: new Date(-5) })
-  await attributes.set(f, { mode: 0o640 })
-  t.same(await attributes.of(f), { modified: new Date(-5), mode: 0o640 })
-  t.same([...(await attributes.ofChildren(asPath('/d'))).keys()], [f])
-  await attributes.set(g, { mode: 1 })
-  await attributes.copy(f, g)
-  t.same(await attributes.of(g), { modified: new Date(-5), mode: 0o640 })
-  await attributes.copy(asPath('/none'), g)
-  t.equal(await attributes.of(g), undefined, 'a copy without attributes replaces, too')
-  await attributes.move(asPath('/d'), asPath('/e'))
-  t.same([...(await attributes.ofChildren(asPath('/e'))).keys()], ['/e/f'])
-  await attributes.delete(asPath('/e'))
-  t.equal(await attributes.of(asPath('/e/f')), undefined)
-})
+    void s.test('attributes: set one by one, moved and copied with their path', async (t) => {
+      const { attributes } = await fresh(t)
+      const [f, g] = [asPath('/d/f'), asPath('/e/g')]
+      t.equal(await attributes.of(f), undefined)
+      await attributes.set(f, {})
+      t.equal(await attributes.of(f), undefined)
+      await attributes.set(f, { modified: new Date(-5) })
+      await attributes.set(f, { mode: 0o640 })
+      t.same(await attributes.of(f), { modified: new Date(-5), mode: 0o640 })
+      t.same([...(await attributes.ofChildren(asPath('/d'))).keys()], [f])
+      await attributes.set(g, { mode: 1 })
+      await attributes.copy(f, g)
+      t.same(await attributes.of(g), { modified: new Date(-5), mode: 0o640 })
+      await attributes.copy(asPath('/none'), g)
+      t.equal(await attributes.of(g), undefined, 'a copy without attributes replaces, too')
+      await attributes.move(asPath('/d'), asPath('/e'))
+      t.same([...(await attributes.ofChildren(asPath('/e'))).keys()], ['/e/f'])
+      await attributes.delete(asPath('/e'))
+      t.equal(await attributes.of(asPath('/e/f')), undefined)
+    })
 
-void t.test(
-  'hasWithin() is correct after the first row is inserted, despite the cached emptiness of the table',
-  async (t) => {
-    const store = await fresh(t)
-    const path = asPath('/a/b')
-    // The query of the empty table and the insertion run concurrently.
-    const [early] = await Promise.all([
-      store.properties.hasWithin(path),
-      store.relaxed.properties.change(path, [{ set: property('x') }]),
-    ])
-    t.type(early, 'boolean')
-    t.equal(await store.properties.hasWithin(path), true)
-    t.equal(await store.relaxed.properties.hasWithin(asPath('/a')), true, 'below')
-    t.equal(await store.properties.hasWithin(asPath('/c'), path), true, 'one of several paths')
-    t.equal(await store.properties.hasWithin(asPath('/a/bc')), false)
-    t.equal(await store.attributes.hasWithin(root), false)
-    await store.relaxed.attributes.set(path, { mode: 0o600 })
-    t.equal(await store.attributes.hasWithin(root), true)
-    await store.attributes.delete(path)
-    t.equal(await store.attributes.hasWithin(root), false)
-  },
-)
+    void s.test(
+      'hasWithin() is correct after the first row is inserted, despite the cached emptiness of the table',
+      async (t) => {
+        const store = await fresh(t)
+        const path = asPath('/a/b')
+        // The query of the empty table and the insertion run concurrently.
+        const [early] = await Promise.all([
+          store.properties.hasWithin(path),
+          store.relaxed.properties.change(path, [{ set: property('x') }]),
+        ])
+        t.type(early, 'boolean')
+        t.equal(await store.properties.hasWithin(path), true)
+        t.equal(await store.relaxed.properties.hasWithin(asPath('/a')), true, 'below')
+        t.equal(await store.properties.hasWithin(asPath('/c'), path), true, 'one of several paths')
+        t.equal(await store.properties.hasWithin(asPath('/a/bc')), false)
+        t.equal(await store.attributes.hasWithin(root), false)
+        await store.relaxed.attributes.set(path, { mode: 0o600 })
+        t.equal(await store.attributes.hasWithin(root), true)
+        await store.attributes.delete(path)
+        t.equal(await store.attributes.hasWithin(root), false)
+      },
+    )
 
-void t.test('applying an intent moves rules, properties and attributes once', async (t) => {
-  const { intents, rules, properties, attributes, storages } = await fresh(t)
-  const [from, to] = [asPath('/mount/a'), asPath('/mount/b')]
-  await rules.insert(ruleRow({ path: from }))
-  await properties.change(asPath('/mount/a/f'), [{ set: property('p') }])
-  await attributes.set(asPath('/mount/a/f'), { mode: 1 })
-  const { id: storageId } = await storages.insert(storageRow({ mountPath: asPath('/mount') }))
-  const { id: other } = await storages.insert(storageRow({ mountPath: asPath('/other') }))
-  const moved = { storageId, kind: 'move', from: asPath('/a'), to: asPath('/b'), disposable: false } as const
-  const backup = { storageId, kind: 'backup', from: moved.to, to: asPath('/c'), disposable: false } as const
-  const id = await intents.insert(moved)
-  const backupId = await intents.insert(backup)
-  const elsewhere = await intents.insert({ ...backup, storageId: other })
-  t.same(await intents.all(), [
-    { ...moved, id },
-    { ...backup, id: backupId },
-    { ...backup, id: elsewhere, storageId: other },
-  ])
-  await intents.apply(id, asPath('/mount'))
-  await intents.apply(id, asPath('/mount'))
-  t.equal(await intents.get(id), undefined)
-  t.same(
-    await intents.ofStorage(storageId),
-    [{ ...backup, id: backupId, disposable: true }],
-    'the backup of the target is disposable',
-  )
-  t.same(await intents.ofStorage(other), [{ ...backup, id: elsewhere, storageId: other }])
-  await intents.drop(backupId)
-  await storages.delete(other)
-  t.same(await intents.all(), [], 'intents are deleted with their storage')
-  t.equal((await rules.all())[0]?.path, to)
-  t.same(await properties.of(asPath('/mount/b/f')), [property('p')])
-  t.same(await attributes.of(asPath('/mount/b/f')), { modified: undefined, mode: 1 })
-})
+    void s.test('applying an intent moves rules, properties and attributes once', async (t) => {
+      const { intents, rules, properties, attributes, storages } = await fresh(t)
+      const [from, to] = [asPath('/mount/a'), asPath('/mount/b')]
+      await rules.insert(ruleRow({ path: from }))
+      await properties.change(asPath('/mount/a/f'), [{ set: property('p') }])
+      await attributes.set(asPath('/mount/a/f'), { mode: 1 })
+      const { id: storageId } = await storages.insert(storageRow({ mountPath: asPath('/mount') }))
+      const { id: other } = await storages.insert(storageRow({ mountPath: asPath('/other') }))
+      const moved = { storageId, kind: 'move', from: asPath('/a'), to: asPath('/b'), disposable: false } as const
+      const backup = { storageId, kind: 'backup', from: moved.to, to: asPath('/c'), disposable: false } as const
+      const id = await intents.insert(moved)
+      const backupId = await intents.insert(backup)
+      const elsewhere = await intents.insert({ ...backup, storageId: other })
+      t.same(await intents.all(), [
+        { ...moved, id },
+        { ...backup, id: backupId },
+        { ...backup, id: elsewhere, storageId: other },
+      ])
+      await intents.apply(id, asPath('/mount'))
+      await intents.apply(id, asPath('/mount'))
+      t.equal(await intents.get(id), undefined)
+      t.same(
+        await intents.ofStorage(storageId),
+        [{ ...backup, id: backupId, disposable: true }],
+        'the backup of the target is disposable',
+      )
+      t.same(await intents.ofStorage(other), [{ ...backup, id: elsewhere, storageId: other }])
+      await intents.drop(backupId)
+      await storages.delete(other)
+      t.same(await intents.all(), [], 'intents are deleted with their storage')
+      t.equal((await rules.all())[0]?.path, to)
+      t.same(await properties.of(asPath('/mount/b/f')), [property('p')])
+      t.same(await attributes.of(asPath('/mount/b/f')), { modified: undefined, mode: 1 })
+    })
 
-void t.test('onForeignChange() reports changes of other processes only', async (t) => {
-  const file = join(t.testdir(), 'tidegate.db')
-  const store = await openStore(file)
-  t.teardown(() => store.close())
-  let told = 0
-  let failures = 2
-  const ended = store.onForeignChange('settings', async () => {
-    told++
-    if (failures-- > 0) throw new Error('not now')
-  })
-  await store.settings.set(new Map([['ours', '1']]))
-  await wait(600)
-  t.equal(told, 0)
-  await elsewhere(file, `await store.settings.set(new Map([['theirs', '1']]))`)
-  for (let n = 0; n < 50 && told < 3; n++) await wait(100)
-  await wait(400)
-  t.equal(told, 3, 'called again while the listener rejects')
-  t.equal((await store.settings.all()).get('theirs'), '1')
-  ended()
-  await elsewhere(file, `await store.settings.set(new Map([['theirs', '2']]))`)
-  await wait(400)
-  t.equal(told, 3)
-})
+    void s.test('onForeignChange() reports changes of other processes only', async (t) => {
+      const file = await newDatabase(t)
+      const store = await openStore(file)
+      t.teardown(() => store.close())
+      let told = 0
+      let failures = 2
+      const ended = store.onForeignChange('settings', async () => {
+        told++
+        if (failures-- > 0) throw new Error('not now')
+      })
+      await store.settings.set(new Map([['ours', '1']]))
+      await wait(600)
+      t.equal(told, 0)
+      await elsewhere(file, `await store.settings.set(new Map([['theirs', '1']]))`)
+      for (let n = 0; n < 50 && told < 3; n++) await wait(100)
+      await wait(400)
+      t.equal(told, 3, 'called again while the listener rejects')
+      t.equal((await store.settings.all()).get('theirs'), '1')
+      ended()
+      await elsewhere(file, `await store.settings.set(new Map([['theirs', '2']]))`)
+      await wait(400)
+      t.equal(told, 3)
+    })
 
-void t.test('each change is reported to the listeners of its topic only', async (t) => {
-  const file = join(t.testdir(), 'tidegate.db')
-  const [store, other] = [await openStore(file), await openStore(file)]
-  t.teardown(() => Promise.all([store.close(), other.close()]))
-  const topics: readonly Topic[] = ['accounts', 'locks', 'rules', 'settings', 'storages']
-  const notified: Topic[] = []
-  for (const topic of topics) store.onForeignChange(topic, () => void notified.push(topic))
-  const [from, to] = [asPath('/a'), asPath('/b')]
-  const lock: Lock = {
-    token: 'urn:uuid:1',
-    path: from,
-    userId: 1,
-    username: 'ada',
-    scope: 'exclusive',
-    deep: true,
-    owner: '',
-    expires: new Date(Date.now() + 60_000),
-  }
-  const key = { userId: 1, title: 'k', type: 'ssh-ed25519', blob: Buffer.from('b'), fingerprint: 'f' }
-  const appPassword = {
-    userId: 1,
-    name: 'n',
-    prefix: 'p',
-    digest: 'd',
-    protocols: ['webdav'],
-    readOnly: false,
-  } as const
-  const dates = { added: new Date(0), lastUsed: new Date(0) }
-  const session = {
-    ...{ userId: 1, prefix: 'p', digest: 'd', passwordTime: 0, address: '', userAgent: '' },
-    ...{ created: new Date(0), lastUsed: new Date(0), expires: new Date(0) },
-  }
-  const move = { storageId: 1, kind: 'move', from, to, disposable: false } as const
-  const changes: readonly (readonly [topic: Topic | undefined, change: () => Promise<unknown>])[] = [
-    ['accounts', () => other.users.insert(userRow({}))],
-    ['accounts', () => other.users.change(1, () => ({ disabled: true }))],
-    ['accounts', () => other.keys.insert({ ...key, ...dates })],
-    ['accounts', () => other.keys.delete(1)],
-    ['accounts', () => other.appPasswords.insert({ ...appPassword, ...dates })],
-    ['accounts', () => other.appPasswords.delete(1)],
-    ['accounts', () => other.consoleSessions.insert(session)],
-    ['accounts', () => other.consoleSessions.touch(1, new Date(1))],
-    ['accounts', () => other.consoleSessions.sweep(new Date(1))],
-    ['accounts', () => other.revokedTokens.insert('token', new Date())],
-    ['accounts', () => other.users.delete(1)],
-    ['locks', () => other.locks.grant(lock, () => undefined)],
-    ['locks', () => other.locks.refresh(lock.token, new Date(Date.now() + 90_000))],
-    ['locks', () => other.locks.delete(lock.token)],
-    ['storages', () => other.storages.insert(storageRow({}))],
-    ['storages', () => other.storages.update(1, { disabled: true })],
-    ['rules', () => other.rules.insert(ruleRow({ path: from }))],
-    ['rules', () => other.intents.insert(move).then((id) => other.intents.apply(id, root))],
-    ['rules', () => other.rules.move(to, from)],
-    ['rules', () => other.rules.delete(1)],
-    ['settings', () => other.settings.set(new Map([['a', 'b']]))],
-    ['settings', () => other.settings.delete('a')],
-    [undefined, () => other.intents.insert(move).then((id) => other.intents.apply(id, root))],
-    [undefined, () => other.properties.change(from, [{ set: property('p') }])],
-    [undefined, () => other.attributes.set(from, { mode: 1 })],
-    [undefined, () => other.folders.put(from)],
-    [undefined, () => other.driverState.set(1, 'key', 'value')],
-    [undefined, () => other.secrets.obtain('name', 'value')],
-    ['storages', () => other.storages.delete(1)],
-  ]
-  for (const [index, [topic, change]] of changes.entries()) {
-    notified.length = 0
-    await change()
-    for (let n = 0; n < 50 && topic !== undefined && notified.length === 0; n++) await wait(20)
-    // Long enough for the poll that follows a change without a topic.
-    if (topic === undefined) await wait(300)
-    t.same(notified, topic === undefined ? [] : [topic], `change ${index + 1}`)
-  }
-})
+    void s.test('each change is reported to the listeners of its topic only', async (t) => {
+      const file = await newDatabase(t)
+      const [store, other] = [await openStore(file), await openStore(file)]
+      t.teardown(() => Promise.all([store.close(), other.close()]))
+      const topics: readonly Topic[] = ['accounts', 'locks', 'rules', 'settings', 'storages']
+      const notified: Topic[] = []
+      for (const topic of topics) store.onForeignChange(topic, () => void notified.push(topic))
+      const [from, to] = [asPath('/a'), asPath('/b')]
+      const lock: Lock = {
+        token: 'urn:uuid:1',
+        path: from,
+        userId: 1,
+        username: 'ada',
+        scope: 'exclusive',
+        deep: true,
+        owner: '',
+        expires: new Date(Date.now() + 60_000),
+      }
+      const key = { userId: 1, title: 'k', type: 'ssh-ed25519', blob: Buffer.from('b'), fingerprint: 'f' }
+      const appPassword = {
+        userId: 1,
+        name: 'n',
+        prefix: 'p',
+        digest: 'd',
+        protocols: ['webdav'],
+        readOnly: false,
+      } as const
+      const dates = { added: new Date(0), lastUsed: new Date(0) }
+      const session = {
+        ...{ userId: 1, prefix: 'p', digest: 'd', passwordTime: 0, address: '', userAgent: '' },
+        ...{ created: new Date(0), lastUsed: new Date(0), expires: new Date(0) },
+      }
+      const move = { storageId: 1, kind: 'move', from, to, disposable: false } as const
+      const changes: readonly (readonly [topic: Topic | undefined, change: () => Promise<unknown>])[] = [
+        ['accounts', () => other.users.insert(userRow({}))],
+        ['accounts', () => other.users.change(1, () => ({ disabled: true }))],
+        ['accounts', () => other.keys.insert({ ...key, ...dates })],
+        ['accounts', () => other.keys.delete(1)],
+        ['accounts', () => other.appPasswords.insert({ ...appPassword, ...dates })],
+        ['accounts', () => other.appPasswords.delete(1)],
+        ['accounts', () => other.consoleSessions.insert(session)],
+        ['accounts', () => other.consoleSessions.touch(1, new Date(1))],
+        ['accounts', () => other.consoleSessions.sweep(new Date(1))],
+        ['accounts', () => other.revokedTokens.insert('token', new Date())],
+        ['accounts', () => other.users.delete(1)],
+        ['locks', () => other.locks.grant(lock, () => undefined)],
+        ['locks', () => other.locks.refresh(lock.token, new Date(Date.now() + 90_000))],
+        ['locks', () => other.locks.delete(lock.token)],
+        ['storages', () => other.storages.insert(storageRow({}))],
+        ['storages', () => other.storages.update(1, { disabled: true })],
+        ['rules', () => other.rules.insert(ruleRow({ path: from }))],
+        ['rules', () => other.intents.insert(move).then((id) => other.intents.apply(id, root))],
+        ['rules', () => other.rules.move(to, from)],
+        ['rules', () => other.rules.delete(1)],
+        ['settings', () => other.settings.set(new Map([['a', 'b']]))],
+        ['settings', () => other.settings.delete('a')],
+        [undefined, () => other.intents.insert(move).then((id) => other.intents.apply(id, root))],
+        [undefined, () => other.properties.change(from, [{ set: property('p') }])],
+        [undefined, () => other.attributes.set(from, { mode: 1 })],
+        [undefined, () => other.folders.put(from)],
+        [undefined, () => other.driverState.set(1, 'key', 'value')],
+        [undefined, () => other.secrets.obtain('name', 'value')],
+        ['storages', () => other.storages.delete(1)],
+      ]
+      for (const [index, [topic, change]] of changes.entries()) {
+        notified.length = 0
+        await change()
+        for (let n = 0; n < 50 && topic !== undefined && notified.length === 0; n++) await wait(20)
+        // Long enough for the poll that follows a change without a topic.
+        if (topic === undefined) await wait(300)
+        t.same(notified, topic === undefined ? [] : [topic], `change ${index + 1}`)
+      }
+    })
 
-void t.test('a committed change survives a killed process', async (t) => {
-  const file = join(t.testdir(), 'tidegate.db')
-  await (await openStore(file)).close()
-  const killed = elsewhere(
-    file,
-    `await store.settings.set(new Map([['kept', 'yes']]))
+    void s.test('a committed change survives a killed process', async (t) => {
+      const file = await newDatabase(t)
+      await (await openStore(file)).close()
+      const killed = elsewhere(
+        file,
+        `await store.settings.set(new Map([['kept', 'yes']]))
     process.kill(process.pid, 'SIGKILL')
     await new Promise((resolve) => setTimeout(resolve, 60_000))`,
-  )
-  t.match(await killed.catch((error: unknown) => error), { signal: 'SIGKILL' })
-  const store = await openStore(file)
-  t.teardown(() => store.close())
-  t.equal((await store.settings.all()).get('kept'), 'yes')
-})
+      )
+      t.match(await killed.catch((error: unknown) => error), { signal: 'SIGKILL' })
+      const store = await openStore(file)
+      t.teardown(() => store.close())
+      t.equal((await store.settings.all()).get('kept'), 'yes')
+    })
 
-void t.test('two processes can read and write concurrently', async (t) => {
-  const file = join(t.testdir(), 'tidegate.db')
-  const store = await openStore(file)
-  t.teardown(() => store.close())
-  const theirs = elsewhere(
-    file,
-    `for (let i = 0; i < 50; i++) {
+    void s.test('two processes can read and write concurrently', async (t) => {
+      const file = await newDatabase(t)
+      const store = await openStore(file)
+      t.teardown(() => store.close())
+      const theirs = elsewhere(
+        file,
+        `for (let i = 0; i < 50; i++) {
       await store.settings.set(new Map([['theirs', String(i)]]))
       await store.settings.all()
     }`,
-  )
-  for (let i = 0; i < 50; i++) await store.settings.set(new Map([['ours', String(i)]]))
-  await theirs
-  t.same(Object.fromEntries(await store.settings.all()), { ours: '49', theirs: '49' })
-})
+      )
+      for (let i = 0; i < 50; i++) await store.settings.set(new Map([['ours', String(i)]]))
+      await theirs
+      t.same(Object.fromEntries(await store.settings.all()), { ours: '49', theirs: '49' })
+    })
 
-void t.test('calls of a closed store reject', async (t) => {
-  const store = await openStore(join(t.testdir(), 'tidegate.db'))
-  await store.close()
-  await t.rejects(store.settings.all(), { name: 'GatewayError' })
-})
+    void s.test('calls of a closed store reject', async (t) => {
+      const store = await openStore(await newDatabase(t))
+      await store.close()
+      await t.rejects(store.settings.all(), { name: 'GatewayError' })
+    })
 
-void t.test('uploads are orphaned without their task, and deleted with their storage', async (t) => {
-  const { tasks, uploads, storages } = await fresh(t)
-  const storage = await storages.insert(storageRow({ mountPath: asPath('/a') }))
-  const other = await storages.insert(storageRow({ mountPath: asPath('/b') }))
-  const task = {
-    ...{
-      id: 'one',
-      kind: 'copy',
-      name: '',
-      userId: 1,
-      username: '',
-      role: '',
-      state: 'running',
-      status: '',
-      error: '',
-    },
-    ...{ totalBytes: 0, doneBytes: 0, plan: '', tries: 1, created: new Date(), started: undefined, ended: undefined },
-  }
-  for (const id of ['one', 'two']) await tasks.put({ ...task, id })
-  const row = { taskId: 'one', path: asPath('/a/x'), source: 'r1', storageId: storage.id, token: 'first' }
-  const id = await uploads.insert(row)
-  await t.rejects(uploads.insert(row), { code: 'exists' })
-  await t.rejects(uploads.insert({ ...row, taskId: 'none' }), { code: 'not_found' })
-  await uploads.setToken(id, 'second')
-  t.same(await uploads.of('one', row.path), { ...row, id, token: 'second' })
-  t.equal(await uploads.of('two', row.path), undefined)
-  const second = await uploads.insert({ ...row, taskId: 'two', storageId: other.id })
-  const third = await uploads.insert({ ...row, taskId: 'two', path: asPath('/y'), token: 'third' })
-  t.same(await uploads.tokens(), ['second', 'first', 'third'])
-  t.same((await uploads.tasksWithUploads()).sort(), ['one', 'two'])
-  await uploads.orphan(id)
-  await uploads.insert({ ...row, token: 'fourth' })
-  await tasks.delete(['two'])
-  t.same(
-    (await uploads.orphaned()).map((each) => each.id),
-    [id, second, third],
-  )
-  t.same(await uploads.tokens(), ['fourth'])
-  await storages.delete(other.id)
-  await uploads.delete(third)
-  await uploads.orphanAll('one')
-  t.match(await uploads.orphaned(), [{ id }, { token: 'fourth' }])
-})
+    void s.test('uploads are orphaned without their task, and deleted with their storage', async (t) => {
+      const { tasks, uploads, storages } = await fresh(t)
+      const storage = await storages.insert(storageRow({ mountPath: asPath('/a') }))
+      const other = await storages.insert(storageRow({ mountPath: asPath('/b') }))
+      const task = {
+        ...{
+          id: 'one',
+          kind: 'copy',
+          name: '',
+          userId: 1,
+          username: '',
+          role: '',
+          state: 'running',
+          status: '',
+          error: '',
+        },
+        ...{
+          totalBytes: 0,
+          doneBytes: 0,
+          plan: '',
+          tries: 1,
+          created: new Date(),
+          started: undefined,
+          ended: undefined,
+        },
+      }
+      for (const id of ['one', 'two']) await tasks.put({ ...task, id })
+      const row = { taskId: 'one', path: asPath('/a/x'), source: 'r1', storageId: storage.id, token: 'first' }
+      const id = await uploads.insert(row)
+      await t.rejects(uploads.insert(row), { code: 'exists' })
+      await t.rejects(uploads.insert({ ...row, taskId: 'none' }), { code: 'not_found' })
+      await uploads.setToken(id, 'second')
+      t.same(await uploads.of('one', row.path), { ...row, id, token: 'second' })
+      t.equal(await uploads.of('two', row.path), undefined)
+      const second = await uploads.insert({ ...row, taskId: 'two', storageId: other.id })
+      const third = await uploads.insert({ ...row, taskId: 'two', path: asPath('/y'), token: 'third' })
+      t.same(await uploads.tokens(), ['second', 'first', 'third'])
+      t.same((await uploads.tasksWithUploads()).sort(), ['one', 'two'])
+      await uploads.orphan(id)
+      await uploads.insert({ ...row, token: 'fourth' })
+      await tasks.delete(['two'])
+      t.same(
+        (await uploads.orphaned()).map((each) => each.id),
+        [id, second, third],
+      )
+      t.same(await uploads.tokens(), ['fourth'])
+      await storages.delete(other.id)
+      await uploads.delete(third)
+      await uploads.orphanAll('one')
+      t.match(await uploads.orphaned(), [{ id }, { token: 'fourth' }])
+    })
+  })
+}

@@ -1,0 +1,59 @@
+/**
+ * The step of the schema by which other processes learn of changes. Triggers do it, so that no writer of a table can omit
+ * it.
+ */
+import type { Knex } from 'knex'
+import { isPostgres } from './dialect.js'
+import type { Topic } from './rows.js'
+
+/** The topic of each table of the first schema whose changes other processes are notified of. */
+const topics = {
+  users: 'accounts',
+  ssh_keys: 'accounts',
+  app_passwords: 'accounts',
+  revoked_tokens: 'accounts',
+  locks: 'locks',
+  folder_rules: 'rules',
+  settings: 'settings',
+  storages: 'storages',
+} satisfies Record<string, Topic>
+
+/** The channel of PostgreSQL's NOTIFY. A payload is "TOPIC SESSION", with the `application_name` of the session. */
+export const changeChannel = 'tidegate_changes'
+
+/** SQLite: counts the changes of each topic. PostgreSQL: notifies the processes that listen. */
+export async function reportChanges(query: Knex): Promise<void> {
+  if (isPostgres(query)) {
+    await query.raw(`
+      create function tidegate_report_change() returns trigger language plpgsql as $$
+      begin
+        perform pg_notify('${changeChannel}', tg_argv[0] || ' ' || current_setting('application_name'));
+        return null;
+      end $$`)
+  } else {
+    await query.schema.createTable('change_counts', (table) => {
+      table.text('topic').primary()
+      table.bigInteger('count').notNullable()
+    })
+    await query('change_counts').insert([...new Set(Object.values(topics))].map((topic) => ({ topic, count: 0 })))
+  }
+  for (const [table, topic] of Object.entries(topics)) await reportChangesOf(query, table, topic)
+}
+
+/** The same for a table of a later step. */
+export async function reportChangesOf(query: Knex, table: string, topic: Topic): Promise<void> {
+  if (isPostgres(query)) {
+    // Notices of one transaction that are equal are delivered once.
+    await query.raw(
+      `create trigger ${table}_change after insert or update or delete on ${table} ` +
+        `for each row execute function tidegate_report_change('${topic}')`,
+    )
+    return
+  }
+  for (const change of ['insert', 'update', 'delete']) {
+    await query.raw(
+      `create trigger ${table}_${change}_count after ${change} on ${table} begin ` +
+        `update change_counts set count = count + 1 where topic = '${topic}'; end`,
+    )
+  }
+}

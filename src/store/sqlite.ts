@@ -1,0 +1,100 @@
+/** SQLite: one file, which several processes of one machine may open. */
+import knex, { type Knex } from 'knex'
+import PQueue from 'p-queue'
+import { Database, type Runner } from './database.js'
+import type { Engine } from './engine.js'
+import { PolledCommits } from './polled-commits.js'
+import { ensurePrivate } from './private-file.js'
+import { isTopic, type Topic } from './rows.js'
+
+/** Opens the file, and creates it if it is missing. Only its owner can read it. Rejects with the error of SQLite. */
+export async function openSqlite(file: string, migrate: (connection: Knex) => Promise<void>): Promise<Engine> {
+  await ensurePrivate(file)
+  const connection = connect(file)
+  try {
+    await migrate(connection)
+    const commits = new Commits(connection)
+    return {
+      durable: new Database(connection, commits.at('FULL')),
+      relaxed: new Database(connection, commits.at('NORMAL')),
+      isExclusive: true,
+      foreignCommits: await PolledCommits.open({
+        version: () => dataVersion(connection),
+        counts: () => changeCounts(connection),
+      }),
+      close: () => connection.destroy(),
+    }
+  } catch (error) {
+    await connection.destroy()
+    throw error
+  }
+}
+
+function connect(file: string): Knex {
+  return knex({
+    client: 'sqlite3',
+    connection: { filename: file },
+    useNullAsDefault: true,
+    pool: {
+      // A single permanent connection: `data_version` values are comparable only within one connection.
+      min: 1,
+      max: 1,
+      afterCreate: (sqlite: { exec(sql: string, done: (error: Error | null) => void): void }, done: () => void) => {
+        /*
+         * WAL: other processes can read during a write. FULL: a completed write survives a power failure; otherwise a
+         * revoked token or an old password could work again after one. FULL syncs every commit, so the
+         * tables that are written for every file are in `Store.relaxed`, which does not.
+         */
+        sqlite.exec(
+          'PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;',
+          done,
+        )
+      },
+    },
+    log: { warn: () => undefined },
+  })
+}
+
+/**
+ * FULL: a commit is on disk when it resolves. NORMAL: a power failure may lose the last commits, the newest first and
+ * each as a whole; the end of the process loses none. A FULL commit also flushes all earlier commits.
+ */
+type Synchronous = 'FULL' | 'NORMAL'
+
+/**
+ * Sets how the commits of a single connection, opened with FULL, are synced. SQLite cannot change that within a
+ * transaction (SQLite: src/pragma.c), so writes are serialized.
+ */
+class Commits {
+  readonly #queue = new PQueue({ concurrency: 1 })
+  #synchronous: Synchronous = 'FULL'
+
+  constructor(private readonly connection: Knex) {}
+
+  /** Returns a runner whose commits are synced this way. */
+  at(synchronous: Synchronous): Runner {
+    return {
+      read: (work) => work(),
+      write: (work) =>
+        this.#queue.add(async () => {
+          if (synchronous !== this.#synchronous) {
+            await this.connection.raw(`PRAGMA synchronous = ${synchronous}`)
+            this.#synchronous = synchronous
+          }
+          return work()
+        }),
+    }
+  }
+}
+
+/** A number that changes when another connection commits. Commits of this connection do not change it. */
+async function dataVersion(connection: Knex): Promise<number> {
+  const rows: readonly { data_version: number }[] = await connection.raw('PRAGMA data_version')
+  return rows[0]?.data_version ?? 0
+}
+
+/** The number of changes of each topic, by any process. */
+async function changeCounts(connection: Knex): Promise<ReadonlyMap<Topic, number>> {
+  const rows = await connection<{ topic: string; count: number }>('change_counts').select()
+  return new Map(rows.flatMap(({ topic, count }) => (isTopic(topic) ? [[topic, count] as const] : [])))
+}

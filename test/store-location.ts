@@ -1,0 +1,43 @@
+/** Where the tests keep the database of a data folder: SQLite in the folder, or a PostgreSQL server for all tests. */
+import { createHash } from 'node:crypto'
+import { join, resolve } from 'node:path'
+import pg from 'pg'
+import type { Test } from 'tap'
+
+/** The database that new ones are copied from: empty, with the newest schema. */
+export const templateDatabase = 'tidegate_template'
+
+/** The URL of a server, without a database. Set by test/run.ts; absent: the tests use SQLite. */
+const server = process.env.TIDEGATE_TEST_POSTGRES
+
+/**
+ * Resolves to the location of the database of this data folder, for `openStore`. On PostgreSQL the database is created if
+ * it does not exist, and dropped at the end of the test that created it.
+ */
+export async function storeOf(dataFolder: string, t?: Test): Promise<string> {
+  if (server === undefined) return join(dataFolder, 'data.db')
+  const name = `data_${createHash('sha256').update(resolve(dataFolder)).digest('hex').slice(0, 24)}`
+  try {
+    await inServer(`create database ${name} template ${templateDatabase}`)
+    t?.teardown(() => inServer(`drop database if exists ${name} with (force)`))
+  } catch (error) {
+    // 42P04: it exists.
+    if ((error as { code?: unknown }).code !== '42P04') throw error
+  }
+  return `${server}/${name}`
+}
+
+/** Variables by which a program finds the database of this data folder. */
+export async function storeVariables(dataFolder: string, t?: Test): Promise<Readonly<Record<string, string>>> {
+  return server === undefined ? {} : { TIDEGATE_STORE: await storeOf(dataFolder, t) }
+}
+
+async function inServer(statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: `${server}/postgres` })
+  await client.connect()
+  try {
+    await client.query(statement)
+  } finally {
+    await client.end()
+  }
+}
