@@ -4,7 +4,14 @@ import { Option, type Command } from 'commander'
 import { protocols } from '../../protocols/index.js'
 import { Accounts } from '../accounts/accounts.js'
 import { GatewayError } from '../contract/errors.js'
-import { listenAddresses, loadConfig, storeLocation, variableOf, type Config, type ConfigFlags } from '../gateway/config.js'
+import {
+  listenAddresses,
+  loadConfig,
+  storeLocation,
+  variableOf,
+  type Config,
+  type ConfigFlags,
+} from '../gateway/config.js'
 import { Settings } from '../settings/settings.js'
 import type { Store } from '../store/tables.js'
 import { isPostgresUrl } from '../store/store-url.js'

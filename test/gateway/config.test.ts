@@ -3,7 +3,13 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import t, { type Test } from 'tap'
-import { configFileSchema, configSchema, loadConfig, storeLocation, type ConfigFlags } from '../../src/gateway/config.js'
+import {
+  configFileSchema,
+  configSchema,
+  loadConfig,
+  storeLocation,
+  type ConfigFlags,
+} from '../../src/gateway/config.js'
 import { splitAddress } from '../../src/net/addresses.js'
 import { protocols } from '../../protocols/index.js'
 
