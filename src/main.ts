@@ -9,7 +9,7 @@ import { configOf, withAddressOptions, withDataOptions } from './cli/data-folder
 import { addKeyCommands } from './cli/keys.js'
 import { addStorageCommands } from './cli/storages.js'
 import { addUserCommands } from './cli/users.js'
-import type { ConfigFlags } from './gateway/config.js'
+import type { Addresses, ConfigFlags } from './gateway/config.js'
 import { LogTail } from './gateway/log-tail.js'
 import { GatewayError } from './contract/errors.js'
 import { collectWhenIdle } from './process/idle-collection.js'
@@ -25,7 +25,20 @@ async function serve(flags: ConfigFlags): Promise<void> {
   const adminPassword = process.env.TIDEGATE_ADMIN_PASSWORD || showPassword
   // Imported lazily: the commands on a data folder start faster without the protocols.
   const { closingSeconds, startDaemon } = await import('./process/daemon.js')
-  const daemon = await startDaemon(config, log, adminPassword, { logTail })
+  const start = (addresses: Addresses) =>
+    startDaemon({ ...config, addresses }, log, adminPassword, { logTail, onEnded: () => void restart() })
+  let daemon = await start(config.addresses)
+  // Nothing may continue under the id of a node that others have ended, so everything is opened again.
+  const restart = async () => {
+    try {
+      await daemon.stop(0)
+      daemon = await start(daemon.addresses)
+      log.warn({}, 'restarted as a new node')
+    } catch (error) {
+      log.fatal({ err: error }, 'restarting as a new node failed')
+      process.exit(1)
+    }
+  }
   afterStartup()
   collectWhenIdle()
   const systemd = new SystemdNotifications({

@@ -29,6 +29,7 @@ const rules: Readonly<Record<string, readonly string[]>> = {
   'src/contract': [],
   'src/net': ['src/contract'],
   'src/store': ['src/contract'],
+  'src/nodes': ['src/contract', 'src/store'],
   'src/settings': ['src/contract', 'src/store'],
   'src/accounts': ['src/contract', 'src/net', 'src/settings', 'src/store'],
   'src/storage': ['src/contract', 'src/settings', 'src/store'],
@@ -36,8 +37,8 @@ const rules: Readonly<Record<string, readonly string[]>> = {
   'src/urls': ['src/contract', 'src/accounts', 'src/settings', 'src/storage', 'src/store'],
   'src/search': ['src/contract', 'src/settings', 'src/storage', 'src/store'],
   'src/tree': [
-    ...['src/contract', 'src/accounts', 'src/urls', 'src/search', 'src/settings', 'src/storage', 'src/store'],
-    'src/transfer',
+    ...['src/contract', 'src/accounts', 'src/urls', 'src/nodes', 'src/search', 'src/settings', 'src/storage'],
+    ...['src/store', 'src/transfer'],
   ],
   'src/tasks': [
     ...['src/contract', 'src/accounts', 'src/settings', 'src/storage', 'src/store', 'src/transfer'],
@@ -50,7 +51,7 @@ const rules: Readonly<Record<string, readonly string[]>> = {
   'src/uploads': ['src/contract', 'src/accounts', 'src/transfer', 'src/tree'],
   'src/gateway': [
     ...['src/contract', 'src/net', 'src/accounts', 'src/settings', 'src/storage', 'src/store', 'src/transfer'],
-    ...['src/urls', 'src/search', 'src/tree', 'src/tasks', 'src/downloads', 'src/uploads'],
+    ...['src/nodes', 'src/urls', 'src/search', 'src/tree', 'src/tasks', 'src/downloads', 'src/uploads'],
   ],
   'drivers/lib': ['src/contract'],
   'drivers/*': ['src/contract', 'drivers/lib'],

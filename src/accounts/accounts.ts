@@ -34,6 +34,8 @@ interface AccountsOptions {
   readonly tokenHours: number
   /** Gets a warning for each failed sign-in. */
   readonly log?: Pick<Log, 'warn'>
+  /** Throws `unavailable` while what this process mirrors may be outdated. */
+  readonly assertCurrent?: () => void
   /** Milliseconds since 1970. */
   readonly now?: () => number
 }
@@ -59,6 +61,7 @@ export class Accounts {
   readonly #tokenCache: TokenCache
   readonly #now: () => number
   readonly #log: AccountsOptions['log']
+  readonly #assertCurrent: () => void
   readonly #sessions = new Sessions()
   readonly #passwords: PasswordCheck
   /** Serializes reads and changes of the cached rows. */
@@ -75,6 +78,7 @@ export class Accounts {
     this.#tokenCache = new TokenCache(now)
     this.#now = now
     this.#log = log
+    this.#assertCurrent = options.assertCurrent ?? (() => undefined)
     this.#permanentToken = settings.get('token')
     this.users = new Users(store, this.#queue, (before, after) => this.#userChanged(before, after), now)
     this.keys = new SshKeys(store, this.#queue, (key) => this.#keyRemoved(key), now)
@@ -149,6 +153,7 @@ export class Accounts {
    * The principal of a session token or of the permanent token. Rejects with `unauthenticated`.
    */
   async byToken(token: string, protocol: ProtocolFacts): Promise<Principal> {
+    this.#assertCurrent()
     const cached = this.#tokenCache.get(token, protocol)
     if (cached !== undefined) return cached
     if (this.isPermanentToken(token)) {
@@ -367,6 +372,7 @@ export class Accounts {
     by: { readonly protocol: ProtocolFacts; readonly readOnly?: boolean },
     until?: number,
   ): Principal {
+    this.#assertCurrent()
     return new Principal({
       userId: user.id,
       username: user.username,

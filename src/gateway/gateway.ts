@@ -1,5 +1,6 @@
 /** Builds and connects all components. Protocols use them only as `protocol-gateway.ts` lists. */
 import { mkdir } from 'node:fs/promises'
+import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import { Accounts } from '../accounts/accounts.js'
 import { bootstrapAccounts, type AdminPassword } from '../accounts/bootstrap.js'
@@ -14,6 +15,7 @@ import { root, type Path } from '../contract/path.js'
 import { OfflineDownloads } from '../downloads/offline-downloads.js'
 import { DownloadRouting } from '../urls/download-routing.js'
 import { SignedUrls } from '../urls/signed-urls.js'
+import { Membership } from '../nodes/membership.js'
 import { EgressGuard, parseNetworks } from '../net/egress.js'
 import { Search, searchCloseTimeout } from '../search/search.js'
 import { Settings } from '../settings/settings.js'
@@ -53,16 +55,19 @@ interface GatewayOptions {
   readonly config: Config
   readonly log: Log
   /** Gets the lines of `log`. Absent: none are held. */
-  readonly logTail?: LogTail | undefined
+  readonly logTail?: LogTail
   readonly drivers: readonly AnyDriverType[]
   readonly protocols: readonly ProtocolFacts[]
   /** The password of a new admin account. */
   readonly adminPassword: AdminPassword
   /** This run; by default a new one. */
   readonly instance?: Instance
+  /** Called when another node has ended this one: the gateway must be closed. Absent: nothing happens. */
+  readonly onEnded?: () => void
 }
 
 interface GatewayDependencies extends TreeDependencies {
+  readonly membership: Membership
   readonly supervisor: MountSupervisor
   readonly settings: Settings
   readonly bandwidth: Bandwidth
@@ -78,6 +83,7 @@ interface GatewayDependencies extends TreeDependencies {
 /** What has been opened so far and must be closed, also if the start fails. */
 interface Opened {
   readonly store: Store
+  membership?: Membership
   settings?: Settings
   bandwidth?: Bandwidth
   accounts?: Accounts
@@ -134,6 +140,7 @@ export class Gateway {
   readonly metrics: Metrics
   readonly spool: Spool
   readonly store: Store
+  readonly membership: Membership
   readonly #tree: TreeDependencies
   readonly #opened: Opened
 
@@ -157,6 +164,7 @@ export class Gateway {
     this.metrics = new Metrics(dependencies)
     this.spool = dependencies.spool
     this.store = dependencies.store
+    this.membership = dependencies.membership
     this.#tree = dependencies
     this.#opened = opened
     this.downloads = opened.downloads = new OfflineDownloads({
@@ -180,11 +188,11 @@ export class Gateway {
   }
 
   /**
-   * Whether requests are best sent here: the daemon is not stopping, its storages have started or failed, and the
-   * database responds. Never rejects.
+   * Whether requests are best sent here: the daemon is not stopping, its storages have started or failed, the database
+   * responds, and the node is current. Never rejects.
    */
   async isReady(): Promise<boolean> {
-    if (this.isDraining || this.supervisor.isStarting) return false
+    if (this.isDraining || this.supervisor.isStarting || !this.membership.isCurrent) return false
     const answers = this.store.ping().then(
       () => true,
       () => false,
@@ -199,10 +207,14 @@ export class Gateway {
   static async open(options: GatewayOptions): Promise<Gateway> {
     const { config, log } = options
     await mkdir(config.data, { recursive: true, mode: 0o700 })
-    const store = await openStore(storeLocation(config))
+    const run = options.instance ?? thisInstance()
+    const store = await openStore(storeLocation(config), { node: run.name })
     const opened: Opened = { store }
     try {
       await firstRun(store, options)
+      const name = `${hostname()}:${process.pid}`
+      const membership = (opened.membership = await Membership.join({ store, instance: run, name, log }))
+      const instance = { ...run, isOver: (name: string) => membership.isOver(name) }
       const settings = (opened.settings = await Settings.open(store, log))
       const bandwidth = (opened.bandwidth = new Bandwidth(settings))
       const accounts = (opened.accounts = await Accounts.open({
@@ -210,6 +222,7 @@ export class Gateway {
         settings,
         tokenHours: config.token_hours,
         log,
+        assertCurrent: () => membership.assertCurrent(),
       }))
       const mounts = new Mounts()
       const rules = await Rules.load(store, (path) => mounts.caseFoldedPath(path), log)
@@ -240,7 +253,7 @@ export class Gateway {
         log,
         driverTypes: options.drivers,
         own: await gatewayFolders(config.data),
-        instance: options.instance ?? thisInstance(),
+        instance,
         tree: (path) => new SubtreeDriver({ mounts, supervisor, locks, pathLocks, intents, rules, log }, path),
       }))
       const signedUrls = (opened.signedUrls = new SignedUrls({
@@ -261,12 +274,20 @@ export class Gateway {
       const downloadRouting = new DownloadRouting(settings, signedUrls)
       const bases = new BaseFolders({ mounts, supervisor, rules, locks, pathLocks, events, log })
       const tree = {
-        ...{ store, rules, locks, events, mounts, supervisor, intents, bases },
+        ...{ membership, store, rules, locks, events, mounts, supervisor, intents, bases },
         ...{ pathLocks, transferSlots, settings, bandwidth, downloadRouting, search, log },
       }
       const dependencies = { ...tree, accounts, spool, storages, signedUrls, tasks, egress, taskUploads: uploads }
       const gateway = new Gateway(options, dependencies, opened)
       await gateway.#startTasks()
+      membership.start({
+        reload: async () => {
+          await store.notifyAll()
+          events.emit({ kind: 'changed elsewhere', path: root })
+        },
+        takeOver: () => supervisor.recoverAll(),
+        ended: () => options.onEnded?.(),
+      })
       return gateway
     } catch (error) {
       await closeAll(opened).catch((failure: unknown) => log.warn({ err: failure }, 'the gateway did not close well'))
@@ -352,13 +373,16 @@ async function closeAll(opened: Opened): Promise<void> {
   opened.signedUrls?.close()
   await opened.accounts?.close()
   opened.settings?.close()
+  // Last: others take over what this node owns.
+  await opened.membership?.leave().catch(() => undefined)
   await opened.store.close()
 }
 
 /** Creates a storage and the accounts in a new data folder. */
 async function firstRun(store: Store, { config, drivers, adminPassword }: GatewayOptions): Promise<void> {
   // The accounts are created last: their existence marks a completed first run.
-  const isFirst = (await store.users.all()).length === 0
+  // Only the admin knows whether the nodes that share a database see the same folder.
+  const isFirst = !store.isShared && (await store.users.all()).length === 0
   if (isFirst && (await store.storages.all()).length === 0) await createFirstStorage(store, config.data, drivers)
   await bootstrapAccounts(store, adminPassword)
 }

@@ -30,10 +30,10 @@ export interface Daemon {
   /** The bound addresses, `HOST:PORT`; "off" where the configuration says so. */
   readonly addresses: Addresses
   /**
-   * Rejects new requests, waits `drain_seconds` for running ones, aborts the rest, and closes everything, the database
-   * last. Closing takes at most `closingSeconds`, even if a backend does not answer.
+   * Rejects new requests, waits for running ones (by default `drain_seconds`), aborts the rest, and closes everything, the
+   * database last. Closing takes at most `closingSeconds`, even if a backend does not answer.
    */
-  stop(): Promise<void>
+  stop(drainSeconds?: number): Promise<void>
 }
 
 /** What the daemon is made of, where that is not all that the program has. */
@@ -42,6 +42,8 @@ interface DaemonParts {
   readonly protocols?: readonly Protocol[]
   /** The last lines of `log`. Absent: they are not held. */
   readonly logTail?: LogTail
+  /** Called when another node has ended this one: the daemon must be stopped without draining. */
+  readonly onEnded?: () => void
 }
 
 /**
@@ -53,12 +55,12 @@ export async function startDaemon(
   config: Config,
   log: Log,
   adminPassword: AdminPassword,
-  { drivers = driverTypes, protocols = allProtocols, logTail }: DaemonParts = {},
+  { drivers = driverTypes, protocols = allProtocols, ...parts }: DaemonParts = {},
 ): Promise<Daemon> {
   for (const protocol of protocols) await protocol.checkConfig?.(config, log)
   const releaseFolder = await lockFolder(config.data)
   const instance = thisInstance()
-  const opening = Gateway.open({ config, log, logTail, drivers, protocols, adminPassword, instance })
+  const opening = Gateway.open({ config, log, ...parts, drivers, protocols, adminPassword, instance })
   const making = makeServers(protocols, { config, log, opening, pseudonym: pseudonymOf(instance) })
   making.catch(() => undefined)
   const gateway = await opening.catch(async (error: unknown) => {
@@ -66,12 +68,12 @@ export async function startDaemon(
     throw error
   })
   const started: ProtocolServer[] = []
-  const stop = async (): Promise<void> => {
+  const stop = async (drainSeconds = config.drain_seconds): Promise<void> => {
     gateway.isDraining = true
     // Another program may soon listen at this address: the command line must not send it a token.
     await storeDaemonUrl(config.data, undefined).catch(() => undefined)
     const drained = new AbortController()
-    const draining = setTimeout(() => drained.abort(), config.drain_seconds * 1000)
+    const draining = setTimeout(() => drained.abort(), drainSeconds * 1000)
     const stopping = started.map(async (server) => {
       try {
         await server.stop(drained.signal)
@@ -80,7 +82,7 @@ export async function startDaemon(
       }
     })
     const stopped = Promise.all(stopping)
-    if (!(await settlesWithin(stopped, (config.drain_seconds + protocolClosingSeconds) * 1000))) {
+    if (!(await settlesWithin(stopped, (drainSeconds + protocolClosingSeconds) * 1000))) {
       log.warn({}, 'a protocol did not close its connections in time')
     }
     clearTimeout(draining)
@@ -96,6 +98,7 @@ export async function startDaemon(
       started.push(server)
     }
     gateway.listening = { addresses, fingerprints }
+    await gateway.membership.publishAddresses(addresses)
     await storeDaemonUrl(config.data, localUrl(addresses.http, sitePath(config.site_url))).catch((error: unknown) => {
       log.warn({ err: error }, 'failed to store the address of the daemon for the command line')
     })

@@ -166,6 +166,17 @@ export class MountSupervisor {
     await Promise.all([...removed, ...applied])
   }
 
+  /** Recovers, on every running storage, operations and uploads that this node has taken over from another. */
+  async recoverAll(): Promise<void> {
+    const storages = [...this.#mounts.values()].flatMap(({ storage }) => storage ?? [])
+    await Promise.all(
+      storages.map(async (storage) => {
+        await this.dependencies.recovery.recover(storage)
+        await this.dependencies.recovery.discardUnused(storage)
+      }),
+    )
+  }
+
   /**
    * If the storage that `path` belongs to is being started for the first time: resolves when it has started or failed,
    * or after some seconds. Rejects with `aborted`. Undefined if there is nothing to wait for.

@@ -21,39 +21,36 @@ const topics = {
 /** The channel of PostgreSQL's NOTIFY. A payload is "TOPIC SESSION", with the `application_name` of the session. */
 export const changeChannel = 'tidegate_changes'
 
-/** SQLite: counts the changes of each topic. PostgreSQL: notifies the processes that listen. */
+/** Counts the changes of each topic. PostgreSQL also notifies the processes that listen. */
 export async function reportChanges(query: Knex): Promise<void> {
+  await query.schema.createTable('change_counts', (table) => {
+    table.text('topic').primary()
+    table.bigInteger('count').notNullable()
+  })
+  await query('change_counts').insert([...new Set(Object.values(topics))].map((topic) => ({ topic, count: 0 })))
   if (isPostgres(query)) {
     await query.raw(`
       create function tidegate_report_change() returns trigger language plpgsql as $$
       begin
+        if not exists (select from changed) then return null; end if;
+        update change_counts set count = count + 1 where topic = tg_argv[0];
         perform pg_notify('${changeChannel}', tg_argv[0] || ' ' || current_setting('application_name'));
         return null;
       end $$`)
-  } else {
-    await query.schema.createTable('change_counts', (table) => {
-      table.text('topic').primary()
-      table.bigInteger('count').notNullable()
-    })
-    await query('change_counts').insert([...new Set(Object.values(topics))].map((topic) => ({ topic, count: 0 })))
   }
   for (const [table, topic] of Object.entries(topics)) await reportChangesOf(query, table, topic)
 }
 
 /** The same for a table of a later step. */
 export async function reportChangesOf(query: Knex, table: string, topic: Topic): Promise<void> {
-  if (isPostgres(query)) {
-    // Notices of one transaction that are equal are delivered once.
-    await query.raw(
-      `create trigger ${table}_change after insert or update or delete on ${table} ` +
-        `for each row execute function tidegate_report_change('${topic}')`,
-    )
-    return
-  }
   for (const change of ['insert', 'update', 'delete']) {
+    const trigger = `create trigger ${table}_${change}_count after ${change} on ${table}`
+    const rows = change === 'delete' ? 'old' : 'new'
     await query.raw(
-      `create trigger ${table}_${change}_count after ${change} on ${table} begin ` +
-        `update change_counts set count = count + 1 where topic = '${topic}'; end`,
+      isPostgres(query)
+        ? `${trigger} referencing ${rows} table as changed for each statement ` +
+            `execute function tidegate_report_change('${topic}')`
+        : `${trigger} begin update change_counts set count = count + 1 where topic = '${topic}'; end`,
     )
   }
 }

@@ -20,3 +20,10 @@ export async function useByteOrder(query: Knex): Promise<void> {
   )
   for (const { name, columns } of rows) await query.raw(`alter table ?? ${columns}`, [name])
 }
+
+/** The clock of the database: milliseconds since 1970. */
+export function databaseTime(query: Knex): Knex.Raw<number> {
+  return isPostgres(query)
+    ? query.raw('floor(extract(epoch from clock_timestamp()) * 1000)::bigint')
+    : query.raw("cast((julianday('now') - 2440587.5) * 86400000 as integer)")
+}

@@ -35,6 +35,11 @@ export class ForeignChanges {
     return () => void this.#listeners.delete(listener)
   }
 
+  /** Notifies every listener, as after changes that may have been missed. Rejects if one of them fails. */
+  async notifyAll(): Promise<void> {
+    await Promise.all([...this.#listeners].map(async ({ notify }) => notify()))
+  }
+
   /** Resolves when running listeners have ended, or after `listenersCloseTimeout`. */
   async close(): Promise<void> {
     this.#listeners.clear()

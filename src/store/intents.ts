@@ -1,4 +1,5 @@
 /** Intents: operations of several steps that may have to be completed or undone. */
+import { GatewayError } from '../contract/errors.js'
 import { under, type Path } from '../contract/path.js'
 import { moveAttributes } from './attributes.js'
 import { bool, integer, path, readRow, word, writeRow, type Columns, type StoredRow } from './columns.js'
@@ -17,7 +18,11 @@ const columns: Columns<Intent> = {
 }
 
 export class IntentsTable {
-  constructor(private readonly database: Database) {}
+  /** `owner`: the id of this node. */
+  constructor(
+    private readonly database: Database,
+    private readonly owner: string,
+  ) {}
 
   async all(): Promise<Intent[]> {
     const rows = await this.database.read((query) => query<StoredRow>('intents').select().orderBy('id'))
@@ -26,32 +31,33 @@ export class IntentsTable {
 
   async ofStorage(storageId: number): Promise<Intent[]> {
     const rows = await this.database.read((query) =>
-      query<StoredRow>('intents').where({ storage_id: storageId }).select().orderBy('id'),
+      query<StoredRow>('intents').where({ storage_id: storageId, owner: this.owner }).select().orderBy('id'),
     )
     return rows.map(intentOf)
   }
 
   async get(id: number): Promise<Intent | undefined> {
-    const row = await this.database.read((query) => query<StoredRow>('intents').where({ id }).first())
+    const row = await this.database.read((query) => query<StoredRow>('intents').where(this.#own(id)).first())
     return row && intentOf(row)
   }
 
   async insert(intent: Omit<Intent, 'id'>): Promise<number> {
-    const row = writeRow(columns, intent)
+    const row = { ...writeRow(columns, intent), owner: this.owner }
     const rows = await this.database.run((query) => query('intents').insert(row).returning<StoredRow[]>('id'))
     return Number(rows[0]?.id)
   }
 
   async setDisposable(id: number, disposable: boolean): Promise<void> {
     const row = writeRow(columns, { disposable })
-    await this.database.run((query) => query('intents').where({ id }).update(row))
+    const changed = await this.database.run((query) => query('intents').where(this.#own(id)).update(row))
+    if (changed === 0) throw new GatewayError('unavailable', { reason: 'another node has taken over this operation' })
   }
 
-  /** An intent that was already applied or deleted is no error. */
+  /** An intent that was already applied or deleted, or that another node owns, is no error. */
   async apply(id: number, mountPoint: Path): Promise<void> {
     await this.database.transaction(async (query) => {
       // A transaction must write first (see `transaction`). Of two concurrent calls, the second finds no row.
-      const [row] = await query('intents').where({ id }).update({ id }).returning<StoredRow[]>('*')
+      const [row] = await query('intents').where(this.#own(id)).update({ id }).returning<StoredRow[]>('*')
       if (row === undefined) return
       const intent = intentOf(row)
       const [from, to] = [under(mountPoint, intent.from), under(mountPoint, intent.to)]
@@ -66,7 +72,11 @@ export class IntentsTable {
   }
 
   async drop(id: number): Promise<void> {
-    await this.database.run((query) => query('intents').where({ id }).delete())
+    await this.database.run((query) => query('intents').where(this.#own(id)).delete())
+  }
+
+  #own(id: number) {
+    return { id, owner: this.owner }
   }
 }
 

@@ -5,6 +5,7 @@ import { renameAppPasswordProtocols } from './app-password-protocols.js'
 import { reportChanges } from './change-notices.js'
 import { addConsoleSessions } from './console-sessions.js'
 import { isPostgres, useByteOrder } from './dialect.js'
+import { addNodes } from './nodes.js'
 import { createSchema } from './schema.js'
 
 /** One step of the schema. A released step is never changed; later changes are new steps. */
@@ -19,6 +20,7 @@ export const migrations: readonly Migration[] = [
   reportChanges,
   renameAppPasswordProtocols,
   addConsoleSessions,
+  addNodes,
 ]
 
 /**

@@ -244,3 +244,22 @@ export interface FolderRule {
   readonly writeUsers: readonly number[]
   readonly writeUsersSub: boolean
 }
+
+/** One running daemon, or one that has ended. */
+export interface NodeRow {
+  /** The name of the run: `Instance.name`. */
+  readonly id: string
+  /** For admins: the host, and the process on it. */
+  readonly name: string
+  /** The version of the program. */
+  readonly version: string
+  /** By protocol: where it accepts connections, as JSON text. */
+  readonly addresses: string
+  readonly started: Date
+  /** When it last reported that it is alive: milliseconds since 1970 by the clock of the database. */
+  readonly heartbeat: number
+  /** Undefined while it is alive. */
+  readonly ended: Date | undefined
+  /** Milliseconds since its heartbeat, when the row was read. */
+  readonly age: number
+}

@@ -21,13 +21,17 @@ import { RulesTable } from './rules.js'
 import { SecretsTable, SettingsTable } from './settings.js'
 import { openSqlite } from './sqlite.js'
 import { DriverStateTable, StoragesTable } from './storages.js'
+import { NodesTable } from './nodes.js'
 import { isPostgresUrl, withoutPassword } from './store-url.js'
 import { TasksTable } from './tasks.js'
 import { UploadsTable } from './uploads.js'
 
 interface StoreOptions {
-  /** Identifies the sessions of this process in PostgreSQL, at most 63 bytes. By default the name is random. */
-  readonly session?: string
+  /**
+   * The id of this process as a node, at most 63 bytes; by default a random one. It identifies the sessions of PostgreSQL,
+   * and the unfinished work of this process.
+   */
+  readonly node?: string
   /** For tests. */
   readonly steps?: readonly Migration[]
 }
@@ -39,14 +43,13 @@ interface StoreOptions {
  * sentence for the admin.
  */
 export async function openStore(location: string, options: StoreOptions = {}): Promise<Store> {
-  const { steps, session = `tidegate-${randomBytes(8).toString('hex')}` } = options
+  const { steps, node = `tidegate-${randomBytes(8).toString('hex')}` } = options
   const prepare = (connection: Knex) => migrate(connection, steps)
   try {
-    return storeOf(
-      isPostgresUrl(location)
-        ? await openPostgres({ url: location, session }, prepare)
-        : await openSqlite(location, prepare),
-    )
+    const engine = isPostgresUrl(location)
+      ? await openPostgres({ url: location, session: node }, prepare)
+      : await openSqlite(location, prepare)
+    return storeOf(engine, node)
   } catch (error) {
     if (isGatewayError(error) && error.code === 'unsupported') throw error
     const why = error instanceof Error ? error.message || error.name : String(error)
@@ -55,7 +58,8 @@ export async function openStore(location: string, options: StoreOptions = {}): P
   }
 }
 
-function storeOf(engine: Engine): Store {
+/** `node`: the id of this process, which owns the unfinished work that it adds. */
+function storeOf(engine: Engine, node: string): Store {
   const database = engine.durable
   const foreignChanges = new ForeignChanges(engine.foreignCommits)
   const presence = {
@@ -63,8 +67,8 @@ function storeOf(engine: Engine): Store {
     attributes: new Presence('attributes', engine.isExclusive),
   }
   return {
-    ...fileRecords(database, presence),
-    relaxed: fileRecords(engine.relaxed, presence),
+    ...fileRecords(database, presence, node),
+    relaxed: fileRecords(engine.relaxed, presence, node),
     users: new UsersTable(database),
     keys: new KeysTable(database),
     appPasswords: new AppPasswordsTable(database),
@@ -76,9 +80,12 @@ function storeOf(engine: Engine): Store {
     revokedTokens: new RevokedTokensTable(database),
     locks: new LocksTable(database),
     tasks: new TasksTable(database),
-    uploads: new UploadsTable(database),
+    uploads: new UploadsTable(database, node),
+    nodes: new NodesTable(database),
+    isShared: !engine.isExclusive,
     driverState: new DriverStateTable(database),
     onForeignChange: (topic, listener) => foreignChanges.listen(topic, listener),
+    notifyAll: () => foreignChanges.notifyAll(),
     ping: async () => {
       await database.read((query) => query.raw('select 1'))
     },
@@ -96,11 +103,12 @@ function storeOf(engine: Engine): Store {
 function fileRecords(
   database: Database,
   presence: Readonly<Record<'properties' | 'attributes', Presence>>,
+  node: string,
 ): FileRecords {
   return {
     properties: new PropertiesTable(database, presence.properties),
     attributes: new AttributesTable(database, presence.attributes),
     folders: new FoldersTable(database),
-    intents: new IntentsTable(database),
+    intents: new IntentsTable(database, node),
   }
 }

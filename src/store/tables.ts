@@ -6,6 +6,7 @@ import type {
   AppPasswordRow,
   ConsoleSessionRow,
   StorageRow,
+  NodeRow,
   TaskRow,
   TaskItemRow,
   UploadRow,
@@ -76,13 +77,18 @@ export interface FileRecords {
   }
   /**
    * The intent log: operations of a backend that the rows may not reflect yet. An intent is written before the
-   * operation and deleted after it. Those that remain are resolved when their storage starts.
+   * operation and deleted after it. Those that remain are resolved when their storage starts. Each belongs to a node, which
+   * alone changes it.
    */
   readonly intents: {
+    /** Those of all nodes. */
     all(): Promise<Intent[]>
+    /** Those of this node. */
     ofStorage(storageId: number): Promise<Intent[]>
+    /** Undefined also for an intent of another node. */
     get(id: number): Promise<Intent | undefined>
     insert(intent: Omit<Intent, 'id'>): Promise<number>
+    /** Rejects with `unavailable` if this node does not own the intent any more. */
     setDisposable(id: number, disposable: boolean): Promise<void>
     /**
      * Applies an intent of kind 'move' in one transaction: moves rules, properties and attributes, deletes the intent,
@@ -210,7 +216,7 @@ export interface Store extends FileRecords {
     /** Orphans the upload: it belongs to no task any more. */
     orphan(id: number): Promise<void>
     orphanAll(taskId: string): Promise<void>
-    /** Uploads without a task. */
+    /** Uploads of this node without a task. */
     orphaned(): Promise<UploadRow[]>
     /** Tokens of the uploads that belong to a task. */
     tokens(): Promise<string[]>
@@ -218,6 +224,25 @@ export interface Store extends FileRecords {
     tasksWithUploads(): Promise<string[]>
     delete(id: number): Promise<void>
   }
+  /** The processes that share the database. Times are by its clock. */
+  readonly nodes: {
+    /** Those that are alive, and those that ended within the last 30 days. */
+    all(): Promise<NodeRow[]>
+    /** Adds this process, which is alive from now on. */
+    join(node: Pick<NodeRow, 'id' | 'name' | 'version' | 'addresses'>): Promise<void>
+    /** Sets the heartbeat to now. False if the node was ended. */
+    renew(id: string): Promise<boolean>
+    setAddresses(id: string, addresses: string): Promise<void>
+    /**
+     * Ends a node, and terminates its sessions of the database unless it is this process. `heartbeat`: only if it has
+     * not changed. False if it had ended, or its heartbeat has changed.
+     */
+    end(id: string, heartbeat?: number): Promise<boolean>
+    /** Makes this node the owner of all unfinished work that no living node owns. Returns the number of rows. */
+    claim(id: string): Promise<number>
+  }
+  /** Whether several processes may use the database at once, so that each of them must be a node. */
+  readonly isShared: boolean
   /** Key-value state of drivers, by storage. */
   readonly driverState: {
     get(storageId: number, key: string): Promise<string | undefined>
@@ -229,6 +254,8 @@ export interface Store extends FileRecords {
    * commit. Returns an unsubscriber.
    */
   onForeignChange(topic: Topic, listener: () => void | Promise<void>): () => void
+  /** Calls every listener of `onForeignChange`, as after changes that may have been missed. Rejects if one of them does. */
+  notifyAll(): Promise<void>
   /** Resolves when the database has answered a query. Rejects with a GatewayError if it does not. */
   ping(): Promise<void>
   close(): Promise<void>

@@ -14,7 +14,11 @@ const columns: Columns<UploadRow> = {
 }
 
 export class UploadsTable {
-  constructor(private readonly database: Database) {}
+  /** `owner`: the id of this node. */
+  constructor(
+    private readonly database: Database,
+    private readonly owner: string,
+  ) {}
 
   async of(taskId: string, at: Path): Promise<UploadRow | undefined> {
     const row = await this.database.read((query) =>
@@ -25,7 +29,9 @@ export class UploadsTable {
 
   async insert(row: Omit<UploadRow, 'id'>): Promise<number> {
     const stored = await this.database.run((query) =>
-      query<{ id: number }>('uploads').insert(writeRow(columns, row)).returning('id'),
+      query('uploads')
+        .insert({ ...writeRow(columns, row), owner: this.owner })
+        .returning<{ id: number }[]>('id'),
     )
     return Number(stored[0]?.id)
   }
@@ -44,7 +50,7 @@ export class UploadsTable {
 
   async orphaned(): Promise<UploadRow[]> {
     const rows = await this.database.read((query) =>
-      query<StoredRow>('uploads').whereNull('task_id').select().orderBy('id'),
+      query<StoredRow>('uploads').whereNull('task_id').andWhere({ owner: this.owner }).select().orderBy('id'),
     )
     return rows.map((row) => readRow(columns, row))
   }

@@ -70,7 +70,10 @@ export interface NamedPath {
   readonly at: Path
 }
 
-type Dependencies = Pick<TreeDependencies, 'mounts' | 'supervisor' | 'bases' | 'rules' | 'settings' | 'log'>
+type Dependencies = Pick<
+  TreeDependencies,
+  'membership' | 'mounts' | 'supervisor' | 'bases' | 'rules' | 'settings' | 'log'
+>
 
 export class Access implements Authority {
   readonly #dependencies: Dependencies
@@ -132,6 +135,7 @@ export class Access implements Authority {
   }
 
   #underBase(path: Path): Path {
+    this.#dependencies.membership.assertCurrent()
     const at = under(this.#account.base, path)
     if (at.toLowerCase().includes(`/${reservedPrefix}`)) throw new GatewayError('not_found')
     return at

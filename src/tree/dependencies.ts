@@ -1,6 +1,7 @@
 /** The dependencies of `VirtualFs` that all principals share. */
 import type { Log } from '../contract/log.js'
 import type { DownloadRouting } from '../urls/download-routing.js'
+import type { Membership } from '../nodes/membership.js'
 import type { Search } from '../search/search.js'
 import type { Settings } from '../settings/settings.js'
 import type { Bandwidth } from '../storage/bandwidth.js'
@@ -16,6 +17,7 @@ import type { Rules } from './folder-rules.js'
 import type { Locks } from './locks.js'
 
 export interface TreeDependencies {
+  readonly membership: Pick<Membership, 'assertCurrent'>
   readonly mounts: Mounts
   readonly supervisor: Pick<MountSupervisor, 'whenStarted'>
   readonly bases: BaseFolders

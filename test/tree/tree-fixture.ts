@@ -207,6 +207,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     settings.close()
   })
   const dependencies: TreeDependencies = {
+    membership: { assertCurrent: () => undefined },
     mounts,
     supervisor,
     bases: new BaseFolders({ mounts, supervisor, rules, locks, pathLocks, events, log }),

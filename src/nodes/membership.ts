@@ -1,0 +1,215 @@
+/**
+ * This process as one of the nodes that share the database: its heartbeats, whether it may still act, and the end of nodes
+ * that are dead (docs/decisions/0036).
+ */
+import { settlesWithin } from '../contract/cancellation.js'
+import type { Instance } from '../contract/driver-env.js'
+import { GatewayError } from '../contract/errors.js'
+import type { Log } from '../contract/log.js'
+import { version } from '../contract/version.js'
+import type { NodeRow } from '../store/rows.js'
+import type { Store } from '../store/tables.js'
+
+/** Times in milliseconds. All nodes must have the same ones. */
+export interface NodeTimes {
+  /** Between two heartbeats. */
+  readonly interval: number
+  /** Since its last heartbeat, for which a node is current. */
+  readonly current: number
+  /** Since its last heartbeat, after which a node is dead. */
+  readonly dead: number
+}
+
+const usualTimes: NodeTimes = { interval: 5000, current: 15_000, dead: 25_000 }
+
+interface MembershipOptions {
+  readonly store: Pick<Store, 'nodes' | 'isShared'>
+  readonly instance: Instance
+  /** For admins: where the node runs. */
+  readonly name: string
+  readonly log: Log
+  /** For tests. */
+  readonly times?: NodeTimes
+}
+
+export interface NodeHandlers {
+  /** Reads everything again that this process mirrors: changes of others may have been missed. */
+  reload(): Promise<void>
+  /** Continues or settles the work of dead nodes, which this node owns now. */
+  takeOver(): Promise<void>
+  /** Another node has ended this one: nothing may continue under its id. Called once. */
+  ended(): void
+}
+
+/** A time by both clocks: only the wall clock runs while a machine is suspended, and it may be set back. */
+interface Moment {
+  readonly wall: number
+  readonly monotonic: number
+}
+
+function now(): Moment {
+  return { wall: Date.now(), monotonic: performance.now() }
+}
+
+/** Milliseconds since `moment`. */
+function ageOf({ wall, monotonic }: Moment): number {
+  return Math.max(Date.now() - wall, performance.now() - monotonic)
+}
+
+export class Membership {
+  /** When the last heartbeat that succeeded was sent. */
+  #renewed: Moment
+  #nodes: readonly NodeRow[] = []
+  /** The heartbeats of other nodes, and since when this node has seen them, while it was current. */
+  #seen = new Map<string, { readonly heartbeat: number; readonly since: Moment }>()
+  #timer: NodeJS.Timeout | undefined
+  #beating: Promise<void> | undefined
+  #hasEnded = false
+  readonly #times: NodeTimes
+
+  private constructor(
+    private readonly options: MembershipOptions,
+    joined: Moment,
+  ) {
+    this.#renewed = joined
+    this.#times = options.times ?? usualTimes
+  }
+
+  /**
+   * Adds this process to the nodes. It becomes the owner of all unfinished work that no living node owns. Without a shared
+   * database, all other nodes have ended.
+   */
+  static async join(options: MembershipOptions): Promise<Membership> {
+    const { store, instance, name } = options
+    const { nodes } = store
+    const joined = now()
+    await nodes.join({ id: instance.name, name, version, addresses: '{}' })
+    const membership = new Membership(options, joined)
+    for (const { id, ended } of await nodes.all()) {
+      const isOver = !store.isShared || instance.isOver(id) === true
+      if (id !== instance.name && ended === undefined && isOver) await nodes.end(id)
+    }
+    await nodes.claim(instance.name)
+    membership.#nodes = await nodes.all()
+    return membership
+  }
+
+  /** Starts the heartbeats. Without a shared database there are none: no other node can end this one. */
+  start(handlers: NodeHandlers): void {
+    if (!this.options.store.isShared) return
+    const beat = () => {
+      this.#beating = this.#beat(handlers)
+        .catch((error: unknown) => this.options.log.warn({ err: error }, 'the heartbeat of this node failed'))
+        .finally(() => {
+          if (!this.#hasEnded) this.#timer = setTimeout(beat, this.#pause()).unref()
+        })
+    }
+    beat()
+  }
+
+  /** Ends this node: others may take over what it owns. The heartbeats stop. */
+  async leave(): Promise<void> {
+    this.#hasEnded = true
+    clearTimeout(this.#timer)
+    await settlesWithin(Promise.resolve(this.#beating), this.#times.interval)
+    await this.options.store.nodes.end(this.id)
+  }
+
+  get id(): string {
+    return this.options.instance.name
+  }
+
+  /** Whether other nodes take this one for living, so that what it mirrors is valid and it may change something. */
+  get isCurrent(): boolean {
+    return !this.options.store.isShared || (!this.#hasEnded && ageOf(this.#renewed) < this.#times.current)
+  }
+
+  /** Throws `unavailable` unless the node is current. */
+  assertCurrent(): void {
+    if (this.isCurrent) return
+    throw new GatewayError('unavailable', {
+      reason: 'this server has lost the connection to its database',
+      retryAfter: Math.ceil(this.#times.interval / 1000),
+    })
+  }
+
+  /** The nodes, as of the last heartbeat. */
+  list(): readonly NodeRow[] {
+    return this.#nodes
+  }
+
+  /** The number of living nodes, as of the last heartbeat; at least 1. */
+  get count(): number {
+    return Math.max(1, this.#nodes.filter(({ ended }) => ended === undefined).length)
+  }
+
+  /** As `Instance.isOver`; also known of the nodes of other machines that share the database. */
+  isOver(name: string): boolean | undefined {
+    const node = this.#nodes.find(({ id }) => id === name)
+    return node ? node.ended !== undefined : this.options.instance.isOver(name)
+  }
+
+  /** Stores where this node accepts connections, by protocol. */
+  async publishAddresses(addresses: Readonly<Record<string, string>>): Promise<void> {
+    await this.options.store.nodes.setAddresses(this.id, JSON.stringify(addresses))
+    this.#nodes = await this.options.store.nodes.all()
+  }
+
+  async #beat(handlers: NodeHandlers): Promise<void> {
+    const work = this.#renew(handlers)
+    work.catch(() => undefined)
+    if (!(await settlesWithin(work, 2 * this.#times.interval))) throw new GatewayError('unavailable')
+    await work
+  }
+
+  async #renew(handlers: NodeHandlers): Promise<void> {
+    const { nodes } = this.options.store
+    const wasCurrent = this.isCurrent
+    if (!wasCurrent) this.#seen.clear()
+    const sent = now()
+    if (!(await nodes.renew(this.id))) {
+      this.#end(handlers)
+      return
+    }
+    const before = this.#nodes
+    this.#nodes = await nodes.all()
+    if (!wasCurrent) await handlers.reload()
+    // An earlier heartbeat that took long may end after a later one.
+    if (ageOf(sent) < ageOf(this.#renewed)) this.#renewed = sent
+    const died = await this.#endDead()
+    const left = before.some(({ id, ended }) => ended === undefined && this.isOver(id) !== false)
+    if ((died || left) && (await nodes.claim(this.id)) > 0) await handlers.takeOver()
+  }
+
+  /** Ends the nodes whose heartbeat this node has seen unchanged for too long. Resolves to whether there are any. */
+  async #endDead(): Promise<boolean> {
+    const { dead, interval } = this.#times
+    let hasEnded = false
+    for (const { id, name, heartbeat, ended, age } of this.#nodes) {
+      if (ended !== undefined || id === this.id) continue
+      const seen = this.#seen.get(id)
+      if (seen?.heartbeat !== heartbeat) this.#seen.set(id, { heartbeat, since: now() })
+      else if (age > dead && ageOf(seen.since) > dead - 2 * interval) {
+        if (!(await this.options.store.nodes.end(id, heartbeat))) continue
+        hasEnded = true
+        this.options.log.warn({ node: name, silent: Math.round(age / 1000) }, 'a node is dead; taking over its work')
+      }
+    }
+    if (hasEnded) this.#nodes = await this.options.store.nodes.all()
+    return hasEnded
+  }
+
+  /** Milliseconds until the next heartbeat: sooner if a node may be dead by then. */
+  #pause(): number {
+    const ages = this.#nodes.filter(({ id, ended }) => ended === undefined && id !== this.id).map(({ age }) => age)
+    const { dead, interval } = this.#times
+    return Math.min(interval, Math.max(interval / 5, dead - Math.max(0, ...ages)))
+  }
+
+  #end(handlers: NodeHandlers): void {
+    if (this.#hasEnded) return
+    this.#hasEnded = true
+    this.options.log.error({}, 'another node has ended this one, because it sent no heartbeat; restarting')
+    handlers.ended()
+  }
+}

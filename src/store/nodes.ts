@@ -1,0 +1,109 @@
+/** The processes that share the database, and what each of them owns. */
+import type { Knex } from 'knex'
+import { integer, optional, readRow, text, time, writeRow, type Columns, type StoredRow } from './columns.js'
+import type { Database } from './database.js'
+import { databaseTime, isPostgres } from './dialect.js'
+import type { NodeRow } from './rows.js'
+
+/** Days for which the row of an ended node is kept, so that what it has staged is known to be abandoned. */
+const keptDays = 30
+
+/** The tables whose rows have an owner. */
+const ownedTables = ['intents', 'tasks', 'uploads'] as const
+
+const columns: Columns<Omit<NodeRow, 'age'>> = {
+  id: text('id'),
+  name: text('name'),
+  version: text('version'),
+  addresses: text('addresses'),
+  started: time('started'),
+  heartbeat: integer('heartbeat'),
+  ended: optional(time('ended')),
+}
+
+export class NodesTable {
+  constructor(private readonly database: Database) {}
+
+  async all(): Promise<NodeRow[]> {
+    const rows: readonly StoredRow[] = await this.database.read((query) =>
+      query('nodes')
+        .select('*', { now: databaseTime(query) })
+        .orderBy('started'),
+    )
+    return rows.map((row) => ({ ...readRow(columns, row), age: Number(row.now) - Number(row.heartbeat) }))
+  }
+
+  async join(node: Pick<NodeRow, 'id' | 'name' | 'version' | 'addresses'>): Promise<void> {
+    await this.database.run((query) => {
+      const now = databaseTime(query)
+      return query('nodes').insert({ ...writeRow(columns, node), started: now, heartbeat: now })
+    })
+    const days = keptDays * 86_400_000
+    await this.database.run((query) =>
+      query('nodes')
+        .where('ended', '<', query.raw('? - ?', [databaseTime(query), days]))
+        .delete(),
+    )
+  }
+
+  async renew(id: string): Promise<boolean> {
+    const changed = await this.database.run((query) =>
+      query('nodes')
+        .where({ id, ended: null })
+        .update({ heartbeat: databaseTime(query) }),
+    )
+    return changed > 0
+  }
+
+  async setAddresses(id: string, addresses: string): Promise<void> {
+    await this.database.run((query) => query('nodes').where({ id }).update({ addresses }))
+  }
+
+  async end(id: string, heartbeat?: number): Promise<boolean> {
+    const ended = await this.database.run((query) => {
+      const row = query('nodes').where({ id, ended: null })
+      if (heartbeat !== undefined) void row.andWhere({ heartbeat })
+      return row.update({ ended: databaseTime(query) })
+    })
+    if (ended > 0) {
+      await this.database.run((query) => endSessions(query, id))
+    }
+    return ended > 0
+  }
+
+  async claim(id: string): Promise<number> {
+    let claimed = 0
+    for (const table of ownedTables) {
+      claimed += await this.database.run((query) => {
+        const living = query('nodes').whereNull('ended').select('id')
+        const rows = query(table).where((owned) => void owned.whereNull('owner').orWhereNotIn('owner', living))
+        return rows.update({ owner: id })
+      })
+    }
+    return claimed
+  }
+}
+
+/** Terminates the sessions of another node: what it has begun is rolled back, and its locks are released. */
+async function endSessions(query: Knex, id: string): Promise<void> {
+  if (!isPostgres(query)) return
+  await query.raw(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+     where application_name = ? and application_name <> current_setting('application_name')`,
+    [id],
+  )
+}
+
+/** The step of the schema that adds nodes, and the owners of unfinished work. */
+export async function addNodes(query: Knex): Promise<void> {
+  await query.schema.createTable('nodes', (table) => {
+    table.text('id').primary()
+    table.text('name').notNullable()
+    table.text('version').notNullable()
+    table.text('addresses').notNullable()
+    table.bigInteger('started').notNullable()
+    table.bigInteger('heartbeat').notNullable()
+    table.bigInteger('ended')
+  })
+  for (const name of ownedTables) await query.schema.alterTable(name, (table) => void table.text('owner'))
+}

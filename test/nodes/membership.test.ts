@@ -1,0 +1,125 @@
+/** Nodes that share a database: heartbeats, the end of dead nodes, and what a node may do meanwhile. */
+import { setTimeout as wait } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { asPath } from '../../src/contract/path.js'
+import { Membership } from '../../src/nodes/membership.js'
+import { createLog } from '../../src/process/log.js'
+import { openStore } from '../../src/store/store.js'
+import { lacks } from '../programs.js'
+import { engines, thisServer } from '../store/engines.js'
+import { storageRow } from '../store/store-rows.js'
+
+const skip = lacks('postgres', 'initdb')
+const times = { interval: 100, current: 400, dead: 800 }
+
+/** A node of the database, which records what its handlers are called for. */
+async function join(t: Test, location: string, id: string) {
+  const store = await openStore(location, { node: id })
+  const instance = { name: id, isOver: () => undefined }
+  const membership = await Membership.join({ store, instance, name: id, log: createLog('silent'), times })
+  const calls: string[] = []
+  const start = () =>
+    membership.start({
+      reload: async () => void calls.push('reload'),
+      takeOver: async () => void calls.push('take over'),
+      ended: () => void calls.push('ended'),
+    })
+  let isClosed = false
+  const close = async () => {
+    if (isClosed) return
+    isClosed = true
+    await membership.leave().catch(() => undefined)
+    await store.close()
+  }
+  t.teardown(close)
+  return { store, membership, calls, start, close }
+}
+
+const intent = (storageId: number) =>
+  ({ storageId, kind: 'backup', from: asPath('/a'), to: asPath('/b'), disposable: false }) as const
+
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await condition())) await wait(20)
+}
+
+void t.test('living nodes do not touch the work of each other', { skip }, async (t) => {
+  const location = await (await thisServer()).createDatabase()
+  const [one, two] = [await join(t, location, 'one'), await join(t, location, 'two')]
+  one.start()
+  two.start()
+  const { id } = await one.store.storages.insert(storageRow({}))
+  const own = await one.store.intents.insert(intent(id))
+  await wait(3 * times.dead)
+  t.same([one.membership.count, two.membership.count], [2, 2])
+  t.same(await two.store.intents.ofStorage(id), [])
+  t.equal(await two.store.intents.get(own), undefined)
+  await two.store.intents.drop(own)
+  await two.store.intents.apply(own, asPath('/'))
+  await t.rejects(two.store.intents.setDisposable(own, true), { code: 'unavailable' })
+  t.match(await one.store.intents.ofStorage(id), [{ id: own, disposable: false }])
+  t.same([one.calls, two.calls], [[], []])
+})
+
+void t.test('the work of a node that leaves belongs to another soon', { skip }, async (t) => {
+  const location = await (await thisServer()).createDatabase()
+  const [one, two] = [await join(t, location, 'one'), await join(t, location, 'two')]
+  one.start()
+  two.start()
+  const { id } = await one.store.storages.insert(storageRow({}))
+  await one.store.intents.insert(intent(id))
+  await one.close()
+  await until(() => two.calls.length > 0)
+  t.same(two.calls, ['take over'])
+  t.equal((await two.store.intents.ofStorage(id)).length, 1)
+  t.equal(two.membership.isOver('one'), true)
+  t.equal(two.membership.isOver('two'), false)
+  t.equal(two.membership.isOver('a stranger'), undefined)
+})
+
+void t.test('a node without heartbeats is ended, and can change nothing afterwards', { skip }, async (t) => {
+  const location = await (await thisServer()).createDatabase()
+  // It never sends a heartbeat.
+  const silent = await join(t, location, 'silent')
+  const { id } = await silent.store.storages.insert(storageRow({}))
+  const own = await silent.store.intents.insert(intent(id))
+  const other = await join(t, location, 'other')
+  other.start()
+  await wait(times.current)
+  t.throws(() => silent.membership.assertCurrent(), { code: 'unavailable', retryAfter: 1 })
+  await until(() => other.calls.length > 0)
+  t.same(other.calls, ['take over'])
+  await t.rejects(silent.store.intents.setDisposable(own, true), { code: 'unavailable' })
+  await silent.store.intents.drop(own)
+  t.match(await other.store.intents.ofStorage(id), [{ id: own, disposable: false }])
+  silent.start()
+  await until(() => silent.calls.length > 0)
+  t.same(silent.calls, ['ended'])
+  t.equal(silent.membership.isCurrent, false)
+})
+
+void t.test('a node that renews its heartbeat in time reloads before it acts again', { skip }, async (t) => {
+  const location = await (await thisServer()).createDatabase()
+  const node = await join(t, location, 'late')
+  await wait(times.current + 50)
+  t.equal(node.membership.isCurrent, false)
+  node.start()
+  await until(() => node.membership.isCurrent)
+  t.same(node.calls, ['reload'])
+})
+
+for (const engine of engines) {
+  void t.test(
+    `a node that starts owns what no living node owns, on ${engine.name}`,
+    { skip: engine.skip },
+    async (t) => {
+      const location = await engine.newDatabase(t)
+      const store = await openStore(location)
+      const { id } = await store.storages.insert(storageRow({}))
+      await store.intents.insert(intent(id))
+      await store.close()
+      const node = await join(t, location, 'next')
+      t.equal((await node.store.intents.ofStorage(id)).length, 1)
+      t.match(node.membership.list(), [{ id: 'next', ended: undefined }])
+    },
+  )
+}
