@@ -21,9 +21,11 @@ import { Search, searchCloseTimeout } from '../search/search.js'
 import { Settings } from '../settings/settings.js'
 import { Bandwidth, unlimited } from '../storage/bandwidth.js'
 import { Events } from '../storage/events.js'
+import { FileNotices } from '../storage/file-notices.js'
 import { MountSupervisor, storagesCloseTimeout } from '../storage/mount-supervisor.js'
 import { Mounts } from '../storage/mounts.js'
 import { PathLocksInProcess } from '../storage/path-locks.js'
+import { SharedPathLocks } from '../storage/shared-path-locks.js'
 import { Spool } from '../storage/spool.js'
 import { newStorage } from '../store/new-storage.js'
 import { listenersCloseTimeout } from '../store/foreign-changes.js'
@@ -92,6 +94,7 @@ interface Opened {
   signedUrls?: SignedUrls
   search?: Search
   uploads?: UploadSessions
+  notices?: FileNotices | undefined
   downloads?: OfflineDownloads
   /** Remove the listeners for changes by other processes. */
   unsubscribe?: readonly (() => void)[]
@@ -226,7 +229,7 @@ export class Gateway {
       }))
       const mounts = new Mounts()
       const rules = await Rules.load(store, (path) => mounts.caseFoldedPath(path), log)
-      const locks = await Locks.load(store.locks)
+      const locks = await Locks.load(store.locks, { isShared: store.isShared, now: () => membership.now() })
       const events = new Events()
       const authority = (userId: number) => accounts.forTask(userId)
       const storageOf = (id: number) => mounts.storageOf(id)
@@ -240,7 +243,12 @@ export class Gateway {
       for (const key of ['egress_networks', 'metrics_networks']) {
         settings.guard(key, async (networks) => void parseNetworks(networks))
       }
-      const pathLocks = new PathLocksInProcess()
+      const { shared } = store
+      const notices = (opened.notices = shared && new FileNotices(shared, events, log))
+      const pathLocks =
+        shared && notices
+          ? new SharedPathLocks(shared, notices, { locks: () => locks.reload(), rules: () => rules.reload() })
+          : new PathLocksInProcess()
       const intents = new Intents({ store, rules, pathLocks, log, storageOf })
       const supervisor: MountSupervisor = (opened.supervisor = new MountSupervisor({
         mounts,
@@ -283,7 +291,7 @@ export class Gateway {
       membership.start({
         reload: async () => {
           await store.notifyAll()
-          events.emit({ kind: 'changed elsewhere', path: root })
+          events.emit({ kind: 'changed elsewhere', path: root }, 'elsewhere')
         },
         takeOver: () => supervisor.recoverAll(),
         ended: () => options.onEnded?.(),
@@ -373,6 +381,7 @@ async function closeAll(opened: Opened): Promise<void> {
   opened.signedUrls?.close()
   await opened.accounts?.close()
   opened.settings?.close()
+  await opened.notices?.close()
   // Last: others take over what this node owns.
   await opened.membership?.leave().catch(() => undefined)
   await opened.store.close()

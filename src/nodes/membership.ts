@@ -65,6 +65,8 @@ export class Membership {
   #timer: NodeJS.Timeout | undefined
   #beating: Promise<void> | undefined
   #hasEnded = false
+  /** Milliseconds by which the clock of the database is ahead of this machine's. */
+  #clockOffset = 0
   readonly #times: NodeTimes
 
   private constructor(
@@ -133,6 +135,11 @@ export class Membership {
     })
   }
 
+  /** The clock of the database, as far as the last heartbeat tells: milliseconds since 1970. */
+  now(): number {
+    return Date.now() + this.#clockOffset
+  }
+
   /** The nodes, as of the last heartbeat. */
   list(): readonly NodeRow[] {
     return this.#nodes
@@ -167,10 +174,12 @@ export class Membership {
     const wasCurrent = this.isCurrent
     if (!wasCurrent) this.#seen.clear()
     const sent = now()
-    if (!(await nodes.renew(this.id))) {
+    const heartbeat = await nodes.renew(this.id)
+    if (heartbeat === undefined) {
       this.#end(handlers)
       return
     }
+    this.#clockOffset = heartbeat - (sent.wall + Date.now()) / 2
     const before = this.#nodes
     this.#nodes = await nodes.all()
     if (!wasCurrent) await handlers.reload()

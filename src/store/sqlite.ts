@@ -17,7 +17,7 @@ export async function openSqlite(file: string, migrate: (connection: Knex) => Pr
     return {
       durable: new Database(connection, commits.at('FULL')),
       relaxed: new Database(connection, commits.at('NORMAL')),
-      isExclusive: true,
+      shared: undefined,
       foreignCommits: await PolledCommits.open({
         version: () => dataVersion(connection),
         counts: () => changeCounts(connection),

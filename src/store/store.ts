@@ -63,8 +63,8 @@ function storeOf(engine: Engine, node: string): Store {
   const database = engine.durable
   const foreignChanges = new ForeignChanges(engine.foreignCommits)
   const presence = {
-    properties: new Presence('properties', engine.isExclusive),
-    attributes: new Presence('attributes', engine.isExclusive),
+    properties: new Presence('properties', engine.shared === undefined),
+    attributes: new Presence('attributes', engine.shared === undefined),
   }
   return {
     ...fileRecords(database, presence, node),
@@ -82,7 +82,8 @@ function storeOf(engine: Engine, node: string): Store {
     tasks: new TasksTable(database),
     uploads: new UploadsTable(database, node),
     nodes: new NodesTable(database),
-    isShared: !engine.isExclusive,
+    shared: engine.shared,
+    isShared: engine.shared !== undefined,
     driverState: new DriverStateTable(database),
     onForeignChange: (topic, listener) => foreignChanges.listen(topic, listener),
     notifyAll: () => foreignChanges.notifyAll(),
