@@ -29,6 +29,7 @@ import { SharedPathLocks } from '../storage/shared-path-locks.js'
 import { Spool } from '../storage/spool.js'
 import { newStorage } from '../store/new-storage.js'
 import { listenersCloseTimeout } from '../store/foreign-changes.js'
+import type { ProcessChannel } from '../store/engine.js'
 import type { Store } from '../store/tables.js'
 import { openStore } from '../store/store.js'
 import type { Task } from '../tasks/task.js'
@@ -66,6 +67,8 @@ interface GatewayOptions {
   readonly instance?: Instance
   /** Called when another node has ended this one: the gateway must be closed. Absent: nothing happens. */
   readonly onEnded?: () => void
+  /** To the other processes that serve the same data folder. Absent: there are none. */
+  readonly channel?: ProcessChannel
 }
 
 interface GatewayDependencies extends TreeDependencies {
@@ -211,7 +214,7 @@ export class Gateway {
     const { config, log } = options
     await mkdir(config.data, { recursive: true, mode: 0o700 })
     const run = options.instance ?? thisInstance()
-    const store = await openStore(storeLocation(config), { node: run.name })
+    const store = await openStore(storeLocation(config), { node: run.name, channel: options.channel })
     const opened: Opened = { store }
     try {
       await firstRun(store, options)
@@ -387,8 +390,25 @@ async function closeAll(opened: Opened): Promise<void> {
   await opened.store.close()
 }
 
+/** Creates the database of the configuration, its first storage and accounts, if they do not exist. Rejects as `Gateway.open`. */
+export async function prepareDatabase(
+  options: Pick<GatewayOptions, 'config' | 'drivers' | 'adminPassword'>,
+): Promise<void> {
+  const { config } = options
+  await mkdir(config.data, { recursive: true, mode: 0o700 })
+  const store = await openStore(storeLocation(config))
+  try {
+    await firstRun(store, options)
+  } finally {
+    await store.close()
+  }
+}
+
 /** Creates a storage and the accounts in a new data folder. */
-async function firstRun(store: Store, { config, drivers, adminPassword }: GatewayOptions): Promise<void> {
+async function firstRun(
+  store: Store,
+  { config, drivers, adminPassword }: Pick<GatewayOptions, 'config' | 'drivers' | 'adminPassword'>,
+): Promise<void> {
   // The accounts are created last: their existence marks a completed first run.
   // Only the admin knows whether the nodes that share a database see the same folder.
   const isFirst = !store.isShared && (await store.users.all()).length === 0

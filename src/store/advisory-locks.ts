@@ -2,23 +2,18 @@
  * Locks that exclude the other nodes: transactions of PostgreSQL that hold advisory locks, on connections of their own.
  * Locks of a session would be re-entrant, and a lock that waits blocks everything else on its connection.
  */
+import { createHash } from 'node:crypto'
 import pg from 'pg'
+import { foldCase, parentOf, root, truncateTo, type Path } from '../contract/path.js'
 import { toStoreError, isRolledBack } from './errors.js'
 import { fileChannel } from './change-notices.js'
-import { isTopic, type Topic } from './rows.js'
+import type { HeldLocks, PathClaim } from './engine.js'
+import { isTopic } from './rows.js'
 
-export type LockMode = 'shared' | 'exclusive'
+type LockMode = 'shared' | 'exclusive'
 
-/** Locks that are held until they are released, or the connection is lost. */
-export interface HeldLocks {
-  /** The numbers of changes of each topic, when the locks were granted. */
-  readonly counts: ReadonlyMap<Topic, number>
-  /**
-   * Sends the notices to the other nodes, and releases the locks. Resolves to whether the notices were sent. A lost
-   * connection releases the locks too.
-   */
-  release(notices: readonly string[]): Promise<boolean>
-}
+/** Claims below a deeper path are claims of this depth: the database limits the locks of one transaction. */
+const maxDepth = 64
 
 export class AdvisoryLocks {
   readonly #pool: pg.Pool
@@ -32,10 +27,10 @@ export class AdvisoryLocks {
     this.#pool.on('connect', (client) => client.on('error', () => undefined))
   }
 
-  /** Acquires all locks in one message. Rejects with `busy` after the timeout, and with `unavailable`. */
-  async acquire(modes: ReadonlyMap<bigint, LockMode>): Promise<HeldLocks> {
+  /** As `SharedEngine.acquire`: in one message. */
+  async acquire(claims: readonly PathClaim[]): Promise<HeldLocks> {
     // All nodes lock in the same order, so that two of them do not wait for each other.
-    const keys = [...modes].sort(([one], [other]) => (one < other ? -1 : 1))
+    const keys = [...modesOf(claims)].sort(([one], [other]) => (one < other ? -1 : 1))
     const calls = keys.map(([key, mode]) => `pg_advisory_xact_lock${mode === 'shared' ? '_shared' : ''}(${key})`)
     const message = `begin; select ${calls.join(', ')}; select topic, count from change_counts`
     for (let attempt = 1; ; attempt++) {
@@ -86,4 +81,30 @@ async function release(client: pg.PoolClient, notices: readonly string[]): Promi
 function notify(notices: readonly string[]): string {
   const payloads = notices.map((notice) => `current_setting('application_name') || ' ' || ${pg.escapeLiteral(notice)}`)
   return payloads.map((payload) => `select pg_notify('${fileChannel}', ${payload});`).join('')
+}
+
+/**
+ * The locks of the claims. A claim of a name excludes other claims of that name, and claims of trees that contain it: it
+ * locks the name exclusively, and the trees of its path and of all ancestors in shared mode. A claim of a tree locks that
+ * tree exclusively, and those of its ancestors in shared mode.
+ */
+function modesOf(claims: readonly PathClaim[]): ReadonlyMap<bigint, LockMode> {
+  const modes = new Map<bigint, LockMode>()
+  const lock = (key: bigint, mode: LockMode) => {
+    if (modes.get(key) !== 'exclusive') modes.set(key, mode)
+  }
+  for (const claim of claims) {
+    const path = foldCase(claim.path)
+    const reachable = truncateTo(path, maxDepth)
+    const tree = claim.tree || reachable !== path
+    if (!tree) lock(keyOf('name', path), 'exclusive')
+    lock(keyOf('tree', reachable), tree ? 'exclusive' : 'shared')
+    for (let at = reachable; at !== root; at = parentOf(at)) lock(keyOf('tree', parentOf(at)), 'shared')
+  }
+  return modes
+}
+
+/** A 64-bit number. Two paths with the same number exclude each other needlessly, which is unlikely and harmless. */
+function keyOf(kind: 'name' | 'tree', path: Path): bigint {
+  return createHash('sha1').update(`${kind} ${path}`).digest().readBigInt64BE()
 }

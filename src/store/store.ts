@@ -6,7 +6,7 @@ import { AppPasswordsTable, KeysTable, RevokedTokensTable, UsersTable } from './
 import { AttributesTable } from './attributes.js'
 import { ConsoleSessionsTable } from './console-sessions.js'
 import type { Database } from './database.js'
-import type { Engine } from './engine.js'
+import type { Engine, ProcessChannel } from './engine.js'
 import { toStoreError } from './errors.js'
 import { FoldersTable } from './folders.js'
 import { ForeignChanges } from './foreign-changes.js'
@@ -32,6 +32,8 @@ interface StoreOptions {
    * and the unfinished work of this process.
    */
   readonly node?: string
+  /** To the other processes that use the same file of SQLite for the same tree. Absent: there are none. */
+  readonly channel?: ProcessChannel | undefined
   /** For tests. */
   readonly steps?: readonly Migration[]
 }
@@ -43,12 +45,12 @@ interface StoreOptions {
  * sentence for the admin.
  */
 export async function openStore(location: string, options: StoreOptions = {}): Promise<Store> {
-  const { steps, node = `tidegate-${randomBytes(8).toString('hex')}` } = options
+  const { steps, channel, node = `tidegate-${randomBytes(8).toString('hex')}` } = options
   const prepare = (connection: Knex) => migrate(connection, steps)
   try {
     const engine = isPostgresUrl(location)
       ? await openPostgres({ url: location, session: node }, prepare)
-      : await openSqlite(location, prepare)
+      : await openSqlite(location, prepare, channel)
     return storeOf(engine, node)
   } catch (error) {
     if (isGatewayError(error) && error.code === 'unsupported') throw error
