@@ -136,9 +136,10 @@ class Primary {
     this.#workers.add(running)
     return new Promise((resolve, reject) => {
       worker.on('message', (message: ToPrimary) => {
-        if (message.kind !== 'ready') return this.#receive(running, message)
-        running.isReady = true
-        resolve(message.addresses)
+        if (message.kind === 'ready') {
+          running.isReady = true
+          resolve(message.addresses)
+        } else this.#receive(running, message)
       })
       // A message to a worker that has just ended.
       worker.on('error', () => undefined)
