@@ -1,10 +1,11 @@
 /** The engines of the search index, for tests that each of them must pass. */
+import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import knex from 'knex'
 import t, { type Test } from 'tap'
 import { openPostgresSearchIndex, openSearchIndex, type SearchIndex } from '../../src/store/search/search-index.js'
-import { lacks } from '../programs.js'
+import { findProgram, lacks } from '../programs.js'
 import { startPostgres, type PostgresServer } from '../services/postgres.js'
 
 /** Where an index is stored. */
@@ -31,6 +32,12 @@ export function sharedPostgres(): Promise<PostgresServer> {
 t.teardown(async () => (await server)?.stop())
 
 export const lacksPostgres = lacks('postgres', 'initdb')
+
+/** Databases have collations of ICU since PostgreSQL 15. */
+function lacksIcu(): string | false {
+  const version = /[0-9]+/.exec(execFileSync(findProgram('postgres') ?? '', ['--version'], { encoding: 'utf8' }))?.[0]
+  return Number(version) < 15 && 'PostgreSQL is older than 15'
+}
 
 /** `options`: of the statement that creates the database. */
 const onPostgres = (name: string, options?: string): IndexEngine => ({
@@ -77,7 +84,10 @@ const engines: readonly IndexEngine[] = [
     },
   },
   onPostgres('PostgreSQL'),
-  onPostgres('PostgreSQL, collation of ICU', "template template0 locale_provider icu icu_locale 'en'"),
+  {
+    ...onPostgres('PostgreSQL, collation of ICU', "template template0 locale_provider icu icu_locale 'en'"),
+    skip: lacksPostgres || lacksIcu(),
+  },
 ]
 
 /** Runs the test once for each engine. `openIndex` opens an index, always the same one; the test need not close it. */

@@ -52,9 +52,7 @@ export interface NameRange {
   readonly to: Position | undefined
 }
 
-/** Maximum candidates from the trigram index that `few` examines. */
-const maxCandidates = 10_000
-/** Maximum names below the folder of a query that `few` examines; adjacent rows are cheaper to read. */
+/** Maximum names below the folder of a query that `allIfFew` examines; adjacent rows are cheaper to read. */
 const maxScannedNames = 20_000
 
 /** The SQL in which the engines differ. */
@@ -70,6 +68,8 @@ export interface ReaderDialect {
   /** Selects the names whose folded form contains the bound value. */
   readonly contains: string
   byGrams(words: readonly string[]): GramQuery
+  /** Maximum candidates from the trigram index that `allIfFew` examines. */
+  readonly maxCandidates: number
 }
 
 /** A query for names by the trigrams of words. */
@@ -90,7 +90,7 @@ export class NamesReader {
 
   /** All results of the query, ordered by name; undefined if there are too many candidates to examine. */
   async allIfFew(query: NameQuery): Promise<IndexedName[] | undefined> {
-    const { names } = this.dialect
+    const { names, maxCandidates } = this.dialect
     const grams = this.dialect.byGrams(query.words)
     if ((await this.#count(grams.rows, maxCandidates)) <= maxCandidates) {
       const { sql, values } = grams.candidates

@@ -16,7 +16,7 @@ import {
   type Condition,
   type IndexedName,
 } from './names.js'
-import { clearTables } from './postgres-tables.js'
+import { clearTables, columnsOfName } from './postgres-tables.js'
 
 /** Characters of a name that are indexed for its order: at most 2,400 bytes. */
 const maxPlace = 600
@@ -41,6 +41,8 @@ export const postgresDialect: ReaderDialect = {
   place: 'place',
   contains,
   byGrams,
+  // More than in SQLite, because reading a range of names takes longer.
+  maxCandidates: 30_000,
 }
 
 function byGrams(words: readonly string[]): GramQuery {
@@ -100,11 +102,8 @@ export class PostgresNamesWriter extends NamesWriter {
         `delete from search_names where id = any(array(${selected})) returning folder`,
         [...condition.values],
       )
-      await query.raw(
-        `delete from search_folders f where id = any(?::bigint[])
-          and not exists (select 1 from search_names n where n.folder = f.id)`,
-        [[...new Set(result.rows.map(({ folder }) => folder))]],
-      )
+      const emptied = [...new Set(result.rows.map(({ folder }) => folder))]
+      await removeEmptyFolders(query, 'id = any(?::bigint[])', [emptied])
       return result.rows.length
     })
   }
@@ -123,6 +122,7 @@ export class PostgresNamesWriter extends NamesWriter {
         where id = (select id from ${names} where ${moved.sql})`,
       [parentOf(to), ...split(name), foldedOf(name), ...moved.values],
     )
+    await removeEmptyFolders(query, 'parent in (?, ?)', [parentOf(from), parentOf(to)])
     if (result.rowCount === 0) return false
     const inner = below(from)
     await query('search_folders')
@@ -148,13 +148,9 @@ export class PostgresNamesWriter extends NamesWriter {
     await this.database.run(async (query) => {
       await query.raw(
         `create temporary table if not exists listed (
+          number bigint generated always as identity,
           parent text collate "C" not null,
-          name text collate "C" not null,
-          rest text collate "C",
-          folded text collate "C",
-          kind smallint not null,
-          size bigint not null,
-          number bigint generated always as identity
+          ${columnsOfName}
         )`,
       )
       await query.raw('create temporary table if not exists listed_folders (parent text collate "C" not null)')
@@ -196,6 +192,7 @@ export class PostgresNamesWriter extends NamesWriter {
         `delete from search_names n where folder in (${listedFolders}) and not exists (select 1 from staged s where ${same})`,
       )
       await applyStagedNames(query)
+      await removeEmptyFolders(query, 'parent in (select parent from listed_folders)', [])
       return added
     })
   }
@@ -238,6 +235,13 @@ async function applyStagedNames(query: Knex): Promise<void> {
     `insert into search_names (folder, name, rest, folded, kind, size)
       select folder, name, rest, folded, kind, size from staged s
       where not exists (select 1 from search_names n where ${same}) order by place`,
+  )
+}
+
+async function removeEmptyFolders(query: Knex, condition: string, values: Knex.Value[]): Promise<void> {
+  await query.raw(
+    `delete from search_folders f where ${condition} and not exists (select 1 from search_names n where n.folder = f.id)`,
+    values,
   )
 }
 

@@ -21,11 +21,17 @@ const readerTimeout = 10_000
 /** Milliseconds that a write waits for the connection: removing a large tree takes long. */
 const writerTimeout = 3_600_000
 
+/** The columns of a name, in `search_names` and in temporary tables. */
+export const columnsOfName = `name text collate "C" not null, rest text collate "C", folded text collate "C",
+  kind smallint not null, size bigint not null`
+
 /**
+ * `random_page_cost`: the tables are mostly in memory, so looking up thousands of rows is faster than reading a million.
  * `jit`: compiling a query takes longer than running it. `enable_seqscan`: without statistics, as during the first build,
  * the planner would read whole tables instead of using the indexes.
  */
 const readerSettings = `set client_min_messages = warning; set default_transaction_read_only = on; set jit = off;
+  set random_page_cost = 1.1;
   set enable_seqscan = off; set max_parallel_workers_per_gather = 0; set work_mem = '32MB';
   set statement_timeout = '60s'`
 
@@ -33,15 +39,11 @@ const readerSettings = `set client_min_messages = warning; set default_transacti
  * An update restores what a crash of the database loses, so commits need not be synced. Transactions stage names in
  * `staged`.
  */
-const writerSettings = `set client_min_messages = warning; set jit = off; set synchronous_commit = off;
+const writerSettings = `set client_min_messages = warning; set jit = off; set random_page_cost = 1.1; set synchronous_commit = off;
   create temporary table staged (
     place bigint generated always as identity,
     folder bigint not null,
-    name text collate "C" not null,
-    rest text collate "C",
-    folded text collate "C",
-    kind smallint not null,
-    size bigint not null
+    ${columnsOfName}
   ) on commit delete rows`
 
 export interface PostgresTables {
@@ -108,7 +110,7 @@ function connect(connection: Readonly<Knex.PgConnectionConfig>, connections: num
 /**
  * `search_folders` holds the paths of folders, `search_names` the names in them, so that the move of a tree changes no
  * names. An entry of a B-tree has at most 2,704 bytes, less than a path or a name may have. Paths are therefore indexed
- * by hash and by SP-GiST, which splits long values. Of a name, `name` has the first `maxPlace` characters, which are
+ * by hash and by SP-GiST, which splits long values. Of a name, `name` has the first 600 characters, which are
  * ordered, and `rest` the others, normally none.
  *
  * `search_grams` returns the trigrams of a folded name. Two marker characters are appended, so that its last characters
@@ -125,11 +127,7 @@ const statements = [
   `create table search_names (
     id bigint generated always as identity primary key,
     folder bigint not null,
-    name text collate "C" not null,
-    rest text collate "C",
-    folded text collate "C",
-    kind smallint not null,
-    size bigint not null
+    ${columnsOfName}
   )`,
   `create unique index search_names_place on search_names (folder, name, hashtextextended(coalesce(rest, ''), 0))`,
   'create index search_names_order on search_names (name, id)',

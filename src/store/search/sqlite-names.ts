@@ -15,6 +15,7 @@ export const sqliteDialect: ReaderDialect = {
   place: 'name',
   contains: 'instr(ifnull(folded, name), ?) > 0',
   byGrams,
+  maxCandidates: 10_000,
 }
 
 function byGrams(words: readonly string[]): GramQuery {
