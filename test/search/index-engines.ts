@@ -6,7 +6,7 @@ import knex from 'knex'
 import t, { type Test } from 'tap'
 import { openPostgresSearchIndex, openSearchIndex, type SearchIndex } from '../../src/store/search/search-index.js'
 import { findProgram, lacks } from '../programs.js'
-import { startPostgres, type PostgresServer } from '../services/postgres.js'
+import { thisServer } from '../store/engines.js'
 
 /** Where an index is stored. */
 export interface IndexPlace {
@@ -21,16 +21,6 @@ interface IndexEngine {
   readonly newPlace: (t: Test) => Promise<IndexPlace>
 }
 
-let server: Promise<PostgresServer> | undefined
-
-/** The server that all tests of this process share. */
-export function sharedPostgres(): Promise<PostgresServer> {
-  server ??= startPostgres()
-  return server
-}
-
-t.teardown(async () => (await server)?.stop())
-
 export const lacksPostgres = lacks('postgres', 'initdb')
 
 /** Databases have collations of ICU since PostgreSQL 15. */
@@ -44,7 +34,7 @@ const onPostgres = (name: string, options?: string): IndexEngine => ({
   name,
   skip: lacksPostgres,
   newPlace: async () => {
-    const postgres = await sharedPostgres()
+    const postgres = await thisServer()
     const url = await postgres.createDatabase(options)
     return {
       open: () => openPostgresSearchIndex({ connectionString: url }),

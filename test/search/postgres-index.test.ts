@@ -5,7 +5,8 @@ import t, { type Test } from 'tap'
 import { asPath, childOf } from '../../src/contract/path.js'
 import type { IndexedName } from '../../src/store/search/names.js'
 import { openPostgresSearchIndex, type SearchIndex } from '../../src/store/search/search-index.js'
-import { lacksPostgres, sharedPostgres } from './index-engines.js'
+import { thisServer } from '../store/engines.js'
+import { lacksPostgres } from './index-engines.js'
 
 const skip = lacksPostgres
 
@@ -30,7 +31,7 @@ async function connected(t: Test, url: string): Promise<pg.Client> {
 }
 
 void t.test('several processes open one index, and all of them find what one writes', { skip }, async (t) => {
-  const url = await (await sharedPostgres()).createDatabase()
+  const url = await (await thisServer()).createDatabase()
   const [one, ...others] = await Promise.all([1, 2, 3, 4].map(() => opened(t, url)))
   await one?.writer.put([file('x1'), file('x2')])
   await one?.writer.setExtent('whole')
@@ -41,7 +42,7 @@ void t.test('several processes open one index, and all of them find what one wri
 })
 
 void t.test('an index of another version is created anew', { skip }, async (t) => {
-  const server = await sharedPostgres()
+  const server = await thisServer()
   const url = await server.createDatabase()
   const before = await opened(t, url)
   await before.writer.put([file('x')])
@@ -61,7 +62,7 @@ void t.test('an index of another version is created anew', { skip }, async (t) =
 })
 
 void t.test('searches wait for no write, and writes for no search', { skip }, async (t) => {
-  const url = await (await sharedPostgres()).createDatabase()
+  const url = await (await thisServer()).createDatabase()
   const index = await opened(t, url)
   await index.writer.put([file('x1')])
   const client = await connected(t, url)
@@ -78,7 +79,7 @@ void t.test('searches wait for no write, and writes for no search', { skip }, as
 })
 
 void t.test('unchanged names are not written', { skip }, async (t) => {
-  const server = await sharedPostgres()
+  const server = await thisServer()
   const url = await server.createDatabase()
   const { writer } = await opened(t, url)
   const rows = () => server.query('select name, xmin::text, xmax::text from search_names order by name', url)
@@ -97,7 +98,7 @@ void t.test('unchanged names are not written', { skip }, async (t) => {
 })
 
 void t.test('a listing whose connection is lost is refused, and the next one is applied', { skip }, async (t) => {
-  const server = await sharedPostgres()
+  const server = await thisServer()
   const url = await server.createDatabase()
   const index = await opened(t, url)
   const { writer } = index
@@ -117,7 +118,7 @@ void t.test('a listing whose connection is lost is refused, and the next one is 
 })
 
 void t.test('folders without names are not stored', { skip }, async (t) => {
-  const server = await sharedPostgres()
+  const server = await thisServer()
   const url = await server.createDatabase()
   const { writer } = await opened(t, url)
   const folders = async () =>
@@ -135,7 +136,7 @@ void t.test('folders without names are not stored', { skip }, async (t) => {
 })
 
 void t.test('a database that does not respond makes the index unavailable', { skip }, async (t) => {
-  const url = await (await sharedPostgres()).createDatabase()
+  const url = await (await thisServer()).createDatabase()
   await t.rejects(openPostgresSearchIndex({ connectionString: url.replace(/[^/]*$/, 'nowhere') }), {
     code: 'unavailable',
     reason: 'the search index on PostgreSQL cannot be used: database "nowhere" does not exist',

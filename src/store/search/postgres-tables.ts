@@ -139,7 +139,9 @@ const statements = [
 
 async function createTables(query: Knex): Promise<void> {
   await query.raw('select pg_advisory_xact_lock(?, ?)', schemaLock)
-  await query.raw('create table if not exists search_state (key text not null primary key, value text not null)')
+  await query.raw(
+    'create table if not exists search_state (key text collate "C" primary key, value text collate "C" not null)',
+  )
   const [row] = rowsOf<{ value: string }>(await query.raw(`select value from search_state where key = 'version'`))
   if (row?.value === String(schemaVersion)) return
   await query.raw('drop table if exists search_names, search_folders')
