@@ -28,6 +28,7 @@ import { PathLocksInProcess } from '../storage/path-locks.js'
 import { SharedPathLocks } from '../storage/shared-path-locks.js'
 import { Spool } from '../storage/spool.js'
 import { newStorage } from '../store/new-storage.js'
+import { openSearchIndex } from '../store/search/search-index.js'
 import { listenersCloseTimeout } from '../store/foreign-changes.js'
 import type { ProcessChannel } from '../store/engine.js'
 import type { Store } from '../store/tables.js'
@@ -278,7 +279,7 @@ export class Gateway {
         mounts,
         events,
         log,
-        file: join(config.data, 'search.db'),
+        openIndex: () => openSearchIndex(join(config.data, 'search.db')),
       }))
       const transferSlots = new Semaphore(() => Math.max(1, settings.number('transfer_files_at_once')))
       const storages = new StorageAdmin({ store, mounts, supervisor, locks, events, driverTypes: options.drivers })
