@@ -10,7 +10,7 @@ import { isTopic, type Topic } from './rows.js'
 /** Opens the file, and creates it if it is missing. Only its owner can read it. Rejects with the error of SQLite. */
 export async function openSqlite(file: string, migrate: (connection: Knex) => Promise<void>): Promise<Engine> {
   await ensurePrivate(file)
-  const connection = connect(file)
+  const connection = connectSqlite(file)
   try {
     await migrate(connection)
     const commits = new Commits(connection)
@@ -30,7 +30,8 @@ export async function openSqlite(file: string, migrate: (connection: Knex) => Pr
   }
 }
 
-function connect(file: string): Knex {
+/** A connection to the file, or to a new database in memory (`:memory:`). */
+export function connectSqlite(file: string): Knex {
   return knex({
     client: 'sqlite3',
     connection: { filename: file },

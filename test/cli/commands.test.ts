@@ -307,7 +307,7 @@ void t.test(
 
 void t.test('--help lists every command, and an unknown word exits with status 2', async (t) => {
   const { out } = await tidegate(['--help'])
-  for (const command of ['serve', 'user', 'key', 'storage', 'admin', 'check'])
+  for (const command of ['serve', 'user', 'key', 'storage', 'admin', 'store', 'check'])
     t.match(out, new RegExp(`^  ${command}`, 'm'))
   t.match(await tidegate(['frobnicate']), { status: 2, err: "error: unknown command 'frobnicate'\n" })
   t.match(await tidegate(['serve', 'fish']), { status: 2, err: /too many arguments for 'serve'/ })
