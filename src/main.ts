@@ -7,6 +7,7 @@ import { addCheckCommand } from './cli/check.js'
 import { configOf, withAddressOptions, withDataOptions } from './cli/data-folder.js'
 import { addKeyCommands } from './cli/keys.js'
 import { addStorageCommands } from './cli/storages.js'
+import { addStoreCommands } from './cli/store.js'
 import { addUserCommands } from './cli/users.js'
 import type { ConfigFlags } from './gateway/config.js'
 import { GatewayError } from './contract/errors.js'
@@ -38,6 +39,7 @@ addUserCommands(program)
 addKeyCommands(program)
 addStorageCommands(program)
 addAdminCommands(program)
+addStoreCommands(program)
 addCheckCommand(program)
 
 try {

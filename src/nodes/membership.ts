@@ -7,6 +7,7 @@ import type { Instance } from '../contract/driver-env.js'
 import { GatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import { version } from '../contract/version.js'
+import { deadAfter } from '../store/nodes.js'
 import type { NodeRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
 
@@ -20,7 +21,7 @@ export interface NodeTimes {
   readonly dead: number
 }
 
-const usualTimes: NodeTimes = { interval: 5000, current: 15_000, dead: 25_000 }
+const usualTimes: NodeTimes = { interval: 5000, current: 15_000, dead: deadAfter }
 
 interface MembershipOptions {
   readonly store: Pick<Store, 'nodes' | 'isShared'>

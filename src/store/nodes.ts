@@ -5,6 +5,9 @@ import type { Database } from './database.js'
 import { databaseTime, isPostgres } from './dialect.js'
 import type { NodeRow } from './rows.js'
 
+/** Milliseconds since its last heartbeat, after which a node is dead. */
+export const deadAfter = 25_000
+
 /** Days for which the row of an ended node is kept, so that what it has staged is known to be abandoned. */
 const keptDays = 30
 
