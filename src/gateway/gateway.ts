@@ -15,9 +15,9 @@ import { root, type Path } from '../contract/path.js'
 import { OfflineDownloads } from '../downloads/offline-downloads.js'
 import { DownloadRouting } from '../urls/download-routing.js'
 import { SignedUrls } from '../urls/signed-urls.js'
-import { Membership } from '../nodes/membership.js'
+import { Membership, type Duty } from '../nodes/membership.js'
 import { EgressGuard, parseNetworks } from '../net/egress.js'
-import { Search, searchCloseTimeout } from '../search/search.js'
+import { Search, searchCloseTimeout, type SearchRequest } from '../search/search.js'
 import { Settings } from '../settings/settings.js'
 import { Bandwidth, unlimited } from '../storage/bandwidth.js'
 import { Events } from '../storage/events.js'
@@ -28,7 +28,8 @@ import { PathLocksInProcess } from '../storage/path-locks.js'
 import { SharedPathLocks } from '../storage/shared-path-locks.js'
 import { Spool } from '../storage/spool.js'
 import { newStorage } from '../store/new-storage.js'
-import { openSearchIndex } from '../store/search/search-index.js'
+import { openPostgresSearchIndex, openSearchIndex } from '../store/search/search-index.js'
+import { isPostgresUrl } from '../store/store-url.js'
 import { listenersCloseTimeout } from '../store/foreign-changes.js'
 import type { ProcessChannel } from '../store/engine.js'
 import type { Store } from '../store/tables.js'
@@ -99,6 +100,8 @@ interface Opened {
   search?: Search
   uploads?: UploadSessions
   notices?: FileNotices | undefined
+  /** Writing the search index. */
+  duty?: Duty
   downloads?: OfflineDownloads
   /** Remove the listeners for changes by other processes. */
   unsubscribe?: readonly (() => void)[]
@@ -217,7 +220,8 @@ export class Gateway {
     const { config, log } = options
     await mkdir(config.data, { recursive: true, mode: 0o700 })
     const run = options.instance ?? thisInstance()
-    const store = await openStore(storeLocation(config), { node: run.name, channel: options.channel })
+    const location = storeLocation(config)
+    const store = await openStore(location, { node: run.name, channel: options.channel })
     const opened: Opened = { store }
     try {
       await firstRun(store, options)
@@ -281,8 +285,18 @@ export class Gateway {
         mounts,
         events,
         log,
-        openIndex: () => openSearchIndex(join(config.data, 'search.db')),
+        openIndex: () =>
+          isPostgresUrl(location)
+            ? openPostgresSearchIndex({ connectionString: location, application_name: run.name })
+            : openSearchIndex(join(config.data, 'search.db')),
+        send: notices && ((request) => notices.requestSearch(request)),
       }))
+      if (notices) {
+        notices.onSearchRequest((request) => search.handle(request as SearchRequest))
+        const duty = { name: 'search', begin: () => search.beginWriting(), end: () => search.endWriting() }
+        opened.duty = duty
+        await membership.offer(duty)
+      }
       const transferSlots = new Semaphore(() => Math.max(1, settings.number('transfer_files_at_once')))
       const storages = new StorageAdmin({ store, mounts, supervisor, locks, events, driverTypes: options.drivers })
       const downloadRouting = new DownloadRouting(settings, signedUrls)
@@ -383,6 +397,7 @@ async function closeAll(opened: Opened): Promise<void> {
   opened.downloads?.close()
   // Before the storages stop: the index applies their last events.
   await opened.search?.close()
+  if (opened.duty) await opened.membership?.withdraw(opened.duty).catch(() => undefined)
   await opened.supervisor?.stop()
   opened.signedUrls?.close()
   await opened.accounts?.close()

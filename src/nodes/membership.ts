@@ -24,7 +24,7 @@ export interface NodeTimes {
 const usualTimes: NodeTimes = { interval: 5000, current: 15_000, dead: deadAfter }
 
 interface MembershipOptions {
-  readonly store: Pick<Store, 'nodes' | 'isShared'>
+  readonly store: Pick<Store, 'nodes' | 'leases' | 'isShared'>
   readonly instance: Instance
   /** For admins: where the node runs. */
   readonly name: string
@@ -40,6 +40,16 @@ export interface NodeHandlers {
   takeOver(): Promise<void>
   /** Another node has ended this one: nothing may continue under its id. Called once. */
   ended(): void
+}
+
+/** What one node at a time does for all of them. */
+export interface Duty {
+  /** Of the lease. */
+  readonly name: string
+  /** This node does it from now on. Another one may have done it before. */
+  begin(): void
+  /** This node must not do it any more. */
+  end(): void
 }
 
 /** A time by both clocks: only the wall clock runs while a machine is suspended, and it may be set back. */
@@ -63,6 +73,8 @@ export class Membership {
   #nodes: readonly NodeRow[] = []
   /** The heartbeats of other nodes, and since when this node has seen them, while it was current. */
   #seen = new Map<string, { readonly heartbeat: number; readonly since: Moment }>()
+  /** What this node can do for all, and whether it does. */
+  readonly #duties = new Map<Duty, boolean>()
   #timer: NodeJS.Timeout | undefined
   #beating: Promise<void> | undefined
   #hasEnded = false
@@ -108,6 +120,21 @@ export class Membership {
         })
     }
     beat()
+  }
+
+  /** Begins the duty as soon as no other living node does it. Resolves when it has begun, or another node does it. */
+  async offer(duty: Duty): Promise<void> {
+    this.#duties.set(duty, false)
+    await this.#obtainDuties()
+  }
+
+  /** Ends the duty, if this node does it. Another one may begin it. */
+  async withdraw(duty: Duty): Promise<void> {
+    const does = this.#duties.get(duty)
+    this.#duties.delete(duty)
+    if (does !== true) return
+    duty.end()
+    await this.options.store.leases.release(duty.name)
   }
 
   /** Ends this node: others may take over what it owns. The heartbeats stop. */
@@ -189,6 +216,17 @@ export class Membership {
     const died = await this.#endDead()
     const left = before.some(({ id, ended }) => ended === undefined && this.isOver(id) !== false)
     if ((died || left) && (await nodes.claim(this.id)) > 0) await handlers.takeOver()
+    await this.#obtainDuties()
+  }
+
+  async #obtainDuties(): Promise<void> {
+    for (const [duty, does] of this.#duties) {
+      const holds = await this.options.store.leases.obtain(duty.name)
+      if (holds === does) continue
+      this.#duties.set(duty, holds)
+      if (holds) duty.begin()
+      else duty.end()
+    }
   }
 
   /** Ends the nodes whose heartbeat this node has seen unchanged for too long. Resolves to whether there are any. */
@@ -219,6 +257,7 @@ export class Membership {
   #end(handlers: NodeHandlers): void {
     if (this.#hasEnded) return
     this.#hasEnded = true
+    for (const [duty, does] of this.#duties) if (does) duty.end()
     this.options.log.error({}, 'another node has ended this one, because it sent no heartbeat; restarting')
     handlers.ended()
   }

@@ -2,6 +2,7 @@
  * The lifecycle of the search index: enabled by a setting, built and updated in the background, and updated with every
  * change made through the gateway. finding.ts checks what a principal may find.
  */
+import { setTimeout as delay } from 'node:timers/promises'
 import PQueue from 'p-queue'
 import { settlesWithin } from '../contract/cancellation.js'
 import type { Entry } from '../contract/entry.js'
@@ -19,6 +20,11 @@ import { depthOf, IndexedTree } from './indexed-tree.js'
 import { noProgress, storedProgress, progressText, type IndexProgress } from './progress.js'
 import { indexFolder, walk } from './walk.js'
 
+/** What an admin asks of the node that writes the index. */
+export type SearchRequest =
+  | { readonly action: 'build' | 'stop' | 'clear' }
+  | { readonly action: 'update'; readonly paths: readonly Path[]; readonly levels: number | 'all' }
+
 interface SearchDependencies {
   readonly settings: Settings
   readonly mounts: Mounts
@@ -26,6 +32,8 @@ interface SearchDependencies {
   readonly log: Log
   /** Opens the index, which is created when search is first enabled. */
   readonly openIndex: () => Promise<SearchIndex>
+  /** Sends a request to the other nodes. Absent: this process is alone, and writes the index. */
+  readonly send?: ((request: SearchRequest) => Promise<void>) | undefined
 }
 
 /** Supported values of `search_index`; both select the same engine. */
@@ -56,7 +64,12 @@ interface Engine {
   extent: IndexExtent
 }
 
+/** Milliseconds that a request waits until the node that writes the index has begun it. */
+const requestTimeout = 2000
+
 export class Search {
+  /** Whether this process writes the index. */
+  #isWriter: boolean
   readonly #tree: IndexedTree
   #engine: Engine | undefined
   #isOn = false
@@ -73,6 +86,7 @@ export class Search {
   readonly #unsubscribe: (() => void)[] = []
 
   private constructor(private readonly dependencies: SearchDependencies) {
+    this.#isWriter = dependencies.send === undefined
     this.#tree = new IndexedTree(dependencies.mounts, dependencies.settings, dependencies.log)
   }
 
@@ -88,7 +102,8 @@ export class Search {
       settings.guard('search_index', (value) => search.#assertEngine(value)),
       settings.onChange(() => search.#applySettings()),
       events.on((event) => {
-        if (search.#engine && search.#engine.extent !== 'nothing') search.#engine.updater.enqueue(event)
+        if (!search.#isWriter || !search.#engine || search.#engine.extent === 'nothing') return
+        search.#engine.updater.enqueue(event)
       }),
       events.onListing((folder, entries) => search.#compareListing(folder, entries)),
     )
@@ -110,13 +125,60 @@ export class Search {
   }
 
   progress(): IndexProgress {
-    return this.#progress
+    return this.#isWriter ? this.#progress : storedProgress(this.dependencies.settings.get('index_progress'))
+  }
+
+  /** This process writes the index from now on. Changes since another one did are found by reading the tree again. */
+  beginWriting(): void {
+    if (this.#isWriter) return
+    this.#isWriter = true
+    this.#progress = { ...storedProgress(this.dependencies.settings.get('index_progress')), isDone: true }
+    this.#inBackground('search index: beginning to write failed', async () => {
+      const engine = this.#engine
+      if (!engine) return
+      engine.extent = await engine.index.writer.extent()
+      if (engine.extent !== 'nothing') this.#queueScan(engine, root)
+    })
+  }
+
+  /** Another process writes the index from now on. */
+  endWriting(): void {
+    this.#isWriter = false
+    this.#pendingScans.clear()
+    this.#run?.controller.abort()
+  }
+
+  /** Handles the request of another node, if this one writes the index. Errors are logged. */
+  handle(request: SearchRequest): void {
+    if (!this.#isWriter) return
+    this.#perform(request).catch((error: unknown) => {
+      this.dependencies.log.warn({ err: error, request }, 'search index: a request of another node failed')
+    })
+  }
+
+  async #perform(request: SearchRequest): Promise<void> {
+    if (request.action === 'update') {
+      await this.update(request.paths, request.levels === 'all' ? Number.POSITIVE_INFINITY : request.levels)
+    } else await this[request.action]()
+  }
+
+  /** Sends a request to the node that writes the index. Resolves when its progress shows that, or after some time. */
+  async #forward(request: SearchRequest): Promise<void> {
+    await this.#requireEngine()
+    const isRunning = () => !this.progress().isDone
+    if (request.action === 'stop' && !isRunning()) throw new GatewayError('invalid', { detail: 'index_idle' })
+    if (request.action !== 'stop' && isRunning()) throw new GatewayError('invalid', { detail: 'index_running' })
+    const before = progressText(this.progress())
+    await this.dependencies.send?.(request)
+    const isHandled = () => progressText(this.progress()) !== before
+    for (let waited = 0; !isHandled() && waited < requestTimeout; waited += 50) await delay(50)
   }
 
   // Operations for admins
 
   /** Clears the index and reads the whole tree in the background. `invalid` if a run is active. */
   async build(): Promise<void> {
+    if (!this.#isWriter) return this.#forward({ action: 'build' })
     const engine = await this.#requireEngine()
     this.#startRun(engine, { ...noProgress, isDone: false }, async (signal, failures) => {
       await engine.index.writer.clear()
@@ -131,6 +193,9 @@ export class Search {
    * index. Rejects with `invalid` if a run is active.
    */
   async update(paths: readonly Path[], levels: number): Promise<void> {
+    if (!this.#isWriter) {
+      return this.#forward({ action: 'update', paths, levels: Number.isFinite(levels) ? levels : 'all' })
+    }
     const engine = await this.#requireEngine()
     const before = this.#progress
     this.#startRun(engine, { ...before, objCount: 0, isDone: false, error: '' }, async (signal, failures) => {
@@ -142,6 +207,7 @@ export class Search {
 
   /** Stops the run; what it has indexed remains. `invalid` if no run is active. */
   async stop(): Promise<void> {
+    if (!this.#isWriter) return this.#forward({ action: 'stop' })
     await this.#requireEngine()
     if (!this.#run) throw new GatewayError('invalid', { detail: 'index_idle' })
     this.#run.controller.abort()
@@ -149,6 +215,7 @@ export class Search {
 
   /** Clears the index. `invalid` if a run is active. */
   async clear(): Promise<void> {
+    if (!this.#isWriter) return this.#forward({ action: 'clear' })
     const engine = await this.#requireEngine()
     this.#assertIdle()
     await this.#walks.add(async () => {
@@ -261,7 +328,7 @@ export class Search {
   /** With `auto_update_index`, applies a new listing of a folder to the index. */
   #compareListing(folder: Path, entries: readonly Entry[]): void {
     const engine = this.#engine
-    if (engine?.extent !== 'whole' || this.#run || this.#comparisons >= maxComparisons) return
+    if (!this.#isWriter || engine?.extent !== 'whole' || this.#run || this.#comparisons >= maxComparisons) return
     if (!this.dependencies.settings.bool('auto_update_index')) return
     if (!this.#tree.includes(folder) || depthOf(folder) >= this.#tree.depth) return
     this.#comparisons++
@@ -290,7 +357,7 @@ export class Search {
     const before = this.#mountPoints
     this.#mountPoints = mounted
     const engine = this.#engine
-    if (!engine || engine.extent === 'nothing') return
+    if (!this.#isWriter || !engine || engine.extent === 'nothing') return
     for (const path of new Set([...before, ...mounted])) {
       if (!before.has(path) || !mounted.has(path)) engine.updater.recheck(path)
     }
@@ -332,6 +399,7 @@ export class Search {
 
   #dropIgnored(ignored: readonly Path[]): void {
     this.#inBackground('search index: removing ignored paths failed', async () => {
+      if (!this.#isWriter) return
       for (const path of ignored) await this.#engine?.index.writer.remove(path)
     })
   }
@@ -345,6 +413,7 @@ export class Search {
       const extent = await index.writer.extent()
       const engine: Engine = { index, updater, closing: new AbortController(), extent }
       this.#engine = engine
+      if (!this.#isWriter) return
       for (const path of await index.writer.pendingScans()) this.#queueScan(engine, path)
       await index.writer.setPendingScans([])
     } catch (error) {
@@ -365,7 +434,8 @@ export class Search {
     this.#engine = undefined
     await engine.updater.idle()
     const { writer } = engine.index
-    await writer.setPendingScans(rescan && engine.extent !== 'nothing' ? [root] : [...this.#pendingScans])
+    if (this.#isWriter)
+      await writer.setPendingScans(rescan && engine.extent !== 'nothing' ? [root] : [...this.#pendingScans])
     this.#pendingScans.clear()
     await engine.index.close()
   }
@@ -397,7 +467,7 @@ export class Search {
 
   async #closeUnfinished({ index, closing, extent }: Engine): Promise<void> {
     closing.abort()
-    if (extent !== 'nothing') await index.writer.setPendingScans([root])
+    if (this.#isWriter && extent !== 'nothing') await index.writer.setPendingScans([root])
     await index.close()
   }
 }

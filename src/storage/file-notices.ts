@@ -10,6 +10,9 @@ const retryDelay = 1000
 /** More pending notices than this are replaced by one, that everything has changed. */
 const maxPending = 10_000
 
+/** What a notice says: a change of the tree, or a request to the node that writes the search index. */
+type Notice = TreeEvent | { readonly kind: 'search'; readonly request: unknown }
+
 const everything: TreeEvent = { kind: 'changed elsewhere', path: root }
 
 const kinds: ReadonlySet<string> = new Set<TreeEvent['kind']>([
@@ -23,6 +26,7 @@ const kinds: ReadonlySet<string> = new Set<TreeEvent['kind']>([
 export class FileNotices {
   #pending: string[] = []
   #timer: NodeJS.Timeout | undefined
+  #onSearch: (request: unknown) => void = () => undefined
   readonly #unsubscribe: () => void
 
   constructor(
@@ -33,7 +37,21 @@ export class FileNotices {
     this.#unsubscribe = events.on((event, origin) => {
       if (origin === 'here') this.#add(event)
     })
-    shared.onNotice((notice) => events.emit(eventOf(notice), 'elsewhere'))
+    shared.onNotice((notice) => {
+      const request = notice === undefined ? undefined : (JSON.parse(notice) as Notice)
+      if (request?.kind === 'search') this.#onSearch(request.request)
+      else events.emit(eventOf(request), 'elsewhere')
+    })
+  }
+
+  /** Sends a request to the other nodes. The one that writes the search index handles it. */
+  async requestSearch(request: unknown): Promise<void> {
+    await this.shared.notify([JSON.stringify({ kind: 'search', request })])
+  }
+
+  /** `listener` gets the requests of other nodes. */
+  onSearchRequest(listener: (request: unknown) => void): void {
+    this.#onSearch = listener
   }
 
   /** Returns notices that could not be sent. They are sent again. */
@@ -92,8 +110,6 @@ function noticeOf(event: TreeEvent): string {
 }
 
 /** Any change, if the notice was missed or is that of a newer program. */
-function eventOf(notice: string | undefined): TreeEvent {
-  if (notice === undefined) return everything
-  const event = JSON.parse(notice) as TreeEvent
-  return kinds.has(event.kind) ? event : everything
+function eventOf(notice: TreeEvent | undefined): TreeEvent {
+  return notice !== undefined && kinds.has(notice.kind) ? notice : everything
 }

@@ -5,6 +5,7 @@ import { renameAppPasswordProtocols } from './app-password-protocols.js'
 import { reportChanges } from './change-notices.js'
 import { addConsoleSessions } from './console-sessions.js'
 import { isPostgres, useByteOrder } from './dialect.js'
+import { addLeases } from './leases.js'
 import { addNodes } from './nodes.js'
 import { createSchema } from './schema.js'
 
@@ -21,6 +22,7 @@ export const migrations: readonly Migration[] = [
   renameAppPasswordProtocols,
   addConsoleSessions,
   addNodes,
+  addLeases,
 ]
 
 /**

@@ -10,6 +10,7 @@ import { ForeignChanges } from './foreign-changes.js'
 import { IntentsTable } from './intents.js'
 import { LocksTable } from './locks.js'
 import { migrate, type Migration } from './migrations.js'
+import { LeasesTable } from './leases.js'
 import { NodesTable } from './nodes.js'
 import { newNode, openEngine } from './open-engine.js'
 import { Presence } from './presence.js'
@@ -68,6 +69,7 @@ function storeOf(engine: Engine, node: string): Store {
     tasks: new TasksTable(database),
     uploads: new UploadsTable(database, node),
     nodes: new NodesTable(database),
+    leases: new LeasesTable(database, node),
     shared: engine.shared,
     isShared: engine.shared !== undefined,
     driverState: new DriverStateTable(database),

@@ -245,6 +245,13 @@ export interface Store extends FileRecords {
     /** Makes this node the owner of all unfinished work that no living node owns. Returns the number of rows. */
     claim(id: string): Promise<number>
   }
+  /** What one node at a time does for all of them. */
+  readonly leases: {
+    /** Whether this node holds the lease: it did before, or no living node does. */
+    obtain(name: string): Promise<boolean>
+    /** Does nothing if another node holds it. */
+    release(name: string): Promise<void>
+  }
   /** Whether several processes may use the database at once, so that each of them must be a node. */
   readonly isShared: boolean
   /** Locks and notices between these processes. Undefined unless the database is shared. */

@@ -40,6 +40,11 @@ export async function openSqliteFile(file: string): Promise<SqliteFile> {
   }
 }
 
+async function isCurrent(query: Knex): Promise<boolean> {
+  const rows: readonly { user_version: number }[] = await query.raw('PRAGMA user_version')
+  return rows[0]?.user_version === schemaVersion
+}
+
 async function openFile(file: string): Promise<SqliteFile> {
   await ensurePrivate(file)
   // An update restores what a power failure loses, so commits need not be synced.
@@ -54,8 +59,12 @@ async function openFile(file: string): Promise<SqliteFile> {
     await writer.destroy()
   }
   try {
-    const rows: readonly { user_version: number }[] = await writer.raw('PRAGMA user_version')
-    if (rows[0]?.user_version !== schemaVersion) await createTables(writer)
+    // Another process may open a new file at the same time.
+    if (!(await isCurrent(writer))) {
+      await writer.raw('begin immediate')
+      if (!(await isCurrent(writer))) await createTables(writer)
+      await writer.raw('commit')
+    }
     await writer.raw('create temp table listed_folders (path text not null primary key) without rowid')
     await writer.raw(
       'create temp table listed (parent text not null, name text not null, folded text, kind integer not null, ' +
