@@ -19,6 +19,7 @@ import { PropertiesTable } from './properties.js'
 import type { FileRecords, Store } from './tables.js'
 import { RulesTable } from './rules.js'
 import { SecretsTable, SettingsTable } from './settings.js'
+import { SignInsTable } from './sign-ins.js'
 import { openSqlite } from './sqlite.js'
 import { DriverStateTable, StoragesTable } from './storages.js'
 import { NodesTable } from './nodes.js'
@@ -73,6 +74,8 @@ function storeOf(engine: Engine, node: string): Store {
     keys: new KeysTable(database),
     appPasswords: new AppPasswordsTable(database),
     consoleSessions: new ConsoleSessionsTable(database),
+    // A limit that a power failure resets is no harm.
+    signIns: new SignInsTable(engine.relaxed),
     storages: new StoragesTable(database),
     settings: new SettingsTable(database),
     secrets: new SecretsTable(database),

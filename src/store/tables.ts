@@ -5,6 +5,10 @@ import type {
   KeyRow,
   AppPasswordRow,
   ConsoleSessionRow,
+  SignInAge,
+  SignInEvent,
+  SignInFilter,
+  SignInKind,
   StorageRow,
   NodeRow,
   TaskRow,
@@ -176,6 +180,28 @@ export interface Store extends FileRecords {
     all(): Promise<Map<string, Date>>
     insert(id: string, expires: Date): Promise<void>
     sweep(now: Date): Promise<void>
+  }
+  /** Attempts to sign in. Times are by the clock of the database. A power failure may lose the last ones. */
+  readonly signIns: {
+    /** The newest events that match, newest first. */
+    newest(filter: SignInFilter, limit: number): Promise<SignInAge[]>
+    /**
+     * In one transaction that excludes other attempts: records an event whose outcome is pending if `check` allows it,
+     * and resolves to its id. `check` can read as `newest` does; an error of it rejects, and nothing is recorded.
+     */
+    attempt(
+      event: SignInEvent,
+      check: (newest: (filter: SignInFilter, limit: number) => Promise<SignInAge[]>) => Promise<boolean>,
+    ): Promise<number | undefined>
+    /** Marks a pending attempt as failed now. */
+    fail(id: number): Promise<void>
+    /** Deletes an attempt that has succeeded. */
+    drop(id: number): Promise<void>
+    record(event: SignInEvent): Promise<void>
+    /** Records an event, and deletes the earlier ones that are equal. */
+    replace(event: SignInEvent): Promise<void>
+    /** Deletes the events of these kinds that are older than `age` milliseconds. */
+    sweep(kinds: readonly SignInKind[], age: number): Promise<void>
   }
   readonly locks: {
     all(): Promise<Lock[]>
