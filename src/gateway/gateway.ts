@@ -279,6 +279,8 @@ export class Gateway {
       }
       const dependencies = { ...tree, accounts, spool, storages, signedUrls, tasks, egress, taskUploads: uploads }
       const gateway = new Gateway(options, dependencies, opened)
+      // What others have changed since it was loaded, before this node listened.
+      if (store.isShared) await store.notifyAll()
       await gateway.#startTasks()
       membership.start({
         reload: async () => {

@@ -117,6 +117,11 @@ export interface Store extends FileRecords {
   readonly users: {
     all(): Promise<UserRow[]>
     insert(row: New<UserRow>): Promise<UserRow> // `exists` for a taken name
+    /**
+     * Inserts what `make` returns unless a user has this role, in one transaction, during which no other process does. An
+     * error of `make` cancels it. `exists` for a taken name.
+     */
+    addFirst(role: UserRow['role'], make: () => New<UserRow>): Promise<void>
     update(id: number, changes: Partial<New<UserRow>>): Promise<UserRow> // `not_found`, `exists`
     /**
      * Updates the row with what `decide` returns for the stored row, in one transaction. An error of `decide` cancels
@@ -135,13 +140,24 @@ export interface Store extends FileRecords {
   }
   readonly appPasswords: {
     all(): Promise<AppPasswordRow[]>
-    insert(row: New<AppPasswordRow>): Promise<AppPasswordRow> // `exists` for a taken prefix, or a taken name of the same user
+    /**
+     * Inserts the row, unless the user has `max` of them; then resolves to undefined. `exists` for a taken prefix, or a
+     * taken name of the same user.
+     */
+    add(row: New<AppPasswordRow>, max: number): Promise<AppPasswordRow | undefined>
     touch(id: number, lastUsed: Date): Promise<void>
     delete(id: number): Promise<boolean>
   }
   readonly consoleSessions: {
     all(): Promise<ConsoleSessionRow[]>
-    insert(row: New<ConsoleSessionRow>): Promise<ConsoleSessionRow> // `exists` for a taken prefix
+    /**
+     * Inserts the row, and deletes the least recently used ones of the user beyond `max`. Resolves to the row and their
+     * ids. `exists` for a taken prefix.
+     */
+    add(
+      row: New<ConsoleSessionRow>,
+      max: number,
+    ): Promise<{ readonly row: ConsoleSessionRow; readonly ended: readonly number[] }>
     touch(id: number, lastUsed: Date): Promise<void>
     delete(id: number): Promise<boolean>
     /** Deletes those that have expired. */
