@@ -7,6 +7,7 @@ import { addAdminCommands } from './cli/admin.js'
 import { addCheckCommand } from './cli/check.js'
 import { configOf, withAddressOptions, withDataOptions } from './cli/data-folder.js'
 import { addKeyCommands } from './cli/keys.js'
+import { addNodesCommand } from './cli/nodes.js'
 import { addStorageCommands } from './cli/storages.js'
 import { addUserCommands } from './cli/users.js'
 import type { Addresses, ConfigFlags } from './gateway/config.js'
@@ -112,6 +113,7 @@ addKeyCommands(program)
 addStorageCommands(program)
 addAdminCommands(program)
 addCheckCommand(program)
+addNodesCommand(program)
 
 try {
   await program.parseAsync()

@@ -49,6 +49,7 @@ import { firstStorageFolder, gatewayFolders } from './data-folder.js'
 import { thisInstance } from './instance.js'
 import { LogTail } from './log-tail.js'
 import { Metrics } from './metrics.js'
+import { withSharedLimits } from './shared-limits.js'
 import { StorageAdmin, insertStorage } from './storages.js'
 
 interface GatewayOptions {
@@ -216,7 +217,8 @@ export class Gateway {
       const membership = (opened.membership = await Membership.join({ store, instance: run, name, log }))
       const instance = { ...run, isOver: (name: string) => membership.isOver(name) }
       const settings = (opened.settings = await Settings.open(store, log))
-      const bandwidth = (opened.bandwidth = new Bandwidth(settings))
+      const limits = withSharedLimits(settings, membership)
+      const bandwidth = (opened.bandwidth = new Bandwidth(limits))
       const accounts = (opened.accounts = await Accounts.open({
         store,
         settings,
@@ -231,7 +233,7 @@ export class Gateway {
       const authority = (userId: number) => accounts.forTask(userId)
       const storageOf = (id: number) => mounts.storageOf(id)
       const uploads = new TaskUploads({ store: store.uploads, storageOf, log })
-      const tasks = (opened.tasks = await Tasks.load({ store: store.tasks, settings, log, authority, uploads }))
+      const tasks = (opened.tasks = await Tasks.load({ store: store.tasks, settings: limits, log, authority, uploads }))
       const spool = await Spool.open(join(config.data, 'spool'), {
         keep: spooledFiles(tasks.unfinished),
         limit: () => spoolLimit(settings),
@@ -288,6 +290,10 @@ export class Gateway {
           events.emit({ kind: 'changed elsewhere', path: root })
         },
         takeOver: () => supervisor.recoverAll(),
+        working: () => ({
+          tasks: tasks.all.filter(({ state }) => state === 'running').length,
+          transfers: events.openTransfers,
+        }),
         ended: () => options.onEnded?.(),
       })
       return gateway

@@ -5,6 +5,7 @@ import { renameAppPasswordProtocols } from './app-password-protocols.js'
 import { reportChanges } from './change-notices.js'
 import { addConsoleSessions } from './console-sessions.js'
 import { isPostgres, useByteOrder } from './dialect.js'
+import { addWorking } from './node-working.js'
 import { addNodes } from './nodes.js'
 import { createSchema } from './schema.js'
 import { addSignIns } from './sign-ins.js'
@@ -23,6 +24,7 @@ export const migrations: readonly Migration[] = [
   addConsoleSessions,
   addNodes,
   addSignIns,
+  addWorking,
 ]
 
 /**

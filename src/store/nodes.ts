@@ -8,6 +8,9 @@ import type { NodeRow } from './rows.js'
 /** Days for which the row of an ended node is kept, so that what it has staged is known to be abandoned. */
 const keptDays = 30
 
+/** Milliseconds since its last heartbeat after which a node is dead. */
+export const deadTime = 25_000
+
 /** The tables whose rows have an owner. */
 const ownedTables = ['intents', 'tasks', 'uploads'] as const
 
@@ -19,6 +22,7 @@ const columns: Columns<Omit<NodeRow, 'age'>> = {
   started: time('started'),
   heartbeat: integer('heartbeat'),
   ended: optional(time('ended')),
+  working: text('working'),
 }
 
 export class NodesTable {
@@ -46,11 +50,11 @@ export class NodesTable {
     )
   }
 
-  async renew(id: string): Promise<boolean> {
+  async renew(id: string, working: string): Promise<boolean> {
     const changed = await this.database.run((query) =>
       query('nodes')
         .where({ id, ended: null })
-        .update({ heartbeat: databaseTime(query) }),
+        .update({ heartbeat: databaseTime(query), working }),
     )
     return changed > 0
   }

@@ -287,6 +287,8 @@ export interface NodeRow {
   readonly heartbeat: number
   /** Undefined while it is alive. */
   readonly ended: Date | undefined
+  /** What it worked on at its last heartbeat, as JSON text. */
+  readonly working: string
   /** Milliseconds since its heartbeat, when the row was read. */
   readonly age: number
 }

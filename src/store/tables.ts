@@ -272,8 +272,8 @@ export interface Store extends FileRecords {
     all(): Promise<NodeRow[]>
     /** Adds this process, which is alive from now on. */
     join(node: Pick<NodeRow, 'id' | 'name' | 'version' | 'addresses'>): Promise<void>
-    /** Sets the heartbeat to now. False if the node was ended. */
-    renew(id: string): Promise<boolean>
+    /** Sets the heartbeat to now, and what the node works on. False if the node was ended. */
+    renew(id: string, working: string): Promise<boolean>
     setAddresses(id: string, addresses: string): Promise<void>
     /**
      * Ends a node, and terminates its sessions of the database unless it is this process. `heartbeat`: only if it has

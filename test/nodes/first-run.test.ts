@@ -1,7 +1,8 @@
 /** The first run of two nodes at once, with an empty database that they share. */
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { lacks } from '../programs.js'
 import { thisServer } from '../store/engines.js'
@@ -45,6 +46,10 @@ void t.test(
       const where = { url, davUrl: `${url}/dav/`, sftpPort: 0 }
       await connectHttp(where, { username: 'admin', password: passwords[0] ?? '' })
     }
+    const { stdout } = await promisify(execFile)(process.execPath, [main, 'nodes', '--json'], {
+      env: { ...process.env, TIDEGATE_DATA: join(folder, 'one'), TIDEGATE_STORE: store },
+    })
+    t.match(JSON.parse(stdout), [{ state: 'current', addresses: { http: /:\d+$/ } }, { state: 'current' }])
     t.same(await server.query('select role from users order by role', store), [{ role: 1 }, { role: 2 }])
     t.same(await server.query('select ended from nodes', store), [{ ended: null }, { ended: null }])
   },
