@@ -209,7 +209,7 @@ export class Gateway {
     const { config, log } = options
     await mkdir(config.data, { recursive: true, mode: 0o700 })
     const run = options.instance ?? thisInstance()
-    const store = await openStore(storeLocation(config), { node: run.name })
+    const store = await openStore(storeLocation(config), { node: run.name, isOver: run.isOver })
     const opened: Opened = { store }
     try {
       await firstRun(store, options)

@@ -33,6 +33,8 @@ interface StoreOptions {
    * and the unfinished work of this process.
    */
   readonly node?: string
+  /** Whether another node has ended: as `Instance.isOver`. Absent: it is known by its heartbeats only. */
+  readonly isOver?: (id: string) => boolean | undefined
   /** For tests. */
   readonly steps?: readonly Migration[]
 }
@@ -40,12 +42,12 @@ interface StoreOptions {
 /**
  * Opens the database, and migrates its schema. `location` is the path of a file of SQLite, which is created if it is
  * missing (its folder must exist), or a URL of PostgreSQL (`isPostgresUrl`). Only the owner can read a file. Rejects with
- * `unsupported` for a database of a newer program, and with `unavailable` if the database cannot be used; the reason is a
+ * `unsupported` for a database that this program cannot use or change (`migrate`), and with `unavailable` if the database cannot be used; the reason is a
  * sentence for the admin.
  */
 export async function openStore(location: string, options: StoreOptions = {}): Promise<Store> {
   const { steps, node = `tidegate-${randomBytes(8).toString('hex')}` } = options
-  const prepare = (connection: Knex) => migrate(connection, steps)
+  const prepare = (connection: Knex) => migrate(connection, steps, options.isOver)
   try {
     const engine = isPostgresUrl(location)
       ? await openPostgres({ url: location, session: node }, prepare)
