@@ -4,7 +4,7 @@ import { GatewayError } from '../contract/errors.js'
 import { renameAppPasswordProtocols } from './app-password-protocols.js'
 import { reportChanges } from './change-notices.js'
 import { addConsoleSessions } from './console-sessions.js'
-import { databaseTime, isPostgres, useByteOrder } from './dialect.js'
+import { databaseTime, isPostgres, lockSchema, useByteOrder } from './dialect.js'
 import { addWorking } from './node-working.js'
 import { addNodes, deadTime } from './nodes.js'
 import { addOldestVersion } from './oldest-version.js'
@@ -41,6 +41,11 @@ export const migrations: readonly Migration[] = [
   addOldestVersion,
 ]
 
+/** The version after these steps. */
+export function newestVersion(steps: readonly Migration[] = migrations): number {
+  return firstVersion + steps.length - 1
+}
+
 /**
  * Migrates the schema to the newest version. Each step runs in its own transaction; a failed step leaves the previous
  * version. Safe for concurrent processes. Rejects with `unsupported` if a newer program has written the database and this
@@ -72,11 +77,6 @@ async function createVersionTable(knex: Knex): Promise<void> {
   })
 }
 
-/** Other processes wait here until the transaction ends. Unlike a row, the lock lets a step alter `schema_version`. */
-async function lockSchema(query: Knex): Promise<void> {
-  if (isPostgres(query)) await query.raw("select pg_advisory_xact_lock(hashtext('tidegate schema_version'))")
-}
-
 /** Runs the next step, if any. Returns whether another one may follow. */
 async function runNextStep(
   query: Knex,
@@ -88,7 +88,7 @@ async function runNextStep(
   await query('schema_version').where({ id: 1 }).update({ id: 1 })
   const row = await query<VersionRow>('schema_version').where({ id: 1 }).first()
   const version = row?.version ?? 0
-  const newest = firstVersion + steps.length - 1
+  const newest = newestVersion(steps)
   if (version > newest && (row?.oldest ?? version) <= newest) return false
   if (version > newest) {
     throw new GatewayError('unsupported', {

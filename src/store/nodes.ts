@@ -1,8 +1,9 @@
 /** The processes that share the database, and what each of them owns. */
 import type { Knex } from 'knex'
+import { GatewayError } from '../contract/errors.js'
 import { integer, optional, readRow, text, time, writeRow, type Columns, type StoredRow } from './columns.js'
 import type { Database } from './database.js'
-import { databaseTime, isPostgres } from './dialect.js'
+import { databaseTime, isPostgres, lockSchema } from './dialect.js'
 import type { NodeRow } from './rows.js'
 
 /** Days for which the row of an ended node is kept, so that what it has staged is known to be abandoned. */
@@ -26,7 +27,11 @@ const columns: Columns<Omit<NodeRow, 'age'>> = {
 }
 
 export class NodesTable {
-  constructor(private readonly database: Database) {}
+  /** `version`: the newest version of the schema that this program knows. */
+  constructor(
+    private readonly database: Database,
+    private readonly version: number,
+  ) {}
 
   async all(): Promise<NodeRow[]> {
     const rows: readonly StoredRow[] = await this.database.read((query) =>
@@ -38,9 +43,15 @@ export class NodesTable {
   }
 
   async join(node: Pick<NodeRow, 'id' | 'name' | 'version' | 'addresses'>): Promise<void> {
-    await this.database.run((query) => {
+    await this.database.transaction(async (query) => {
+      await lockSchema(query)
       const now = databaseTime(query)
-      return query('nodes').insert({ ...writeRow(columns, node), started: now, heartbeat: now })
+      await query('nodes').insert({ ...writeRow(columns, node), started: now, heartbeat: now })
+      // A newer program may have changed it since this one has opened it.
+      const schema = await query<{ oldest: number }>('schema_version').first()
+      if (schema !== undefined && schema.oldest > this.version) {
+        throw new GatewayError('unsupported', { reason: 'a newer Tidegate has just changed the database' })
+      }
     })
     const days = keptDays * 86_400_000
     await this.database.run((query) =>

@@ -12,7 +12,7 @@ import { FoldersTable } from './folders.js'
 import { ForeignChanges } from './foreign-changes.js'
 import { IntentsTable } from './intents.js'
 import { LocksTable } from './locks.js'
-import { migrate, type Migration } from './migrations.js'
+import { migrate, newestVersion, type Migration } from './migrations.js'
 import { openPostgres } from './postgres.js'
 import { Presence } from './presence.js'
 import { PropertiesTable } from './properties.js'
@@ -52,7 +52,7 @@ export async function openStore(location: string, options: StoreOptions = {}): P
     const engine = isPostgresUrl(location)
       ? await openPostgres({ url: location, session: node }, prepare)
       : await openSqlite(location, prepare)
-    return storeOf(engine, node)
+    return storeOf(engine, node, steps)
   } catch (error) {
     if (isGatewayError(error) && error.code === 'unsupported') throw error
     const why = error instanceof Error ? error.message || error.name : String(error)
@@ -62,7 +62,7 @@ export async function openStore(location: string, options: StoreOptions = {}): P
 }
 
 /** `node`: the id of this process, which owns the unfinished work that it adds. */
-function storeOf(engine: Engine, node: string): Store {
+function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): Store {
   const database = engine.durable
   const foreignChanges = new ForeignChanges(engine.foreignCommits)
   const presence = {
@@ -76,8 +76,7 @@ function storeOf(engine: Engine, node: string): Store {
     keys: new KeysTable(database),
     appPasswords: new AppPasswordsTable(database),
     consoleSessions: new ConsoleSessionsTable(database),
-    // A limit that a power failure resets is no harm.
-    signIns: new SignInsTable(engine.relaxed),
+    signIns: new SignInsTable(database),
     storages: new StoragesTable(database),
     settings: new SettingsTable(database),
     secrets: new SecretsTable(database),
@@ -86,7 +85,7 @@ function storeOf(engine: Engine, node: string): Store {
     locks: new LocksTable(database),
     tasks: new TasksTable(database),
     uploads: new UploadsTable(database, node),
-    nodes: new NodesTable(database),
+    nodes: new NodesTable(database, newestVersion(steps)),
     isShared: !engine.isExclusive,
     driverState: new DriverStateTable(database),
     onForeignChange: (topic, listener) => foreignChanges.listen(topic, listener),

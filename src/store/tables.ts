@@ -197,7 +197,7 @@ export interface Store extends FileRecords {
     insert(id: string, expires: Date): Promise<void>
     sweep(now: Date): Promise<void>
   }
-  /** Attempts to sign in. Times are by the clock of the database. A power failure may lose the last ones. */
+  /** Attempts to sign in. Times are by the clock of the database. */
   readonly signIns: {
     /** The newest events that match, newest first. */
     newest(filter: SignInFilter, limit: number): Promise<SignInAge[]>
@@ -270,7 +270,7 @@ export interface Store extends FileRecords {
   readonly nodes: {
     /** Those that are alive, and those that ended within the last 30 days. */
     all(): Promise<NodeRow[]>
-    /** Adds this process, which is alive from now on. */
+    /** Adds this process, which is alive from now on. `unsupported` if this program cannot use the database any more. */
     join(node: Pick<NodeRow, 'id' | 'name' | 'version' | 'addresses'>): Promise<void>
     /** Sets the heartbeat to now, and what the node works on. False if the node was ended. */
     renew(id: string, working: string): Promise<boolean>

@@ -183,6 +183,8 @@ for (const engine of engines) {
       await (await openStore(file, { steps, isOver })).close()
       t.match(await store.nodes.all(), [{ ended: Date }, { ended: Date }])
       t.equal(await store.nodes.renew('two', '{}'), false)
+      const late = store.nodes.join({ id: 'late', name: 'host:3', version: 'v1', addresses: '{}' })
+      await t.rejects(late, { code: 'unsupported' })
     })
 
     void s.test('several processes can migrate a new database concurrently', async (t) => {
