@@ -27,7 +27,7 @@ function word(number: number): string {
   return text
 }
 
-const wordAt = (at: number): string => word((at * 7919) % vocabulary)
+export const wordAt = (at: number): string => word((at * 7919) % vocabulary)
 
 async function makeTree(bench: Bench): Promise<void> {
   const names = scaled(bench, nameCount)

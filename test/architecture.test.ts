@@ -61,8 +61,8 @@ const rules: Readonly<Record<string, readonly string[]>> = {
     ...['src/downloads', 'src/uploads', 'src/gateway', 'protocols/lib'],
   ],
   'src/process': [
-    ...['src/contract', 'src/net', 'src/accounts', 'src/gateway', 'drivers/index.ts', 'protocols/lib'],
-    'protocols/index.ts',
+    ...['src/contract', 'src/net', 'src/store', 'src/accounts', 'src/storage', 'src/gateway'],
+    ...['drivers/index.ts', 'protocols/lib', 'protocols/index.ts'],
   ],
   'src/cli': [
     ...['src/contract', 'src/net', 'src/store', 'src/nodes', 'src/settings', 'src/accounts', 'src/storage'],

@@ -37,10 +37,12 @@ export interface RunningGateway extends Addresses {
 
 export interface RunOptions {
   readonly dataFolder?: string
+  /** The location of the database; by default that of the data folder. */
+  readonly store?: string
   readonly adminPassword?: string
   readonly config?: ConfigInput
   /** The driver mounted at `/`, instead of a local folder. */
-  readonly driver?: { readonly name: string; readonly addition?: object }
+  readonly driver?: { readonly name: string; readonly addition?: object } | undefined
   /** Driver types in addition to those of the program. */
   readonly driverTypes?: readonly AnyDriverType[]
   /** Absent: the log is written to stderr, from level fatal. */
@@ -49,12 +51,18 @@ export interface RunOptions {
 
 const password = 'a password for tests'
 
-/** A data folder after a first run: with host keys, because generating them takes longer than most tests. */
+/** A data folder after a first run. */
 async function temporaryFolder(t: Test, adminPassword: string, types: readonly AnyDriverType[]): Promise<string> {
+  const folder = await newDataFolder(t)
+  await runFirst(folder, adminPassword, types, await storeOf(folder, t))
+  return folder
+}
+
+/** A data folder with host keys, because generating them takes longer than most tests. */
+async function newDataFolder(t: Test): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-test-'))
   t.teardown(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }))
   await cp(await hostKeysOfTests(), join(folder, 'ssh'), { recursive: true })
-  await runFirst(folder, adminPassword, types, await storeOf(folder, t))
   return folder
 }
 
@@ -90,7 +98,7 @@ export async function startGateway(t: Test, options: RunOptions = {}): Promise<R
     ...options.config,
   })
   const log = options.log ?? createLog('fatal')
-  const store = await storeOf(dataFolder, t)
+  const store = options.store ?? (await storeOf(dataFolder, t))
   const daemon = await start({ ...file, data: dataFolder, store }, log, adminPassword, { drivers: types })
   let stopped: Promise<void> | undefined
   const stop = () => (stopped ??= daemon.stop())
@@ -105,6 +113,30 @@ export async function startGateway(t: Test, options: RunOptions = {}): Promise<R
     )
   }
   return { ...addresses(daemon.addresses.http, daemon.addresses.sftp ?? ''), gateway, adminPassword, dataFolder, stop }
+}
+
+/**
+ * Starts gateways in this process that share the PostgreSQL database `store`, which must be empty, and a storage at `/`:
+ * by default a local folder that all of them see.
+ */
+export async function startNodes(
+  t: Test,
+  store: string,
+  count: number,
+  options: RunOptions = {},
+): Promise<readonly RunningGateway[]> {
+  const files = await mkdtemp(join(tmpdir(), 'tidegate-shared-'))
+  t.teardown(() => rm(files, { recursive: true, force: true, maxRetries: 3 }))
+  const driver = options.driver ?? { name: 'Local', addition: { root_folder_path: files } }
+  const first = await newDataFolder(t)
+  await runFirst(first, password, [...driverTypes, ...(options.driverTypes ?? [])], store)
+  const nodes: RunningGateway[] = []
+  for (let index = 0; index < count; index++) {
+    const dataFolder = index === 0 ? first : await newDataFolder(t)
+    // The first node changes the storage; the others start with its row.
+    nodes.push(await startGateway(t, { ...options, dataFolder, store, driver: index === 0 ? driver : undefined }))
+  }
+  return nodes
 }
 
 export interface Daemon extends Addresses {

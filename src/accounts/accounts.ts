@@ -70,6 +70,7 @@ export class Accounts {
   readonly #queue = new PQueue({ concurrency: 1 })
   #revoked: ReadonlyMap<string, Date> = new Map()
   #permanentToken: string
+  #readingSessions: Promise<void> | undefined
   readonly #disposers: (() => void)[] = []
 
   private constructor(options: AccountsOptions, tokens: SessionTokens) {
@@ -175,7 +176,7 @@ export class Accounts {
 
   /** The principal of a console session. `secret`: the value of its cookie. Rejects with `unauthenticated`. */
   async byConsoleSession(secret: string, protocol: ProtocolFacts): Promise<Principal> {
-    const row = this.consoleSessions.find(secret)
+    const row = this.consoleSessions.find(secret) ?? (await this.#newSession(secret))
     if (row === undefined) throw sessionRevoked({ detail: 'token_revoked' })
     const { id, userId, passwordTime } = row
     const expires = row.expires.getTime()
@@ -184,6 +185,17 @@ export class Accounts {
     const user = this.#activeUser(userId, passwordTime)
     if (this.consoleSessions.get(id) === undefined) throw sessionRevoked({ detail: 'token_revoked' })
     return this.#principal(user, `console:${id}`, { protocol }, expires)
+  }
+
+  /** The session if another node has opened it just now. */
+  async #newSession(secret: string): Promise<ConsoleSessionRow | undefined> {
+    if (!this.#store.isShared) return undefined
+    // Requests with unknown secrets share a query.
+    this.#readingSessions ??= this.#queue
+      .add(() => this.consoleSessions.reload())
+      .finally(() => (this.#readingSessions = undefined))
+    await this.#readingSessions
+    return this.consoleSessions.find(secret)
   }
 
   isPermanentToken(token: string): boolean {

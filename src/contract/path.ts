@@ -241,7 +241,7 @@ export async function findDeepest<Found>(
   return deepest
 }
 
-function truncateTo(path: Path, segments: number): Path {
+export function truncateTo(path: Path, segments: number): Path {
   let end = 0
   for (let count = 0; count < segments; count++) {
     end = path.indexOf('/', end + 1)

@@ -107,6 +107,13 @@ const keys = {
     .describe(
       'URL of the PostgreSQL database ("postgres://user@host/database"). Empty: an SQLite file in the data folder.',
     ),
+  workers: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(256)
+    .default(1)
+    .describe('Number of processes that serve requests. More than 1 use more cores of this machine.'),
   log_level: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
@@ -188,7 +195,7 @@ export async function loadConfig({ flags, environment, protocols }: ConfigSource
       reason: 'other users can see a password on the command line: set TIDEGATE_STORE, PGPASSWORD or PGPASSFILE',
     })
   }
-  const overriding = [...listenAddresses(protocols).keys(), 'store'].flatMap((name) => {
+  const overriding = [...listenAddresses(protocols).keys(), 'store', 'workers'].flatMap((name) => {
     const value = flags[name] ?? environment[variableOf(name)]
     return value === undefined ? [] : [[name, value]]
   })

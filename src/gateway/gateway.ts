@@ -21,12 +21,16 @@ import { Search, searchCloseTimeout } from '../search/search.js'
 import { Settings } from '../settings/settings.js'
 import { Bandwidth, unlimited } from '../storage/bandwidth.js'
 import { Events } from '../storage/events.js'
+import { FileNotices } from '../storage/file-notices.js'
 import { MountSupervisor, storagesCloseTimeout } from '../storage/mount-supervisor.js'
 import { Mounts } from '../storage/mounts.js'
 import { PathLocksInProcess } from '../storage/path-locks.js'
+import { SharedPathLocks } from '../storage/shared-path-locks.js'
 import { Spool } from '../storage/spool.js'
 import { newStorage } from '../store/new-storage.js'
+import { openSearchIndex } from '../store/search/search-index.js'
 import { listenersCloseTimeout } from '../store/foreign-changes.js'
+import type { ProcessChannel } from '../store/engine.js'
 import type { Store } from '../store/tables.js'
 import { openStore } from '../store/store.js'
 import type { Task } from '../tasks/task.js'
@@ -65,6 +69,8 @@ interface GatewayOptions {
   readonly instance?: Instance
   /** Called when another node has ended this one: the gateway must be closed. Absent: nothing happens. */
   readonly onEnded?: () => void
+  /** To the other processes that serve the same data folder. Absent: there are none. */
+  readonly channel?: ProcessChannel
 }
 
 interface GatewayDependencies extends TreeDependencies {
@@ -93,6 +99,7 @@ interface Opened {
   signedUrls?: SignedUrls
   search?: Search
   uploads?: UploadSessions
+  notices?: FileNotices | undefined
   downloads?: OfflineDownloads
   /** Remove the listeners for changes by other processes. */
   unsubscribe?: readonly (() => void)[]
@@ -209,7 +216,8 @@ export class Gateway {
     const { config, log } = options
     await mkdir(config.data, { recursive: true, mode: 0o700 })
     const run = options.instance ?? thisInstance()
-    const store = await openStore(storeLocation(config), { node: run.name, isOver: run.isOver })
+    const { name: node, isOver } = run
+    const store = await openStore(storeLocation(config), { node, isOver, channel: options.channel })
     const opened: Opened = { store }
     try {
       await firstRun(store, options)
@@ -228,7 +236,7 @@ export class Gateway {
       }))
       const mounts = new Mounts()
       const rules = await Rules.load(store, (path) => mounts.caseFoldedPath(path), log)
-      const locks = await Locks.load(store.locks)
+      const locks = await Locks.load(store.locks, { isShared: store.isShared, now: () => membership.now() })
       const events = new Events()
       const authority = (userId: number) => accounts.forTask(userId)
       const storageOf = (id: number) => mounts.storageOf(id)
@@ -242,7 +250,12 @@ export class Gateway {
       for (const key of ['egress_networks', 'metrics_networks']) {
         settings.guard(key, async (networks) => void parseNetworks(networks))
       }
-      const pathLocks = new PathLocksInProcess()
+      const { shared } = store
+      const notices = (opened.notices = shared && new FileNotices(shared, events, log))
+      const pathLocks =
+        shared && notices
+          ? new SharedPathLocks(shared, notices, { locks: () => locks.reload(), rules: () => rules.reload() })
+          : new PathLocksInProcess()
       const intents = new Intents({ store, rules, pathLocks, log, storageOf })
       const supervisor: MountSupervisor = (opened.supervisor = new MountSupervisor({
         mounts,
@@ -269,7 +282,7 @@ export class Gateway {
         mounts,
         events,
         log,
-        file: join(config.data, 'search.db'),
+        openIndex: () => openSearchIndex(join(config.data, 'search.db')),
       }))
       const transferSlots = new Semaphore(() => Math.max(1, settings.number('transfer_files_at_once')))
       const storages = new StorageAdmin({ store, mounts, supervisor, locks, events, driverTypes: options.drivers })
@@ -287,7 +300,7 @@ export class Gateway {
       membership.start({
         reload: async () => {
           await store.notifyAll()
-          events.emit({ kind: 'changed elsewhere', path: root })
+          events.emit({ kind: 'changed elsewhere', path: root }, 'elsewhere')
         },
         takeOver: () => supervisor.recoverAll(),
         working: () => ({
@@ -381,13 +394,31 @@ async function closeAll(opened: Opened): Promise<void> {
   opened.signedUrls?.close()
   await opened.accounts?.close()
   opened.settings?.close()
+  await opened.notices?.close()
   // Last: others take over what this node owns.
   await opened.membership?.leave().catch(() => undefined)
   await opened.store.close()
 }
 
+/** Creates the database of the configuration, its first storage and accounts, if they do not exist. Rejects as `Gateway.open`. */
+export async function prepareDatabase(
+  options: Pick<GatewayOptions, 'config' | 'drivers' | 'adminPassword'>,
+): Promise<void> {
+  const { config } = options
+  await mkdir(config.data, { recursive: true, mode: 0o700 })
+  const store = await openStore(storeLocation(config))
+  try {
+    await firstRun(store, options)
+  } finally {
+    await store.close()
+  }
+}
+
 /** Creates a storage and the accounts in a new data folder. */
-async function firstRun(store: Store, { config, drivers, adminPassword }: GatewayOptions): Promise<void> {
+async function firstRun(
+  store: Store,
+  { config, drivers, adminPassword }: Pick<GatewayOptions, 'config' | 'drivers' | 'adminPassword'>,
+): Promise<void> {
   // The accounts are created last: their existence marks a completed first run.
   // Only the admin knows whether the nodes that share a database see the same folder.
   const isFirst = !store.isShared && (await store.users.all()).length === 0

@@ -59,6 +59,8 @@ export class Membership {
   #hasEnded = false
   #working: NodeHandlers['working'] = () => ({})
   readonly #countListeners = new Set<() => void>()
+  /** Milliseconds by which the clock of the database is ahead of this machine's. */
+  #clockOffset = 0
   readonly #times: NodeTimes
 
   private constructor(
@@ -128,6 +130,11 @@ export class Membership {
     })
   }
 
+  /** The clock of the database, as far as the last heartbeat tells: milliseconds since 1970. */
+  now(): number {
+    return Date.now() + this.#clockOffset
+  }
+
   /** The nodes, as of the last heartbeat. */
   list(): readonly NodeRow[] {
     return this.#nodes
@@ -181,10 +188,12 @@ export class Membership {
     const wasCurrent = this.isCurrent
     if (!wasCurrent) this.#seen.clear()
     const sent = now()
-    if (!(await nodes.renew(this.id, JSON.stringify(this.#working())))) {
+    const heartbeat = await nodes.renew(this.id, JSON.stringify(this.#working()))
+    if (heartbeat === undefined) {
       this.#end(handlers)
       return
     }
+    this.#clockOffset = heartbeat - (sent.wall + Date.now()) / 2
     const before = this.#nodes
     await this.#list()
     if (!wasCurrent) await handlers.reload()

@@ -15,6 +15,7 @@ import type { Log } from '../contract/log.js'
 import { pseudonymOf } from '../contract/own-requests.js'
 import type { Addresses, Config } from '../gateway/config.js'
 import { storeDaemonUrl, lockDataFolder } from '../gateway/data-folder.js'
+import type { ProcessChannel } from '../store/engine.js'
 import { Gateway, gatewayClosingSeconds } from '../gateway/gateway.js'
 import { thisInstance } from '../gateway/instance.js'
 import type { LogTail } from '../gateway/log-tail.js'
@@ -44,6 +45,8 @@ interface DaemonParts {
   readonly logTail?: LogTail
   /** Called when another node has ended this one: the daemon must be stopped without draining. */
   readonly onEnded?: () => void
+  /** To the process that has locked the data folder for this one and others. Absent: this process is alone. */
+  readonly channel?: ProcessChannel
 }
 
 /**
@@ -58,7 +61,8 @@ export async function startDaemon(
   { drivers = driverTypes, protocols = allProtocols, ...parts }: DaemonParts = {},
 ): Promise<Daemon> {
   for (const protocol of protocols) await protocol.checkConfig?.(config, log)
-  const releaseFolder = await lockFolder(config.data)
+  const isWorker = parts.channel !== undefined
+  const releaseFolder = isWorker ? async () => undefined : await lockFolder(config.data)
   const instance = thisInstance()
   const opening = Gateway.open({ config, log, ...parts, drivers, protocols, adminPassword, instance })
   const making = makeServers(protocols, { config, log, opening, pseudonym: pseudonymOf(instance) })
@@ -71,7 +75,7 @@ export async function startDaemon(
   const stop = async (drainSeconds = config.drain_seconds): Promise<void> => {
     gateway.isDraining = true
     // Another program may soon listen at this address: the command line must not send it a token.
-    await storeDaemonUrl(config.data, undefined).catch(() => undefined)
+    if (!isWorker) await storeDaemonUrl(config.data, undefined).catch(() => undefined)
     const drained = new AbortController()
     const draining = setTimeout(() => drained.abort(), drainSeconds * 1000)
     const stopping = started.map(async (server) => {
@@ -99,9 +103,7 @@ export async function startDaemon(
     }
     gateway.listening = { addresses, fingerprints }
     await gateway.membership.publishAddresses(addresses)
-    await storeDaemonUrl(config.data, localUrl(addresses.http, sitePath(config.site_url))).catch((error: unknown) => {
-      log.warn({ err: error }, 'failed to store the address of the daemon for the command line')
-    })
+    if (!isWorker) await publishUrl(config, addresses.http, log)
     return { gateway, addresses, stop }
   } catch (error) {
     await stop()
@@ -135,6 +137,13 @@ async function makeServers(
   return [http, ...servers.filter((server) => server !== undefined)]
 }
 
+/** Stores where the daemon accepts connections, for the command line. Never rejects. */
+export async function publishUrl(config: Config, http: string, log: Log): Promise<void> {
+  await storeDaemonUrl(config.data, localUrl(http, sitePath(config.site_url))).catch((error: unknown) => {
+    log.warn({ err: error }, 'failed to store the address of the daemon for the command line')
+  })
+}
+
 /** The URL of the API for programs on this machine. */
 function localUrl(address: string, site: string): string {
   const { host, port } = splitAddress(address)
@@ -153,7 +162,8 @@ const pathErrors: Readonly<Record<string, string>> = {
   EROFS: 'the file system is read-only',
 }
 
-async function lockFolder(folder: string): Promise<() => Promise<void>> {
+/** As `lockDataFolder`; an error has a reason for the admin. */
+export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   try {
     return await lockDataFolder(folder)
   } catch (error) {

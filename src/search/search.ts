@@ -13,7 +13,7 @@ import type { Events } from '../storage/events.js'
 import type { Mounts } from '../storage/mounts.js'
 import type { NamesReader } from '../store/search/names-reader.js'
 import type { IndexExtent } from '../store/search/names-writer.js'
-import { openSearchIndex, type SearchIndex } from '../store/search/search-index.js'
+import type { SearchIndex } from '../store/search/search-index.js'
 import { IndexUpdater } from './index-updater.js'
 import { depthOf, IndexedTree } from './indexed-tree.js'
 import { noProgress, storedProgress, progressText, type IndexProgress } from './progress.js'
@@ -24,8 +24,8 @@ interface SearchDependencies {
   readonly mounts: Mounts
   readonly events: Events
   readonly log: Log
-  /** Path of the index file; created when search is first enabled. */
-  readonly file: string
+  /** Opens the index, which is created when search is first enabled. */
+  readonly openIndex: () => Promise<SearchIndex>
 }
 
 /** Supported values of `search_index`; both select the same engine. */
@@ -310,7 +310,7 @@ export class Search {
     if (!engines.includes(value)) {
       throw new GatewayError('invalid', { reason: `${value} is not part of this server: use ${engines.join(' or ')}` })
     }
-    if (!this.#engine) await (await openSearchIndex(this.dependencies.file)).close()
+    if (!this.#engine) await (await this.dependencies.openIndex()).close()
   }
 
   #applySettings(): void {
@@ -337,8 +337,8 @@ export class Search {
   }
 
   async #switchOn(): Promise<void> {
-    const { file, log } = this.dependencies
-    const index = await openSearchIndex(file)
+    const { openIndex, log } = this.dependencies
+    const index = await openIndex()
     try {
       const due = (path: Path) => this.#queueScan(engine, path)
       const updater = new IndexUpdater({ tree: this.#tree, writer: index.writer, log, onScanNeeded: due })

@@ -17,23 +17,27 @@ export type TreeEvent =
   /** Another program has changed the entry, or something below it: see `DriverEnv.changed`. */
   | { readonly kind: 'changed elsewhere'; readonly path: Path }
 
+/** `elsewhere`: another node has made the change. */
+type EventOrigin = 'here' | 'elsewhere'
+
+type EventListener = (event: TreeEvent, origin: EventOrigin) => void
 type ListingListener = (folder: Path, entries: readonly Entry[]) => void
 
 export class Events {
-  readonly #listeners = new Set<(event: TreeEvent) => void>()
+  readonly #listeners = new Set<EventListener>()
   readonly #listingListeners = new Set<ListingListener>()
   /** The number of transfers that have not ended. Changed by `TransferMeter` alone. */
   openTransfers = 0
   readonly #transferListeners = new Set<(event: TransferEvent) => void>()
 
   /** Subscribes to changes. Returns a function that ends the subscription. */
-  on(listener: (event: TreeEvent) => void): () => void {
+  on(listener: EventListener): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
-  emit(event: TreeEvent): void {
-    for (const listener of this.#listeners) listener(event)
+  emit(event: TreeEvent, origin: EventOrigin = 'here'): void {
+    for (const listener of this.#listeners) listener(event, origin)
   }
 
   /**

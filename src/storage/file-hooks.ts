@@ -1,4 +1,5 @@
 /** A handle whose calls are watched: to guard it, to measure and throttle it, and to follow its changes. */
+import type { Awaitable } from '../contract/awaitable.js'
 import type { Attributes, OpenFile, WritableFile } from '../contract/capabilities.js'
 import type { Entry } from '../contract/entry.js'
 
@@ -13,7 +14,7 @@ export interface FileHooks {
   readonly didRead?: ((bytes: number) => void) | undefined
   readonly didWrite?: ((bytes: number) => void) | undefined
   /** Called before each `write` and `truncate`. */
-  readonly changing?: (() => void) | undefined
+  readonly changing?: (() => Awaitable<void>) | undefined
   /** Called before `commit`. */
   readonly committing?: (() => void) | undefined
   /** Called with the stored entry after `commit`. Returns the entry that `commit` resolves to. */
@@ -73,7 +74,9 @@ function addWrites(over: HookedFile, file: OpenFile, hooks: FileHooks): void {
         before?.()
         const bytes = from.reduce((sum, { length }) => sum + length, 0)
         if (writing) await writing(bytes)
-        changing?.()
+        // Without a pause: the order of writes is kept.
+        const checking = changing?.()
+        if (checking) await checking
         await file.write?.(from, position)
         didWrite?.(bytes)
       } catch (error) {
@@ -85,7 +88,7 @@ function addWrites(over: HookedFile, file: OpenFile, hooks: FileHooks): void {
     over.truncate = async (size) => {
       try {
         before?.()
-        changing?.()
+        await changing?.()
         await file.truncate?.(size)
       } catch (error) {
         throw failed(error, 'write')

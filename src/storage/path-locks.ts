@@ -4,12 +4,9 @@
  */
 import { GatewayError } from '../contract/errors.js'
 import { foldCase, isWithin, type Path } from '../contract/path.js'
+import type { PathClaim } from '../store/engine.js'
 
-export interface PathClaim {
-  readonly path: Path
-  /** true: the claim includes everything below the path. */
-  readonly tree: boolean
-}
+export type { PathClaim } from '../store/engine.js'
 
 export interface PathLocks {
   /**

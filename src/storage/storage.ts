@@ -70,7 +70,7 @@ interface StorageDependencies {
   readonly events: Events
   readonly spool: Spool
   readonly bandwidth: Bandwidth
-  readonly store: FileRecords & Pick<Store, 'relaxed'>
+  readonly store: FileRecords & Pick<Store, 'relaxed' | 'isShared'>
   readonly log: DriverLog
   /** Room for listings, shared by all storages. */
   readonly listings: ListingBudget
@@ -112,6 +112,7 @@ export class Storage {
    */
   readonly #driver: Driver
   readonly #isMountAncestor: StorageDependencies['isMountAncestor']
+  readonly #isShared: boolean
   readonly #spool: Spool
   /** Undefined for a backend that is not reached over a network. */
   readonly #bandwidth: Bandwidth | undefined
@@ -138,6 +139,7 @@ export class Storage {
     const { listingLag } = this.traits
     this.#driver = withPathRules(listingLag > 0 ? withOwnChanges(filled, listingLag) : filled, this.traits)
     this.#isMountAncestor = dependencies.isMountAncestor
+    this.#isShared = dependencies.store.isShared
     this.#spool = dependencies.spool
     this.#bandwidth = this.traits.remote ? dependencies.bandwidth : undefined
     this.#names = new ListableNames(dependencies.log)
@@ -177,7 +179,8 @@ export class Storage {
   // Reading
 
   async stat(path: Path, options: FreshStatOptions = {}): Promise<Entry> {
-    const isAsked = options.ofSymlink === true || options.refresh === true
+    // Another node may have changed the entry: only listings may be late.
+    const isAsked = options.ofSymlink === true || options.refresh === true || this.#isShared
     const kept = this.#driver.revision || isAsked ? undefined : this.#listings.cachedEntry(path)
     const entry = this.#names.check(path, kept ?? (await this.#driver.stat(path, options)))
     return this.#attributes.needed ? this.#attributes.apply(this.treePath(path), entry) : entry

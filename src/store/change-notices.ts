@@ -21,6 +21,9 @@ const topics = {
 /** The channel of PostgreSQL's NOTIFY. A payload is "TOPIC SESSION", with the `application_name` of the session. */
 export const changeChannel = 'tidegate_changes'
 
+/** The channel of notices about files. A payload is "SESSION TEXT". */
+export const fileChannel = 'tidegate_files'
+
 /** Counts the changes of each topic. PostgreSQL also notifies the processes that listen. */
 export async function reportChanges(query: Knex): Promise<void> {
   await query.schema.createTable('change_counts', (table) => {

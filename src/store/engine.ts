@@ -1,4 +1,5 @@
 /** What each database engine does in its own way. */
+import type { Path } from '../contract/path.js'
 import type { Database } from './database.js'
 import type { Topic } from './rows.js'
 
@@ -8,11 +9,51 @@ export interface Engine {
   readonly durable: Database
   /** The same database: a power failure may lose the commits after the latest one of `durable`. */
   readonly relaxed: Database
-  /** Whether only this process inserts rows: knowledge about a table can then be kept in memory. */
-  readonly isExclusive: boolean
+  /** What nodes that share the database need. Undefined if only this process inserts rows. */
+  readonly shared: SharedEngine | undefined
   readonly foreignCommits: ForeignCommits
   /** Closes all connections. */
   close(): Promise<void>
+}
+
+/** The longest notice, in bytes: PostgreSQL's limit of 8,000 without the name of the session. */
+export const maxNotice = 7900
+
+/** What a change must have for itself. */
+export interface PathClaim {
+  readonly path: Path
+  /** true: the claim includes everything below the path. */
+  readonly tree: boolean
+}
+
+/** Locks that are held until they are released, or the connection is lost. */
+export interface HeldLocks {
+  /** The numbers of changes of each topic, when the locks were granted. */
+  readonly counts: ReadonlyMap<Topic, number>
+  /**
+   * Sends the notices to the other nodes, and releases the locks. Resolves to whether the notices were sent. A lost
+   * connection releases the locks too.
+   */
+  release(notices: readonly string[]): Promise<boolean>
+}
+
+/** What only an engine has that several nodes can share. */
+export interface SharedEngine {
+  /**
+   * Excludes overlapping claims of the other nodes, in one round trip; claims of this process must not overlap. Rejects
+   * with `busy` and `unavailable`.
+   */
+  acquire(claims: readonly PathClaim[]): Promise<HeldLocks>
+  /** Sends texts of at most `maxNotice` bytes to the other nodes that listen now. */
+  notify(notices: readonly string[]): Promise<void>
+  /** Calls `listener` with the texts that other nodes send, and with undefined if some were missed. Called once. */
+  onNotice(listener: (notice: string | undefined) => void): void
+}
+
+/** Locks and notices between processes of one machine, for an engine that has none. */
+export interface ProcessChannel extends Pick<SharedEngine, 'notify' | 'onNotice'> {
+  /** As `SharedEngine.acquire`, without the numbers of changes. */
+  acquire(claims: readonly PathClaim[]): Promise<Pick<HeldLocks, 'release'>>
 }
 
 /** The source of the topics that other processes have changed. */

@@ -24,13 +24,17 @@ export class LocksTable {
     return stored.map((row) => readRow(columns, row))
   }
 
-  async grant(lock: Lock, conflict: (active: readonly Lock[]) => Lock | undefined): Promise<Lock | undefined> {
+  async grant(
+    lock: Lock,
+    conflict: (active: readonly Lock[]) => Lock | undefined,
+    now = Date.now(),
+  ): Promise<Lock | undefined> {
     return this.database.guarded('locks', async (query) => {
       // Only locks above, at or below the path can conflict.
       const candidates = await query<StoredRow>('locks')
         .where((rows) => void rows.whereIn('path', [...selfAndAncestors(lock.path)]).orWhere(subtree(lock.path)))
         .select()
-      const active = candidates.filter((row) => Number(row.expires) > Date.now())
+      const active = candidates.filter((row) => Number(row.expires) > now)
       const conflicting = conflict(active.map((row) => readRow(columns, row)))
       if (conflicting === undefined) await query('locks').insert(writeRow(columns, lock))
       return conflicting

@@ -61,13 +61,14 @@ export class NodesTable {
     )
   }
 
-  async renew(id: string, working: string): Promise<boolean> {
-    const changed = await this.database.run((query) =>
+  async renew(id: string, working: string): Promise<number | undefined> {
+    const rows = await this.database.run((query) =>
       query('nodes')
         .where({ id, ended: null })
-        .update({ heartbeat: databaseTime(query), working }),
+        .update({ heartbeat: databaseTime(query), working })
+        .returning<StoredRow[]>('heartbeat'),
     )
-    return changed > 0
+    return rows[0] && Number(rows[0].heartbeat)
   }
 
   async setAddresses(id: string, addresses: string): Promise<void> {

@@ -3,7 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import knex, { type Knex } from 'knex'
 import pg from 'pg'
 import { GatewayError } from '../contract/errors.js'
-import { changeChannel } from './change-notices.js'
+import { AdvisoryLocks } from './advisory-locks.js'
+import { changeChannel, fileChannel } from './change-notices.js'
 import { Database, type Runner } from './database.js'
 import type { Engine, ForeignCommits } from './engine.js'
 import { isConnectionError, isRolledBack, isUnsent } from './errors.js'
@@ -21,8 +22,14 @@ const poolTimeout = 10_000
 
 /** Connections of a node for the tables that are written once per file. */
 const relaxedConnections = 2
-/** Connections of a node to the database, beside the one that listens. */
-export const defaultConnections = 10
+/** Connections of a node for all other statements. */
+const statementConnections = 7
+/** Connections of a node that hold locks: as many changes can be made at a time. */
+const lockConnections = 20
+/** Milliseconds that a change waits for its locks. */
+const lockTimeout = 10_000
+/** All connections of a node: also one that listens. */
+export const nodeConnections = statementConnections + relaxedConnections + lockConnections + 1
 
 export interface PostgresOptions {
   /** `postgres://USER@HOST:PORT/DATABASE`. libpq's variables PGPASSWORD and PGPASSFILE give the password. */
@@ -36,19 +43,25 @@ export async function openPostgres(
   options: PostgresOptions,
   migrate: (connection: Knex) => Promise<void>,
 ): Promise<Engine> {
-  const durable = connect(options, defaultConnections - relaxedConnections)
+  const durable = connect(options, statementConnections)
   const relaxed = connect(options, relaxedConnections, '-c synchronous_commit=off')
+  const locks = new AdvisoryLocks(connectionOf(options.url, options.session), lockConnections, lockTimeout)
   const close = async () => {
-    await Promise.all([durable.destroy(), relaxed.destroy()])
+    await Promise.all([durable.destroy(), relaxed.destroy(), locks.close()])
   }
   try {
     await retried(() => checkServer(durable), isUnsent)
     await migrate(durable)
+    const listening = await ListeningConnection.open(options)
     return {
       durable: new Database(durable, runner),
       relaxed: new Database(relaxed, runner),
-      isExclusive: false,
-      foreignCommits: await ListeningConnection.open(options),
+      shared: {
+        acquire: (modes) => locks.acquire(modes),
+        notify: (notices) => locks.notify(notices),
+        onNotice: (listener) => listening.onNotice(listener),
+      },
+      foreignCommits: listening,
       close,
     }
   } catch (error) {
@@ -122,6 +135,7 @@ class ListeningConnection implements ForeignCommits {
   #missed = new Set<Topic>()
   #reconnecting: Promise<void> | undefined
   readonly #stopped = new AbortController()
+  #noticed: (notice: string | undefined) => void = () => undefined
 
   private constructor(private readonly options: PostgresOptions) {}
 
@@ -136,6 +150,10 @@ class ListeningConnection implements ForeignCommits {
     this.#report(new Set())
   }
 
+  onNotice(listener: (notice: string | undefined) => void): void {
+    this.#noticed = listener
+  }
+
   async stop(): Promise<void> {
     this.#changed = undefined
     this.#stopped.abort()
@@ -146,16 +164,21 @@ class ListeningConnection implements ForeignCommits {
   async #connect(): Promise<void> {
     const { url, session } = this.options
     const client = new pg.Client(connectionOf(url, session))
-    client.on('notification', ({ payload = '' }) => {
-      // "TOPIC SESSION": a change by this process is known here.
-      const [topic = '', ...origin] = payload.split(' ')
-      if (isTopic(topic) && origin.join(' ') !== session) this.#report(new Set([topic]))
+    client.on('notification', ({ channel, payload = '' }) => {
+      // What this process has changed is known here.
+      if (channel === fileChannel) {
+        const [origin, notice] = splitAt(payload, payload.indexOf(' '))
+        if (origin !== session) this.#noticed(notice)
+      } else {
+        const [topic, origin] = splitAt(payload, payload.indexOf(' '))
+        if (isTopic(topic) && origin !== session) this.#report(new Set([topic]))
+      }
     })
     // The error is followed by `end`.
     client.on('error', () => undefined)
     try {
       await client.connect()
-      await client.query(`listen ${changeChannel}`)
+      await client.query(`listen ${changeChannel}; listen ${fileChannel}`)
     } catch (error) {
       await client.end().catch(() => undefined)
       throw error
@@ -176,8 +199,12 @@ class ListeningConnection implements ForeignCommits {
       }
     }
     // Stopped while it connected.
-    if (this.#isStopped) await this.#client?.end()
-    else this.#report(topics)
+    if (this.#isStopped) {
+      await this.#client?.end()
+      return
+    }
+    this.#report(topics)
+    this.#noticed(undefined)
   }
 
   get #isStopped(): boolean {
@@ -191,4 +218,9 @@ class ListeningConnection implements ForeignCommits {
     this.#missed = new Set()
     this.#changed(reported)
   }
+}
+
+/** The text before and after the character at `index`. */
+function splitAt(text: string, index: number): readonly [before: string, after: string] {
+  return [text.slice(0, index), text.slice(index + 1)]
 }

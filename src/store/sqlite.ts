@@ -2,13 +2,21 @@
 import knex, { type Knex } from 'knex'
 import PQueue from 'p-queue'
 import { Database, type Runner } from './database.js'
-import type { Engine } from './engine.js'
+import type { Engine, ProcessChannel, SharedEngine } from './engine.js'
+import { toStoreError } from './errors.js'
 import { PolledCommits } from './polled-commits.js'
 import { ensurePrivate } from './private-file.js'
 import { isTopic, type Topic } from './rows.js'
 
-/** Opens the file, and creates it if it is missing. Only its owner can read it. Rejects with the error of SQLite. */
-export async function openSqlite(file: string, migrate: (connection: Knex) => Promise<void>): Promise<Engine> {
+/**
+ * Opens the file, and creates it if it is missing. Only its owner can read it. `channel`: to the other processes that use
+ * it for the same tree. Rejects with the error of SQLite.
+ */
+export async function openSqlite(
+  file: string,
+  migrate: (connection: Knex) => Promise<void>,
+  channel?: ProcessChannel,
+): Promise<Engine> {
   await ensurePrivate(file)
   const connection = connect(file)
   try {
@@ -17,7 +25,7 @@ export async function openSqlite(file: string, migrate: (connection: Knex) => Pr
     return {
       durable: new Database(connection, commits.at('FULL')),
       relaxed: new Database(connection, commits.at('NORMAL')),
-      isExclusive: true,
+      shared: channel && sharedBy(channel, connection),
       foreignCommits: await PolledCommits.open({
         version: () => dataVersion(connection),
         counts: () => changeCounts(connection),
@@ -27,6 +35,22 @@ export async function openSqlite(file: string, migrate: (connection: Knex) => Pr
   } catch (error) {
     await connection.destroy()
     throw error
+  }
+}
+
+function sharedBy(channel: ProcessChannel, connection: Knex): SharedEngine {
+  return {
+    acquire: async (claims) => {
+      const { release } = await channel.acquire(claims)
+      try {
+        return { counts: await changeCounts(connection), release }
+      } catch (error) {
+        await release([])
+        throw toStoreError(error)
+      }
+    },
+    notify: (notices) => channel.notify(notices),
+    onNotice: (listener) => channel.onNotice(listener),
   }
 }
 

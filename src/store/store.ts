@@ -6,7 +6,7 @@ import { AppPasswordsTable, KeysTable, RevokedTokensTable, UsersTable } from './
 import { AttributesTable } from './attributes.js'
 import { ConsoleSessionsTable } from './console-sessions.js'
 import type { Database } from './database.js'
-import type { Engine } from './engine.js'
+import type { Engine, ProcessChannel } from './engine.js'
 import { toStoreError } from './errors.js'
 import { FoldersTable } from './folders.js'
 import { ForeignChanges } from './foreign-changes.js'
@@ -35,6 +35,8 @@ interface StoreOptions {
   readonly node?: string
   /** Whether another node has ended: as `Instance.isOver`. Absent: it is known by its heartbeats only. */
   readonly isOver?: (id: string) => boolean | undefined
+  /** To the other processes that use the same file of SQLite for the same tree. Absent: there are none. */
+  readonly channel?: ProcessChannel | undefined
   /** For tests. */
   readonly steps?: readonly Migration[]
 }
@@ -46,12 +48,12 @@ interface StoreOptions {
  * sentence for the admin.
  */
 export async function openStore(location: string, options: StoreOptions = {}): Promise<Store> {
-  const { steps, node = `tidegate-${randomBytes(8).toString('hex')}` } = options
-  const prepare = (connection: Knex) => migrate(connection, steps, options.isOver)
+  const { steps, isOver, channel, node = `tidegate-${randomBytes(8).toString('hex')}` } = options
+  const prepare = (connection: Knex) => migrate(connection, steps, isOver)
   try {
     const engine = isPostgresUrl(location)
       ? await openPostgres({ url: location, session: node }, prepare)
-      : await openSqlite(location, prepare)
+      : await openSqlite(location, prepare, channel)
     return storeOf(engine, node, steps)
   } catch (error) {
     if (isGatewayError(error) && error.code === 'unsupported') throw error
@@ -66,8 +68,8 @@ function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): St
   const database = engine.durable
   const foreignChanges = new ForeignChanges(engine.foreignCommits)
   const presence = {
-    properties: new Presence('properties', engine.isExclusive),
-    attributes: new Presence('attributes', engine.isExclusive),
+    properties: new Presence('properties', engine.shared === undefined),
+    attributes: new Presence('attributes', engine.shared === undefined),
   }
   return {
     ...fileRecords(database, presence, node),
@@ -86,7 +88,8 @@ function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): St
     tasks: new TasksTable(database),
     uploads: new UploadsTable(database, node),
     nodes: new NodesTable(database, newestVersion(steps)),
-    isShared: !engine.isExclusive,
+    shared: engine.shared,
+    isShared: engine.shared !== undefined,
     driverState: new DriverStateTable(database),
     onForeignChange: (topic, listener) => foreignChanges.listen(topic, listener),
     notifyAll: () => foreignChanges.notifyAll(),

@@ -1,5 +1,6 @@
 /** The database as the core uses it: its tables, and what each of their methods promises. No SQL. */
 import type { Path } from '../contract/path.js'
+import type { SharedEngine } from './engine.js'
 import type {
   UserRow,
   KeyRow,
@@ -222,10 +223,10 @@ export interface Store extends FileRecords {
   readonly locks: {
     all(): Promise<Lock[]>
     /**
-     * In one transaction: passes to `conflict` every unexpired lock above, at or below the path. Stores `lock` if that
+     * In one transaction: passes to `conflict` every lock above, at or below the path that has not expired at `now`, by default the current time. Stores `lock` if that
      * returns undefined; otherwise resolves to the conflicting lock.
      */
-    grant(lock: Lock, conflict: (active: readonly Lock[]) => Lock | undefined): Promise<Lock | undefined>
+    grant(lock: Lock, conflict: (active: readonly Lock[]) => Lock | undefined, now?: number): Promise<Lock | undefined>
     refresh(token: string, expires: Date): Promise<boolean>
     delete(token: string): Promise<boolean>
     sweep(now: Date): Promise<void>
@@ -272,8 +273,11 @@ export interface Store extends FileRecords {
     all(): Promise<NodeRow[]>
     /** Adds this process, which is alive from now on. `unsupported` if this program cannot use the database any more. */
     join(node: Pick<NodeRow, 'id' | 'name' | 'version' | 'addresses'>): Promise<void>
-    /** Sets the heartbeat to now, and what the node works on. False if the node was ended. */
-    renew(id: string, working: string): Promise<boolean>
+    /**
+     * Sets the heartbeat to now, and what the node works on. Resolves to the heartbeat, as milliseconds since 1970;
+     * undefined if the node was ended.
+     */
+    renew(id: string, working: string): Promise<number | undefined>
     setAddresses(id: string, addresses: string): Promise<void>
     /**
      * Ends a node, and terminates its sessions of the database unless it is this process. `heartbeat`: only if it has
@@ -285,6 +289,8 @@ export interface Store extends FileRecords {
   }
   /** Whether several processes may use the database at once, so that each of them must be a node. */
   readonly isShared: boolean
+  /** Locks and notices between these processes. Undefined unless the database is shared. */
+  readonly shared: SharedEngine | undefined
   /** Key-value state of drivers, by storage. */
   readonly driverState: {
     get(storageId: number, key: string): Promise<string | undefined>

@@ -46,6 +46,13 @@ export interface LockedPath {
   readonly membership?: boolean
 }
 
+interface LocksOptions {
+  /** Other nodes grant locks too. */
+  readonly isShared?: boolean
+  /** Milliseconds since 1970, by the clock of the database. */
+  readonly now?: () => number
+}
+
 export class Locks {
   #byToken = new Map<string, Lock>()
   /** The same locks by lock root, oldest first. */
@@ -57,13 +64,30 @@ export class Locks {
   /** Number of changes by this process. A reload that overlaps with one is repeated. */
   #changes = 0
 
-  private constructor(private readonly store: Store['locks']) {}
+  readonly #now: () => number
 
-  static async load(store: Store['locks']): Promise<Locks> {
-    const locks = new Locks(store)
-    await store.sweep(new Date())
+  private constructor(
+    private readonly store: Store['locks'],
+    private readonly options: LocksOptions,
+  ) {
+    this.#now = options.now ?? Date.now
+  }
+
+  static async load(store: Store['locks'], options: LocksOptions = {}): Promise<Locks> {
+    const locks = new Locks(store, options)
+    await store.sweep(new Date(locks.#now()))
     await locks.reload()
     return locks
+  }
+
+  /** Reads the locks again if a token is unknown: another node may just have granted the lock. */
+  async know(tokens: readonly string[]): Promise<void> {
+    if (tokens.some((token) => !this.#byToken.has(token))) await this.reloadIfShared()
+  }
+
+  /** Reads the locks again if other nodes may have changed them. */
+  async reloadIfShared(): Promise<void> {
+    if (this.options.isShared === true) await this.reload()
   }
 
   async reload(): Promise<void> {
@@ -110,7 +134,7 @@ export class Locks {
 
   /** The locks that have not expired. */
   list(): readonly Lock[] {
-    return [...this.#byToken.values()].filter(isActive)
+    return [...this.#byToken.values()].filter((lock) => this.#isActive(lock))
   }
 
   /** The locks that cover `path`: with that root, or deep with a root above it. */
@@ -118,7 +142,7 @@ export class Locks {
     if (this.#byToken.size === 0) return []
     const found: Lock[] = []
     for (const root of selfAndAncestors(path)) {
-      for (const lock of this.#byPath.get(root) ?? []) if (isActive(lock) && covers(lock, path)) found.push(lock)
+      for (const lock of this.#byPath.get(root) ?? []) if (this.#isActive(lock) && covers(lock, path)) found.push(lock)
     }
     return found
   }
@@ -128,7 +152,7 @@ export class Locks {
     const roots = this.#rootsIn.get(folder)
     if (!roots) return []
     const locked = names.map((name) => childOf(folder, name)).filter((path) => roots.has(path))
-    return locked.flatMap((root) => (this.#byPath.get(root) ?? []).filter(isActive))
+    return locked.flatMap((root) => (this.#byPath.get(root) ?? []).filter((lock) => this.#isActive(lock)))
   }
 
   /**
@@ -151,7 +175,7 @@ export class Locks {
     // is enough.
     for (const [root, locks] of this.#byPath) {
       if (root === change.path || !isWithin(change.path, root)) continue
-      const lock = blockingOf(locks.filter(isActive))
+      const lock = blockingOf(locks.filter((lock) => this.#isActive(lock)))
       if (lock) return lock
     }
     return undefined
@@ -172,13 +196,13 @@ export class Locks {
       owner,
       userId: principal.userId,
       username: principal.username,
-      expires: expiry(request.seconds),
+      expires: this.#expiry(request.seconds),
     }
     const conflicts = (other: Lock) =>
-      isActive(other) &&
+      this.#isActive(other) &&
       (covers(other, path) || (deep && isWithin(path, other.path))) &&
       (scope === 'exclusive' || other.scope === 'exclusive')
-    const conflict = await this.store.grant(lock, (others) => others.find(conflicts))
+    const conflict = await this.store.grant(lock, (others) => others.find(conflicts), this.#now())
     if (conflict) throw new LockedError(conflict)
     this.#put(lock)
     return lock
@@ -193,13 +217,13 @@ export class Locks {
 
   /** Deletes expired locks. Called before a lock is granted. */
   async #sweep(): Promise<void> {
-    if (this.#nextExpiry > Date.now()) return
-    const expired = [...this.#byToken.values()].filter((lock) => !isActive(lock))
+    if (this.#nextExpiry > this.#now()) return
+    const expired = [...this.#byToken.values()].filter((lock) => !this.#isActive(lock))
     for (const lock of expired) this.#drop(lock.token)
     const expiries = [...this.#byToken.values()].map((lock) => lock.expires.getTime())
     this.#nextExpiry = expiries.reduce((first, each) => Math.min(first, each), Number.POSITIVE_INFINITY)
     if (expired.length === 0) return
-    await this.store.sweep(new Date())
+    await this.store.sweep(new Date(this.#now()))
   }
 
   /**
@@ -207,8 +231,9 @@ export class Locks {
    * another user holds it.
    */
   async refresh(path: Path, token: string, seconds: number, principal: Principal): Promise<Lock> {
+    await this.know([token])
     const lock = this.#ownLock(path, token, principal)
-    const expires = expiry(seconds)
+    const expires = this.#expiry(seconds)
     if (!(await this.store.refresh(token, expires)))
       throw new GatewayError('precondition_failed', { reason: 'no such lock' })
     const refreshed = { ...lock, expires }
@@ -224,12 +249,12 @@ export class Locks {
     if (tokens.length === 0 || this.#byToken.size === 0) return () => undefined
     const held = this.covering(path).filter((lock) => lock.userId === principal.userId && tokens.includes(lock.token))
     if (held.length === 0) return () => undefined
-    const timeLeft = (lock: Lock) => lock.expires.getTime() - Date.now()
+    const timeLeft = (lock: Lock) => lock.expires.getTime() - this.#now()
     const remaining = new Map(held.map((lock) => [lock.token, Math.max(minExtension, timeLeft(lock))]))
     const extend = async ([token, time]: readonly [string, number]): Promise<void> => {
-      const expires = new Date(Date.now() + time)
+      const expires = new Date(this.#now() + time)
       const lock = this.#byToken.get(token)
-      if (!lock || !isActive(lock) || lock.expires >= expires) return
+      if (!lock || !this.#isActive(lock) || lock.expires >= expires) return
       // A lock that cannot be extended expires, and the check before publishing reports that to the writer.
       if (await this.store.refresh(token, expires).catch(() => false)) this.#put({ ...lock, expires })
     }
@@ -243,6 +268,7 @@ export class Locks {
 
   /** Removes a lock. Rejects as `refresh`. */
   async release(path: Path, token: string, principal: Principal): Promise<void> {
+    await this.know([token])
     this.#ownLock(path, token, principal)
     await this.break(token)
   }
@@ -263,23 +289,23 @@ export class Locks {
 
   #ownLock(path: Path, token: string, principal: Principal): Lock {
     const lock = this.#byToken.get(token)
-    if (!lock || !isActive(lock) || !covers(lock, path)) {
+    if (!lock || !this.#isActive(lock) || !covers(lock, path)) {
       throw new GatewayError('precondition_failed', { reason: 'no such lock' })
     }
     if (lock.userId !== principal.userId)
       throw new GatewayError('denied', { reason: 'the lock belongs to another user' })
     return lock
   }
+
+  #isActive(lock: Lock): boolean {
+    return lock.expires.getTime() > this.#now()
+  }
+
+  #expiry(seconds: number): Date {
+    return new Date(this.#now() + Math.min(Math.max(seconds, 1), maxLockSeconds) * 1000)
+  }
 }
 
 function covers(lock: Lock, path: Path): boolean {
   return lock.path === path || (lock.deep && isWithin(lock.path, path))
-}
-
-function isActive(lock: Lock): boolean {
-  return lock.expires.getTime() > Date.now()
-}
-
-function expiry(seconds: number): Date {
-  return new Date(Date.now() + Math.min(Math.max(seconds, 1), maxLockSeconds) * 1000)
 }

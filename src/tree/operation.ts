@@ -231,6 +231,7 @@ export class Operations {
     before: readonly Checked[] = [],
   ): Promise<Targets<Paths>> {
     const { options } = operation
+    if (options.lockTokens) await this.dependencies.locks.know(options.lockTokens)
     const loaded: Target[] = []
     for (const [index, path] of paths.entries()) {
       const [first] = loaded
@@ -241,7 +242,7 @@ export class Operations {
     await operation.require?.(...targets)
     const subject = loaded.at(-1)
     if (subject && hasPreconditions(options)) await this.assertPreconditions(subject.at, subject.entry, options)
-    for (const touch of operation.touches(...targets)) this.assertUnlocked(touch, options)
+    for (const touch of operation.touches(...targets)) await this.assertUnlocked(touch, options)
     return targets
   }
 
@@ -295,9 +296,19 @@ export class Operations {
     await this.assertPreconditions(at, await this.tree.entryOrUndefined(at, { signal, refresh: true }), options)
   }
 
-  assertUnlocked(touch: LockedPath, options: ChangeOptions): void {
-    const lock = this.dependencies.locks.blocking(touch, this.authority.principal, options.lockTokens ?? [])
+  /** Rejects with LockedError, at once or after it has read the locks again: another node may just have released one. */
+  assertUnlocked(touch: LockedPath, options: ChangeOptions): Awaitable<void> {
+    if (this.#lockOn(touch, options)) return this.#assertUnlockedNow(touch, options)
+  }
+
+  async #assertUnlockedNow(touch: LockedPath, options: ChangeOptions): Promise<void> {
+    await this.dependencies.locks.reloadIfShared()
+    const lock = this.#lockOn(touch, options)
     if (lock) throw this.authority.lockedError(lock, touch.path)
+  }
+
+  #lockOn(touch: LockedPath, { lockTokens = [] }: ChangeOptions): Lock | undefined {
+    return this.dependencies.locks.blocking(touch, this.authority.principal, lockTokens)
   }
 
   async #stateOf(

@@ -179,7 +179,7 @@ export class Transfers {
     const transfer: Transfer = { kind, source, target, from, to, entry, old, respells, options }
     await this.#assertSymlinkMayMove(transfer)
     await this.operations.assertPreconditions(source, entry, options)
-    for (const touch of touches) this.operations.assertUnlocked(touch, options)
+    for (const touch of touches) await this.operations.assertUnlocked(touch, options)
     if (old && isRealFolder(old) && options.overwrite !== false && options.merge !== true) {
       await this.access.assertAllVisible(to.storage, to.inner, options.signal)
     }
@@ -380,7 +380,7 @@ export class Transfers {
         const { release } = await this.operations.locked([{ path, tree }], signal, async () => {
           this.access.authorize(action, path, options)
           if (tree) this.access.authorizeBelow(action, path, options)
-          this.operations.assertUnlocked({ path, tree, membership: true }, options)
+          await this.operations.assertUnlocked({ path, tree, membership: true }, options)
           if (tree) await this.access.assertAllVisible(storage, inner, signal)
         })
         return release
@@ -404,10 +404,10 @@ export class Transfers {
     for (const [index, path] of paths.entries()) {
       try {
         this.access.authorize('receive', path, options)
-        this.operations.assertUnlocked({ path }, options)
+        await this.operations.assertUnlocked({ path }, options)
         // A write to a symlink replaces its target.
         const real = replaces ? await this.access.followSymlinks('receive', path, options, true) : path
-        if (real !== path) this.operations.assertUnlocked({ path: real }, options)
+        if (real !== path) await this.operations.assertUnlocked({ path: real }, options)
       } catch (error) {
         refused.set(targets[index] ?? path, error)
       }

@@ -12,6 +12,7 @@ import { Gateway } from '../../src/gateway/gateway.js'
 import { createLog } from '../../src/process/log.js'
 import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 import { principal } from '../accounts/principals.js'
+import { onEveryEngine } from './index-engines.js'
 import { altered, contents, newTree, sourceOf, type Tree } from '../tree/tree-fixture.js'
 import { webdav } from '../../protocols/webdav/index.js'
 import { protocols } from '../../protocols/index.js'
@@ -49,35 +50,46 @@ async function place(driver: Driver, path: string): Promise<void> {
   await driver.write?.(asPath(path), sourceOf('x'))
 }
 
-void t.test('a build indexes every storage, also below one that fails, and reports the failure', async (t) => {
-  const driver = await filled(['/a/x1', '/a/b/x2', '/mnt/shadowed x'])
-  const failing: Driver = {
-    stat: async (path) => ({ name: path, kind: 'folder', size: 0, modified: new Date(0) }),
-    // eslint-disable-next-line require-yield -- it fails before the first page
-    pages: async function* () {
-      throw new GatewayError('unavailable', { reason: 'out of order' })
-    },
-    read: () => Promise.reject(new GatewayError('unavailable')),
-  }
-  const tree = await newTree(t, {
-    '/': { driverOf: async () => driver },
-    '/mnt': { driverOf: async () => failing },
-    '/mnt/deep/inner': { driverOf: () => filled(['/x3']) },
-  })
-  await build(tree)
-  t.same(await found(tree.as(), 'x'), ['/a/b/x2', '/a/x1', '/mnt/deep/inner/x3'])
-  t.same(await found(tree.as(), 'inner'), ['/mnt/deep/inner'])
-  t.match(tree.dependencies.search.progress(), { isDone: true, objCount: 8, error: '/mnt: out of order' })
-})
+onEveryEngine(
+  'a build indexes every storage, also below one that fails, and reports the failure',
+  async (t, openIndex) => {
+    const driver = await filled(['/a/x1', '/a/b/x2', '/mnt/shadowed x'])
+    const failing: Driver = {
+      stat: async (path) => ({ name: path, kind: 'folder', size: 0, modified: new Date(0) }),
+      // eslint-disable-next-line require-yield -- it fails before the first page
+      pages: async function* () {
+        throw new GatewayError('unavailable', { reason: 'out of order' })
+      },
+      read: () => Promise.reject(new GatewayError('unavailable')),
+    }
+    const tree = await newTree(
+      t,
+      {
+        '/': { driverOf: async () => driver },
+        '/mnt': { driverOf: async () => failing },
+        '/mnt/deep/inner': { driverOf: () => filled(['/x3']) },
+      },
+      openIndex,
+    )
+    await build(tree)
+    t.same(await found(tree.as(), 'x'), ['/a/b/x2', '/a/x1', '/mnt/deep/inner/x3'])
+    t.same(await found(tree.as(), 'inner'), ['/mnt/deep/inner'])
+    t.match(tree.dependencies.search.progress(), { isDone: true, objCount: 8, error: '/mnt: out of order' })
+  },
+)
 
-void t.test('symlinks to folders are indexed but not followed', async (t) => {
+onEveryEngine('symlinks to folders are indexed but not followed', async (t, openIndex) => {
   const driver = await filled(['/target/x1'])
-  const tree = await newTree(t, {
-    '/': {
-      driverOf: async () => driver,
-      over: {},
+  const tree = await newTree(
+    t,
+    {
+      '/': {
+        driverOf: async () => driver,
+        over: {},
+      },
     },
-  })
+    openIndex,
+  )
   const list = driver.pages.bind(driver)
   driver.pages = async function* (path, options) {
     for await (const page of list(path, options)) yield page
@@ -93,9 +105,9 @@ void t.test('symlinks to folders are indexed but not followed', async (t) => {
   t.same(await found(tree.as(), 'link'), ['/dangling link', '/link'])
 })
 
-void t.test('an update finds changes by other programs, down to the given depth', async (t) => {
+onEveryEngine('an update finds changes by other programs, down to the given depth', async (t, openIndex) => {
   const driver = await filled(['/a/x1', '/a/b/x2', '/c/x3'])
-  const tree = await newTree(t, { '/': { driverOf: async () => driver } })
+  const tree = await newTree(t, { '/': { driverOf: async () => driver } }, openIndex)
   const { search } = tree.dependencies
   await build(tree)
   await driver.remove?.(asPath('/a/x1'))
@@ -120,9 +132,9 @@ void t.test('an update finds changes by other programs, down to the given depth'
   t.same(await found(tree.as(), 'a'), ['/a'])
 })
 
-void t.test('an update asks the backend, even if listings are cached', async (t) => {
+onEveryEngine('an update asks the backend, even if listings are cached', async (t, openIndex) => {
   const driver = await filled(['/a/x1'])
-  const tree = await newTree(t, { '/': { driverOf: async () => altered(driver, { revision: undefined }) } })
+  const tree = await newTree(t, { '/': { driverOf: async () => altered(driver, { revision: undefined }) } }, openIndex)
   const { search } = tree.dependencies
   await build(tree)
   for (const path of ['/', '/a']) await tree.as().list(asPath(path))
@@ -134,28 +146,31 @@ void t.test('an update asks the backend, even if listings are cached', async (t)
   t.same(await found(tree.as(), 'x'), ['/a/x2', '/b/x3'])
 })
 
-void t.test('changes that a driver reports are applied to the index, with what is below them', async (t) => {
-  const driver = await filled(['/a/x1', '/b/x2'])
-  const envs: DriverEnv[] = []
-  const driverOf = async (env: DriverEnv) => {
-    envs.push(env)
-    return altered(driver, { revision: undefined })
-  }
-  const tree = await newTree(t, { '/': { driverOf } })
-  const { search } = tree.dependencies
-  await build(tree)
-  await place(driver, '/a/c/x3')
-  await driver.removeTree?.(asPath('/b'))
-  await driver.remove?.(asPath('/a/x1'))
-  for (const path of ['/a', '/b', '/a/x1', '/']) envs[0]?.changed(asPath(path))
-  await search.idle()
-  t.same(await found(tree.as(), 'x'), ['/a/c/x3'])
-  t.same(await found(tree.as(), 'b'), [])
-})
+onEveryEngine(
+  'changes that a driver reports are applied to the index, with what is below them',
+  async (t, openIndex) => {
+    const driver = await filled(['/a/x1', '/b/x2'])
+    const envs: DriverEnv[] = []
+    const driverOf = async (env: DriverEnv) => {
+      envs.push(env)
+      return altered(driver, { revision: undefined })
+    }
+    const tree = await newTree(t, { '/': { driverOf } }, openIndex)
+    const { search } = tree.dependencies
+    await build(tree)
+    await place(driver, '/a/c/x3')
+    await driver.removeTree?.(asPath('/b'))
+    await driver.remove?.(asPath('/a/x1'))
+    for (const path of ['/a', '/b', '/a/x1', '/']) envs[0]?.changed(asPath(path))
+    await search.idle()
+    t.same(await found(tree.as(), 'x'), ['/a/c/x3'])
+    t.same(await found(tree.as(), 'b'), [])
+  },
+)
 
-void t.test('with auto_update_index, a refreshed listing updates the index', async (t) => {
+onEveryEngine('with auto_update_index, a refreshed listing updates the index', async (t, openIndex) => {
   const driver = await filled(['/f/old one', '/f/gone/old two'])
-  const tree = await newTree(t, { '/': { driverOf: async () => driver }, '/f/mounted old': {} })
+  const tree = await newTree(t, { '/': { driverOf: async () => driver }, '/f/mounted old': {} }, openIndex)
   const { search } = tree.dependencies
   const look = async () => {
     await tree.as().list(asPath('/f'), { refresh: true })
@@ -176,7 +191,7 @@ void t.test('with auto_update_index, a refreshed listing updates the index', asy
   t.same(await found(tree.as(), 'old'), [], 'no build has run')
 })
 
-void t.test('after concurrent changes and scans, the index equals the tree', async (t) => {
+onEveryEngine('after concurrent changes and scans, the index equals the tree', async (t, openIndex) => {
   const slow = new MemoryDriver(0)
   const list = slow.pages.bind(slow)
   slow.pages = async function* (path, options) {
@@ -186,7 +201,7 @@ void t.test('after concurrent changes and scans, the index equals the tree', asy
     await new Promise((resolve) => setTimeout(resolve, 5))
     yield* pages
   }
-  const tree = await newTree(t, { '/': { driverOf: async () => slow }, '/m': { over: { move: undefined } } })
+  const tree = await newTree(t, { '/': { driverOf: async () => slow }, '/m': { over: { move: undefined } } }, openIndex)
   const { search } = tree.dependencies
   await switchOn(tree)
   const fs = tree.as()
@@ -273,8 +288,8 @@ void t.test('the index survives a restart, with the last change before it', asyn
   await gateway.close()
 })
 
-void t.test('a search without authority is rejected', async (t) => {
-  const tree = await newTree(t, { '/': { driverOf: () => filled(['/x1']) } })
+onEveryEngine('a search without authority is rejected', async (t, openIndex) => {
+  const tree = await newTree(t, { '/': { driverOf: () => filled(['/x1']) } }, openIndex)
   await build(tree)
   const controller = new AbortController()
   const fs = tree.as({ signal: controller.signal })

@@ -18,8 +18,8 @@ export interface PostgresServer extends LastingProgram {
   readonly port: number
   /** The URL of a database, with user and password. */
   urlOf(database: string): string
-  /** Creates an empty database. Resolves to its URL, with user and password. */
-  createDatabase(): Promise<string>
+  /** Creates an empty database, with these options of the statement. Resolves to its URL, with user and password. */
+  createDatabase(options?: string): Promise<string>
   /** Runs one statement in a database, by default in `postgres`, as superuser. */
   query(statement: string, url?: string): Promise<readonly Record<string, unknown>[]>
 }
@@ -66,9 +66,9 @@ export async function startPostgres(settings: readonly string[] = [], tls?: Cert
   const answers = async () => (await query('select 1')).length === 1
   const program = await startLasting('postgres', ['-D', data, '-p', String(port), ...flags], folder, answers, ids)
   let databases = 0
-  const createDatabase = async () => {
+  const createDatabase = async (options = '') => {
     const name = `tide_${process.pid}_${++databases}`
-    await query(`create database ${name}`)
+    await query(`create database ${name} ${options}`)
     return urlOf(name)
   }
   return { ...program, port, urlOf, query, createDatabase }

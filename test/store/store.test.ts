@@ -182,7 +182,7 @@ for (const engine of engines) {
       await store.nodes.end('one')
       await (await openStore(file, { steps, isOver })).close()
       t.match(await store.nodes.all(), [{ ended: Date }, { ended: Date }])
-      t.equal(await store.nodes.renew('two', '{}'), false)
+      t.equal(await store.nodes.renew('two', '{}'), undefined)
       const late = store.nodes.join({ id: 'late', name: 'host:3', version: 'v1', addresses: '{}' })
       await t.rejects(late, { code: 'unsupported' })
     })

@@ -27,6 +27,7 @@ import { PathLocksInProcess } from '../../src/storage/path-locks.js'
 import { Spool } from '../../src/storage/spool.js'
 import { Storage } from '../../src/storage/storage.js'
 import type { StorageRow, FolderRule } from '../../src/store/rows.js'
+import { openSearchIndex, type SearchIndex } from '../../src/store/search/search-index.js'
 import type { Store } from '../../src/store/tables.js'
 import { openStore } from '../../src/store/store.js'
 import { Intents } from '../../src/transfer/intents.js'
@@ -161,7 +162,11 @@ export interface Tree {
   readonly rule: (path: string, fields: Partial<FolderRule>) => Promise<FolderRule>
 }
 
-export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk>> = { '/': {} }): Promise<Tree> {
+export async function newTree(
+  t: Test,
+  mounted: Readonly<Record<string, MountAsk>> = { '/': {} },
+  openIndex?: () => Promise<SearchIndex>,
+): Promise<Tree> {
   const store = await newStore(t)
   const log = createLog('silent')
   const events = new Events()
@@ -193,12 +198,13 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     own: { data: folder, protectedPaths: [] },
     tree: (path) => new SubtreeDriver({ mounts, supervisor, locks, pathLocks, intents, rules, log }, path),
   })
+  const indexFile = join(folder, `search-${randomUUID()}.db`)
   const search = await Search.open({
     settings,
     mounts,
     events,
     log,
-    file: join(folder, `search-${randomUUID()}.db`),
+    openIndex: openIndex ?? (() => openSearchIndex(indexFile)),
   })
   t.teardown(async () => {
     await search.close()

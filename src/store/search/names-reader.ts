@@ -1,13 +1,16 @@
 /** Queries of the index. They see committed data and do not wait for writes. */
-import { nameOf, parentOf, type Path } from '../../contract/path.js'
+import type { Path } from '../../contract/path.js'
 import type { Database } from '../database.js'
 import {
-  always,
-  below,
   allOf,
+  always,
+  at,
+  below,
   belowChildren,
   indexedName,
   kindNumbers,
+  not,
+  rowsOf,
   type Condition,
   type IndexedName,
   type NameColumns,
@@ -49,113 +52,136 @@ export interface NameRange {
   readonly to: Position | undefined
 }
 
-/** Maximum candidates from the trigram index that `few` examines. */
-const maxCandidates = 10_000
-/** Maximum names below the folder of a query that `few` examines; adjacent rows are cheaper to read. */
+/** Maximum names below the folder of a query that `allIfFew` examines; adjacent rows are cheaper to read. */
 const maxScannedNames = 20_000
 
+/** The SQL in which the engines differ. */
+export interface ReaderDialect {
+  /** The tables of the names, with the columns of `NameColumns`, `id`, and `place`. */
+  readonly names: string
+  /** The same, to be read in the order of `place` and `id`. */
+  readonly inOrder: string
+  /** The same with only these two columns. */
+  readonly positions: string
+  /** The column that names are ordered by, in byte order of UTF-8. */
+  readonly place: string
+  /** Selects the names whose folded form contains the bound value. */
+  readonly contains: string
+  byGrams(words: readonly string[]): GramQuery
+  /** Maximum candidates from the trigram index that `allIfFew` examines. */
+  readonly maxCandidates: number
+}
+
+/** A query for names by the trigrams of words. */
+export interface GramQuery {
+  /** A `select` with one row for each candidate. */
+  readonly rows: Condition
+  /** The candidates, with the columns of `names`: tables and a `where`, to which conditions can be added. */
+  readonly candidates: Condition
+  /** The words to look for in each candidate. */
+  readonly rest: readonly string[]
+}
+
 export class NamesReader {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    private readonly dialect: ReaderDialect,
+  ) {}
 
   /** All results of the query, ordered by name; undefined if there are too many candidates to examine. */
   async allIfFew(query: NameQuery): Promise<IndexedName[] | undefined> {
-    const words = byGrams(query.words)
-    const matching = allOf(words.rest, scope(query))
-    if ((await this.#count(words.candidates, maxCandidates)) <= maxCandidates) {
-      return this.#names(
-        `names not indexed where id in (${words.candidates.sql}) and ${matching.sql} order by name, id`,
-        [...words.candidates.values, ...matching.values],
-      )
+    const { names, maxCandidates } = this.dialect
+    const grams = this.dialect.byGrams(query.words)
+    if ((await this.#count(grams.rows, maxCandidates)) <= maxCandidates) {
+      const { sql, values } = grams.candidates
+      const found = allOf(this.#containing(grams.rest), scope(query))
+      return this.#names(`${sql} and ${found.sql} order by name, id`, [...values, ...found.values])
     }
     const inFolder = below(query.below)
-    const all = { sql: `select 1 from names where ${inFolder.sql}`, values: inFolder.values }
+    const all = { sql: `select 1 from ${names} where ${inFolder.sql}`, values: inFolder.values }
     if ((await this.#count(all, maxScannedNames)) > maxScannedNames) return undefined
-    const found = allOf(containing(query.words), scope(query))
-    return this.#names(`names where ${found.sql} order by name, id`, found.values)
+    const found = this.#found(query)
+    return this.#names(`${names} where ${found.sql} order by name, id`, found.values)
   }
 
   /** The position `names` names after `from`, whether they match a query or not; undefined if fewer remain. */
   async rangeEnd(from: Position, names: number): Promise<Position | undefined> {
-    const rows: readonly Position[] = await this.database.run((query) =>
-      query.raw(
-        `select name, id from names indexed by names_order where (name, id) > (?, ?) order by name, id limit 1 offset ?`,
-        [from.name, from.id, names - 1],
-      ),
+    const { positions, place } = this.dialect
+    const after = within({ from, to: undefined }, place)
+    const [end] = await this.#rows<Position>(
+      `select ${place} as name, id from ${positions} where ${after.sql} order by ${place}, id limit 1 offset ?`,
+      [...after.values, names - 1],
     )
-    return rows[0]
+    return end
   }
 
   /** Number of results of the query in the range. */
-  async countIn(query: NameQuery, stretch: NameRange): Promise<number> {
-    const found = allOf(within(stretch), containing(query.words), scope(query))
-    const rows: readonly { count: number }[] = await this.database.run((knex) =>
-      knex.raw(`select count(*) as count from names indexed by names_order where ${found.sql}`, [...found.values]),
+  async countIn(query: NameQuery, range: NameRange): Promise<number> {
+    const { inOrder, place } = this.dialect
+    const found = allOf(within(range, place), this.#found(query))
+    const [row] = await this.#rows<{ count: number }>(
+      `select count(*) as count from ${inOrder} where ${found.sql}`,
+      found.values,
     )
-    return rows[0]?.count ?? 0
+    return row?.count ?? 0
   }
 
   /** Results of the query in the range, ordered by name. */
-  async namesIn(query: NameQuery, stretch: NameRange): Promise<IndexedName[]> {
-    const found = allOf(within(stretch), containing(query.words), scope(query))
-    return this.#names(`names indexed by names_order where ${found.sql} order by name, id`, found.values)
+  async namesIn(query: NameQuery, range: NameRange): Promise<IndexedName[]> {
+    const { inOrder, place } = this.dialect
+    const found = allOf(within(range, place), this.#found(query))
+    return this.#names(`${inOrder} where ${found.sql} order by ${place}, id`, found.values)
+  }
+
+  #found(query: NameQuery): Condition {
+    return allOf(this.#containing(query.words), scope(query))
+  }
+
+  #containing(words: readonly string[]): Condition {
+    return containing(words, this.dialect.contains)
   }
 
   /** Number of rows, counted up to `limit` + 1. */
   async #count({ sql, values }: Condition, limit: number): Promise<number> {
-    const rows: readonly { count: number }[] = await this.database.run((query) =>
-      query.raw(`select count(*) as count from (${sql} limit ?)`, [...values, limit + 1]),
-    )
-    return rows[0]?.count ?? 0
+    const [row] = await this.#rows<{ count: number }>(`select count(*) as count from (${sql} limit ?) as counted`, [
+      ...values,
+      limit + 1,
+    ])
+    return row?.count ?? 0
   }
 
   async #names(sql: string, values: readonly (string | number)[]): Promise<IndexedName[]> {
-    const rows: readonly NameColumns[] = await this.database.run((query) =>
-      query.raw(`select parent, name, kind, size from ${sql}`, [...values]),
-    )
+    const rows = await this.#rows<NameColumns>(`select parent, name, kind, size from ${sql}`, values)
     return rows.map(indexedName)
+  }
+
+  async #rows<Row>(sql: string, values: readonly (string | number)[]): Promise<readonly Row[]> {
+    return rowsOf<Row>(await this.database.read(async (query) => query.raw(sql, [...values])))
   }
 }
 
 /** Maximum words in a trigram query; further ones hardly reduce the candidates. */
-const maxGramWords = 8
+export const maxGramWords = 8
 
-/**
- * Splits the words into a query for the ids of candidates by the trigram index, and a condition to check for each
- * candidate.
- */
-function byGrams(words: readonly string[]): { readonly candidates: Condition; readonly rest: Condition } {
-  const sorted = [...words].sort((one, other) => characters(other) - characters(one))
-  const long = sorted.filter((word) => characters(word) >= 3).slice(0, maxGramWords)
-  if (long.length > 0) {
-    const expression = long.map((word) => `"${word.replaceAll('"', '""')}"`).join(' AND ')
-    return {
-      candidates: { sql: 'select rowid from grams where grams match ?', values: [expression] },
-      rest: containing(sorted.filter((word) => !long.includes(word))),
-    }
-  }
-  const [word = ''] = sorted
-  return {
-    candidates: {
-      sql: 'select distinct doc from gram_terms where term >= ? and term < ?',
-      values: [word, `${word}\u{10ffff}`],
-    },
-    rest: containing(words),
-  }
+/** The words, the longest first. */
+export function longestFirst(words: readonly string[]): readonly string[] {
+  return [...words].sort((one, other) => characters(other) - characters(one))
 }
 
-/** Length in code points, as the trigram tokenizer counts. */
-function characters(word: string): number {
+/** Length in code points, of which trigrams consist. */
+export function characters(word: string): number {
   return Array.from(word).length
 }
 
-function containing(words: readonly string[]): Condition {
+export function containing(words: readonly string[], contains: string): Condition {
   if (words.length === 0) return always
-  return { sql: words.map(() => 'instr(ifnull(folded, name), ?) > 0').join(' and '), values: words }
+  return { sql: words.map(() => contains).join(' and '), values: words }
 }
 
-function within({ from, to }: NameRange): Condition {
-  const afterStart: Condition = { sql: '(name, id) > (?, ?)', values: [from.name, from.id] }
-  return to === undefined ? afterStart : allOf(afterStart, { sql: '(name, id) <= (?, ?)', values: [to.name, to.id] })
+function within({ from, to }: NameRange, place: string): Condition {
+  const afterStart: Condition = { sql: `(${place}, id) > (?, ?)`, values: [from.name, from.id] }
+  if (to === undefined) return afterStart
+  return allOf(afterStart, { sql: `(${place}, id) <= (?, ?)`, values: [to.name, to.id] })
 }
 
 function scope({ kind, below: folder, excluded: closed }: NameQuery): Condition {
@@ -170,16 +196,11 @@ function scope({ kind, below: folder, excluded: closed }: NameQuery): Condition 
 /** Selects the names outside of the excluded part. */
 function notExcluded({ path, itself, members, deeper, except }: ExcludedPart): Condition {
   const parts: Condition[] = []
-  if (itself) parts.push({ sql: 'parent = ? and name = ?', values: [parentOf(path), nameOf(path)] })
+  if (itself) parts.push(at(path))
   if (members) parts.push({ sql: 'parent = ?', values: [path] })
-  if (deeper) parts.push(allOf(belowChildren(path), ...except.map(outside)))
-  return {
-    sql: `not (${parts.map(({ sql }) => `(${sql})`).join(' or ')})`,
+  if (deeper) parts.push(allOf(belowChildren(path), ...except.map((each) => not(below(each)))))
+  return not({
+    sql: parts.map(({ sql }) => `(${sql})`).join(' or '),
     values: parts.flatMap(({ values }) => values),
-  }
-}
-
-function outside(path: Path): Condition {
-  const { sql, values } = below(path)
-  return { sql: `not (${sql})`, values }
+  })
 }

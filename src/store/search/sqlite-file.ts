@@ -19,14 +19,14 @@ const readerTimeout = 10_000
 /** Milliseconds that a write waits for the connection: removing a large tree takes long. */
 const writerTimeout = 3_600_000
 
-interface IndexFile {
+interface SqliteFile {
   readonly writing: Database
   readonly reading: Database
   close(): Promise<void>
 }
 
 /** Opens the file. Creates it if it is missing, of another version, or corrupt. Rejects with `unavailable`. */
-export async function openIndexFile(file: string): Promise<IndexFile> {
+export async function openSqliteFile(file: string): Promise<SqliteFile> {
   try {
     return await openFile(file)
   } catch (error) {
@@ -40,7 +40,7 @@ export async function openIndexFile(file: string): Promise<IndexFile> {
   }
 }
 
-async function openFile(file: string): Promise<IndexFile> {
+async function openFile(file: string): Promise<SqliteFile> {
   await ensurePrivate(file)
   // An update restores what a power failure loses, so commits need not be synced.
   const writer = connect(file, 1, 'PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384;')

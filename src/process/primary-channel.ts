@@ -1,0 +1,89 @@
+/** The connection of a worker to its primary process, which keeps the locks and passes notices on. */
+import { GatewayError } from '../contract/errors.js'
+import type { HeldLocks, PathClaim, ProcessChannel } from '../store/engine.js'
+import type { ToPrimary, ToWorker } from './worker-messages.js'
+
+interface Waiting {
+  readonly resolve: () => void
+  readonly reject: (error: GatewayError) => void
+}
+
+export class PrimaryChannel implements ProcessChannel {
+  readonly #waiting = new Map<number, Waiting>()
+  #lastId = 0
+  #noticed: (notice: string | undefined) => void = () => undefined
+
+  #stop: () => void = () => process.exit(0)
+  #check: () => Promise<unknown> = () => Promise.reject(new Error('the worker is starting'))
+
+  constructor() {
+    process.on('message', (message: ToWorker) => this.#receive(message))
+    // A worker without its primary holds no locks.
+    process.once('disconnect', () => process.exit(1))
+  }
+
+  /** `stop`: called when the primary asks for it. `check`: resolves if the worker is healthy. */
+  start(stop: () => void, check: () => Promise<unknown>): void {
+    this.#stop = stop
+    this.#check = check
+  }
+
+  async acquire(claims: readonly PathClaim[]): Promise<Pick<HeldLocks, 'release'>> {
+    const id = ++this.#lastId
+    await this.#ask(id, { kind: 'acquire', id, claims })
+    return {
+      release: async (notices) => {
+        await this.#ask(id, { kind: 'release', id, notices })
+        return true
+      },
+    }
+  }
+
+  async notify(notices: readonly string[]): Promise<void> {
+    this.send({ kind: 'notify', notices })
+  }
+
+  onNotice(listener: (notice: string | undefined) => void): void {
+    this.#noticed = listener
+  }
+
+  send(message: ToPrimary): void {
+    process.send?.(message)
+  }
+
+  #ask(id: number, message: ToPrimary): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject })
+      this.send(message)
+    })
+  }
+
+  #receive(message: ToWorker): void {
+    switch (message.kind) {
+      case 'granted':
+      case 'done':
+        this.#answered(message.id)?.resolve()
+        break
+      case 'refused':
+        this.#answered(message.id)?.reject(new GatewayError('busy', { reason: message.reason, retryAfter: 1 }))
+        break
+      case 'notice':
+        this.#noticed(message.notice)
+        break
+      case 'check':
+        this.#check().then(
+          () => this.send({ kind: 'healthy' }),
+          () => undefined,
+        )
+        break
+      case 'stop':
+        this.#stop()
+    }
+  }
+
+  #answered(id: number): Waiting | undefined {
+    const waiting = this.#waiting.get(id)
+    this.#waiting.delete(id)
+    return waiting
+  }
+}

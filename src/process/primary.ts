@@ -1,0 +1,225 @@
+/**
+ * The primary process of several workers (`--workers`): it starts them, keeps their locks, passes their notices on and
+ * serves nothing itself. All workers accept connections at the same addresses.
+ */
+import cluster, { type Worker } from 'node:cluster'
+import { once } from 'node:events'
+import { driverTypes } from '../../drivers/index.js'
+import { protocols } from '../../protocols/index.js'
+import type { AdminPassword } from '../accounts/bootstrap.js'
+import { GatewayError, toGatewayError } from '../contract/errors.js'
+import type { Log } from '../contract/log.js'
+import type { Addresses, Config } from '../gateway/config.js'
+import { storeDaemonUrl } from '../gateway/data-folder.js'
+import { prepareDatabase } from '../gateway/gateway.js'
+import { PathLocksInProcess } from '../storage/path-locks.js'
+import type { PathClaim } from '../store/engine.js'
+import { lockFolder, publishUrl } from './daemon.js'
+import type { ToPrimary, ToWorker } from './worker-messages.js'
+
+/** Milliseconds between two checks of the workers, and without an answer after which one is killed. */
+const checkInterval = 5000
+const checkTimeout = 25_000
+/** Milliseconds before a worker that has ended is replaced. */
+const restartDelay = 1000
+/** A primary whose workers have ended this often within a minute ends too. */
+const maxEnds = 10
+
+/**
+ * Locks the data folder, prepares the database, and starts the workers. Resolves when all of them accept connections.
+ * Rejects as `startDaemon`.
+ */
+export async function startPrimary(
+  config: Config,
+  log: Log,
+  adminPassword: AdminPassword,
+): Promise<{ readonly addresses: Addresses; stop(): Promise<void>; check(): Promise<void> }> {
+  for (const protocol of protocols) await protocol.checkConfig?.(config, log)
+  const releaseFolder = await lockFolder(config.data)
+  try {
+    await prepareDatabase({ config, drivers: driverTypes, adminPassword })
+    const onFailed = () => {
+      log.error({}, 'the workers end too often')
+      process.exit(1)
+    }
+    const primary = new Primary({ count: config.workers, log, onFailed })
+    process.once('exit', () => primary.kill())
+    const addresses = await primary.start()
+    await publishUrl(config, addresses.http, log)
+    return {
+      addresses,
+      stop: async () => {
+        await storeDaemonUrl(config.data, undefined).catch(() => undefined)
+        await primary.stop()
+        await releaseFolder()
+      },
+      check: async () => {
+        if (!primary.isHealthy) throw new Error('a worker does not answer')
+      },
+    }
+  } catch (error) {
+    await releaseFolder()
+    throw error
+  }
+}
+
+interface RunningWorker {
+  readonly worker: Worker
+  /** The locks that it holds, by id: each is released by its function. */
+  readonly held: Map<number, () => void>
+  /** Whether it accepts connections, and handles the message `stop`. */
+  isReady: boolean
+  /** Aborts the requests for locks that it waits for. */
+  readonly waiting: AbortController
+  /** When it last answered, by the monotonic clock. */
+  healthyAt: number
+}
+
+interface PrimaryOptions {
+  readonly count: number
+  readonly log: Log
+  /** Called when the workers end too often. */
+  readonly onFailed: () => void
+}
+
+class Primary {
+  readonly #locks = new PathLocksInProcess()
+  readonly #workers = new Set<RunningWorker>()
+  #ends: number[] = []
+  #isStopping = false
+  #checking: NodeJS.Timeout | undefined
+
+  constructor(private readonly options: PrimaryOptions) {}
+
+  /** Starts all workers. Resolves to their addresses when they accept connections. Rejects if one ends before. */
+  async start(): Promise<Addresses> {
+    const ready = Array.from({ length: this.options.count }, () => this.#fork())
+    this.#checking = setInterval(() => this.#check(), checkInterval).unref()
+    const [addresses] = await Promise.all(ready)
+    if (!addresses) throw new RangeError('there is no worker')
+    return addresses
+  }
+
+  /** Stops all workers. Resolves when they have ended. */
+  async stop(): Promise<void> {
+    this.#isStopping = true
+    clearInterval(this.#checking)
+    const ended = [...this.#workers].map(({ worker }) => once(worker, 'exit'))
+    for (const running of this.#workers) {
+      if (running.isReady) send(running, { kind: 'stop' })
+      else running.worker.process.kill('SIGTERM')
+    }
+    await Promise.all(ended)
+  }
+
+  /** Ends all workers at once. */
+  kill(): void {
+    this.#isStopping = true
+    for (const { worker } of this.#workers) worker.process.kill('SIGKILL')
+  }
+
+  /** Whether every worker has answered lately. */
+  get isHealthy(): boolean {
+    const since = performance.now() - 2 * checkInterval
+    return this.#workers.size === this.options.count && [...this.#workers].every(({ healthyAt }) => healthyAt > since)
+  }
+
+  #fork(): Promise<Addresses> {
+    const worker = cluster.fork()
+    const running: RunningWorker = {
+      worker,
+      held: new Map(),
+      isReady: false,
+      waiting: new AbortController(),
+      healthyAt: performance.now(),
+    }
+    this.#workers.add(running)
+    return new Promise((resolve, reject) => {
+      worker.on('message', (message: ToPrimary) => {
+        if (message.kind === 'ready') {
+          running.isReady = true
+          resolve(message.addresses)
+        } else this.#receive(running, message)
+      })
+      // A message to a worker that has just ended.
+      worker.on('error', () => undefined)
+      worker.once('exit', (status, signal) => {
+        this.#ended(running, signal || `status ${status}`)
+        reject(new GatewayError('unavailable', { reason: `a worker has ended with ${signal || `status ${status}`}` }))
+      })
+    })
+  }
+
+  #receive(running: RunningWorker, message: Exclude<ToPrimary, { kind: 'ready' }>): void {
+    switch (message.kind) {
+      case 'acquire':
+        void this.#acquire(running, message.id, message.claims)
+        break
+      case 'release':
+        this.#pass(message.notices, running)
+        running.held.get(message.id)?.()
+        running.held.delete(message.id)
+        send(running, { kind: 'done', id: message.id })
+        break
+      case 'notify':
+        this.#pass(message.notices, running)
+        break
+      case 'healthy':
+        running.healthyAt = performance.now()
+    }
+  }
+
+  async #acquire(running: RunningWorker, id: number, claims: readonly PathClaim[]): Promise<void> {
+    const { held, waiting } = running
+    try {
+      const release = await this.#locks.acquire(claims, waiting.signal)
+      if (waiting.signal.aborted) release()
+      else held.set(id, release)
+      send(running, { kind: 'granted', id })
+    } catch (error) {
+      send(running, { kind: 'refused', id, reason: toGatewayError(error).reason })
+    }
+  }
+
+  #pass(notices: readonly string[], from: RunningWorker): void {
+    for (const notice of notices) this.#broadcast({ kind: 'notice', notice }, from)
+  }
+
+  #broadcast(message: ToWorker, except?: RunningWorker): void {
+    for (const running of this.#workers) if (running !== except) send(running, message)
+  }
+
+  #check(): void {
+    for (const running of this.#workers) {
+      if (performance.now() - running.healthyAt < checkTimeout) send(running, { kind: 'check' })
+      else {
+        this.options.log.error({ pid: running.worker.process.pid }, 'a worker does not answer; killing it')
+        running.worker.process.kill('SIGKILL')
+      }
+    }
+  }
+
+  #ended(running: RunningWorker, how: string): void {
+    this.#workers.delete(running)
+    running.waiting.abort()
+    for (const release of running.held.values()) release()
+    if (this.#isStopping) return
+    this.options.log.error({ pid: running.worker.process.pid, how }, 'a worker has ended; starting another one')
+    // It may not have told the others about its last change.
+    this.#broadcast({ kind: 'notice', notice: undefined })
+    const now = performance.now()
+    this.#ends = [...this.#ends.filter((time) => now - time < 60_000), now]
+    if (this.#ends.length >= maxEnds) {
+      this.#isStopping = true
+      this.options.onFailed()
+      return
+    }
+    setTimeout(() => {
+      if (!this.#isStopping) this.#fork().catch(() => undefined)
+    }, restartDelay)
+  }
+}
+
+function send({ worker }: RunningWorker, message: ToWorker): void {
+  if (worker.isConnected()) worker.send(message)
+}

@@ -1,0 +1,127 @@
+/** `tidegate serve`: the daemon in one process, or a primary process with workers; signals and the service manager. */
+import cluster from 'node:cluster'
+import type { Logger } from 'pino'
+import type { Addresses, Config } from '../gateway/config.js'
+import { LogTail } from '../gateway/log-tail.js'
+import { version } from '../contract/version.js'
+import { closingSeconds, startDaemon } from './daemon.js'
+import { afterStartup } from './gc-flags.js'
+import { collectWhenIdle } from './idle-collection.js'
+import { createLog } from './log.js'
+import { startPrimary } from './primary.js'
+import { PrimaryChannel } from './primary-channel.js'
+import { SystemdNotifications } from './systemd-notifications.js'
+
+/** What `serve` runs in this process: the daemon, or the primary process of several workers. */
+interface Service {
+  readonly addresses: Addresses
+  /** Resolves when everything is closed. */
+  readonly stop: () => Promise<void>
+  /** Rejects if the service is not healthy. */
+  readonly check: () => Promise<unknown>
+}
+
+/** Runs the daemon, or this process's part of it, until a signal stops it. */
+export async function serve(config: Config): Promise<void> {
+  const logTail = new LogTail()
+  const log = createLog(config.log_level, logTail)
+  handleUncaughtErrors(log)
+  const password = process.env.TIDEGATE_ADMIN_PASSWORD || showPassword
+  if (config.workers > 1 && cluster.isPrimary) {
+    await run(await startPrimary(config, log, password), config, log)
+    return
+  }
+  const channel = cluster.isWorker ? new PrimaryChannel() : undefined
+  const start = (addresses: Addresses) =>
+    startDaemon({ ...config, addresses }, log, password, {
+      logTail,
+      onEnded: () => void restart(),
+      ...(channel && { channel }),
+    })
+  let daemon = await start(config.addresses)
+  // Nothing may continue under the id of a node that others have ended, so everything is opened again.
+  const restart = async () => {
+    try {
+      await daemon.stop(0)
+      daemon = await start(daemon.addresses)
+      log.warn({}, 'restarted as a new node')
+    } catch (error) {
+      log.fatal({ err: error }, 'restarting as a new node failed')
+      process.exit(1)
+    }
+  }
+  afterStartup()
+  collectWhenIdle()
+  const service = {
+    addresses: daemon.addresses,
+    stop: () => daemon.stop(),
+    check: () => daemon.gateway.store.settings.all(),
+  }
+  if (channel) runWorker(service, channel, log)
+  else await run(service, config, log)
+}
+
+/** Reports that the service is ready, and stops it when a signal asks for it. */
+async function run(service: Service, config: Config, log: Logger): Promise<void> {
+  const systemd = new SystemdNotifications({ environment: process.env, log, healthCheck: () => service.check() })
+  let stopping = false
+  const stop = (signal: NodeJS.Signals) => {
+    if (stopping) process.exit(1) // a second signal exits without waiting
+    stopping = true
+    log.info({ signal }, 'stopping')
+    Promise.all([systemd.stopping(config.drain_seconds + closingSeconds + 5), service.stop()]).then(
+      () => {
+        systemd.close()
+        process.exit(0)
+      },
+      (error: unknown) => {
+        log.fatal({ err: error }, 'shutdown failed')
+        process.exit(1)
+      },
+    )
+  }
+  process.on('SIGTERM', stop).on('SIGINT', stop)
+  // After the signal handlers: a process that reads this line may send a signal immediately.
+  const addresses = Object.entries(service.addresses).filter(([, address]) => address !== 'off')
+  const urls = addresses.map(([name, address]) => `${name}://${address}`)
+  console.log(`tidegate ${version} ready: ${urls.join(' ')}`)
+  await systemd.ready()
+}
+
+/** Runs until the primary process stops it. The signals of a terminal or service manager are for the primary. */
+function runWorker({ addresses, stop, check }: Service, channel: PrimaryChannel, log: Logger): void {
+  process.on('SIGTERM', () => undefined).on('SIGINT', () => undefined)
+  let stopping = false
+  channel.start(() => {
+    if (stopping) return
+    stopping = true
+    stop().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        log.fatal({ err: error }, 'shutdown failed')
+        process.exit(1)
+      },
+    )
+  }, check)
+  channel.send({ kind: 'ready', addresses })
+}
+
+function showPassword(generated: string): void {
+  console.log(`first run: sign in as admin with the password ${generated} (it is shown only this once)`)
+}
+
+/**
+ * An unhandled rejection affects one request: it is logged and the daemon continues. After an uncaught exception the
+ * state in memory is undefined: the process exits and the service manager restarts it (docs/decisions/0007).
+ */
+function handleUncaughtErrors(log: Logger): void {
+  process.on('unhandledRejection', (error) => {
+    log.error({ err: error }, 'unhandled rejection')
+  })
+  process.on('uncaughtException', (error) => {
+    log.fatal({ err: error }, 'uncaught exception')
+    process.exit(1)
+  })
+  // The reader of the ready line may have closed the pipe.
+  process.stdout.on('error', () => undefined)
+}

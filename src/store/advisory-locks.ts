@@ -1,0 +1,110 @@
+/**
+ * Locks that exclude the other nodes: transactions of PostgreSQL that hold advisory locks, on connections of their own.
+ * Locks of a session would be re-entrant, and a lock that waits blocks everything else on its connection.
+ */
+import { createHash } from 'node:crypto'
+import pg from 'pg'
+import { foldCase, parentOf, root, truncateTo, type Path } from '../contract/path.js'
+import { toStoreError, isRolledBack } from './errors.js'
+import { fileChannel } from './change-notices.js'
+import type { HeldLocks, PathClaim } from './engine.js'
+import { isTopic } from './rows.js'
+
+type LockMode = 'shared' | 'exclusive'
+
+/** Claims below a deeper path are claims of this depth: the database limits the locks of one transaction. */
+const maxDepth = 64
+
+export class AdvisoryLocks {
+  readonly #pool: pg.Pool
+
+  /** `connections`: the number of changes that can hold locks at a time. `timeout`: milliseconds to wait for locks. */
+  constructor(connection: pg.ClientConfig, connections: number, timeout: number) {
+    const options = `-c lock_timeout=${timeout} -c idle_in_transaction_session_timeout=0`
+    this.#pool = new pg.Pool({ ...connection, options, max: connections, connectionTimeoutMillis: timeout })
+    // A lost connection: the pool opens another one, and the next statement of a client that holds it fails.
+    this.#pool.on('error', () => undefined)
+    this.#pool.on('connect', (client) => client.on('error', () => undefined))
+  }
+
+  /** As `SharedEngine.acquire`: in one message. */
+  async acquire(claims: readonly PathClaim[]): Promise<HeldLocks> {
+    // All nodes lock in the same order, so that two of them do not wait for each other.
+    const keys = [...modesOf(claims)].sort(([one], [other]) => (one < other ? -1 : 1))
+    const calls = keys.map(([key, mode]) => `pg_advisory_xact_lock${mode === 'shared' ? '_shared' : ''}(${key})`)
+    const message = `begin; select ${calls.join(', ')}; select topic, count from change_counts`
+    for (let attempt = 1; ; attempt++) {
+      const client = await this.#pool.connect().catch((error: unknown) => {
+        throw toStoreError(error)
+      })
+      try {
+        // The result of a message with several statements is an array, which the types of pg lack.
+        const results = (await client.query(message)) as unknown as readonly pg.QueryResult<ChangeCount>[]
+        const rows = results.at(-1)?.rows ?? []
+        const counts = rows.flatMap(({ topic, count }) => (isTopic(topic) ? [[topic, Number(count)] as const] : []))
+        return { counts: new Map(counts), release: (notices) => release(client, notices) }
+      } catch (error) {
+        // Closing the connection ends its transaction.
+        client.release(true)
+        if (!isRolledBack(error) || attempt > 1) throw toStoreError(error)
+      }
+    }
+  }
+
+  /** Sends notices to the other nodes. */
+  async notify(notices: readonly string[]): Promise<void> {
+    await this.#pool.query(notify(notices))
+  }
+
+  close(): Promise<void> {
+    return this.#pool.end()
+  }
+}
+
+interface ChangeCount {
+  readonly topic: string
+  /** A 64-bit integer, which the driver returns as text. */
+  readonly count: string
+}
+
+async function release(client: pg.PoolClient, notices: readonly string[]): Promise<boolean> {
+  try {
+    await client.query(`${notify(notices)}commit`)
+    client.release()
+    return true
+  } catch {
+    client.release(true)
+    return false
+  }
+}
+
+function notify(notices: readonly string[]): string {
+  const payloads = notices.map((notice) => `current_setting('application_name') || ' ' || ${pg.escapeLiteral(notice)}`)
+  return payloads.map((payload) => `select pg_notify('${fileChannel}', ${payload});`).join('')
+}
+
+/**
+ * The locks of the claims. A claim of a name excludes other claims of that name, and claims of trees that contain it: it
+ * locks the name exclusively, and the trees of its path and of all ancestors in shared mode. A claim of a tree locks that
+ * tree exclusively, and those of its ancestors in shared mode.
+ */
+function modesOf(claims: readonly PathClaim[]): ReadonlyMap<bigint, LockMode> {
+  const modes = new Map<bigint, LockMode>()
+  const lock = (key: bigint, mode: LockMode) => {
+    if (modes.get(key) !== 'exclusive') modes.set(key, mode)
+  }
+  for (const claim of claims) {
+    const path = foldCase(claim.path)
+    const reachable = truncateTo(path, maxDepth)
+    const tree = claim.tree || reachable !== path
+    if (!tree) lock(keyOf('name', path), 'exclusive')
+    lock(keyOf('tree', reachable), tree ? 'exclusive' : 'shared')
+    for (let at = reachable; at !== root; at = parentOf(at)) lock(keyOf('tree', parentOf(at)), 'shared')
+  }
+  return modes
+}
+
+/** A 64-bit number. Two paths with the same number exclude each other needlessly, which is unlikely and harmless. */
+function keyOf(kind: 'name' | 'tree', path: Path): bigint {
+  return createHash('sha1').update(`${kind} ${path}`).digest().readBigInt64BE()
+}

@@ -1,0 +1,94 @@
+/**
+ * An interrupted operation belongs to one node. Two nodes that settle it lose data: one marks a copy as disposable and
+ * copies; the other removes the disposable copy, because the original exists; the first then removes the original.
+ */
+import t, { type Test } from 'tap'
+import { MemoryDriver } from '../../drivers/memory/memory.js'
+import { asPath as p } from '../../src/contract/path.js'
+import { Membership } from '../../src/nodes/membership.js'
+import { createLog } from '../../src/process/log.js'
+import { PathLocksInProcess } from '../../src/storage/path-locks.js'
+import { openStore } from '../../src/store/store.js'
+import { Rules } from '../../src/tree/folder-rules.js'
+import { Intents } from '../../src/transfer/intents.js'
+import { lacks } from '../programs.js'
+import { thisServer } from '../store/engines.js'
+import { storageRow } from '../store/store-rows.js'
+import { newStorage, sourceOf, type Over } from '../tree/tree-fixture.js'
+
+const skip = lacks('postgres', 'initdb')
+
+/** A backend that cannot rename, and whose copies wait for `proceed` when they are done. */
+function pausingBackend() {
+  const backend = new MemoryDriver(0)
+  let proceed: () => void = () => undefined
+  const paused = new Promise<void>((resolve) => (proceed = resolve))
+  let copied: () => void = () => undefined
+  const hasCopied = new Promise<void>((resolve) => (copied = resolve))
+  const shared = Object.getOwnPropertyNames(MemoryDriver.prototype).flatMap((name) => {
+    const value: unknown = Reflect.get(backend, name)
+    return typeof value === 'function' && name !== 'constructor' ? [[name, value.bind(backend) as unknown]] : []
+  })
+  const over: Over = {
+    ...(Object.fromEntries(shared) as Over),
+    open: undefined,
+    move: undefined,
+    copy: async (from, to, options) => {
+      await backend.copy(from, to, options)
+      copied()
+      await paused
+    },
+  }
+  return { over, proceed, hasCopied }
+}
+
+async function node(t: Test, location: string, id: string, over: Over, storageId?: number) {
+  const store = await openStore(location, { node: id })
+  const log = createLog('silent')
+  const instance = { name: id, isOver: () => undefined }
+  await Membership.join({ store, instance, name: id, log })
+  const row = { ...storageRow({}), id: storageId ?? (await store.storages.insert(storageRow({}))).id }
+  const { storage } = await newStorage(t, over, row)
+  Object.assign(storage, { row })
+  const rules = await Rules.load(store)
+  const intents = new Intents({ store, rules, pathLocks: new PathLocksInProcess(), log, storageOf: () => storage })
+  t.teardown(async () => {
+    intents.close()
+    await store.close()
+  })
+  return { store, storage, intents, id: row.id }
+}
+
+void t.test('a node that starts leaves the operations of a living node alone', { skip }, async (t) => {
+  const location = await (await thisServer()).createDatabase()
+  const { over, proceed, hasCopied } = pausingBackend()
+  const one = await node(t, location, 'one', over)
+  await one.storage.write(p('/file'), sourceOf('content'))
+  const moving = one.intents.moveToBackup({ storage: one.storage, inner: p('/file') }, new AbortController().signal)
+  await hasCopied
+  const two = await node(t, location, 'two', over, one.id)
+  await two.intents.recover(two.storage)
+  proceed()
+  const backup = await moving
+  t.ok(backup && (await one.storage.stat(backup.at)), 'the backup exists')
+  await backup?.restoreOrDiscard()
+  t.equal((await one.storage.stat(p('/file'))).size, 'content'.length)
+})
+
+void t.test('a node that was ended within an operation removes nothing afterwards', { skip }, async (t) => {
+  const location = await (await thisServer()).createDatabase()
+  const { over, proceed, hasCopied } = pausingBackend()
+  const one = await node(t, location, 'one', over)
+  await one.storage.write(p('/file'), sourceOf('content'))
+  const moving = one.intents.moveToBackup({ storage: one.storage, inner: p('/file') }, new AbortController().signal)
+  moving.catch(() => undefined)
+  await hasCopied
+  const two = await node(t, location, 'two', over, one.id)
+  await two.store.nodes.end('one')
+  t.ok((await two.store.nodes.claim('two')) > 0)
+  await two.intents.recover(two.storage)
+  proceed()
+  await t.rejects(moving, { code: 'unavailable' })
+  t.equal((await two.storage.stat(p('/file'))).size, 'content'.length)
+  t.same(await two.store.intents.all(), [])
+})

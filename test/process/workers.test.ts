@@ -1,0 +1,156 @@
+/** Several workers serve one data folder as one process does. */
+import { execFile } from 'node:child_process'
+import { Agent, request } from 'node:http'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { setTimeout as wait } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import { processStartTime } from '../../src/gateway/instance.js'
+import { openStore } from '../../src/store/store.js'
+import { startDaemon, type Daemon } from '../gateway.js'
+import { lacks } from '../programs.js'
+import { storeOf } from '../store-location.js'
+
+const run = promisify(execFile)
+
+interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly body: string
+}
+
+interface Sent {
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+/** Each request has a connection of its own, which any worker may accept. */
+function ask(
+  { url, adminPassword }: Daemon,
+  method: string,
+  path: string,
+  { headers, body }: Sent = {},
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const authorization = `Basic ${Buffer.from(`admin:${adminPassword}`).toString('base64')}`
+    const sent = request(`${url}${path}`, {
+      method,
+      agent: new Agent({ keepAlive: false }),
+      headers: { ...(path.startsWith('/dav') && { authorization }), ...headers },
+    })
+    sent.on('error', reject)
+    sent.on('response', (response) => {
+      text(response).then(
+        (body) => resolve({ status: response.statusCode ?? 0, headers: response.headers, body }),
+        reject,
+      )
+    })
+    sent.end(body)
+  })
+}
+
+async function startWorkers(t: Test): Promise<Daemon> {
+  return startDaemon(t, { environment: { TIDEGATE_WORKERS: '2' } })
+}
+
+async function workersOf({ pid }: Daemon): Promise<readonly number[]> {
+  const { stdout } = await run('ps', ['-o', 'pid=', '--ppid', String(pid)])
+  const pids = stdout.trim().split(/\s+/).map(Number)
+  const { stdout: commands } = await run('ps', ['-o', 'pid=,args=', '-p', pids.join(',')])
+  return commands
+    .split('\n')
+    .filter((line) => line.includes('main.js serve'))
+    .map((line) => Number.parseInt(line, 10))
+}
+
+const skip = lacks('ps')
+
+void t.test('both workers are nodes, and share sessions, locks and "only if new"', { skip }, async (t) => {
+  const daemon = await startWorkers(t)
+  const store = await openStore(await storeOf(daemon.dataFolder))
+  t.teardown(() => store.close())
+  const nodes = (await store.nodes.all()).filter(({ ended }) => ended === undefined)
+  t.equal(nodes.length, 2)
+  t.equal(new Set(nodes.map(({ addresses }) => addresses)).size, 1)
+
+  const signedIn = await ask(daemon, 'POST', '/api/auth/session', {
+    headers: { 'content-type': 'application/json', origin: daemon.url },
+    body: JSON.stringify({ username: 'admin', password: daemon.adminPassword }),
+  })
+  const cookie = String(signedIn.headers['set-cookie']).split(';', 1).join('')
+  const headers = { cookie, origin: daemon.url, 'sec-fetch-site': 'same-origin' }
+  const answers = await Promise.all(Array.from({ length: 8 }, () => ask(daemon, 'GET', '/api/me', { headers })))
+  t.same(
+    answers.map(({ body }) => (JSON.parse(body) as { data: { username: string } }).data.username),
+    Array(8).fill('admin'),
+  )
+
+  for (let round = 0; round < 5; round++) {
+    const create = () => ask(daemon, 'PUT', `/dav/new-${round}`, { body: 'x', headers: { 'if-none-match': '*' } })
+    const created = await Promise.all(Array.from({ length: 6 }, create))
+    t.same(created.map(({ status }) => status).sort(), [201, 412, 412, 412, 412, 412])
+  }
+
+  const lockBody =
+    '<?xml version="1.0"?><lockinfo xmlns="DAV:"><lockscope><exclusive/></lockscope><locktype><write/></locktype></lockinfo>'
+  for (let round = 0; round < 5; round++) {
+    const path = `/dav/locked-${round}`
+    const locked = await ask(daemon, 'LOCK', path, { body: lockBody })
+    const token = String(locked.headers['lock-token'])
+    const put = (headers = {}) => ask(daemon, 'PUT', path, { body: 'x', headers })
+    t.same(
+      (await Promise.all([put(), put(), put(), put()])).map(({ status }) => status),
+      [423, 423, 423, 423],
+    )
+    t.same(
+      (await Promise.all([put({ if: `(${token})` }), put({ if: `(${token})` })])).map(({ status }) => status),
+      [204, 204],
+    )
+    t.equal((await ask(daemon, 'UNLOCK', path, { headers: { 'lock-token': token } })).status, 204)
+    t.same(
+      (await Promise.all([put(), put()])).map(({ status }) => status),
+      [204, 204],
+    )
+  }
+  t.equal(await daemon.stop(), 0)
+})
+
+void t.test('a killed worker is replaced, and the others go on', { skip }, async (t) => {
+  const daemon = await startWorkers(t)
+  const before = await workersOf(daemon)
+  t.equal(before.length, 2)
+  process.kill(before[0] ?? 0, 'SIGKILL')
+  // Node does not pass a connection on that it has just given to a worker that ends.
+  while (!daemon.log.includes('a worker has ended')) await wait(10)
+  for (let count = 0; count < 20; count++) {
+    t.equal((await ask(daemon, 'PUT', `/dav/file-${count}`, { body: 'x' })).status, 201)
+    await wait(20)
+  }
+  const hasChanged = async () => {
+    const now = await workersOf(daemon)
+    return now.length === 2 && !now.includes(before[0] ?? 0)
+  }
+  while (!(await hasChanged())) await wait(50)
+  const { body } = await ask(daemon, 'PROPFIND', '/dav/', { headers: { depth: '1' } })
+  t.equal(new Set(body.match(/file-\d+/g)).size, 20)
+  t.equal(await daemon.stop(), 0)
+})
+
+void t.test('workers end with their primary process', { skip }, async (t) => {
+  const daemon = await startWorkers(t)
+  const workers = await workersOf(daemon)
+  await daemon.kill()
+  // Undefined for a process that has ended, also before its parent has noticed.
+  const isRunning = (pid: number) => processStartTime(pid) !== undefined
+  while (workers.some(isRunning)) await wait(20)
+  const { port } = new URL(daemon.url)
+  await t.rejects(
+    new Promise((resolve, reject) => {
+      connect(Number(port), '127.0.0.1', () => resolve(undefined)).on('error', reject)
+    }),
+  )
+  // The next run takes the data folder over.
+  const next = await startDaemon(t, { dataFolder: daemon.dataFolder })
+  t.equal(await next.stop(), 0)
+})
