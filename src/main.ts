@@ -8,6 +8,7 @@ import { configOf, withAddressOptions, withDataOptions } from './cli/data-folder
 import { addKeyCommands } from './cli/keys.js'
 import { addNodesCommand } from './cli/nodes.js'
 import { addStorageCommands } from './cli/storages.js'
+import { addStoreCommands } from './cli/store.js'
 import { addUserCommands } from './cli/users.js'
 import type { ConfigFlags } from './gateway/config.js'
 import { GatewayError } from './contract/errors.js'
@@ -39,6 +40,7 @@ addUserCommands(program)
 addKeyCommands(program)
 addStorageCommands(program)
 addAdminCommands(program)
+addStoreCommands(program)
 addCheckCommand(program)
 addNodesCommand(program)
 

@@ -1,7 +1,7 @@
 /** Gateways for tests: one in the process of the test, and the real daemon as a child process that can be killed. */
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { cp, mkdtemp, rename, rm } from 'node:fs/promises'
+import { cp, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -14,7 +14,7 @@ import type { Log } from '../src/contract/log.js'
 import { configSchema, type ConfigInput } from '../src/gateway/config.js'
 import type { Gateway } from '../src/gateway/gateway.js'
 import { startDaemon as start } from '../src/process/daemon.js'
-import { loadHostKeys } from '../protocols/sftp/host-keys.js'
+import { generateKeyPair } from '../protocols/sftp/host-keys.js'
 import { createLog } from '../src/process/log.js'
 import { protocols } from '../protocols/index.js'
 import { runFirst } from './first-run.js'
@@ -71,7 +71,10 @@ async function hostKeysOfTests(): Promise<string> {
   const keys = join(tmpdir(), `tidegate-test-host-keys-${userInfo().uid}`)
   if (existsSync(keys)) return keys
   const own = await mkdtemp(`${keys}-`)
-  await loadHostKeys(own)
+  for (const type of ['ed25519', 'rsa'] as const) {
+    const pair = await generateKeyPair(type, { ...(type === 'rsa' && { bits: 3072 }), comment: 'tidegate' })
+    await writeFile(join(own, `ssh_host_${type}_key`), pair.private, { mode: 0o600 })
+  }
   try {
     await rename(own, keys)
   } catch {

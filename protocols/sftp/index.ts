@@ -10,8 +10,7 @@ export const sftp: Protocol = {
   greeting: 'SSH-2.0-Tidegate',
   async server({ config, opening, pseudonym }, at) {
     const [{ sftpServer }, { loadHostKeys }] = await Promise.all([import('./server.js'), import('./host-keys.js')])
-    // Generating an RSA key at the first run is slow.
-    const [gateway, hostKeys] = await Promise.all([opening, loadHostKeys(join(config.data, 'ssh'))])
-    return sftpServer(gateway, { ...at, hostKeys, pseudonym })
+    const hostKeys = await loadHostKeys(join(config.data, 'ssh'), opening)
+    return sftpServer(await opening, { ...at, hostKeys, pseudonym })
   },
 }

@@ -1,14 +1,13 @@
 /** The SFTP server: accepts connections, limits their number and shuts them down gracefully. */
 import { createServer, type Socket } from 'node:net'
-import ssh2, { type ParsedKey } from 'ssh2'
 import { fingerprintOf } from '../../src/accounts/public-keys.js'
 import { settlesWithin } from '../../src/contract/cancellation.js'
-import { GatewayError } from '../../src/contract/errors.js'
 import { networkOf } from '../../src/net/networks.js'
 import { listen, type ListenOptions, type ProtocolServer } from '../lib/listen.js'
 import { hostKeyOffers } from './algorithms.js'
 import { ByteBudget } from './byte-budget.js'
 import { SftpConnection, type SftpGateway } from './connection.js'
+import { parseHostKey } from './host-keys.js'
 import { partialPublishTimeout } from './session.js'
 
 /** Timeout in milliseconds for publishing and closing the files of ended connections during `stop`. */
@@ -56,7 +55,7 @@ export function sftpServer(
   gateway: SftpGateway,
   { hostKeys, limits: overrides, pseudonym, ...at }: SftpServerOptions,
 ): ProtocolServer {
-  const parsedKeys = hostKeys.map(parseHostKey)
+  const parsedKeys = hostKeys.map((text) => parseHostKey(text, 'a host key'))
   const keys = parsedKeys.flatMap(hostKeyOffers)
   const limits = { ...defaultLimits, ...overrides }
   const budget = new ByteBudget(limits.bytes)
@@ -126,12 +125,4 @@ function oldestOfLargestNetwork(sockets: readonly Socket[]): Socket | undefined 
   let largest: readonly Socket[] = []
   for (const members of networks.values()) if (members.length > largest.length) largest = members
   return largest[0]
-}
-
-function parseHostKey(text: string): ParsedKey {
-  const parsed: unknown = ssh2.utils.parseKey(text)
-  const key = (Array.isArray(parsed) ? parsed[0] : parsed) as ParsedKey | Error
-  if (key instanceof Error)
-    throw new GatewayError('invalid', { reason: `unusable host key: ${key.message}`, cause: key })
-  return key
 }

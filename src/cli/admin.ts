@@ -1,9 +1,9 @@
 /** `tidegate admin …`: recovers the admin's access, and manages host keys. */
 import { join } from 'node:path'
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
 import { fingerprintOf, parseKeyLine, type KeyFingerprint, type PublicKey } from '../accounts/public-keys.js'
 import { GatewayError } from '../contract/errors.js'
-import { publicHostKeys, rotateHostKeys } from '../../protocols/sftp/host-keys.js'
+import { importHostKeys, publicHostKeys, rotateHostKeys } from '../../protocols/sftp/host-keys.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
 import { formatTable, print } from './output.js'
 import { readPassword, withPasswordOptions, type PasswordFlags } from './password.js'
@@ -40,13 +40,17 @@ export function addAdminCommands(program: Command): void {
   withCommonOptions(admin.command('host-keys'))
     .description('print the fingerprints of the SFTP server')
     .option('--rotate', 'generate new keys first, used from the next start on; the old ones are backed up')
-    .action((flags: CommonFlags & { readonly rotate?: boolean }) =>
-      inDataFolder(flags, async ({ config }) => {
+    .addOption(
+      new Option('--import', 'first take keys of your own from the files in the folder ssh').conflicts('rotate'),
+    )
+    .action((flags: CommonFlags & { readonly rotate?: boolean; readonly import?: boolean }) =>
+      inDataFolder(flags, async ({ config, store: { secrets } }) => {
         const folder = join(config.data, 'ssh')
-        const kept = flags.rotate === true ? await rotateHostKeys(folder) : []
-        const keys = (await publicHostKeys(folder)).map((line) => ({ ...describe(parseKeyLine(line)), line }))
+        const change = flags.rotate === true ? rotateHostKeys : flags.import === true ? importHostKeys : undefined
+        const kept = (await change?.(secrets, folder)) ?? []
+        const keys = (await publicHostKeys(secrets)).map((line) => ({ ...describe(parseKeyLine(line)), line }))
         const rows = keys.map(({ type, fingerprint }) => [type, fingerprint])
-        const note = kept.length > 0 ? '\nThe daemon uses the new keys from its next start.' : ''
+        const note = change ? '\nA daemon uses the new keys from its next start.' : ''
         print(flags, { keys, kept }, formatTable(['type', 'fingerprint'], rows) + note)
       }),
     )

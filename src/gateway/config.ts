@@ -190,11 +190,7 @@ interface ConfigSources {
 export async function loadConfig({ flags, environment, protocols }: ConfigSources): Promise<Config> {
   const path = flags.config ?? environment.TIDEGATE_CONFIG
   const file = path === undefined ? {} : await readConfigFile(path)
-  if (typeof flags.store === 'string' && flags.store !== withoutPassword(flags.store)) {
-    throw new GatewayError('invalid', {
-      reason: 'other users can see a password on the command line: set TIDEGATE_STORE, PGPASSWORD or PGPASSFILE',
-    })
-  }
+  if (typeof flags.store === 'string') assertNoPassword(flags.store, 'TIDEGATE_STORE, PGPASSWORD or PGPASSFILE')
   const overriding = [...listenAddresses(protocols).keys(), 'store', 'workers'].flatMap((name) => {
     const value = flags[name] ?? environment[variableOf(name)]
     return value === undefined ? [] : [[name, value]]
@@ -232,6 +228,14 @@ async function readConfigFile(path: string): Promise<Record<string, unknown>> {
     })
   }
   throw new GatewayError('invalid', { reason: `the configuration file ${path} must hold an object` })
+}
+
+/** Throws `invalid` for a URL on the command line that has a password. `variables`: what can be set instead. */
+export function assertNoPassword(url: string, variables: string): void {
+  if (url === withoutPassword(url)) return
+  throw new GatewayError('invalid', {
+    reason: `other users can see a password on the command line: set ${variables}`,
+  })
 }
 
 /** The environment variable of a key, such as the listen address of a protocol. */

@@ -144,6 +144,7 @@ export class Gateway {
   readonly protocols: readonly ProtocolFacts[]
   readonly rules: Rules
   readonly locks: Locks
+  readonly secrets: Store['secrets']
   readonly search: Search
   readonly metrics: Metrics
   readonly spool: Spool
@@ -168,6 +169,7 @@ export class Gateway {
     this.protocols = options.protocols
     this.rules = dependencies.rules
     this.locks = dependencies.locks
+    this.secrets = dependencies.store.secrets
     this.search = dependencies.search
     this.metrics = new Metrics(dependencies)
     this.spool = dependencies.spool

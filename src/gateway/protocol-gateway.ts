@@ -58,6 +58,12 @@ export type ProtocolTasks = Pick<
   'cancel' | 'clear' | 'delete' | 'failures' | 'get' | 'list' | 'retry' | 'retryFailed'
 >
 
+/** What a protocol keeps in the database, such as a key of its server. Each secret has a name of its own. */
+export interface ProtocolSecrets {
+  get(name: string): Promise<string | undefined>
+  obtain(name: string, candidate: string): Promise<string>
+}
+
 export interface ProtocolGateway extends Pick<
   Gateway,
   'as' | 'asAdmin' | 'config' | 'isReady' | 'log' | 'protocols' | 'submitTransfer' | 'submitUpload'
@@ -72,6 +78,7 @@ export interface ProtocolGateway extends Pick<
   readonly membership: Pick<Membership, 'id' | 'status'>
   readonly metrics: Pick<Metrics, 'contentType' | 'text'>
   readonly rules: Pick<Rules, 'create' | 'delete' | 'list' | 'update'>
+  readonly secrets: ProtocolSecrets
   readonly search: Pick<Search, 'build' | 'clear' | 'isOn' | 'progress' | 'stop' | 'update'>
   readonly settings: ProtocolSettings
   readonly signedUrls: Pick<SignedUrls, 'authorize' | 'signSelection' | 'verifySelection' | 'sign' | 'signFor'>

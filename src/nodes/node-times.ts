@@ -1,5 +1,5 @@
 /** When nodes take each other for living. */
-import { deadTime } from '../store/nodes.js'
+import { deadAfter } from '../store/nodes.js'
 
 /** Times in milliseconds. All nodes must have the same ones. */
 export interface NodeTimes {
@@ -11,4 +11,4 @@ export interface NodeTimes {
   readonly dead: number
 }
 
-export const usualTimes: NodeTimes = { interval: 5000, current: 15_000, dead: deadTime }
+export const usualTimes: NodeTimes = { interval: 5000, current: 15_000, dead: deadAfter }

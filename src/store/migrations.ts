@@ -6,7 +6,7 @@ import { reportChanges } from './change-notices.js'
 import { addConsoleSessions } from './console-sessions.js'
 import { databaseTime, isPostgres, lockSchema, useByteOrder } from './dialect.js'
 import { addWorking } from './node-working.js'
-import { addNodes, deadTime } from './nodes.js'
+import { addNodes, deadAfter } from './nodes.js'
 import { addOldestVersion } from './oldest-version.js'
 import { createSchema } from './schema.js'
 import { addSignIns } from './sign-ins.js'
@@ -125,7 +125,7 @@ async function endNodes(query: Knex, isOver: (id: string) => boolean | undefined
     .select('id', 'name', { age: query.raw('? - heartbeat', [now]) })
   // With SQLite, nodes send no heartbeats, and all are on this machine.
   const isAlive = ({ id, age }: (typeof nodes)[number]) =>
-    isPostgres(query) ? isOver(id) !== true && Number(age) < deadTime : isOver(id) === false
+    isPostgres(query) ? isOver(id) !== true && Number(age) < deadAfter : isOver(id) === false
   const living = nodes.filter(isAlive).map(({ name }) => name)
   if (living.length > 0) {
     const reason = `the database must be changed in a way that running nodes cannot use: stop them first (${living.join(', ')})`

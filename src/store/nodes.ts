@@ -6,11 +6,11 @@ import type { Database } from './database.js'
 import { databaseTime, isPostgres, lockSchema } from './dialect.js'
 import type { NodeRow } from './rows.js'
 
+/** Milliseconds since its last heartbeat, after which a node is dead. */
+export const deadAfter = 25_000
+
 /** Days for which the row of an ended node is kept, so that what it has staged is known to be abandoned. */
 const keptDays = 30
-
-/** Milliseconds since its last heartbeat after which a node is dead. */
-export const deadTime = 25_000
 
 /** The tables whose rows have an owner. */
 const ownedTables = ['intents', 'tasks', 'uploads'] as const
@@ -27,10 +27,10 @@ const columns: Columns<Omit<NodeRow, 'age'>> = {
 }
 
 export class NodesTable {
-  /** `version`: the newest version of the schema that this program knows. */
+  /** `version`: the newest version of the schema that this program knows, for `join`. */
   constructor(
     private readonly database: Database,
-    private readonly version: number,
+    private readonly version = Infinity,
   ) {}
 
   async all(): Promise<NodeRow[]> {

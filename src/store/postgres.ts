@@ -62,7 +62,10 @@ export async function openPostgres(
         onNotice: (listener) => listening.onNotice(listener),
       },
       foreignCommits: listening,
-      close,
+      close: async () => {
+        await listening.stop()
+        await close()
+      },
     }
   } catch (error) {
     await close()

@@ -35,11 +35,24 @@ interface SecretColumns {
 export class SecretsTable {
   constructor(private readonly database: Database) {}
 
+  async get(name: string): Promise<string | undefined> {
+    const row = await this.database.read((query) => query<SecretColumns>('secrets').where({ name }).first())
+    return row?.value
+  }
+
   async obtain(name: string, candidate: string): Promise<string> {
     return this.database.transaction(async (query) => {
       await query<SecretColumns>('secrets').insert({ name, value: candidate }).onConflict('name').ignore()
       const row = await query<SecretColumns>('secrets').where({ name }).first()
       return row?.value ?? candidate
+    })
+  }
+
+  async replace(values: ReadonlyMap<string, string>): Promise<void> {
+    await this.database.transaction(async (query) => {
+      for (const [name, value] of values) {
+        await query<SecretColumns>('secrets').insert({ name, value }).onConflict('name').merge()
+      }
     })
   }
 }

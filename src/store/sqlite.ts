@@ -18,7 +18,7 @@ export async function openSqlite(
   channel?: ProcessChannel,
 ): Promise<Engine> {
   await ensurePrivate(file)
-  const connection = connect(file)
+  const connection = connectSqlite(file)
   try {
     await migrate(connection)
     const commits = new Commits(connection)
@@ -54,7 +54,8 @@ function sharedBy(channel: ProcessChannel, connection: Knex): SharedEngine {
   }
 }
 
-function connect(file: string): Knex {
+/** A connection to the file, or to a new database in memory (`:memory:`). */
+export function connectSqlite(file: string): Knex {
   return knex({
     client: 'sqlite3',
     connection: { filename: file },

@@ -1,7 +1,4 @@
 /** Opens the database. The tables have their files in this folder; there is no SQL elsewhere. */
-import { randomBytes } from 'node:crypto'
-import type { Knex } from 'knex'
-import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { AppPasswordsTable, KeysTable, RevokedTokensTable, UsersTable } from './accounts.js'
 import { AttributesTable } from './attributes.js'
 import { ConsoleSessionsTable } from './console-sessions.js'
@@ -13,17 +10,15 @@ import { ForeignChanges } from './foreign-changes.js'
 import { IntentsTable } from './intents.js'
 import { LocksTable } from './locks.js'
 import { migrate, newestVersion, type Migration } from './migrations.js'
-import { openPostgres } from './postgres.js'
+import { NodesTable } from './nodes.js'
+import { newNode, openEngine } from './open-engine.js'
 import { Presence } from './presence.js'
 import { PropertiesTable } from './properties.js'
 import type { FileRecords, Store } from './tables.js'
 import { RulesTable } from './rules.js'
 import { SecretsTable, SettingsTable } from './settings.js'
 import { SignInsTable } from './sign-ins.js'
-import { openSqlite } from './sqlite.js'
 import { DriverStateTable, StoragesTable } from './storages.js'
-import { NodesTable } from './nodes.js'
-import { isPostgresUrl, withoutPassword } from './store-url.js'
 import { TasksTable } from './tasks.js'
 import { UploadsTable } from './uploads.js'
 
@@ -48,19 +43,9 @@ interface StoreOptions {
  * sentence for the admin.
  */
 export async function openStore(location: string, options: StoreOptions = {}): Promise<Store> {
-  const { steps, isOver, channel, node = `tidegate-${randomBytes(8).toString('hex')}` } = options
-  const prepare = (connection: Knex) => migrate(connection, steps, isOver)
-  try {
-    const engine = isPostgresUrl(location)
-      ? await openPostgres({ url: location, session: node }, prepare)
-      : await openSqlite(location, prepare, channel)
-    return storeOf(engine, node, steps)
-  } catch (error) {
-    if (isGatewayError(error) && error.code === 'unsupported') throw error
-    const why = error instanceof Error ? error.message || error.name : String(error)
-    const reason = `the database ${withoutPassword(location)} cannot be used: ${why}`
-    throw new GatewayError('unavailable', { reason, cause: error })
-  }
+  const { steps, isOver, channel, node = newNode() } = options
+  const engine = await openEngine(location, node, (connection) => migrate(connection, steps, isOver), channel)
+  return storeOf(engine, node, steps)
 }
 
 /** `node`: the id of this process, which owns the unfinished work that it adds. */

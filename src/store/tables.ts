@@ -178,8 +178,11 @@ export interface Store extends FileRecords {
   }
   /** Values that no API returns. */
   readonly secrets: {
+    get(name: string): Promise<string | undefined>
     /** The secret of this name. If none exists, `candidate` is stored and returned; all processes get the same one. */
     obtain(name: string, candidate: string): Promise<string>
+    /** Stores all of these in one transaction, in place of secrets of the same names. */
+    replace(values: ReadonlyMap<string, string>): Promise<void>
   }
   readonly rules: {
     all(): Promise<FolderRule[]>

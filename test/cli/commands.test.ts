@@ -308,7 +308,7 @@ void t.test(
 
 void t.test('--help lists every command, and an unknown word exits with status 2', async (t) => {
   const { out } = await tidegate(['--help'])
-  for (const command of ['serve', 'user', 'key', 'storage', 'admin', 'check'])
+  for (const command of ['serve', 'user', 'key', 'storage', 'admin', 'store', 'check'])
     t.match(out, new RegExp(`^  ${command}`, 'm'))
   t.match(await tidegate(['frobnicate']), { status: 2, err: "error: unknown command 'frobnicate'\n" })
   t.match(await tidegate(['serve', 'fish']), { status: 2, err: /too many arguments for 'serve'/ })
@@ -352,4 +352,16 @@ void t.test('rotated host keys are listed, and used by the next daemon', async (
   const second = await startGateway(t, { dataFolder: first.dataFolder })
   t.equal(await offered(second.sftpPort), after.keys[0]?.fingerprint)
   t.match((await tidegate(['admin', 'host-keys', ...data])).out, /^TYPE +FINGERPRINT\nssh-ed25519 +SHA256:/)
+  const own = await generateKeyPair('ed25519', { comment: 'of the admin' })
+  const file = join(first.dataFolder, 'ssh', 'ssh_host_ed25519_key')
+  await writeFile(file, own.private)
+  t.same((await shown()).keys, after.keys, 'a file alone changes nothing')
+  const imported = await shown('--import')
+  t.match(imported.keys, [{ line: own.public }, after.keys[1]])
+  await writeFile(file, 'no key')
+  t.match(await tidegate(['admin', 'host-keys', '--import', ...data]), {
+    status: 2,
+    err: /ssh_host_ed25519_key is unusable/,
+  })
+  t.match(await tidegate(['admin', 'host-keys', '--import', '--rotate', ...data]), { status: 2, err: /cannot be used/ })
 })

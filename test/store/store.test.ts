@@ -328,6 +328,16 @@ for (const engine of engines) {
 
       t.equal(await secrets.obtain('jwt', 'first'), 'first')
       t.equal(await secrets.obtain('jwt', 'second'), 'first')
+      t.equal(await secrets.get('jwt'), 'first')
+      t.equal(await secrets.get('other'), undefined)
+      await secrets.replace(
+        new Map([
+          ['jwt', 'third'],
+          ['other', 'x'],
+        ]),
+      )
+      t.equal(await secrets.obtain('jwt', 'fourth'), 'third')
+      t.equal(await secrets.get('other'), 'x')
 
       const { id } = await storages.insert(storageRow({ mountPath: root }))
       await driverState.set(id, 'cursor', '1')

@@ -1,5 +1,4 @@
 /** What the daemon says about itself: its addresses, its version, and the last lines of its log. */
-import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { LogTail } from '../../../src/gateway/log-tail.js'
 import { configSchema } from '../../../src/gateway/config.js'
@@ -20,9 +19,9 @@ async function signedIn(url: string, password: string): Promise<string> {
 }
 
 void t.test('users learn by which addresses they reach the server', async (t) => {
-  const { url, sftpPort, dataFolder, gateway, adminPassword } = await startGateway(t)
+  const { url, sftpPort, gateway, adminPassword } = await startGateway(t)
   const served = new Served(url, gateway, await signedIn(url, adminPassword))
-  const keys = (await publicHostKeys(join(dataFolder, 'ssh'))).map((line) => {
+  const keys = (await publicHostKeys(gateway.secrets)).map((line) => {
     const { type, blob } = parseKeyLine(line)
     return { type, fingerprint: fingerprintOf(blob) }
   })

@@ -1,0 +1,36 @@
+/** Opens a database of either engine. */
+import { randomBytes } from 'node:crypto'
+import type { Knex } from 'knex'
+import { GatewayError, isGatewayError } from '../contract/errors.js'
+import type { Engine, ProcessChannel } from './engine.js'
+import { openPostgres } from './postgres.js'
+import { openSqlite } from './sqlite.js'
+import { isPostgresUrl, withoutPassword } from './store-url.js'
+
+/** A random id for a process that is not a daemon. */
+export function newNode(): string {
+  return `tidegate-${randomBytes(8).toString('hex')}`
+}
+
+/**
+ * Opens the database, and calls `prepare`, which migrates its schema. `location`, `node` and `channel`: as for `openStore`. Rejects with
+ * the GatewayErrors of `prepare`, with `unsupported` if the server is too old, and with `unavailable` if the database cannot
+ * be used; the reason is a sentence for the admin.
+ */
+export async function openEngine(
+  location: string,
+  node: string,
+  prepare: (connection: Knex) => Promise<void>,
+  channel?: ProcessChannel,
+): Promise<Engine> {
+  try {
+    return isPostgresUrl(location)
+      ? await openPostgres({ url: location, session: node }, prepare)
+      : await openSqlite(location, prepare, channel)
+  } catch (error) {
+    if (isGatewayError(error)) throw error
+    const why = error instanceof Error ? error.message || error.name : String(error)
+    const reason = `the database ${withoutPassword(location)} cannot be used: ${why}`
+    throw new GatewayError('unavailable', { reason, cause: error })
+  }
+}
