@@ -54,6 +54,7 @@ import { firstStorageFolder, gatewayFolders } from './data-folder.js'
 import { thisInstance } from './instance.js'
 import { LogTail } from './log-tail.js'
 import { Metrics } from './metrics.js'
+import { withSharedLimits } from './shared-limits.js'
 import { StorageAdmin, insertStorage } from './storages.js'
 
 interface GatewayOptions {
@@ -221,7 +222,8 @@ export class Gateway {
     await mkdir(config.data, { recursive: true, mode: 0o700 })
     const run = options.instance ?? thisInstance()
     const location = storeLocation(config)
-    const store = await openStore(location, { node: run.name, channel: options.channel })
+    const { name: node, isOver } = run
+    const store = await openStore(location, { node, isOver, channel: options.channel })
     const opened: Opened = { store }
     try {
       await firstRun(store, options)
@@ -229,7 +231,8 @@ export class Gateway {
       const membership = (opened.membership = await Membership.join({ store, instance: run, name, log }))
       const instance = { ...run, isOver: (name: string) => membership.isOver(name) }
       const settings = (opened.settings = await Settings.open(store, log))
-      const bandwidth = (opened.bandwidth = new Bandwidth(settings))
+      const limits = withSharedLimits(settings, membership)
+      const bandwidth = (opened.bandwidth = new Bandwidth(limits))
       const accounts = (opened.accounts = await Accounts.open({
         store,
         settings,
@@ -244,7 +247,7 @@ export class Gateway {
       const authority = (userId: number) => accounts.forTask(userId)
       const storageOf = (id: number) => mounts.storageOf(id)
       const uploads = new TaskUploads({ store: store.uploads, storageOf, log })
-      const tasks = (opened.tasks = await Tasks.load({ store: store.tasks, settings, log, authority, uploads }))
+      const tasks = (opened.tasks = await Tasks.load({ store: store.tasks, settings: limits, log, authority, uploads }))
       const spool = await Spool.open(join(config.data, 'spool'), {
         keep: spooledFiles(tasks.unfinished),
         limit: () => spoolLimit(settings),
@@ -307,6 +310,8 @@ export class Gateway {
       }
       const dependencies = { ...tree, accounts, spool, storages, signedUrls, tasks, egress, taskUploads: uploads }
       const gateway = new Gateway(options, dependencies, opened)
+      // What others have changed since it was loaded, before this node listened.
+      if (store.isShared) await store.notifyAll()
       await gateway.#startTasks()
       membership.start({
         reload: async () => {
@@ -314,6 +319,10 @@ export class Gateway {
           events.emit({ kind: 'changed elsewhere', path: root }, 'elsewhere')
         },
         takeOver: () => supervisor.recoverAll(),
+        working: () => ({
+          tasks: tasks.all.filter(({ state }) => state === 'running').length,
+          transfers: events.openTransfers,
+        }),
         ended: () => options.onEnded?.(),
       })
       return gateway

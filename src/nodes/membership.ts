@@ -7,21 +7,10 @@ import type { Instance } from '../contract/driver-env.js'
 import { GatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import { version } from '../contract/version.js'
-import { deadAfter } from '../store/nodes.js'
 import type { NodeRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
-
-/** Times in milliseconds. All nodes must have the same ones. */
-export interface NodeTimes {
-  /** Between two heartbeats. */
-  readonly interval: number
-  /** Since its last heartbeat, for which a node is current. */
-  readonly current: number
-  /** Since its last heartbeat, after which a node is dead. */
-  readonly dead: number
-}
-
-const usualTimes: NodeTimes = { interval: 5000, current: 15_000, dead: deadAfter }
+import { nodeStatuses, type NodeStatus } from './node-status.js'
+import { usualTimes, type NodeTimes } from './node-times.js'
 
 interface MembershipOptions {
   readonly store: Pick<Store, 'nodes' | 'leases' | 'isShared'>
@@ -38,6 +27,8 @@ export interface NodeHandlers {
   reload(): Promise<void>
   /** Continues or settles the work of dead nodes, which this node owns now. */
   takeOver(): Promise<void>
+  /** What this node works on, for admins: numbers by name. */
+  working(): Readonly<Record<string, number>>
   /** Another node has ended this one: nothing may continue under its id. Called once. */
   ended(): void
 }
@@ -78,6 +69,8 @@ export class Membership {
   #timer: NodeJS.Timeout | undefined
   #beating: Promise<void> | undefined
   #hasEnded = false
+  #working: NodeHandlers['working'] = () => ({})
+  readonly #countListeners = new Set<() => void>()
   /** Milliseconds by which the clock of the database is ahead of this machine's. */
   #clockOffset = 0
   readonly #times: NodeTimes
@@ -111,6 +104,7 @@ export class Membership {
 
   /** Starts the heartbeats. Without a shared database there are none: no other node can end this one. */
   start(handlers: NodeHandlers): void {
+    this.#working = () => handlers.working()
     if (!this.options.store.isShared) return
     const beat = () => {
       this.#beating = this.#beat(handlers)
@@ -178,6 +172,18 @@ export class Membership {
     return Math.max(1, this.#nodes.filter(({ ended }) => ended === undefined).length)
   }
 
+  /** Calls `listener` when `count` has changed. Returns an unsubscriber. */
+  onCountChange(listener: () => void): () => void {
+    this.#countListeners.add(listener)
+    return () => this.#countListeners.delete(listener)
+  }
+
+  /** The nodes for admins, as of now. */
+  async status(): Promise<readonly NodeStatus[]> {
+    const nodes = await nodeStatuses(this.options.store)
+    return nodes.map((node) => (node.id === this.id ? { ...node, working: this.#working() } : node))
+  }
+
   /** As `Instance.isOver`; also known of the nodes of other machines that share the database. */
   isOver(name: string): boolean | undefined {
     const node = this.#nodes.find(({ id }) => id === name)
@@ -187,7 +193,14 @@ export class Membership {
   /** Stores where this node accepts connections, by protocol. */
   async publishAddresses(addresses: Readonly<Record<string, string>>): Promise<void> {
     await this.options.store.nodes.setAddresses(this.id, JSON.stringify(addresses))
+    await this.#list()
+  }
+
+  /** Reads the nodes. */
+  async #list(): Promise<void> {
+    const { count } = this
     this.#nodes = await this.options.store.nodes.all()
+    if (this.count !== count) for (const listener of this.#countListeners) listener()
   }
 
   async #beat(handlers: NodeHandlers): Promise<void> {
@@ -202,14 +215,14 @@ export class Membership {
     const wasCurrent = this.isCurrent
     if (!wasCurrent) this.#seen.clear()
     const sent = now()
-    const heartbeat = await nodes.renew(this.id)
+    const heartbeat = await nodes.renew(this.id, JSON.stringify(this.#working()))
     if (heartbeat === undefined) {
       this.#end(handlers)
       return
     }
     this.#clockOffset = heartbeat - (sent.wall + Date.now()) / 2
     const before = this.#nodes
-    this.#nodes = await nodes.all()
+    await this.#list()
     if (!wasCurrent) await handlers.reload()
     // An earlier heartbeat that took long may end after a later one.
     if (ageOf(sent) < ageOf(this.#renewed)) this.#renewed = sent
@@ -243,7 +256,7 @@ export class Membership {
         this.options.log.warn({ node: name, silent: Math.round(age / 1000) }, 'a node is dead; taking over its work')
       }
     }
-    if (hasEnded) this.#nodes = await this.options.store.nodes.all()
+    if (hasEnded) await this.#list()
     return hasEnded
   }
 

@@ -245,6 +245,33 @@ export interface FolderRule {
   readonly writeUsersSub: boolean
 }
 
+/**
+ * `password`: an attempt to sign in, successful ones excepted. `refused`: one that was not compared, because its address
+ * was locked. `code`: a one-time code, correct ones excepted; the account is a user id. `signed_in` and `code_accepted`:
+ * the last success of an account from a network.
+ */
+export type SignInKind = 'password' | 'refused' | 'code' | 'signed_in' | 'code_accepted'
+
+export interface SignInEvent {
+  readonly kind: SignInKind
+  /** As of `networkOf`. */
+  readonly network: string
+  /** The user name that was sent, or a user id. */
+  readonly account: string
+}
+
+/** Absent fields match all events. */
+export interface SignInFilter extends Partial<Omit<SignInEvent, 'kind'>> {
+  readonly kinds: readonly SignInKind[]
+}
+
+export interface SignInAge {
+  /** Milliseconds. */
+  readonly age: number
+  /** Whether its outcome is not known yet. */
+  readonly pending: boolean
+}
+
 /** One running daemon, or one that has ended. */
 export interface NodeRow {
   /** The name of the run: `Instance.name`. */
@@ -260,6 +287,8 @@ export interface NodeRow {
   readonly heartbeat: number
   /** Undefined while it is alive. */
   readonly ended: Date | undefined
+  /** What it worked on at its last heartbeat, as JSON text. */
+  readonly working: string
   /** Milliseconds since its heartbeat, when the row was read. */
   readonly age: number
 }

@@ -6,6 +6,10 @@ import type {
   KeyRow,
   AppPasswordRow,
   ConsoleSessionRow,
+  SignInAge,
+  SignInEvent,
+  SignInFilter,
+  SignInKind,
   StorageRow,
   NodeRow,
   TaskRow,
@@ -114,6 +118,11 @@ export interface Store extends FileRecords {
   readonly users: {
     all(): Promise<UserRow[]>
     insert(row: New<UserRow>): Promise<UserRow> // `exists` for a taken name
+    /**
+     * Inserts what `make` returns unless a user has this role, in one transaction, during which no other process does. An
+     * error of `make` cancels it. `exists` for a taken name.
+     */
+    addFirst(role: UserRow['role'], make: () => New<UserRow>): Promise<void>
     update(id: number, changes: Partial<New<UserRow>>): Promise<UserRow> // `not_found`, `exists`
     /**
      * Updates the row with what `decide` returns for the stored row, in one transaction. An error of `decide` cancels
@@ -132,13 +141,24 @@ export interface Store extends FileRecords {
   }
   readonly appPasswords: {
     all(): Promise<AppPasswordRow[]>
-    insert(row: New<AppPasswordRow>): Promise<AppPasswordRow> // `exists` for a taken prefix, or a taken name of the same user
+    /**
+     * Inserts the row, unless the user has `max` of them; then resolves to undefined. `exists` for a taken prefix, or a
+     * taken name of the same user.
+     */
+    add(row: New<AppPasswordRow>, max: number): Promise<AppPasswordRow | undefined>
     touch(id: number, lastUsed: Date): Promise<void>
     delete(id: number): Promise<boolean>
   }
   readonly consoleSessions: {
     all(): Promise<ConsoleSessionRow[]>
-    insert(row: New<ConsoleSessionRow>): Promise<ConsoleSessionRow> // `exists` for a taken prefix
+    /**
+     * Inserts the row, and deletes the least recently used ones of the user beyond `max`. Resolves to the row and their
+     * ids. `exists` for a taken prefix.
+     */
+    add(
+      row: New<ConsoleSessionRow>,
+      max: number,
+    ): Promise<{ readonly row: ConsoleSessionRow; readonly ended: readonly number[] }>
     touch(id: number, lastUsed: Date): Promise<void>
     delete(id: number): Promise<boolean>
     /** Deletes those that have expired. */
@@ -180,6 +200,28 @@ export interface Store extends FileRecords {
     all(): Promise<Map<string, Date>>
     insert(id: string, expires: Date): Promise<void>
     sweep(now: Date): Promise<void>
+  }
+  /** Attempts to sign in. Times are by the clock of the database. */
+  readonly signIns: {
+    /** The newest events that match, newest first. */
+    newest(filter: SignInFilter, limit: number): Promise<SignInAge[]>
+    /**
+     * In one transaction that excludes other attempts: records an event whose outcome is pending if `check` allows it,
+     * and resolves to its id. `check` can read as `newest` does; an error of it rejects, and nothing is recorded.
+     */
+    attempt(
+      event: SignInEvent,
+      check: (newest: (filter: SignInFilter, limit: number) => Promise<SignInAge[]>) => Promise<boolean>,
+    ): Promise<number | undefined>
+    /** Marks a pending attempt as failed now. */
+    fail(id: number): Promise<void>
+    /** Deletes an attempt that has succeeded. */
+    drop(id: number): Promise<void>
+    record(event: SignInEvent): Promise<void>
+    /** Records an event, and deletes the earlier ones that are equal. */
+    replace(event: SignInEvent): Promise<void>
+    /** Deletes the events of these kinds that are older than `age` milliseconds. */
+    sweep(kinds: readonly SignInKind[], age: number): Promise<void>
   }
   readonly locks: {
     all(): Promise<Lock[]>
@@ -232,10 +274,13 @@ export interface Store extends FileRecords {
   readonly nodes: {
     /** Those that are alive, and those that ended within the last 30 days. */
     all(): Promise<NodeRow[]>
-    /** Adds this process, which is alive from now on. */
+    /** Adds this process, which is alive from now on. `unsupported` if this program cannot use the database any more. */
     join(node: Pick<NodeRow, 'id' | 'name' | 'version' | 'addresses'>): Promise<void>
-    /** Sets the heartbeat to now. Resolves to it, as milliseconds since 1970; undefined if the node was ended. */
-    renew(id: string): Promise<number | undefined>
+    /**
+     * Sets the heartbeat to now, and what the node works on. Resolves to the heartbeat, as milliseconds since 1970;
+     * undefined if the node was ended.
+     */
+    renew(id: string, working: string): Promise<number | undefined>
     setAddresses(id: string, addresses: string): Promise<void>
     /**
      * Ends a node, and terminates its sessions of the database unless it is this process. `heartbeat`: only if it has

@@ -150,6 +150,7 @@ void t.test('storage add and storage rm take effect in a running daemon', async 
   t.ok(await soon(() => has(1)), 'the new storage is listed')
   t.same(await protocol.names('/'), ['second'])
   t.match((await tidegate(['storage', 'list', ...data])).out, /\/second +Memory +work/)
+  t.match((await tidegate(['nodes', ...data])).out, /^NAME .*\n\S+:\d+ +v\S+ +current .* http 127\.0\.0\.1:\d+/)
   t.equal((await tidegate(['storage', 'rm', '/second', ...data])).status, 0)
   t.ok(await soon(() => has(0)), 'the storage is no longer listed')
   const taken = await tidegate(['storage', 'add', '/', 'Memory', ...data])

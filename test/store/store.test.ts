@@ -83,8 +83,10 @@ void t.test('a database of an earlier build opens with its rows, and gets the sa
   const after = await tablesOf(file)
   // The third migration renames this column.
   const renamed = before.tables.map((table) => table.replace('"doors"', '"protocols"'))
-  // The fifth one adds columns.
-  const others = after.tables.map((table) => table.replace(/, "owner" text(?! not null)/, ''))
+  // The fifth one and the last one add columns.
+  const others = after.tables.map((table) =>
+    table.replace(/, "owner" text(?! not null)|, "oldest" integer not null default '0'/, ''),
+  )
   for (const table of renamed) t.ok(others.includes(table), table)
   const empty = join(t.testdir(), 'new.db')
   await (await openStore(empty)).close()
@@ -147,8 +149,42 @@ for (const engine of engines) {
 
     void s.test('a database of a newer Tidegate is rejected with one sentence', async (t) => {
       const file = await newDatabase(t)
-      await (await openStore(file, { steps: [...migrations, () => Promise.resolve()] })).close()
+      await (await openStore(file, { steps: [...migrations, { breaking: () => Promise.resolve() }] })).close()
       await t.rejects(openStore(file), { code: 'unsupported', message: /written by a newer Tidegate/ })
+    })
+
+    void s.test('a program starts on a newer schema unless a step of it is breaking', async (t) => {
+      const file = await newDatabase(t)
+      const nothing = () => Promise.resolve()
+      const newer = [...migrations, nothing, { breaking: nothing }, nothing]
+      await (await openStore(file, { steps: newer.slice(0, -2) })).close()
+      const older = await openStore(file)
+      t.same([...(await older.settings.all())], [])
+      await older.close()
+      await (await openStore(file, { steps: newer })).close()
+      await (await openStore(file, { steps: newer.slice(0, -1) })).close()
+      await t.rejects(openStore(file, { steps: newer.slice(0, -2) }), { code: 'unsupported' })
+    })
+
+    void s.test('a breaking step waits for the end of living nodes, and ends dead ones', async (t) => {
+      const file = await newDatabase(t)
+      const store = await openStore(file)
+      t.teardown(() => store.close())
+      await store.nodes.join({ id: 'one', name: 'host:1', version: 'v1', addresses: '{}' })
+      await store.nodes.join({ id: 'two', name: 'host:2', version: 'v1', addresses: '{}' })
+      const steps = [...migrations, { breaking: () => Promise.resolve() }]
+      const isOver = (id: string) => id === 'two'
+      await t.rejects(openStore(file, { steps, isOver }), {
+        code: 'unsupported',
+        message: /stop them first \(host:1\)/,
+      })
+      await (await openStore(file)).close()
+      await store.nodes.end('one')
+      await (await openStore(file, { steps, isOver })).close()
+      t.match(await store.nodes.all(), [{ ended: Date }, { ended: Date }])
+      t.equal(await store.nodes.renew('two', '{}'), undefined)
+      const late = store.nodes.join({ id: 'late', name: 'host:3', version: 'v1', addresses: '{}' })
+      await t.rejects(late, { code: 'unsupported' })
     })
 
     void s.test('several processes can migrate a new database concurrently', async (t) => {
@@ -606,9 +642,9 @@ for (const engine of engines) {
         ['accounts', () => other.users.change(1, () => ({ disabled: true }))],
         ['accounts', () => other.keys.insert({ ...key, ...dates })],
         ['accounts', () => other.keys.delete(1)],
-        ['accounts', () => other.appPasswords.insert({ ...appPassword, ...dates })],
+        ['accounts', () => other.appPasswords.add({ ...appPassword, ...dates }, 9)],
         ['accounts', () => other.appPasswords.delete(1)],
-        ['accounts', () => other.consoleSessions.insert(session)],
+        ['accounts', () => other.consoleSessions.add(session, 9)],
         ['accounts', () => other.consoleSessions.touch(1, new Date(1))],
         ['accounts', () => other.consoleSessions.sweep(new Date(1))],
         ['accounts', () => other.revokedTokens.insert('token', new Date())],
