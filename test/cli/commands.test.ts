@@ -13,6 +13,7 @@ import t, { type Test } from 'tap'
 import { fingerprintOf } from '../../src/accounts/public-keys.js'
 import { generateKeyPair } from '../../protocols/sftp/host-keys.js'
 import { startGateway } from '../gateway.js'
+import { storeVariables } from '../store-location.js'
 import { connectHttp } from '../stories/protocols.js'
 
 const main = fileURLToPath(new URL('../../src/main.js', import.meta.url))
@@ -28,7 +29,9 @@ async function tidegate(
   words: readonly string[],
   { input = '', environment = {} }: { input?: string; environment?: Record<string, string> } = {},
 ): Promise<Outcome> {
-  const child = spawn(process.execPath, [main, ...words], { env: { ...process.env, ...environment } })
+  const at = words.indexOf('--data') + 1
+  const store = at > 0 ? await storeVariables(words[at] ?? '') : {}
+  const child = spawn(process.execPath, [main, ...words], { env: { ...process.env, ...store, ...environment } })
   let [out, err] = ['', '']
   child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text))
   child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text))
