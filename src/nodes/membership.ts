@@ -65,6 +65,8 @@ export class Membership {
   #timer: NodeJS.Timeout | undefined
   #beating: Promise<void> | undefined
   #hasEnded = false
+  /** Whether nodes have ended whose work was not taken over yet. */
+  #mustTakeOver = false
   readonly #times: NodeTimes
 
   private constructor(
@@ -178,7 +180,20 @@ export class Membership {
     if (ageOf(sent) < ageOf(this.#renewed)) this.#renewed = sent
     const died = await this.#endDead()
     const left = before.some(({ id, ended }) => ended === undefined && this.isOver(id) !== false)
-    if ((died || left) && (await nodes.claim(this.id)) > 0) await handlers.takeOver()
+    if (died || left) this.#mustTakeOver = true
+    if (this.#mustTakeOver) await this.#takeOver(handlers)
+  }
+
+  /** If it fails, it is repeated after the next heartbeat. */
+  async #takeOver(handlers: NodeHandlers): Promise<void> {
+    this.#mustTakeOver = false
+    try {
+      await this.options.store.nodes.claim(this.id)
+      await handlers.takeOver()
+    } catch (error) {
+      this.#mustTakeOver = true
+      throw error
+    }
   }
 
   /** Ends the nodes whose heartbeat this node has seen unchanged for too long. Resolves to whether there are any. */

@@ -7,6 +7,7 @@ import { addConsoleSessions } from './console-sessions.js'
 import { isPostgres, useByteOrder } from './dialect.js'
 import { addNodes } from './nodes.js'
 import { createSchema } from './schema.js'
+import { addTaskRequests } from './tasks.js'
 
 /** One step of the schema. A released step is never changed; later changes are new steps. */
 export type Migration = (query: Knex) => Promise<void>
@@ -21,6 +22,7 @@ export const migrations: readonly Migration[] = [
   renameAppPasswordProtocols,
   addConsoleSessions,
   addNodes,
+  addTaskRequests,
 ]
 
 /**

@@ -68,7 +68,7 @@ function storeOf(engine: Engine, node: string): Store {
   }
   return {
     ...fileRecords(database, presence, node),
-    relaxed: fileRecords(engine.relaxed, presence, node),
+    relaxed: { ...fileRecords(engine.relaxed, presence, node), tasks: new TasksTable(engine.relaxed, node) },
     users: new UsersTable(database),
     keys: new KeysTable(database),
     appPasswords: new AppPasswordsTable(database),
@@ -79,7 +79,7 @@ function storeOf(engine: Engine, node: string): Store {
     rules: new RulesTable(database),
     revokedTokens: new RevokedTokensTable(database),
     locks: new LocksTable(database),
-    tasks: new TasksTable(database),
+    tasks: new TasksTable(database, node),
     uploads: new UploadsTable(database, node),
     nodes: new NodesTable(database),
     isShared: !engine.isExclusive,
