@@ -130,7 +130,10 @@ export class Tasks {
     await this.#adopt([...this.#entries.values()], () => this.#requests.start())
   }
 
-  /** Loads the tasks that this node owns now because their nodes have ended, and queues the unfinished ones. */
+  /**
+   * Loads the tasks that this node owns now because their nodes have ended, and queues the unfinished ones. Must be repeated
+   * if it rejects.
+   */
   async takeOver(): Promise<void> {
     const rows = (await this.dependencies.store.tasks.owned()) as Task[]
     const entries = rows.filter((row) => this.#isElsewhere(row)).map(newEntry)
@@ -139,16 +142,20 @@ export class Tasks {
   }
 
   async #adopt(entries: readonly TaskEntry[], serve: () => Promise<void>): Promise<void> {
-    const earlier = entries.map((entry) => ({ entry, task: entry.task }))
-    // First: a task that a user has canceled does not run.
-    await serve()
-    for (const { entry, task } of earlier) {
-      if (entry.gone === undefined && entry.task === task && !hasEnded(task)) await this.#resume(entry)
+    const loaded = entries.map((entry) => ({ entry, task: entry.task }))
+    const isUnchanged = ({ entry, task }: (typeof loaded)[number]) => entry.gone === undefined && entry.task === task
+    try {
+      // First: a task that a user has canceled does not run.
+      await serve()
+    } catch (error) {
+      for (const each of loaded) if (isUnchanged(each)) this.#entries.delete(each.task.id)
+      throw error
     }
+    for (const each of loaded) if (isUnchanged(each) && !hasEnded(each.task)) await this.#resume(each.entry)
     // An earlier process may have been killed after it stored the end of a task and before it disposed of it.
     const withUploads = new Set(await this.dependencies.uploads.tasksWithUploads())
-    for (const { entry, task } of earlier) {
-      if (withUploads.has(task.id) && entry.gone === undefined && hasEnded(task)) await this.#dispose(entry)
+    for (const each of loaded) {
+      if (isUnchanged(each) && hasEnded(each.task) && withUploads.has(each.task.id)) await this.#dispose(each.entry)
     }
     await this.#sweep()
   }

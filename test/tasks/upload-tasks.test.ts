@@ -91,6 +91,33 @@ void t.test('opening the spool deletes all files except those of pending upload 
   t.equal(await second.find('other'), undefined)
 })
 
+void t.test('processes that share the folder of a spool delete only what ended ones have left', async (t) => {
+  const folder = t.testdir()
+  const open = (name: string, keep: readonly Task[] = [], elsewhere: readonly Task[] = []) => {
+    const isOver = (other: string) => (other === 'stranger' ? undefined : other === 'ended')
+    const needed = { keep: spooledFiles(keep), neededElsewhere: spooledFiles(elsewhere) }
+    return Spool.open(folder, { instance: { name, isOver }, ...needed, limit: () => 10 })
+  }
+  const names: string[] = []
+  for (const name of ['ended', 'living', 'stranger']) {
+    const { file } = await (await open(name)).receive(sourceOf('12'))
+    names.push(basename(file))
+    t.match(basename(file), new RegExp(`^${name}\\.`))
+  }
+  const ended = await open('ended')
+  const [own, others] = [await ended.receive(sourceOf('123')), await ended.receive(sourceOf('1234'))]
+  names.push(basename(own.file), basename(others.file))
+  const spool = await open(
+    'new',
+    [taskOf(own, '/a')],
+    [taskOf(others, '/b'), { ...taskOf(own, '/c'), state: 'failed' }],
+  )
+  t.same(await readdir(folder), names.slice(1).sort())
+  t.equal(spool.room, 7, 'what others need is not counted')
+  t.match(await spool.find(basename(others.file)), { size: 4 })
+  t.equal(spool.room, 3, 'until this process uses it')
+})
+
 void t.test('the spool rejects files above its limit, and disposed files free their space', async (t) => {
   const folder = t.testdir()
   let limit = 10
