@@ -9,7 +9,7 @@ const serveTimeout = 3000
 export class TaskRequests {
   #serving: Promise<void> = Promise.resolve()
   /** Resolves at the next notice. */
-  #notice!: Promise<void>
+  #notice: Promise<void> = Promise.resolve()
   #wake: () => void = () => undefined
   #unsubscribe: () => void = () => undefined
 
@@ -47,7 +47,7 @@ export class TaskRequests {
 
   /** Serves the requests for tasks of this node. */
   servePending(): Promise<void> {
-    // One call after another: no request is served twice.
+    // One call after another: no request is served by two of them.
     const serving = this.#serving.catch(() => undefined).then(async () => this.serve(await this.store.tasks.requests()))
     this.#serving = serving
     return serving

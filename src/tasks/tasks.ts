@@ -45,6 +45,8 @@ interface TaskEntry {
   /** Aborts the current run. Undefined if the task is not running. */
   controller: AbortController | undefined
   running: Promise<void> | undefined
+  /** Settles when its last state is stored. */
+  stored: Promise<void>
   timer: NodeJS.Timeout | undefined
   /** The remark of the last run. */
   remark: string
@@ -64,6 +66,8 @@ const sweepInterval = 3_600_000
 const sweepCount = 100
 /** Milliseconds between two times at which progress is stored for other nodes. */
 const progressInterval = 3000
+/** Milliseconds that a request of another node waits for the one before it. */
+const serveTimeout = 500
 /** Milliseconds until what could not be stored is stored again. */
 const storeRetryDelay = 5000
 /** Milliseconds that `close` waits for running tasks. */
@@ -190,8 +194,9 @@ export class Tasks {
    */
   async add(principal: Principal, { kind, name, plan, phase, totalBytes }: TaskRequest): Promise<Task> {
     const { userId, username, role } = principal
-    if ((await this.#countUnfinished(userId)) >= maxPerUser)
+    if ((await this.#countUnfinished(userId)) >= maxPerUser) {
       throw new GatewayError('throttled', { reason: 'too many tasks are waiting' })
+    }
     const task: Task = {
       id: randomBytes(16).toString('base64url'),
       kind,
@@ -223,9 +228,6 @@ export class Tasks {
     return task
   }
 
-  // For tasks of other nodes, the following send requests to their owners. They resolve when the owners have served them,
-  // or after a short time: the requests are then served later.
-
   /** The tasks that the principal may see, in the order of their creation: an admin sees those of all users. */
   async list({ role, userId }: Principal, kind: TaskKind): Promise<readonly Task[]> {
     return this.ofAllNodes({ kind, ...(role !== 'admin' && { userId }) })
@@ -244,6 +246,9 @@ export class Tasks {
   async failures(task: Task): Promise<readonly FailedItem[]> {
     return this.dependencies.store.tasks.failed(task.id)
   }
+
+  // For tasks of other nodes, the following send requests to their owners. They resolve when the owners have served them,
+  // or after a short time: the requests are then served later.
 
   /** Cancels a task. Does nothing if it has finished. */
   async cancel(principal: Principal, kind: TaskKind, id: string): Promise<void> {
@@ -314,34 +319,39 @@ export class Tasks {
   async #act(tasks: readonly Task[], action: TaskAction): Promise<void> {
     const entries = tasks.flatMap(({ id }) => this.#entries.get(id) ?? [])
     if (action === 'delete' || action === 'clear') await this.#remove(entries)
-    else for (const entry of entries) await (action === 'cancel' ? this.#cancel(entry) : this.#retry(entry))
+    else for (const entry of entries) await this.#perform(entry, action)
     const own = new Set(entries.map(({ task }) => task.id))
     const others = tasks.map(({ id }) => id).filter((id) => !own.has(id))
     await this.#requests.send(others, action)
   }
 
+  async #perform(entry: TaskEntry, action: 'cancel' | 'retry'): Promise<void> {
+    await (action === 'cancel' ? this.#cancel(entry) : this.#retry(entry))
+  }
+
   /** Serves requests of other nodes. A request to delete a task is deleted with it. */
   async #serve(requests: readonly TaskRequestRow[]): Promise<void> {
-    const { log, store } = this.dependencies
+    const { log } = this.dependencies
     const removed = new Set<TaskEntry>()
     for (const { id, taskId, action } of requests) {
       const entry = this.#entries.get(taskId)
       // It is being deleted, or will be loaded.
       if (!entry) continue
-      if (action === 'delete' || (action === 'clear' && hasEnded(entry.task))) {
-        removed.add(entry)
-        continue
-      }
-      try {
-        if (action === 'cancel') await this.#cancel(entry)
-        if (action === 'retry') await this.#retry(entry)
-      } catch (error) {
-        log.warn({ err: error, task: taskId }, `failed to ${action} a task for another node`)
-      }
-      await store.tasks.deleteRequest(id)
+      if (action === 'delete' || (action === 'clear' && hasEnded(entry.task))) removed.add(entry)
+      // Other requests do not wait for a backend that is slow to dispose of a task.
+      else await settlesWithin(this.#serveOne(entry, action, id), serveTimeout)
     }
-    // Other requests do not wait until backends have disposed of the tasks.
     this.#remove([...removed]).catch((error: unknown) => log.warn({ err: error }, 'failed to delete tasks'))
+  }
+
+  async #serveOne(entry: TaskEntry, action: TaskAction, id: number): Promise<void> {
+    const { log, store } = this.dependencies
+    try {
+      if (action === 'cancel' || action === 'retry') await this.#perform(entry, action)
+    } catch (error) {
+      log.warn({ err: error, task: entry.task.id }, `failed to ${action} a task for another node`)
+    }
+    await store.tasks.deleteRequest(id)
   }
 
   async #cancel(entry: TaskEntry): Promise<void> {
@@ -528,6 +538,12 @@ export class Tasks {
   /** Rejects with `unavailable` if another node owns the task. */
   async #update(entry: TaskEntry, changes: Partial<Task>): Promise<void> {
     entry.task = { ...entry.task, ...changes }
+    // One statement after another: the database may execute concurrent ones in any order.
+    entry.stored = entry.stored.catch(() => undefined).then(() => this.#store(entry))
+    await entry.stored
+  }
+
+  async #store(entry: TaskEntry): Promise<void> {
     if (entry.gone === undefined && !(await this.dependencies.store.tasks.update(entry.task))) this.#lose(entry.task.id)
     if (isLost(entry)) throw takenOver()
   }
@@ -624,7 +640,7 @@ export class Tasks {
 
 function newEntry(task: Task): TaskEntry {
   return {
-    ...{ task, controller: undefined, running: undefined, timer: undefined },
+    ...{ task, controller: undefined, running: undefined, stored: Promise.resolve(), timer: undefined },
     ...{ remark: '', progress: '', gone: undefined },
   }
 }

@@ -184,6 +184,19 @@ for (const engine of engines) {
       t.same([one.runs.length, two.runs.length, two.disposed.length], [2, 0, 0])
     })
 
+    void s.test('requests do not wait for a backend that is slow to dispose of a task', async (t) => {
+      let resolve: () => void = () => undefined
+      const slow = new Promise<void>((end) => (resolve = end))
+      const [one, two] = await pair(t, { dispose: () => slow })
+      const [first, second] = [await one.tasks.add(ada, request), await one.tasks.add(ada, request)]
+      await until(() => one.runs.length === 2)
+      await Promise.all([two.tasks.cancel(ada, 'copy', first.id), two.tasks.cancel(ada, 'copy', second.id)])
+      await until(async () => (await two.tasks.list(ada, 'copy')).every(({ state }) => state === 'canceled'))
+      await two.tasks.clear(ada, 'copy', ['canceled'])
+      t.same(await two.tasks.list(ada, 'copy'), [])
+      resolve()
+    })
+
     void s.test('failed tasks of all nodes are retried and cleared together', async (t) => {
       let refuses = true
       const [one, two] = await pair(t, {
