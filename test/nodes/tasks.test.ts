@@ -12,7 +12,7 @@ import { connect, ended, type Client, type Kind, type TaskShown } from '../stori
 const skip = lacks('postgres', 'initdb')
 const megabyte = 1024 * 1024
 /** KiB per second. */
-const slow = '512'
+const slow = '256'
 
 async function until(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition())) await wait(100)
@@ -20,7 +20,10 @@ async function until(condition: () => Promise<boolean>): Promise<void> {
 
 void t.test('a node serves the tasks of another one, and continues them after its death', { skip }, async (t) => {
   const disks = t.testdir({ left: { tree: {} } })
-  const files = Array.from({ length: 8 }, (_, index) => ({ name: `file-${index}`, content: randomBytes(megabyte) }))
+  const files = Array.from({ length: 64 }, (_, index) => ({
+    name: `file-${index}`,
+    content: randomBytes(megabyte / 8),
+  }))
   for (const { name, content } of files) await writeFile(join(disks, 'left', 'tree', name), content)
   const store = await (await thisServer()).createDatabase()
   // The storage to which the tasks copy: a network storage, whose speed can be limited.
