@@ -101,7 +101,7 @@ export async function startGateway(t: Test, options: RunOptions = {}): Promise<R
     ...options.config,
   })
   const log = options.log ?? createLog('fatal')
-  const store = options.store ?? (await storeOf(dataFolder, t))
+  const store = options.store ?? (file.store === '' ? await storeOf(dataFolder, t) : file.store)
   const daemon = await start({ ...file, data: dataFolder, store }, log, adminPassword, { drivers: types })
   let stopped: Promise<void> | undefined
   const stop = () => (stopped ??= daemon.stop())

@@ -247,9 +247,11 @@ export class Gateway {
       const authority = (userId: number) => accounts.forTask(userId)
       const storageOf = (id: number) => mounts.storageOf(id)
       const uploads = new TaskUploads({ store: store.uploads, storageOf, log })
-      const tasks = (opened.tasks = await Tasks.load({ store: store.tasks, settings: limits, log, authority, uploads }))
+      const tasks = (opened.tasks = await Tasks.load({ store, settings: limits, log, authority, uploads }))
       const spool = await Spool.open(join(config.data, 'spool'), {
-        keep: spooledFiles(tasks.unfinished),
+        instance,
+        keep: spooledFiles(tasks.all),
+        neededElsewhere: spooledFiles(await tasks.ofAllNodes({ kind: 'upload' })),
         limit: () => spoolLimit(settings),
       })
       const egress = new EgressGuard(() => settings.get('egress_networks'))
@@ -318,7 +320,10 @@ export class Gateway {
           await store.notifyAll()
           events.emit({ kind: 'changed elsewhere', path: root }, 'elsewhere')
         },
-        takeOver: () => supervisor.recoverAll(),
+        takeOver: async () => {
+          await supervisor.recoverAll()
+          await tasks.takeOver()
+        },
         working: () => ({
           tasks: tasks.all.filter(({ state }) => state === 'running').length,
           transfers: events.openTransfers,

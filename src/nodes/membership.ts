@@ -73,6 +73,8 @@ export class Membership {
   readonly #countListeners = new Set<() => void>()
   /** Milliseconds by which the clock of the database is ahead of this machine's. */
   #clockOffset = 0
+  /** Whether nodes have ended whose work was not taken over yet. */
+  #mustTakeOver = false
   readonly #times: NodeTimes
 
   private constructor(
@@ -228,7 +230,8 @@ export class Membership {
     if (ageOf(sent) < ageOf(this.#renewed)) this.#renewed = sent
     const died = await this.#endDead()
     const left = before.some(({ id, ended }) => ended === undefined && this.isOver(id) !== false)
-    if ((died || left) && (await nodes.claim(this.id)) > 0) await handlers.takeOver()
+    if (died || left) this.#mustTakeOver = true
+    if (this.#mustTakeOver) await this.#takeOver(handlers)
     await this.#obtainDuties()
   }
 
@@ -239,6 +242,18 @@ export class Membership {
       this.#duties.set(duty, holds)
       if (holds) duty.begin()
       else duty.end()
+    }
+  }
+
+  /** If it fails, it is repeated after the next heartbeat. */
+  async #takeOver(handlers: NodeHandlers): Promise<void> {
+    this.#mustTakeOver = false
+    try {
+      await this.options.store.nodes.claim(this.id)
+      await handlers.takeOver()
+    } catch (error) {
+      this.#mustTakeOver = true
+      throw error
     }
   }
 

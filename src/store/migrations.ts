@@ -11,6 +11,7 @@ import { addNodes, deadAfter } from './nodes.js'
 import { addOldestVersion } from './oldest-version.js'
 import { createSchema } from './schema.js'
 import { addSignIns } from './sign-ins.js'
+import { addTaskRequests } from './tasks.js'
 
 type Step = (query: Knex) => Promise<void>
 
@@ -41,6 +42,7 @@ export const migrations: readonly Migration[] = [
   addSignIns,
   addWorking,
   addOldestVersion,
+  addTaskRequests,
 ]
 
 /** The version after these steps. */

@@ -88,15 +88,16 @@ export class NodesTable {
   }
 
   async claim(id: string): Promise<number> {
-    let claimed = 0
-    for (const table of ownedTables) {
-      claimed += await this.database.run((query) => {
+    // One transaction: the uploads of a task belong to the node that claims the task.
+    return this.database.transaction(async (query) => {
+      let claimed = 0
+      for (const table of ownedTables) {
         const living = query('nodes').whereNull('ended').select('id')
         const rows = query(table).where((owned) => void owned.whereNull('owner').orWhereNotIn('owner', living))
-        return rows.update({ owner: id })
-      })
-    }
-    return claimed
+        claimed += await rows.update({ owner: id })
+      }
+      return claimed
+    })
   }
 }
 

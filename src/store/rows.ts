@@ -112,6 +112,8 @@ export interface TaskRow {
   readonly error: string
   readonly totalBytes: number
   readonly doneBytes: number
+  /** What it does at present, for other processes; as JSON. */
+  readonly phase?: unknown
   /** The task's plan, as JSON text. */
   readonly plan: string
   /** Number of runs since the task was requested or last retried by a user. */
@@ -120,6 +122,17 @@ export interface TaskRow {
   /** Start of its first run. */
   readonly started: Date | undefined
   readonly ended: Date | undefined
+}
+
+/**
+ * What a user wants of a task that another node owns. 'clear': deletes it if it has ended.
+ */
+export type TaskAction = 'cancel' | 'retry' | 'delete' | 'clear'
+
+export interface TaskRequestRow {
+  readonly id: number
+  readonly taskId: string
+  readonly action: TaskAction
 }
 
 /** The journaled result of one item of a copy or move task. */
@@ -178,11 +191,11 @@ export interface Intent {
 
 /**
  * Rows that a component holds in memory, and reads again after another process has changed them. `accounts`: users, SSH
- * keys, app passwords, console sessions and revoked tokens.
+ * keys, app passwords, console sessions and revoked tokens. `tasks`: the requests to the owners of tasks, not the tasks.
  */
-export type Topic = 'accounts' | 'locks' | 'rules' | 'settings' | 'storages'
+export type Topic = 'accounts' | 'locks' | 'rules' | 'settings' | 'storages' | 'tasks'
 
-export const topics: ReadonlySet<Topic> = new Set(['accounts', 'locks', 'rules', 'settings', 'storages'])
+export const topics: ReadonlySet<Topic> = new Set(['accounts', 'locks', 'rules', 'settings', 'storages', 'tasks'])
 
 export function isTopic(text: string): text is Topic {
   return (topics as ReadonlySet<string>).has(text)

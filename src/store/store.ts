@@ -59,7 +59,7 @@ function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): St
   }
   return {
     ...fileRecords(database, presence, node),
-    relaxed: fileRecords(engine.relaxed, presence, node),
+    relaxed: { ...fileRecords(engine.relaxed, presence, node), tasks: new TasksTable(engine.relaxed, node) },
     users: new UsersTable(database),
     keys: new KeysTable(database),
     appPasswords: new AppPasswordsTable(database),
@@ -71,7 +71,7 @@ function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): St
     rules: new RulesTable(database),
     revokedTokens: new RevokedTokensTable(database),
     locks: new LocksTable(database),
-    tasks: new TasksTable(database),
+    tasks: new TasksTable(database, node),
     uploads: new UploadsTable(database, node),
     leases: new LeasesTable(database, node),
     nodes: new NodesTable(database, newestVersion(steps)),

@@ -14,6 +14,8 @@ import type {
   NodeRow,
   TaskRow,
   TaskItemRow,
+  TaskAction,
+  TaskRequestRow,
   UploadRow,
   StoredAttributes,
   Intent,
@@ -114,7 +116,7 @@ export interface Store extends FileRecords {
    * The same tables. Writes survive the end of the process, but a power failure may lose those after the latest write
    * outside of `relaxed`.
    */
-  readonly relaxed: FileRecords
+  readonly relaxed: FileRecords & { readonly tasks: Pick<Store['tasks'], 'setProgress'> }
   readonly users: {
     all(): Promise<UserRow[]>
     insert(row: New<UserRow>): Promise<UserRow> // `exists` for a taken name
@@ -234,15 +236,30 @@ export interface Store extends FileRecords {
     delete(token: string): Promise<boolean>
     sweep(now: Date): Promise<void>
   }
+  /** Each task belongs to a node, which alone changes it and its items. */
   readonly tasks: {
-    all(): Promise<TaskRow[]>
-    put(row: TaskRow): Promise<void>
-    /** Deletes tasks and their items in one transaction. */
-    delete(ids: readonly string[]): Promise<void>
+    /** Those of all nodes, in the order of their creation. */
+    all(which?: Partial<Pick<TaskRow, 'kind' | 'userId'>>): Promise<TaskRow[]>
+    /** Those of this node, in the order of their creation. */
+    owned(): Promise<TaskRow[]>
+    get(id: string): Promise<TaskRow | undefined>
+    /** The number of unfinished tasks of a user, on all nodes. */
+    countUnfinished(userId: number): Promise<number>
+    /** When the task ended after which `count` others ended, on all nodes; undefined if there is none. */
+    endOfOlder(count: number): Promise<Date | undefined>
+    /** Adds a task of this node. */
+    insert(row: TaskRow): Promise<void>
+    /** False if this node does not own the task, or it was deleted. */
+    update(row: TaskRow): Promise<boolean>
+    /** Stores the progress of a task that runs on this node. Does nothing for any other. */
+    setProgress(row: Pick<TaskRow, 'id' | 'totalBytes' | 'doneBytes' | 'phase'>): Promise<void>
+    /** Deletes tasks of this node and their items in one transaction. Returns the number of deleted tasks. */
+    delete(ids: readonly string[]): Promise<number>
     /**
-     * In one transaction. Rows of deleted tasks are skipped. A 'failed' row changes only the error of an existing row.
+     * In one transaction. A 'failed' row changes only the error of an existing row. Rows of tasks that were deleted, or that
+     * this node does not own, are skipped. Resolves to the ids of these tasks.
      */
-    putItems(rows: readonly TaskItemRow[]): Promise<void>
+    putItems(rows: readonly TaskItemRow[]): Promise<ReadonlySet<string>>
     /** Items of the members of a folder. */
     itemsIn(taskId: string, folder: Path): Promise<TaskItemRow[]>
     item(taskId: string, path: Path): Promise<TaskItemRow | undefined>
@@ -251,13 +268,24 @@ export interface Store extends FileRecords {
     deleteItem(taskId: string, path: Path): Promise<void>
     deleteItems(taskId: string): Promise<void>
     clearFailures(taskId: string): Promise<void>
+    /** Adds a request for each of the tasks that exist. */
+    request(taskIds: readonly string[], action: TaskAction): Promise<void>
+    /** The requests for tasks of this node, in the order in which they were added. */
+    requests(): Promise<TaskRequestRow[]>
+    /** Whether such a request for one of the tasks was not served yet. */
+    hasRequests(taskIds: readonly string[], action: TaskAction): Promise<boolean>
+    /** Deletes a request that was served. Those for a task are also deleted with it. */
+    deleteRequest(id: number): Promise<void>
   }
-  /** Resumable uploads. They are orphaned when their task is deleted, and deleted with their storage. */
+  /**
+   * Resumable uploads. They are orphaned when their task is deleted, and deleted with their storage. Each belongs to a node,
+   * which alone changes it.
+   */
   readonly uploads: {
     of(taskId: string, path: Path): Promise<UploadRow | undefined>
-    /** `exists` for a taken path of the same task, `not_found` for a deleted task. */
+    /** `exists` for a taken path of the same task, `not_found` for a task that was deleted or that this node does not own. */
     insert(row: Omit<UploadRow, 'id'>): Promise<number>
-    /** A missing upload is no error, here and below. */
+    /** A missing upload, or one of another node, is no error, here and below. */
     setToken(id: number, token: string): Promise<void>
     /** Orphans the upload: it belongs to no task any more. */
     orphan(id: number): Promise<void>

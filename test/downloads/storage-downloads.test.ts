@@ -277,13 +277,15 @@ async function connected(t: Test, drive: DownloadingDrive, dataFolder?: string) 
 
 /** As if the process had been killed between the backend's answer and the storing of the id. */
 async function forgetId(dataFolder: string): Promise<void> {
-  const store = await openStore(await storeOf(dataFolder))
+  const node = 'test'
+  const store = await openStore(await storeOf(dataFolder), { node })
+  await store.nodes.claim(node)
   const [row] = await store.tasks.all()
   if (!row) throw new Error('there is no task')
   const plan = JSON.parse(row.plan) as DownloadPlan
   if (plan.remote?.downloadId === undefined) throw new Error('the id was not stored')
   const remote = { ...plan.remote, downloadId: undefined }
-  await store.tasks.put({ ...row, plan: JSON.stringify({ ...plan, remote }) })
+  await store.tasks.update({ ...row, plan: JSON.stringify({ ...plan, remote }) })
   await store.close()
 }
 
