@@ -262,7 +262,14 @@ export class Gateway {
       const notices = (opened.notices = shared && new FileNotices(shared, events, log))
       const pathLocks =
         shared && notices
-          ? new SharedPathLocks(shared, notices, { locks: () => locks.reload(), rules: () => rules.reload() })
+          ? new SharedPathLocks(
+              shared,
+              notices,
+              new Map([
+                ['locks', { reload: () => locks.reload(), ownChanges: () => locks.ownChanges }],
+                ['rules', { reload: () => rules.reload() }],
+              ]),
+            )
           : new PathLocksInProcess()
       const intents = new Intents({ store, rules, pathLocks, log, storageOf })
       const supervisor: MountSupervisor = (opened.supervisor = new MountSupervisor({

@@ -227,6 +227,8 @@ export interface Store extends FileRecords {
   }
   readonly locks: {
     all(): Promise<Lock[]>
+    /** Undefined if no lock has this token. */
+    get(token: string): Promise<Lock | undefined>
     /**
      * In one transaction: passes to `conflict` every lock above, at or below the path that has not expired at `now`, by default the current time. Stores `lock` if that
      * returns undefined; otherwise resolves to the conflicting lock.

@@ -13,7 +13,7 @@ import t, { type Test } from 'tap'
 import { fingerprintOf } from '../../src/accounts/public-keys.js'
 import { generateKeyPair } from '../../protocols/sftp/host-keys.js'
 import { startGateway } from '../gateway.js'
-import { storeVariables } from '../store-location.js'
+import { storeVariables, withoutSqlite } from '../store-location.js'
 import { connectHttp } from '../stories/protocols.js'
 
 const main = fileURLToPath(new URL('../../src/main.js', import.meta.url))
@@ -283,16 +283,20 @@ void t.test(
   },
 )
 
-void t.test('a data folder without a database is reported, and no database is created', async (t) => {
-  const data = await folder(t)
-  const listed = await tidegate(['user', 'list', '--data', data])
-  t.equal(listed.status, 1)
-  t.match(
-    listed.err,
-    /^tidegate: there is no database in .*: name the data folder with --data, or run "tidegate serve"/,
-  )
-  await t.rejects(stat(join(data, 'data.db')), { code: 'ENOENT' })
-})
+void t.test(
+  'a data folder without a database is reported, and no database is created',
+  { skip: withoutSqlite },
+  async (t) => {
+    const data = await folder(t)
+    const listed = await tidegate(['user', 'list', '--data', data])
+    t.equal(listed.status, 1)
+    t.match(
+      listed.err,
+      /^tidegate: there is no database in .*: name the data folder with --data, or run "tidegate serve"/,
+    )
+    await t.rejects(stat(join(data, 'data.db')), { code: 'ENOENT' })
+  },
+)
 
 void t.test(
   'a data folder that belongs to another user is reported as such',
