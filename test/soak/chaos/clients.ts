@@ -186,6 +186,10 @@ export class WebDavClient implements ChaosClient {
     return this.#change('DELETE', path)
   }
 
+  makeFolder(path: string): Promise<Answer> {
+    return this.#change('MKCOL', path)
+  }
+
   async read(path: string): Promise<Answer & { readonly tag?: string }> {
     const { status, body, headers } = await this.#send('GET', path)
     if (status === 404) return { outcome: 'missing' }

@@ -140,7 +140,7 @@ export class Cluster {
 
   async #interruptions(isOver: () => boolean): Promise<void> {
     for (let turn = 0; !isOver(); turn++) {
-      await wait(this.random.between(3000, 9000))
+      await wait(this.random.between(1000, 6000))
       // The database once among the first two, then every third time.
       if (turn === 1 || (turn > 1 && this.random.between(0, 3) < 1)) await this.#restartDatabase()
       else await this.#killNode()
@@ -155,7 +155,7 @@ export class Cluster {
     node.daemon = undefined
     await daemon.kill()
     this.kills++
-    await wait(this.random.between(0, 5000))
+    await wait(this.random.between(0, 3000))
     await this.#start(node)
   }
 

@@ -124,7 +124,9 @@ async function compareTrees(cluster: Cluster, folders: readonly string[]): Promi
   for (const node of cluster.each) {
     const clients = await connectAll(node, cluster.password)
     for (const folder of ['/', ...folders]) {
-      const entries = await readdir(join(cluster.files, folder)).catch(() => [])
+      const entries = await readdir(join(cluster.files, folder)).catch(() => undefined)
+      // That it does not exist is compared in the listing of its parent.
+      if (!entries) continue
       const stored = entries
         .filter((name) => !name.startsWith('.tidegate-'))
         .sort()

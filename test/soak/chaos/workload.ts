@@ -20,6 +20,8 @@ interface Area {
   readonly files: readonly string[]
   /** A file that clients lock. */
   readonly locked: string
+  /** A folder with one file. */
+  readonly tree: string
   readonly begin: number
 }
 
@@ -42,7 +44,7 @@ export class Areas {
   ) {}
 
   get folders(): readonly string[] {
-    return this.#all.flatMap(({ folder }) => [folder, `${folder}/sub`])
+    return this.#all.flatMap(({ folder, tree }) => [folder, `${folder}/sub`, tree])
   }
 
   current(random: Random): Area | undefined {
@@ -73,7 +75,7 @@ export class Areas {
       await wait(200)
     }
     const files = [`${folder}/a`, `${folder}/b`, `${folder}/sub/a`]
-    this.#all.push({ folder, files, locked, begin: this.recorder.now() })
+    this.#all.push({ folder, files, locked, tree: `${folder}/tree`, begin: this.recorder.now() })
   }
 }
 
@@ -209,7 +211,8 @@ export class WebDavWorker extends BasicWorker {
     const choice = this.random.next()
     if (choice < 0.1) return this.#create(area)
     if (choice < 0.2) return this.#replace(area)
-    return choice < 0.3 ? this.#lock(area) : this.basic(this.client, area)
+    if (choice < 0.4) return this.#changeTree(area)
+    return choice < 0.5 ? this.#lock(area) : this.basic(this.client, area)
   }
 
   async #create(area: Area): Promise<Operation['outcome']> {
@@ -231,6 +234,32 @@ export class WebDavWorker extends BasicWorker {
     const [known, [id, content]] = [tag, this.content()]
     const action = { kind: 'replace', path, expected: found, content: id } as const
     return (await this.record(action, () => this.client.replace(path, known, content))).outcome
+  }
+
+  /**
+   * Replaces a folder by another one, removes it, or reads the file in it. While a folder is replaced it may be missing, so that
+   * nothing follows from such an answer.
+   */
+  async #changeTree({ folder, tree }: Area): Promise<Operation['outcome']> {
+    const path = `${tree}/file`
+    const unlessMissing = async (perform: () => Promise<Answer>): Promise<Answer> => {
+      const answer = await perform()
+      return answer.outcome === 'missing' ? { ...answer, outcome: 'refused' } : answer
+    }
+    const choice = this.random.next()
+    if (choice < 0.4) {
+      return (await this.record({ kind: 'read', path }, () => unlessMissing(() => this.client.read(path)))).outcome
+    }
+    if (choice < 0.5) {
+      const action = { kind: 'remove', path, lenient: true } as const
+      return (await this.record(action, () => unlessMissing(() => this.client.remove(tree)))).outcome
+    }
+    const [id, content] = this.content()
+    const prepared = `${folder}/prepared-${id}`
+    if ((await this.client.makeFolder(prepared)).outcome !== 'done') return 'open'
+    if ((await this.client.write(`${prepared}/file`, content)).outcome !== 'done') return 'open'
+    const action = { kind: 'write', path, content: id } as const
+    return (await this.record(action, () => unlessMissing(() => this.client.move(prepared, tree, true)))).outcome
   }
 
   /** Holds a lock, and changes the file meanwhile. */
