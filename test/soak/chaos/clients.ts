@@ -14,6 +14,7 @@ export interface ChaosClient {
   write(path: string, content: Buffer): Promise<Answer>
   move(from: string, to: string, overwrite: boolean): Promise<Answer>
   remove(path: string): Promise<Answer>
+  makeFolder(path: string): Promise<Answer>
   read(path: string): Promise<Answer>
   /** The names in a folder, sorted. Rejects if it cannot be listed. */
   names(folder: string): Promise<readonly string[]>
@@ -109,6 +110,7 @@ export class HttpClient implements ChaosClient {
     return this.#post('/api/fs/remove', { dir: parentOf(path), names: [nameOf(path)] })
   }
 
+  /** Succeeds if the folder exists. */
   makeFolder(path: string): Promise<Answer> {
     return this.#post('/api/fs/mkdir', { path })
   }
@@ -186,8 +188,9 @@ export class WebDavClient implements ChaosClient {
     return this.#change('DELETE', path)
   }
 
-  makeFolder(path: string): Promise<Answer> {
-    return this.#change('MKCOL', path)
+  async makeFolder(path: string): Promise<Answer> {
+    const answer = await this.#change('MKCOL', path)
+    return answer.text === '405' ? { ...answer, outcome: 'exists' } : answer
   }
 
   async read(path: string): Promise<Answer & { readonly tag?: string }> {
@@ -288,6 +291,10 @@ export class SftpClient implements ChaosClient {
 
   remove(path: string): Promise<Answer> {
     return this.#answer((sftp, done) => sftp.unlink(path, done))
+  }
+
+  makeFolder(path: string): Promise<Answer> {
+    return this.#answer((sftp, done) => sftp.mkdir(path, done))
   }
 
   async read(path: string): Promise<Answer> {

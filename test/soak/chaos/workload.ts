@@ -126,8 +126,18 @@ abstract class Worker {
   }
 
   /** The file that all clients create at the moment. */
-  protected race({ folder, begin }: Area): string {
-    return `${folder}/new-${Math.floor((this.shared.recorder.now() - begin) / raceTime)}`
+  protected race(area: Area): string {
+    return `${area.folder}/new-${this.#turn(area)}`
+  }
+
+  /** Creates the folder that all clients create at the moment. */
+  protected async createFolder(area: Area, client: Pick<ChaosClient, 'makeFolder'>): Promise<Operation['outcome']> {
+    const path = `${area.folder}/folder-${this.#turn(area)}`
+    return (await this.record({ kind: 'create', path, content: '' }, () => client.makeFolder(path))).outcome
+  }
+
+  #turn({ begin }: Area): number {
+    return Math.floor((this.shared.recorder.now() - begin) / raceTime)
   }
 
   protected twoFiles({ files }: Area): readonly [from: string, to: string] {
@@ -209,6 +219,7 @@ export class WebDavWorker extends BasicWorker {
 
   protected async step(area: Area): Promise<Operation['outcome']> {
     const choice = this.random.next()
+    if (choice < 0.05) return this.createFolder(area, this.client)
     if (choice < 0.1) return this.#create(area)
     if (choice < 0.2) return this.#replace(area)
     if (choice < 0.4) return this.#changeTree(area)
@@ -292,7 +303,9 @@ export class SftpWorker extends BasicWorker {
   protected async step(area: Area): Promise<Operation['outcome']> {
     // The next session may be on another node.
     if (this.random.next() < 0.05) this.client.close()
-    return this.random.next() < 0.1 ? this.#create(this.race(area)) : this.basic(this.client, area)
+    const choice = this.random.next()
+    if (choice < 0.05) return this.createFolder(area, this.client)
+    return choice < 0.15 ? this.#create(this.race(area)) : this.basic(this.client, area)
   }
 
   /** Creates an empty file, which is replaced when the handle is closed, and removed if the connection breaks. */
