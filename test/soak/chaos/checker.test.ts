@@ -18,6 +18,7 @@ const write = (content: string, path = 'a'): Action => ({ kind: 'write', path, c
 const create = (content: string, path = 'a'): Action => ({ kind: 'create', path, content })
 const replace = (expected: string, content: string): Action => ({ kind: 'replace', path: 'a', expected, content })
 const move = (path: string, to: string, overwrite = false): Action => ({ kind: 'move', path, to, overwrite })
+const copy = (path: string, to: string, overwrite = false): Action => ({ kind: 'copy', path, to, overwrite })
 const remove = (path = 'a'): Action => ({ kind: 'remove', path })
 const read = (begin: number, end: number, found: string | undefined, path = 'a') =>
   found === undefined
@@ -82,6 +83,23 @@ const accepted: Readonly<Record<string, readonly Operation[]>> = {
     at(6, 7, move('c', 'a')),
     read(8, 9, '1'),
   ],
+  'a copy': [at(0, 1, write('1')), at(2, 3, copy('a', 'b')), read(4, 5, '1'), read(4, 5, '1', 'b')],
+  'a copy whose source is overwritten meanwhile': [
+    at(0, 1, write('1')),
+    at(2, 9, copy('a', 'b')),
+    at(3, 4, write('2')),
+    at(5, 6, write('3', 'c')),
+    at(5, 6, remove('c')),
+    read(7, 8, undefined, 'b'),
+    read(10, 11, '1', 'b'),
+  ],
+  'a copy without an answer': [
+    at(0, 1, write('1')),
+    at(2, 3, copy('a', 'b'), 'open'),
+    at(4, 5, write('2')),
+    read(6, 7, undefined, 'b'),
+    read(8, 9, '1', 'b'),
+  ],
   'a conditional overwrite': [at(0, 1, write('1')), at(2, 3, replace('1', '2')), read(4, 5, '2')],
   'a removal of what is missing': [at(0, 1, remove(), 'missing')],
   'a removal, lenient or not, after a concurrent write': [
@@ -145,6 +163,18 @@ const rejected: Readonly<Record<string, readonly Operation[]>> = {
     at(2, 3, write('2')),
     at(4, 5, replace('1', '3')),
     read(6, 7, '3'),
+  ],
+  'a copy of another content': [
+    at(0, 1, write('1')),
+    at(2, 3, write('2')),
+    at(4, 5, copy('a', 'b')),
+    read(6, 7, '1', 'b'),
+  ],
+  'a copy over an existing file': [
+    at(0, 1, write('1')),
+    at(0, 1, write('2', 'b')),
+    at(2, 3, copy('a', 'b')),
+    read(4, 5, '1', 'b'),
   ],
   'a torn file': [at(0, 1, write('1')), at(2, 3, { kind: 'read', path: 'a' }, 'done')],
 }

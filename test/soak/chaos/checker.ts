@@ -112,10 +112,10 @@ class Search {
     operations: readonly Operation[],
     private readonly openLimit: number,
   ) {
-    const judged = operations.filter(
-      ({ kind, outcome }) => kind !== 'lock' && kind !== 'unlock' && outcome !== 'refused',
-    )
-    this.#paths = [...new Set(judged.flatMap((each) => (each.kind === 'move' ? [each.path, each.to] : [each.path])))]
+    const judged = operations
+      .filter(({ kind, outcome }) => kind !== 'lock' && kind !== 'unlock' && outcome !== 'refused')
+      .flatMap(stepsOfCopy)
+    this.#paths = [...new Set(judged.flatMap(pathsOf))]
     // A content that no answer depends on is like any other such content.
     const seen = new Set(judged.flatMap((each) => (each.kind === 'replace' ? [each.expected] : [each.found])))
     const steps = judged.map((operation) => this.#stepOf(operation, (content) => (seen.has(content) ? content : '?')))
@@ -228,7 +228,7 @@ class Search {
     })
     if (outcome === 'missing') return step('', holds(false))
     if (outcome === 'exists') {
-      const target = operation.kind === 'move' ? this.#paths.indexOf(operation.to) : at
+      const target = 'to' in operation ? this.#paths.indexOf(operation.to) : at
       return step('', (state) => (state[target] === undefined ? undefined : state))
     }
     switch (operation.kind) {
@@ -251,11 +251,13 @@ class Search {
           if (state[at] !== undefined) return set(state, at, undefined)
           return operation.lenient === true ? state : undefined
         })
-      case 'move': {
+      case 'move':
+      case 'copy': {
         const target = this.#paths.indexOf(operation.to)
         return step(`${operation.to} ${operation.overwrite}`, (state) => {
           if (state[at] === undefined || (!operation.overwrite && state[target] !== undefined)) return undefined
-          return set(set(state, target, state[at]), at, undefined)
+          const copied = set(state, target, state[at])
+          return kind === 'copy' ? copied : set(copied, at, undefined)
         })
       }
       default:
@@ -266,9 +268,8 @@ class Search {
   /** The operations before and during an answer, for the report of a violation. */
   #around(number: number): string {
     const { end = 0, operation } = this.#closed[number] ?? {}
-    const paths = operation?.kind === 'move' ? [operation.path, operation.to] : [operation?.path]
-    const touches = (other: Operation) =>
-      paths.includes(other.path) || (other.kind === 'move' && paths.includes(other.to))
+    const paths = operation ? pathsOf(operation) : []
+    const touches = (other: Operation) => pathsOf(other).some((path) => paths.includes(path))
     const open = this.#open.filter((step) => step.operation.begin <= end && touches(step.operation))
     const before = this.#closed.filter((step) => step.operation.begin <= end && touches(step.operation)).slice(-25)
     const shown = [...open.slice(-25), ...before].map((step) => step.operation)
@@ -299,9 +300,22 @@ function keyOf({ state, done, used }: World, withUsed: boolean): string {
   return JSON.stringify([state.map((content) => content ?? null), done, withUsed ? used : []])
 }
 
+export function pathsOf(operation: Operation): readonly string[] {
+  return 'to' in operation ? [operation.path, operation.to] : [operation.path]
+}
+
+/** A copy reads its source before it takes the name of its target: it is a copy to a path of its own, which is then moved. */
+function stepsOfCopy(operation: Operation, number: number): readonly Operation[] {
+  if (operation.kind !== 'copy' || (operation.outcome !== 'done' && operation.outcome !== 'open')) return [operation]
+  const own = `copy ${number}`
+  return [
+    { ...operation, to: own, overwrite: true },
+    { ...operation, kind: 'move', path: own },
+  ]
+}
+
 function shareAPath({ operation: one }: Step, { operation: other }: Step): boolean {
-  const paths = one.kind === 'move' ? [one.path, one.to] : [one.path]
-  return paths.includes(other.path) || (other.kind === 'move' && paths.includes(other.to))
+  return pathsOf(one).some((path) => pathsOf(other).includes(path))
 }
 
 function isSubset(some: readonly number[], all: readonly number[]): boolean {

@@ -106,6 +106,12 @@ export class HttpClient implements ChaosClient {
       : this.#post('/api/fs/move', { src_dir: folder, dst_dir: parentOf(to), names: [name], overwrite })
   }
 
+  /** The name must be the same. */
+  copy(from: string, to: string, overwrite: boolean): Promise<Answer> {
+    const fields = { src_dir: parentOf(from), dst_dir: parentOf(to), names: [nameOf(from)], overwrite }
+    return this.#post('/api/fs/copy', fields)
+  }
+
   remove(path: string): Promise<Answer> {
     return this.#post('/api/fs/remove', { dir: parentOf(path), names: [nameOf(path)] })
   }
@@ -178,9 +184,17 @@ export class WebDavClient implements ChaosClient {
     return this.#change('PUT', path, { 'If-Match': tag }, content)
   }
 
-  async move(from: string, to: string, overwrite: boolean): Promise<Answer> {
+  move(from: string, to: string, overwrite: boolean): Promise<Answer> {
+    return this.#transfer('MOVE', from, to, overwrite)
+  }
+
+  copy(from: string, to: string, overwrite: boolean): Promise<Answer> {
+    return this.#transfer('COPY', from, to, overwrite)
+  }
+
+  async #transfer(method: 'MOVE' | 'COPY', from: string, to: string, overwrite: boolean): Promise<Answer> {
     const headers = { Destination: this.#base + to, Overwrite: overwrite ? 'T' : 'F' }
-    const answer = await this.#change('MOVE', from, headers)
+    const answer = await this.#change(method, from, headers)
     return answer.text === '412' ? { ...answer, outcome: 'exists' } : answer
   }
 

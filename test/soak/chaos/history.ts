@@ -3,7 +3,7 @@
 export type Protocol = 'http' | 'webdav' | 'sftp'
 
 /**
- * What an answer states. `done`: the operation has taken effect. `missing`: the entry (the source of a move) did not
+ * What an answer states. `done`: the operation has taken effect. `missing`: the entry (the source of a move or copy) did not
  * exist. `exists`: the target existed. `refused`: there was no effect, for another reason. `open`: it may have taken effect, may
  * do so later, or never.
  */
@@ -23,7 +23,7 @@ export type Action = Step &
     | { readonly kind: 'replace'; readonly expected: string; readonly content?: string }
     /** `lenient`: succeeds if the path does not exist, too. */
     | { readonly kind: 'remove'; readonly lenient?: boolean }
-    | { readonly kind: 'move'; readonly to: string; readonly overwrite: boolean }
+    | { readonly kind: 'move' | 'copy'; readonly to: string; readonly overwrite: boolean }
     | { readonly kind: 'read' }
     /** `seconds`: after which the lock ends by itself. */
     | { readonly kind: 'lock'; readonly seconds: number }

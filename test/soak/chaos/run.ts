@@ -6,7 +6,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { judgeContents, judgeLocks } from './checker.js'
+import { judgeContents, judgeLocks, pathsOf } from './checker.js'
 import { connectAll, HttpClient, SftpClient, WebDavClient } from './clients.js'
 import { Cluster } from './cluster.js'
 import { idOf } from './content.js'
@@ -75,6 +75,7 @@ export async function runChaos(t: Test, seconds: number, seed: number): Promise<
     locks: of(({ kind, outcome }) => kind === 'lock' && outcome === 'done'),
     creations: of(({ kind, outcome }) => kind === 'create' && outcome === 'done'),
     conditional: of(({ kind, outcome }) => kind === 'replace' && outcome === 'done'),
+    copies: of(({ kind, outcome }) => kind === 'copy' && outcome === 'done'),
     moves: of(({ kind, outcome }) => kind === 'move' && outcome === 'done'),
     kills: cluster.kills,
     freezes: cluster.frozen.length,
@@ -147,9 +148,7 @@ async function compareTrees(cluster: Cluster, folders: readonly string[]): Promi
 
 /** Adds reads of all paths: what is stored, and what each node returns by one of the protocols. */
 async function readAll(cluster: Cluster, recorder: Recorder): Promise<void> {
-  const paths = new Set(
-    recorder.operations.flatMap((each) => (each.kind === 'move' ? [each.path, each.to] : [each.path])),
-  )
+  const paths = new Set(recorder.operations.flatMap(pathsOf))
   const sessions = await Promise.all(cluster.each.map((node) => connectAll(node, cluster.password)))
   let turn = 0
   for (const path of paths) {

@@ -136,6 +136,11 @@ abstract class Worker {
     return (await this.record({ kind: 'create', path, content: '' }, () => client.makeFolder(path))).outcome
   }
 
+  protected async copy(client: Pick<WebDavClient, 'copy'>, path: string, to: string): Promise<Operation['outcome']> {
+    const overwrite = this.random.next() < 0.5
+    return (await this.record({ kind: 'copy', path, to, overwrite }, () => client.copy(path, to, overwrite))).outcome
+  }
+
   #turn({ begin }: Area): number {
     return Math.floor((this.shared.recorder.now() - begin) / raceTime)
   }
@@ -198,8 +203,10 @@ export class HttpWorker extends BasicWorker {
       return (await this.record({ kind: 'create', path, content: id }, () => client.create(path, content))).outcome
     }
     const nameOf = (path: string) => path.slice(path.lastIndexOf('/'))
+    const [from, to] = this.twoFiles(area)
+    if (nameOf(from) === nameOf(to) && this.random.next() < 0.2) return this.copy(client, from, to)
     const inOneFolder = (from: string, to: string) => from.includes('/sub/') === to.includes('/sub/')
-    return this.basic(client, area, (from, to) => inOneFolder(from, to) || nameOf(from) === nameOf(to))
+    return this.basic(client, area, (one, other) => inOneFolder(one, other) || nameOf(one) === nameOf(other))
   }
 
   protected close(): void {
@@ -223,7 +230,8 @@ export class WebDavWorker extends BasicWorker {
     if (choice < 0.1) return this.#create(area)
     if (choice < 0.2) return this.#replace(area)
     if (choice < 0.4) return this.#changeTree(area)
-    return choice < 0.5 ? this.#lock(area) : this.basic(this.client, area)
+    if (choice < 0.45) return this.copy(this.client, ...this.twoFiles(area))
+    return choice < 0.55 ? this.#lock(area) : this.basic(this.client, area)
   }
 
   async #create(area: Area): Promise<Operation['outcome']> {
