@@ -1,6 +1,7 @@
 /** Clients that state what each answer means for the history. Every request has a connection of its own, except over SFTP. */
 import { request, type IncomingHttpHeaders } from 'node:http'
 import { buffer } from 'node:stream/consumers'
+import { setTimeout as wait } from 'node:timers/promises'
 import { Client, type SFTPWrapper } from 'ssh2'
 import type { Addresses } from '../../gateway.js'
 import { idOf } from './content.js'
@@ -55,6 +56,9 @@ function readAnswer(content: Buffer): Answer {
     ? { outcome: 'done', text: `torn, ${content.length} bytes: ${content.toString('latin1', 0, 60)}` }
     : { outcome: 'done', found }
 }
+
+/** The answer to a copy that was not stored. */
+const sourceChanged = 'the source changed while it was copied'
 
 const parentOf = (path: string) => path.slice(0, Math.max(1, path.lastIndexOf('/')))
 const nameOf = (path: string) => path.slice(path.lastIndexOf('/') + 1)
@@ -151,6 +155,7 @@ export class HttpClient implements ChaosClient {
 
   #outcomeOf(code: number, message: string): Outcome {
     if (message.endsWith('object not found')) return 'missing'
+    if (message.endsWith(sourceChanged)) return 'refused'
     if (code === 403 && message.endsWith('exists')) return 'exists'
     return code >= 400 && code < 500 ? 'refused' : 'open'
   }
@@ -182,6 +187,15 @@ export class WebDavClient implements ChaosClient {
   /** `tag`: the entity tag of the content to replace. */
   replace(path: string, tag: string, content: Buffer): Promise<Answer> {
     return this.#change('PUT', path, { 'If-Match': tag }, content)
+  }
+
+  /** Sends half of a file. Resolves after some time, when the server has probably received it. */
+  async beginWrite(path: string, content: Buffer): Promise<void> {
+    const headers = { Authorization: this.#authorization, 'Content-Length': String(content.length) }
+    const sent = request(this.#base + path, { method: 'PUT', agent: false, headers })
+    sent.on('error', () => undefined)
+    sent.write(content.subarray(0, content.length / 2))
+    await wait(1000)
   }
 
   move(from: string, to: string, overwrite: boolean): Promise<Answer> {
@@ -244,7 +258,8 @@ export class WebDavClient implements ChaosClient {
     headers: Readonly<Record<string, string>> = {},
     body?: Buffer,
   ): Promise<Answer> {
-    return answerOf((await this.#send(method, path, headers, body)).status)
+    const { status, body: text } = await this.#send(method, path, headers, body)
+    return text.includes(sourceChanged) ? { outcome: 'refused', text: sourceChanged } : answerOf(status)
   }
 
   #send(method: string, path: string, headers: Readonly<Record<string, string>> = {}, body?: Buffer | string) {
@@ -254,6 +269,8 @@ export class WebDavClient implements ChaosClient {
 
 function answerOf(status: number): Answer {
   const text = String(status)
+  // RFC 4918 §13: something failed.
+  if (status === 207) return { outcome: 'open', text }
   if (status >= 200 && status < 300) return { outcome: 'done', text }
   if (status === 404) return { outcome: 'missing', text }
   return { outcome: status >= 400 && status < 500 ? 'refused' : 'open', text }

@@ -78,9 +78,26 @@ export class Cluster {
     return cluster
   }
 
-  /** The addresses of each node. */
+  /** The addresses of each node that is up. */
   get each(): readonly Addresses[] {
-    return this.nodes.map(({ addresses }) => addresses)
+    return this.nodes.flatMap(({ addresses, daemon }) => (daemon ? [addresses] : []))
+  }
+
+  /** Calls `meanwhile`, and kills the node that it is called with. It stays down until `startLost`. */
+  async loseOne(meanwhile: (node: Addresses) => Promise<void>): Promise<void> {
+    const node = this.random.of(this.nodes)
+    if (!node) return
+    await meanwhile(node.addresses)
+    this.say(`kill ${node.ports.http}`)
+    const { daemon } = node
+    node.daemon = undefined
+    await daemon?.kill()
+    this.kills++
+  }
+
+  async startLost(): Promise<void> {
+    await Promise.all(this.nodes.map((node) => this.#start(node)))
+    await this.ready()
   }
 
   /** Causes faults until `end`, by the clock `performance.now()`. Resolves when all nodes and the database run again. */
@@ -172,6 +189,7 @@ export class Cluster {
   }
 
   async #start(node: Node): Promise<void> {
+    if (node.daemon) return
     while (!node.daemon) {
       try {
         node.daemon = await node.start()

@@ -3,13 +3,13 @@
  * frozen and the database restarts. Afterwards the history and the tree are judged.
  */
 import { readdir, readFile, writeFile } from 'node:fs/promises'
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { judgeContents, judgeLocks, pathsOf } from './checker.js'
 import { connectAll, HttpClient, SftpClient, WebDavClient } from './clients.js'
 import { Cluster } from './cluster.js'
-import { idOf } from './content.js'
+import { contentOf, idOf } from './content.js'
 import { describe, type Operation } from './history.js'
 import { Random } from './random.js'
 import { Recorder } from './recorder.js'
@@ -51,12 +51,24 @@ export async function runChaos(t: Test, seconds: number, seed: number): Promise<
   await suffering
   // The clients work for a while with all nodes.
   await wait(2000)
+  await cluster.loseOne(async ({ url }) => {
+    const [path, content] = ['/unfinished', recorder.newContent('run')]
+    await recorder.record({ client: 'run', protocol: 'webdav' }, { kind: 'write', path, content }, async () => {
+      await new WebDavClient(url, password).beginWrite(path, contentOf(content, 2_000_000))
+      return { outcome: 'refused' }
+    })
+    if ((await staged(cluster.files)).length === 0) violations.push('nothing was staged')
+  })
+  await wait(1000)
   isOver = true
   await Promise.all(working)
   say('quiet')
 
-  violations.push(...(await leftovers(cluster.files)))
+  // The other nodes restore backups. A staged file is removed when the storage next starts on any node.
+  violations.push(...(await leftovers(cluster.files, '.tidegate-backup-')))
   violations.push(...(await compareTrees(cluster, areas.folders)))
+  await cluster.startLost()
+  violations.push(...(await leftovers(cluster.files, '.tidegate-')))
   await readAll(cluster, recorder)
   const { late, violations: found } = judgeAll(recorder.operations, cluster)
   violations.push(...found, ...judgeLocks(recorder.operations))
@@ -102,21 +114,25 @@ function judgeAll(operations: readonly Operation[], { frozen }: Cluster): { late
   }
 }
 
-/** Waits until only files of clients are left. Resolves to the others. */
-async function leftovers(folder: string): Promise<readonly string[]> {
+/** Waits until nothing is left of ended nodes whose path contains `part`. Resolves to what is. */
+async function leftovers(folder: string, part: string): Promise<readonly string[]> {
   const deadline = performance.now() + leftoverTimeout
   for (;;) {
-    const left = (await filesIn(folder)).filter((path) => path.includes('.tidegate-'))
+    const left = (await staged(folder)).filter((path) => path.includes(part))
     if (left.length === 0 || performance.now() > deadline) return left.map((path) => `left: ${path}`)
     await wait(500)
   }
 }
 
-/** The paths of all files below a folder, sorted. */
-async function filesIn(folder: string): Promise<readonly string[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
-  const files = entries.filter((entry) => !entry.isDirectory())
-  return files.map((entry) => `/${relative(folder, join(entry.parentPath, entry.name))}`).sort()
+/** Paths of staged files and of backups. */
+async function staged(folder: string): Promise<readonly string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => undefined)
+  // A folder was removed meanwhile.
+  if (!entries) return staged(folder)
+  const paths = entries.map((entry) => join(entry.parentPath, entry.name))
+  // A running node keeps its folder of staged files.
+  const files = paths.filter((path, index) => path.includes('.tidegate-') && entries[index]?.isDirectory() === false)
+  return [...files, ...paths.filter((path) => path.includes('.tidegate-backup-'))]
 }
 
 /** Compares the listings of each node, by each protocol, with what is stored. */
