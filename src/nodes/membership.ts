@@ -222,7 +222,8 @@ export class Membership {
       this.#end(handlers)
       return
     }
-    this.#clockOffset = heartbeat - (sent.wall + Date.now()) / 2
+    const offset = heartbeat - (sent.wall + Date.now()) / 2
+    this.#clockOffset = Math.abs(offset) > clockTolerance ? offset : 0
     const before = this.#nodes
     await this.#list()
     if (!wasCurrent) await handlers.reload()
