@@ -12,6 +12,9 @@ import type { Store } from '../store/tables.js'
 import { nodeStatuses, type NodeStatus } from './node-status.js'
 import { usualTimes, type NodeTimes } from './node-times.js'
 
+/** Milliseconds by which clocks may differ without effect: the time of the network is part of the difference. */
+const clockTolerance = 1000
+
 interface MembershipOptions {
   readonly store: Pick<Store, 'nodes' | 'leases' | 'isShared'>
   readonly instance: Instance
