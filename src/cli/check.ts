@@ -203,6 +203,8 @@ async function openStorage(
     state: {
       get: (key) => store.driverState.get(row.id, key),
       set: (key, value) => tracked(store.driverState.set(row.id, key, value)),
+      // What the daemon has begun is its own to settle.
+      journal: () => ({ entry: () => ({ set: async () => undefined }), adopt: async () => undefined }),
     },
     resumableUploads: () => store.uploads.tokens(),
     changed: () => undefined,

@@ -114,7 +114,37 @@ export interface Instance {
   readonly boot?: string | undefined
 }
 
+/**
+ * All nodes that share the database have the same values, and the last one to be set counts. A value must therefore not
+ * list what one node is doing: that belongs into a journal.
+ */
 export interface DriverState {
   get(key: string): Promise<string | undefined>
   set(key: string, value: string | undefined): Promise<void>
+  /** The journal of this name: what this node has begun and not ended. */
+  journal(key: string): Journal
+}
+
+export interface Journal {
+  /** A new entry, which is stored by its first `set`. */
+  entry(): JournalEntry
+  /**
+   * Passes to `adopt` what earlier runs and ended nodes have left, the oldest first: before it resolves, and again when
+   * another node has ended. These entries belong to this node from then on; no other node gets them. What a living node has
+   * begun is never passed. A list that an older version has stored under the key is taken for left entries. Called once,
+   * before the first entry is stored.
+   */
+  adopt(adopt: (left: readonly LeftEntry[]) => void): Promise<void>
+}
+
+export interface JournalEntry {
+  /** Stores a value of JSON in place of the earlier one; undefined removes the entry. Resolves when that is stored. */
+  set(value: unknown): Promise<void>
+}
+
+/** An entry that was not removed, and its value. */
+export interface LeftEntry {
+  readonly entry: JournalEntry
+  /** Undefined if it is not JSON. */
+  readonly value: unknown
 }

@@ -36,7 +36,7 @@ interface MembershipOptions {
 export interface NodeHandlers {
   /** Reads everything again that this process mirrors: changes of others may have been missed. */
   reload(): Promise<void>
-  /** Continues or settles the work of dead nodes, which this node owns now. */
+  /** Continues or settles the work of nodes that have ended. This node owns their rows now. */
   takeOver(): Promise<void>
   /** Another node has ended this one: nothing may continue under its id. Called once. */
   ended(): void
@@ -215,7 +215,10 @@ export class Membership {
     if (ageOf(sent) < ageOf(this.#renewed)) this.#renewed = sent
     const died = await this.#endDead()
     const left = before.some(({ id, ended }) => ended === undefined && this.isOver(id) !== false)
-    if ((died || left) && (await nodes.claim(this.id)) > 0) await handlers.takeOver()
+    if (died || left) {
+      await nodes.claim(this.id)
+      await handlers.takeOver()
+    }
     await this.#obtainDuties()
   }
 

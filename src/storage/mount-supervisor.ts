@@ -13,6 +13,7 @@ import type { Path } from '../contract/path.js'
 import type { StorageRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
 import type { Bandwidth } from './bandwidth.js'
+import { DriverJournals } from './driver-journals.js'
 import type { Events } from './events.js'
 import { mergeAddition, checkOptions, parseAddition } from './fields.js'
 import { ListingBudget } from './listing-cache.js'
@@ -61,6 +62,8 @@ interface SupervisedMount extends Mount {
   reason: string
   /** What the driver has reported since it was opened. */
   warnings: readonly string[]
+  /** Those of the driver that was opened last. */
+  journals: DriverJournals
   /** Resolves `starting` and removes it. */
   readonly endFirstStart: () => void
   /** Aborts when the mount is removed or replaced. */
@@ -166,8 +169,15 @@ export class MountSupervisor {
     await Promise.all([...removed, ...applied])
   }
 
-  /** Recovers, on every running storage, operations and uploads that this node has taken over from another. */
+  /** Recovers, on every storage, operations and uploads that this node takes over from nodes that have ended. */
   async recoverAll(): Promise<void> {
+    await Promise.all(
+      [...this.#mounts.values()].map(({ journals, row }) =>
+        journals.takeOver().catch((error: unknown) => {
+          this.dependencies.log.warn({ err: error, storage: row.mountPath }, 'cannot take over what another node left')
+        }),
+      ),
+    )
     const storages = [...this.#mounts.values()].flatMap(({ storage }) => storage ?? [])
     await Promise.all(
       storages.map(async (storage) => {
@@ -203,6 +213,7 @@ export class MountSupervisor {
       storage: undefined,
       shows: [],
       warnings: [],
+      journals: new DriverJournals(this.dependencies.store.driverState, row.id),
       starting: row.disabled ? undefined : firstStart,
       reason: 'it is disabled',
       endFirstStart: () => {
@@ -290,6 +301,7 @@ export class MountSupervisor {
     const options = checkOptions(type.fields, parseAddition(row.addition))
     mount.shows = []
     mount.warnings = []
+    mount.journals = new DriverJournals(this.dependencies.store.driverState, row.id)
     const driver = await type.open(options as never, this.#env(mount))
     if (controller.signal.aborted) {
       await driver.close?.()
@@ -329,6 +341,7 @@ export class MountSupervisor {
   #env(mount: SupervisedMount): DriverEnv {
     const { store, log, instance, own, tree, egress, recovery } = this.dependencies
     const { id } = mount.row
+    const { journals } = mount
     return {
       log: log.child({ storage: mount.row.mountPath }),
       signal: mount.controller.signal,
@@ -344,6 +357,7 @@ export class MountSupervisor {
       state: {
         get: (key) => store.driverState.get(id, key),
         set: (key, value) => store.driverState.set(id, key, value),
+        journal: (key) => journals.journal(key),
       },
       resumableUploads: () => recovery.tokens(),
       tree: (path) => {

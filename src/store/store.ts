@@ -72,7 +72,7 @@ function storeOf(engine: Engine, node: string): Store {
     leases: new LeasesTable(database, node),
     shared: engine.shared,
     isShared: engine.shared !== undefined,
-    driverState: new DriverStateTable(database),
+    driverState: new DriverStateTable(database, node),
     onForeignChange: (topic, listener) => foreignChanges.listen(topic, listener),
     notifyAll: () => foreignChanges.notifyAll(),
     ping: async () => {
