@@ -14,7 +14,11 @@ export interface DriverEnv {
   /** The running process. Names of staged files contain its name, so that a later run can remove orphaned ones. */
   readonly instance: Instance
   readonly own: GatewayFolders
-  /** Stores changed options. Credentials that the backend has renewed belong into `state`: see there. */
+  /**
+   * Stores changed options that mean the same as those that the storage was opened with, such as a password in another form.
+   * The other nodes then open the storage again with them; if an admin or another node has changed the options meanwhile,
+   * nothing is stored. Credentials that the backend has renewed belong into `state`: see there.
+   */
   save(options: Readonly<Record<string, unknown>>): Promise<void>
   /**
    * Persistent key-value store of this storage. `set` resolves when the value is stored. For tokens that the backend
@@ -121,6 +125,13 @@ export interface Instance {
 export interface DriverState {
   get(key: string): Promise<string | undefined>
   set(key: string, value: string | undefined): Promise<void>
+  /**
+   * Runs `work` while no other node or storage runs work with this key: the token of an account is renewed once, by a `work`
+   * that first reads whether another node has done so. Rejects with `busy`, without calling `work`, if that takes more than
+   * ten seconds, and with `unavailable` without a connection to the database. If the connection is lost while `work` runs,
+   * another node may begin its own.
+   */
+  exclusively<T>(key: string, work: () => Promise<T>): Promise<T>
   /** The journal of this name: what this node has begun and not ended. */
   journal(key: string): Journal
 }

@@ -264,6 +264,7 @@ export class Gateway {
         mounts,
         recovery: storageRecovery(intents, uploads),
         egress,
+        pathLocks,
         store,
         events,
         spool,

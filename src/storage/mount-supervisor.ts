@@ -15,9 +15,11 @@ import type { Store } from '../store/tables.js'
 import type { Bandwidth } from './bandwidth.js'
 import { DriverJournals } from './driver-journals.js'
 import type { Events } from './events.js'
+import { runExclusively } from './exclusive-work.js'
 import { mergeAddition, checkOptions, parseAddition } from './fields.js'
 import { ListingBudget } from './listing-cache.js'
 import { storedStatus, visiblePath, workingStatus, type Mount, type Mounts } from './mounts.js'
+import type { PathLocks } from './path-locks.js'
 import type { Spool } from './spool.js'
 import { Storage } from './storage.js'
 
@@ -51,6 +53,7 @@ interface MountSupervisorDependencies {
   readonly tree: (path: Path) => TreeDriver
   readonly egress: Egress
   readonly recovery: StorageRecovery
+  readonly pathLocks: PathLocks
 }
 
 /** The supervisor changes the state that the table shows. */
@@ -339,7 +342,7 @@ export class MountSupervisor {
   }
 
   #env(mount: SupervisedMount): DriverEnv {
-    const { store, log, instance, own, tree, egress, recovery } = this.dependencies
+    const { store, log, instance, own, tree, egress, recovery, pathLocks } = this.dependencies
     const { id } = mount.row
     const { journals } = mount
     return {
@@ -350,13 +353,16 @@ export class MountSupervisor {
       save: async (options) => {
         // The options of a replaced mount must not overwrite those of its successor.
         if (this.#mounts.get(id) !== mount) return
-        const addition = mergeAddition(mount.row.addition, options)
+        const stored = (await store.storages.all()).find((row) => row.id === id)
+        if (stored?.addition !== mount.row.addition || this.#mounts.get(id) !== mount) return
+        const addition = mergeAddition(stored.addition, options)
         mount.row = { ...mount.row, addition }
         await store.storages.update(id, { addition })
       },
       state: {
         get: (key) => store.driverState.get(id, key),
         set: (key, value) => store.driverState.set(id, key, value),
+        exclusively: (key, work) => runExclusively(pathLocks, key, work),
         journal: (key) => journals.journal(key),
       },
       resumableUploads: () => recovery.tokens(),

@@ -188,6 +188,7 @@ export async function newTree(
     mounts,
     recovery: storageRecovery(intents, uploads),
     egress: new EgressGuard(() => ''),
+    pathLocks,
     store,
     events,
     spool,

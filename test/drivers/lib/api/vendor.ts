@@ -4,6 +4,7 @@ import { createServer, type IncomingHttpHeaders, type RequestListener, type Serv
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { Test } from 'tap'
+import { KeyedMutex } from '../../../../drivers/lib/keyed-mutex.js'
 import type { DriverState, JournalEntry } from '../../../../src/contract/driver-env.js'
 
 export interface SeenRequest {
@@ -64,6 +65,7 @@ export function memoryState(values = new Map<string, string>()) {
       if (value === undefined) values.delete(key)
       else values.set(key, value)
     },
+    exclusively: (key, work) => turns.run(key, work),
     journal: (key) => {
       const entry = (name: string): JournalEntry => ({
         set: (value) => state.set(name, value === undefined ? undefined : JSON.stringify(value)),
@@ -84,6 +86,8 @@ export function memoryState(values = new Map<string, string>()) {
 }
 
 let entries = 0
+/** Of all states: they belong to nodes of one database. */
+const turns = new KeyedMutex()
 
 function parsed(text: string): unknown {
   try {
