@@ -265,6 +265,7 @@ export class Gateway {
         recovery: storageRecovery(intents, uploads),
         egress,
         pathLocks,
+        processes: () => Math.max(config.workers, membership.count),
         store,
         events,
         spool,
@@ -315,6 +316,7 @@ export class Gateway {
           events.emit({ kind: 'changed elsewhere', path: root }, 'elsewhere')
         },
         takeOver: () => supervisor.recoverAll(),
+        countChanged: () => void supervisor.processesChanged(),
         ended: () => options.onEnded?.(),
       })
       return gateway

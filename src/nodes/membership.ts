@@ -38,6 +38,8 @@ export interface NodeHandlers {
   reload(): Promise<void>
   /** Continues or settles the work of nodes that have ended. This node owns their rows now. */
   takeOver(): Promise<void>
+  /** The number of living nodes has changed. */
+  countChanged(): void
   /** Another node has ended this one: nothing may continue under its id. Called once. */
   ended(): void
 }
@@ -78,6 +80,8 @@ export class Membership {
   #timer: NodeJS.Timeout | undefined
   #beating: Promise<void> | undefined
   #hasEnded = false
+  /** The number of living nodes that the handlers know. */
+  #knownCount = 1
   /** Milliseconds by which the clock of the database is ahead of this machine's. */
   #clockOffset = 0
   readonly #times: NodeTimes
@@ -106,6 +110,7 @@ export class Membership {
     }
     await nodes.claim(instance.name)
     membership.#nodes = await nodes.all()
+    membership.#knownCount = membership.count
     return membership
   }
 
@@ -215,6 +220,10 @@ export class Membership {
     if (ageOf(sent) < ageOf(this.#renewed)) this.#renewed = sent
     const died = await this.#endDead()
     const left = before.some(({ id, ended }) => ended === undefined && this.isOver(id) !== false)
+    if (this.count !== this.#knownCount) {
+      this.#knownCount = this.count
+      handlers.countChanged()
+    }
     if (died || left) {
       await nodes.claim(this.id)
       await handlers.takeOver()

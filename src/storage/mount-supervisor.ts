@@ -54,6 +54,8 @@ interface MountSupervisorDependencies {
   readonly egress: Egress
   readonly recovery: StorageRecovery
   readonly pathLocks: PathLocks
+  /** The number of processes that serve the tree, as far as it is known. */
+  readonly processes: () => number
 }
 
 /** The supervisor changes the state that the table shows. */
@@ -163,13 +165,28 @@ export class MountSupervisor {
       const mount = this.#mounts.get(row.id)
       return mount === before.get(row.id) && (!mount || !hasSameConfiguration(mount.row, row))
     })
-    const applied = changed.map((row) =>
-      this.apply(row).catch((error: unknown) => {
-        // A storage that does not start is logged already.
-        if (!isGatewayError(error, 'unavailable')) this.#logFailure(row, toGatewayError(error))
-      }),
-    )
-    await Promise.all([...removed, ...applied])
+    await Promise.all([...removed, ...changed.map((row) => this.#restart(row))])
+  }
+
+  /** Stops the storages that must not run while several processes serve the tree, or starts them when no other one is left. */
+  async processesChanged(): Promise<void> {
+    const { driverTypes, processes } = this.dependencies
+    const isAlone = processes() === 1
+    const changed = [...this.#mounts.values()].filter(({ row, storage }) => {
+      const type = driverTypes.find(({ name }) => name === row.driver)
+      return type?.facts?.perProcess === true && !row.disabled && (storage === undefined) === isAlone
+    })
+    await Promise.all(changed.map(({ row }) => this.#restart(row)))
+  }
+
+  /** As `apply`, but never rejects. */
+  async #restart(row: StorageRow): Promise<void> {
+    try {
+      await this.apply(row)
+    } catch (error) {
+      // A storage that does not start is logged already.
+      if (!isGatewayError(error, 'unavailable')) this.#logFailure(row, toGatewayError(error))
+    }
   }
 
   /** Recovers, on every storage, operations and uploads that this node takes over from nodes that have ended. */
@@ -301,6 +318,10 @@ export class MountSupervisor {
     const { row, controller } = mount
     const type = this.dependencies.driverTypes.find((each) => each.name === row.driver)
     if (!type) throw new GatewayError('invalid', { reason: `no driver named: ${row.driver}` })
+    if (type.facts?.perProcess === true && this.dependencies.processes() > 1) {
+      const reason = `each process would have other files in a storage of ${type.name}, and several processes serve this tree`
+      throw new GatewayError('unavailable', { reason })
+    }
     const options = checkOptions(type.fields, parseAddition(row.addition))
     mount.shows = []
     mount.warnings = []

@@ -1,11 +1,14 @@
-/** What drivers store on several nodes: work that one node at a time does, and options that a driver changes. */
+/** What drivers store on several nodes: work that one node at a time does, options that a driver changes, and files in memory. */
 import { randomUUID } from 'node:crypto'
+import { mkdtemp } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { AnyDriverType } from '../../src/contract/driver-type.js'
-import { startNodes } from '../gateway.js'
+import { asPath } from '../../src/contract/path.js'
+import { startGateway, startNodes, type RunningGateway } from '../gateway.js'
 import { lacks } from '../programs.js'
 import { thisServer } from '../store/engines.js'
 
@@ -71,4 +74,20 @@ void t.test('options that every node stores in a form of its own settle on one f
     t.same(new Set(rows().map((each) => each?.addition)), new Set([await stored()]))
     t.ok(opened.length <= 2 * nodes.length, `opened ${opened.length} times`)
   }
+})
+
+void t.test('a storage in memory runs on a node that is alone, and on no node otherwise', { skip }, async (t) => {
+  const store = await (await thisServer()).createDatabase()
+  const [one] = await startNodes(t, store, 1, { driver: { name: 'Memory' } })
+  if (!one) throw new Error('no gateway')
+  const statusOf = (node: RunningGateway) => node.gateway.mounts.rows()[0]?.status
+  t.equal(statusOf(one), 'work')
+  const two = await startGateway(t, { dataFolder: await mkdtemp(join(t.testdir(), 'two-')), store })
+  t.match(statusOf(two), /several processes serve this tree/)
+  while (statusOf(one) === 'work') await wait(50)
+  t.match(statusOf(one), /several processes serve this tree/)
+  t.throws(() => one.gateway.mounts.find(asPath('/x')), { code: 'unavailable', reason: /several processes/ })
+  await two.stop()
+  while (statusOf(one) !== 'work') await wait(50)
+  t.equal(one.gateway.mounts.find(asPath('/x')).storage.mountPoint, '/')
 })

@@ -22,6 +22,7 @@ async function join(t: Test, location: string, id: string) {
     membership.start({
       reload: async () => void calls.push('reload'),
       takeOver: async () => void calls.push('take over'),
+      countChanged: () => undefined,
       ended: () => void calls.push('ended'),
     })
   let isClosed = false

@@ -189,6 +189,7 @@ export async function newTree(
     recovery: storageRecovery(intents, uploads),
     egress: new EgressGuard(() => ''),
     pathLocks,
+    processes: () => 1,
     store,
     events,
     spool,
