@@ -198,6 +198,7 @@ async function openStorage(
     log: createLog('silent'),
     signal,
     instance: thisInstance(),
+    spansMachines: store.shared?.spansMachines === true,
     save: async (changed) => {
       addition = mergeAddition(addition, changed)
       await tracked(store.storages.update(row.id, { addition }))

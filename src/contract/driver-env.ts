@@ -14,6 +14,8 @@ export interface DriverEnv {
   /** The running process. Names of staged files contain its name, so that a later run can remove orphaned ones. */
   readonly instance: Instance
   readonly own: GatewayFolders
+  /** Whether the storage may run on other machines too. A folder of this machine may be another one there. */
+  readonly spansMachines: boolean
   /**
    * Stores changed options that mean the same as those that the storage was opened with, such as a password in another form.
    * The other nodes then open the storage again with them; if an admin or another node has changed the options meanwhile,

@@ -371,6 +371,7 @@ export class MountSupervisor {
       signal: mount.controller.signal,
       instance,
       own,
+      spansMachines: store.shared?.spansMachines === true,
       save: async (options) => {
         // The options of a replaced mount must not overwrite those of its successor.
         if (this.#mounts.get(id) !== mount) return

@@ -15,6 +15,7 @@ export function testEnv(over: Partial<DriverEnv> = {}): DriverEnv {
     signal: new AbortController().signal,
     instance: thisInstance(),
     own: { data: '/nowhere', protectedPaths: [] },
+    spansMachines: false,
     save: async () => undefined,
     state: memoryState().state,
     resumableUploads: async () => [],
