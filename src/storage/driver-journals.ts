@@ -21,10 +21,12 @@ export class DriverJournals {
 
   /** Passes on what nodes have left that have ended since. */
   async takeOver(): Promise<void> {
-    for (const [key, adopt] of this.#opened) {
-      const taken = await this.table.takeOver(this.storageId, key)
-      if (taken.length > 0) adopt(this.#left(key, taken))
-    }
+    for (const [key, adopt] of this.#opened) await this.#takeOver(key, adopt)
+  }
+
+  async #takeOver(key: string, adopt: Adopt): Promise<void> {
+    const taken = await this.table.takeOver(this.storageId, key)
+    if (taken.length > 0) adopt(this.#left(key, taken))
   }
 
   async #adopt(key: string, adopt: Adopt): Promise<void> {
@@ -34,6 +36,8 @@ export class DriverJournals {
     await table.takeOver(storageId, key)
     adopt(this.#left(key, await table.entries(storageId, key)))
     this.#opened.push([key, adopt])
+    // What a node has left that has ended just now.
+    await this.#takeOver(key, adopt)
   }
 
   #left(key: string, rows: readonly JournalRow[]): readonly LeftEntry[] {

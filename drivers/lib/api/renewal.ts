@@ -268,7 +268,9 @@ class Account<Secret> {
     try {
       return await request(this.current)
     } catch (error) {
-      if (isGatewayError(error, 'denied')) {
+      // If the connection to the database was lost, another node may have used up the secret and stored its successor.
+      const isRefused = isGatewayError(error, 'denied') && !(await this.#takeNewer().catch(() => undefined))
+      if (isRefused) {
         await this.#refuse({ reason: error.reason, until: Date.now() + refusalTime })
       }
       throw error

@@ -151,6 +151,20 @@ await t.test('of several nodes one renews, and the others take over what it has 
   t.equal(vendor.count(), 3, 'it is the newest, whatever the clocks say')
 })
 
+await t.test('a secret that another node has replaced meanwhile is no refusal', async (t) => {
+  let isFirst = true
+  const open = nodes(async () => {
+    if (!isFirst) return { access: 'a', refresh: 'r' }
+    isFirst = false
+    // As if the lock of this node were lost.
+    await other.takeOver(() => ({ access: 'new', refresh: 'new' }))
+    throw new GatewayError('denied')
+  })
+  const [one, other] = [await open(), await open()]
+  await refuses(t, () => one.get(), 'denied', 'this call')
+  t.equal((await one.get()).access, 'new')
+})
+
 /** Storages that an admin has mounted, with states of their own, and the vendor that all of them use. */
 function storages(request: (current: Pair | undefined) => Promise<Pair>) {
   return async (memory = memoryState(), typed = `${accounts}`) => {
