@@ -8,6 +8,7 @@ type Adopt = (left: readonly LeftEntry[]) => void
 
 export class DriverJournals {
   readonly #opened: (readonly [key: string, adopt: Adopt])[] = []
+  #ids = 0
 
   constructor(
     private readonly table: Store['driverState'],
@@ -16,7 +17,7 @@ export class DriverJournals {
 
   /** See `DriverState.journal`. */
   journal(key: string): Journal {
-    return { entry: () => this.#entry(key, newId()), adopt: (adopt) => this.#adopt(key, adopt) }
+    return { entry: () => this.#entry(key, this.#newId()), adopt: (adopt) => this.#adopt(key, adopt) }
   }
 
   /** Passes on what nodes have left that have ended since. */
@@ -32,7 +33,7 @@ export class DriverJournals {
   async #adopt(key: string, adopt: Adopt): Promise<void> {
     const { table, storageId } = this
     const list = await table.get(storageId, key)
-    if (list !== undefined) await table.deleteAndAdd(storageId, key, listed(list))
+    if (list !== undefined) await table.deleteAndAdd(storageId, key, this.#listed(list))
     await table.takeOver(storageId, key)
     adopt(this.#left(key, await table.entries(storageId, key)))
     this.#opened.push([key, adopt])
@@ -51,20 +52,18 @@ export class DriverJournals {
         table.setEntry(storageId, key, value === undefined ? { id } : { id, value: JSON.stringify(value) }),
     }
   }
-}
 
-let count = 0
+  /** An id that sorts after earlier ones. */
+  #newId(time = Date.now()): string {
+    const [first, second] = [time, ++this.#ids].map((number) => number.toString(36).padStart(9, '0'))
+    return `${first}-${second}-${randomBytes(6).toString('hex')}`
+  }
 
-/** A later one sorts after an earlier one. */
-function newId(time = Date.now()): string {
-  const [first, second] = [time, ++count].map((number) => number.toString(36).padStart(9, '0'))
-  return `${first}-${second}-${randomBytes(6).toString('hex')}`
-}
-
-/** The entries of a list that an older version has stored. */
-function listed(text: string): readonly JournalRow[] {
-  const list = parsed(text)
-  return Array.isArray(list) ? list.map((value) => ({ id: newId(0), value: JSON.stringify(value) })) : []
+  /** The entries of a list that an older version has stored. */
+  #listed(text: string): readonly JournalRow[] {
+    const list = parsed(text)
+    return Array.isArray(list) ? list.map((value) => ({ id: this.#newId(0), value: JSON.stringify(value) })) : []
+  }
 }
 
 function parsed(text: string): unknown {
