@@ -6,6 +6,7 @@ import { addAdminCommands } from './cli/admin.js'
 import { addCheckCommand } from './cli/check.js'
 import { configOf, withAddressOptions, withDataOptions } from './cli/data-folder.js'
 import { addKeyCommands } from './cli/keys.js'
+import { addNodesCommand } from './cli/nodes.js'
 import { addStorageCommands } from './cli/storages.js'
 import { addStoreCommands } from './cli/store.js'
 import { addUserCommands } from './cli/users.js'
@@ -41,6 +42,7 @@ addStorageCommands(program)
 addAdminCommands(program)
 addStoreCommands(program)
 addCheckCommand(program)
+addNodesCommand(program)
 
 try {
   await program.parseAsync()

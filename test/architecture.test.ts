@@ -65,8 +65,16 @@ const rules: Readonly<Record<string, readonly string[]>> = {
     ...['drivers/index.ts', 'protocols/lib', 'protocols/index.ts'],
   ],
   'src/cli': [
-    ...['src/contract', 'src/net', 'src/store', 'src/settings', 'src/accounts', 'src/storage', 'src/gateway'],
-    ...['src/process', 'drivers/index.ts', 'protocols/lib', 'protocols/index.ts', 'protocols/http', 'protocols/sftp'],
+    ...['src/contract', 'src/net', 'src/store', 'src/nodes', 'src/settings', 'src/accounts', 'src/storage'],
+    ...[
+      'src/gateway',
+      'src/process',
+      'drivers/index.ts',
+      'protocols/lib',
+      'protocols/index.ts',
+      'protocols/http',
+      'protocols/sftp',
+    ],
   ],
   'src/main.ts': ['src/contract', 'src/gateway', 'src/process', 'src/cli'],
 }

@@ -16,6 +16,7 @@ import type { Gateway } from '../src/gateway/gateway.js'
 import { startDaemon as start } from '../src/process/daemon.js'
 import { generateKeyPair } from '../protocols/sftp/host-keys.js'
 import { createLog } from '../src/process/log.js'
+import { openStore } from '../src/store/store.js'
 import { protocols } from '../protocols/index.js'
 import { runFirst } from './first-run.js'
 import { storeOf, storeVariables } from './store-location.js'
@@ -56,6 +57,26 @@ async function temporaryFolder(t: Test, adminPassword: string, types: readonly A
   const folder = await newDataFolder(t)
   await runFirst(folder, adminPassword, types, await storeOf(folder, t))
   return folder
+}
+
+/**
+ * Prepares the empty PostgreSQL database `store` for daemons that share the folder `files`, mounted at `/`. Resolves to a data folder for
+ * each of them.
+ */
+export async function prepareNodes(
+  t: Test,
+  store: string,
+  count: number,
+  files: string,
+  adminPassword = password,
+): Promise<readonly string[]> {
+  const folders = await Promise.all(Array.from({ length: count }, () => newDataFolder(t)))
+  await runFirst(folders[0] ?? '', adminPassword, driverTypes, store)
+  const opened = await openStore(store)
+  const [row] = await opened.storages.all()
+  if (row) await opened.storages.update(row.id, { addition: JSON.stringify({ root_folder_path: files }) })
+  await opened.close()
+  return folders
 }
 
 /** A data folder with host keys, because generating them takes longer than most tests. */
@@ -101,7 +122,7 @@ export async function startGateway(t: Test, options: RunOptions = {}): Promise<R
     ...options.config,
   })
   const log = options.log ?? createLog('fatal')
-  const store = options.store ?? (await storeOf(dataFolder, t))
+  const store = options.store ?? (file.store === '' ? await storeOf(dataFolder, t) : file.store)
   const daemon = await start({ ...file, data: dataFolder, store }, log, adminPassword, { drivers: types })
   let stopped: Promise<void> | undefined
   const stop = () => (stopped ??= daemon.stop())
@@ -165,13 +186,17 @@ export async function startDaemon(
   t: Test,
   options: Pick<RunOptions, 'dataFolder' | 'adminPassword'> & {
     readonly program?: string
+    /** Absent: free ones. */
+    readonly ports?: { readonly http: number; readonly sftp: number }
     /** Variables in addition to those of this process. */
     readonly environment?: Readonly<Record<string, string>>
   } = {},
 ): Promise<Daemon> {
   const adminPassword = options.adminPassword ?? password
   const dataFolder = options.dataFolder ?? (await temporaryFolder(t, adminPassword, driverTypes))
-  const serve = [main, 'serve', '--data', dataFolder, '--http', '127.0.0.1:0', '--sftp', '127.0.0.1:0']
+  const { http: httpPort, sftp: sftpPort } = options.ports ?? { http: 0, sftp: 0 }
+  const own = ['--http', `127.0.0.1:${httpPort}`, '--sftp', `127.0.0.1:${sftpPort}`]
+  const serve = [main, 'serve', '--data', dataFolder, ...own]
   const words = options.program === undefined ? serve : [options.program, dataFolder]
   const child = spawn(process.execPath, words, {
     env: {

@@ -7,6 +7,7 @@ import { adminDriverEndpoints } from './routes/admin-driver.js'
 import { adminIndexEndpoints } from './routes/admin-index.js'
 import { adminLockEndpoints } from './routes/admin-lock.js'
 import { adminMetaEndpoints } from './routes/admin-meta.js'
+import { adminNodeEndpoints } from './routes/admin-nodes.js'
 import { adminProcessEndpoints } from './routes/admin-process.js'
 import { adminSettingEndpoints } from './routes/admin-setting.js'
 import { adminStorageEndpoints } from './routes/admin-storage.js'
@@ -59,6 +60,7 @@ export const endpoints: readonly Endpoint[] = [
   ...adminSettingEndpoints,
   ...adminIndexEndpoints,
   ...adminProcessEndpoints,
+  ...adminNodeEndpoints,
   ...documentationEndpoints(() => documentedEndpoints),
   ...siteEndpoints,
   ...healthEndpoints,

@@ -8,10 +8,12 @@ import type { Store } from '../store/tables.js'
 import { AppPasswords } from './app-passwords.js'
 import { ConsoleSessions, type Browser } from './console-sessions.js'
 import { accountDisabled, codeRequired, sessionRevoked } from './errors.js'
+import { LocalCodeLimiter, LocalSignInLimiter } from './limiter.js'
 import { SshKeys } from './ssh-keys.js'
 import { PasswordCheck } from './password-check.js'
 import { Principal, type ProtocolFacts } from './principal.js'
 import { Sessions, type Credential } from './sessions.js'
+import { SharedCodeLimiter, SharedSignInLimiter, sweepSignIns } from './shared-limiter.js'
 import { timingSafeEqualText } from './timing-safe-text.js'
 import { TokenCache } from './token-cache.js'
 import { SessionTokens, type Claims } from './tokens.js'
@@ -95,6 +97,8 @@ export class Accounts {
       get: (id) => this.users.get(id),
       byName: (username) => this.users.byName(username),
       useOtpStep: (id, step) => store.users.useOtpStep(id, step),
+      limiter: store.isShared ? new SharedSignInLimiter(store.signIns) : new LocalSignInLimiter(now),
+      codeLimiter: store.isShared ? new SharedCodeLimiter(store.signIns) : new LocalCodeLimiter(now),
       now,
     })
   }
@@ -464,6 +468,7 @@ export class Accounts {
     const now = this.#now()
     this.#sessions.sweep(now)
     try {
+      if (this.#store.isShared) await sweepSignIns(this.#store.signIns)
       await this.#queue.add(async () => {
         await this.consoleSessions.sweep(now)
         await this.#store.revokedTokens.sweep(new Date(now))

@@ -66,11 +66,6 @@ export class AppPasswords {
     if (appPassword.protocols.length === 0)
       throw new GatewayError('invalid', { reason: 'an app password needs at least one protocol' })
     return this.queue.add(async () => {
-      const others = this.list(userId)
-      if (others.length >= maxPerUser) {
-        throw new GatewayError('invalid', { reason: `an account can have at most ${maxPerUser} app passwords` })
-      }
-      if (others.some((other) => other.name === name)) throw nameTaken()
       const { secret: password, ...stored } = secrets.create((prefix) => this.#byPrefix.has(prefix))
       const row = await this.#insert({
         ...stored,
@@ -122,11 +117,13 @@ export class AppPasswords {
 
   async #insert(newRow: Omit<AppPasswordRow, 'id'>): Promise<AppPasswordRow> {
     try {
-      const row = await this.store.appPasswords.insert(newRow)
+      const row = await this.store.appPasswords.add(newRow, maxPerUser)
+      if (row === undefined) {
+        throw new GatewayError('invalid', { reason: `an account can have at most ${maxPerUser} app passwords` })
+      }
       this.#put(row)
       return row
     } catch (error) {
-      // Another process may have inserted the same name.
       throw isGatewayError(error, 'exists') ? nameTaken(error) : error
     }
   }
@@ -143,6 +140,6 @@ export class AppPasswords {
   }
 }
 
-function nameTaken(cause?: unknown): GatewayError {
+function nameTaken(cause: unknown): GatewayError {
   return new GatewayError('exists', { reason: 'app password with the same name already exists', cause })
 }

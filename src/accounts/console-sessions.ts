@@ -69,10 +69,9 @@ export class ConsoleSessions {
   ): Promise<{ readonly row: ConsoleSessionRow; readonly secret: string }> {
     const { store, queue, hours, now } = this.options
     return queue.add(async () => {
-      await this.#makeRoom(user.id)
       const { secret, ...stored } = secrets.create((prefix) => this.#byPrefix.has(prefix))
       const created = new Date(now())
-      const row = await store.consoleSessions.insert({
+      const opened = {
         ...stored,
         userId: user.id,
         passwordTime: user.passwordTime,
@@ -81,7 +80,9 @@ export class ConsoleSessions {
         created,
         lastUsed: created,
         expires: new Date(created.getTime() + hours * 3600_000),
-      })
+      }
+      const { row, ended } = await store.consoleSessions.add(opened, maxPerUser)
+      for (const known of ended.map((id) => this.#byId.get(id))) if (known !== undefined) this.#forget(known)
       this.#put(row)
       return { row, secret }
     })
@@ -145,11 +146,6 @@ export class ConsoleSessions {
 
   #of(userId: number): ConsoleSessionRow[] {
     return [...this.#byId.values()].filter((row) => row.userId === userId)
-  }
-
-  async #makeRoom(userId: number): Promise<void> {
-    const rows = this.#of(userId).sort((one, other) => one.lastUsed.getTime() - other.lastUsed.getTime())
-    for (const row of rows.slice(0, Math.max(0, rows.length + 1 - maxPerUser))) await this.#delete(row)
   }
 
   async #delete(row: ConsoleSessionRow): Promise<void> {

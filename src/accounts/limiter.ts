@@ -1,28 +1,50 @@
 /**
  * Limits failed sign-ins, for all protocols together. An address is locked out. An account is only slowed down, and not
  * for addresses with a recent successful sign-in, so that users cannot lock each other out. Addresses are those of
- * `networkOf`.
+ * `networkOf`. One process counts in memory; nodes that share a database count in it (shared-limiter.ts).
  */
 import { tooManyAttempts } from './errors.js'
 
 const minute = 60_000
 
 /** Failures after which an address is locked, and `time` in milliseconds after the last one until they expire. */
-const lockout = { failures: 5, time: 5 * minute }
+export const lockout = { failures: 5, time: 5 * minute }
 /**
  * Failures of one account after which further attempts are delayed, and `time` until they expire. Delays double from
  * `minDelay` up to `maxDelay`. In milliseconds.
  */
-const backoff = { failures: 10, time: 15 * minute, minDelay: 200, maxDelay: 5000 }
+export const backoff = { failures: 10, time: 15 * minute, minDelay: 200, maxDelay: 5000 }
 /** Milliseconds for which an address is familiar to an account after a successful sign-in. */
-const familiarTime = 24 * 60 * minute
+export const familiarTime = 24 * 60 * minute
 /**
  * Maximum entries of one table; beyond it, the oldest are removed, so that a distributed attack cannot exhaust the
  * memory.
  */
 const maxEntries = 50_000
 
-export class SignInLimiter {
+/** Limits failed sign-ins by address, by address and account (a pair), and by account. */
+export interface SignInLimiter {
+  /** Throws `throttled` if this process knows of too many failures for this account from this address. */
+  assertPairNotLocked(address: string, name: string): void
+  /**
+   * Resolves to the milliseconds by which an attempt must be delayed. Rejects with `throttled` if the pair or the address
+   * is locked. The attempt then counts as a failure of the pair.
+   */
+  admit(address: string, name: string): Promise<number>
+  /**
+   * Counts an attempt before credentials are compared. Rejects as `admit` does. The result must be called with the
+   * outcome. Attempts of one process must not overlap.
+   */
+  begin(address: string, name: string): Promise<(outcome: 'failed' | 'not failed') => Promise<void>>
+  /**
+   * Makes the address familiar to the account. Does not reset the count of the address; otherwise a user could guess the
+   * passwords of others between own sign-ins. Does not reject.
+   */
+  recordSuccess(address: string, name: string): void | Promise<void>
+}
+
+/** Limits the sign-ins of one process, in memory. */
+export class LocalSignInLimiter implements SignInLimiter {
   readonly #addresses: FailureCounts
   readonly #pairs: FailureCounts
   readonly #accounts: FailureCounts
@@ -35,36 +57,35 @@ export class SignInLimiter {
     this.#accounts = new FailureCounts(backoff.time, now)
   }
 
-  /** Throws `throttled` after too many failures for this account from this address. */
   assertPairNotLocked(address: string, name: string): void {
-    this.#refuse(this.#pairs, pair(address, name))
+    this.#refuse(this.#pairs, pairOf(address, name))
   }
 
-  /** Throws `throttled` if the address is locked. The attempt then counts as a failure for this account. */
-  assertAddressNotLocked(address: string, name: string): void {
-    if (this.#addresses.count(address) < lockout.failures) return
-    this.#pairs.add(pair(address, name))
-    this.#refuse(this.#addresses, address)
-  }
-
-  /** Milliseconds by which an attempt must be delayed. */
-  delay(address: string, name: string): number {
+  async admit(address: string, name: string): Promise<number> {
+    this.#assertNotLocked(address, name)
     const excess = this.#accounts.count(name) - backoff.failures
-    if (excess < 0 || isFamiliar(this.#familiar.get(pair(address, name)), this.now())) return 0
-    return Math.min(backoff.maxDelay, backoff.minDelay * 2 ** excess)
+    return isFamiliar(this.#familiar.get(pairOf(address, name)), this.now()) ? 0 : delayOf(excess)
   }
 
-  recordFailure(address: string, name: string): void {
-    this.#addresses.add(address)
-    this.#pairs.add(pair(address, name))
-    this.#accounts.add(name)
+  async begin(address: string, name: string): Promise<(outcome: 'failed' | 'not failed') => Promise<void>> {
+    this.#assertNotLocked(address, name)
+    return async (outcome) => {
+      if (outcome === 'not failed') return
+      this.#addresses.add(address)
+      this.#pairs.add(pairOf(address, name))
+      this.#accounts.add(name)
+    }
   }
 
-  /**
-   * Does not reset the count of the address; otherwise a user could guess the passwords of others between own sign-ins.
-   */
   recordSuccess(address: string, name: string): void {
-    put(this.#familiar, pair(address, name), this.now())
+    put(this.#familiar, pairOf(address, name), this.now())
+  }
+
+  #assertNotLocked(address: string, name: string): void {
+    this.assertPairNotLocked(address, name)
+    if (this.#addresses.count(address) < lockout.failures) return
+    this.#pairs.add(pairOf(address, name))
+    this.#refuse(this.#addresses, address)
   }
 
   #refuse(failures: FailureCounts, key: string): void {
@@ -72,24 +93,34 @@ export class SignInLimiter {
   }
 }
 
+/** The delay of an attempt after `excess` failures above the limit of the account. Milliseconds. */
+export function delayOf(excess: number): number {
+  return excess < 0 ? 0 : Math.min(backoff.maxDelay, backoff.minDelay * 2 ** excess)
+}
+
 /** Maximum wrong one-time codes for one account within `time` milliseconds, from all addresses together. */
-const codeLimit = { failures: 10, time: 15 * minute }
+export const codeLimit = { failures: 10, time: 15 * minute }
 
 /**
  * Limits wrong one-time codes per account, for all addresses together: an attacker who has the password may use many
  * addresses. Beyond the limit, a code is accepted only from an address with a correct code in the last day.
  */
-export class CodeLimiter {
+export interface CodeLimiter {
+  /**
+   * Counts a code as wrong before it is compared, so that concurrent attempts cannot exceed the limit. Rejects with
+   * `throttled` if the account has reached the limit. The caller must call the returned function if the code is
+   * correct.
+   */
+  countAttempt(userId: number, network: string): Promise<() => Promise<void>>
+}
+
+/** Limits the codes of one process, in memory. */
+export class LocalCodeLimiter implements CodeLimiter {
   readonly #accounts = new Map<number, CodeHistory>()
 
   constructor(private readonly now: () => number) {}
 
-  /**
-   * Counts a code as wrong before it is compared, so that concurrent attempts cannot exceed the limit. Throws
-   * `throttled` if the account has reached the limit. The caller must call the returned function if the code is
-   * correct.
-   */
-  countAttempt(userId: number, network: string): () => void {
+  async countAttempt(userId: number, network: string): Promise<() => Promise<void>> {
     const now = this.now()
     const { wrong, familiar } = this.#accounts.get(userId) ?? { wrong: [], familiar: new Map<string, number>() }
     const recent = wrong.filter(({ time }) => now - time < codeLimit.time).slice(-codeLimit.failures)
@@ -99,7 +130,7 @@ export class CodeLimiter {
     }
     const attempt = { time: now }
     put(this.#accounts, userId, { wrong: [...recent, attempt], familiar })
-    return () => this.#confirm(userId, network, attempt)
+    return async () => this.#confirm(userId, network, attempt)
   }
 
   #confirm(userId: number, network: string, attempt: CodeAttempt): void {
@@ -150,12 +181,13 @@ class FailureCounts {
   }
 }
 
-function pair(address: string, name: string): string {
+/** The key of an address and an account. */
+export function pairOf(address: string, name: string): string {
   return `${address} ${name}`
 }
 
 /** Sets the entry as the newest one, and removes the oldest one if the table is full. */
-function put<Key, Value>(table: Map<Key, Value>, key: Key, value: Value): void {
+export function put<Key, Value>(table: Map<Key, Value>, key: Key, value: Value): void {
   table.delete(key)
   table.set(key, value)
   if (table.size > maxEntries) {

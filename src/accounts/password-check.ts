@@ -1,11 +1,12 @@
 /** Verification of passwords and one-time codes. */
+import PQueue from 'p-queue'
 import { networkOf } from '../net/networks.js'
 import type { UserRow } from '../store/rows.js'
 import type { Credentials } from './accounts.js'
 import { GatewayError } from '../contract/errors.js'
 import { codeRequired } from './errors.js'
 import { FairQueue } from './fair-queue.js'
-import { CodeLimiter, SignInLimiter } from './limiter.js'
+import type { CodeLimiter, SignInLimiter } from './limiter.js'
 import { otpStep } from './otp.js'
 import { PasswordCache } from './password-cache.js'
 import { impossiblePassword, isPassword, staticHash } from './passwords.js'
@@ -15,6 +16,8 @@ interface PasswordCheckOptions {
   readonly byName: (username: string) => UserRow | undefined
   /** Marks the code of a time step as used: false if it was used before. */
   readonly useOtpStep: (userId: number, step: number) => Promise<boolean>
+  readonly limiter: SignInLimiter
+  readonly codeLimiter: CodeLimiter
   readonly now: () => number
 }
 
@@ -29,9 +32,10 @@ interface NormalizedCredentials {
 /** Checks passwords and one-time codes for all protocols, and limits failed attempts. */
 export class PasswordCheck {
   readonly #limiter: SignInLimiter
-  readonly #codes: CodeLimiter
   readonly #cache: PasswordCache
   readonly #queue = new FairQueue()
+  /** One-time codes are compared one at a time, as passwords are. */
+  readonly #codes = new PQueue({ concurrency: 1 })
   /** Running checks by network and digest: concurrent requests with the same credentials share one. */
   readonly #running = new Map<string, Promise<UserRow>>()
   readonly #normalized = new WeakMap<Credentials, NormalizedCredentials>()
@@ -39,8 +43,7 @@ export class PasswordCheck {
   readonly #impossible = impossiblePassword()
 
   constructor(private readonly options: PasswordCheckOptions) {
-    this.#limiter = new SignInLimiter(options.now)
-    this.#codes = new CodeLimiter(options.now)
+    this.#limiter = options.limiter
     this.#cache = new PasswordCache(options.get, options.now)
   }
 
@@ -56,12 +59,12 @@ export class PasswordCheck {
     // refused above.
     const cached = remembered ? this.#cache.get(digest) : undefined
     if (cached !== undefined) return cached
-    this.#limiter.assertAddressNotLocked(network, name)
+    const delay = await this.#limiter.admit(network, name)
     const key = `${network} ${digest}`
     const running = this.#running.get(key)
     if (running !== undefined) return running
     const check = this.#queue
-      .run(network, this.#limiter.delay(network, name), () => this.#compare(normalized))
+      .run(network, delay, () => this.#compare(normalized))
       .finally(() => this.#running.delete(key))
     this.#running.set(key, check)
     return check
@@ -73,19 +76,24 @@ export class PasswordCheck {
    * with `throttled` after too many failures of the address, or too many wrong codes for the account from any address.
    */
   async checkCode(user: UserRow, credentials: Credentials): Promise<void> {
-    const { network, name } = this.#normalize(credentials)
-    if (credentials.code === undefined || credentials.code === '') throw codeRequired()
-    // Checked again: requests that shared one password check arrive here concurrently.
-    this.#limiter.assertPairNotLocked(network, name)
-    this.#limiter.assertAddressNotLocked(network, name)
-    const confirm = this.#codes.countAttempt(user.id, network)
-    const step = otpStep(user.otpSecret, credentials.code, this.options.now())
-    if (step !== undefined && (await this.options.useOtpStep(user.id, step))) {
-      confirm()
-      return
+    const { code } = credentials
+    if (code === undefined || code === '') throw codeRequired()
+    await this.#codes.add(() => this.#compareCode(user, code, this.#normalize(credentials)))
+  }
+
+  async #compareCode(user: UserRow, code: string, { network, name }: NormalizedCredentials): Promise<void> {
+    const settle = await this.#limiter.begin(network, name)
+    let hasFailed = false
+    try {
+      const confirm = await this.options.codeLimiter.countAttempt(user.id, network)
+      hasFailed = true
+      const step = otpStep(user.otpSecret, code, this.options.now())
+      if (step === undefined || !(await this.options.useOtpStep(user.id, step))) throw codeRequired()
+      hasFailed = false
+      await confirm()
+    } finally {
+      await settle(hasFailed ? 'failed' : 'not failed')
     }
-    this.#limiter.recordFailure(network, name)
-    throw codeRequired()
   }
 
   /**
@@ -96,18 +104,18 @@ export class PasswordCheck {
     userId: number,
     { secret, code, address }: { readonly secret: string; readonly code: string; readonly address: string },
   ): Promise<boolean> {
-    const confirm = this.#codes.countAttempt(userId, networkOf(address))
+    const confirm = await this.options.codeLimiter.countAttempt(userId, networkOf(address))
     const step = otpStep(secret, code, this.options.now())
     if (step === undefined) return false
     await this.options.useOtpStep(userId, step)
-    confirm()
+    await confirm()
     return true
   }
 
   /** Records a completed sign-in. `remember`: caches the verification, for accounts that need no one-time code. */
   recordSuccess(credentials: Credentials, user: UserRow, { remember }: { readonly remember: boolean }): void {
     const { network, name, digest } = this.#normalize(credentials)
-    this.#limiter.recordSuccess(network, name)
+    void this.#limiter.recordSuccess(network, name)
     if (remember) this.#cache.add(digest, user)
   }
 
@@ -115,8 +123,8 @@ export class PasswordCheck {
     const existing = this.#normalized.get(credentials)
     if (existing !== undefined) return existing
     const { username, password, address } = credentials
-    // No account has a longer name. Keeps long texts out of the tables.
-    const name = username.length > 255 ? '' : username
+    // No account has a longer name, or one with a character that PostgreSQL cannot store. Keeps long texts out of the tables.
+    const name = username.length > 255 || username.includes('\0') ? '' : username
     const hash = 'plain' in password ? staticHash(password.plain) : password.hash
     // A malformed hash matches no account; checking the empty one takes the usual time.
     const checked = /^[0-9a-f]{64}$/.test(hash) ? hash : ''
@@ -127,15 +135,17 @@ export class PasswordCheck {
   }
 
   async #compare({ network, name, hash }: NormalizedCredentials): Promise<UserRow> {
-    // Checked again: other attempts from this address may have failed while this one was queued.
-    this.#limiter.assertPairNotLocked(network, name)
-    this.#limiter.assertAddressNotLocked(network, name)
+    // Other attempts from this address may have failed while this one was queued.
+    const settle = await this.#limiter.begin(network, name)
     const user = this.options.byName(name)
     const isCorrect = await isPassword(hash, user?.passwordHash ?? this.#impossible)
     // The account may have changed while the hash was computed.
     const current = this.options.byName(name)
-    if (isCorrect && current !== undefined && current.passwordHash === user?.passwordHash) return current
-    this.#limiter.recordFailure(network, name)
+    if (isCorrect && current !== undefined && current.passwordHash === user?.passwordHash) {
+      await settle('not failed')
+      return current
+    }
+    await settle('failed')
     throw new GatewayError('unauthenticated', { op: 'sign in', detail: 'wrong_credentials' })
   }
 }

@@ -12,6 +12,7 @@ import {
   type Config,
   type ConfigFlags,
 } from '../gateway/config.js'
+import { thisInstance } from '../gateway/instance.js'
 import { Settings } from '../settings/settings.js'
 import type { Store } from '../store/tables.js'
 import { isPostgresUrl } from '../store/store-url.js'
@@ -79,7 +80,7 @@ export function configOf(flags: ConfigFlags): Promise<Config> {
 /** Opens the data folder, calls `work`, and closes it. */
 export async function inDataFolder<T>(flags: CommonFlags, work: (folder: DataFolder) => Promise<T>): Promise<T> {
   const config = await configOf(flags)
-  const store = await openStore(await databaseOf(config))
+  const store = await openStore(await databaseOf(config), { isOver: thisInstance().isOver })
   try {
     const settings = await Settings.open(store)
     const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours })

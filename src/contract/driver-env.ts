@@ -112,7 +112,7 @@ export interface Instance {
   /** Unique; letters, digits and `-`, so that it can be part of a file name. */
   readonly name: string
   /** Whether the run of this name has ended; undefined if that is unknown, as for a run on another machine. */
-  isOver(name: string): boolean | undefined
+  readonly isOver: (name: string) => boolean | undefined
   /**
    * Identifies the current boot of the machine: unsynced data of a killed process is lost when it changes. Undefined if
    * unknown.

@@ -105,16 +105,19 @@ export class OfflineDownloads {
     this.#readiness = new ToolReadiness([...this.#tools.values()], settings, dependencies.log)
   }
 
-  /** Registers the task types, and deletes the folders of downloads without a task. */
+  /** Registers the task types, and deletes the folders of downloads of which no node has a task. */
   async start(): Promise<void> {
     const { tasks } = this.#dependencies
     tasks.register('offline_download', this.#downloadType())
     tasks.register('offline_download_transfer', this.#transferType())
-    const ids = tasks.all.flatMap((task) => {
-      if (task.kind === 'offline_download') return [downloadPlan(task).id]
-      return task.kind === 'offline_download_transfer' ? [fetchedPlan(task).id] : []
+    await removeOrphanFolders(this.#root, [...this.#tools.keys()], async () => {
+      const downloads = await tasks.ofAllNodes({ kind: 'offline_download' })
+      const transfers = await tasks.ofAllNodes({ kind: 'offline_download_transfer' })
+      return new Set([
+        ...downloads.map((task) => downloadPlan(task).id),
+        ...transfers.map((task) => fetchedPlan(task).id),
+      ])
     })
-    await removeOrphanFolders(this.#root, [...this.#tools.keys()], new Set(ids))
     this.#readiness.start()
   }
 

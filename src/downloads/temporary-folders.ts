@@ -42,7 +42,10 @@ export class LocalFetchedFolder implements FetchedFolder {
       const path = join(this.folder, ...names)
       const facts = await onDisk(() => lstat(path), undefined)
       if (!facts)
-        throw new GatewayError('not_found', { reason: 'the downloaded files no longer exist: download them again' })
+        throw new GatewayError('not_found', {
+          reason:
+            'the downloaded files are not on the disk of the server that continues this task: download them again',
+        })
       const { size } = facts
       const version = `${facts.ino}-${facts.mtimeMs}-${size}`
       if (facts.isFile()) {
@@ -104,15 +107,18 @@ export async function sizeOfFolder(folder: string): Promise<number> {
   return bytes
 }
 
-/** Deletes the folders of downloads whose ids are not in `known`, except those that are never deleted. */
+/** Deletes the folders of downloads whose ids are not among the `known` ones, except those that are never deleted. */
 export async function removeOrphanFolders(
   root: string,
   tools: readonly string[],
-  known: ReadonlySet<string>,
+  known: () => Promise<ReadonlySet<string>>,
 ): Promise<void> {
-  for (const folder of await downloadFolders(root, tools)) {
+  const folders = await downloadFolders(root, tools)
+  // Read after the folders: another process may add downloads meanwhile, each before its folder.
+  const ids = await known()
+  for (const folder of folders) {
     const [, id = '', permanent] = downloadFolder.exec(basename(folder)) ?? []
-    if (permanent === undefined && !known.has(id)) await removeFolder(folder)
+    if (permanent === undefined && !ids.has(id)) await removeFolder(folder)
   }
 }
 

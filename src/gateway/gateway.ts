@@ -54,6 +54,7 @@ import { firstStorageFolder, gatewayFolders } from './data-folder.js'
 import { thisInstance } from './instance.js'
 import { LogTail } from './log-tail.js'
 import { Metrics } from './metrics.js'
+import { withSharedLimits } from './shared-limits.js'
 import { StorageAdmin, insertStorage } from './storages.js'
 
 interface GatewayOptions {
@@ -190,6 +191,7 @@ export class Gateway {
       uploads: dependencies.taskUploads,
     })
     opened.unsubscribe = [
+      dependencies.membership.onCountChange(() => void dependencies.supervisor.processesChanged()),
       dependencies.store.onForeignChange('rules', () => dependencies.rules.reload()),
       dependencies.store.onForeignChange('locks', () => dependencies.locks.reload()),
       dependencies.store.onForeignChange('storages', async () => {
@@ -221,7 +223,8 @@ export class Gateway {
     await mkdir(config.data, { recursive: true, mode: 0o700 })
     const run = options.instance ?? thisInstance()
     const location = storeLocation(config)
-    const store = await openStore(location, { node: run.name, channel: options.channel })
+    const { name: node, isOver } = run
+    const store = await openStore(location, { node, isOver, channel: options.channel })
     const opened: Opened = { store }
     try {
       await firstRun(store, options)
@@ -229,7 +232,8 @@ export class Gateway {
       const membership = (opened.membership = await Membership.join({ store, instance: run, name, log }))
       const instance = { ...run, isOver: (name: string) => membership.isOver(name) }
       const settings = (opened.settings = await Settings.open(store, log))
-      const bandwidth = (opened.bandwidth = new Bandwidth(settings))
+      const limits = withSharedLimits(settings, membership)
+      const bandwidth = (opened.bandwidth = new Bandwidth(limits))
       const accounts = (opened.accounts = await Accounts.open({
         store,
         settings,
@@ -244,9 +248,11 @@ export class Gateway {
       const authority = (userId: number) => accounts.forTask(userId)
       const storageOf = (id: number) => mounts.storageOf(id)
       const uploads = new TaskUploads({ store: store.uploads, storageOf, log })
-      const tasks = (opened.tasks = await Tasks.load({ store: store.tasks, settings, log, authority, uploads }))
+      const tasks = (opened.tasks = await Tasks.load({ store, settings: limits, log, authority, uploads }))
       const spool = await Spool.open(join(config.data, 'spool'), {
-        keep: spooledFiles(tasks.unfinished),
+        instance,
+        keep: spooledFiles(tasks.all),
+        neededElsewhere: spooledFiles(await tasks.ofAllNodes({ kind: 'upload' })),
         limit: () => spoolLimit(settings),
       })
       const egress = new EgressGuard(() => settings.get('egress_networks'))
@@ -257,7 +263,14 @@ export class Gateway {
       const notices = (opened.notices = shared && new FileNotices(shared, events, log))
       const pathLocks =
         shared && notices
-          ? new SharedPathLocks(shared, notices, { locks: () => locks.reload(), rules: () => rules.reload() })
+          ? new SharedPathLocks(
+              shared,
+              notices,
+              new Map([
+                ['locks', { reload: () => locks.reload(), ownChanges: () => locks.ownChanges }],
+                ['rules', { reload: () => rules.reload() }],
+              ]),
+            )
           : new PathLocksInProcess()
       const intents = new Intents({ store, rules, pathLocks, log, storageOf })
       const supervisor: MountSupervisor = (opened.supervisor = new MountSupervisor({
@@ -309,14 +322,22 @@ export class Gateway {
       }
       const dependencies = { ...tree, accounts, spool, storages, signedUrls, tasks, egress, taskUploads: uploads }
       const gateway = new Gateway(options, dependencies, opened)
+      // What others have changed since it was loaded, before this node listened.
+      if (store.isShared) await store.notifyAll()
       await gateway.#startTasks()
       membership.start({
         reload: async () => {
           await store.notifyAll()
           events.emit({ kind: 'changed elsewhere', path: root }, 'elsewhere')
         },
-        takeOver: () => supervisor.recoverAll(),
-        countChanged: () => void supervisor.processesChanged(),
+        takeOver: async () => {
+          await supervisor.recoverAll()
+          await tasks.takeOver()
+        },
+        working: () => ({
+          tasks: tasks.all.filter(({ state }) => state === 'running').length,
+          transfers: events.openTransfers,
+        }),
         ended: () => options.onEnded?.(),
       })
       return gateway

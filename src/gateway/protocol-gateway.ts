@@ -7,6 +7,7 @@
 import type { Accounts } from '../accounts/accounts.js'
 import type { DriverDescription } from '../contract/driver-type.js'
 import type { OfflineDownloads } from '../downloads/offline-downloads.js'
+import type { Membership } from '../nodes/membership.js'
 import type { Search } from '../search/search.js'
 import type { Settings } from '../settings/settings.js'
 import type { Tasks } from '../tasks/tasks.js'
@@ -74,6 +75,7 @@ export interface ProtocolGateway extends Pick<
   readonly listening: Listening
   readonly locks: Pick<Locks, 'break' | 'list'>
   readonly logTail: Pick<LogTail, 'after' | 'lastId'>
+  readonly membership: Pick<Membership, 'id' | 'status'>
   readonly metrics: Pick<Metrics, 'contentType' | 'text'>
   readonly rules: Pick<Rules, 'create' | 'delete' | 'list' | 'update'>
   readonly secrets: ProtocolSecrets

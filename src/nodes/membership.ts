@@ -7,21 +7,10 @@ import type { Instance } from '../contract/driver-env.js'
 import { GatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import { version } from '../contract/version.js'
-import { deadAfter } from '../store/nodes.js'
 import type { NodeRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
-
-/** Times in milliseconds. All nodes must have the same ones. */
-export interface NodeTimes {
-  /** Between two heartbeats. */
-  readonly interval: number
-  /** Since its last heartbeat, for which a node is current. */
-  readonly current: number
-  /** Since its last heartbeat, after which a node is dead. */
-  readonly dead: number
-}
-
-const usualTimes: NodeTimes = { interval: 5000, current: 15_000, dead: deadAfter }
+import { nodeStatuses, type NodeStatus } from './node-status.js'
+import { usualTimes, type NodeTimes } from './node-times.js'
 
 interface MembershipOptions {
   readonly store: Pick<Store, 'nodes' | 'leases' | 'isShared'>
@@ -38,8 +27,8 @@ export interface NodeHandlers {
   reload(): Promise<void>
   /** Continues or settles the work of nodes that have ended. This node owns their rows now. */
   takeOver(): Promise<void>
-  /** The number of living nodes has changed. */
-  countChanged(): void
+  /** What this node works on, for admins: numbers by name. */
+  working(): Readonly<Record<string, number>>
   /** Another node has ended this one: nothing may continue under its id. Called once. */
   ended(): void
 }
@@ -80,10 +69,12 @@ export class Membership {
   #timer: NodeJS.Timeout | undefined
   #beating: Promise<void> | undefined
   #hasEnded = false
-  /** The number of living nodes that the handlers know. */
-  #knownCount = 1
+  #working: NodeHandlers['working'] = () => ({})
+  readonly #countListeners = new Set<() => void>()
   /** Milliseconds by which the clock of the database is ahead of this machine's. */
   #clockOffset = 0
+  /** Whether nodes have ended whose work was not taken over yet. */
+  #mustTakeOver = false
   readonly #times: NodeTimes
 
   private constructor(
@@ -110,12 +101,12 @@ export class Membership {
     }
     await nodes.claim(instance.name)
     membership.#nodes = await nodes.all()
-    membership.#knownCount = membership.count
     return membership
   }
 
   /** Starts the heartbeats. Without a shared database there are none: no other node can end this one. */
   start(handlers: NodeHandlers): void {
+    this.#working = () => handlers.working()
     if (!this.options.store.isShared) return
     const beat = () => {
       this.#beating = this.#beat(handlers)
@@ -183,6 +174,18 @@ export class Membership {
     return Math.max(1, this.#nodes.filter(({ ended }) => ended === undefined).length)
   }
 
+  /** Calls `listener` when `count` has changed. Returns an unsubscriber. */
+  onCountChange(listener: () => void): () => void {
+    this.#countListeners.add(listener)
+    return () => this.#countListeners.delete(listener)
+  }
+
+  /** The nodes for admins, as of now. */
+  async status(): Promise<readonly NodeStatus[]> {
+    const nodes = await nodeStatuses(this.options.store)
+    return nodes.map((node) => (node.id === this.id ? { ...node, working: this.#working() } : node))
+  }
+
   /** As `Instance.isOver`; also known of the nodes of other machines that share the database. */
   isOver(name: string): boolean | undefined {
     const node = this.#nodes.find(({ id }) => id === name)
@@ -192,7 +195,14 @@ export class Membership {
   /** Stores where this node accepts connections, by protocol. */
   async publishAddresses(addresses: Readonly<Record<string, string>>): Promise<void> {
     await this.options.store.nodes.setAddresses(this.id, JSON.stringify(addresses))
+    await this.#list()
+  }
+
+  /** Reads the nodes. */
+  async #list(): Promise<void> {
+    const { count } = this
     this.#nodes = await this.options.store.nodes.all()
+    if (this.count !== count) for (const listener of this.#countListeners) listener()
   }
 
   async #beat(handlers: NodeHandlers): Promise<void> {
@@ -207,27 +217,21 @@ export class Membership {
     const wasCurrent = this.isCurrent
     if (!wasCurrent) this.#seen.clear()
     const sent = now()
-    const heartbeat = await nodes.renew(this.id)
+    const heartbeat = await nodes.renew(this.id, JSON.stringify(this.#working()))
     if (heartbeat === undefined) {
       this.#end(handlers)
       return
     }
     this.#clockOffset = heartbeat - (sent.wall + Date.now()) / 2
     const before = this.#nodes
-    this.#nodes = await nodes.all()
+    await this.#list()
     if (!wasCurrent) await handlers.reload()
     // An earlier heartbeat that took long may end after a later one.
     if (ageOf(sent) < ageOf(this.#renewed)) this.#renewed = sent
     const died = await this.#endDead()
     const left = before.some(({ id, ended }) => ended === undefined && this.isOver(id) !== false)
-    if (this.count !== this.#knownCount) {
-      this.#knownCount = this.count
-      handlers.countChanged()
-    }
-    if (died || left) {
-      await nodes.claim(this.id)
-      await handlers.takeOver()
-    }
+    if (died || left) this.#mustTakeOver = true
+    if (this.#mustTakeOver) await this.#takeOver(handlers)
     await this.#obtainDuties()
   }
 
@@ -238,6 +242,18 @@ export class Membership {
       this.#duties.set(duty, holds)
       if (holds) duty.begin()
       else duty.end()
+    }
+  }
+
+  /** If it fails, it is repeated after the next heartbeat. */
+  async #takeOver(handlers: NodeHandlers): Promise<void> {
+    this.#mustTakeOver = false
+    try {
+      await this.options.store.nodes.claim(this.id)
+      await handlers.takeOver()
+    } catch (error) {
+      this.#mustTakeOver = true
+      throw error
     }
   }
 
@@ -255,7 +271,7 @@ export class Membership {
         this.options.log.warn({ node: name, silent: Math.round(age / 1000) }, 'a node is dead; taking over its work')
       }
     }
-    if (hasEnded) this.#nodes = await this.options.store.nodes.all()
+    if (hasEnded) await this.#list()
     return hasEnded
   }
 

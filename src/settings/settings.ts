@@ -1,5 +1,6 @@
 /** The current settings, cached in memory: stored values, else the defaults of the table. */
 import { randomInt, randomUUID } from 'node:crypto'
+import PQueue from 'p-queue'
 import { GatewayError, toGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import { version } from '../contract/version.js'
@@ -35,6 +36,8 @@ type Guard = (value: string) => Promise<void>
 export class Settings {
   /** The stored values, including those of unknown keys. */
   #stored: ReadonlyMap<string, string> = new Map()
+  /** Serializes reads and changes of the stored values. */
+  readonly #queue = new PQueue({ concurrency: 1 })
   readonly #listeners = new Set<() => void>()
   readonly #guards = new Map<string, Guard>()
   #unsubscribe: () => void = () => undefined
@@ -123,16 +126,20 @@ export class Settings {
     }
     if (changes.size === 0) return
     for (const [key, value] of changes) await this.#assertAccepted(key, value)
-    await this.store.settings.set(changes)
-    this.#replace(new Map([...this.#stored, ...changes]))
+    await this.#queue.add(async () => {
+      await this.store.settings.set(changes)
+      this.#replace(new Map([...this.#stored, ...changes]))
+    })
   }
 
   /** Removes the stored value of an unknown key. `invalid` for a known key, `not_found` if none is stored. */
   async delete(key: string): Promise<void> {
     if (definitions.has(key)) throw new GatewayError('invalid', { detail: 'setting_in_use', subject: key })
-    if (!(await this.store.settings.delete(key)))
-      throw new GatewayError('not_found', { reason: 'there is no such setting' })
-    this.#replace(new Map([...this.#stored].filter(([stored]) => stored !== key)))
+    await this.#queue.add(async () => {
+      if (!(await this.store.settings.delete(key)))
+        throw new GatewayError('not_found', { reason: 'there is no such setting' })
+      this.#replace(new Map([...this.#stored].filter(([stored]) => stored !== key)))
+    })
   }
 
   /** Creates a new permanent token. This invalidates all signed URLs. */
@@ -168,7 +175,7 @@ export class Settings {
   }
 
   async #reload(): Promise<void> {
-    this.#replace(await this.store.settings.all())
+    await this.#queue.add(async () => this.#replace(await this.store.settings.all()))
   }
 
   #replace(stored: ReadonlyMap<string, string>): void {

@@ -26,6 +26,8 @@ type ListingListener = (folder: Path, entries: readonly Entry[]) => void
 export class Events {
   readonly #listeners = new Set<EventListener>()
   readonly #listingListeners = new Set<ListingListener>()
+  /** The number of transfers that have not ended. Changed by `TransferMeter` alone. */
+  openTransfers = 0
   readonly #transferListeners = new Set<(event: TransferEvent) => void>()
 
   /** Subscribes to changes. Returns a function that ends the subscription. */

@@ -191,13 +191,7 @@ export class MountSupervisor {
 
   /** Recovers, on every storage, operations and uploads that this node takes over from nodes that have ended. */
   async recoverAll(): Promise<void> {
-    await Promise.all(
-      [...this.#mounts.values()].map(({ journals, row }) =>
-        journals.takeOver().catch((error: unknown) => {
-          this.dependencies.log.warn({ err: error, storage: row.mountPath }, 'cannot take over what another node left')
-        }),
-      ),
-    )
+    await Promise.all([...this.#mounts.values()].map(({ journals }) => journals.takeOver()))
     const storages = [...this.#mounts.values()].flatMap(({ storage }) => storage ?? [])
     await Promise.all(
       storages.map(async (storage) => {

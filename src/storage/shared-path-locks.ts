@@ -5,16 +5,29 @@ import type { Topic } from '../store/rows.js'
 import type { FileNotices } from './file-notices.js'
 import { PathLocksInProcess, type PathClaim, type PathLocks } from './path-locks.js'
 
+/** Rows that a process holds in memory, and that changes are checked against. */
+interface Mirror {
+  /** Reads the rows again. */
+  reload(): Promise<void>
+  /** The number of changes of the rows by this process, which the mirror contains. Absent: they are not counted. */
+  ownChanges?(): number
+}
+
+/** A state of a mirror: it contains at least `count` changes, of which this process had then made `own`. */
+interface MirrorState {
+  readonly count: number
+  readonly own: number
+}
+
 export class SharedPathLocks implements PathLocks {
   readonly #own = new PathLocksInProcess()
-  /** The numbers of changes that the mirrors contain at least. */
-  readonly #mirrored = new Map<Topic, number>()
+  readonly #mirrored = new Map<Topic, MirrorState>()
 
-  /** `mirrors`: what changes are checked against. It is reloaded under the locks if other nodes have changed it. */
+  /** `mirrors` by topic: reloaded under the locks if other nodes have changed their rows. */
   constructor(
     private readonly shared: Pick<SharedEngine, 'acquire'>,
     private readonly notices: Pick<FileNotices, 'take' | 'putBack'>,
-    private readonly mirrors: Readonly<Partial<Record<Topic, () => Promise<void>>>>,
+    private readonly mirrors: ReadonlyMap<Topic, Mirror>,
   ) {}
 
   async acquire(claims: readonly PathClaim[], signal?: AbortSignal, timeout?: number): Promise<() => void> {
@@ -49,12 +62,14 @@ export class SharedPathLocks implements PathLocks {
   }
 
   async #refresh(counts: ReadonlyMap<Topic, number>): Promise<void> {
-    for (const [topic, reload] of Object.entries(this.mirrors) as [Topic, () => Promise<void>][]) {
+    for (const [topic, mirror] of this.mirrors) {
       const count = counts.get(topic) ?? 0
-      if (this.#mirrored.get(topic) === count) continue
-      await reload()
-      // The rows were read after the count. Of concurrent reloads, the last one to end may have an older count.
-      this.#mirrored.set(topic, Math.max(count, this.#mirrored.get(topic) ?? 0))
+      const own = mirror.ownChanges?.() ?? 0
+      const state = this.#mirrored.get(topic)
+      // A change by this process is counted in the database first: equal numbers contain no change by another one.
+      if (state && state.count + own - state.own === count) continue
+      await mirror.reload()
+      this.#mirrored.set(topic, { count, own })
     }
   }
 }

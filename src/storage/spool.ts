@@ -1,6 +1,6 @@
 /**
  * Temporary files on the local disk for uploads that must be read twice, whose size must be known, or that a task
- * stores later.
+ * stores later. Several processes may share the folder: a file is named after the one that created it.
  */
 import { createHash, randomUUID, type Hash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
@@ -9,6 +9,7 @@ import { basename, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Source } from '../contract/call-options.js'
+import type { Instance } from '../contract/driver-env.js'
 import type { HashName } from '../contract/entry.js'
 import { GatewayError } from '../contract/errors.js'
 
@@ -20,8 +21,11 @@ export interface Spooled extends Source {
 }
 
 interface SpoolOptions {
-  /** Names of files of an earlier process that must not be deleted. */
+  readonly instance: Pick<Instance, 'name' | 'isOver'>
+  /** Names of files of earlier processes that this one needs. */
   readonly keep?: ReadonlySet<string>
+  /** Names of files of earlier processes that others need. */
+  readonly neededElsewhere?: ReadonlySet<string>
   /** Returns the current maximum size of all files of the spool together, in bytes. */
   readonly limit?: () => number
 }
@@ -33,17 +37,20 @@ export class Spool {
 
   private constructor(
     readonly folder: string,
+    private readonly instance: Pick<Instance, 'name'>,
     private readonly limit: () => number,
   ) {}
 
-  /** Opens the folder, creates it if it is missing, and deletes the files of earlier processes except for `keep`. */
-  static async open(folder: string, { keep, limit = () => Infinity }: SpoolOptions = {}): Promise<Spool> {
+  /** Opens the folder, creates it if it is missing, and deletes the files of ended processes that no process needs. */
+  static async open(folder: string, options: SpoolOptions): Promise<Spool> {
+    const { instance, keep, neededElsewhere, limit = () => Infinity } = options
     await mkdir(folder, { recursive: true, mode: 0o700 })
-    const spool = new Spool(folder, limit)
+    const spool = new Spool(folder, instance, limit)
     for (const name of await readdir(folder)) {
-      const file = join(folder, name)
-      if (keep?.has(name) === true) spool.#grow(file, (await stat(file)).size)
-      else await rm(file, { force: true, recursive: true })
+      if (keep?.has(name) === true) await spool.find(name)
+      else if (isOver(name, instance) && neededElsewhere?.has(name) !== true) {
+        await rm(join(folder, name), { force: true, recursive: true })
+      }
     }
     return spool
   }
@@ -55,7 +62,7 @@ export class Spool {
 
   /** Returns the path of a new file in the spool, without creating it. */
   newFile(): string {
-    return join(this.folder, randomUUID())
+    return join(this.folder, `${this.instance.name}.${randomUUID()}`)
   }
 
   /**
@@ -102,11 +109,15 @@ export class Spool {
     }
   }
 
-  /** Returns a file that was received earlier, also by an earlier process; undefined if it does not exist. */
-  find(name: string, facts: Pick<Source, 'modified' | 'hashes'> = {}): Spooled | undefined {
+  /** Resolves to a file that was received earlier, also by another process; undefined if it does not exist. */
+  async find(name: string, facts: Pick<Source, 'modified' | 'hashes'> = {}): Promise<Spooled | undefined> {
     const file = join(this.folder, name)
-    const size = this.#sizes.get(file)
-    return size === undefined ? undefined : this.#spooled(file, size, facts)
+    if (!this.#sizes.has(file)) {
+      const size = await sizeOf(file)
+      if (size === undefined) return undefined
+      if (!this.#sizes.has(file)) this.#grow(file, size)
+    }
+    return this.#spooled(file, this.#sizes.get(file) ?? 0, facts)
   }
 
   /** Accounts for a new size of a file. Throws `no_space` if that exceeds the limit. */
@@ -158,6 +169,21 @@ export class Spool {
   #assertRoom(bytes: number): void {
     if (bytes <= this.room) return
     throw new GatewayError('no_space', { reason: 'too many uploads wait on the local disk (spool_size_limit)' })
+  }
+}
+
+/** Whether the process that created the file has ended. Files without the name of one are of an older version. */
+function isOver(file: string, { isOver }: Pick<Instance, 'isOver'>): boolean {
+  const dot = file.indexOf('.')
+  return dot === -1 || isOver(file.slice(0, dot)) === true
+}
+
+async function sizeOf(file: string): Promise<number | undefined> {
+  try {
+    return (await stat(file)).size
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
   }
 }
 

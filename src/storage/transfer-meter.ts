@@ -60,7 +60,7 @@ const outcomes: Readonly<Record<ErrorCode, 'failed' | 'aborted' | 'refused'>> = 
 export class TransferMeter {
   /** `by`: the protocol of the client, or `task`. */
   constructor(
-    private readonly events: Pick<Events, 'emitTransfer'>,
+    private readonly events: Pick<Events, 'emitTransfer' | 'openTransfers'>,
     private readonly by: string,
   ) {}
 
@@ -90,7 +90,7 @@ export class TransferMeter {
   handle(storage: Storage, mode: OpenMode, signal: AbortSignal | undefined): HandleMeter {
     const transfer = this.start(storage, mode === 'read' ? 'read' : 'write')
     // Reads of a handle that writes are a transfer in the other direction.
-    const reads = mode === 'read' ? transfer : this.start(storage, 'read')
+    const reads = mode === 'read' ? transfer : new MeteredTransfer(this.events, this.by, storage.row, 'read', 0)
     let failure: unknown
     let isPublished = mode !== 'replace'
     return {
@@ -124,11 +124,15 @@ class MeteredTransfer {
   readonly #started = performance.now()
 
   constructor(
-    private readonly events: Pick<Events, 'emitTransfer'>,
+    private readonly events: Pick<Events, 'emitTransfer' | 'openTransfers'>,
     private readonly by: string,
     private readonly storage: StorageRow,
     private readonly direction: TransferEvent['direction'],
-  ) {}
+    /** How many open transfers it counts as. */
+    private readonly counts = 1,
+  ) {
+    events.openTransfers += counts
+  }
 
   readonly count = (bytes: number): void => {
     this.#bytes += bytes
@@ -166,6 +170,7 @@ class MeteredTransfer {
   end(error?: unknown): void {
     if (this.#hasEnded) return
     this.#hasEnded = true
+    this.events.openTransfers -= this.counts
     const outcome = error === undefined ? 'completed' : outcomes[toGatewayError(error).code]
     if (this.#bytes === 0 && (outcome === 'completed' || outcome === 'refused')) return
     this.events.emitTransfer({

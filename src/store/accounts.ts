@@ -48,6 +48,13 @@ export class UsersTable extends RowTable<UserRow> {
     })
   }
 
+  async addFirst(role: UserRow['role'], make: () => Omit<UserRow, 'id'>): Promise<void> {
+    await this.database.guarded('users', async (query) => {
+      const present = await query<StoredRow>(this.table).where({ role }).first()
+      if (present === undefined) await this.insertWith(query, make())
+    })
+  }
+
   async useOtpStep(id: number, step: number): Promise<boolean> {
     const changed = await this.database.run((query) =>
       query(this.table).where({ id }).andWhere('otp_step', '<', step).update({ otp_step: step }),
@@ -92,6 +99,13 @@ const appPasswordColumns: Columns<AppPasswordRow> = {
 export class AppPasswordsTable extends RowTable<AppPasswordRow> {
   constructor(database: Database) {
     super(database, 'app_passwords', appPasswordColumns)
+  }
+
+  async add(row: Omit<AppPasswordRow, 'id'>, max: number): Promise<AppPasswordRow | undefined> {
+    return this.database.guarded('users', async (query) => {
+      const others = await query(this.table).where({ user_id: row.userId }).select('id')
+      return others.length < max ? this.insertWith(query, row) : undefined
+    })
   }
 
   async touch(id: number, lastUsed: Date): Promise<void> {

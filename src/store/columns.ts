@@ -64,9 +64,9 @@ export function wordList(name: string): Column<readonly string[]> {
   }
 }
 
-/** A list of numbers, stored as JSON text. */
-export function numberList(name: string): Column<readonly number[]> {
-  return { name, read: (value) => JSON.parse(value as string) as number[], write: (value) => JSON.stringify(value) }
+/** Stored as JSON text. */
+export function json<T = unknown>(name: string): Column<T> {
+  return { name, read: (value) => JSON.parse(value as string) as T, write: (value) => JSON.stringify(value) }
 }
 
 export function readRow<Row extends object>(columns: Columns<Row>, stored: StoredRow): Row {

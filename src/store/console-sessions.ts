@@ -5,6 +5,7 @@ import { integer, text, time, type Columns } from './columns.js'
 import type { Database } from './database.js'
 import { RowTable } from './row-table.js'
 import type { ConsoleSessionRow } from './rows.js'
+import type { Store } from './tables.js'
 
 export async function addConsoleSessions(query: Knex): Promise<void> {
   await query.schema.createTable('console_sessions', (table) => {
@@ -38,6 +39,21 @@ const columns: Columns<ConsoleSessionRow> = {
 export class ConsoleSessionsTable extends RowTable<ConsoleSessionRow> {
   constructor(database: Database) {
     super(database, 'console_sessions', columns)
+  }
+
+  async add(row: Omit<ConsoleSessionRow, 'id'>, max: number): ReturnType<Store['consoleSessions']['add']> {
+    return this.database.guarded('users', async (query) => {
+      const others: readonly { id: number }[] = await query(this.table)
+        .where({ user_id: row.userId })
+        .orderBy([
+          { column: 'last_used', order: 'desc' },
+          { column: 'id', order: 'desc' },
+        ])
+        .select('id')
+      const ended = others.slice(max - 1).map(({ id }) => id)
+      await query(this.table).whereIn('id', ended).delete()
+      return { row: await this.insertWith(query, row), ended }
+    })
   }
 
   async touch(id: number, lastUsed: Date): Promise<void> {

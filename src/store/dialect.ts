@@ -27,3 +27,11 @@ export function databaseTime(query: Knex): Knex.Raw<number> {
     ? query.raw('floor(extract(epoch from clock_timestamp()) * 1000)::bigint')
     : query.raw("cast((julianday('now') - 2440587.5) * 86400000 as integer)")
 }
+
+/**
+ * On PostgreSQL, waits until no other transaction has locked the schema, and locks it until the end of this one. Unlike a
+ * lock of a row, it lets a step alter `schema_version`. SQLite has one writer at a time.
+ */
+export async function lockSchema(query: Knex): Promise<void> {
+  if (isPostgres(query)) await query.raw("select pg_advisory_xact_lock(hashtext('tidegate schema_version'))")
+}

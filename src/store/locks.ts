@@ -24,6 +24,11 @@ export class LocksTable {
     return stored.map((row) => readRow(columns, row))
   }
 
+  async get(token: string): Promise<Lock | undefined> {
+    const row = await this.database.read((query) => query<StoredRow>('locks').where({ token }).first())
+    return row && readRow(columns, row)
+  }
+
   async grant(
     lock: Lock,
     conflict: (active: readonly Lock[]) => Lock | undefined,

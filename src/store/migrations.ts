@@ -4,13 +4,29 @@ import { GatewayError } from '../contract/errors.js'
 import { renameAppPasswordProtocols } from './app-password-protocols.js'
 import { reportChanges } from './change-notices.js'
 import { addConsoleSessions } from './console-sessions.js'
-import { isPostgres, useByteOrder } from './dialect.js'
+import { databaseTime, isPostgres, lockSchema, useByteOrder } from './dialect.js'
 import { addLeases } from './leases.js'
-import { addNodes } from './nodes.js'
+import { addWorking } from './node-working.js'
+import { addNodes, deadAfter } from './nodes.js'
+import { addOldestVersion } from './oldest-version.js'
 import { createSchema } from './schema.js'
+import { addSignIns } from './sign-ins.js'
+import { addTaskRequests } from './tasks.js'
 
-/** One step of the schema. A released step is never changed; later changes are new steps. */
-export type Migration = (query: Knex) => Promise<void>
+type Step = (query: Knex) => Promise<void>
+
+/**
+ * One step of the schema. A released step is never changed; later changes are new steps. A step is breaking if programs
+ * without it cannot use the database afterwards: older ones start on a database that only has more other steps.
+ */
+export type Migration = Step | { readonly breaking: Step }
+
+interface VersionRow {
+  readonly id: number
+  readonly version: number
+  /** The oldest version whose programs can use the database. Absent in databases of earlier programs. */
+  readonly oldest?: number
+}
 
 /** The version that the first step creates. Databases of earlier versions were written by unreleased programs. */
 const firstVersion = 8
@@ -23,18 +39,32 @@ export const migrations: readonly Migration[] = [
   addConsoleSessions,
   addNodes,
   addLeases,
+  addSignIns,
+  addWorking,
+  addOldestVersion,
+  addTaskRequests,
 ]
+
+/** The version after these steps. */
+export function newestVersion(steps: readonly Migration[] = migrations): number {
+  return firstVersion + steps.length - 1
+}
 
 /**
  * Migrates the schema to the newest version. Each step runs in its own transaction; a failed step leaves the previous
- * version. Safe for concurrent processes. Rejects with `unsupported` if a newer or an unreleased program has written
- * the database.
+ * version. Safe for concurrent processes. Rejects with `unsupported` if a newer program has written the database and this
+ * one cannot use it, if an unreleased one has, or if a step is breaking and a node is alive. `isOver`: as
+ * `Instance.isOver`.
  */
-export async function migrate(knex: Knex, steps: readonly Migration[] = migrations): Promise<void> {
+export async function migrate(
+  knex: Knex,
+  steps: readonly Migration[] = migrations,
+  isOver: (id: string) => boolean | undefined = () => undefined,
+): Promise<void> {
   await createVersionTable(knex)
   await knex('schema_version').insert({ id: 1, version: 0 }).onConflict('id').ignore()
   let more = true
-  while (more) more = await knex.transaction((query) => runNextStep(query, steps))
+  while (more) more = await knex.transaction((query) => runNextStep(query, steps, isOver))
 }
 
 async function createVersionTable(knex: Knex): Promise<void> {
@@ -46,18 +76,24 @@ async function createVersionTable(knex: Knex): Promise<void> {
   }
   // One of two processes that create the same table at once would fail.
   await knex.transaction(async (query) => {
-    await query.raw("select pg_advisory_xact_lock(hashtext('tidegate schema_version'))")
+    await lockSchema(query)
     await query.raw(statement)
   })
 }
 
 /** Runs the next step, if any. Returns whether another one may follow. */
-async function runNextStep(query: Knex, steps: readonly Migration[]): Promise<boolean> {
-  // Locks the row first: other processes wait here, then read the version that this one leaves.
+async function runNextStep(
+  query: Knex,
+  steps: readonly Migration[],
+  isOver: (id: string) => boolean | undefined,
+): Promise<boolean> {
+  await lockSchema(query)
+  // Other processes of SQLite wait here, then read the version that this one leaves.
   await query('schema_version').where({ id: 1 }).update({ id: 1 })
-  const row = await query<{ id: number; version: number }>('schema_version').where({ id: 1 }).first()
+  const row = await query<VersionRow>('schema_version').where({ id: 1 }).first()
   const version = row?.version ?? 0
-  const newest = firstVersion + steps.length - 1
+  const newest = newestVersion(steps)
+  if (version > newest && (row?.oldest ?? version) <= newest) return false
   if (version > newest) {
     throw new GatewayError('unsupported', {
       reason:
@@ -75,8 +111,29 @@ async function runNextStep(query: Knex, steps: readonly Migration[]): Promise<bo
   const next = version === 0 ? firstVersion : version + 1
   const step = steps[next - firstVersion]
   if (step === undefined) return false
-  await step(query)
+  const isBreaking = typeof step !== 'function'
+  if (isBreaking) await endNodes(query, isOver)
+  await (isBreaking ? step.breaking : step)(query)
   if (isPostgres(query)) await useByteOrder(query)
-  await query('schema_version').where({ id: 1 }).update({ version: next })
+  await query('schema_version')
+    .where({ id: 1 })
+    .update({ version: next, ...(isBreaking && { oldest: next }) })
   return true
+}
+
+/** Ends the nodes that are dead. Rejects with `unsupported` if others are alive. */
+async function endNodes(query: Knex, isOver: (id: string) => boolean | undefined): Promise<void> {
+  const now = databaseTime(query)
+  const nodes: readonly { id: string; name: string; age: number | string }[] = await query('nodes')
+    .whereNull('ended')
+    .select('id', 'name', { age: query.raw('? - heartbeat', [now]) })
+  // With SQLite, nodes send no heartbeats, and all are on this machine.
+  const isAlive = ({ id, age }: (typeof nodes)[number]) =>
+    isPostgres(query) ? isOver(id) !== true && Number(age) < deadAfter : isOver(id) === false
+  const living = nodes.filter(isAlive).map(({ name }) => name)
+  if (living.length > 0) {
+    const reason = `the database must be changed in a way that running nodes cannot use: stop them first (${living.join(', ')})`
+    throw new GatewayError('unsupported', { reason })
+  }
+  await query('nodes').whereNull('ended').update({ ended: now })
 }

@@ -1,8 +1,9 @@
 /** The processes that share the database, and what each of them owns. */
 import type { Knex } from 'knex'
+import { GatewayError } from '../contract/errors.js'
 import { integer, optional, readRow, text, time, writeRow, type Columns, type StoredRow } from './columns.js'
 import type { Database } from './database.js'
-import { databaseTime, isPostgres } from './dialect.js'
+import { databaseTime, isPostgres, lockSchema } from './dialect.js'
 import type { NodeRow } from './rows.js'
 
 /** Milliseconds since its last heartbeat, after which a node is dead. */
@@ -22,10 +23,15 @@ const columns: Columns<Omit<NodeRow, 'age'>> = {
   started: time('started'),
   heartbeat: integer('heartbeat'),
   ended: optional(time('ended')),
+  working: text('working'),
 }
 
 export class NodesTable {
-  constructor(private readonly database: Database) {}
+  /** `version`: the newest version of the schema that this program knows, for `join`. */
+  constructor(
+    private readonly database: Database,
+    private readonly version = Infinity,
+  ) {}
 
   async all(): Promise<NodeRow[]> {
     const rows: readonly StoredRow[] = await this.database.read((query) =>
@@ -37,9 +43,15 @@ export class NodesTable {
   }
 
   async join(node: Pick<NodeRow, 'id' | 'name' | 'version' | 'addresses'>): Promise<void> {
-    await this.database.run((query) => {
+    await this.database.transaction(async (query) => {
+      await lockSchema(query)
       const now = databaseTime(query)
-      return query('nodes').insert({ ...writeRow(columns, node), started: now, heartbeat: now })
+      await query('nodes').insert({ ...writeRow(columns, node), started: now, heartbeat: now })
+      // A newer program may have changed it since this one has opened it.
+      const schema = await query<{ oldest: number }>('schema_version').first()
+      if (schema !== undefined && schema.oldest > this.version) {
+        throw new GatewayError('unsupported', { reason: 'a newer Tidegate has just changed the database' })
+      }
     })
     const days = keptDays * 86_400_000
     await this.database.run((query) =>
@@ -49,11 +61,11 @@ export class NodesTable {
     )
   }
 
-  async renew(id: string): Promise<number | undefined> {
+  async renew(id: string, working: string): Promise<number | undefined> {
     const rows = await this.database.run((query) =>
       query('nodes')
         .where({ id, ended: null })
-        .update({ heartbeat: databaseTime(query) })
+        .update({ heartbeat: databaseTime(query), working })
         .returning<StoredRow[]>('heartbeat'),
     )
     return rows[0] && Number(rows[0].heartbeat)
@@ -76,15 +88,16 @@ export class NodesTable {
   }
 
   async claim(id: string): Promise<number> {
-    let claimed = 0
-    for (const table of ownedTables) {
-      claimed += await this.database.run((query) => {
+    // One transaction: the uploads of a task belong to the node that claims the task.
+    return this.database.transaction(async (query) => {
+      let claimed = 0
+      for (const table of ownedTables) {
         const living = query('nodes').whereNull('ended').select('id')
         const rows = query(table).where((owned) => void owned.whereNull('owner').orWhereNotIn('owner', living))
-        return rows.update({ owner: id })
-      })
-    }
-    return claimed
+        claimed += await rows.update({ owner: id })
+      }
+      return claimed
+    })
   }
 }
 

@@ -19,12 +19,7 @@ export class RowTable<Row extends { readonly id: number }> {
   }
 
   async insert(row: Omit<Row, 'id'>): Promise<Row> {
-    const inserted: readonly StoredRow[] = await this.database.run((query) =>
-      query<StoredRow>(this.table)
-        .insert(writeRow(this.columns, row as Partial<Row>))
-        .returning('*'),
-    )
-    return readRow(this.columns, inserted[0] ?? {})
+    return this.database.run((query) => this.insertWith(query, row))
   }
 
   async update(id: number, changes: Partial<Omit<Row, 'id'>>): Promise<Row> {
@@ -34,6 +29,13 @@ export class RowTable<Row extends { readonly id: number }> {
   /** Returns whether the row existed. */
   async delete(id: number): Promise<boolean> {
     return (await this.database.run((query) => query(this.table).where({ id }).delete())) > 0
+  }
+
+  protected async insertWith(query: Knex, row: Omit<Row, 'id'>): Promise<Row> {
+    const inserted: readonly StoredRow[] = await query<StoredRow>(this.table)
+      .insert(writeRow(this.columns, row as Partial<Row>))
+      .returning('*')
+    return readRow(this.columns, inserted[0] ?? {})
   }
 
   protected async updateWith(query: Knex, id: number, changes: Partial<Omit<Row, 'id'>>): Promise<Row> {

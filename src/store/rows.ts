@@ -112,6 +112,8 @@ export interface TaskRow {
   readonly error: string
   readonly totalBytes: number
   readonly doneBytes: number
+  /** What it does at present, for other processes; as JSON. */
+  readonly phase?: unknown
   /** The task's plan, as JSON text. */
   readonly plan: string
   /** Number of runs since the task was requested or last retried by a user. */
@@ -120,6 +122,17 @@ export interface TaskRow {
   /** Start of its first run. */
   readonly started: Date | undefined
   readonly ended: Date | undefined
+}
+
+/**
+ * What a user wants of a task that another node owns. 'clear': deletes it if it has ended.
+ */
+export type TaskAction = 'cancel' | 'retry' | 'delete' | 'clear'
+
+export interface TaskRequestRow {
+  readonly id: number
+  readonly taskId: string
+  readonly action: TaskAction
 }
 
 /** The journaled result of one item of a copy or move task. */
@@ -178,11 +191,11 @@ export interface Intent {
 
 /**
  * Rows that a component holds in memory, and reads again after another process has changed them. `accounts`: users, SSH
- * keys, app passwords, console sessions and revoked tokens.
+ * keys, app passwords, console sessions and revoked tokens. `tasks`: the requests to the owners of tasks, not the tasks.
  */
-export type Topic = 'accounts' | 'locks' | 'rules' | 'settings' | 'storages'
+export type Topic = 'accounts' | 'locks' | 'rules' | 'settings' | 'storages' | 'tasks'
 
-export const topics: ReadonlySet<Topic> = new Set(['accounts', 'locks', 'rules', 'settings', 'storages'])
+export const topics: ReadonlySet<Topic> = new Set(['accounts', 'locks', 'rules', 'settings', 'storages', 'tasks'])
 
 export function isTopic(text: string): text is Topic {
   return (topics as ReadonlySet<string>).has(text)
@@ -245,6 +258,33 @@ export interface FolderRule {
   readonly writeUsersSub: boolean
 }
 
+/**
+ * `password`: an attempt to sign in, successful ones excepted. `refused`: one that was not compared, because its address
+ * was locked. `code`: a one-time code, correct ones excepted; the account is a user id. `signed_in` and `code_accepted`:
+ * the last success of an account from a network.
+ */
+export type SignInKind = 'password' | 'refused' | 'code' | 'signed_in' | 'code_accepted'
+
+export interface SignInEvent {
+  readonly kind: SignInKind
+  /** As of `networkOf`. */
+  readonly network: string
+  /** The user name that was sent, or a user id. */
+  readonly account: string
+}
+
+/** Absent fields match all events. */
+export interface SignInFilter extends Partial<Omit<SignInEvent, 'kind'>> {
+  readonly kinds: readonly SignInKind[]
+}
+
+export interface SignInAge {
+  /** Milliseconds. */
+  readonly age: number
+  /** Whether its outcome is not known yet. */
+  readonly pending: boolean
+}
+
 /** One running daemon, or one that has ended. */
 export interface NodeRow {
   /** The name of the run: `Instance.name`. */
@@ -260,6 +300,8 @@ export interface NodeRow {
   readonly heartbeat: number
   /** Undefined while it is alive. */
   readonly ended: Date | undefined
+  /** What it worked on at its last heartbeat, as JSON text. */
+  readonly working: string
   /** Milliseconds since its heartbeat, when the row was read. */
   readonly age: number
 }

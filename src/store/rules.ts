@@ -1,7 +1,7 @@
 /** Folder rules, and how they follow a folder that is moved. */
 import type { Knex } from 'knex'
 import type { Path } from '../contract/path.js'
-import { integer, numberList, path, text, bool, type Columns } from './columns.js'
+import { integer, json, path, text, bool, type Columns } from './columns.js'
 import type { Database } from './database.js'
 import { assertDisjoint, replacePrefix, subtree } from './ranges.js'
 import { RowTable } from './row-table.js'
@@ -20,9 +20,9 @@ const columns: Columns<FolderRule> = {
   readmeSub: bool('readme_sub'),
   header: text('header'),
   headerSub: bool('header_sub'),
-  readUsers: numberList('read_users'),
+  readUsers: json<readonly number[]>('read_users'),
   readUsersSub: bool('read_users_sub'),
-  writeUsers: numberList('write_users'),
+  writeUsers: json<readonly number[]>('write_users'),
   writeUsersSub: bool('write_users_sub'),
 }
 

@@ -9,8 +9,8 @@ import { FoldersTable } from './folders.js'
 import { ForeignChanges } from './foreign-changes.js'
 import { IntentsTable } from './intents.js'
 import { LocksTable } from './locks.js'
-import { migrate, type Migration } from './migrations.js'
 import { LeasesTable } from './leases.js'
+import { migrate, newestVersion, type Migration } from './migrations.js'
 import { NodesTable } from './nodes.js'
 import { newNode, openEngine } from './open-engine.js'
 import { Presence } from './presence.js'
@@ -18,6 +18,7 @@ import { PropertiesTable } from './properties.js'
 import type { FileRecords, Store } from './tables.js'
 import { RulesTable } from './rules.js'
 import { SecretsTable, SettingsTable } from './settings.js'
+import { SignInsTable } from './sign-ins.js'
 import { DriverStateTable, StoragesTable } from './storages.js'
 import { TasksTable } from './tasks.js'
 import { UploadsTable } from './uploads.js'
@@ -28,6 +29,8 @@ interface StoreOptions {
    * and the unfinished work of this process.
    */
   readonly node?: string
+  /** Whether another node has ended: as `Instance.isOver`. Absent: it is known by its heartbeats only. */
+  readonly isOver?: (id: string) => boolean | undefined
   /** To the other processes that use the same file of SQLite for the same tree. Absent: there are none. */
   readonly channel?: ProcessChannel | undefined
   /** For tests. */
@@ -37,16 +40,17 @@ interface StoreOptions {
 /**
  * Opens the database, and migrates its schema. `location` is the path of a file of SQLite, which is created if it is
  * missing (its folder must exist), or a URL of PostgreSQL (`isPostgresUrl`). Only the owner can read a file. Rejects with
- * `unsupported` for a database of a newer program, and with `unavailable` if the database cannot be used; the reason is a
+ * `unsupported` for a database that this program cannot use or change (`migrate`), and with `unavailable` if the database cannot be used; the reason is a
  * sentence for the admin.
  */
 export async function openStore(location: string, options: StoreOptions = {}): Promise<Store> {
-  const { steps, channel, node = newNode() } = options
-  return storeOf(await openEngine(location, node, (connection) => migrate(connection, steps), channel), node)
+  const { steps, isOver, channel, node = newNode() } = options
+  const engine = await openEngine(location, node, (connection) => migrate(connection, steps, isOver), channel)
+  return storeOf(engine, node, steps)
 }
 
 /** `node`: the id of this process, which owns the unfinished work that it adds. */
-function storeOf(engine: Engine, node: string): Store {
+function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): Store {
   const database = engine.durable
   const foreignChanges = new ForeignChanges(engine.foreignCommits)
   const presence = {
@@ -55,21 +59,22 @@ function storeOf(engine: Engine, node: string): Store {
   }
   return {
     ...fileRecords(database, presence, node),
-    relaxed: fileRecords(engine.relaxed, presence, node),
+    relaxed: { ...fileRecords(engine.relaxed, presence, node), tasks: new TasksTable(engine.relaxed, node) },
     users: new UsersTable(database),
     keys: new KeysTable(database),
     appPasswords: new AppPasswordsTable(database),
     consoleSessions: new ConsoleSessionsTable(database),
+    signIns: new SignInsTable(database),
     storages: new StoragesTable(database),
     settings: new SettingsTable(database),
     secrets: new SecretsTable(database),
     rules: new RulesTable(database),
     revokedTokens: new RevokedTokensTable(database),
     locks: new LocksTable(database),
-    tasks: new TasksTable(database),
+    tasks: new TasksTable(database, node),
     uploads: new UploadsTable(database, node),
-    nodes: new NodesTable(database),
     leases: new LeasesTable(database, node),
+    nodes: new NodesTable(database, newestVersion(steps)),
     shared: engine.shared,
     isShared: engine.shared !== undefined,
     driverState: new DriverStateTable(database, node),

@@ -6,10 +6,16 @@ import type {
   KeyRow,
   AppPasswordRow,
   ConsoleSessionRow,
+  SignInAge,
+  SignInEvent,
+  SignInFilter,
+  SignInKind,
   StorageRow,
   NodeRow,
   TaskRow,
   TaskItemRow,
+  TaskAction,
+  TaskRequestRow,
   UploadRow,
   StoredAttributes,
   Intent,
@@ -111,10 +117,15 @@ export interface Store extends FileRecords {
    * The same tables. Writes survive the end of the process, but a power failure may lose those after the latest write
    * outside of `relaxed`.
    */
-  readonly relaxed: FileRecords
+  readonly relaxed: FileRecords & { readonly tasks: Pick<Store['tasks'], 'setProgress'> }
   readonly users: {
     all(): Promise<UserRow[]>
     insert(row: New<UserRow>): Promise<UserRow> // `exists` for a taken name
+    /**
+     * Inserts what `make` returns unless a user has this role, in one transaction, during which no other process does. An
+     * error of `make` cancels it. `exists` for a taken name.
+     */
+    addFirst(role: UserRow['role'], make: () => New<UserRow>): Promise<void>
     update(id: number, changes: Partial<New<UserRow>>): Promise<UserRow> // `not_found`, `exists`
     /**
      * Updates the row with what `decide` returns for the stored row, in one transaction. An error of `decide` cancels
@@ -133,13 +144,24 @@ export interface Store extends FileRecords {
   }
   readonly appPasswords: {
     all(): Promise<AppPasswordRow[]>
-    insert(row: New<AppPasswordRow>): Promise<AppPasswordRow> // `exists` for a taken prefix, or a taken name of the same user
+    /**
+     * Inserts the row, unless the user has `max` of them; then resolves to undefined. `exists` for a taken prefix, or a
+     * taken name of the same user.
+     */
+    add(row: New<AppPasswordRow>, max: number): Promise<AppPasswordRow | undefined>
     touch(id: number, lastUsed: Date): Promise<void>
     delete(id: number): Promise<boolean>
   }
   readonly consoleSessions: {
     all(): Promise<ConsoleSessionRow[]>
-    insert(row: New<ConsoleSessionRow>): Promise<ConsoleSessionRow> // `exists` for a taken prefix
+    /**
+     * Inserts the row, and deletes the least recently used ones of the user beyond `max`. Resolves to the row and their
+     * ids. `exists` for a taken prefix.
+     */
+    add(
+      row: New<ConsoleSessionRow>,
+      max: number,
+    ): Promise<{ readonly row: ConsoleSessionRow; readonly ended: readonly number[] }>
     touch(id: number, lastUsed: Date): Promise<void>
     delete(id: number): Promise<boolean>
     /** Deletes those that have expired. */
@@ -182,8 +204,32 @@ export interface Store extends FileRecords {
     insert(id: string, expires: Date): Promise<void>
     sweep(now: Date): Promise<void>
   }
+  /** Attempts to sign in. Times are by the clock of the database. */
+  readonly signIns: {
+    /** The newest events that match, newest first. */
+    newest(filter: SignInFilter, limit: number): Promise<SignInAge[]>
+    /**
+     * In one transaction that excludes other attempts: records an event whose outcome is pending if `check` allows it,
+     * and resolves to its id. `check` can read as `newest` does; an error of it rejects, and nothing is recorded.
+     */
+    attempt(
+      event: SignInEvent,
+      check: (newest: (filter: SignInFilter, limit: number) => Promise<SignInAge[]>) => Promise<boolean>,
+    ): Promise<number | undefined>
+    /** Marks a pending attempt as failed now. */
+    fail(id: number): Promise<void>
+    /** Deletes an attempt that has succeeded. */
+    drop(id: number): Promise<void>
+    record(event: SignInEvent): Promise<void>
+    /** Records an event, and deletes the earlier ones that are equal. */
+    replace(event: SignInEvent): Promise<void>
+    /** Deletes the events of these kinds that are older than `age` milliseconds. */
+    sweep(kinds: readonly SignInKind[], age: number): Promise<void>
+  }
   readonly locks: {
     all(): Promise<Lock[]>
+    /** Undefined if no lock has this token. */
+    get(token: string): Promise<Lock | undefined>
     /**
      * In one transaction: passes to `conflict` every lock above, at or below the path that has not expired at `now`, by default the current time. Stores `lock` if that
      * returns undefined; otherwise resolves to the conflicting lock.
@@ -193,15 +239,30 @@ export interface Store extends FileRecords {
     delete(token: string): Promise<boolean>
     sweep(now: Date): Promise<void>
   }
+  /** Each task belongs to a node, which alone changes it and its items. */
   readonly tasks: {
-    all(): Promise<TaskRow[]>
-    put(row: TaskRow): Promise<void>
-    /** Deletes tasks and their items in one transaction. */
-    delete(ids: readonly string[]): Promise<void>
+    /** Those of all nodes, in the order of their creation. */
+    all(which?: Partial<Pick<TaskRow, 'kind' | 'userId'>>): Promise<TaskRow[]>
+    /** Those of this node, in the order of their creation. */
+    owned(): Promise<TaskRow[]>
+    get(id: string): Promise<TaskRow | undefined>
+    /** The number of unfinished tasks of a user, on all nodes. */
+    countUnfinished(userId: number): Promise<number>
+    /** When the task ended after which `count` others ended, on all nodes; undefined if there is none. */
+    endOfOlder(count: number): Promise<Date | undefined>
+    /** Adds a task of this node. */
+    insert(row: TaskRow): Promise<void>
+    /** False if this node does not own the task, or it was deleted. */
+    update(row: TaskRow): Promise<boolean>
+    /** Stores the progress of a task that runs on this node. Does nothing for any other. */
+    setProgress(row: Pick<TaskRow, 'id' | 'totalBytes' | 'doneBytes' | 'phase'>): Promise<void>
+    /** Deletes tasks of this node and their items in one transaction. Returns the number of deleted tasks. */
+    delete(ids: readonly string[]): Promise<number>
     /**
-     * In one transaction. Rows of deleted tasks are skipped. A 'failed' row changes only the error of an existing row.
+     * In one transaction. A 'failed' row changes only the error of an existing row. Rows of tasks that were deleted, or that
+     * this node does not own, are skipped. Resolves to the ids of these tasks.
      */
-    putItems(rows: readonly TaskItemRow[]): Promise<void>
+    putItems(rows: readonly TaskItemRow[]): Promise<ReadonlySet<string>>
     /** Items of the members of a folder. */
     itemsIn(taskId: string, folder: Path): Promise<TaskItemRow[]>
     item(taskId: string, path: Path): Promise<TaskItemRow | undefined>
@@ -210,13 +271,24 @@ export interface Store extends FileRecords {
     deleteItem(taskId: string, path: Path): Promise<void>
     deleteItems(taskId: string): Promise<void>
     clearFailures(taskId: string): Promise<void>
+    /** Adds a request for each of the tasks that exist. */
+    request(taskIds: readonly string[], action: TaskAction): Promise<void>
+    /** The requests for tasks of this node, in the order in which they were added. */
+    requests(): Promise<TaskRequestRow[]>
+    /** Whether such a request for one of the tasks was not served yet. */
+    hasRequests(taskIds: readonly string[], action: TaskAction): Promise<boolean>
+    /** Deletes a request that was served. Those for a task are also deleted with it. */
+    deleteRequest(id: number): Promise<void>
   }
-  /** Resumable uploads. They are orphaned when their task is deleted, and deleted with their storage. */
+  /**
+   * Resumable uploads. They are orphaned when their task is deleted, and deleted with their storage. Each belongs to a node,
+   * which alone changes it.
+   */
   readonly uploads: {
     of(taskId: string, path: Path): Promise<UploadRow | undefined>
-    /** `exists` for a taken path of the same task, `not_found` for a deleted task. */
+    /** `exists` for a taken path of the same task, `not_found` for a task that was deleted or that this node does not own. */
     insert(row: Omit<UploadRow, 'id'>): Promise<number>
-    /** A missing upload is no error, here and below. */
+    /** A missing upload, or one of another node, is no error, here and below. */
     setToken(id: number, token: string): Promise<void>
     /** Orphans the upload: it belongs to no task any more. */
     orphan(id: number): Promise<void>
@@ -233,10 +305,13 @@ export interface Store extends FileRecords {
   readonly nodes: {
     /** Those that are alive, and those that ended within the last 30 days. */
     all(): Promise<NodeRow[]>
-    /** Adds this process, which is alive from now on. */
+    /** Adds this process, which is alive from now on. `unsupported` if this program cannot use the database any more. */
     join(node: Pick<NodeRow, 'id' | 'name' | 'version' | 'addresses'>): Promise<void>
-    /** Sets the heartbeat to now. Resolves to it, as milliseconds since 1970; undefined if the node was ended. */
-    renew(id: string): Promise<number | undefined>
+    /**
+     * Sets the heartbeat to now, and what the node works on. Resolves to the heartbeat, as milliseconds since 1970;
+     * undefined if the node was ended.
+     */
+    renew(id: string, working: string): Promise<number | undefined>
     setAddresses(id: string, addresses: string): Promise<void>
     /**
      * Ends a node, and terminates its sessions of the database unless it is this process. `heartbeat`: only if it has

@@ -1,9 +1,21 @@
 /** Tasks, and the journal of their items. */
 import type { Knex } from 'knex'
+import { reportChangesOf } from './change-notices.js'
 import { childOf, nameOf, parentOf, root, type Path } from '../contract/path.js'
-import { integer, optional, readRow, text, time, word, writeRow, type Columns, type StoredRow } from './columns.js'
+import {
+  integer,
+  json,
+  optional,
+  readRow,
+  text,
+  time,
+  word,
+  writeRow,
+  type Columns,
+  type StoredRow,
+} from './columns.js'
 import type { Database } from './database.js'
-import type { TaskItemRow, TaskRow } from './rows.js'
+import type { TaskAction, TaskItemRow, TaskRequestRow, TaskRow } from './rows.js'
 
 const columns: Columns<TaskRow> = {
   id: text('id'),
@@ -17,6 +29,7 @@ const columns: Columns<TaskRow> = {
   error: text('error'),
   totalBytes: integer('total_bytes'),
   doneBytes: integer('done_bytes'),
+  phase: optional(json('phase')),
   plan: text('plan'),
   tries: integer('tries'),
   created: time('created'),
@@ -41,40 +54,87 @@ const itemColumns: Columns<StoredItem> = {
   error: text('error'),
 }
 
+const requestColumns: Columns<TaskRequestRow> = {
+  id: integer('id'),
+  taskId: text('task_id'),
+  action: text<TaskAction>('action'),
+}
+
 /** Rows in one statement: databases limit the number of values. */
 const batchSize = 100
 
 export class TasksTable {
-  constructor(private readonly database: Database) {}
+  /** `owner`: the id of this node. */
+  constructor(
+    private readonly database: Database,
+    private readonly owner: string,
+  ) {}
 
-  async all(): Promise<TaskRow[]> {
-    const stored = await this.database.read((query) => query<StoredRow>('tasks').select().orderBy(['created', 'id']))
-    return stored.map((row) => readRow(columns, row))
+  all(which: Partial<Pick<TaskRow, 'kind' | 'userId'>> = {}): Promise<TaskRow[]> {
+    return this.#tasks(writeRow(columns, which))
   }
 
-  async put(row: TaskRow): Promise<void> {
-    await this.database.run((query) => query('tasks').insert(writeRow(columns, row)).onConflict('id').merge())
+  owned(): Promise<TaskRow[]> {
+    return this.#tasks({ owner: this.owner })
   }
 
-  async delete(ids: readonly string[]): Promise<void> {
-    if (ids.length === 0) return
-    await this.database.transaction(async (query) => {
+  async get(id: string): Promise<TaskRow | undefined> {
+    return (await this.#tasks({ id }))[0]
+  }
+
+  async countUnfinished(userId: number): Promise<number> {
+    const row = await this.database.read((query) =>
+      query('tasks').where({ user_id: userId, ended: null }).count<StoredRow>({ count: '*' }).first(),
+    )
+    return Number(row?.count)
+  }
+
+  async endOfOlder(count: number): Promise<Date | undefined> {
+    const row = await this.database.read((query) =>
+      query<StoredRow>('tasks').whereNotNull('ended').select('ended').orderBy('ended', 'desc').offset(count).first(),
+    )
+    return row && columns.ended.read(row.ended)
+  }
+
+  async insert(row: TaskRow): Promise<void> {
+    const stored = { ...writeRow(columns, row), owner: this.owner }
+    await this.database.run((query) => query('tasks').insert(stored))
+  }
+
+  async update(row: TaskRow): Promise<boolean> {
+    const stored = writeRow(columns, row)
+    const changed = await this.database.run((query) => query('tasks').where(this.#own(row.id)).update(stored))
+    return changed > 0
+  }
+
+  async setProgress({ id, ...progress }: Pick<TaskRow, 'id' | 'totalBytes' | 'doneBytes' | 'phase'>): Promise<void> {
+    const stored = writeRow(columns, progress)
+    // The end of the task may be stored already.
+    const running = { ...this.#own(id), ...writeRow(columns, { state: 'running' }) }
+    await this.database.run((query) => query('tasks').where(running).update(stored))
+  }
+
+  async delete(ids: readonly string[]): Promise<number> {
+    if (ids.length === 0) return 0
+    return this.database.transaction(async (query) => {
+      let deleted = 0
       for (let at = 0; at < ids.length; at += batchSize) {
         const batch = ids.slice(at, at + batchSize)
-        await query('task_items').whereIn('task_id', batch).delete()
-        await query('tasks').whereIn('id', batch).delete()
+        deleted += await query('tasks').where({ owner: this.owner }).whereIn('id', batch).delete()
       }
+      return deleted
     })
   }
 
-  async putItems(rows: readonly TaskItemRow[]): Promise<void> {
-    if (rows.length === 0) return
-    await this.database.transaction(async (query) => {
-      const tasks = await existingTasks(query, new Set(rows.map(({ taskId }) => taskId)))
-      const stored = rows.filter(({ taskId }) => tasks.has(taskId)).map((row) => writeRow(itemColumns, itemOf(row)))
+  async putItems(rows: readonly TaskItemRow[]): Promise<ReadonlySet<string>> {
+    const ids = new Set(rows.map(({ taskId }) => taskId))
+    if (rows.length === 0) return ids
+    const stored = await this.database.transaction(async (query) => {
+      const tasks = await this.#lockOwned(query, ids)
+      const items = rows.filter(({ taskId }) => tasks.has(taskId)).map((row) => writeRow(itemColumns, itemOf(row)))
       // An item that was verified remains verified if a later step fails, for example the removal of its source.
       for (const failed of [false, true]) {
-        const matching = stored.filter(({ state }) => (state === 'failed') === failed)
+        const matching = items.filter(({ state }) => (state === 'failed') === failed)
         for (let at = 0; at < matching.length; at += batchSize) {
           const inserted = query('task_items')
             .insert(matching.slice(at, at + batchSize))
@@ -82,7 +142,9 @@ export class TasksTable {
           await (failed ? inserted.merge(['error']) : inserted.merge())
         }
       }
+      return tasks
     })
+    return new Set([...ids].filter((id) => !stored.has(id)))
   }
 
   itemsIn(taskId: string, folder: Path): Promise<TaskItemRow[]> {
@@ -99,22 +161,79 @@ export class TasksTable {
   }
 
   async deleteItem(taskId: string, at: Path): Promise<void> {
-    await this.database.run((query) =>
-      query('task_items')
-        .where({ task_id: taskId, ...splitPath(at) })
-        .delete(),
-    )
+    await this.database.run((query) => this.#ownItems(query, taskId).where(splitPath(at)).delete())
   }
 
   async deleteItems(taskId: string): Promise<void> {
-    await this.database.run((query) => query('task_items').where({ task_id: taskId }).delete())
+    await this.database.run((query) => this.#ownItems(query, taskId).delete())
   }
 
   async clearFailures(taskId: string): Promise<void> {
     await this.database.transaction(async (query) => {
-      await query('task_items').where({ task_id: taskId, state: 'failed' }).delete()
-      await query('task_items').where({ task_id: taskId }).whereNot({ error: '' }).update({ error: '' })
+      await this.#ownItems(query, taskId).where({ state: 'failed' }).delete()
+      await this.#ownItems(query, taskId).whereNot({ error: '' }).update({ error: '' })
     })
+  }
+
+  async request(taskIds: readonly string[], action: TaskAction): Promise<void> {
+    for (let at = 0; at < taskIds.length; at += batchSize) {
+      const batch = taskIds.slice(at, at + batchSize)
+      await this.database.run((query) =>
+        query.into(query.raw('?? (??, ??)', ['task_requests', 'task_id', 'action'])).insert(
+          query('tasks')
+            .whereIn('id', batch)
+            .select('id', query.raw('cast(? as text)', [action])),
+        ),
+      )
+    }
+  }
+
+  async requests(): Promise<TaskRequestRow[]> {
+    const rows = await this.database.read((query) =>
+      query<StoredRow>('task_requests')
+        .whereIn('task_id', query('tasks').where({ owner: this.owner }).select('id'))
+        .select()
+        .orderBy('id'),
+    )
+    return rows.map((row) => readRow(requestColumns, row))
+  }
+
+  async hasRequests(taskIds: readonly string[], action: TaskAction): Promise<boolean> {
+    const found = await this.database.read((query) =>
+      query<StoredRow>('task_requests').where({ action }).whereIn('task_id', taskIds).first(),
+    )
+    return found !== undefined
+  }
+
+  async deleteRequest(id: number): Promise<void> {
+    await this.database.run((query) => query('task_requests').where({ id }).delete())
+  }
+
+  #own(id: string) {
+    return { id, owner: this.owner }
+  }
+
+  #ownItems(query: Knex, taskId: string) {
+    return query('task_items').whereIn('task_id', query('tasks').where(this.#own(taskId)).select('id'))
+  }
+
+  /**
+   * The ids of the tasks that this node owns, which no other node can take over before the end of the transaction. Reads by
+   * an update, because a transaction must write first (see `Database.transaction`).
+   */
+  async #lockOwned(query: Knex, ids: ReadonlySet<string>): Promise<ReadonlySet<string>> {
+    const found = new Set<string>()
+    for (const id of ids) {
+      if ((await query('tasks').where(this.#own(id)).update({ id })) > 0) found.add(id)
+    }
+    return found
+  }
+
+  async #tasks(which: Readonly<Record<string, unknown>>): Promise<TaskRow[]> {
+    const stored = await this.database.read((query) =>
+      query<StoredRow>('tasks').where(which).select().orderBy(['created', 'id']),
+    )
+    return stored.map((row) => readRow(columns, row))
   }
 
   async #items(which: Readonly<Record<string, string>>): Promise<TaskItemRow[]> {
@@ -128,22 +247,22 @@ export class TasksTable {
   }
 }
 
-/**
- * The ids of the tasks that exist. Reads by an update, because a transaction must write first (see
- * `Database.transaction`).
- */
-async function existingTasks(query: Knex, ids: ReadonlySet<string>): Promise<ReadonlySet<string>> {
-  const found = new Set<string>()
-  for (const id of ids) {
-    if ((await query('tasks').where({ id }).update({ id })) > 0) found.add(id)
-  }
-  return found
-}
-
 function itemOf({ path: at, ...row }: TaskItemRow): StoredItem {
   return { ...row, ...splitPath(at) }
 }
 
 function splitPath(at: Path): Pick<StoredItem, 'parent' | 'name'> {
   return at === root ? { parent: '', name: '' } : { parent: parentOf(at), name: nameOf(at) }
+}
+
+/** The step of the schema that adds requests to the owners of tasks, and the phases of tasks. */
+export async function addTaskRequests(query: Knex): Promise<void> {
+  await query.schema.alterTable('tasks', (table) => void table.text('phase'))
+  await query.schema.createTable('task_requests', (table) => {
+    table.increments('id')
+    table.text('task_id').notNullable().references('id').inTable('tasks').onDelete('CASCADE').index()
+    table.text('action').notNullable()
+  })
+  await query('change_counts').insert({ topic: 'tasks', count: 0 })
+  await reportChangesOf(query, 'task_requests', 'tasks')
 }

@@ -1,4 +1,5 @@
 /** Resumable uploads: the tokens by which they are resumed or discarded. */
+import { GatewayError } from '../contract/errors.js'
 import type { Path } from '../contract/path.js'
 import { integer, optional, path, readRow, text, writeRow, type Columns, type StoredRow } from './columns.js'
 import type { Database } from './database.js'
@@ -28,24 +29,31 @@ export class UploadsTable {
   }
 
   async insert(row: Omit<UploadRow, 'id'>): Promise<number> {
-    const stored = await this.database.run((query) =>
-      query('uploads')
-        .insert({ ...writeRow(columns, row), owner: this.owner })
-        .returning<{ id: number }[]>('id'),
-    )
+    const { owner } = this
+    const stored = await this.database.transaction(async (query) => {
+      const { taskId } = row
+      // Another node must not find the path of its task taken.
+      if (taskId !== undefined && (await query('tasks').where({ id: taskId, owner }).update({ id: taskId })) === 0) {
+        throw new GatewayError('not_found', { reason: 'this node has no such task' })
+      }
+      return query('uploads')
+        .insert({ ...writeRow(columns, row), owner })
+        .returning<{ id: number }[]>('id')
+    })
     return Number(stored[0]?.id)
   }
 
   async setToken(id: number, token: string): Promise<void> {
-    await this.database.run((query) => query('uploads').where({ id }).update({ token }))
+    await this.database.run((query) => query('uploads').where(this.#own(id)).update({ token }))
   }
 
   async orphan(id: number): Promise<void> {
-    await this.database.run((query) => query('uploads').where({ id }).update({ task_id: null }))
+    await this.database.run((query) => query('uploads').where(this.#own(id)).update({ task_id: null }))
   }
 
   async orphanAll(taskId: string): Promise<void> {
-    await this.database.run((query) => query('uploads').where({ task_id: taskId }).update({ task_id: null }))
+    const own = { task_id: taskId, owner: this.owner }
+    await this.database.run((query) => query('uploads').where(own).update({ task_id: null }))
   }
 
   async orphaned(): Promise<UploadRow[]> {
@@ -70,6 +78,10 @@ export class UploadsTable {
   }
 
   async delete(id: number): Promise<void> {
-    await this.database.run((query) => query('uploads').where({ id }).delete())
+    await this.database.run((query) => query('uploads').where(this.#own(id)).delete())
+  }
+
+  #own(id: number) {
+    return { id, owner: this.owner }
   }
 }

@@ -1,6 +1,5 @@
 /** Batches the item rows of all tasks, and commits each batch in one transaction. */
 import type { TaskItemRow } from '../store/rows.js'
-import type { Store } from '../store/tables.js'
 
 /** Milliseconds between the first row of a batch and its commit. */
 const batchDelay = 200
@@ -15,7 +14,7 @@ export class ItemJournal {
   /** Serializes the commits. */
   #committing: Promise<void> = Promise.resolve()
 
-  constructor(private readonly store: Pick<Store['tasks'], 'putItems'>) {}
+  constructor(private readonly store: { putItems(rows: readonly TaskItemRow[]): Promise<void> }) {}
 
   /** Adds a row. Resolves immediately, or after a commit if too many rows are pending. Rejects if that commit fails. */
   async put(row: TaskItemRow): Promise<void> {

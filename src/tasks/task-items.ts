@@ -8,14 +8,17 @@ import type { ItemJournal } from './item-journal.js'
 import type { TaskItems } from './task.js'
 
 interface TaskItemsDependencies {
-  readonly store: Store['tasks']
+  readonly store: Pick<Store['tasks'], 'clearFailures' | 'deleteItem' | 'item' | 'itemsIn'>
+  /** Stores rows immediately. */
+  readonly putItems: (rows: readonly TaskItemRow[]) => Promise<void>
   readonly journal: ItemJournal
   readonly uploads: Pick<TaskUploads, 'forFile'>
 }
 
 const noItem = { source: '', copy: '', size: 0, error: '' } as const
 
-export function taskItemsOf(taskId: string, { store, journal, uploads }: TaskItemsDependencies): TaskItems {
+export function taskItemsOf(taskId: string, dependencies: TaskItemsDependencies): TaskItems {
+  const { store, putItems, journal, uploads } = dependencies
   const put = (row: Partial<TaskItemRow> & Pick<TaskItemRow, 'path' | 'state'>) =>
     journal.put({ ...noItem, taskId, ...row })
   // Reads must see the rows that are not committed yet.
@@ -51,13 +54,13 @@ export function taskItemsOf(taskId: string, { store, journal, uploads }: TaskIte
     recordExtraneous: (folder, names) => {
       const extraneous = names.map((name) => ({ path: childOf(folder, name), state: 'extraneous' }) as const)
       const begun = { path: folder, state: 'begun' } as const
-      return store.putItems([begun, ...extraneous].map((row) => ({ ...noItem, taskId, ...row })))
+      return putItems([begun, ...extraneous].map((row) => ({ ...noItem, taskId, ...row })))
     },
     flushed: flush,
     fail: async (failures) => {
       await flush()
       await store.clearFailures(taskId)
-      await store.putItems(failures.map((failure) => ({ ...noItem, taskId, state: 'failed', ...failure })))
+      await putItems(failures.map((failure) => ({ ...noItem, taskId, state: 'failed', ...failure })))
     },
   }
 }

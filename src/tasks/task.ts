@@ -27,7 +27,7 @@ export interface Task extends TaskRow {
   readonly kind: TaskKind
   readonly role: Role
   readonly state: TaskState
-  /** Undefined if it does not run, or has just started. Not stored: the next run of the task sets its own. */
+  /** Undefined if it does not run, or has just started. The next run of the task sets its own. */
   readonly phase?: TaskPhase | undefined
 }
 

@@ -10,7 +10,7 @@ import { countedSource } from '../transfer/counted-source.js'
 import { isSameContent } from '../transfer/same-content.js'
 import type { AccessOptions } from '../tree/operation-options.js'
 import type { VirtualFs } from '../tree/virtual-fs.js'
-import { planOf, type Task, type TaskRequest, type TaskRun, type TaskType } from './task.js'
+import { hasEnded, planOf, type Task, type TaskRequest, type TaskRun, type TaskType } from './task.js'
 import { pathBelowBase, displayPath } from './transfer-tasks.js'
 
 export interface UploadOptions {
@@ -56,11 +56,11 @@ export function uploadRequest(
   return { kind: 'upload', name, plan, phase: 'storing_upload', totalBytes: received.size }
 }
 
-/** The names of the spool files that these tasks need. */
+/** The names of the spool files that the unfinished ones of these tasks need. */
 export function spooledFiles(tasks: readonly Task[]): ReadonlySet<string> {
   return new Set(
     tasks
-      .filter(({ kind }) => kind === 'upload')
+      .filter((task) => task.kind === 'upload' && !hasEnded(task))
       .map((task) => (planOf(task) as Partial<UploadTaskPlan>).spooled ?? ''),
   )
 }
@@ -84,8 +84,13 @@ async function upload(spool: Spool, fs: VirtualFs, run: TaskRun): Promise<void> 
   const { to, spooled, createOnly, hashes, modified: time, password } = planOf(run.task) as UploadTaskPlan
   const path = pathBelowBase(principal, to)
   const modified = time === undefined ? undefined : new Date(time)
-  const received = spool.find(spooled, { hashes, modified })
-  if (!received) throw new GatewayError('unsupported', { detail: 'upload_gone' })
+  const received = await spool.find(spooled, { hashes, modified })
+  if (!received) {
+    // Another node has received it, or its spool was not restored from a backup.
+    const reason =
+      'the received bytes are not on the disk of the server that continues this task: upload the file again'
+    throw new GatewayError('unsupported', { detail: 'upload_gone', reason })
+  }
   run.setPhase('storing_upload')
   const source = countedSource(received, run.advance)
   try {

@@ -63,6 +63,7 @@ export class Locks {
   #nextExpiry = Number.POSITIVE_INFINITY
   /** Number of changes by this process. A reload that overlaps with one is repeated. */
   #changes = 0
+  #ownChanges = 0
 
   readonly #now: () => number
 
@@ -80,14 +81,27 @@ export class Locks {
     return locks
   }
 
-  /** Reads the locks again if a token is unknown: another node may just have granted the lock. */
+  /** Reads the locks of unknown tokens: another node may just have granted them. */
   async know(tokens: readonly string[]): Promise<void> {
-    if (tokens.some((token) => !this.#byToken.has(token))) await this.reloadIfShared()
+    if (this.options.isShared !== true) return
+    for (const token of tokens) if (!this.#byToken.has(token)) await this.#read(token)
   }
 
-  /** Reads the locks again if other nodes may have changed them. */
-  async reloadIfShared(): Promise<void> {
-    if (this.options.isShared === true) await this.reload()
+  /** Whether the lock, which this process knows, still exists: another node may just have released it. */
+  async confirm({ token }: Lock): Promise<boolean> {
+    return this.options.isShared !== true || this.#read(token)
+  }
+
+  async #read(token: string): Promise<boolean> {
+    const lock = await this.store.get(token)
+    if (lock) this.#put(lock)
+    else this.#drop(token)
+    return lock !== undefined
+  }
+
+  /** The number of changes of stored locks by this process. */
+  get ownChanges(): number {
+    return this.#ownChanges
   }
 
   async reload(): Promise<void> {
@@ -204,6 +218,7 @@ export class Locks {
       (scope === 'exclusive' || other.scope === 'exclusive')
     const conflict = await this.store.grant(lock, (others) => others.find(conflicts), this.#now())
     if (conflict) throw new LockedError(conflict)
+    this.#ownChanges++
     this.#put(lock)
     return lock
   }
@@ -236,6 +251,7 @@ export class Locks {
     const expires = this.#expiry(seconds)
     if (!(await this.store.refresh(token, expires)))
       throw new GatewayError('precondition_failed', { reason: 'no such lock' })
+    this.#ownChanges++
     const refreshed = { ...lock, expires }
     this.#put(refreshed)
     return refreshed
@@ -256,7 +272,9 @@ export class Locks {
       const lock = this.#byToken.get(token)
       if (!lock || !this.#isActive(lock) || lock.expires >= expires) return
       // A lock that cannot be extended expires, and the check before publishing reports that to the writer.
-      if (await this.store.refresh(token, expires).catch(() => false)) this.#put({ ...lock, expires })
+      if (!(await this.store.refresh(token, expires).catch(() => false))) return
+      this.#ownChanges++
+      this.#put({ ...lock, expires })
     }
     const pause = Math.min(Math.min(...remaining.values()) / 3, maxTimer)
     const extendAll = () => void Promise.all([...remaining].map(extend))
@@ -275,7 +293,7 @@ export class Locks {
 
   /** Removes a lock of any user. */
   async break(token: string): Promise<void> {
-    await this.store.delete(token)
+    if (await this.store.delete(token)) this.#ownChanges++
     this.#drop(token)
   }
 

@@ -296,15 +296,15 @@ export class Operations {
     await this.assertPreconditions(at, await this.tree.entryOrUndefined(at, { signal, refresh: true }), options)
   }
 
-  /** Rejects with LockedError, at once or after it has read the locks again: another node may just have released one. */
+  /** Throws or rejects with LockedError. Another node may just have released a lock that this one knows. */
   assertUnlocked(touch: LockedPath, options: ChangeOptions): Awaitable<void> {
     if (this.#lockOn(touch, options)) return this.#assertUnlockedNow(touch, options)
   }
 
   async #assertUnlockedNow(touch: LockedPath, options: ChangeOptions): Promise<void> {
-    await this.dependencies.locks.reloadIfShared()
-    const lock = this.#lockOn(touch, options)
-    if (lock) throw this.authority.lockedError(lock, touch.path)
+    for (let lock = this.#lockOn(touch, options); lock; lock = this.#lockOn(touch, options)) {
+      if (await this.dependencies.locks.confirm(lock)) throw this.authority.lockedError(lock, touch.path)
+    }
   }
 
   #lockOn(touch: LockedPath, { lockTokens = [] }: ChangeOptions): Lock | undefined {

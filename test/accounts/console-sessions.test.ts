@@ -196,11 +196,11 @@ void t.test('other processes know sessions and their ends, and a restart ends no
 void t.test('a sign-in during a change of the password opens no session', async (t) => {
   const { accounts, store } = await fixture(t)
   const { id } = await accounts.users.create(newUser({ username: 'eve' }))
-  const insert = store.consoleSessions.insert.bind(store.consoleSessions)
+  const add = store.consoleSessions.add.bind(store.consoleSessions)
   const changing = new Promise((resolve) => {
-    store.consoleSessions.insert = async (row) => {
+    store.consoleSessions.add = async (row, max) => {
       resolve(store.users.change(id, () => ({ passwordTime: 1 })))
-      return insert(row)
+      return add(row, max)
     }
   })
   const { secret } = await accounts.signInToConsole(credentials({ username: 'eve' }), browser)

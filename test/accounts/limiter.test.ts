@@ -1,13 +1,25 @@
 /** The limits for failed sign-ins, by address and by account, and for wrong codes; the verification of passwords. */
 import { generateSync } from 'otplib'
-import t from 'tap'
+import { setTimeout as wait } from 'node:timers/promises'
+import t, { type Test } from 'tap'
 import { FairQueue } from '../../src/accounts/fair-queue.js'
-import { CodeLimiter, SignInLimiter } from '../../src/accounts/limiter.js'
+import {
+  LocalCodeLimiter,
+  LocalSignInLimiter,
+  type CodeLimiter,
+  type SignInLimiter,
+} from '../../src/accounts/limiter.js'
 import { newOtpSecret } from '../../src/accounts/otp.js'
 import { hashPassword, impossiblePassword, isPassword, staticHash } from '../../src/accounts/passwords.js'
+import { SharedCodeLimiter, SharedSignInLimiter, sweepSignIns } from '../../src/accounts/shared-limiter.js'
+import type { GatewayError } from '../../src/contract/errors.js'
 import { networkOf } from '../../src/net/networks.js'
+import { openStore } from '../../src/store/store.js'
 import { processorTime } from '../processor-time.js'
-import { adaPassword, credentials, fixture, newUser } from './accounts-fixture.js'
+import { lacks } from '../programs.js'
+import { engines, thisServer } from '../store/engines.js'
+import { userRow } from '../store/store-rows.js'
+import { adaPassword, credentials, fixture, newUser, openAccounts } from './accounts-fixture.js'
 import { webdav } from '../../protocols/webdav/index.js'
 import { sftp } from '../../protocols/sftp/index.js'
 
@@ -165,45 +177,194 @@ void t.test('wrong codes while two-step verification is enabled are counted like
   await turnOn(codesOf(secret, clock.time).right)
 })
 
-void t.test('a right code is not counted, and keeps its address from being throttled for a day', (t) => {
-  const clock = { time: 0 }
-  const limiter = new CodeLimiter(() => clock.time)
-  for (let n = 0; n < 50; n++) limiter.countAttempt(1, 'home')()
-  for (let n = 0; n < 10; n++) {
-    limiter.countAttempt(1, `bot ${n}`)
-    clock.time += minute
+/** The limiters of one process, or of a node. */
+interface Limiters {
+  readonly signIns: SignInLimiter
+  readonly codes: CodeLimiter
+  readonly advance: (milliseconds: number) => Promise<void>
+}
+
+const inMemory = async (): Promise<Limiters> => {
+  let time = 0
+  const now = () => time
+  return {
+    signIns: new LocalSignInLimiter(now),
+    codes: new LocalCodeLimiter(now),
+    advance: async (milliseconds) => void (time += milliseconds),
   }
-  t.throws(() => limiter.countAttempt(1, 'stranger'), { ...throttled, retryAfter: 300 })
-  limiter.countAttempt(2, 'stranger')
-  limiter.countAttempt(1, 'home')
-  clock.time += 5 * minute
-  t.throws(() => limiter.countAttempt(1, 'stranger'), throttled, 'a wrong code from a familiar address counts')
-  clock.time += minute
-  limiter.countAttempt(1, 'stranger')
-  clock.time += 24 * 60 * minute
-  for (let n = 0; n < 10; n++) limiter.countAttempt(1, `bot ${n}`)
-  t.throws(() => limiter.countAttempt(1, 'home'), throttled)
-  t.end()
+}
+
+const inDatabase = (engine: (typeof engines)[number]) => async (t: Test) => {
+  const location = await engine.newDatabase(t)
+  const store = await openStore(location)
+  t.teardown(() => store.close())
+  return {
+    signIns: new SharedSignInLimiter(store.signIns),
+    codes: new SharedCodeLimiter(store.signIns),
+    // Everything becomes older.
+    advance: async (milliseconds: number) => {
+      await engine.query(location, `update sign_ins set time = time - ${milliseconds}`)
+    },
+  }
+}
+
+const limiters = [
+  { name: 'in memory', skip: false, open: inMemory },
+  ...engines.map((engine) => ({ name: `on ${engine.name}`, skip: engine.skip, open: inDatabase(engine) })),
+]
+
+/** Seconds after which a throttled client may try again, in tenths of a minute. */
+async function retryTime(t: Test, attempt: Promise<unknown>): Promise<number> {
+  const error: unknown = await attempt.catch((reason: unknown) => reason)
+  t.match(error, throttled)
+  return Math.round(((error as GatewayError).retryAfter ?? 0) / 6) * 6
+}
+
+for (const { name, skip, open } of limiters) {
+  void t.test(`limits ${name}`, { skip }, async (s) => {
+    void s.test('a right code is not counted, and keeps its address from being throttled for a day', async (t) => {
+      const { codes, advance } = await open(t)
+      for (let n = 0; n < 50; n++) await (await codes.countAttempt(1, 'home'))()
+      for (let n = 0; n < 10; n++) {
+        await codes.countAttempt(1, `bot ${n}`)
+        await advance(minute)
+      }
+      t.equal(await retryTime(t, codes.countAttempt(1, 'stranger')), 300)
+      await codes.countAttempt(2, 'stranger')
+      await codes.countAttempt(1, 'home')
+      await advance(5 * minute)
+      await t.rejects(codes.countAttempt(1, 'stranger'), throttled, 'a wrong code from a familiar address counts')
+      await advance(minute)
+      await codes.countAttempt(1, 'stranger')
+      await advance(24 * 60 * minute)
+      for (let n = 0; n < 10; n++) await codes.countAttempt(1, `bot ${n}`)
+      await t.rejects(codes.countAttempt(1, 'home'), throttled)
+    })
+
+    void s.test('five failures lock an address, and each attempt then counts for its account', async (t) => {
+      const { signIns, advance } = await open(t)
+      const fail = async (account: string) => (await signIns.begin('home', account))('failed')
+      for (let n = 0; n < 5; n++) {
+        await (
+          await signIns.begin('home', 'ada')
+        )('not failed')
+        await fail(`nobody ${n}`)
+        await advance(minute)
+      }
+      t.equal(await retryTime(t, signIns.admit('home', 'ada')), 240)
+      t.equal(await signIns.admit('elsewhere', 'ada'), 0)
+      for (let n = 0; n < 4; n++) {
+        signIns.assertPairNotLocked('home', 'ada')
+        await t.rejects(signIns.begin('home', 'ada'), throttled)
+      }
+      t.throws(() => signIns.assertPairNotLocked('home', 'ada'), throttled)
+      signIns.assertPairNotLocked('home', 'bob')
+      await advance(4 * minute)
+      t.equal(await signIns.admit('home', 'bob'), 0)
+      await fail('bob')
+      t.equal(await signIns.admit('home', 'bob'), 0, 'the count starts again')
+    })
+
+    void s.test('an account under a distributed attack is delayed for unknown addresses, never locked', async (t) => {
+      const { signIns, advance } = await open(t)
+      const fail = async (address: string) => (await signIns.begin(address, 'ada'))('failed')
+      await signIns.recordSuccess('home', 'ada')
+      for (let n = 0; n < 9; n++) await fail(`bot ${n}`)
+      t.equal(await signIns.admit('stranger', 'ada'), 0)
+      const delays = []
+      for (let n = 0; n < 8; n++) {
+        await fail(`more ${n}`)
+        delays.push(await signIns.admit('stranger', 'ada'))
+      }
+      t.same(delays, [200, 400, 800, 1600, 3200, 5000, 5000, 5000])
+      t.equal(await signIns.admit('home', 'ada'), 0, 'a recent successful sign-in exempts its address')
+      t.equal(await signIns.admit('stranger', 'bob'), 0)
+      await advance(15 * minute)
+      t.equal(await signIns.admit('stranger', 'ada'), 0)
+    })
+  })
+}
+
+void t.test('nodes that share a database count together', { skip: lacks('postgres', 'initdb') }, async (t) => {
+  const location = await (await thisServer()).createDatabase()
+  const stores = await Promise.all([1, 2, 3].map(() => openStore(location)))
+  t.teardown(() => Promise.all(stores.map((store) => store.close())))
+  const signIns = stores.map((store) => new SharedSignInLimiter(store.signIns))
+
+  // Each node compares one attempt of an address at a time.
+  let compared = 0
+  const guess = async (limiter: SharedSignInLimiter) => {
+    for (let n = 0; n < 4; n++) {
+      try {
+        const settle = await limiter.begin('attacker', 'ada')
+        compared++
+        await wait(20)
+        await settle('failed')
+      } catch (error) {
+        t.match(error, throttled)
+      }
+    }
+  }
+  await Promise.all(signIns.map(guess))
+  t.equal(compared, 5)
+  for (const limiter of signIns) {
+    await t.rejects(limiter.admit('attacker', 'ada'), throttled)
+    t.throws(() => limiter.assertPairNotLocked('attacker', 'ada'), throttled)
+  }
+
+  const uses = await Promise.all(
+    signIns.map(async (limiter) => {
+      const outcomes = []
+      for (let n = 0; n < 4; n++) outcomes.push((await limiter.begin('office', `user ${n}`))('not failed'))
+      await Promise.all(outcomes)
+      return outcomes.length
+    }),
+  )
+  t.same(uses, [4, 4, 4], 'successes of one address on several nodes wait for each other, and none is refused')
+
+  const codes = stores.map((store) => new SharedCodeLimiter(store.signIns))
+  const attempts = codes.flatMap((limiter) => [1, 2, 3, 4, 5].map((n) => limiter.countAttempt(7, `bot ${n}`)))
+  const outcomes = await Promise.allSettled(attempts)
+  t.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 10)
+
+  const { id } = await stores[0]!.users.insert(userRow({ username: 'ada' }))
+  const steps = await Promise.all(stores.map((store) => store.users.useOtpStep(id, 5)))
+  t.equal(steps.filter((isFirst) => isFirst).length, 1, 'a code works once')
 })
 
-void t.test('an account under a distributed attack is delayed for unknown addresses, never locked', async (t) => {
-  const clock = { time: 0 }
-  const limiter = new SignInLimiter(() => clock.time)
-  limiter.recordSuccess('home', 'ada')
-  for (let n = 0; n < 9; n++) limiter.recordFailure(`bot ${n}`, 'ada')
-  t.equal(limiter.delay('stranger', 'ada'), 0)
-  const delays = []
-  for (let n = 0; n < 8; n++) {
-    limiter.recordFailure(`more ${n}`, 'ada')
-    delays.push(limiter.delay('stranger', 'ada'))
-  }
-  t.same(delays, [200, 400, 800, 1600, 3200, 5000, 5000, 5000])
-  t.equal(limiter.delay('home', 'ada'), 0, 'a recent successful sign-in exempts its address')
-  t.equal(limiter.delay('stranger', 'bob'), 0)
-  limiter.assertAddressNotLocked('stranger', 'ada')
-  limiter.assertPairNotLocked('stranger', 'ada')
-  clock.time += 15 * minute
-  t.equal(limiter.delay('stranger', 'ada'), 0)
+void t.test('expired attempts are deleted', { skip: lacks('postgres', 'initdb') }, async (t) => {
+  const server = await thisServer()
+  const location = await server.createDatabase()
+  const store = await openStore(location)
+  t.teardown(() => store.close())
+  await store.signIns.record({ kind: 'password', network: 'old', account: 'ada' })
+  await store.signIns.record({ kind: 'signed_in', network: 'older', account: 'ada' })
+  await server.query(`update sign_ins set time = time - ${4 * 60 * minute}`, location)
+  await store.signIns.record({ kind: 'password', network: 'new', account: 'ada' })
+  await sweepSignIns(store.signIns)
+  t.same(await server.query('select network from sign_ins order by id', location), [
+    { network: 'older' },
+    { network: 'new' },
+  ])
+})
+
+void t.test('accounts on two nodes limit guesses together', { skip: lacks('postgres', 'initdb') }, async (t) => {
+  const location = await (await thisServer()).createDatabase()
+  const clock = { time: Date.now() }
+  const one = await openAccounts(t, location, clock)
+  await one.accounts.users.create(newUser({}))
+  const two = await openAccounts(t, location, clock)
+  const address = '198.51.100.8'
+  const guesses = [one, two].flatMap(({ accounts }, node) =>
+    Array.from({ length: 6 }, (_, n) => accounts.signIn(credentials({ address, plain: `guess ${node} ${n}` }))),
+  )
+  const codes = (await Promise.allSettled(guesses)).map((outcome) =>
+    outcome.status === 'rejected' ? (outcome.reason as GatewayError).code : '',
+  )
+  t.same(codes.sort(), [...Array<string>(7).fill('throttled'), ...Array<string>(5).fill('unauthenticated')])
+  await t.rejects(two.accounts.signIn(credentials({ address })), throttled)
+  await two.accounts.signIn(credentials())
+  await t.rejects(one.accounts.byPassword(credentials({ username: 'no\0body' }), webdav), wrong)
 })
 
 void t.test(

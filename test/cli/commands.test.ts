@@ -13,6 +13,7 @@ import t, { type Test } from 'tap'
 import { fingerprintOf } from '../../src/accounts/public-keys.js'
 import { generateKeyPair } from '../../protocols/sftp/host-keys.js'
 import { startGateway } from '../gateway.js'
+import { storeVariables, withoutSqlite } from '../store-location.js'
 import { connectHttp } from '../stories/protocols.js'
 
 const main = fileURLToPath(new URL('../../src/main.js', import.meta.url))
@@ -28,7 +29,9 @@ async function tidegate(
   words: readonly string[],
   { input = '', environment = {} }: { input?: string; environment?: Record<string, string> } = {},
 ): Promise<Outcome> {
-  const child = spawn(process.execPath, [main, ...words], { env: { ...process.env, ...environment } })
+  const at = words.indexOf('--data') + 1
+  const store = at > 0 ? await storeVariables(words[at] ?? '') : {}
+  const child = spawn(process.execPath, [main, ...words], { env: { ...process.env, ...store, ...environment } })
   let [out, err] = ['', '']
   child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text))
   child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text))
@@ -150,6 +153,7 @@ void t.test('storage add and storage rm take effect in a running daemon', async 
   t.ok(await soon(() => has(1)), 'the new storage is listed')
   t.same(await protocol.names('/'), ['second'])
   t.match((await tidegate(['storage', 'list', ...data])).out, /\/second +Memory +work/)
+  t.match((await tidegate(['nodes', ...data])).out, /^NAME .*\n\S+:\d+ +v\S+ +current .* http 127\.0\.0\.1:\d+/)
   t.equal((await tidegate(['storage', 'rm', '/second', ...data])).status, 0)
   t.ok(await soon(() => has(0)), 'the storage is no longer listed')
   const taken = await tidegate(['storage', 'add', '/', 'Memory', ...data])
@@ -279,16 +283,20 @@ void t.test(
   },
 )
 
-void t.test('a data folder without a database is reported, and no database is created', async (t) => {
-  const data = await folder(t)
-  const listed = await tidegate(['user', 'list', '--data', data])
-  t.equal(listed.status, 1)
-  t.match(
-    listed.err,
-    /^tidegate: there is no database in .*: name the data folder with --data, or run "tidegate serve"/,
-  )
-  await t.rejects(stat(join(data, 'data.db')), { code: 'ENOENT' })
-})
+void t.test(
+  'a data folder without a database is reported, and no database is created',
+  { skip: withoutSqlite },
+  async (t) => {
+    const data = await folder(t)
+    const listed = await tidegate(['user', 'list', '--data', data])
+    t.equal(listed.status, 1)
+    t.match(
+      listed.err,
+      /^tidegate: there is no database in .*: name the data folder with --data, or run "tidegate serve"/,
+    )
+    await t.rejects(stat(join(data, 'data.db')), { code: 'ENOENT' })
+  },
+)
 
 void t.test(
   'a data folder that belongs to another user is reported as such',

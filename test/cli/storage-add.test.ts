@@ -3,12 +3,14 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { startGateway } from '../gateway.js'
+import { storeVariables } from '../store-location.js'
 
 const main = fileURLToPath(new URL('../../src/main.js', import.meta.url))
 
-function add(data: string, ...words: readonly string[]) {
+async function add(data: string, ...words: readonly string[]) {
+  const env = { ...process.env, ...(await storeVariables(data)) }
   return new Promise<{ status: unknown; out: string; err: string }>((resolve) => {
-    execFile(process.execPath, [main, 'storage', 'add', ...words, '--data', data], (error, out, err) =>
+    execFile(process.execPath, [main, 'storage', 'add', ...words, '--data', data], { env }, (error, out, err) =>
       resolve({ status: error ? error.code : 0, out, err }),
     )
   })

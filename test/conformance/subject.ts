@@ -269,7 +269,7 @@ async function spooling(t: Test, driver: Driver, traits: Traits): Promise<Driver
   if (!driver.write || traits.writeNeeds !== 'reread') return driver
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-conformance-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
-  const spool = await Spool.open(folder)
+  const spool = await Spool.open(folder, { instance: { name: 'run', isOver: () => true } })
   return overriding(driver, driverProperties, (inner) => ({
     write: (path, source, options) =>
       sendAsNeeded(source, traits, spool, options?.signal, (sent) => inner.write(path, sent, options)).catch(

@@ -1,5 +1,4 @@
 /** Offline downloads by a storage itself: into its own folders, and by way of a folder of its own into other storages. */
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { GatewayError } from '../../src/contract/errors.js'
@@ -8,6 +7,7 @@ import { openStore } from '../../src/store/store.js'
 import { DownloadingDrive, downloadingType } from '../drivers/downloading-drive.js'
 import { rootId } from '../drivers/id-drive.js'
 import { startGateway } from '../gateway.js'
+import { storeOf } from '../store-location.js'
 import { serve, Served, type Envelope, type TaskShown } from '../protocols/http/served.js'
 
 // The tests mostly wait, each for its own gateway.
@@ -277,13 +277,15 @@ async function connected(t: Test, drive: DownloadingDrive, dataFolder?: string) 
 
 /** As if the process had been killed between the backend's answer and the storing of the id. */
 async function forgetId(dataFolder: string): Promise<void> {
-  const store = await openStore(join(dataFolder, 'data.db'))
+  const node = 'test'
+  const store = await openStore(await storeOf(dataFolder), { node })
+  await store.nodes.claim(node)
   const [row] = await store.tasks.all()
   if (!row) throw new Error('there is no task')
   const plan = JSON.parse(row.plan) as DownloadPlan
   if (plan.remote?.downloadId === undefined) throw new Error('the id was not stored')
   const remote = { ...plan.remote, downloadId: undefined }
-  await store.tasks.put({ ...row, plan: JSON.stringify({ ...plan, remote }) })
+  await store.tasks.update({ ...row, plan: JSON.stringify({ ...plan, remote }) })
   await store.close()
 }
 

@@ -82,7 +82,7 @@ void t.test('Gateway.open() closes the storages if a later step fails', async (t
     totalBytes: 0,
   })
   await gateway.tasks.close()
-  await gateway.store.tasks.put({ ...task, plan: 'not JSON' })
+  await gateway.store.tasks.update({ ...task, plan: 'not JSON' })
   await gateway.close()
   t.same([observed.open.length, observed.closed], [1, 1])
   await t.rejects(begin(), { code: 'internal', reason: /plan of this task/ })

@@ -2,7 +2,9 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { asPath } from '../../src/contract/path.js'
+import { withSharedLimits } from '../../src/gateway/shared-limits.js'
 import { Membership } from '../../src/nodes/membership.js'
+import { nodeStatuses } from '../../src/nodes/node-status.js'
 import { createLog } from '../../src/process/log.js'
 import { openStore } from '../../src/store/store.js'
 import { lacks } from '../programs.js'
@@ -22,7 +24,7 @@ async function join(t: Test, location: string, id: string) {
     membership.start({
       reload: async () => void calls.push('reload'),
       takeOver: async () => void calls.push('take over'),
-      countChanged: () => undefined,
+      working: () => ({ tasks: 3 }),
       ended: () => void calls.push('ended'),
     })
   let isClosed = false
@@ -106,6 +108,40 @@ void t.test('a node that renews its heartbeat in time reloads before it acts aga
   node.start()
   await until(() => node.membership.isCurrent)
   t.same(node.calls, ['reload'])
+})
+
+void t.test('a node learns of changes of the number of nodes with its heartbeats', { skip }, async (t) => {
+  const location = await (await thisServer()).createDatabase()
+  const one = await join(t, location, 'one')
+  one.start()
+  const counts: number[] = []
+  const unsubscribe = one.membership.onCountChange(() => counts.push(one.membership.count))
+  const settings = { number: () => 6, onChange: () => () => undefined }
+  const limits = withSharedLimits(settings, one.membership)
+  let reported = 0
+  limits.onChange(() => reported++)
+  t.equal(limits.number('max_client_upload_speed'), 6)
+  const two = await join(t, location, 'two')
+  two.start()
+  await until(() => counts.length > 0)
+  t.equal(limits.number('max_client_upload_speed'), 3)
+  t.equal(limits.number('copy_task_threads_num'), 3)
+  t.equal(limits.number('transfer_files_at_once'), 6)
+  await until(async () => (await one.membership.status())[1]?.working.tasks === 3)
+  await two.close()
+  await until(() => counts.length > 1)
+  t.same(counts, [2, 1])
+  t.equal(reported, 2)
+  t.match(await one.membership.status(), [
+    { id: 'one', state: 'current', ended: undefined, working: { tasks: 3 } },
+    { id: 'two', state: 'ended', ended: Date },
+  ])
+  unsubscribe()
+  const server = await thisServer()
+  await server.query(`update nodes set ended = ended - 3600000 where id = 'two'`, location)
+  t.equal((await one.membership.status()).length, 1)
+  await server.query(`update nodes set heartbeat = heartbeat - 20000`, location)
+  t.match(await nodeStatuses(one.store), [{ state: 'silent' }])
 })
 
 for (const engine of engines) {

@@ -19,7 +19,7 @@ async function locksOf(t: Test, location: string): Promise<PathLocks> {
   const { shared } = store
   if (!shared) throw new Error('not shared')
   t.teardown(() => store.close())
-  return new SharedPathLocks(shared, { take: () => [], putBack: () => undefined }, {})
+  return new SharedPathLocks(shared, { take: () => [], putBack: () => undefined }, new Map())
 }
 
 async function twoNodes(t: Test): Promise<readonly [PathLocks, PathLocks]> {

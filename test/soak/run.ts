@@ -1,6 +1,7 @@
 /**
  * `npm run soak`: the stories of a test run at full length, one after the other: 10 GiB through every protocol,
- * hundreds of kills, thousands of garbled sessions. Takes hours. Its results are recorded in docs/soak.md.
+ * hundreds of kills, thousands of garbled sessions, half an hour of faults of nodes that share a database. Takes hours.
+ * Its results are recorded in docs/soak.md.
  */
 import { spawn } from 'node:child_process'
 
@@ -10,17 +11,19 @@ const sizes = {
   TIDEGATE_KILL_ROUNDS: '200',
   TIDEGATE_FUZZ_ROUNDS: '5000',
   TIDEGATE_LOAD_SECONDS: '600',
+  TIDEGATE_CHAOS_SECONDS: '1800',
 }
 const stories = [
-  'memory',
-  'transfers-memory',
-  'driver-streams',
-  'kill',
-  'transfers-kill',
-  'hostile',
-  'webdav-load',
-  'rclone-kills',
-].map((name) => `test/stories/${name}`)
+  'stories/memory',
+  'stories/transfers-memory',
+  'stories/driver-streams',
+  'stories/kill',
+  'stories/transfers-kill',
+  'stories/hostile',
+  'stories/webdav-load',
+  'stories/rclone-kills',
+  'nodes/chaos',
+].map((name) => `test/${name}.test`)
 
 const words = ['dist/test/run.js', '--jobs', '1', '--minutes', '240', ...stories]
 const child = spawn(process.execPath, words, { stdio: 'inherit', env: { ...sizes, ...process.env } })

@@ -11,6 +11,8 @@ import { SpooledFile } from '../../src/storage/spooled-file.js'
 import { Spool } from '../../src/storage/spool.js'
 import { entryOf, readAt } from './open-file.js'
 
+const instance = { name: 'run', isOver: () => true }
+
 const sourceOf = (content: Buffer): Source => ({
   size: content.length,
   rereadable: true,
@@ -18,7 +20,7 @@ const sourceOf = (content: Buffer): Source => ({
 })
 
 async function spoolOf(t: Pick<TAP, 'testdir'>): Promise<Spool> {
-  return Spool.open(t.testdir())
+  return Spool.open(t.testdir(), { instance })
 }
 
 void t.test('a spooled file can be read and changed at any position, and is written back by commit', async (t) => {
@@ -60,7 +62,7 @@ void t.test('closing a spooled file without a commit writes nothing back and emp
 })
 
 void t.test('handles and uploads share one size limit of the spool', async (t) => {
-  const spool = await Spool.open(t.testdir(), { limit: () => 10 })
+  const spool = await Spool.open(t.testdir(), { instance, limit: () => 10 })
   const stored = async () => entryOf(0)
   const file = await SpooledFile.open(spool, entryOf(4), sourceOf(Buffer.alloc(4)), stored)
   await file.write([Buffer.alloc(2), Buffer.alloc(1)], 4)
@@ -147,6 +149,6 @@ void t.test('Spool.receive() computes digests while the bytes arrive, and keeps 
 
 void t.test('opening a spool removes the files of an earlier process', async (t) => {
   const folder = t.testdir({ left: 'over', sub: { x: '' } })
-  await Spool.open(folder)
+  await Spool.open(folder, { instance })
   t.same(await readdir(folder), [])
 })

@@ -18,7 +18,7 @@ function measured() {
   const events = new Events()
   const heard: Omit<TransferEvent, 'storage' | 'seconds'>[] = []
   events.onTransfer(({ by, direction, bytes, outcome }) => heard.push({ by, direction, bytes, outcome }))
-  return { meter: new TransferMeter(events, 'webdav'), heard }
+  return { events, meter: new TransferMeter(events, 'webdav'), heard }
 }
 
 const chunks = [Buffer.alloc(10), Buffer.alloc(20), Buffer.alloc(3)]
@@ -60,9 +60,12 @@ void t.test('countBytes() does not start a stream, and loses no bytes for a late
 })
 
 void t.test('a stream is reported as one transfer when it closes', async (t) => {
-  const { meter, heard } = measured()
-  await buffer(meter.start(storage, 'read').deliver(stream()))
+  const { events, meter, heard } = measured()
+  const transfer = meter.start(storage, 'read')
+  t.equal(events.openTransfers, 1)
+  await buffer(transfer.deliver(stream()))
   await turn()
+  t.equal(events.openTransfers, 0)
   t.same(heard, [{ by: 'webdav', direction: 'read', bytes: 33, outcome: 'completed' }])
 })
 

@@ -1,6 +1,6 @@
 /** Rows for tests of the store. */
 import { asPath, root } from '../../src/contract/path.js'
-import type { StorageRow, UserRow, FolderRule } from '../../src/store/rows.js'
+import type { FolderRule, StorageRow, TaskRow, UserRow } from '../../src/store/rows.js'
 
 export function userRow(fields: Partial<UserRow>): Omit<UserRow, 'id'> {
   return {
@@ -60,6 +60,29 @@ export function ruleRow(fields: Partial<FolderRule>): Omit<FolderRule, 'id'> {
     readUsersSub: false,
     writeUsers: [],
     writeUsersSub: false,
+    ...fields,
+  }
+}
+
+/** A task that runs. */
+export function taskRow(fields: Partial<TaskRow> & Pick<TaskRow, 'id'>): TaskRow {
+  return {
+    kind: 'copy',
+    name: '',
+    userId: 1,
+    username: 'ada',
+    role: 'general',
+    state: 'running',
+    status: '',
+    error: '',
+    totalBytes: 0,
+    doneBytes: 0,
+    phase: undefined,
+    plan: '{}',
+    tries: 1,
+    created: new Date(0),
+    started: undefined,
+    ended: undefined,
     ...fields,
   }
 }

@@ -15,7 +15,7 @@ import type { Store } from '../../src/store/tables.js'
 import { openStore } from '../../src/store/store.js'
 import { engines } from './engines.js'
 import { schema8 } from './schema-8.js'
-import { ruleRow, storageRow, userRow } from './store-rows.js'
+import { ruleRow, storageRow, taskRow, userRow } from './store-rows.js'
 
 const run = promisify(execFile)
 
@@ -83,8 +83,10 @@ void t.test('a database of an earlier build opens with its rows, and gets the sa
   const after = await tablesOf(file)
   // The third migration renames this column.
   const renamed = before.tables.map((table) => table.replace('"doors"', '"protocols"'))
-  // The fifth one adds columns.
-  const others = after.tables.map((table) => table.replace(/, "owner" text(?! not null)/, ''))
+  // The fifth one, and later ones, add columns.
+  const others = after.tables.map((table) =>
+    table.replace(/, "(owner|phase)" text(?! not null)|, "oldest" integer not null default '0'/g, ''),
+  )
   for (const table of renamed) t.ok(others.includes(table), table)
   const empty = join(t.testdir(), 'new.db')
   await (await openStore(empty)).close()
@@ -147,8 +149,42 @@ for (const engine of engines) {
 
     void s.test('a database of a newer Tidegate is rejected with one sentence', async (t) => {
       const file = await newDatabase(t)
-      await (await openStore(file, { steps: [...migrations, () => Promise.resolve()] })).close()
+      await (await openStore(file, { steps: [...migrations, { breaking: () => Promise.resolve() }] })).close()
       await t.rejects(openStore(file), { code: 'unsupported', message: /written by a newer Tidegate/ })
+    })
+
+    void s.test('a program starts on a newer schema unless a step of it is breaking', async (t) => {
+      const file = await newDatabase(t)
+      const nothing = () => Promise.resolve()
+      const newer = [...migrations, nothing, { breaking: nothing }, nothing]
+      await (await openStore(file, { steps: newer.slice(0, -2) })).close()
+      const older = await openStore(file)
+      t.same([...(await older.settings.all())], [])
+      await older.close()
+      await (await openStore(file, { steps: newer })).close()
+      await (await openStore(file, { steps: newer.slice(0, -1) })).close()
+      await t.rejects(openStore(file, { steps: newer.slice(0, -2) }), { code: 'unsupported' })
+    })
+
+    void s.test('a breaking step waits for the end of living nodes, and ends dead ones', async (t) => {
+      const file = await newDatabase(t)
+      const store = await openStore(file)
+      t.teardown(() => store.close())
+      await store.nodes.join({ id: 'one', name: 'host:1', version: 'v1', addresses: '{}' })
+      await store.nodes.join({ id: 'two', name: 'host:2', version: 'v1', addresses: '{}' })
+      const steps = [...migrations, { breaking: () => Promise.resolve() }]
+      const isOver = (id: string) => id === 'two'
+      await t.rejects(openStore(file, { steps, isOver }), {
+        code: 'unsupported',
+        message: /stop them first \(host:1\)/,
+      })
+      await (await openStore(file)).close()
+      await store.nodes.end('one')
+      await (await openStore(file, { steps, isOver })).close()
+      t.match(await store.nodes.all(), [{ ended: Date }, { ended: Date }])
+      t.equal(await store.nodes.renew('two', '{}'), undefined)
+      const late = store.nodes.join({ id: 'late', name: 'host:3', version: 'v1', addresses: '{}' })
+      await t.rejects(late, { code: 'unsupported' })
     })
 
     void s.test('several processes can migrate a new database concurrently', async (t) => {
@@ -311,27 +347,13 @@ for (const engine of engines) {
       t.equal(await driverState.get(id, 'cursor'), undefined)
       await t.rejects(driverState.set(99, 'cursor', '1'), { code: 'not_found' })
 
-      const task = {
-        id: 'k1',
-        kind: 'copy',
-        name: 'copy a to b',
-        userId: 1,
-        username: 'ada',
-        role: 'general',
-        plan: '{"from":"/a"}',
-        tries: 2,
-        created: new Date(500),
-        state: 'running',
-        status: '',
-        error: '',
-        totalBytes: 2 ** 45,
-        doneBytes: 7,
-        started: new Date(1000),
-        ended: undefined,
-      }
-      await tasks.put(task)
+      const task = taskRow({
+        ...{ id: 'k1', name: 'copy a to b', plan: '{"from":"/a"}', tries: 2, created: new Date(500) },
+        ...{ totalBytes: 2 ** 45, doneBytes: 7, started: new Date(1000), phase: { tool: 'aria2', state: 'active' } },
+      })
+      await tasks.insert(task)
       t.same(await tasks.all(), [task])
-      await tasks.put({ ...task, ended: new Date(2000), state: 'succeeded' })
+      t.equal(await tasks.update({ ...task, ended: new Date(2000), state: 'succeeded' }), true)
       t.match(await tasks.all(), [{ state: 'succeeded', ended: new Date(2000) }])
 
       const item = { taskId: 'k1', state: 'copied', source: 'r1', copy: 'c1', size: 2 ** 40, error: '' } as const
@@ -360,7 +382,7 @@ for (const engine of engines) {
       t.same(await tasks.itemsIn('k1', asPath('/a')), [{ ...at('/a/b'), source: 'r2' }])
       await tasks.delete(['k1', 'gone'])
       t.same(await tasks.all(), [])
-      await tasks.put(task)
+      await tasks.insert(task)
       t.equal(await tasks.item('k1', root), undefined, 'items are deleted with their task')
     })
 
@@ -572,7 +594,7 @@ for (const engine of engines) {
       const file = await newDatabase(t)
       const [store, other] = [await openStore(file), await openStore(file)]
       t.teardown(() => Promise.all([store.close(), other.close()]))
-      const topics: readonly Topic[] = ['accounts', 'locks', 'rules', 'settings', 'storages']
+      const topics: readonly Topic[] = ['accounts', 'locks', 'rules', 'settings', 'storages', 'tasks']
       const notified: Topic[] = []
       for (const topic of topics) store.onForeignChange(topic, () => void notified.push(topic))
       const [from, to] = [asPath('/a'), asPath('/b')]
@@ -606,9 +628,9 @@ for (const engine of engines) {
         ['accounts', () => other.users.change(1, () => ({ disabled: true }))],
         ['accounts', () => other.keys.insert({ ...key, ...dates })],
         ['accounts', () => other.keys.delete(1)],
-        ['accounts', () => other.appPasswords.insert({ ...appPassword, ...dates })],
+        ['accounts', () => other.appPasswords.add({ ...appPassword, ...dates }, 9)],
         ['accounts', () => other.appPasswords.delete(1)],
-        ['accounts', () => other.consoleSessions.insert(session)],
+        ['accounts', () => other.consoleSessions.add(session, 9)],
         ['accounts', () => other.consoleSessions.touch(1, new Date(1))],
         ['accounts', () => other.consoleSessions.sweep(new Date(1))],
         ['accounts', () => other.revokedTokens.insert('token', new Date())],
@@ -630,6 +652,12 @@ for (const engine of engines) {
         [undefined, () => other.folders.put(from)],
         [undefined, () => other.driverState.set(1, 'key', 'value')],
         [undefined, () => other.secrets.obtain('name', 'value')],
+        [undefined, () => other.tasks.insert(taskRow({ id: 'k' }))],
+        [undefined, () => other.tasks.update(taskRow({ id: 'k', state: 'failed' }))],
+        ['tasks', () => other.tasks.request(['k', 'gone'], 'retry')],
+        ['tasks', () => other.tasks.deleteRequest(1)],
+        ['tasks', () => other.tasks.request(['k'], 'delete')],
+        ['tasks', () => other.tasks.delete(['k'])],
         ['storages', () => other.storages.delete(1)],
       ]
       for (const [index, [topic, change]] of changes.entries()) {
@@ -683,29 +711,7 @@ for (const engine of engines) {
       const { tasks, uploads, storages } = await fresh(t)
       const storage = await storages.insert(storageRow({ mountPath: asPath('/a') }))
       const other = await storages.insert(storageRow({ mountPath: asPath('/b') }))
-      const task = {
-        ...{
-          id: 'one',
-          kind: 'copy',
-          name: '',
-          userId: 1,
-          username: '',
-          role: '',
-          state: 'running',
-          status: '',
-          error: '',
-        },
-        ...{
-          totalBytes: 0,
-          doneBytes: 0,
-          plan: '',
-          tries: 1,
-          created: new Date(),
-          started: undefined,
-          ended: undefined,
-        },
-      }
-      for (const id of ['one', 'two']) await tasks.put({ ...task, id })
+      for (const id of ['one', 'two']) await tasks.insert(taskRow({ id }))
       const row = { taskId: 'one', path: asPath('/a/x'), source: 'r1', storageId: storage.id, token: 'first' }
       const id = await uploads.insert(row)
       await t.rejects(uploads.insert(row), { code: 'exists' })

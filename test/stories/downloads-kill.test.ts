@@ -109,7 +109,7 @@ void t.test('a download that was stored before a kill is not stored a second tim
   t.match(await admin.ended('offline_download'), [{ state: 2 }])
   const [row] = await gateway.store.tasks.all()
   if (!row) throw new Error('there is no task')
-  await gateway.store.tasks.put({ ...row, state: 'running', ended: undefined })
+  await gateway.store.tasks.update({ ...row, state: 'running', ended: undefined })
   await first.stop()
 
   const second = await startGateway(t, { dataFolder: first.dataFolder })

@@ -1,14 +1,13 @@
 /** Locks belong to the tree: every protocol respects them, they survive a restart, and an admin can break them. */
 import { randomUUID } from 'node:crypto'
 import { request } from 'node:http'
-import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import knex from 'knex'
 import t from 'tap'
 import { webdav } from '../../protocols/webdav/index.js'
 import { permissionBits, type Permission, type Principal } from '../../src/accounts/principal.js'
 import { root } from '../../src/contract/path.js'
 import { startDaemon, startGateway, type RunningGateway } from '../gateway.js'
+import { connectTo } from '../store-location.js'
 import { processorTime } from '../processor-time.js'
 import { basic, lockinfo, propfind, sender, texts, tokenOf } from '../protocols/webdav/dav-client.js'
 import { connectHttp, connectSftp, type ProtocolClient, type Where } from './protocols.js'
@@ -178,7 +177,7 @@ void t.test('locks by WebDAV', async (t) => {
     }
     const few = await times()
     const heap = process.memoryUsage().heapUsed
-    await fillLocks(join(running.dataFolder, 'data.db'), principal, 9_981)
+    await fillLocks(running.dataFolder, principal, 9_981)
     await gateway.locks.reload()
     t.ok(process.memoryUsage().heapUsed - heap < 50 * 2 ** 20)
     const many = await times()
@@ -196,8 +195,8 @@ void t.test('locks by WebDAV', async (t) => {
 })
 
 /** Creates locks as LOCK requests would, without a disk sync for each. */
-async function fillLocks(file: string, { userId, username }: Principal, count: number): Promise<void> {
-  const database = knex({ client: 'sqlite3', connection: { filename: file }, useNullAsDefault: true })
+async function fillLocks(dataFolder: string, { userId, username }: Principal, count: number): Promise<void> {
+  const database = await connectTo(dataFolder)
   const rows = Array.from({ length: count }, (_, index) => ({
     token: `urn:uuid:${randomUUID()}`,
     path: `/many/file-${index}`,

@@ -7,9 +7,9 @@ import { randomBytes, randomInt } from 'node:crypto'
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import knex from 'knex'
 import t from 'tap'
 import { startDaemon, storageStarted, type Daemon } from '../gateway.js'
+import { connectTo } from '../store-location.js'
 import { connectAll, type ProtocolClient, type ProtocolName } from './protocols.js'
 
 const rounds = Number(process.env.TIDEGATE_KILL_ROUNDS ?? 10)
@@ -182,8 +182,7 @@ void t.test(
       )
     }
     await daemon.stop()
-    const connection = { filename: join(daemon.dataFolder, 'data.db') }
-    const database = knex({ client: 'sqlite3', connection, useNullAsDefault: true })
+    const database = await connectTo(daemon.dataFolder)
     t.same(await database('intents').select(), [], 'no intent is left')
     const recorded: readonly { path: string }[] = await database('properties').select('path')
     const expected = things.filter(({ property }) => property !== undefined).length

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { openStore } from '../../src/store/store.js'
 import { startDaemon, type Daemon } from '../gateway.js'
+import { connectTo, storeOf, withoutSqlite } from '../store-location.js'
 import { post, signIn } from '../security/world.js'
 
 const program = fileURLToPath(new URL('../services/stuck-daemon.js', import.meta.url))
@@ -23,8 +24,18 @@ async function start(t: Test, driver: string): Promise<Stuck> {
   return { daemon, token }
 }
 
-/** Whether the last connection to a database was closed: its write-ahead log is then merged and removed. */
+/**
+ * Whether the last connection to a database of SQLite was closed: its write-ahead log is then merged and removed. For
+ * PostgreSQL, whether there are no other sessions.
+ */
 async function isClosed(folder: string, file = 'data.db'): Promise<boolean> {
+  if (withoutSqlite !== false) {
+    const database = await connectTo(folder)
+    const others = 'datname = current_database() and pid <> pg_backend_pid()'
+    const sessions: readonly unknown[] = await database('pg_stat_activity').whereRaw(others)
+    await database.destroy()
+    return sessions.length === 0
+  }
   return access(join(folder, `${file}-wal`)).then(
     () => false,
     () => true,
@@ -48,7 +59,7 @@ void t.test('the daemon stops although the driver call of a task never ends', as
   t.equal(await daemon.stop(), 0)
   t.match(daemon.log, /"tasks":\[\{"id":"[\w-]+","kind":"copy",.*"msg":"tasks did not end in time/)
   t.equal(await isClosed(daemon.dataFolder), true)
-  const store = await openStore(join(daemon.dataFolder, 'data.db'))
+  const store = await openStore(await storeOf(daemon.dataFolder))
   t.teardown(() => store.close())
   t.match(await store.tasks.all(), [{ kind: 'copy', state: 'running' }], 'the next start resumes it')
 })

@@ -22,6 +22,7 @@ import type { Test } from '../tree/tree-fixture.js'
 const ada = principal()
 const eve = principal({ userId: 2, username: 'eve' })
 const admin = principal({ userId: 3, username: 'admin', role: 'admin' })
+const node = 'node'
 const request: TaskRequest = { kind: 'copy', name: 'copy a to b', plan: { from: '/a' }, totalBytes: 10 }
 
 interface Begun {
@@ -40,13 +41,13 @@ async function begin(
   type: TaskType,
   { folder = t.testdir(), authority = () => ada }: { folder?: string; authority?: (userId: number) => Principal } = {},
 ): Promise<Begun> {
-  const store = await openStore(join(folder, 'tasks.db'))
+  const store = await openStore(join(folder, 'tasks.db'), { node })
   const settings = new Map([['finished_tasks_days', 7]])
   let change: () => void = () => undefined
   const dropped: string[] = []
   const uploads = new TaskUploads({ store: store.uploads, storageOf: () => undefined, log: createLog('silent') })
   const tasks = await Tasks.load({
-    store: store.tasks,
+    store,
     uploads: {
       forFile: (...file) => uploads.forFile(...file),
       tasksWithUploads: () => uploads.tasksWithUploads(),
@@ -76,7 +77,7 @@ async function begin(
 
 async function ended(tasks: Tasks, { id }: Task): Promise<Task> {
   for (;;) {
-    const task = tasks.get(admin, 'copy', id)
+    const task = await tasks.get(admin, 'copy', id)
     if (hasEnded(task)) return task
     await delay(5)
   }
@@ -102,7 +103,7 @@ void t.test('a task is stored before it runs, and reports its progress', async (
   while (seen.length === 0) await delay(5)
   t.match(seen, [[{ state: 'running', started: Date, tries: 1 }]])
   await delay(5)
-  t.match(tasks.get(ada, 'copy', task.id), { phase: 'looking_up', totalBytes: 100, doneBytes: 20 })
+  t.match(await tasks.get(ada, 'copy', task.id), { phase: 'looking_up', totalBytes: 100, doneBytes: 20 })
   checked()
   t.match(await ended(tasks, task), { state: 'succeeded', doneBytes: 100, phase: undefined, status: '', ended: Date })
 })
@@ -126,9 +127,9 @@ void t.test('after a stop or a kill, unfinished tasks resume, and waiting ones r
   const cancels = { ...task, id: 'cancels', state: 'canceling' }
   const over = { ...task, id: 'over', state: 'failed', ended: new Date() }
   const other = { ...task, id: 'other', kind: 'offline_download' }
-  const store = await openStore(join(folder, 'tasks.db'))
+  const store = await openStore(join(folder, 'tasks.db'), { node })
   t.match(await store.tasks.all(), [{ state: 'running' }], 'the row of an interrupted task remains in state running')
-  for (const row of [waits, cancels, over, other]) await store.tasks.put(row)
+  for (const row of [waits, cancels, over, other]) await store.tasks.insert(row)
   await store.close()
 
   const resumed: [string, boolean, number][] = []
@@ -143,8 +144,8 @@ void t.test('after a stop or a kill, unfinished tasks resume, and waiting ones r
   )
   t.match(await ended(tasks, task), { state: 'succeeded', tries: 2 })
   t.match(await ended(tasks, waits as Task), { state: 'succeeded', tries: 2 })
-  t.equal(tasks.get(ada, 'copy', 'cancels').state, 'canceled')
-  t.equal(tasks.get(ada, 'copy', 'over').state, 'failed')
+  t.equal((await tasks.get(ada, 'copy', 'cancels')).state, 'canceled')
+  t.equal((await tasks.get(ada, 'copy', 'over')).state, 'failed')
   t.same(
     resumed.sort(),
     [
@@ -152,8 +153,8 @@ void t.test('after a stop or a kill, unfinished tasks resume, and waiting ones r
       ['waits', true, 0],
     ].sort(),
   )
-  while (!hasEnded(tasks.get(ada, 'offline_download', 'other'))) await delay(5)
-  t.match(tasks.get(ada, 'offline_download', 'other'), {
+  while (!hasEnded(await tasks.get(ada, 'offline_download', 'other'))) await delay(5)
+  t.match(await tasks.get(ada, 'offline_download', 'other'), {
     state: 'failed',
     error: 'this server does not do such tasks',
   })
@@ -205,7 +206,7 @@ void t.test('a task is disposed when it ends and again when it is deleted', asyn
   await tasks.delete(ada, 'copy', task.id)
   t.same(disposed, ['failed', 'failed'])
   t.equal(await store.tasks.item(task.id, asPath('/a')), undefined)
-  t.throws(() => tasks.get(ada, 'copy', task.id), { code: 'not_found' })
+  await t.rejects(tasks.get(ada, 'copy', task.id), { code: 'not_found' })
 })
 
 void t.test('resumable uploads are discarded when their task ends, unless it can be retried', async (t) => {
@@ -235,11 +236,11 @@ void t.test('finished tasks are deleted after finished_tasks_days', async (t) =>
   settings.set('finished_tasks_days', -1)
   change()
   await delay(20)
-  t.equal(tasks.list(ada, 'copy').length, 1)
+  t.equal((await tasks.list(ada, 'copy')).length, 1)
   settings.set('finished_tasks_days', 0)
   await delay(5)
   change()
-  while (tasks.list(ada, 'copy').length > 0) await delay(5)
+  while ((await tasks.list(ada, 'copy')).length > 0) await delay(5)
   while ((await store.tasks.all()).length > 0) await delay(5)
   t.same(await store.tasks.all(), [], old.id)
 })
@@ -339,14 +340,14 @@ void t.test('journal rows whose commit failed are committed with the next rows',
 
 void t.test('at start, resumable uploads of ended tasks are discarded, except those of failed tasks', async (t) => {
   const folder = t.testdir()
-  const store = await openStore(join(folder, 'tasks.db'))
+  const store = await openStore(join(folder, 'tasks.db'), { node })
   const storage = await store.storages.insert(storageRow({ mountPath: asPath('/far') }))
   const row = {
     ...{ kind: 'copy', name: '', userId: 1, username: 'ada', role: 'general', status: '', error: '' },
     ...{ totalBytes: 0, doneBytes: 0, plan: '{}', tries: 1, created: new Date(), started: new Date() },
   }
   for (const state of ['succeeded', 'canceled', 'failed']) {
-    await store.tasks.put({ ...row, id: state, state, ended: new Date() })
+    await store.tasks.insert({ ...row, id: state, state, ended: new Date() })
     const file = { path: asPath('/near/file'), source: 'r1', storageId: storage.id, token: state }
     await store.uploads.insert({ ...file, taskId: state })
   }

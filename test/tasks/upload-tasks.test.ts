@@ -11,6 +11,7 @@ import { spooledFiles, uploadRequest, uploadTasks, type UploadOptions } from '..
 import { principal, type Asker } from '../accounts/principals.js'
 import { newTree, sourceOf, text, type Test } from '../tree/tree-fixture.js'
 
+const instance = { name: 'run', isOver: () => true }
 const mounts = { rowOf: () => undefined }
 
 function taskOf(received: Spooled, to: string, options: Partial<UploadOptions> = {}, who: Asker = {}): Task {
@@ -23,7 +24,7 @@ async function stage(t: Test) {
   const tree = await newTree(t)
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-spool-'))
   t.teardown(() => rm(folder, { recursive: true }))
-  const spool = await Spool.open(folder)
+  const spool = await Spool.open(folder, { instance })
   const type = uploadTasks(spool, () => tree.as())
   const run = async (task: Task, resumes = false, who: Asker = {}) => {
     let done = 0
@@ -55,7 +56,7 @@ void t.test('an upload task stores the received file, counts its bytes and dispo
   await type.dispose?.(task, async () => undefined)
   await type.dispose?.(task, async () => undefined)
   t.same(await readdir(folder), [])
-  await t.rejects(run(task), { code: 'unsupported', reason: /bytes are gone/ })
+  await t.rejects(run(task), { code: 'unsupported', reason: /bytes are not on the disk/ })
 })
 
 void t.test('a resumed upload task succeeds if an earlier run has already stored the file', async (t) => {
@@ -77,23 +78,50 @@ void t.test('an upload task is denied if its path is outside of the current base
 
 void t.test('opening the spool deletes all files except those of pending upload tasks', async (t) => {
   const folder = t.testdir()
-  const first = await Spool.open(folder)
+  const first = await Spool.open(folder, { instance })
   const needed = await first.receive(sourceOf('needed'))
   await first.receive(sourceOf('not needed'))
   await writeFile(join(folder, 'other'), 'x')
   const keep = spooledFiles([taskOf(needed, '/a'), { ...taskOf(needed, '/b'), kind: 'copy' }])
-  const second = await Spool.open(folder, { keep })
+  const second = await Spool.open(folder, { instance, keep })
   t.same(await readdir(folder), [basename(needed.file)])
-  const found = second.find(basename(needed.file), { hashes: { md5: 'x' } })
+  const found = await second.find(basename(needed.file), { hashes: { md5: 'x' } })
   t.match(found, { size: 6, rereadable: true, hashes: { md5: 'x' } })
   t.equal(await text(found!.read({ offset: 2 })), 'eded')
-  t.equal(second.find('other'), undefined)
+  t.equal(await second.find('other'), undefined)
+})
+
+void t.test('processes that share the folder of a spool delete only what ended ones have left', async (t) => {
+  const folder = t.testdir()
+  const open = (name: string, keep: readonly Task[] = [], elsewhere: readonly Task[] = []) => {
+    const isOver = (other: string) => (other === 'stranger' ? undefined : other === 'ended')
+    const needed = { keep: spooledFiles(keep), neededElsewhere: spooledFiles(elsewhere) }
+    return Spool.open(folder, { instance: { name, isOver }, ...needed, limit: () => 10 })
+  }
+  const names: string[] = []
+  for (const name of ['ended', 'living', 'stranger']) {
+    const { file } = await (await open(name)).receive(sourceOf('12'))
+    names.push(basename(file))
+    t.match(basename(file), new RegExp(`^${name}\\.`))
+  }
+  const ended = await open('ended')
+  const [own, others] = [await ended.receive(sourceOf('123')), await ended.receive(sourceOf('1234'))]
+  names.push(basename(own.file), basename(others.file))
+  const spool = await open(
+    'new',
+    [taskOf(own, '/a')],
+    [taskOf(others, '/b'), { ...taskOf(own, '/c'), state: 'failed' }],
+  )
+  t.same(await readdir(folder), names.slice(1).sort())
+  t.equal(spool.room, 7, 'what others need is not counted')
+  t.match(await spool.find(basename(others.file)), { size: 4 })
+  t.equal(spool.room, 3, 'until this process uses it')
 })
 
 void t.test('the spool rejects files above its limit, and disposed files free their space', async (t) => {
   const folder = t.testdir()
   let limit = 10
-  const spool = await Spool.open(folder, { limit: () => limit })
+  const spool = await Spool.open(folder, { instance, limit: () => limit })
   const full = { code: 'no_space', reason: 'too many uploads wait on the local disk (spool_size_limit)' }
   const first = await spool.receive(sourceOf('123456'))
   await t.rejects(spool.receive(sourceOf('12345')), full, 'with a declared size')
@@ -108,6 +136,6 @@ void t.test('the spool rejects files above its limit, and disposed files free th
   const broken = { rereadable: false, read: () => Promise.reject(new GatewayError('aborted')) }
   await t.rejects(spool.receive(broken), { code: 'aborted' })
   await spool.receive(sourceOf('1'))
-  const again = await Spool.open(folder, { limit: () => 3, keep: new Set(await readdir(folder)) })
+  const again = await Spool.open(folder, { instance, limit: () => 3, keep: new Set(await readdir(folder)) })
   await t.rejects(again.receive(sourceOf('1')), full, 'files of an earlier run count')
 })

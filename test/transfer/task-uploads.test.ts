@@ -66,7 +66,7 @@ async function stage(t: Test, { content = data, told = (entry) => entry, over = 
   })
   begun.tree = tree
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-  await tree.store.tasks.put({
+  await tree.store.tasks.insert({
     id: taskId,
     ...{ kind: 'copy', name: '', userId: 1, username: 'ada', role: 'general', state: 'running', status: '', error: '' },
     ...{ totalBytes: 0, doneBytes: 0, plan: '{}', tries: 1, created: new Date(), started: undefined, ended: undefined },

@@ -11,6 +11,10 @@ export class LocksInMemory implements LocksTable {
     return [...this.rows.values()]
   }
 
+  async get(token: string): Promise<Lock | undefined> {
+    return this.rows.get(token)
+  }
+
   async grant(lock: Lock, conflict: (standing: readonly Lock[]) => Lock | undefined): Promise<Lock | undefined> {
     const refused = conflict([...this.rows.values()])
     if (!refused) this.rows.set(lock.token, lock)

@@ -100,6 +100,7 @@ export async function newStore(t: Test): Promise<Store> {
 }
 
 /** No setting is set. */
+const instance = { name: 'run', isOver: () => true }
 const unlimited = new Bandwidth({ number: () => -1, onChange: () => () => undefined })
 
 interface StorageFixture {
@@ -123,7 +124,7 @@ export async function newStorage(
   const events = new Events()
   const heard: TreeEvent[] = []
   events.on((event) => heard.push(event))
-  const spool = await Spool.open(join(t.testdir(), `spool-${randomUUID()}`))
+  const spool = await Spool.open(join(t.testdir(), `spool-${randomUUID()}`), { instance })
   const storage = new Storage({
     row: { ...storageRow({ mountPath: asPath('/mnt'), cacheExpiration: 30, ...fields }), id: 1 },
     mountPoint: asPath('/mnt'),
@@ -175,7 +176,7 @@ export async function newTree(
   const locks = await Locks.load(store.locks)
   // Each call of it empties the folder.
   const folder = t.testdir()
-  const spool = await Spool.open(join(folder, `spool-${randomUUID()}`))
+  const spool = await Spool.open(join(folder, `spool-${randomUUID()}`), { instance })
   const settings = await Settings.open(store)
   const bandwidth = new Bandwidth(settings)
   const drivers = new Map<string, Driver>()

@@ -71,11 +71,10 @@ function taskEndpointsAt(base: '/api/task' | '/api/admin/task', access: 'user' |
       path: path('undone'),
       summary: 'List the unfinished tasks',
       data: z.array(taskData),
-      answer: ({ api, params: { kind }, principal }) =>
-        api.gateway.tasks
-          .list(principal, kind)
-          .filter((task) => !hasEnded(task))
-          .map(taskObject),
+      answer: async ({ api, params: { kind }, principal }) => {
+        const tasks = await api.gateway.tasks.list(principal, kind)
+        return tasks.filter((task) => !hasEnded(task)).map(taskObject)
+      },
     }),
     endpoint({
       ...shared,
@@ -84,8 +83,8 @@ function taskEndpointsAt(base: '/api/task' | '/api/admin/task', access: 'user' |
       summary: 'List the finished tasks: succeeded, failed or canceled',
       description: 'They are stored for the number of days in the setting `finished_tasks_days`.',
       data: z.array(taskData),
-      answer: ({ api, params: { kind }, principal }) =>
-        api.gateway.tasks.list(principal, kind).filter(hasEnded).map(taskObject),
+      answer: async ({ api, params: { kind }, principal }) =>
+        (await api.gateway.tasks.list(principal, kind)).filter(hasEnded).map(taskObject),
     }),
     endpoint({
       ...shared,
@@ -96,7 +95,7 @@ function taskEndpointsAt(base: '/api/task' | '/api/admin/task', access: 'user' |
       data: taskInfoData,
       refusals: [unknownKind, unknownTask],
       async answer({ api: { gateway }, params: { kind }, principal, query: { tid } }) {
-        const task = gateway.tasks.get(principal, kind, tid)
+        const task = await gateway.tasks.get(principal, kind, tid)
         return taskInfo(task, await gateway.tasks.failures(task), principal)
       },
     }),

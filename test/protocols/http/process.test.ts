@@ -64,6 +64,10 @@ void t.test('admins learn the version of the daemon, and where it runs', async (
   })
   const age = Date.now() - new Date((data as { started: string }).started).getTime()
   t.ok(age > 0 && age < 3600_000, `${age} ms`)
+  const { data: nodes } = await served.get('/api/admin/nodes')
+  const { addresses } = data as { addresses: object }
+  t.match(nodes, [{ name: /:\d+$/, version: /^v\d/, state: 'current', tasks: 0, transfers: 0, self: true, addresses }])
+  t.equal((nodes as readonly object[]).length, 1)
 })
 
 interface Line {

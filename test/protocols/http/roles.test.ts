@@ -313,6 +313,7 @@ const table: Readonly<Record<string, Row>> = {
 
   'get /api/admin/about': { codes: adminOnly },
   'get /api/admin/log': { codes: adminOnly },
+  'get /api/admin/nodes': { codes: adminOnly },
 
   'get /api/admin/lock/list': { codes: adminOnly },
   'post /api/admin/lock/break': {

@@ -1,0 +1,33 @@
+/** `tidegate nodes` */
+import type { Command } from 'commander'
+import { thisInstance } from '../gateway/instance.js'
+import { nodeStatuses } from '../nodes/node-status.js'
+import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
+import { formatTable, print } from './output.js'
+
+export function addNodesCommand(program: Command): void {
+  withCommonOptions(program.command('nodes'))
+    .description('list the daemons that share the database, and those that ended within an hour')
+    .action((flags: CommonFlags) =>
+      inDataFolder(flags, async ({ store }) => {
+        const nodes = await nodeStatuses(store, thisInstance().isOver)
+        const rows = nodes.map((node) => [
+          ...[node.name, node.version, node.state, node.started.toISOString(), `${node.heartbeatAge} s ago`],
+          pairs(node.addresses),
+          pairs(node.working),
+        ])
+        const columns = ['name', 'version', 'state', 'started', 'heartbeat', 'addresses', 'working on']
+        print(flags, nodes.map(describe), formatTable(columns, rows))
+      }),
+    )
+}
+
+function pairs(values: Readonly<Record<string, string | number>>): string {
+  return Object.entries(values)
+    .map(([name, value]) => `${name} ${value}`)
+    .join(', ')
+}
+
+function describe({ heartbeatAge, ...node }: Awaited<ReturnType<typeof nodeStatuses>>[number]) {
+  return { ...node, heartbeat_age: heartbeatAge }
+}

@@ -1,0 +1,87 @@
+/** Attempts to sign in, for limits that hold for all processes together; and the step of the schema that adds them. */
+import type { Knex } from 'knex'
+import type { Database } from './database.js'
+import { databaseTime } from './dialect.js'
+import type { SignInAge, SignInEvent, SignInFilter, SignInKind } from './rows.js'
+
+/** Milliseconds after which an attempt whose outcome is unknown counts as failed: its process may have ended. */
+const pendingTime = 10_000
+
+export class SignInsTable {
+  constructor(private readonly database: Database) {}
+
+  async newest(filter: SignInFilter, limit: number): Promise<SignInAge[]> {
+    return this.database.read((query) => newestOf(query, filter, limit))
+  }
+
+  async attempt(
+    event: SignInEvent,
+    check: (newest: (filter: SignInFilter, limit: number) => Promise<SignInAge[]>) => Promise<boolean>,
+  ): Promise<number | undefined> {
+    return this.database.guarded('sign_ins', async (query) => {
+      if (!(await check((filter, limit) => newestOf(query, filter, limit)))) return undefined
+      const [row] = await insert(query, event, true).returning<{ id: number }[]>('id')
+      return Number(row?.id)
+    })
+  }
+
+  async fail(id: number): Promise<void> {
+    await this.database.run((query) =>
+      query('sign_ins')
+        .where({ id })
+        .update({ pending: false, time: databaseTime(query) }),
+    )
+  }
+
+  async drop(id: number): Promise<void> {
+    await this.database.run((query) => query('sign_ins').where({ id }).delete())
+  }
+
+  async record(event: SignInEvent): Promise<void> {
+    await this.database.run((query) => insert(query, event, false))
+  }
+
+  async replace(event: SignInEvent): Promise<void> {
+    await this.database.transaction(async (query) => {
+      await query('sign_ins').where(event).delete()
+      await insert(query, event, false)
+    })
+  }
+
+  async sweep(kinds: readonly SignInKind[], age: number): Promise<void> {
+    await this.database.run((query) =>
+      query('sign_ins')
+        .whereIn('kind', kinds)
+        .andWhere('time', '<', query.raw('? - ?', [databaseTime(query), age]))
+        .delete(),
+    )
+  }
+}
+
+function insert(query: Knex, event: SignInEvent, pending: boolean) {
+  return query('sign_ins').insert({ ...event, pending, time: databaseTime(query) })
+}
+
+async function newestOf(query: Knex, { kinds, ...fields }: SignInFilter, limit: number): Promise<SignInAge[]> {
+  const rows: readonly { age: number | string; pending: unknown }[] = await query('sign_ins')
+    .whereIn('kind', kinds)
+    .andWhere(fields)
+    .orderBy('time', 'desc')
+    .limit(limit)
+    .select('pending', { age: query.raw('? - time', [databaseTime(query)]) })
+  return rows.map(({ age, pending }) => ({ age: Number(age), pending: Boolean(pending) && Number(age) < pendingTime }))
+}
+
+export async function addSignIns(query: Knex): Promise<void> {
+  await query.schema.createTable('sign_ins', (table) => {
+    table.bigIncrements('id')
+    table.text('kind').notNullable()
+    table.text('network').notNullable()
+    table.text('account').notNullable()
+    table.bigInteger('time').notNullable()
+    table.boolean('pending').notNullable()
+    table.index(['network', 'time'])
+    table.index(['account', 'time'])
+  })
+  await query('guards').insert({ name: 'sign_ins' })
+}
