@@ -141,12 +141,17 @@ export class Session {
    * `cookie`. A cookie that was typed since then replaces it.
    */
   async #cookieOfCode({ qrcode_token: code, qrcode_source, cookie: typed }: SignInOptions): Promise<string> {
-    const exchanged = await BoundState.open<ExchangedCode>(this.env.state, 'exchanged QR code', code)
-    const earlier = exchanged.value
-    const isTypedSince = earlier !== undefined && typed !== '' && digestOf(typed) !== earlier.typedThen
-    const cookie = isTypedSince ? typed : (earlier?.cookie ?? (await this.#exchange(code, qrcode_source)))
-    if (!earlier) await exchanged.set({ cookie, typedThen: digestOf(typed) })
-    await this.env.save({ cookie, qrcode_token: '' })
+    const { env } = this
+    const cookie = await env.state.exclusively(`QR code ${digestOf(code)}`, async () => {
+      const exchanged = await BoundState.open<ExchangedCode>(env.state, 'exchanged QR code', code)
+      const earlier = exchanged.value
+      const isTypedSince = earlier !== undefined && typed !== '' && digestOf(typed) !== earlier.typedThen
+      if (earlier) return isTypedSince ? typed : earlier.cookie
+      const fresh = await this.#exchange(code, qrcode_source)
+      await exchanged.set({ cookie: fresh, typedThen: digestOf(typed) })
+      return fresh
+    })
+    await env.save({ cookie, qrcode_token: '' })
     return cookie
   }
 

@@ -4,10 +4,9 @@
  * and neither is removed while it may be the only copy. The servers differ in how they replace: by one move
  * (`staged-publishing.ts`), or only after the old file was set aside (`Replacements`).
  */
-import type { DriverEnv } from '../../src/contract/driver-env.js'
+import type { DriverEnv, Journal, JournalEntry } from '../../src/contract/driver-env.js'
 import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { nameOf, siblingPathOf, type Path } from '../../src/contract/path.js'
-import { KeyedMutex } from './keyed-mutex.js'
 
 /** One replacement. Stored as JSON, so the names of its fields must not change. */
 export interface Replacement {
@@ -88,7 +87,6 @@ function isIntact(current: FoundFile, old: string | undefined, next: FoundFile):
   return current.identity === old || (next.size !== undefined && next.size === current.size)
 }
 
-const stateKey = 'replacing'
 /** Milliseconds between two attempts to settle what was interrupted. */
 const retryInterval = 1000
 
@@ -110,20 +108,30 @@ type Intent = Replacement & Required<Pick<Replacement, 'backup'>>
  */
 export class Replacements {
   readonly #intents = new Map<Path, Intent>()
-  readonly #storing = new KeyedMutex()
+  readonly #entries = new Map<Intent, JournalEntry>()
+  readonly #journal: Journal
   /** Intents of replacements that failed in an unknown state. */
   readonly #unsettled = new Set<Intent>()
   #lastAttempt = Number.NEGATIVE_INFINITY
 
-  constructor(private readonly dependencies: ReplacementsDependencies) {}
+  constructor(private readonly dependencies: ReplacementsDependencies) {
+    this.#journal = dependencies.env.state.journal('replacing')
+  }
 
-  /** Settles what an earlier run has left. What cannot be settled now is settled before later calls. */
+  /**
+   * Settles what earlier runs and ended nodes have left. What cannot be settled now, and what nodes leave that end later,
+   * is settled before later calls.
+   */
   async load(): Promise<void> {
-    const text = await this.dependencies.env.state.get(stateKey)
-    for (const intent of text === undefined ? [] : (JSON.parse(text) as readonly Intent[])) {
-      this.#intents.set(intent.backup, intent)
-      this.#unsettled.add(intent)
-    }
+    await this.#journal.adopt((left) => {
+      for (const { entry, value } of left) {
+        if (value === undefined) continue
+        const intent = value as Intent
+        this.#intents.set(intent.backup, intent)
+        this.#entries.set(intent, entry)
+        this.#unsettled.add(intent)
+      }
+    })
     await this.settle()
   }
 
@@ -166,9 +174,11 @@ export class Replacements {
   }
 
   async #perform(intent: Intent, steps: () => Promise<void>): Promise<void> {
+    const entry = this.#journal.entry()
     this.#intents.set(intent.backup, intent)
+    this.#entries.set(intent, entry)
     try {
-      await this.#store()
+      await entry.set(intent)
       await steps()
       await this.#forget(intent)
     } catch (error) {
@@ -216,15 +226,11 @@ export class Replacements {
   }
 
   async #forget(intent: Intent): Promise<void> {
+    const entry = this.#entries.get(intent)
     this.#unsettled.delete(intent)
     this.#intents.delete(intent.backup)
-    await this.#store().catch(() => undefined)
-  }
-
-  async #store(): Promise<void> {
-    await this.#storing.run(stateKey, async () => {
-      const intents = [...this.#intents.values()]
-      await this.dependencies.env.state.set(stateKey, intents.length === 0 ? undefined : JSON.stringify(intents))
-    })
+    this.#entries.delete(intent)
+    // A later run settles it once more, and finds nothing to do.
+    await entry?.set(undefined).catch(() => undefined)
   }
 }

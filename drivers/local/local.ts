@@ -38,6 +38,7 @@ import { sizeOfTree } from './folder-size.js'
 import { entryFrom, entryOf, revisionOf, systemTime, statusOf, type FileStatus } from './entry.js'
 import { translateError } from './errors.js'
 import { FileStream, bufferStream } from './file-stream.js'
+import { checkFolderMarker } from './folder-marker.js'
 import type { Folder } from './folder.js'
 import { ReadHandle, UpdateHandle } from './handles.js'
 import type { LocalOptions } from './index.js'
@@ -69,6 +70,7 @@ export async function openLocal(options: LocalOptions, env: DriverEnv): Promise<
   if (!/^[0-7]{3,4}$/.test(options.mkdir_perm)) {
     throw new GatewayError('invalid', { reason: 'mkdir_perm must be three or four octal digits' })
   }
+  await checkFolderMarker(real, options.root_folder_path, env)
   const folderMode = parseInt(options.mkdir_perm, 8)
   const root = new RootFolder(real)
   const thumbnails = await openThumbnails(options, real, env)

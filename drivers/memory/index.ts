@@ -13,7 +13,7 @@ const memoryFields = {
 export const memoryType: DriverType<typeof memoryFields> = {
   name: 'Memory',
   fields: memoryFields,
-  facts: { uncached: true, warning: 'All files are lost when the storage stops.' },
+  facts: { uncached: true, perProcess: true, warning: 'All files are lost when the storage stops.' },
   async open(options) {
     const { MemoryDriver } = await import('./memory.js')
     return new MemoryDriver(options.size_limit, options.case_sensitive)

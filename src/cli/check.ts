@@ -23,6 +23,8 @@ import { connectableHost, splitAddress } from '../net/addresses.js'
 import { EgressGuard } from '../net/egress.js'
 import { createLog } from '../process/log.js'
 import { mergeAddition, checkOptions, parseAddition } from '../storage/fields.js'
+import { runExclusively } from '../storage/exclusive-work.js'
+import type { PathClaim } from '../store/engine.js'
 import type { StorageRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
 import { openStore } from '../store/store.js'
@@ -196,6 +198,7 @@ async function openStorage(
     log: createLog('silent'),
     signal,
     instance: thisInstance(),
+    spansMachines: store.shared?.spansMachines === true,
     save: async (changed) => {
       addition = mergeAddition(addition, changed)
       await tracked(store.storages.update(row.id, { addition }))
@@ -203,6 +206,9 @@ async function openStorage(
     state: {
       get: (key) => store.driverState.get(row.id, key),
       set: (key, value) => tracked(store.driverState.set(row.id, key, value)),
+      exclusively: (key, work) => tracked(runExclusively({ acquire: (claims) => acquired(store, claims) }, key, work)),
+      // What the daemon has begun is its own to settle.
+      journal: () => ({ entry: () => ({ set: async () => undefined }), adopt: async () => undefined }),
     },
     resumableUploads: () => store.uploads.tokens(),
     changed: () => undefined,
@@ -224,6 +230,12 @@ async function openStorage(
     if (driver?.close) await settlesWithin(driver.close(), timeout)
     await Promise.all(writes)
   }
+}
+
+/** Excludes the nodes that share the database. */
+async function acquired({ shared }: Store, claims: readonly PathClaim[]): Promise<() => void> {
+  const held = await shared?.acquire(claims)
+  return () => void held?.release([])
 }
 
 async function askDaemon(

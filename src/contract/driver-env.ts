@@ -14,7 +14,13 @@ export interface DriverEnv {
   /** The running process. Names of staged files contain its name, so that a later run can remove orphaned ones. */
   readonly instance: Instance
   readonly own: GatewayFolders
-  /** Stores changed options. Credentials that the backend has renewed belong into `state`: see there. */
+  /** Whether the storage may run on other machines too. A folder of this machine may be another one there. */
+  readonly spansMachines: boolean
+  /**
+   * Stores changed options that mean the same as those that the storage was opened with, such as a password in another form.
+   * The other nodes then open the storage again with them; if an admin or another node has changed the options meanwhile,
+   * nothing is stored. Credentials that the backend has renewed belong into `state`: see there.
+   */
   save(options: Readonly<Record<string, unknown>>): Promise<void>
   /**
    * Persistent key-value store of this storage. `set` resolves when the value is stored. For tokens that the backend
@@ -114,7 +120,44 @@ export interface Instance {
   readonly boot?: string | undefined
 }
 
+/**
+ * All nodes that share the database have the same values, and the last one to be set counts. A value must therefore not
+ * list what one node is doing: that belongs into a journal.
+ */
 export interface DriverState {
   get(key: string): Promise<string | undefined>
   set(key: string, value: string | undefined): Promise<void>
+  /**
+   * Runs `work` while no other node or storage runs work with this key: the token of an account is renewed once, by a `work`
+   * that first reads whether another node has done so. Rejects with `busy`, without calling `work`, if that takes more than
+   * ten seconds, and with `unavailable` without a connection to the database. If the connection is lost while `work` runs,
+   * another node may begin its own.
+   */
+  exclusively<T>(key: string, work: () => Promise<T>): Promise<T>
+  /** The journal of this name: what this node has begun and not ended. */
+  journal(key: string): Journal
+}
+
+export interface Journal {
+  /** A new entry, which is stored by its first `set`. */
+  entry(): JournalEntry
+  /**
+   * Passes to `adopt` what earlier runs and ended nodes have left, the oldest first: before it resolves, and again when
+   * another node has ended. These entries belong to this node from then on; no other node gets them. What a living node has
+   * begun is never passed. A list that an older version has stored under the key is taken for left entries. Called once,
+   * before the first entry is stored.
+   */
+  adopt(adopt: (left: readonly LeftEntry[]) => void): Promise<void>
+}
+
+export interface JournalEntry {
+  /** Stores a value of JSON in place of the earlier one; undefined removes the entry. Resolves when that is stored. */
+  set(value: unknown): Promise<void>
+}
+
+/** An entry that was not removed, and its value. */
+export interface LeftEntry {
+  readonly entry: JournalEntry
+  /** Undefined if it is not JSON. */
+  readonly value: unknown
 }

@@ -39,6 +39,8 @@ export interface DriverFacts {
   readonly uncached?: boolean
   /** The files are those of other storages. */
   readonly composite?: boolean
+  /** Each process has files of its own. Storages of this type do not run while several processes serve the tree. */
+  readonly perProcess?: boolean
   /** Storages of this type cannot be written to. */
   readonly readOnly?: boolean
   /** The driver expects messages from the admin. */

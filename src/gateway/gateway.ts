@@ -191,6 +191,7 @@ export class Gateway {
       uploads: dependencies.taskUploads,
     })
     opened.unsubscribe = [
+      dependencies.membership.onCountChange(() => void dependencies.supervisor.processesChanged()),
       dependencies.store.onForeignChange('rules', () => dependencies.rules.reload()),
       dependencies.store.onForeignChange('locks', () => dependencies.locks.reload()),
       dependencies.store.onForeignChange('storages', async () => {
@@ -276,6 +277,8 @@ export class Gateway {
         mounts,
         recovery: storageRecovery(intents, uploads),
         egress,
+        pathLocks,
+        processes: () => Math.max(config.workers, membership.count),
         store,
         events,
         spool,

@@ -28,7 +28,7 @@ interface MembershipOptions {
 export interface NodeHandlers {
   /** Reads everything again that this process mirrors: changes of others may have been missed. */
   reload(): Promise<void>
-  /** Continues or settles the work of dead nodes, which this node owns now. */
+  /** Continues or settles the work of nodes that have ended. This node owns their rows now. */
   takeOver(): Promise<void>
   /** What this node works on, for admins: numbers by name. */
   working(): Readonly<Record<string, number>>

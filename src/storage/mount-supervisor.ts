@@ -13,10 +13,13 @@ import type { Path } from '../contract/path.js'
 import type { StorageRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
 import type { Bandwidth } from './bandwidth.js'
+import { DriverJournals } from './driver-journals.js'
 import type { Events } from './events.js'
+import { runExclusively } from './exclusive-work.js'
 import { mergeAddition, checkOptions, parseAddition } from './fields.js'
 import { ListingBudget } from './listing-cache.js'
 import { storedStatus, visiblePath, workingStatus, type Mount, type Mounts } from './mounts.js'
+import type { PathLocks } from './path-locks.js'
 import type { Spool } from './spool.js'
 import { Storage } from './storage.js'
 
@@ -50,6 +53,9 @@ interface MountSupervisorDependencies {
   readonly tree: (path: Path) => TreeDriver
   readonly egress: Egress
   readonly recovery: StorageRecovery
+  readonly pathLocks: PathLocks
+  /** The number of processes that serve the tree, as far as it is known. */
+  readonly processes: () => number
 }
 
 /** The supervisor changes the state that the table shows. */
@@ -61,6 +67,8 @@ interface SupervisedMount extends Mount {
   reason: string
   /** What the driver has reported since it was opened. */
   warnings: readonly string[]
+  /** Those of the driver that was opened last. */
+  journals: DriverJournals
   /** Resolves `starting` and removes it. */
   readonly endFirstStart: () => void
   /** Aborts when the mount is removed or replaced. */
@@ -157,17 +165,33 @@ export class MountSupervisor {
       const mount = this.#mounts.get(row.id)
       return mount === before.get(row.id) && (!mount || !hasSameConfiguration(mount.row, row))
     })
-    const applied = changed.map((row) =>
-      this.apply(row).catch((error: unknown) => {
-        // A storage that does not start is logged already.
-        if (!isGatewayError(error, 'unavailable')) this.#logFailure(row, toGatewayError(error))
-      }),
-    )
-    await Promise.all([...removed, ...applied])
+    await Promise.all([...removed, ...changed.map((row) => this.#restart(row))])
   }
 
-  /** Recovers, on every running storage, operations and uploads that this node has taken over from another. */
+  /** Stops the storages that must not run while several processes serve the tree, or starts them when no other one is left. */
+  async processesChanged(): Promise<void> {
+    const { driverTypes, processes } = this.dependencies
+    const isAlone = processes() === 1
+    const changed = [...this.#mounts.values()].filter(({ row, storage }) => {
+      const type = driverTypes.find(({ name }) => name === row.driver)
+      return type?.facts?.perProcess === true && !row.disabled && (storage === undefined) === isAlone
+    })
+    await Promise.all(changed.map(({ row }) => this.#restart(row)))
+  }
+
+  /** As `apply`, but never rejects. */
+  async #restart(row: StorageRow): Promise<void> {
+    try {
+      await this.apply(row)
+    } catch (error) {
+      // A storage that does not start is logged already.
+      if (!isGatewayError(error, 'unavailable')) this.#logFailure(row, toGatewayError(error))
+    }
+  }
+
+  /** Recovers, on every storage, operations and uploads that this node takes over from nodes that have ended. */
   async recoverAll(): Promise<void> {
+    await Promise.all([...this.#mounts.values()].map(({ journals }) => journals.takeOver()))
     const storages = [...this.#mounts.values()].flatMap(({ storage }) => storage ?? [])
     await Promise.all(
       storages.map(async (storage) => {
@@ -203,6 +227,7 @@ export class MountSupervisor {
       storage: undefined,
       shows: [],
       warnings: [],
+      journals: new DriverJournals(this.dependencies.store.driverState, row.id),
       starting: row.disabled ? undefined : firstStart,
       reason: 'it is disabled',
       endFirstStart: () => {
@@ -287,9 +312,14 @@ export class MountSupervisor {
     const { row, controller } = mount
     const type = this.dependencies.driverTypes.find((each) => each.name === row.driver)
     if (!type) throw new GatewayError('invalid', { reason: `no driver named: ${row.driver}` })
+    if (type.facts?.perProcess === true && this.dependencies.processes() > 1) {
+      const reason = `each process would have other files in a storage of ${type.name}, and several processes serve this tree`
+      throw new GatewayError('unavailable', { reason })
+    }
     const options = checkOptions(type.fields, parseAddition(row.addition))
     mount.shows = []
     mount.warnings = []
+    mount.journals = new DriverJournals(this.dependencies.store.driverState, row.id)
     const driver = await type.open(options as never, this.#env(mount))
     if (controller.signal.aborted) {
       await driver.close?.()
@@ -327,23 +357,29 @@ export class MountSupervisor {
   }
 
   #env(mount: SupervisedMount): DriverEnv {
-    const { store, log, instance, own, tree, egress, recovery } = this.dependencies
+    const { store, log, instance, own, tree, egress, recovery, pathLocks } = this.dependencies
     const { id } = mount.row
+    const { journals } = mount
     return {
       log: log.child({ storage: mount.row.mountPath }),
       signal: mount.controller.signal,
       instance,
       own,
+      spansMachines: store.shared?.spansMachines === true,
       save: async (options) => {
         // The options of a replaced mount must not overwrite those of its successor.
         if (this.#mounts.get(id) !== mount) return
-        const addition = mergeAddition(mount.row.addition, options)
+        const stored = (await store.storages.all()).find((row) => row.id === id)
+        if (stored?.addition !== mount.row.addition || this.#mounts.get(id) !== mount) return
+        const addition = mergeAddition(stored.addition, options)
         mount.row = { ...mount.row, addition }
         await store.storages.update(id, { addition })
       },
       state: {
         get: (key) => store.driverState.get(id, key),
         set: (key, value) => store.driverState.set(id, key, value),
+        exclusively: (key, work) => runExclusively(pathLocks, key, work),
+        journal: (key) => journals.journal(key),
       },
       resumableUploads: () => recovery.tokens(),
       tree: (path) => {

@@ -39,6 +39,8 @@ export interface HeldLocks {
 
 /** What only an engine has that several nodes can share. */
 export interface SharedEngine {
+  /** Whether other machines can share the database. */
+  readonly spansMachines: boolean
   /**
    * Excludes overlapping claims of the other nodes, in one round trip; claims of this process must not overlap. Rejects
    * with `busy` and `unavailable`.

@@ -57,6 +57,7 @@ export async function openPostgres(
       durable: new Database(durable, runner),
       relaxed: new Database(relaxed, runner),
       shared: {
+        spansMachines: true,
         acquire: (modes) => locks.acquire(modes),
         notify: (notices) => locks.notify(notices),
         onNotice: (listener) => listening.onNotice(listener),

@@ -305,3 +305,10 @@ export interface NodeRow {
   /** Milliseconds since its heartbeat, when the row was read. */
   readonly age: number
 }
+
+/** An entry of the journal of a driver. */
+export interface JournalRow {
+  /** Without spaces. Ids of earlier entries sort first. */
+  readonly id: string
+  readonly value: string
+}

@@ -40,6 +40,7 @@ export async function openSqlite(
 
 function sharedBy(channel: ProcessChannel, connection: Knex): SharedEngine {
   return {
+    spansMachines: false,
     acquire: async (claims) => {
       const { release } = await channel.acquire(claims)
       try {

@@ -2,7 +2,7 @@
 import { integer, path, text, time, bool, type Columns } from './columns.js'
 import type { Database } from './database.js'
 import { RowTable } from './row-table.js'
-import type { StorageRow } from './rows.js'
+import type { JournalRow, StorageRow } from './rows.js'
 
 const columns: Columns<StorageRow> = {
   id: integer('id'),
@@ -40,8 +40,13 @@ interface StateColumns {
   value: string
 }
 
+/** An entry of a journal has the key `<journal>@<node> <id>`. */
 export class DriverStateTable {
-  constructor(private readonly database: Database) {}
+  /** `node`: the id of this node. */
+  constructor(
+    private readonly database: Database,
+    private readonly node: string,
+  ) {}
 
   async get(storageId: number, key: string): Promise<string | undefined> {
     const row = await this.database.read((query) =>
@@ -58,4 +63,68 @@ export class DriverStateTable {
       else await table.insert({ storage_id: storageId, key, value }).onConflict(['storage_id', 'key']).merge()
     })
   }
+
+  async setEntry(
+    storageId: number,
+    journal: string,
+    { id, value }: Partial<JournalRow> & { id: string },
+  ): Promise<void> {
+    await this.set(storageId, keyOf(journal, this.node, id), value)
+  }
+
+  async entries(storageId: number, journal: string): Promise<JournalRow[]> {
+    const all = await this.#entries(storageId, journal)
+    return all.filter(({ node }) => node === this.node)
+  }
+
+  async takeOver(storageId: number, journal: string): Promise<JournalRow[]> {
+    const found = await this.#entries(storageId, journal)
+    // Read afterwards: a node has its row before it adds entries.
+    const living: readonly string[] = await this.database.read((query) =>
+      query<{ id: string; ended: unknown }>('nodes').whereNull('ended').pluck('id'),
+    )
+    const taken: JournalRow[] = []
+    for (const { node, id, value } of found) {
+      if (node === this.node || living.includes(node)) continue
+      const changed = await this.database.run((query) =>
+        query<StateColumns>('driver_state')
+          .where({ storage_id: storageId, key: keyOf(journal, node, id) })
+          .update({ key: keyOf(journal, this.node, id) }),
+      )
+      if (changed > 0) taken.push({ id, value })
+    }
+    return taken
+  }
+
+  async deleteAndAdd(storageId: number, key: string, rows: readonly JournalRow[]): Promise<void> {
+    await this.database.transaction(async (query) => {
+      const deleted = await query<StateColumns>('driver_state').where({ storage_id: storageId, key }).delete()
+      if (deleted === 0 || rows.length === 0) return
+      await query<StateColumns>('driver_state').insert(
+        rows.map(({ id, value }) => ({ storage_id: storageId, key: keyOf(key, this.node, id), value })),
+      )
+    })
+  }
+
+  /** Those of all nodes, the oldest first. */
+  async #entries(storageId: number, journal: string): Promise<(JournalRow & { readonly node: string })[]> {
+    const prefix = `${journal}@`
+    const rows = await this.database.read((query) =>
+      query<StateColumns>('driver_state')
+        .where({ storage_id: storageId })
+        .andWhere('key', '>=', prefix)
+        // `A` follows `@` in byte order.
+        .andWhere('key', '<', `${journal}A`)
+        .select(),
+    )
+    const entries = rows.map(({ key, value }) => {
+      const [node = '', id = ''] = key.slice(prefix.length).split(' ')
+      return { node, id, value }
+    })
+    return entries.sort((one, other) => (one.id < other.id ? -1 : 1))
+  }
+}
+
+function keyOf(journal: string, node: string, id: string): string {
+  return `${journal}@${node} ${id}`
 }

@@ -77,7 +77,7 @@ function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): St
     nodes: new NodesTable(database, newestVersion(steps)),
     shared: engine.shared,
     isShared: engine.shared !== undefined,
-    driverState: new DriverStateTable(database),
+    driverState: new DriverStateTable(database, node),
     onForeignChange: (topic, listener) => foreignChanges.listen(topic, listener),
     notifyAll: () => foreignChanges.notifyAll(),
     ping: async () => {

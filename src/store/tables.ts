@@ -24,6 +24,7 @@ import type {
   Property,
   PropertyChange,
   FolderRule,
+  JournalRow,
 } from './rows.js'
 
 type New<Row> = Omit<Row, 'id'>
@@ -335,6 +336,14 @@ export interface Store extends FileRecords {
   readonly driverState: {
     get(storageId: number, key: string): Promise<string | undefined>
     set(storageId: number, key: string, value: string | undefined): Promise<void>
+    /** Stores an entry of a journal of this node; without a value, deletes it. */
+    setEntry(storageId: number, journal: string, entry: { readonly id: string; readonly value?: string }): Promise<void>
+    /** The entries of this node, the oldest first. */
+    entries(storageId: number, journal: string): Promise<JournalRow[]>
+    /** Makes the entries of nodes that are not alive those of this node. Resolves to these, the oldest first. */
+    takeOver(storageId: number, journal: string): Promise<JournalRow[]>
+    /** If the key has a value, deletes it and adds entries of this node to the journal of that name; in one transaction. */
+    deleteAndAdd(storageId: number, key: string, entries: readonly JournalRow[]): Promise<void>
   }
   /**
    * Calls `listener` within about 250 ms after another process has committed a change of the topic's rows, and again at

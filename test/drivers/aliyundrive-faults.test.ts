@@ -9,7 +9,7 @@ import { at, put, textAt, type WritableDriver } from '../conformance/subject.js'
 import { startAliyundrive } from '../doubles/aliyundrive.js'
 import { fullWait, shortenWaits } from '../short-waits.js'
 import { newMount } from './aliyundrive-mount.js'
-import { memoryState } from './lib/api/vendor.js'
+import { entriesOf, memoryState } from './lib/api/vendor.js'
 
 // Nearly all of the time would be spent before calls that are repeated.
 shortenWaits(20)
@@ -66,7 +66,8 @@ function change(driver: WritableDriver, files: Files, content: string) {
 for (const isRapid of [false, true]) {
   await t.test(`no change is half done, lost or left; rapid uploads: ${isRapid}`, { timeout: 600_000 }, async (t) => {
     const double = await startAliyundrive(t)
-    const { state } = memoryState()
+    const memory = memoryState()
+    const { state } = memory
     const { driver, folder, driveId } = await newMount(t, double, {
       options: { rapid_upload: isRapid },
       env: { state },
@@ -91,9 +92,9 @@ for (const isRapid of [false, true]) {
       )
       double.requests.clearFaults()
       // What is to be done in the background.
-      const isPending = async () =>
-        (await state.get('replacements')) !== undefined || (await state.get('publications')) !== undefined
-      for (let waited = 0; (await isPending()) && waited < 100; waited++) await fullWait(20)
+      const isPending = () =>
+        entriesOf(memory, 'replacements').length > 0 || entriesOf(memory, 'publications').length > 0
+      for (let waited = 0; isPending() && waited < 100; waited++) await fullWait(20)
       const now = await found()
       const told = `${round}: ${name}, ${JSON.stringify(fault)} for ${String(target)}: ${outcome}`
       const expected = outcome === 'done' ? [after] : [files, after]

@@ -6,23 +6,18 @@ import { GatewayError } from '../../src/contract/errors.js'
 import { thisInstance } from '../../src/gateway/instance.js'
 import { EgressGuard } from '../../src/net/egress.js'
 import { checkOptions } from '../../src/storage/fields.js'
+import { memoryState } from './lib/api/vendor.js'
 
 export function testEnv(over: Partial<DriverEnv> = {}): DriverEnv {
-  const kept = new Map<string, string>()
   const silent = () => undefined
   return {
     log: { debug: silent, info: silent, warn: silent, error: silent },
     signal: new AbortController().signal,
     instance: thisInstance(),
     own: { data: '/nowhere', protectedPaths: [] },
+    spansMachines: false,
     save: async () => undefined,
-    state: {
-      get: async (key) => kept.get(key),
-      set: async (key, value) => {
-        if (value === undefined) kept.delete(key)
-        else kept.set(key, value)
-      },
-    },
+    state: memoryState().state,
     resumableUploads: async () => [],
     tree: () => {
       throw new GatewayError('unsupported')

@@ -12,6 +12,7 @@ import t, { type Test } from 'tap'
 import type { DriverLog } from '../../src/contract/log.js'
 import { at, bytesAt, endless, namesIn, put, refuses, source, textAt } from '../conformance/subject.js'
 import { lacks } from '../programs.js'
+import { memoryState } from './lib/api/vendor.js'
 import { obscured, rclone, startRclone, type RcloneMount } from './rclone-mount.js'
 
 const run = promisify(execFile)
@@ -328,18 +329,12 @@ void t.test('a replacement that was interrupted is settled when the storage is o
   for (const [files, content, left = ['file']] of rows) {
     for (const name of await readdir(folder)) await run('rm', ['-r', join(folder, name)])
     for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text)
-    const stored = new Map([['replacing', JSON.stringify([intent])]])
-    const state = {
-      get: async (key: string) => stored.get(key),
-      set: async (key: string, value: string | undefined) => {
-        if (value === undefined) stored.delete(key)
-        else stored.set(key, value)
-      },
-    }
+    const { state, values } = memoryState()
+    await state.set('replacing', JSON.stringify([intent]))
     const driver = await mount.open('alias:', {}, { state })
     t.equal(await textAt(driver, '/file'), content, Object.keys(files).join(' and '))
     t.same((await readdir(folder)).sort(), left)
-    t.equal(stored.size, 0)
+    t.equal(values.size, 0)
     await driver.close?.()
   }
 })

@@ -11,6 +11,7 @@ import { at, listed, put, refuses, shownBy, textAt, type WritableDriver } from '
 import { lacks } from '../programs.js'
 import { startOpenSsh } from '../services/openssh.js'
 import { testEnv } from './env.js'
+import { memoryState } from './lib/api/vendor.js'
 
 void t.test('SFTP', { skip: lacks('sshd', 'ssh-keygen') }, async (t) => {
   const server = await startOpenSsh()
@@ -99,14 +100,7 @@ void t.test('SFTP', { skip: lacks('sshd', 'ssh-keygen') }, async (t) => {
 
   await t.test('SFTP stores the first host key and rejects another one', async (t) => {
     const root = await folder()
-    const kept = new Map<string, string>()
-    const state: DriverEnv['state'] = {
-      get: async (key) => kept.get(key),
-      set: async (key, value) => {
-        if (value === undefined) kept.delete(key)
-        else kept.set(key, value)
-      },
-    }
+    const { state, values: kept } = memoryState()
     const first = await open(root, {}, { state })
     await first.close?.()
     t.same([...kept.values()], [server.hostKey])

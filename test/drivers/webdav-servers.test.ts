@@ -20,6 +20,7 @@ import {
   type WritableDriver,
 } from '../conformance/subject.js'
 import { testEnv } from './env.js'
+import { memoryState } from './lib/api/vendor.js'
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void
 
@@ -53,16 +54,6 @@ async function open(t: Test, address: string, more: Partial<WebdavOptions> = {},
   const driver = (await webdavType.open(checkOptions(webdavFields, options), testEnv(env))) as WritableDriver
   t.teardown(() => driver.close?.())
   return driver
-}
-
-function stateIn(kept: Map<string, string>): DriverEnv['state'] {
-  return {
-    get: async (key) => kept.get(key),
-    set: async (key, value) => {
-      if (value === undefined) kept.delete(key)
-      else kept.set(key, value)
-    },
-  }
 }
 
 /** A driver on a server that returns this listing for every request. */
@@ -382,7 +373,7 @@ await t.test('WebDAV does not publish a file that the server has stored incomple
 })
 
 await t.test('WebDAV remembers that a server requires Content-Length, and keeps the body for a retry', async (t) => {
-  const state = stateIn(new Map())
+  const { state } = memoryState()
   let asked = 0
   const server = createServer((request, reply) => {
     request.resume()
@@ -441,7 +432,7 @@ await t.test('WebDAV publishes the new file if a failed MOVE has already removed
     else reply.writeHead(404).end()
   })
   const kept = new Map<string, string>()
-  const state = stateIn(kept)
+  const { state } = memoryState(kept)
   const first = await open(t, address, {}, { state })
   await refuses(t, () => put(first, '/file', 'hello'), 'unavailable', 'a MOVE that fails')
   t.same([...files], ['/dav/file'], 'at once, if the server permits it')
@@ -532,7 +523,7 @@ await t.test('WebDAV: an abort during a MOVE loses neither file', async (t) => {
 })
 
 await t.test('WebDAV keeps the staged file while the outcome of a MOVE is unknown', async (t) => {
-  const state = stateIn(new Map())
+  const { state } = memoryState()
   for (const [where, left] of [
     ['remove', 'old file'],
     ['copy', undefined],

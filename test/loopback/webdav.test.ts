@@ -2,11 +2,11 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { webdavFields, webdavType } from '../../drivers/webdav/index.js'
-import type { DriverState } from '../../src/contract/driver-env.js'
 import { checkOptions } from '../../src/storage/fields.js'
 import { conformance } from '../conformance/driver.js'
 import { at, source, type WritableDriver } from '../conformance/subject.js'
 import { testEnv } from '../drivers/env.js'
+import { memoryState } from '../drivers/lib/api/vendor.js'
 import { startGateway } from '../gateway.js'
 import { connectHttp } from '../stories/protocols.js'
 
@@ -18,11 +18,7 @@ for (const name of ['Local', 'Memory']) {
       const who = { username: 'admin', password: running.adminPassword }
       const http = await connectHttp(running, who)
       t.teardown(() => http.close())
-      const kept = new Map<string, string>()
-      const state: DriverState = {
-        get: async (key) => kept.get(key),
-        set: async (key, value) => void kept.set(key, value ?? ''),
-      }
+      const { state } = memoryState()
       const open = async (root: string) => {
         const options = { ...who, address: running.davUrl, root_folder_path: root }
         return (await webdavType.open(checkOptions(webdavFields, options), testEnv({ state }))) as WritableDriver

@@ -189,6 +189,8 @@ export async function newTree(
     mounts,
     recovery: storageRecovery(intents, uploads),
     egress: new EgressGuard(() => ''),
+    pathLocks,
+    processes: () => 1,
     store,
     events,
     spool,

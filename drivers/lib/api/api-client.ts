@@ -190,8 +190,8 @@ export class ApiClient<Secret = never> {
       if (verdict instanceof GatewayError) throw verdict
       if (verdict === 'expired') {
         if (secret === undefined || renewed) throw this.#refused()
-        renewed = true
-        await this.options.credentials?.renewal.replace(secret, call.signal)
+        await renewal?.replace(secret, call.signal)
+        renewed = renewal?.isTaken !== true
         // The server has not processed the call. Its body is gone, though, if it was sent.
         if (isOneShot(call.body) && response.isBodySent) throw this.#unavailable('asked for new credentials too late')
         attempt--

@@ -11,7 +11,7 @@ export class BoundState<Value> {
     private readonly state: DriverState,
     private readonly key: string,
     private readonly origin: string,
-    private current: Value | undefined,
+    private current?: Value,
   ) {}
 
   /**
@@ -20,8 +20,16 @@ export class BoundState<Value> {
    */
   static async open<Value>(state: DriverState, key: string, typed: string): Promise<BoundState<Value>> {
     const origin = createHash('sha256').update(typed).digest('hex')
-    const stored = parse(await state.get(key)) as Partial<Stored<Value>> | undefined
-    return new BoundState(state, key, origin, stored?.origin === origin ? stored.value : undefined)
+    const bound = new BoundState<Value>(state, key, origin)
+    await bound.reload()
+    return bound
+  }
+
+  /** Reads what is stored now: another node may have changed it. */
+  async reload(): Promise<Value | undefined> {
+    const stored = parse(await this.state.get(this.key)) as Partial<Stored<Value>> | undefined
+    this.current = stored?.origin === this.origin ? stored.value : undefined
+    return this.current
   }
 
   get value(): Value | undefined {

@@ -2,13 +2,12 @@
  * The intents of changes that take several calls. An intent is stored before the first call. A change that is interrupted,
  * also by a kill of the gateway, is settled from its intent: completed or undone.
  */
-import type { DriverState } from '../../../src/contract/driver-env.js'
+import type { DriverState, Journal, JournalEntry } from '../../../src/contract/driver-env.js'
 import type { DriverLog } from '../../../src/contract/log.js'
-import { listOf } from './lenient.js'
 
 interface IntentsOptions<Intent> {
   readonly state: DriverState
-  /** The key of the state, which has the intents as a list in JSON. */
+  /** The name of the journal. */
   readonly key: string
   /** A stored intent; undefined if it cannot be read, and is ignored. */
   readonly parse: (value: unknown) => Intent | undefined
@@ -28,33 +27,46 @@ interface IntentsOptions<Intent> {
 const maxRetryInterval = 10 * 60_000
 
 export class Intents<Intent> {
-  readonly #all = new Set<Intent>()
+  /** Those of running and of interrupted changes, the oldest first, and their entries in the journal. */
+  readonly #all = new Map<Intent, JournalEntry>()
   /** When changes were interrupted, in milliseconds of `performance.now()`. */
   readonly #interrupted = new Map<Intent, number>()
   readonly #closed = new AbortController()
-  /** Stores the intents, one time after the other. */
-  #storing: Promise<void> = Promise.resolve()
+  readonly #journal: Journal
+  #isLoaded = false
   #settling: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   /** Attempts after which something was left. */
   #attempts = 0
 
-  constructor(private readonly options: IntentsOptions<Intent>) {}
+  constructor(private readonly options: IntentsOptions<Intent>) {
+    this.#journal = options.state.journal(options.key)
+  }
 
-  /** Loads what an earlier run has left. Called once, before any other method. */
+  /**
+   * Loads what earlier runs and ended nodes have left. Called once, before any other method. What nodes leave that end
+   * later is settled in the background.
+   */
   async load(): Promise<void> {
-    const { state, key, parse } = this.options
-    for (const value of listOf(parsedJson(await state.get(key)))) {
-      const intent = parse(value)
-      if (intent === undefined) continue
-      this.#all.add(intent)
-      this.#interrupted.set(intent, performance.now())
-    }
+    const { parse } = this.options
+    await this.#journal.adopt((left) => {
+      for (const { entry, value } of left) {
+        const intent = parse(value)
+        if (intent === undefined) {
+          void entry.set(undefined).catch(() => undefined)
+          continue
+        }
+        this.#all.set(intent, entry)
+        this.#interrupted.set(intent, performance.now())
+      }
+      if (this.#isLoaded) void this.settle()
+    })
+    this.#isLoaded = true
   }
 
   /** Those of running and of interrupted changes, the oldest first. */
   get all(): readonly Intent[] {
-    return [...this.#all]
+    return [...this.#all.keys()]
   }
 
   isInterrupted(intent: Intent): boolean {
@@ -63,16 +75,18 @@ export class Intents<Intent> {
 
   /** Resolves when the intent is stored; the change may begin then. `earlier`: the one that it takes the place of. */
   async add(intent: Intent, earlier?: Intent): Promise<void> {
+    const entry = (earlier === undefined ? undefined : this.#all.get(earlier)) ?? this.#journal.entry()
     if (earlier !== undefined) this.#all.delete(earlier)
-    this.#all.add(intent)
-    await this.#store()
+    this.#all.set(intent, entry)
+    await entry.set(intent)
   }
 
   /** Nothing is left to do. If it rejects, the next run looks at the intent once more. */
   async forget(intent: Intent): Promise<void> {
+    const entry = this.#all.get(intent)
     this.#all.delete(intent)
     this.#interrupted.delete(intent)
-    await this.#store()
+    await entry?.set(undefined)
   }
 
   /** The change was interrupted just now. It is settled in the background. */
@@ -119,20 +133,5 @@ export class Intents<Intent> {
     if (retryInterval === undefined || this.#attempts === 0 || this.#closed.signal.aborted) return
     const delay = Math.min(maxRetryInterval, retryInterval * 2 ** (this.#attempts - 1))
     this.#timer = setTimeout(() => void this.settle(), delay).unref()
-  }
-
-  #store(): Promise<void> {
-    const { state, key } = this.options
-    const stored = this.#storing.then(() => state.set(key, this.#all.size === 0 ? undefined : JSON.stringify(this.all)))
-    this.#storing = stored.catch(() => undefined)
-    return stored
-  }
-}
-
-function parsedJson(text = '[]'): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }

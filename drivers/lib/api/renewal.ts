@@ -1,7 +1,8 @@
 /**
  * Renewal of a secret that expires, such as an access token: one at a time for all calls that wait for it, and stored
  * before it is used. A server may accept each refresh token once, so a new one that is lost signs the storage out. For
- * that reason storages of this process for which the same was typed share the renewal.
+ * that reason storages of this process for which the same was typed share the renewal, and one node at a time renews: it
+ * first takes over what another one has stored.
  */
 import { createHash } from 'node:crypto'
 import { untilAborted } from '../../../src/contract/cancellation.js'
@@ -20,8 +21,12 @@ interface RenewalOptions<Secret> {
    * the calls that wait for it.
    */
   readonly request: (current: Secret | undefined) => Promise<Secret>
-  /** Resolves when the secret is stored durably. */
-  readonly store: (secret: Secret) => Promise<void>
+  /** Resolves when the secret is stored durably. `issued`: see `StoredSecret`. */
+  readonly store: (secret: Secret, issued: number) => Promise<void>
+  /** Reads what is stored now, maybe by another node. Absent: only this process stores anything. */
+  readonly stored?: () => Promise<StoredSecret<Secret> | undefined>
+  /** As `DriverState.exclusively`. Absent: no other node renews. */
+  readonly exclusively?: (work: () => Promise<Secret>) => Promise<Secret>
   /** Stores that the server has refused a renewal; undefined: it has not. */
   readonly storeRefusal?: ((refusal: Refusal | undefined) => Promise<void>) | undefined
 }
@@ -48,7 +53,7 @@ interface Refusal {
 
 interface StoredSecret<Secret> {
   readonly secret: Secret
-  /** When it was issued, in milliseconds since the epoch. */
+  /** When it was issued, in milliseconds since the epoch. Larger than that of the secret before, whatever the clocks say. */
   readonly issued: number
 }
 
@@ -82,7 +87,9 @@ export class Renewal<Secret> {
       {
         initial: first,
         request,
-        store: (secret) => stored.set({ secret, issued: Date.now() }),
+        store: (secret, issued) => stored.set({ secret, issued }),
+        stored: () => stored.reload(),
+        exclusively: (work) => state.exclusively(`renewal ${name}`, work),
         storeRefusal: (refusal) => refused.set(refusal),
       },
       account,
@@ -94,6 +101,11 @@ export class Renewal<Secret> {
 
   get current(): Secret | undefined {
     return this.account.current
+  }
+
+  /** Whether another node has renewed the current secret: it may have expired since. */
+  get isTaken(): boolean {
+    return this.account.isTaken
   }
 
   /**
@@ -148,8 +160,12 @@ export class Renewal<Secret> {
   }
 
   /** Stores what another storage has renewed. */
-  storeSecret(secret: Secret): Promise<void> {
-    return this.options.store(secret)
+  storeSecret(secret: Secret, issued: number): Promise<void> {
+    return this.options.store(secret, issued)
+  }
+
+  async stored(): Promise<StoredSecret<Secret> | undefined> {
+    return this.options.stored?.()
   }
 
   async storeRefusal(refusal: Refusal | undefined): Promise<void> {
@@ -163,6 +179,7 @@ class Account<Secret> {
   running: { readonly by: Renewal<Secret>; readonly promise: Promise<Secret> } | undefined
   /** Resolves when no secret is being taken over. Never rejects. */
   takingOver: Promise<void> = Promise.resolve()
+  isTaken = false
   /** Of the current secret, in milliseconds since the epoch. */
   #issued = 0
   /** A new secret that could not be stored yet. It is not used before it is. */
@@ -195,17 +212,37 @@ class Account<Secret> {
     }
   }
 
-  async renew({ request }: Pick<RenewalOptions<Secret>, 'request'>): Promise<Secret> {
+  async renew(options: Pick<RenewalOptions<Secret>, 'request' | 'exclusively'>): Promise<Secret> {
+    const { request, exclusively } = options
+    const work = async () => {
+      const newer = this.#unstored === undefined ? await this.#takeNewer() : undefined
+      return newer ? newer.secret : this.#renewed(request)
+    }
     try {
-      this.#unstored ??= await this.#requested(request)
-      const secret = this.#unstored
-      await this.#use(secret)
-      this.#unstored = undefined
-      await this.#refuse(undefined)
-      return secret
+      return await (exclusively ? exclusively(work) : work())
     } finally {
       this.running = undefined
     }
+  }
+
+  async #renewed(request: RenewalOptions<Secret>['request']): Promise<Secret> {
+    this.#unstored ??= await this.#requested(request)
+    const secret = this.#unstored
+    await this.#use(secret)
+    this.#unstored = undefined
+    await this.#refuse(undefined)
+    return secret
+  }
+
+  /** Takes the newest secret that another node has stored for one of the storages; undefined if there is none. */
+  async #takeNewer(): Promise<StoredSecret<Secret> | undefined> {
+    const stored = await Promise.all([...this.members].map((member) => member.stored()))
+    const [newest] = stored.flatMap((each) => each ?? []).sort((one, other) => other.issued - one.issued)
+    if (newest === undefined || newest.issued <= this.#issued) return undefined
+    this.current = newest.secret
+    this.#issued = newest.issued
+    this.isTaken = true
+    return newest
   }
 
   /** See `Renewal`. One after the other: each changes what the last one has left. */
@@ -220,8 +257,10 @@ class Account<Secret> {
 
   /** Lets a new secret count, once all storages have stored it. */
   async #use(secret: Secret): Promise<void> {
-    await Promise.all([...this.members].map((member) => member.storeSecret(secret)))
-    this.#issued = Date.now()
+    const issued = Math.max(Date.now(), this.#issued + 1)
+    await Promise.all([...this.members].map((member) => member.storeSecret(secret, issued)))
+    this.#issued = issued
+    this.isTaken = false
     this.current = secret
   }
 
@@ -229,7 +268,9 @@ class Account<Secret> {
     try {
       return await request(this.current)
     } catch (error) {
-      if (isGatewayError(error, 'denied')) {
+      // If the connection to the database was lost, another node may have used up the secret and stored its successor.
+      const isRefused = isGatewayError(error, 'denied') && !(await this.#takeNewer().catch(() => undefined))
+      if (isRefused) {
         await this.#refuse({ reason: error.reason, until: Date.now() + refusalTime })
       }
       throw error

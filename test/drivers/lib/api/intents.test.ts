@@ -4,7 +4,7 @@ import t from 'tap'
 import { Intents } from '../../../../drivers/lib/api/intents.js'
 import { GatewayError } from '../../../../src/contract/errors.js'
 import { testEnv } from '../../env.js'
-import { memoryState } from './vendor.js'
+import { entriesOf, memoryState } from './vendor.js'
 
 interface Intent {
   readonly name: string
@@ -34,11 +34,11 @@ await t.test('an intent is stored before its change begins, and a change that ha
   const { intents } = await intentsOver(memory)
   const [one, two] = [{ name: 'one' }, { name: 'two' }]
   await Promise.all([intents.add(one), intents.add(two)])
-  t.same(JSON.parse(memory.values.get('intents') ?? ''), [one, two])
+  t.same(entriesOf(memory, 'intents'), [one, two])
   await intents.forget(one)
-  t.same(JSON.parse(memory.values.get('intents') ?? ''), [two])
+  t.same(entriesOf(memory, 'intents'), [two])
   await intents.forget(two)
-  t.equal(memory.values.get('intents'), undefined)
+  t.same(entriesOf(memory, 'intents'), [])
   memory.failures.push(new Error('the disk is full'))
   await t.rejects(intents.add(one), { message: 'the disk is full' }, 'the change must not begin')
   await intents.close()
@@ -79,5 +79,6 @@ await t.test('what cannot be read is ignored, and nothing is settled after the e
     await intents.settle()
     t.same(settled, [])
     t.equal(intents.all.length, text.startsWith('[') ? 1 : 0)
+    t.equal(memory.values.size, intents.all.length, 'what cannot be read is removed')
   }
 })

@@ -114,6 +114,57 @@ await t.test('a failed renewal is tried again by the next call', async (t) => {
   t.equal(await renewal.get(), 'secret')
 })
 
+/** Renewals of one storage on several nodes. */
+function nodes(request: (current: Pair | undefined) => Promise<Pair>) {
+  const { state } = memoryState()
+  return async () => {
+    const stored = await BoundState.open<{ secret: Pair; issued: number }>(state, 'tokens', 'typed')
+    return new Renewal<Pair>({
+      initial: undefined,
+      request,
+      store: (secret, issued) => stored.set({ secret, issued }),
+      stored: () => stored.reload(),
+      exclusively: (work) => state.exclusively('tokens', work),
+    })
+  }
+}
+
+await t.test('of several nodes one renews, and the others take over what it has stored', async (t) => {
+  const vendor = rotation()
+  const open = nodes(vendor.request)
+  const [one, two] = [await open(), await open()]
+  const [first, same] = await Promise.all([one.get(), two.get()])
+  t.equal(vendor.count(), 1)
+  t.same(first, same)
+  t.same([one.isTaken, two.isTaken], [false, true])
+
+  // The clock of the first node is an hour ahead.
+  const { now } = Date
+  Date.now = () => now() + 3_600_000
+  const second = await one.replace(first)
+  Date.now = now
+  t.same(await two.replace(same), second)
+  t.equal(vendor.count(), 2)
+  const third = await two.replace(two.current ?? second)
+  t.notOk(two.isTaken)
+  t.same(await one.replace(second), third)
+  t.equal(vendor.count(), 3, 'it is the newest, whatever the clocks say')
+})
+
+await t.test('a secret that another node has replaced meanwhile is no refusal', async (t) => {
+  let isFirst = true
+  const open = nodes(async () => {
+    if (!isFirst) return { access: 'a', refresh: 'r' }
+    isFirst = false
+    // As if the lock of this node were lost.
+    await other.takeOver(() => ({ access: 'new', refresh: 'new' }))
+    throw new GatewayError('denied')
+  })
+  const [one, other] = [await open(), await open()]
+  await refuses(t, () => one.get(), 'denied', 'this call')
+  t.equal((await one.get()).access, 'new')
+})
+
 /** Storages that an admin has mounted, with states of their own, and the vendor that all of them use. */
 function storages(request: (current: Pair | undefined) => Promise<Pair>) {
   return async (memory = memoryState(), typed = `${accounts}`) => {

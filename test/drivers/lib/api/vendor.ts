@@ -4,7 +4,8 @@ import { createServer, type IncomingHttpHeaders, type RequestListener, type Serv
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { Test } from 'tap'
-import type { DriverState } from '../../../../src/contract/driver-env.js'
+import { KeyedMutex } from '../../../../drivers/lib/keyed-mutex.js'
+import type { DriverState, JournalEntry } from '../../../../src/contract/driver-env.js'
 
 export interface SeenRequest {
   readonly method: string
@@ -53,9 +54,8 @@ export function sendJson(response: ServerResponse, value: unknown, status = 200,
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(value))
 }
 
-/** A driver's state in memory, which can be made to fail. */
-export function memoryState() {
-  const values = new Map<string, string>()
+/** A driver's state in memory, which can be made to fail. An entry of a journal has the key `<journal>@<number>`. */
+export function memoryState(values = new Map<string, string>()) {
   const failures: Error[] = []
   const state: DriverState = {
     get: async (key) => values.get(key),
@@ -65,8 +65,41 @@ export function memoryState() {
       if (value === undefined) values.delete(key)
       else values.set(key, value)
     },
+    exclusively: (key, work) => turns.run(key, work),
+    journal: (key) => {
+      const entry = (name: string): JournalEntry => ({
+        set: (value) => state.set(name, value === undefined ? undefined : JSON.stringify(value)),
+      })
+      return {
+        entry: () => entry(`${key}@${++entries}`),
+        adopt: async (adopt) => {
+          const list = parsed(values.get(key) ?? '[]')
+          values.delete(key)
+          for (const value of Array.isArray(list) ? list : []) values.set(`${key}@${++entries}`, JSON.stringify(value))
+          const names = [...values.keys()].filter((name) => name.startsWith(`${key}@`))
+          adopt(names.map((name) => ({ entry: entry(name), value: parsed(values.get(name) ?? '') })))
+        },
+      }
+    },
   }
   return { state, values, failures }
+}
+
+let entries = 0
+/** Of all states: they belong to nodes of one database. */
+const turns = new KeyedMutex()
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The values of the entries of a journal in this state. */
+export function entriesOf({ values }: Pick<ReturnType<typeof memoryState>, 'values'>, journal: string): unknown[] {
+  return [...values].flatMap(([key, value]) => (key.startsWith(`${journal}@`) ? [parsed(value)] : []))
 }
 
 /** The largest number of these times, in milliseconds and ascending, that lie within any second. */
