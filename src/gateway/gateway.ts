@@ -273,12 +273,15 @@ export class Gateway {
             )
           : new PathLocksInProcess()
       const intents = new Intents({ store, rules, pathLocks, log, storageOf })
+      const processes = () => Math.max(config.workers, membership.count)
+      // The chunks of an upload would reach different processes.
+      settings.override('multipart_enabled', () => (processes() > 1 ? 'false' : undefined))
       const supervisor: MountSupervisor = (opened.supervisor = new MountSupervisor({
         mounts,
         recovery: storageRecovery(intents, uploads),
         egress,
         pathLocks,
-        processes: () => Math.max(config.workers, membership.count),
+        processes,
         store,
         events,
         spool,

@@ -40,6 +40,7 @@ export class Settings {
   readonly #queue = new PQueue({ concurrency: 1 })
   readonly #listeners = new Set<() => void>()
   readonly #guards = new Map<string, Guard>()
+  readonly #overrides = new Map<string, () => string | undefined>()
   #unsubscribe: () => void = () => undefined
 
   private constructor(private readonly store: Store) {}
@@ -67,6 +68,10 @@ export class Settings {
 
   /** The current value. Throws `internal` for a key that is neither in the table nor stored. */
   get(key: string): string {
+    return this.#overrides.get(key)?.() ?? this.#ownValue(key)
+  }
+
+  #ownValue(key: string): string {
     if (key === 'version') return version
     const value = this.#stored.get(key) ?? definitions.get(key)?.default
     if (value === undefined) throw new GatewayError('internal', { reason: `no such setting: ${key}` })
@@ -97,7 +102,7 @@ export class Settings {
   rows(groups?: readonly number[]): readonly SettingRow[] {
     const unknown = [...this.#stored.keys()].filter((key) => !definitions.has(key)).sort()
     return [...settingsTable, ...unknown.map(deprecated)]
-      .map((definition, index) => rowOf(definition, this.get(definition.key), index))
+      .map((definition, index) => rowOf(definition, this.#ownValue(definition.key), index))
       .filter(({ group }) => groups?.includes(group) ?? true)
   }
 
@@ -166,6 +171,14 @@ export class Settings {
   guard(key: string, guard: Guard): () => void {
     this.#guards.set(key, guard)
     return () => this.#guards.delete(key)
+  }
+
+  /**
+   * From now on, the value of the key is that of `value`, unless it returns undefined: then it is the stored one, which the
+   * rows always have.
+   */
+  override(key: string, value: () => string | undefined): void {
+    this.#overrides.set(key, value)
   }
 
   /** Calls `listener` after any value was changed by this or another process. Returns an unsubscriber. */

@@ -86,6 +86,10 @@ void t.test('both workers are nodes, and share sessions, locks and "only if new"
     Array(8).fill('admin'),
   )
 
+  // The chunks of an upload would reach different workers.
+  const settings = await ask(daemon, 'GET', '/api/public/settings')
+  t.match(JSON.parse(settings.body), { data: { multipart_enabled: 'false' } })
+
   for (let round = 0; round < 5; round++) {
     const create = () => ask(daemon, 'PUT', `/dav/new-${round}`, { body: 'x', headers: { 'if-none-match': '*' } })
     const created = await Promise.all(Array.from({ length: 6 }, create))
