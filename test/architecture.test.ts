@@ -291,6 +291,7 @@ const abilities: Readonly<Record<OptionalOf<Driver>, true>> = {
   findDownload: true,
   removeDownload: true,
   copyFiles: true,
+  removeOrphans: true,
   close: true,
 }
 /** The same of the handles of a driver, in the order of the second table. */

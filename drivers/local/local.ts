@@ -122,6 +122,11 @@ class Local implements Driver {
     if (!dependencies.options.sync) this.copyFiles = (bundle, options) => this.#copyFiles(bundle, options)
   }
 
+  async removeOrphans(): Promise<void> {
+    const { staging, env } = this.dependencies
+    await staging.sweep(await env.resumableUploads())
+  }
+
   // Reading
 
   stat(path: Path, options: StatOptions = {}): Promise<Entry> {

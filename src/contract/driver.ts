@@ -118,6 +118,11 @@ export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableU
   thumbnail?(path: Path, kind: ThumbnailKind, options?: CallOptions): Promise<Thumbnail>
   /** How much space the backend has, and how much of it is used. */
   usage?(options?: CallOptions): Promise<Usage>
+  /**
+   * Removes what other runs that have ended (`Instance.isOver`) have staged, except resumable uploads. Called when such a
+   * run has ended while this driver is open. Errors are logged by the driver.
+   */
+  removeOrphans?(): Promise<void>
   /** Releases connections, timers and files. The last call of a driver. Resolves when nothing of it is running. */
   close?(): Promise<void>
 }

@@ -33,6 +33,7 @@
  * | `findDownload`   | rejects                                                                                   |
  * | `removeDownload` | rejects                                                                                   |
  * | `copyFiles`      | rejects; `takesFilesOf` tells, and files are copied one by one                            |
+ * | `removeOrphans`  | nothing: what ended runs have left is removed when the storage starts                     |
  * | `close`          | nothing: there is nothing to release                                                      |
  *
  * What it does if a handle lacks an ability. A handle that was opened to write has each of the first three methods.

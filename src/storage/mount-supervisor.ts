@@ -197,6 +197,7 @@ export class MountSupervisor {
       storages.map(async (storage) => {
         await this.dependencies.recovery.recover(storage)
         await this.dependencies.recovery.discardUnused(storage)
+        await storage.removeOrphans()
       }),
     )
   }

@@ -42,6 +42,7 @@ type BackendOperationName =
   | 'add download'
   | 'find download'
   | 'remove download'
+  | 'remove orphans'
 
 export const driverOperations: Readonly<Record<Exclude<keyof Driver, 'traits'>, OperationName>> = {
   stat: 'stat',
@@ -73,4 +74,5 @@ export const driverOperations: Readonly<Record<Exclude<keyof Driver, 'traits'>, 
   removeDownload: 'remove download',
   look: 'resolve symlinks',
   copyFiles: 'copy',
+  removeOrphans: 'remove orphans',
 }

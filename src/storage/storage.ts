@@ -582,6 +582,11 @@ export class Storage {
     this.#changes.changedElsewhere(path)
   }
 
+  /** Removes what other nodes that have ended have staged. */
+  async removeOrphans(): Promise<void> {
+    await this.#driver.removeOrphans?.()
+  }
+
   async close(): Promise<void> {
     this.#changes.close()
     this.#listings.close()

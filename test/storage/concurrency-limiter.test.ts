@@ -99,6 +99,7 @@ function slowDriver(calls: InFlight): Required<Driver> {
     directUrl: () => calls.during({ url: 'http://localhost/x' }),
     thumbnail: () => calls.during({ type: 'image/png', bytes: Buffer.alloc(0) }),
     usage: () => calls.during({ total: 1, used: 0, free: 1 }),
+    removeOrphans: () => calls.during(undefined),
     close: async () => undefined,
   }
 }
@@ -134,6 +135,7 @@ const asking: Readonly<
   },
   upload: (storage, at) => storage.write(at, largeFile, { resumable: kept }),
   dropUpload: (storage) => storage.dropUpload('token'),
+  removeOrphans: (storage) => storage.removeOrphans(),
   addDownload: (storage, at) => storage.addDownload(at, 'https://example.org/'),
   findDownload: (storage, at) => storage.findDownload(at, { address: 'https://example.org/' }),
   removeDownload: (storage, at) => storage.removeDownload(at, 'id'),

@@ -64,11 +64,11 @@ export async function runChaos(t: Test, seconds: number, seed: number): Promise<
   await Promise.all(working)
   say('quiet')
 
-  // The other nodes restore backups. A staged file is removed when the storage next starts on any node.
-  violations.push(...(await leftovers(cluster.files, '.tidegate-backup-')))
+  // The other nodes restore backups and remove staged files.
+  violations.push(...(await leftovers(cluster.files)))
   violations.push(...(await compareTrees(cluster, areas.folders)))
   await cluster.startLost()
-  violations.push(...(await leftovers(cluster.files, '.tidegate-')))
+  violations.push(...(await leftovers(cluster.files)))
   await readAll(cluster, recorder)
   const { late, violations: found } = judgeAll(recorder.operations, cluster)
   violations.push(...found, ...judgeLocks(recorder.operations))
@@ -114,11 +114,11 @@ function judgeAll(operations: readonly Operation[], { frozen }: Cluster): { late
   }
 }
 
-/** Waits until nothing is left of ended nodes whose path contains `part`. Resolves to what is. */
-async function leftovers(folder: string, part: string): Promise<readonly string[]> {
+/** Waits until nothing is left of ended nodes. Resolves to what is. */
+async function leftovers(folder: string): Promise<readonly string[]> {
   const deadline = performance.now() + leftoverTimeout
   for (;;) {
-    const left = (await staged(folder)).filter((path) => path.includes(part))
+    const left = await staged(folder)
     if (left.length === 0 || performance.now() > deadline) return left.map((path) => `left: ${path}`)
     await wait(500)
   }
@@ -130,8 +130,10 @@ async function staged(folder: string): Promise<readonly string[]> {
   // A folder was removed meanwhile.
   if (!entries) return staged(folder)
   const paths = entries.map((entry) => join(entry.parentPath, entry.name))
-  // A running node keeps its folder of staged files.
-  const files = paths.filter((path, index) => path.includes('.tidegate-') && entries[index]?.isDirectory() === false)
+  // A running node keeps its folder of staged files, and the storage its marker.
+  const files = paths
+    .filter((path, index) => path.includes('.tidegate-') && entries[index]?.isDirectory() === false)
+    .filter((path) => !path.endsWith('.tidegate-marker'))
   return [...files, ...paths.filter((path) => path.includes('.tidegate-backup-'))]
 }
 
