@@ -1,6 +1,12 @@
 /** The search index of a tree in memory: it must agree with the tree after any change. */
 import { join } from 'node:path'
 import t from 'tap'
+import { Events } from '../../src/storage/events.js'
+import { Mounts } from '../../src/storage/mounts.js'
+import { Search } from '../../src/search/search.js'
+import type { Log } from '../../src/contract/log.js'
+import { Settings } from '../../src/settings/settings.js'
+import { openStore } from '../../src/store/store.js'
 import { memoryType } from '../../drivers/memory/index.js'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Driver } from '../../src/contract/driver.js'
@@ -299,4 +305,22 @@ onEveryEngine('a search without authority is rejected', async (t, openIndex) => 
   await t.rejects(fs.search(asPath('/'), ask), { code: 'unauthenticated' })
   await t.rejects(tree.as({ onlyPath: asPath('/x1') }).search(asPath('/'), ask), { code: 'denied' })
   await t.rejects(tree.as({ protocol: webdav, may: [] }).search(asPath('/'), ask), { code: 'denied' })
+})
+
+void t.test('an index that cannot be opened is logged, and searches reject', async (t) => {
+  const store = await openStore(join(t.testdir(), 'data.db'))
+  t.teardown(() => store.close())
+  // As another node has stored it.
+  await store.settings.set(new Map([['search_index', 'database']]))
+  const settings = await Settings.open(store)
+  t.teardown(() => settings.close())
+  const errors: string[] = []
+  const log: Log = Object.assign(createLog('silent'), {
+    error: (_fields: object, message: string) => void errors.push(message),
+  })
+  const openIndex = () => Promise.reject(new GatewayError('unavailable', { reason: 'there is no disk' }))
+  const search = await Search.open({ settings, mounts: new Mounts(), events: new Events(), log, openIndex })
+  t.teardown(() => search.close())
+  t.same(errors, ['search index: enabling or disabling failed'])
+  await t.rejects(search.reader(), { code: 'unavailable' })
 })
