@@ -6,9 +6,8 @@ import { createHash } from 'node:crypto'
 import pg from 'pg'
 import { foldCase, parentOf, root, truncateTo, type Path } from '../contract/path.js'
 import { toStoreError, isRolledBack } from './errors.js'
-import { fileChannel } from './change-notices.js'
+import { countsOf, fileChannel, type ChangeCount } from './change-notices.js'
 import type { HeldLocks, PathClaim } from './engine.js'
-import { isTopic } from './rows.js'
 
 type LockMode = 'shared' | 'exclusive'
 
@@ -40,9 +39,8 @@ export class AdvisoryLocks {
       try {
         // The result of a message with several statements is an array, which the types of pg lack.
         const results = (await client.query(message)) as unknown as readonly pg.QueryResult<ChangeCount>[]
-        const rows = results.at(-1)?.rows ?? []
-        const counts = rows.flatMap(({ topic, count }) => (isTopic(topic) ? [[topic, Number(count)] as const] : []))
-        return { counts: new Map(counts), release: (notices) => release(client, notices) }
+        const counts = countsOf(results.at(-1)?.rows ?? [])
+        return { counts, release: (notices) => release(client, notices) }
       } catch (error) {
         // Closing the connection ends its transaction.
         client.release(true)
@@ -59,12 +57,6 @@ export class AdvisoryLocks {
   close(): Promise<void> {
     return this.#pool.end()
   }
-}
-
-interface ChangeCount {
-  readonly topic: string
-  /** A 64-bit integer, which the driver returns as text. */
-  readonly count: string
 }
 
 async function release(client: pg.PoolClient, notices: readonly string[]): Promise<boolean> {

@@ -4,7 +4,7 @@
  */
 import type { Knex } from 'knex'
 import { isPostgres } from './dialect.js'
-import type { Topic } from './rows.js'
+import { isTopic, type Topic } from './rows.js'
 
 /** The topic of each table of the first schema whose changes other processes are notified of. */
 const topics = {
@@ -23,6 +23,17 @@ export const changeChannel = 'tidegate_changes'
 
 /** The channel of notices about files. A payload is "SESSION TEXT". */
 export const fileChannel = 'tidegate_files'
+
+/** The numbers of changes in rows of `change_counts`. Topics of newer programs are omitted. */
+export function countsOf(rows: readonly ChangeCount[]): ReadonlyMap<Topic, number> {
+  return new Map(rows.flatMap(({ topic, count }) => (isTopic(topic) ? [[topic, Number(count)] as const] : [])))
+}
+
+export interface ChangeCount {
+  readonly topic: string
+  /** Text if the database driver does not support 64-bit integers. */
+  readonly count: number | string
+}
 
 /** Counts the changes of each topic. PostgreSQL also notifies the processes that listen. */
 export async function reportChanges(query: Knex): Promise<void> {

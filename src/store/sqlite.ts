@@ -1,12 +1,13 @@
 /** SQLite: one file, which several processes of one machine may open. */
 import knex, { type Knex } from 'knex'
 import PQueue from 'p-queue'
+import { countsOf, type ChangeCount } from './change-notices.js'
 import { Database, type Runner } from './database.js'
 import type { Engine, ProcessChannel, SharedEngine } from './engine.js'
 import { toStoreError } from './errors.js'
 import { PolledCommits } from './polled-commits.js'
 import { ensurePrivate } from './private-file.js'
-import { isTopic, type Topic } from './rows.js'
+import type { Topic } from './rows.js'
 
 /**
  * Opens the file, and creates it if it is missing. Only its owner can read it. `channel`: to the other processes that use
@@ -121,6 +122,5 @@ async function dataVersion(connection: Knex): Promise<number> {
 
 /** The number of changes of each topic, by any process. */
 async function changeCounts(connection: Knex): Promise<ReadonlyMap<Topic, number>> {
-  const rows = await connection<{ topic: string; count: number }>('change_counts').select()
-  return new Map(rows.flatMap(({ topic, count }) => (isTopic(topic) ? [[topic, count] as const] : [])))
+  return countsOf(await connection<ChangeCount>('change_counts').select())
 }
