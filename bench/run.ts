@@ -21,10 +21,10 @@ import { node } from './peers/node.js'
 import { openssh } from './peers/openssh.js'
 import type { Peer, PeerName, PeerType } from './peers/peer.js'
 import { rclone } from './peers/rclone.js'
-import { ownMain, tidegate } from './peers/tidegate.js'
+import { dataFolder, ownMain, startTidegate, tidegate } from './peers/tidegate.js'
 import { run } from './programs.js'
-import type { Bench, Row } from './row.js'
-import { median, processorTimes } from './samples.js'
+import { ratio, type Bench, type Row } from './row.js'
+import { ceilingOf, median, processorTimes } from './samples.js'
 import { searchRows } from './search.js'
 import { sftpRows } from './sftp.js'
 import { smallRequestRows } from './small-requests.js'
@@ -34,7 +34,9 @@ import {
   comparisonObject,
   resultLine,
   resultObject,
+  shown,
   tableHead,
+  tableLine,
   type Result,
 } from './table.js'
 import { transferRows } from './transfers.js'
@@ -52,6 +54,9 @@ const allRows: readonly Row[] = [
   ...copyRows,
 ]
 
+/** Rows in which several connections keep the server busy. */
+const workerRows: readonly string[] = ['get-small-webdav', 'put-small', 'sftp-small']
+
 interface Options {
   readonly only?: readonly string[]
   readonly peers?: readonly string[]
@@ -64,6 +69,7 @@ interface Options {
   /** A folder; true: the default one. */
   readonly record?: string | true
   readonly history?: string | true
+  readonly workers?: string
 }
 
 /** Cleanup functions, called in reverse order at the end or when the bench is interrupted. */
@@ -270,8 +276,38 @@ async function besideCommit(options: Options, commit: string): Promise<void> {
   }
 }
 
+async function besideOneProcess(options: Options, workers: number): Promise<void> {
+  const { rows, rounds, place, say } = await plan({ ...options, only: options.only ?? workerRows }, 5)
+  const places = { one: await place('one'), several: await place('several') }
+  const contenders: Contender<'one' | 'several'>[] = []
+  for (const name of ['one', 'several'] as const) {
+    const count = String(name === 'one' ? 1 : workers)
+    const peer = await startTidegate(ownMain, places[name], dataFolder(places[name]), ['--workers', count])
+    undo.push(() => Promise.all(peer.processes.map((each) => each.stop())))
+    contenders.push({ name, peer, bench: places[name] })
+  }
+  say(tableHead(['work', 'one process', `${workers} workers`, 'faster', 'ceiling', 'of the ceiling']))
+  const results: object[] = []
+  for (const row of rows) {
+    const samples = await takeTurns(row, contenders, { rounds }, (contender, error) =>
+      reportFailure(row, contender, error),
+    )
+    row.figures(places.one).forEach(({ title, unit }, index) => {
+      const taken = { one: samples.get('one')?.[index] ?? [], several: samples.get('several')?.[index] ?? [] }
+      const [one, several] = [taken.one, taken.several].map((of) => median(of.map(({ value }) => value)))
+      const faster = ratio(unit, several ?? NaN, one ?? NaN)
+      const ceiling = ceilingOf(taken.one, machine().cores)
+      results.push({ row: row.name, title, unit, one, several, faster, ceiling, samples: taken })
+      const values = [shown(unit, one ?? NaN), shown(unit, several ?? NaN), `×${faster.toFixed(2)}`]
+      say(tableLine([`${title}, ${unit}`, ...values, `×${ceiling.toFixed(2)}`, (faster / ceiling).toFixed(2)]))
+    })
+  }
+  if (options.json) console.log(JSON.stringify(results, undefined, 2))
+}
+
 async function bench(options: Options): Promise<void> {
   if (options.history !== undefined) return showHistory(folderOf(options.history), options.only)
+  if (options.workers !== undefined) return besideOneProcess(options, positive('workers', options.workers))
   if (options.compare !== undefined) return besideCommit(options, options.compare)
   if (options.limit !== undefined) throw new Error('--limit needs --compare')
   return besidePeers(options)
@@ -294,6 +330,7 @@ const program = new Command('bench')
     'with --compare: status 1 where a figure takes more than this times the processor time or the peak memory, also ' +
       'when its row is measured again with three times the rounds',
   )
+  .option('--workers <n>', `measures n workers by turns with one process (default rows: ${workerRows.join(', ')})`)
   .option('--json', 'print the results as JSON to standard output, all else to standard error')
   .option('--record [folder]', 'append the results to a file in this folder (default: bench/results)')
   .option('--history [folder]', 'measure nothing: print the recorded figures of the rows of --only, run by run')

@@ -32,7 +32,9 @@ function joined(samples: readonly Sample[]): Sample {
   const sum = (figure: (sample: Sample) => number) => samples.reduce((total, sample) => total + figure(sample), 0)
   return {
     value: sum(({ value }) => value) / samples.length,
-    ...(samples[0]?.processor === undefined ? {} : { processor: sum(({ processor = 0 }) => processor) }),
+    ...(samples[0]?.processor === undefined
+      ? {}
+      : { processor: sum(({ processor = 0 }) => processor), others: sum(({ others = 0 }) => others) }),
     requests: sum(({ requests = 1 }) => requests),
   }
 }

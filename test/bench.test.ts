@@ -13,7 +13,7 @@ import { compare, overLimit, verdict, type Comparison } from '../bench/compare.j
 import { appendRecord, historyTables, readRecords, type RunRecord } from '../bench/history.js'
 import { startProcess } from '../bench/peers/process.js'
 import type { Row } from '../bench/row.js'
-import { median, processorTimes } from '../bench/samples.js'
+import { ceilingOf, median, processorTimes } from '../bench/samples.js'
 import type { ResultObject } from '../bench/table.js'
 import { lacks, onlyWithVariants } from './programs.js'
 
@@ -123,6 +123,21 @@ void t.test('--compare measures two builds, here the same one twice', { skip }, 
   const [move] = comparisons
   t.ok(Number(move?.samples.new[0]?.processor) > 0, 'the daemon used processor time')
   t.equal(Number(move?.samples.new[0]?.requests) % 5, 0, 'processor time is reported for each request')
+})
+
+void t.test('--workers measures several workers by turns with one process', { skip }, async (t) => {
+  const { stdout } = await runBench(t, 0, '--workers', '2', '--only', 'put-small')
+  const results = JSON.parse(stdout) as readonly { readonly row: string; readonly faster: number }[]
+  t.match(results, [{ row: 'put-small', title: '2 × 1 KiB PUT over WebDAV, 8 connections' }])
+  t.ok(results.every(({ faster }) => faster > 0))
+})
+
+void t.test('the ceiling of several processes is that of the cores that the client leaves', async (t) => {
+  const one = { value: 1, processor: 1 }
+  t.equal(ceilingOf([{ ...one, others: 0 }], 2), 2)
+  t.equal(ceilingOf([{ ...one, others: 0.25 }], 2), 1.6)
+  t.equal(ceilingOf([{ ...one, others: 1 }], 4), 2)
+  t.ok(Number.isNaN(ceilingOf([], 2)))
 })
 
 void t.test('an unknown commit and an unknown row end the bench with an error message', async (t) => {

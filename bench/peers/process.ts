@@ -120,7 +120,7 @@ async function familyFigure(pid: number, name: 'VmRSS' | 'VmHWM'): Promise<numbe
 }
 
 /** Clock ticks per second in `/proc` (USER_HZ), the same on every architecture that Node supports. */
-const ticksOfSecond = 100
+export const ticksOfSecond = 100
 
 async function familyProcessorTime(pid: number): Promise<number> {
   let ticks = 0

@@ -31,15 +31,20 @@ export function isTidegate(peer: Peer): peer is Tidegate {
 }
 
 /**
- * Starts the program `main`, which may be of an older commit, with the data folder `data`. The first start adds the
- * client's key to the admin account.
+ * Starts the program `main`, which may be of an older commit, with the data folder `data` and these further arguments.
+ * The first start adds the client's key to the admin account.
  */
-export async function startTidegate(main: string, ground: Ground, data: string): Promise<Tidegate> {
+export async function startTidegate(
+  main: string,
+  ground: Ground,
+  data: string,
+  further: readonly string[] = [],
+): Promise<Tidegate> {
   const begin = performance.now()
   let line = ''
   const running = await startProcess(
     process.execPath,
-    [main, 'serve', '--data', data, '--http', '127.0.0.1:0', '--sftp', '127.0.0.1:0'],
+    [main, 'serve', '--data', data, '--http', '127.0.0.1:0', '--sftp', '127.0.0.1:0', ...further],
     {
       environment: { TIDEGATE_ADMIN_PASSWORD: password },
       isReady: (output) => {
