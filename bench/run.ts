@@ -289,9 +289,10 @@ async function besideOneProcess(options: Options, workers: number): Promise<void
   say(tableHead(['work', 'one process', `${workers} workers`, 'faster', 'ceiling', 'of the ceiling']))
   const results: object[] = []
   for (const row of rows) {
-    const samples = await takeTurns(row, contenders, { rounds }, (contender, error) =>
-      reportFailure(row, contender, error),
-    )
+    const failed = (contender: Contender, error: unknown) => reportFailure(row, contender, error)
+    // The first measurement warms up the compiler.
+    await takeTurns(row, contenders, { rounds: 1 }, failed)
+    const samples = await takeTurns(row, contenders, { rounds }, failed)
     row.figures(places.one).forEach(({ title, unit }, index) => {
       const taken = { one: samples.get('one')?.[index] ?? [], several: samples.get('several')?.[index] ?? [] }
       const [one, several] = [taken.one, taken.several].map((of) => median(of.map(({ value }) => value)))

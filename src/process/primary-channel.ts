@@ -1,6 +1,8 @@
 /** The connection of a worker to its primary process, which keeps the locks and passes notices on. */
 import { GatewayError } from '../contract/errors.js'
 import type { HeldLocks, PathClaim, ProcessChannel } from '../store/engine.js'
+import type { Topic } from '../store/rows.js'
+import { OutgoingMessages } from './outgoing-messages.js'
 import type { ToPrimary, ToWorker } from './worker-messages.js'
 
 interface Waiting {
@@ -9,7 +11,11 @@ interface Waiting {
 }
 
 export class PrimaryChannel implements ProcessChannel {
+  readonly spansMachines = false
   readonly #waiting = new Map<number, Waiting>()
+  readonly #outgoing = new OutgoingMessages<ToPrimary>((messages) => process.send?.(messages))
+  /** The numbers of changes that workers have committed. */
+  #counts: ReadonlyMap<Topic, number> = new Map()
   #lastId = 0
   #noticed: (notice: string | undefined) => void = () => undefined
 
@@ -17,7 +23,7 @@ export class PrimaryChannel implements ProcessChannel {
   #check: () => Promise<unknown> = () => Promise.reject(new Error('the worker is starting'))
 
   constructor() {
-    process.on('message', (message: ToWorker) => this.#receive(message))
+    process.on('message', (messages: readonly ToWorker[]) => messages.forEach((message) => this.#receive(message)))
     // A worker without its primary holds no locks.
     process.once('disconnect', () => process.exit(1))
   }
@@ -28,15 +34,22 @@ export class PrimaryChannel implements ProcessChannel {
     this.#check = check
   }
 
-  async acquire(claims: readonly PathClaim[]): Promise<Pick<HeldLocks, 'release'>> {
+  async acquire(claims: readonly PathClaim[]): Promise<HeldLocks> {
     const id = ++this.#lastId
     await this.#ask(id, { kind: 'acquire', id, claims })
     return {
+      counts: this.#counts,
+      // Messages arrive in their order: what this worker asks for next is granted after the release.
       release: async (notices) => {
-        await this.#ask(id, { kind: 'release', id, notices })
+        this.#outgoing.sendLater({ kind: 'release', id, notices })
         return true
       },
     }
+  }
+
+  async changed(counts: ReadonlyMap<Topic, number>): Promise<void> {
+    const id = ++this.#lastId
+    await this.#ask(id, { kind: 'changed', id, counts: [...counts] })
   }
 
   async notify(notices: readonly string[]): Promise<void> {
@@ -48,7 +61,7 @@ export class PrimaryChannel implements ProcessChannel {
   }
 
   send(message: ToPrimary): void {
-    process.send?.(message)
+    this.#outgoing.send(message)
   }
 
   #ask(id: number, message: ToPrimary): Promise<void> {
@@ -61,11 +74,14 @@ export class PrimaryChannel implements ProcessChannel {
   #receive(message: ToWorker): void {
     switch (message.kind) {
       case 'granted':
-      case 'done':
+      case 'counted':
         this.#answered(message.id)?.resolve()
         break
       case 'refused':
         this.#answered(message.id)?.reject(new GatewayError('busy', { reason: message.reason, retryAfter: 1 }))
+        break
+      case 'changed':
+        this.#counts = new Map(message.counts)
         break
       case 'notice':
         this.#noticed(message.notice)

@@ -15,7 +15,9 @@ import { prepareDatabase } from '../gateway/gateway.js'
 import { PathLocksInProcess } from '../storage/path-locks.js'
 import type { PathClaim } from '../store/engine.js'
 import { lockFolder, publishUrl } from './daemon.js'
-import type { ToPrimary, ToWorker } from './worker-messages.js'
+import type { Topic } from '../store/rows.js'
+import { OutgoingMessages } from './outgoing-messages.js'
+import type { Counts, ToPrimary, ToWorker } from './worker-messages.js'
 
 /** Milliseconds between two checks of the workers, and without an answer after which one is killed. */
 const checkInterval = 5000
@@ -65,6 +67,7 @@ export async function startPrimary(
 
 interface RunningWorker {
   readonly worker: Worker
+  readonly outgoing: OutgoingMessages<ToWorker>
   /** The locks that it holds, by id: each is released by its function. */
   readonly held: Map<number, () => void>
   /** Whether it accepts connections, and handles the message `stop`. */
@@ -85,6 +88,8 @@ interface PrimaryOptions {
 class Primary {
   readonly #locks = new PathLocksInProcess()
   readonly #workers = new Set<RunningWorker>()
+  /** The numbers of changes that workers have committed. */
+  readonly #counts = new Map<Topic, number>()
   #ends: number[] = []
   #isStopping = false
   #checking: NodeJS.Timeout | undefined
@@ -106,7 +111,7 @@ class Primary {
     clearInterval(this.#checking)
     const ended = [...this.#workers].map(({ worker }) => once(worker, 'exit'))
     for (const running of this.#workers) {
-      if (running.isReady) send(running, { kind: 'stop' })
+      if (running.isReady) running.outgoing.send({ kind: 'stop' })
       else running.worker.process.kill('SIGTERM')
     }
     await Promise.all(ended)
@@ -128,18 +133,22 @@ class Primary {
     const worker = cluster.fork()
     const running: RunningWorker = {
       worker,
+      outgoing: new OutgoingMessages((messages) => worker.isConnected() && worker.send(messages)),
       held: new Map(),
       isReady: false,
       waiting: new AbortController(),
       healthyAt: performance.now(),
     }
     this.#workers.add(running)
+    running.outgoing.send({ kind: 'changed', counts: [...this.#counts] })
     return new Promise((resolve, reject) => {
-      worker.on('message', (message: ToPrimary) => {
-        if (message.kind === 'ready') {
-          running.isReady = true
-          resolve(message.addresses)
-        } else this.#receive(running, message)
+      worker.on('message', (messages: readonly ToPrimary[]) => {
+        for (const message of messages) {
+          if (message.kind === 'ready') {
+            running.isReady = true
+            resolve(message.addresses)
+          } else this.#receive(running, message)
+        }
       })
       // A message to a worker that has just ended.
       worker.on('error', () => undefined)
@@ -159,10 +168,13 @@ class Primary {
         this.#pass(message.notices, running)
         running.held.get(message.id)?.()
         running.held.delete(message.id)
-        send(running, { kind: 'done', id: message.id })
         break
       case 'notify':
         this.#pass(message.notices, running)
+        break
+      case 'changed':
+        this.#count(message.counts)
+        running.outgoing.send({ kind: 'counted', id: message.id })
         break
       case 'healthy':
         running.healthyAt = performance.now()
@@ -175,23 +187,29 @@ class Primary {
       const release = await this.#locks.acquire(claims, waiting.signal)
       if (waiting.signal.aborted) release()
       else held.set(id, release)
-      send(running, { kind: 'granted', id })
+      running.outgoing.send({ kind: 'granted', id })
     } catch (error) {
-      send(running, { kind: 'refused', id, reason: toGatewayError(error).reason })
+      running.outgoing.send({ kind: 'refused', id, reason: toGatewayError(error).reason })
     }
+  }
+
+  #count(counts: Counts): void {
+    for (const [topic, count] of counts) this.#counts.set(topic, Math.max(count, this.#counts.get(topic) ?? 0))
+    this.#broadcast({ kind: 'changed', counts: [...this.#counts] })
   }
 
   #pass(notices: readonly string[], from: RunningWorker): void {
     for (const notice of notices) this.#broadcast({ kind: 'notice', notice }, from)
   }
 
+  /** A worker receives it before any lock that it is granted from now on. */
   #broadcast(message: ToWorker, except?: RunningWorker): void {
-    for (const running of this.#workers) if (running !== except) send(running, message)
+    for (const running of this.#workers) if (running !== except) running.outgoing.sendLater(message)
   }
 
   #check(): void {
     for (const running of this.#workers) {
-      if (performance.now() - running.healthyAt < checkTimeout) send(running, { kind: 'check' })
+      if (performance.now() - running.healthyAt < checkTimeout) running.outgoing.send({ kind: 'check' })
       else {
         this.options.log.error({ pid: running.worker.process.pid }, 'a worker does not answer; killing it')
         running.worker.process.kill('SIGKILL')
@@ -218,8 +236,4 @@ class Primary {
       if (!this.#isStopping) this.#fork().catch(() => undefined)
     }, restartDelay)
   }
-}
-
-function send({ worker }: RunningWorker, message: ToWorker): void {
-  if (worker.isConnected()) worker.send(message)
 }

@@ -1,22 +1,30 @@
-/** What the primary process and its workers send to each other. */
+/** What the primary process and its workers send to each other: arrays of these messages. */
 import type { Addresses } from '../gateway/config.js'
 import type { PathClaim } from '../store/engine.js'
+import type { Topic } from '../store/rows.js'
+
+/** The numbers of changes of topics, as in the table `change_counts`. */
+export type Counts = readonly (readonly [Topic, number])[]
 
 export type ToPrimary =
   /** The worker accepts connections. */
   | { readonly kind: 'ready'; readonly addresses: Addresses }
   /** Asks for locks. The answer is `granted` or `refused` with the same id. */
   | { readonly kind: 'acquire'; readonly id: number; readonly claims: readonly PathClaim[] }
-  /** Tells the other workers about changes, and releases locks. The answer is `done`. */
+  /** Tells the other workers about changes, and releases locks. */
   | { readonly kind: 'release'; readonly id: number; readonly notices: readonly string[] }
   /** Tells the other workers about changes. */
   | { readonly kind: 'notify'; readonly notices: readonly string[] }
+  /** The worker has committed changes of topics. The answer is `counted`, when no other worker is granted locks without them. */
+  | { readonly kind: 'changed'; readonly id: number; readonly counts: Counts }
   /** The answer to `check`: the worker runs, and its database responds. */
   | { readonly kind: 'healthy' }
 
 export type ToWorker =
-  | { readonly kind: 'granted' | 'done'; readonly id: number }
+  | { readonly kind: 'granted' | 'counted'; readonly id: number }
   | { readonly kind: 'refused'; readonly id: number; readonly reason: string }
+  /** A worker has committed changes of topics. */
+  | { readonly kind: 'changed'; readonly counts: Counts }
   /** A change by another worker; undefined if some were missed. */
   | { readonly kind: 'notice'; readonly notice: string | undefined }
   | { readonly kind: 'check' }

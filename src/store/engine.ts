@@ -53,9 +53,9 @@ export interface SharedEngine {
 }
 
 /** Locks and notices between processes of one machine, for an engine that has none. */
-export interface ProcessChannel extends Pick<SharedEngine, 'notify' | 'onNotice'> {
-  /** As `SharedEngine.acquire`, without the numbers of changes. */
-  acquire(claims: readonly PathClaim[]): Promise<Pick<HeldLocks, 'release'>>
+export interface ProcessChannel extends SharedEngine {
+  /** Reports numbers of changes that this process has committed. Resolves when all locks are granted with them. */
+  changed(counts: ReadonlyMap<Topic, number>): Promise<void>
 }
 
 /** The source of the topics that other processes have changed. */

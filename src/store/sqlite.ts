@@ -3,8 +3,7 @@ import knex, { type Knex } from 'knex'
 import PQueue from 'p-queue'
 import { countsOf, type ChangeCount } from './change-notices.js'
 import { Database, type Runner } from './database.js'
-import type { Engine, ProcessChannel, SharedEngine } from './engine.js'
-import { toStoreError } from './errors.js'
+import type { Engine, ProcessChannel } from './engine.js'
 import { PolledCommits } from './polled-commits.js'
 import { ensurePrivate } from './private-file.js'
 import type { Topic } from './rows.js'
@@ -24,9 +23,12 @@ export async function openSqlite(
     await migrate(connection)
     const commits = new Commits(connection)
     return {
-      durable: new Database(connection, commits.at('FULL')),
+      durable: new Database(
+        connection,
+        channel ? reported(connection, commits.at('FULL'), channel) : commits.at('FULL'),
+      ),
       relaxed: new Database(connection, commits.at('NORMAL')),
-      shared: channel && sharedBy(channel, connection),
+      shared: channel,
       foreignCommits: await PolledCommits.open({
         version: () => dataVersion(connection),
         counts: () => changeCounts(connection),
@@ -36,23 +38,6 @@ export async function openSqlite(
   } catch (error) {
     await connection.destroy()
     throw error
-  }
-}
-
-function sharedBy(channel: ProcessChannel, connection: Knex): SharedEngine {
-  return {
-    spansMachines: false,
-    acquire: async (claims) => {
-      const { release } = await channel.acquire(claims)
-      try {
-        return { counts: await changeCounts(connection), release }
-      } catch (error) {
-        await release([])
-        throw toStoreError(error)
-      }
-    },
-    notify: (notices) => channel.notify(notices),
-    onNotice: (listener) => channel.onNotice(listener),
   }
 }
 
@@ -111,6 +96,30 @@ class Commits {
           return work()
         }),
     }
+  }
+}
+
+/** Writes as `runner`, and resolves when the other processes of the channel know of the changes of topics. */
+function reported(connection: Knex, runner: Runner, channel: ProcessChannel): Runner {
+  let last: ReadonlyMap<Topic, number> = new Map()
+  let reporting = Promise.resolve()
+  const report = async () => {
+    const counts = await changeCounts(connection)
+    if ([...counts].some(([topic, count]) => last.get(topic) !== count)) {
+      last = counts
+      reporting = channel.changed(counts)
+    }
+    await reporting
+  }
+  return {
+    read: (work) => runner.read(work),
+    write: async (work) => {
+      try {
+        return await runner.write(work)
+      } finally {
+        await report()
+      }
+    },
   }
 }
 
