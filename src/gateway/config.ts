@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { GatewayError } from '../contract/errors.js'
 import { hostAndPort } from '../net/addresses.js'
-import { withoutPassword } from '../store/store-url.js'
+import { connectionLimits, withoutPassword } from '../store/store-url.js'
 
 /** An IP address, or a network in CIDR notation. */
 const network = z.string().transform((text, context) => {
@@ -107,6 +107,13 @@ const keys = {
     .describe(
       'URL of the PostgreSQL database ("postgres://user@host/database"). Empty: an SQLite file in the data folder.',
     ),
+  store_connections: z
+    .number()
+    .int()
+    .min(connectionLimits.min)
+    .max(1000)
+    .default(connectionLimits.default)
+    .describe('The largest number of connections of a process to PostgreSQL.'),
   workers: z.coerce
     .number()
     .int()

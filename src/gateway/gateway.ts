@@ -224,7 +224,10 @@ export class Gateway {
     const run = options.instance ?? thisInstance()
     const location = storeLocation(config)
     const { name: node, isOver } = run
-    const store = await openStore(location, { node, isOver, channel: options.channel })
+    const store = await openStore(location, {
+      ...{ node, isOver, connections: config.store_connections },
+      ...(options.channel && { channel: options.channel }),
+    })
     const opened: Opened = { store }
     try {
       await firstRun(store, options)

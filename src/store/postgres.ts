@@ -20,22 +20,19 @@ const connectTimeout = 5000
 /** Milliseconds that a statement waits for a free connection. */
 const poolTimeout = 10_000
 
-/** Connections of a node for the tables that are written once per file. */
+/** Connections for the tables that are written once per file. */
 const relaxedConnections = 2
-/** Connections of a node for all other statements. */
-const statementConnections = 7
-/** Connections of a node that hold locks: as many changes can be made at a time. */
-const lockConnections = 20
+/** One more listens, and three are those of the search index. */
+const otherConnections = relaxedConnections + 1 + 3
 /** Milliseconds that a change waits for its locks. */
 const lockTimeout = 10_000
-/** All connections of a node: also one that listens. */
-export const nodeConnections = statementConnections + relaxedConnections + lockConnections + 1
-
 export interface PostgresOptions {
   /** `postgres://USER@HOST:PORT/DATABASE`. libpq's variables PGPASSWORD and PGPASSFILE give the password. */
   readonly url: string
   /** Identifies the sessions of this process, at most 63 bytes: their `application_name`. */
   readonly session: string
+  /** The largest number of connections of this process, with those of the search index: at least `connectionLimits.min`. */
+  readonly connections: number
 }
 
 /** Connects to the server. Rejects with its error, or with `unsupported` if it is too old. */
@@ -43,7 +40,9 @@ export async function openPostgres(
   options: PostgresOptions,
   migrate: (connection: Knex) => Promise<void>,
 ): Promise<Engine> {
-  const durable = connect(options, statementConnections)
+  // As many changes can be made at a time as connections hold locks.
+  const lockConnections = Math.round((options.connections - otherConnections) * 0.75)
+  const durable = connect(options, options.connections - otherConnections - lockConnections)
   const relaxed = connect(options, relaxedConnections, '-c synchronous_commit=off')
   const locks = new AdvisoryLocks(connectionOf(options.url, options.session), lockConnections, lockTimeout)
   const close = async () => {

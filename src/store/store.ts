@@ -3,7 +3,7 @@ import { AppPasswordsTable, KeysTable, RevokedTokensTable, UsersTable } from './
 import { AttributesTable } from './attributes.js'
 import { ConsoleSessionsTable } from './console-sessions.js'
 import type { Database } from './database.js'
-import type { Engine, ProcessChannel } from './engine.js'
+import type { Engine } from './engine.js'
 import { toStoreError } from './errors.js'
 import { FoldersTable } from './folders.js'
 import { ForeignChanges } from './foreign-changes.js'
@@ -12,7 +12,7 @@ import { LocksTable } from './locks.js'
 import { LeasesTable } from './leases.js'
 import { migrate, newestVersion, type Migration } from './migrations.js'
 import { NodesTable } from './nodes.js'
-import { newNode, openEngine } from './open-engine.js'
+import { newNode, openEngine, type EngineOptions } from './open-engine.js'
 import { Presence } from './presence.js'
 import { PropertiesTable } from './properties.js'
 import type { FileRecords, Store } from './tables.js'
@@ -23,7 +23,7 @@ import { DriverStateTable, StoragesTable } from './storages.js'
 import { TasksTable } from './tasks.js'
 import { UploadsTable } from './uploads.js'
 
-interface StoreOptions {
+interface StoreOptions extends EngineOptions {
   /**
    * The id of this process as a node, at most 63 bytes; by default a random one. It identifies the sessions of PostgreSQL,
    * and the unfinished work of this process.
@@ -31,8 +31,6 @@ interface StoreOptions {
   readonly node?: string
   /** Whether another node has ended: as `Instance.isOver`. Absent: it is known by its heartbeats only. */
   readonly isOver?: (id: string) => boolean | undefined
-  /** To the other processes that use the same file of SQLite for the same tree. Absent: there are none. */
-  readonly channel?: ProcessChannel | undefined
   /** For tests. */
   readonly steps?: readonly Migration[]
 }
@@ -44,8 +42,8 @@ interface StoreOptions {
  * sentence for the admin.
  */
 export async function openStore(location: string, options: StoreOptions = {}): Promise<Store> {
-  const { steps, isOver, channel, node = newNode() } = options
-  const engine = await openEngine(location, node, (connection) => migrate(connection, steps, isOver), channel)
+  const { steps, isOver, node = newNode() } = options
+  const engine = await openEngine(location, node, (connection) => migrate(connection, steps, isOver), options)
   return storeOf(engine, node, steps)
 }
 
