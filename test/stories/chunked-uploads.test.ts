@@ -1,12 +1,13 @@
 /** Uploads in chunks to the real daemon: what a kill leaves, and clients that send slowly, wrongly or never the rest. */
 import { randomBytes } from 'node:crypto'
-import { readdir, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { startDaemon, storageStarted, type Daemon } from '../gateway.js'
 import { resident, risen } from '../resident-memory.js'
+import { filesBelow } from '../stored-files.js'
 import { askUpload, beginUpload, sendChunk, sendInChunks } from './chunked-upload.js'
 
 const mebibyte = 1024 * 1024
@@ -19,11 +20,6 @@ async function tokenOf({ url, adminPassword: password }: Daemon): Promise<string
   })
   return ((await response.json()) as { data: { token: string } }).data.token
 }
-
-const filesBelow = async (folder: string) =>
-  (await readdir(folder, { recursive: true, withFileTypes: true }))
-    .filter((each) => each.isFile())
-    .map(({ name }) => name)
 
 void t.test('a killed daemon leaves nothing of an upload in chunks', async (t) => {
   const daemon = await startDaemon(t)

@@ -12,6 +12,7 @@ import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { startDaemon, storageStarted, type Daemon } from '../gateway.js'
+import { filesBelow } from '../stored-files.js'
 import { openSftp } from './protocols.js'
 import { connect, ended } from './task-client.js'
 
@@ -93,12 +94,6 @@ async function uploadsTo(
       }
     },
   }
-}
-
-/** Every file below the folder of the storage, including the staging folder. */
-async function filesBelow(folder: string): Promise<string[]> {
-  const found = await readdir(folder, { recursive: true, withFileTypes: true })
-  return found.filter((entry) => !entry.isDirectory()).map((entry) => entry.name)
 }
 
 void t.test(

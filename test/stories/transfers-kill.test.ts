@@ -12,6 +12,7 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { rangeStart, startScripted } from '../downloads/scripted-server.js'
 import { startDaemon } from '../gateway.js'
+import { marker } from '../stored-files.js'
 import { connect, ended, kinds, type Client, type Kind, type TaskShown } from './task-client.js'
 
 const rounds = Number(process.env.TIDEGATE_KILL_ROUNDS ?? 4)
@@ -192,7 +193,9 @@ void t.test(
       for (const disk of ['left', 'right', 'shaky']) {
         const names = await readdir(join(disks, disk), { recursive: true })
         t.same(
-          names.filter((name) => name.includes('.tidegate-') && !/\.tidegate-staging(\/[^/]+)?$/.test(name)),
+          names
+            .filter((name) => name !== marker)
+            .filter((name) => name.includes('.tidegate-') && !/\.tidegate-staging(\/[^/]+)?$/.test(name)),
           [],
           `${at}: no backup or staged file is left in ${disk}`,
         )

@@ -10,6 +10,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { startDaemon } from '../gateway.js'
+import { filesBelow } from '../stored-files.js'
 import { connect, ended } from './task-client.js'
 
 const program = fileURLToPath(new URL('../services/slow-daemon.js', import.meta.url))
@@ -69,12 +70,7 @@ for (const [kind, way, target] of [
     client = await connect(daemon)
     t.match(await ended(client, kind), [{ state: 2 }])
     t.ok((await readFile(join(folder, 'file'))).equals(content), 'the file is complete')
-    const left = await readdir(folder, { recursive: true, withFileTypes: true })
-    t.same(
-      left.filter((entry) => entry.isFile()).map(({ name }) => name),
-      ['file'],
-      'no backup or staged file is left',
-    )
+    t.same(await filesBelow(folder), ['file'], 'no backup or staged file is left')
     const all = await passed(daemon.dataFolder, way)
     t.equal(all[before]?.offset, held, 'it resumed at this offset')
     const total = all.reduce((sum, { length }) => sum + length, 0)

@@ -3,9 +3,10 @@
  * frozen and the database restarts. Afterwards the history and the tree are judged.
  */
 import { readdir, readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Test } from 'tap'
+import { marker } from '../../stored-files.js'
 import { judgeContents, judgeLocks, pathsOf } from './checker.js'
 import { connectAll, HttpClient, SftpClient, WebDavClient } from './clients.js'
 import { Cluster } from './cluster.js'
@@ -133,7 +134,7 @@ async function staged(folder: string): Promise<readonly string[]> {
   // A running node keeps its folder of staged files, and the storage its marker.
   const files = paths
     .filter((path, index) => path.includes('.tidegate-') && entries[index]?.isDirectory() === false)
-    .filter((path) => !path.endsWith('.tidegate-marker'))
+    .filter((path) => basename(path) !== marker)
   return [...files, ...paths.filter((path) => path.includes('.tidegate-backup-'))]
 }
 
