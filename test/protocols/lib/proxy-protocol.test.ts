@@ -140,6 +140,7 @@ void t.test('over SFTP, sessions of clients behind HAProxy work', { skip: lacks(
     })
     t.equal(path, '/')
     client.end()
+    await once(client, 'close')
   }
 })
 
