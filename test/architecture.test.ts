@@ -45,7 +45,7 @@ const rules: Readonly<Record<string, readonly string[]>> = {
     'src/tree',
   ],
   'src/downloads': [
-    ...['src/contract', 'src/net', 'src/accounts', 'src/settings', 'src/storage', 'src/transfer'],
+    ...['src/contract', 'src/net', 'src/accounts', 'src/settings', 'src/storage', 'src/store', 'src/transfer'],
     ...['src/tree', 'src/tasks'],
   ],
   'src/uploads': ['src/contract', 'src/accounts', 'src/transfer', 'src/tree'],

@@ -79,7 +79,8 @@ export class OneTimeSources {
   async #listen(): Promise<Server> {
     // A body may take any time, and so may the remote that stores it.
     const server = createServer({ requestTimeout: 0 }, (request, response) => this.#answer(request, response))
-    server.listen(0, '127.0.0.1').unref()
+    // By default, all workers of a cluster listen on one free port together.
+    server.listen({ port: 0, host: '127.0.0.1', exclusive: true }).unref()
     await once(server, 'listening')
     return server
   }

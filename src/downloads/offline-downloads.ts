@@ -13,6 +13,7 @@ import type { Settings } from '../settings/settings.js'
 import type { Bandwidth } from '../storage/bandwidth.js'
 import type { Mounts } from '../storage/mounts.js'
 import type { Spool } from '../storage/spool.js'
+import type { Store } from '../store/tables.js'
 import { hasEnded, type Task, type TaskRun, type TaskType } from '../tasks/task.js'
 import type { Tasks } from '../tasks/tasks.js'
 import { pathBelowBase, displayPath } from '../tasks/transfer-tasks.js'
@@ -56,6 +57,7 @@ interface OfflineDownloadsDependencies {
   readonly mounts: Pick<Mounts, 'find' | 'rowOf' | 'rows' | 'storageOf'>
   readonly driverTypes: readonly AnyDriverType[]
   readonly egress: EgressGuard
+  readonly store: Pick<Store, 'secrets'>
   readonly bandwidth: Pick<Bandwidth, 'fromBackends'>
   readonly spool: Pick<Spool, 'room'>
   readonly log: Log
@@ -86,7 +88,9 @@ export class OfflineDownloads {
 
   constructor(dependencies: OfflineDownloadsDependencies) {
     this.#dependencies = dependencies
-    this.#proxy = new EgressProxy(dependencies.egress)
+    this.#proxy = new EgressProxy(dependencies.egress, async () => {
+      return dependencies.store.secrets.obtain('egress proxy', randomBytes(24).toString('base64url'))
+    })
     const { settings } = dependencies
     const aria2Access = () => ({ uri: settings.get('aria2_uri'), secret: settings.get('aria2_secret') })
     const aria2 = new Aria2(aria2Access, this.#aria2Proxy)

@@ -3,7 +3,7 @@
  * egress guard allows. It supports only tunnels (CONNECT, RFC 9110 §9.3.6): after a redirect, a client needs another
  * tunnel, which is checked too.
  */
-import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -37,12 +37,17 @@ interface Listener {
 }
 
 export class EgressProxy {
-  readonly #password = randomBytes(24).toString('base64url')
   readonly #connections = new Set<Socket>()
   readonly #refusals = new Map<string, GatewayError>()
   #listener: Listener | undefined
+  /** Not empty while the proxy listens. */
+  #password = ''
 
-  constructor(private readonly guard: EgressGuard) {}
+  /** Workers of one machine listen on a set port together: `password` must resolve to the same one in all of them. */
+  constructor(
+    private readonly guard: EgressGuard,
+    private readonly password: () => Promise<string>,
+  ) {}
 
   /**
    * Listens on `HOST:PORT` (0 for a free port), unless it already does. Stops listening on any other address. Rejects
@@ -93,11 +98,14 @@ export class EgressProxy {
     server.on('error', () => undefined)
     server.on('request', (_request, response) => response.writeHead(405, { connection: 'close' }).end())
     server.on('connect', (request, client, head) => this.#connect(request, client, head))
-    server.listen(port, host)
-    const access = once(server, 'listening').then(() => ({
-      address: `${requestedAddress.slice(0, requestedAddress.lastIndexOf(':'))}:${(server.address() as AddressInfo).port}`,
-      password: this.#password,
-    }))
+    const access = this.password().then(async (password) => {
+      this.#password = password
+      // A free port is this worker's own; by default, all workers get the same one.
+      server.listen({ port, host, exclusive: port === 0 })
+      await once(server, 'listening')
+      const name = requestedAddress.slice(0, requestedAddress.lastIndexOf(':'))
+      return { address: `${name}:${(server.address() as AddressInfo).port}`, password }
+    })
     return { requestedAddress, server, access }
   }
 

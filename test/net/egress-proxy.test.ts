@@ -43,7 +43,7 @@ async function startEcho(t: Test): Promise<{ readonly port: number; readonly ask
 }
 
 async function opened(t: Test): Promise<{ readonly proxy: EgressProxy; readonly access: ProxyAccess }> {
-  const proxy = new EgressProxy(guard)
+  const proxy = new EgressProxy(guard, async () => 'a password')
   t.teardown(() => proxy.close())
   return { proxy, access: await proxy.open('127.0.0.1:0') }
 }
@@ -127,7 +127,7 @@ void t.test(
     t.match(elsewhere.address, /^localhost:\d+$/)
     while (!asked.every((each) => each.readableEnded)) await delay(5)
     await t.rejects(once(dialled(access), 'connect'), { code: 'ECONNREFUSED' })
-    const taken = new EgressProxy(guard)
+    const taken = new EgressProxy(guard, async () => 'a password')
     await t.rejects(taken.open(`127.0.0.1:${port}`), { code: 'unavailable', reason: /cannot listen on 127.0.0.1:\d+/ })
     t.match(await taken.open('127.0.0.1:0'), { address: /^127/ }, 'another address works')
     taken.close()

@@ -8,8 +8,12 @@ import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { processStartTime } from '../../src/gateway/instance.js'
 import { openStore } from '../../src/store/store.js'
+import { startScripted } from '../downloads/scripted-server.js'
+import { startRclone } from '../drivers/rclone-mount.js'
 import { startDaemon, type Daemon } from '../gateway.js'
 import { lacks } from '../programs.js'
+import { startAria2 } from '../services/aria2.js'
+import { freePorts } from '../services/free-port.js'
 import { storeOf } from '../store-location.js'
 
 const run = promisify(execFile)
@@ -48,6 +52,20 @@ function ask(
     })
     sent.end(body)
   })
+}
+
+/** Posts JSON to the API as the administrator. Resolves to `data`; rejects unless the code is 200. */
+async function post(daemon: Daemon, path: string, body: unknown, token = ''): Promise<unknown> {
+  const headers = { 'content-type': 'application/json', ...(token !== '' && { authorization: token }) }
+  const answer = await ask(daemon, 'POST', path, { headers, body: JSON.stringify(body) })
+  const { code, message, data } = JSON.parse(answer.body) as { code: number; message: string; data: unknown }
+  if (code !== 200) throw new Error(`${path}: ${message}`)
+  return data
+}
+
+async function tokenOf(daemon: Daemon): Promise<string> {
+  const credentials = { username: 'admin', password: daemon.adminPassword }
+  return ((await post(daemon, '/api/auth/login', credentials)) as { token: string }).token
 }
 
 async function startWorkers(t: Test): Promise<Daemon> {
@@ -117,6 +135,80 @@ void t.test('both workers are nodes, and share sessions, locks and "only if new"
       [204, 204],
     )
   }
+  t.equal(await daemon.stop(), 0)
+})
+
+void t.test('each worker passes uploads on to rclone of its own', { skip: skip || lacks('rclone') }, async (t) => {
+  const daemon = await startWorkers(t)
+  const rclone = await startRclone()
+  t.teardown(() => rclone.stop())
+  const addition = JSON.stringify({ remote: await rclone.folder('local:'), config_path: rclone.config })
+  const storage = { mount_path: '/remote', driver: 'Rclone', addition }
+  await post(daemon, '/api/admin/storage/create', storage, await tokenOf(daemon))
+  // The other worker opens the storage shortly after the one that created it.
+  while ((await Promise.all(Array.from({ length: 8 }, () => headOf(daemon)))).some((status) => status !== 200))
+    await wait(50)
+  const put = (_: unknown, index: number) => ask(daemon, 'PUT', `/dav/remote/file-${index}`, { body: `body ${index}` })
+  const uploaded = await Promise.all(Array.from({ length: 12 }, put))
+  t.same(
+    uploaded.map(({ status }) => status),
+    Array(12).fill(201),
+  )
+  t.equal(await daemon.stop(), 0)
+})
+
+async function headOf(daemon: Daemon): Promise<number> {
+  return (await ask(daemon, 'HEAD', '/dav/remote')).status
+}
+
+void t.test('aria2 downloads through the proxy of either worker', { skip: skip || lacks('aria2c') }, async (t) => {
+  const aria2 = await startAria2()
+  t.teardown(() => aria2.stop())
+  const served = await startScripted(t, (_request, answer) => answer.end('bytes'))
+  const daemon = await startWorkers(t)
+  const [port = 0] = await freePorts(1)
+  const token = await tokenOf(daemon)
+  const values = { egress_networks: '127.0.0.1/32', egress_proxy: `127.0.0.1:${port}` }
+  const items = Object.entries(values).map(([key, value]) => ({ key, value }))
+  await post(daemon, '/api/admin/setting/save', items, token)
+  await post(daemon, '/api/admin/setting/set_aria2', { uri: aria2.uri, secret: aria2.secret }, token)
+  // The other worker probes aria2 when it has the settings.
+  const knows = async () => (await ask(daemon, 'GET', '/api/public/offline_download_tools')).body.includes('aria2')
+  while ((await Promise.all(Array.from({ length: 8 }, knows))).includes(false)) await wait(50)
+  const urls = Array.from({ length: 10 }, (_, index) => `${served.url}/file-${index}`)
+  const order = { path: '/in', tool: 'aria2', delete_policy: 'delete_on_upload_succeed' }
+  // Each request may reach the other worker, and so may each connection of aria2 to the proxy.
+  await Promise.all(urls.map((url) => post(daemon, '/api/fs/add_offline_download', { ...order, urls: [url] }, token)))
+  for (const kind of ['offline_download', 'offline_download_transfer']) {
+    let tasks: readonly { readonly state: number; readonly error: string }[] = []
+    while (tasks.length < urls.length) {
+      await wait(200)
+      const { body } = await ask(daemon, 'GET', `/api/task/${kind}/done`, { headers: { authorization: token } })
+      tasks = (JSON.parse(body) as { data: typeof tasks }).data
+    }
+    t.same(
+      tasks.map(({ state, error }) => ({ state, error })),
+      Array(urls.length).fill({ state: 2, error: '' }),
+    )
+  }
+  // aria2 tries a download again that a proxy has refused, so each connection is asserted by itself.
+  const store = await openStore(await storeOf(daemon.dataFolder))
+  t.teardown(() => store.close())
+  const password = await store.secrets.get('egress proxy')
+  const target = `127.0.0.1:${new URL(served.url).port}`
+  const tunnel = () =>
+    new Promise<number | undefined>((resolve, reject) => {
+      const credentials = Buffer.from(`somebody:${password}`).toString('base64')
+      const headers = { 'proxy-authorization': `Basic ${credentials}` }
+      const asked = request({ host: '127.0.0.1', port, method: 'CONNECT', path: target, headers, agent: false })
+      asked.on('error', reject)
+      asked.on('connect', ({ statusCode }, socket) => {
+        socket.destroy()
+        resolve(statusCode)
+      })
+      asked.end()
+    })
+  t.same(await Promise.all(Array.from({ length: 8 }, tunnel)), Array(8).fill(200))
   t.equal(await daemon.stop(), 0)
 })
 
