@@ -203,6 +203,11 @@ export class Replacements {
     }
   }
 
+  /** Settles what was interrupted at this name. Rejects if that is not possible now. Must run exclusively for `path`. */
+  async settleAt(path: Path): Promise<void> {
+    for (const intent of [...this.#unsettled]) if (intent.to === path) await this.#settle(intent)
+  }
+
   /** Resolves to whether the new file has the name. Rejects if that cannot be found out or achieved. */
   async #settle(intent: Intent): Promise<boolean> {
     const { files, env } = this.dependencies

@@ -46,6 +46,7 @@ export class Publishing {
       throw error
     }
     const publish = async () => {
+      await replacements.settleAt(path)
       if (createOnly === true) await this.assertFree(path, signal)
       throwIfAborted(signal)
       return this.#published(path, await this.rename(staged, path, true))

@@ -87,6 +87,38 @@ await t.test('a move of a new file', (t) =>
   ]),
 )
 
+await t.test('a name is settled before it is changed again', async (t) => {
+  const { files, left } = server({ [to]: 'old', [from]: 'new' })
+  const silent = () => undefined
+  const log = { debug: silent, info: silent, warn: silent, error: silent }
+  let isCut = false
+  // The old file is set aside, then the connection is cut.
+  const cut = () => Promise.reject<undefined>(new Error('cut'))
+  const cutting = {
+    find: (path: Path) => (isCut ? cut() : files.find(path)),
+    move: async (one: Path, other: Path) => {
+      if (isCut) await cut()
+      await files.move(one, other)
+      isCut = true
+    },
+    remove: files.remove,
+  }
+  const exclusively = <T>(_path: Path, work: () => Promise<T>) => work()
+  const replacements = new Replacements({
+    ...{ files: cutting, maxName: 120, env: { state: memoryState().state, log }, exclusively },
+  })
+  await replacements.settle()
+  await t.rejects(replacements.replace(from, to, true))
+  t.strictSame(left(), { '/file~replaced': 'old', [from]: 'new' })
+  await t.rejects(replacements.settleAt(to), 'not before the server answers')
+  isCut = false
+  cutting.move = (one, other) => files.move(one, other)
+  await replacements.settleAt(asPath('/other'))
+  t.strictSame(left(), { '/file~replaced': 'old', [from]: 'new' }, 'another name is not asked for')
+  await replacements.settleAt(to)
+  t.strictSame(left(), { [to]: 'old' })
+})
+
 await t.test('a change of spelling that was interrupted is completed by the next run', async (t) => {
   const { files, left } = server({ '/File': 'x' })
   const { state } = memoryState()
