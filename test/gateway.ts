@@ -19,6 +19,7 @@ import { createLog } from '../src/process/log.js'
 import { openStore } from '../src/store/store.js'
 import { protocols } from '../protocols/index.js'
 import { runFirst } from './first-run.js'
+import { startBalancer } from './services/haproxy.js'
 import { storeOf, storeVariables } from './store-location.js'
 
 export interface Addresses {
@@ -110,8 +111,47 @@ function addresses(http: string, sftp: string): Addresses {
   return { url, davUrl: `${url}/dav/`, sftpPort: Number(sftp.slice(sftp.lastIndexOf(':') + 1)) }
 }
 
-/** Starts all protocols in this process on free ports. They stop at the end of the test. */
+/**
+ * Starts all protocols in this process on free ports. They stop at the end of the test. With TIDEGATE_TEST_NODES=N there
+ * are N nodes behind a balancer, unless the test names a database, or has drivers, a log or files that one process has for
+ * itself. `gateway` is the first of them.
+ */
 export async function startGateway(t: Test, options: RunOptions = {}): Promise<RunningGateway> {
+  const { store = options.config?.store, driver } = options
+  const isAlone = store !== undefined || (options.driverTypes ?? options.log) !== undefined || driver?.name === 'Memory'
+  return nodesOfTests === 1 || isAlone ? startNode(t, options) : startBalanced(t, options)
+}
+
+/** Starts nodes behind a balancer. A local storage at `/` has the folder `files` of the first data folder. */
+async function startBalanced(t: Test, options: RunOptions): Promise<RunningGateway> {
+  const { driver, ...shared } = options
+  const types = [...driverTypes, ...(options.driverTypes ?? [])]
+  const dataFolder = options.dataFolder ?? (await temporaryFolder(t, options.adminPassword ?? password, types))
+  const store = await storeOf(dataFolder, t)
+  const local = { name: 'Local', addition: { root_folder_path: join(dataFolder, 'files') } }
+  const first = await startNode(t, { ...shared, dataFolder, driver: driver ?? local })
+  const nodes = [first]
+  while (nodes.length < nodesOfTests) {
+    nodes.push(await startNode(t, { ...shared, dataFolder: await newDataFolder(t), store }))
+  }
+  const portsOf = ({ url, sftpPort }: Addresses) => ({ http: Number(new URL(url).port), sftp: sftpPort })
+  const { http, sftp } = await startBalancer(t, nodes.map(portsOf))
+  return {
+    ...first,
+    ...addresses(`127.0.0.1:${http}`, `127.0.0.1:${sftp}`),
+    stop: async () => {
+      await Promise.all(nodes.map((node) => node.stop()))
+    },
+  }
+}
+
+/** The number of nodes that `startGateway` starts. */
+export const nodesOfTests = Number(process.env.TIDEGATE_TEST_NODES ?? 1)
+
+/** The `skip` option of a test that is about what one process has for itself. */
+export const withoutNodes = nodesOfTests > 1 && 'several nodes serve the tree'
+
+async function startNode(t: Test, options: RunOptions): Promise<RunningGateway> {
   const adminPassword = options.adminPassword ?? password
   const types = [...driverTypes, ...(options.driverTypes ?? [])]
   const dataFolder = options.dataFolder ?? (await temporaryFolder(t, adminPassword, types))
@@ -158,7 +198,7 @@ export async function startNodes(
   for (let index = 0; index < count; index++) {
     const dataFolder = index === 0 ? first : await newDataFolder(t)
     // The first node changes the storage; the others start with its row.
-    nodes.push(await startGateway(t, { ...options, dataFolder, store, driver: index === 0 ? driver : undefined }))
+    nodes.push(await startNode(t, { ...options, dataFolder, store, driver: index === 0 ? driver : undefined }))
   }
   return nodes
 }

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { startDaemon, storageStarted } from '../gateway.js'
+import { storeVariables } from '../store-location.js'
 import { connect } from '../stories/task-client.js'
 import { startAliyundrive } from '../doubles/aliyundrive.js'
 import { credentials } from './aliyundrive-mount.js'
@@ -46,7 +47,7 @@ await t.test('neither a restart nor `tidegate check` costs a token', async (t) =
     const { host, port } = new URL(daemon.url)
     const words = ['check', '--data', daemon.dataFolder, '--http', daemon.exited ? `127.0.0.1:${port}` : host]
     const { stdout } = await promisify(execFile)(process.execPath, [main, ...words, '--sftp', 'off'], {
-      env: { ...process.env, ...environment },
+      env: { ...process.env, ...(await storeVariables(daemon.dataFolder)), ...environment },
     })
     t.match(stdout, '/drive')
     t.notMatch(stdout, 'WRONG')

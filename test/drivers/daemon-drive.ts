@@ -12,6 +12,7 @@ import { promisify } from 'node:util'
 import type { Test } from 'tap'
 import { startDaemon, storageStarted, type Daemon } from '../gateway.js'
 import { resident, risen } from '../resident-memory.js'
+import { storeVariables } from '../store-location.js'
 import { connect, ended } from '../stories/task-client.js'
 
 const mebibyte = 1024 * 1024
@@ -170,7 +171,7 @@ export async function checked(t: Test, drive: DaemonDrive, tokens: DriveTokens):
   const { dataFolder, adminPassword } = daemon
   const check = async () => {
     const words = ['check', '--data', dataFolder, '--http', '127.0.0.1:0', '--sftp', 'off']
-    const env = { ...process.env, ...drive.environment }
+    const env = { ...process.env, ...(await storeVariables(dataFolder)), ...drive.environment }
     return (await promisify(execFile)(process.execPath, [mainProgram, ...words], { env })).stdout
   }
   t.equal(await put(daemon, 'drive/file', Readable.from([Buffer.from('old')]), 3), 201)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { permissionBits, type Permission } from '../../src/accounts/principal.js'
 import { cleanPath } from '../../src/contract/path.js'
-import { startGateway, type RunningGateway } from '../gateway.js'
+import { nodesOfTests, startGateway, type RunningGateway } from '../gateway.js'
 import { marker } from '../stored-files.js'
 import { connectAll, connectHttp, connectSftp, connectWebDav, type ProtocolClient } from './protocols.js'
 
@@ -48,9 +48,11 @@ void t.test('the base folder of a user who may write is created at the first acc
         `${title} over ${name} has a visible effect`,
       )
       await rm(join(files, base), { recursive: true })
-      // If another program removes the folder, the next request that misses it creates it again.
+      // If another program removes the folder, the next request that misses it creates it again, in each process.
       if (number === 0) t.equal(await protocol.names('/'), 'missing', name)
-      t.same(await protocol.names('/').then(() => protocol.names('/')), [], `${name}: created again`)
+      const requests = nodesOfTests === 1 ? 1 : 4 * nodesOfTests
+      for (let sent = 0; sent < requests; sent++) await protocol.names('/')
+      t.same(await protocol.names('/'), [], `${name}: created again`)
       await protocol.close()
     }
   }

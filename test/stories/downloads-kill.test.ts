@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { startScripted } from '../downloads/scripted-server.js'
 import { torrentOf } from '../downloads/torrent-file.js'
-import { startDaemon, startGateway } from '../gateway.js'
+import { startDaemon, startGateway, withoutNodes } from '../gateway.js'
 import { lacks } from '../programs.js'
 import { startAria2 } from '../services/aria2.js'
 import { startQBittorrent } from '../services/qbittorrent.js'
@@ -98,23 +98,27 @@ void t.test('downloads of every tool survive kill -9', { skip: lacks('aria2c', '
   t.equal(await second.stop(), 0)
 })
 
-void t.test('a download that was stored before a kill is not stored a second time', async (t) => {
-  const server = await startScripted(t, (_request, answer) => answer.end(content))
-  const first = await startGateway(t)
-  const { gateway } = first
-  await gateway.settings.set(new Map([['egress_networks', '127.0.0.1/32']]))
-  const admin = await connect(first.url, first.adminPassword)
-  const asked = { urls: [`${server.url}/a.bin`], path: '/in', tool: 'SimpleHttp', delete_policy: '' }
-  await admin.post('/api/fs/add_offline_download', asked)
-  t.match(await admin.ended('offline_download'), [{ state: 2 }])
-  const [row] = await gateway.store.tasks.all()
-  if (!row) throw new Error('there is no task')
-  await gateway.store.tasks.update({ ...row, state: 'running', ended: undefined })
-  await first.stop()
+void t.test(
+  'a download that was stored before a kill is not stored a second time',
+  { skip: withoutNodes },
+  async (t) => {
+    const server = await startScripted(t, (_request, answer) => answer.end(content))
+    const first = await startGateway(t)
+    const { gateway } = first
+    await gateway.settings.set(new Map([['egress_networks', '127.0.0.1/32']]))
+    const admin = await connect(first.url, first.adminPassword)
+    const asked = { urls: [`${server.url}/a.bin`], path: '/in', tool: 'SimpleHttp', delete_policy: '' }
+    await admin.post('/api/fs/add_offline_download', asked)
+    t.match(await admin.ended('offline_download'), [{ state: 2 }])
+    const [row] = await gateway.store.tasks.all()
+    if (!row) throw new Error('there is no task')
+    await gateway.store.tasks.update({ ...row, state: 'running', ended: undefined })
+    await first.stop()
 
-  const second = await startGateway(t, { dataFolder: first.dataFolder })
-  const again = await connect(second.url, second.adminPassword)
-  t.match(await again.ended('offline_download'), [{ state: 2, progress: 100, error: '' }])
-  t.equal(server.asked.length, 2)
-  t.same(await readdir(join(first.dataFolder, 'files', 'in')), ['a.bin'])
-})
+    const second = await startGateway(t, { dataFolder: first.dataFolder })
+    const again = await connect(second.url, second.adminPassword)
+    t.match(await again.ended('offline_download'), [{ state: 2, progress: 100, error: '' }])
+    t.equal(server.asked.length, 2)
+    t.same(await readdir(join(first.dataFolder, 'files', 'in')), ['a.bin'])
+  },
+)

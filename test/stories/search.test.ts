@@ -1,6 +1,7 @@
 /** Changes by every protocol are found by a search, under the current names. */
+import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
-import { startGateway } from '../gateway.js'
+import { nodesOfTests, startGateway } from '../gateway.js'
 import { connectAll } from './protocols.js'
 
 void t.test('every change through each protocol is found', async (t) => {
@@ -18,6 +19,8 @@ void t.test('every change through each protocol is found', async (t) => {
   await post('/api/admin/index/build', {}, token)
   const found = async (keywords: string) => {
     await gateway.search.idle()
+    // The node that writes the index hears of changes of others shortly after.
+    if (nodesOfTests > 1) await wait(1500)
     const ask = { parent: '/', keywords, scope: 0, page: 1, per_page: 10, password: '' }
     const { content } = (await post('/api/fs/search', ask, token)) as { content: { parent: string; name: string }[] }
     return content.map(({ parent, name }) => `${parent === '/' ? '' : parent}/${name}`)

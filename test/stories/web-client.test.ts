@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { generateSync } from 'otplib'
 import t, { type Test } from 'tap'
-import { startGateway } from '../gateway.js'
+import { startGateway, withoutNodes } from '../gateway.js'
 import { keyLine } from '../protocols/http/key-line.js'
 
 interface Envelope<Data> {
@@ -333,33 +333,40 @@ void t.test('the toolbar creates, uploads, renames, copies, moves, deletes, and 
   t.match(await browser.list('/team', { refresh: true }), { ...done, data: { content: [{ name: 'later.bin' }, {}] } })
 })
 
-void t.test('the profile page changes keys, two-step verification and the password, and signs out', async (t) => {
-  const { url, addUser } = await start(t)
-  await addUser('ann', 0)
-  const browser = new Browser(url)
-  await browser.signIn('ann', 'password')
-  t.match(await browser.get('/api/me/sshkey/list'), { ...done, data: { content: [], total: 0 } })
-  t.match(await browser.post('/api/me/sshkey/add', { title: 'laptop', key: keyLine() }), { ...done, data: null })
-  const { data: keys } = await browser.get<Page<{ readonly id: number }>>('/api/me/sshkey/list')
-  t.match(await browser.post(`/api/me/sshkey/delete?id=${keys.content[0]?.id}`), { ...done, data: null })
+/** Lists that another node answers may be late, and `Memory` runs in one process only. */
+const skip = withoutNodes
 
-  const { data } = await browser.post<{ qr: string; secret: string }>('/api/auth/2fa/generate')
-  t.match(data.qr, /^data:image\/png;base64,/)
-  const code = generateSync({ secret: data.secret })
-  t.match(await browser.post('/api/auth/2fa/verify', { code, secret: data.secret }), { ...done, data: null })
-  t.match(await browser.get('/api/me'), { data: { otp: true } })
+void t.test(
+  'the profile page changes keys, two-step verification and the password, and signs out',
+  { skip },
+  async (t) => {
+    const { url, addUser } = await start(t)
+    await addUser('ann', 0)
+    const browser = new Browser(url)
+    await browser.signIn('ann', 'password')
+    t.match(await browser.get('/api/me/sshkey/list'), { ...done, data: { content: [], total: 0 } })
+    t.match(await browser.post('/api/me/sshkey/add', { title: 'laptop', key: keyLine() }), { ...done, data: null })
+    const { data: keys } = await browser.get<Page<{ readonly id: number }>>('/api/me/sshkey/list')
+    t.match(await browser.post(`/api/me/sshkey/delete?id=${keys.content[0]?.id}`), { ...done, data: null })
 
-  const update = { username: 'ann', password: 'new', sso_id: '' }
-  t.match(await browser.post('/api/me/update', update), { ...done, data: null })
-  t.match(await browser.get('/api/me'), { code: 401, message: 'Password has been changed, login please' })
-  browser.token = ''
-  t.match(await browser.signIn('ann', 'new'), { code: 402, message: 'Invalid 2FA code' }, 'a code is required')
-  t.match(await browser.signIn('ann', 'new', '000000'), { code: 402 })
-  const next = generateSync({ secret: data.secret, epoch: Date.now() / 1000 + 30 })
-  t.match(await browser.signIn('ann', 'new', next), { ...done, data: { token: /./ } })
-  t.match(await browser.get('/api/auth/logout'), { ...done, data: null })
-  t.match(await browser.get('/api/me'), { code: 401, message: 'token is invalidated' })
-})
+    const { data } = await browser.post<{ qr: string; secret: string }>('/api/auth/2fa/generate')
+    t.match(data.qr, /^data:image\/png;base64,/)
+    const code = generateSync({ secret: data.secret })
+    t.match(await browser.post('/api/auth/2fa/verify', { code, secret: data.secret }), { ...done, data: null })
+    t.match(await browser.get('/api/me'), { data: { otp: true } })
+
+    const update = { username: 'ann', password: 'new', sso_id: '' }
+    t.match(await browser.post('/api/me/update', update), { ...done, data: null })
+    t.match(await browser.get('/api/me'), { code: 401, message: 'Password has been changed, login please' })
+    browser.token = ''
+    t.match(await browser.signIn('ann', 'new'), { code: 402, message: 'Invalid 2FA code' }, 'a code is required')
+    t.match(await browser.signIn('ann', 'new', '000000'), { code: 402 })
+    const next = generateSync({ secret: data.secret, epoch: Date.now() / 1000 + 30 })
+    t.match(await browser.signIn('ann', 'new', next), { ...done, data: { token: /./ } })
+    t.match(await browser.get('/api/auth/logout'), { ...done, data: null })
+    t.match(await browser.get('/api/me'), { code: 401, message: 'token is invalidated' })
+  },
+)
 
 void t.test('saving rows of the settings page changes only their values', async (t) => {
   const { admin } = await start(t)
@@ -385,7 +392,7 @@ void t.test('saving rows of the settings page changes only their values', async 
   t.match(await admin.post('/api/admin/setting/delete?key=site_title'), { code: 500 })
 })
 
-void t.test('storages are added with the fields that the driver lists, and nothing else', async (t) => {
+void t.test('storages are added with the fields that the driver lists, and nothing else', { skip }, async (t) => {
   const { admin } = await start(t)
   t.ok((await admin.get<readonly string[]>('/api/admin/driver/names')).data.includes('Local'))
   const { data: drivers } = await admin.get<Readonly<Record<string, Template>>>('/api/admin/driver/list')
@@ -478,40 +485,44 @@ void t.test('users and metas are listed, edited with all their fields, and delet
   t.match(await admin.post(`/api/admin/user/delete?id=${id}`), { ...done, data: null })
 })
 
-void t.test('restoring a backup of the current state changes nothing, and sessions remain valid', async (t) => {
-  const { url, admin, addUser, adminPassword } = await start(t)
-  await addUser('ann', 8, '/ann')
-  const ann = new Browser(url)
-  await ann.signIn('ann', 'password')
-  await ann.put('/api/fs/put', 'kept', { 'File-Path': '/file' })
-  await admin.post('/api/admin/meta/create', { id: 0, path: '/ann', readme: 'hello', r_sub: true, hide: '\\.tmp$' })
-  await admin.post('/api/admin/storage/create', { mount_path: '/memory', driver: 'Memory', addition: '{}' })
-  const backup = async () => ({
-    settings: (await admin.get<readonly Setting[]>('/api/admin/setting/list')).data,
-    users: (await admin.get<Page<User>>('/api/admin/user/list')).data.content,
-    metas: (await admin.get<Page<{ id: number }>>('/api/admin/meta/list')).data.content,
-    storages: (await admin.get<Page<StorageRow>>('/api/admin/storage/list')).data.content,
-  })
-  const before = await backup()
-  t.match(await admin.post('/api/admin/setting/save', before.settings), { ...done, data: null })
-  for (const user of before.users) {
-    t.match(await admin.post('/api/admin/user/update', { ...user, password: '' }), done, user.username)
-  }
-  for (const meta of before.metas) t.match(await admin.post('/api/admin/meta/update', meta), done)
-  for (const storage of before.storages) t.match(await admin.post('/api/admin/storage/update', storage), done)
-  const after = await backup()
-  const withoutTimes = (rows: readonly StorageRow[]) => rows.map((row) => ({ ...row, modified: '' }))
-  t.strictSame(
-    { ...after, storages: withoutTimes(after.storages) },
-    { ...before, storages: withoutTimes(before.storages) },
-  )
-  t.match(
-    await ann.get('/api/me'),
-    { ...done, data: { username: 'ann', base_path: '/ann' } },
-    'the session remains valid',
-  )
-  t.match(await admin.get('/api/me'), done)
-  t.same(await ann.names('/'), ['file'])
-  t.match(await new Browser(url).signIn('ann', 'password'), done, 'the password is unchanged')
-  t.match(await new Browser(url).signIn('admin', adminPassword), done)
-})
+void t.test(
+  'restoring a backup of the current state changes nothing, and sessions remain valid',
+  { skip },
+  async (t) => {
+    const { url, admin, addUser, adminPassword } = await start(t)
+    await addUser('ann', 8, '/ann')
+    const ann = new Browser(url)
+    await ann.signIn('ann', 'password')
+    await ann.put('/api/fs/put', 'kept', { 'File-Path': '/file' })
+    await admin.post('/api/admin/meta/create', { id: 0, path: '/ann', readme: 'hello', r_sub: true, hide: '\\.tmp$' })
+    await admin.post('/api/admin/storage/create', { mount_path: '/memory', driver: 'Memory', addition: '{}' })
+    const backup = async () => ({
+      settings: (await admin.get<readonly Setting[]>('/api/admin/setting/list')).data,
+      users: (await admin.get<Page<User>>('/api/admin/user/list')).data.content,
+      metas: (await admin.get<Page<{ id: number }>>('/api/admin/meta/list')).data.content,
+      storages: (await admin.get<Page<StorageRow>>('/api/admin/storage/list')).data.content,
+    })
+    const before = await backup()
+    t.match(await admin.post('/api/admin/setting/save', before.settings), { ...done, data: null })
+    for (const user of before.users) {
+      t.match(await admin.post('/api/admin/user/update', { ...user, password: '' }), done, user.username)
+    }
+    for (const meta of before.metas) t.match(await admin.post('/api/admin/meta/update', meta), done)
+    for (const storage of before.storages) t.match(await admin.post('/api/admin/storage/update', storage), done)
+    const after = await backup()
+    const withoutTimes = (rows: readonly StorageRow[]) => rows.map((row) => ({ ...row, modified: '' }))
+    t.strictSame(
+      { ...after, storages: withoutTimes(after.storages) },
+      { ...before, storages: withoutTimes(before.storages) },
+    )
+    t.match(
+      await ann.get('/api/me'),
+      { ...done, data: { username: 'ann', base_path: '/ann' } },
+      'the session remains valid',
+    )
+    t.match(await admin.get('/api/me'), done)
+    t.same(await ann.names('/'), ['file'])
+    t.match(await new Browser(url).signIn('ann', 'password'), done, 'the password is unchanged')
+    t.match(await new Browser(url).signIn('admin', adminPassword), done)
+  },
+)

@@ -14,6 +14,7 @@ import { GatewayError } from '../../src/contract/errors.js'
 import { flaky } from '../drivers/flaky.js'
 import { startDaemon, startGateway, type Daemon } from '../gateway.js'
 import { startCuttingProxy, type CuttingProxy } from '../services/cutting-proxy.js'
+import { marker } from '../stored-files.js'
 import { axeViolations, openPage, signIn, startBrowser, withoutBrowser } from './browser.js'
 import { browserMemory } from './browser-memory.js'
 
@@ -107,7 +108,7 @@ async function contentOf(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   return entries
     .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1) + (entry.isDirectory() ? '/' : ''))
-    .filter((name) => !name.startsWith('.tidegate-staging'))
+    .filter((name) => !name.startsWith('.tidegate-staging') && name !== marker)
     .sort()
 }
 
