@@ -8,12 +8,21 @@ import type { PathClaim } from '../store/engine.js'
 
 export type { PathClaim } from '../store/engine.js'
 
+export interface AcquireOptions {
+  /** Milliseconds. */
+  readonly timeout?: number
+  /** Called at most once, if the locks are lost before they are released. */
+  readonly onLost?: (() => void) | undefined
+}
+
 export interface PathLocks {
+  /** Whether locks can be lost before they are released: with the connection to a database. */
+  readonly canBeLost: boolean
   /**
    * Acquires all claims together; overlapping requests are served in order. Returns a function that releases them;
-   * calling it again has no effect. Rejects with `busy` after `timeout` milliseconds, and with `aborted`.
+   * calling it again has no effect. Rejects with `busy` after the timeout, and with `aborted`.
    */
-  acquire(claims: readonly PathClaim[], signal?: AbortSignal, timeout?: number): Promise<() => void>
+  acquire(claims: readonly PathClaim[], signal?: AbortSignal, options?: AcquireOptions): Promise<() => void>
 }
 
 interface Waiter {
@@ -35,8 +44,13 @@ export class PathLocksInProcess implements PathLocks {
   readonly #trees = new Set<PathClaim>()
   readonly #names = new Map<Path, number>()
   readonly #waiting: Waiter[] = []
+  readonly canBeLost = false
 
-  async acquire(requested: readonly PathClaim[], signal?: AbortSignal, timeout = 10_000): Promise<() => void> {
+  async acquire(
+    requested: readonly PathClaim[],
+    signal?: AbortSignal,
+    { timeout = 10_000 }: AcquireOptions = {},
+  ): Promise<() => void> {
     if (signal?.aborted) throw new GatewayError('aborted')
     // Paths that a case-insensitive backend may treat as the same exclude each other on every backend. Locks are short.
     const claims = requested.map(({ path, tree }) => ({ path: foldCase(path), tree }))

@@ -3,7 +3,7 @@ import { GatewayError } from '../contract/errors.js'
 import type { HeldLocks, SharedEngine } from '../store/engine.js'
 import type { Topic } from '../store/rows.js'
 import type { FileNotices } from './file-notices.js'
-import { PathLocksInProcess, type PathClaim, type PathLocks } from './path-locks.js'
+import { PathLocksInProcess, type AcquireOptions, type PathClaim, type PathLocks } from './path-locks.js'
 
 /** Rows that a process holds in memory, and that changes are checked against. */
 interface Mirror {
@@ -25,15 +25,20 @@ export class SharedPathLocks implements PathLocks {
 
   /** `mirrors` by topic: reloaded under the locks if other nodes have changed their rows. */
   constructor(
-    private readonly shared: Pick<SharedEngine, 'acquire'>,
+    private readonly shared: Pick<SharedEngine, 'acquire' | 'spansMachines'>,
     private readonly notices: Pick<FileNotices, 'take' | 'putBack'>,
     private readonly mirrors: ReadonlyMap<Topic, Mirror>,
   ) {}
 
-  async acquire(claims: readonly PathClaim[], signal?: AbortSignal, timeout?: number): Promise<() => void> {
-    const releaseOwn = await this.#own.acquire(claims, signal, timeout)
+  /** The primary process keeps the locks of workers on SQLite, which end with it. */
+  get canBeLost(): boolean {
+    return this.shared.spansMachines
+  }
+
+  async acquire(claims: readonly PathClaim[], signal?: AbortSignal, options: AcquireOptions = {}): Promise<() => void> {
+    const releaseOwn = await this.#own.acquire(claims, signal, options)
     try {
-      const held = await this.shared.acquire(claims)
+      const held = await this.shared.acquire(claims, options.onLost)
       let isReleased = false
       const release = () => {
         if (isReleased) return

@@ -27,7 +27,7 @@ export class AdvisoryLocks {
   }
 
   /** As `SharedEngine.acquire`: in one message. */
-  async acquire(claims: readonly PathClaim[]): Promise<HeldLocks> {
+  async acquire(claims: readonly PathClaim[], onLost: () => void = () => undefined): Promise<HeldLocks> {
     // All nodes lock in the same order, so that two of them do not wait for each other.
     const keys = [...modesOf(claims)].sort(([one], [other]) => (one < other ? -1 : 1))
     const calls = keys.map(([key, mode]) => `pg_advisory_xact_lock${mode === 'shared' ? '_shared' : ''}(${key})`)
@@ -40,7 +40,14 @@ export class AdvisoryLocks {
         // The result of a message with several statements is an array, which the types of pg lack.
         const results = (await client.query(message)) as unknown as readonly pg.QueryResult<ChangeCount>[]
         const counts = countsOf(results.at(-1)?.rows ?? [])
-        return { counts, release: (notices) => release(client, notices) }
+        client.once('end', onLost)
+        return {
+          counts,
+          release: (notices) => {
+            client.off('end', onLost)
+            return release(client, notices)
+          },
+        }
       } catch (error) {
         // Closing the connection ends its transaction.
         client.release(true)

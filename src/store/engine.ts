@@ -43,9 +43,9 @@ export interface SharedEngine {
   readonly spansMachines: boolean
   /**
    * Excludes overlapping claims of the other nodes, in one round trip; claims of this process must not overlap. Rejects
-   * with `busy` and `unavailable`.
+   * with `busy` and `unavailable`. `onLost` is called if the connection is lost before the locks are released.
    */
-  acquire(claims: readonly PathClaim[]): Promise<HeldLocks>
+  acquire(claims: readonly PathClaim[], onLost?: () => void): Promise<HeldLocks>
   /** Sends texts of at most `maxNotice` bytes to the other nodes that listen now. */
   notify(notices: readonly string[]): Promise<void>
   /** Calls `listener` with the texts that other nodes send, and with undefined if some were missed. Called once. */

@@ -57,7 +57,7 @@ export async function openPostgres(
       relaxed: new Database(relaxed, runner),
       shared: {
         spansMachines: true,
-        acquire: (modes) => locks.acquire(modes),
+        acquire: (claims, onLost) => locks.acquire(claims, onLost),
         notify: (notices) => locks.notify(notices),
         onNotice: (listener) => listening.onNotice(listener),
       },

@@ -393,7 +393,7 @@ export class Access implements Authority {
    * Rejects with `denied` if a folder contains, at any depth, an entry that a rule hides from the principal: a
    * principal cannot remove what it cannot see. Lists the folder only if a rule hides names there.
    */
-  async assertAllVisible(storage: Storage, folder: Path, signal: AbortSignal): Promise<void> {
+  async assertAllVisible(storage: Storage, folder: Path, signal: AbortSignal | undefined): Promise<void> {
     const { rules } = this.#dependencies
     const at = storage.treePath(folder)
     if (!hidesNames(rules, this.principal, at)) return

@@ -190,13 +190,13 @@ export class FileContent {
   #write(path: Path, source: Source, options: FileWriteOptions): Promise<WriteResult & Pick<Target, 'at' | 'storage'>> {
     const work = async (signal: AbortSignal | undefined) => {
       const writing = this.#writing(path, { ...options, signal })
-      return this.operations.publish(writing, async ([{ at, storage, inner, entry: old }], begin) => {
+      return this.operations.publish(writing, async ([{ at, storage, inner, entry: old }], publication) => {
         if (options.parents === true && !old)
           await makeMissingParents(this.access, this.tree, this.operations, at, { ...options, preferred: storage })
         let created = !old
         const beforePublish = async () => {
           if (source.bytes) transfer.count(source.bytes.length)
-          const [{ entry }] = await begin()
+          const [{ entry }] = await publication.begin()
           this.access.assertNotRevoked()
           created = !entry
         }
@@ -210,7 +210,9 @@ export class FileContent {
           const send = (until: AbortSignal | undefined) =>
             storage.write(inner, transfer.counted(source), { ...write, signal: until })
           const entry = await transfer.run(() =>
-            source.bytes && storage.traits.remote ? this.access.untilRevoked({ signal }, send) : send(signal),
+            source.bytes && storage.traits.remote
+              ? this.access.untilRevoked(publication, send)
+              : send(publication.signal),
           )
           return { entry, created, at, storage }
         } finally {
@@ -243,7 +245,8 @@ export class FileContent {
         throw error
       }
     }
-    const { signal, createOnly, modified, mode = options.modeOver?.(old), readable } = options
+    const { createOnly, modified, mode = options.modeOver?.(old), readable } = options
+    const { signal } = publication
     const { userId: user } = this.access.principal
     const hooks = this.meter.handle(storage, openMode, signal)
     try {
@@ -268,6 +271,7 @@ export class FileContent {
     } catch (error) {
       hooks.failed(error)
       hooks.closed()
+      publication.end()
       throw error
     }
   }

@@ -38,9 +38,9 @@ export async function makeMissingFolders(
         },
         touches: ({ entry }) => (entry ? [] : [{ path, membership: true }]),
       },
-      async ({ entry, storage, inner }) => {
+      async (made) => {
         // Another request may have made it meanwhile.
-        if (!entry) await storage.mkdir(inner, { signal })
+        if (!made.entry) await made.storage.mkdir(made.inner, { signal: made.signal })
       },
     )
   }

@@ -17,6 +17,7 @@ import type { Lock } from '../store/rows.js'
 import type { TreeDependencies } from './dependencies.js'
 import { LockedError, type LockedPath } from './locks.js'
 import { assertPreconditions, hasPreconditions, type Preconditions, type ResourceState } from './preconditions.js'
+import { LockGuard } from './lock-guard.js'
 import type { AccessOptions, ChangeOptions } from './operation-options.js'
 
 /** One path of a change, and what exists there. Paths are of the whole tree. */
@@ -28,6 +29,8 @@ export class Target implements MountedPath {
     readonly entry: Entry | undefined,
     private readonly locate: () => MountedPath,
     mounted?: MountedPath,
+    /** For the calls of the driver. Aborts with the request, and when the path locks of the change are lost. */
+    readonly signal?: AbortSignal,
   ) {
     this.#mounted = mounted
   }
@@ -111,12 +114,25 @@ export const gatewayAuthority: Authority = {
 
 /** The path locks of one change, and its last check. */
 interface Publication<Paths extends readonly ResolvedPath[]> {
+  /** For the calls of the driver, from before `begin` on. Aborts with the request, and when the path locks are lost. */
+  readonly signal: AbortSignal | undefined
   /** Takes the path locks and checks again. A rejection releases them; it may be called again. */
   readonly begin: () => Promise<Targets<Paths>>
+  /** The error for the client: `unavailable` if the path locks were lost. */
+  readonly reported: (error: unknown) => unknown
   /** Releases the path locks, after an attempt to publish. */
   readonly release: () => void
   /** Releases the path locks. `begin` rejects from now on. */
   readonly end: () => void
+}
+
+/** The result of a check under path locks. */
+interface LockedResult<Result> {
+  readonly result: Result
+  /** Has the signal for the calls of drivers, and the errors of a change whose path locks are lost. */
+  readonly guard: LockGuard
+  /** Releases the path locks. */
+  readonly release: () => void
 }
 
 export class Operations {
@@ -134,10 +150,14 @@ export class Operations {
     const named = operation.named?.()
     if (named) {
       const claims = named.map((path) => ({ path, tree: operation.tree === true }))
-      const release = await this.dependencies.pathLocks.acquire(claims, operation.options.signal)
-      try {
+      const { result, release, guard } = await this.locked(claims, operation.options.signal, async (signal) => {
         const paths = await operation.resolve()
-        if (areSamePaths(named, pathsOf(paths))) return await perform(...(await this.#checked(operation, paths)))
+        return areSamePaths(named, pathsOf(paths)) ? this.#checked(operation, paths, signal) : undefined
+      })
+      try {
+        if (result) return await perform(...result)
+      } catch (error) {
+        throw guard.reported(error)
       } finally {
         release()
       }
@@ -149,6 +169,8 @@ export class Operations {
     )
     try {
       return await perform(...(await publication.begin()))
+    } catch (error) {
+      throw publication.reported(error)
     } finally {
       publication.end()
     }
@@ -156,16 +178,18 @@ export class Operations {
 
   /**
    * Performs a change that is published later, when its body has arrived. `perform` receives what the first check found,
-   * and must have `begin` called before it publishes. The path locks are held until it settles.
+   * and must have `publication.begin` called before it publishes. The path locks are held until it settles.
    */
   async publish<Paths extends readonly ResolvedPath[], Result>(
     operation: Operation<Paths>,
-    perform: (targets: Targets<Paths>, begin: Publication<Paths>['begin']) => Promise<Result>,
+    perform: (targets: Targets<Paths>, publication: Publication<Paths>) => Promise<Result>,
   ): Promise<Result> {
     const targets = await this.check(operation)
     const publication = this.publication(operation, targets)
     try {
-      return await perform(targets, publication.begin)
+      return await perform(targets, publication)
+    } catch (error) {
+      throw publication.reported(error)
     } finally {
       publication.end()
     }
@@ -176,7 +200,9 @@ export class Operations {
     operation: Operation<Paths>,
     before: readonly Checked[],
   ): Publication<Paths> {
+    const { pathLocks } = this.dependencies
     const { options, tree = false } = operation
+    const guard = new LockGuard(pathLocks, options.signal)
     let unlock: (() => void) | undefined
     let ended = false
     let attempt = 0
@@ -188,19 +214,22 @@ export class Operations {
     const end = () => {
       ended = true
       release()
+      guard.end()
     }
     return {
+      signal: guard.signal,
+      reported: (error) => guard.reported(error),
       begin: async () => {
         const claims = before.map(({ at }) => ({ path: at, tree }))
         const own = attempt
-        unlock ??= await this.dependencies.pathLocks.acquire(claims, options.signal)
+        unlock ??= await pathLocks.acquire(claims, options.signal, guard)
         // The driver may have given up while this waited: no one would release the lock.
         if (ended || own !== attempt) {
           release()
           throw new GatewayError('aborted')
         }
         try {
-          return await this.check(operation, before)
+          return await this.check(operation, before, guard.signal)
         } catch (error) {
           release()
           throw error
@@ -218,16 +247,18 @@ export class Operations {
   async check<Paths extends readonly ResolvedPath[]>(
     operation: Operation<Paths>,
     before: readonly Checked[] = [],
+    signal: AbortSignal | undefined = operation.options.signal,
   ): Promise<Targets<Paths>> {
     const paths = await operation.resolve()
     assertSamePaths(pathsOf(before), pathsOf(paths))
-    return this.#checked(operation, paths, before)
+    return this.#checked(operation, paths, signal, before)
   }
 
   /** As `check`, of paths that are resolved. */
   async #checked<Paths extends readonly ResolvedPath[]>(
     operation: Operation<Paths>,
     paths: Paths,
+    signal: AbortSignal | undefined,
     before: readonly Checked[] = [],
   ): Promise<Targets<Paths>> {
     const { options } = operation
@@ -236,7 +267,7 @@ export class Operations {
     for (const [index, path] of paths.entries()) {
       const [first] = loaded
       const preferred = () => before[index]?.chosen ?? first?.storage ?? operation.preferred?.(path.at)
-      loaded.push(await this.#load(path, operation, preferred))
+      loaded.push(await this.#load(path, operation, preferred, signal))
     }
     const targets = loaded as unknown as Targets<Paths>
     await operation.require?.(...targets)
@@ -251,33 +282,40 @@ export class Operations {
     { at, look }: ResolvedPath,
     { options, load: loaded = 'target' }: Pick<Operation<readonly ResolvedPath[]>, 'options' | 'load'>,
     preferred: () => Storage | undefined,
+    signal: AbortSignal | undefined,
   ): Promise<Target> {
     const { mounts } = this.dependencies
-    const { signal } = options
     // Preconditions are about what the backend has now, not about what it had when it was listed.
     const refresh = hasPreconditions(options)
     const locate = () => mounts.find(at, preferred())
-    if (loaded === 'nothing') return new Target(at, undefined, locate)
+    if (loaded === 'nothing') return new Target(at, undefined, locate, undefined, signal)
     if (mounts.isMountFolder(at)) {
       const mounted = this.tree.locateIfRunning(at, preferred())
       const entry = await this.tree.entryOrUndefined(at, { signal, preferred: mounted?.storage })
-      return new Target(at, entry, locate, mounted)
+      return new Target(at, entry, locate, mounted, signal)
     }
     const mounted = locate()
     const ofSymlink = loaded === 'symlink'
     const load = () => mounted.storage.statOrUndefined(mounted.inner, { signal, ofSymlink, refresh })
-    return new Target(at, look && !refresh ? look.entry : await load(), locate, mounted)
+    return new Target(at, look && !refresh ? look.entry : await load(), locate, mounted, signal)
   }
 
   /** Runs `check` under path locks. Resolves to what releases them, with its result. A rejection releases them. */
   async locked<Result>(
     claims: readonly PathClaim[],
     signal: AbortSignal | undefined,
-    check: () => Promise<Result>,
-  ): Promise<{ readonly result: Result; readonly release: () => void }> {
-    const release = await this.dependencies.pathLocks.acquire(claims, signal)
+    check: (signal: AbortSignal | undefined) => Promise<Result>,
+  ): Promise<LockedResult<Result>> {
+    const { pathLocks } = this.dependencies
+    const guard = new LockGuard(pathLocks, signal)
+    let release = () => guard.end()
     try {
-      return { result: await check(), release }
+      const unlock = await pathLocks.acquire(claims, signal, guard)
+      release = () => {
+        unlock()
+        guard.end()
+      }
+      return { result: await check(guard.signal), release, guard }
     } catch (error) {
       release()
       throw error

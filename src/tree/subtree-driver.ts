@@ -18,7 +18,7 @@ import type { Storage } from '../storage/storage.js'
 import type { TreeDependencies } from './dependencies.js'
 import { removeEntry, renameByBackend } from './follow-up.js'
 import type { LockedPath } from './locks.js'
-import { gatewayAuthority, Operations, type Operation } from './operation.js'
+import { gatewayAuthority, Operations, type Operation, type Target } from './operation.js'
 
 /** Maximum number of storages that are based on one another. */
 const maxDepth = 16
@@ -93,25 +93,27 @@ export class SubtreeDriver implements TreeDriver {
 
   write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     const writing = this.#operation(path, options, { membership: true })
-    return this.#operations.publish(writing, ([{ storage, inner }], begin) => {
+    return this.#operations.publish(writing, ([{ storage, inner }], { begin, signal }) => {
       const beforePublish = () => this.#begin(options, begin)
-      return this.#deeper(() => storage.write(inner, source, { ...options, beforePublish }))
+      return this.#deeper(() => storage.write(inner, source, { ...options, signal, beforePublish }))
     })
   }
 
   mkdir(path: Path, options: CallOptions = {}): Promise<void> {
-    return this.#change(path, options, { membership: true }, ({ storage, inner }) => storage.mkdir(inner, options))
+    return this.#change(path, options, { membership: true }, ({ storage, inner, signal }) => {
+      return storage.mkdir(inner, { ...options, signal })
+    })
   }
 
   remove(path: Path, options: CallOptions = {}): Promise<void> {
     return this.#change(path, options, { membership: true }, (target) => {
-      return removeEntry(this.#dependencies, target, false, options)
+      return removeEntry(this.#dependencies, target, false, { ...options, signal: target.signal })
     })
   }
 
   removeTree(path: Path, options: CallOptions = {}): Promise<void> {
     return this.#change(path, options, { membership: true, tree: true }, (target) => {
-      return removeEntry(this.#dependencies, target, true, options)
+      return removeEntry(this.#dependencies, target, true, { ...options, signal: target.signal })
     })
   }
 
@@ -139,7 +141,8 @@ export class SubtreeDriver implements TreeDriver {
       ],
     }
     return this.#operations.change(moving, async (source, target) => {
-      const rename = () => renameByBackend(this.#dependencies, source, target, false, options)
+      const { signal } = source
+      const rename = () => renameByBackend(this.#dependencies, source, target, false, { ...options, signal })
       if (!(await this.#deeper(rename))) throw new GatewayError('unsupported')
     })
   }
@@ -147,15 +150,17 @@ export class SubtreeDriver implements TreeDriver {
   async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
     const source = this.#locate(await this.#resolve(from, options))
     const copying = this.#operation(to, options, { membership: true })
-    await this.#operations.publish(copying, ([{ storage, inner }], begin) => {
+    await this.#operations.publish(copying, ([{ storage, inner }], { begin, signal }) => {
       if (storage !== source.storage) throw new GatewayError('unsupported')
       const beforePublish = () => this.#begin(options, begin)
-      return this.#deeper(() => storage.copy(source.inner, inner, { ...options, beforePublish }))
+      return this.#deeper(() => storage.copy(source.inner, inner, { ...options, signal, beforePublish }))
     })
   }
 
   setAttributes(path: Path, to: Attributes, options: CallOptions = {}): Promise<void> {
-    return this.#change(path, options, {}, ({ storage, inner }) => storage.setAttributes(inner, to, options))
+    return this.#change(path, options, {}, ({ storage, inner, signal }) => {
+      return storage.setAttributes(inner, to, { ...options, signal })
+    })
   }
 
   async directUrl(path: Path, options: DirectUrlOptions = {}): Promise<DirectUrl> {
@@ -179,7 +184,7 @@ export class SubtreeDriver implements TreeDriver {
     path: Path,
     options: CallOptions,
     touch: Omit<LockedPath, 'path'>,
-    perform: (target: MountedPath) => Promise<void>,
+    perform: (target: Target) => Promise<void>,
   ): Promise<void> {
     const operation = this.#operation(path, options, touch)
     return this.#operations.change(operation, (target) => this.#deeper(() => perform(target)))

@@ -110,12 +110,14 @@ export class Transfers {
     options: TransferOptions & { readonly signal: AbortSignal },
   ): Promise<readonly [CheckedTransfer, isDone: boolean] | undefined> {
     const claims = paths.map((path) => ({ path, tree: true }))
-    const { result, release } = await this.operations.locked(claims, options.signal, async () => {
+    const { result, release, guard } = await this.operations.locked(claims, options.signal, async () => {
       const [source, target] = await resolve()
       return areSamePaths(paths, [source, target.at]) ? this.#check('move', source, target, options) : undefined
     })
     try {
-      return result && [result, !('done' in result) && (await this.#moveAtOnce(result, options.signal))]
+      return result && [result, !('done' in result) && (await this.#moveAtOnce(result, guard.signal ?? options.signal))]
+    } catch (error) {
+      throw guard.reported(error)
     } finally {
       release()
     }

@@ -334,9 +334,12 @@ export class VirtualFs {
         preferred = chosen
         await makeMissingParents(this.#access, this.#tree, this.#operations, at, { ...options, preferred })
       }
-      await this.#operations.change({ ...making, preferred: () => preferred }, async ({ entry, storage, inner }) => {
-        if (!entry) await storage.mkdir(inner, { signal: options.signal })
-      })
+      await this.#operations.change(
+        { ...making, preferred: () => preferred },
+        async ({ entry, storage, inner, signal }) => {
+          if (!entry) await storage.mkdir(inner, { signal })
+        },
+      )
     })
   }
 
@@ -364,7 +367,7 @@ export class VirtualFs {
         },
         touches: ({ at, existing }) => [{ path: at, tree: isRealFolder(existing), membership: true }],
       }
-      return this.#operations.change(removal, async ({ storage, inner, existing }) => {
+      return this.#operations.change(removal, async ({ storage, inner, existing, signal }) => {
         if (isRealFolder(existing) && what === 'tree') await this.#access.assertAllVisible(storage, inner, signal)
         await removeEntry(this.#dependencies, { storage, inner }, what === 'tree', { signal })
       })
@@ -443,8 +446,8 @@ export class VirtualFs {
       load: hasPreconditions(options) ? 'target' : 'nothing',
       touches: ({ at }) => [{ path: at }],
     }
-    return this.#change('set attributes', path, setting, ({ storage, inner }) =>
-      storage.setAttributes(inner, to, { signal: options.signal }),
+    return this.#change('set attributes', path, setting, ({ storage, inner, signal }) =>
+      storage.setAttributes(inner, to, { signal }),
     )
   }
 
@@ -461,9 +464,9 @@ export class VirtualFs {
       },
       touches: ({ at }) => [{ path: at }],
     }
-    return this.#change('set attributes', path, setting, async ({ storage, inner, existing }) => {
-      if (!isSymlink(existing)) await storage.setAttributes(inner, to, { signal: options.signal })
-      else if (to.modified !== undefined) await storage.setSymlinkTime(inner, to.modified, { signal: options.signal })
+    return this.#change('set attributes', path, setting, async ({ storage, inner, existing, signal }) => {
+      if (!isSymlink(existing)) await storage.setAttributes(inner, to, { signal })
+      else if (to.modified !== undefined) await storage.setSymlinkTime(inner, to.modified, { signal })
     })
   }
 
@@ -474,10 +477,10 @@ export class VirtualFs {
       require: (made) => made.assertFree(),
       touches: ({ at }) => [{ path: at, membership: true }],
     }
-    return this.#change('make symlink', path, making, async ({ at, storage, inner }) => {
+    return this.#change('make symlink', path, making, async ({ at, storage, inner, signal }) => {
       // To the client it is a path of the tree, to the backend a path of the storage.
       const leadsTo = await this.#access.authorizeSymlinkTarget(storage.mountPoint, at, target, options)
-      await storage.symlink(inner, target.startsWith('/') ? leadsTo : target, { signal: options.signal })
+      await storage.symlink(inner, target.startsWith('/') ? leadsTo : target, { signal })
     })
   }
 
@@ -503,7 +506,7 @@ export class VirtualFs {
       touches: (source, made) => [{ path: source.at }, { path: made.at, membership: true }],
     }
     return this.#change('make hard link', to, linking, (source, made) =>
-      made.storage.hardLink(source.inner, made.inner, { signal: options.signal }),
+      made.storage.hardLink(source.inner, made.inner, { signal: made.signal }),
     )
   }
 

@@ -95,7 +95,7 @@ void t.test('all claims of one call are granted together', async (t) => {
 void t.test('a lock that times out rejects with busy, and the ones behind it proceed', async (t) => {
   const reservations = new PathLocksInProcess()
   const holding = await reservations.acquire([name('/a/x')])
-  const waiting = reservations.acquire([tree('/a')], undefined, 20)
+  const waiting = reservations.acquire([tree('/a')], undefined, { timeout: 20 })
   const behind = reservations.acquire([name('/a/y')])
   await t.rejects(waiting, { code: 'busy', retryAfter: 1 })
   ;(await behind)()
@@ -122,7 +122,7 @@ void t.test('locks leave no listener on a long-lived signal', async (t) => {
   const { signal } = new AbortController()
   const holding = await reservations.acquire([name('/a')], signal)
   const waiting = reservations.acquire([name('/a')], signal)
-  const late = reservations.acquire([name('/a')], signal, 5)
+  const late = reservations.acquire([name('/a')], signal, { timeout: 5 })
   await t.rejects(late, { code: 'busy' })
   holding()
   ;(await waiting)()

@@ -111,7 +111,9 @@ void t.test('an abort during a bundle ends the copy and releases its path locks'
   })
   const copy = tree.as().copy(p('/tree'), p('/copy'), { ...keep, signal: controller.signal })
   await t.rejects(copy, { code: 'aborted' })
-  const release = await tree.dependencies.pathLocks.acquire([{ path: p('/copy'), tree: true }], undefined, 100)
+  const release = await tree.dependencies.pathLocks.acquire([{ path: p('/copy'), tree: true }], undefined, {
+    timeout: 100,
+  })
   release()
 })
 
