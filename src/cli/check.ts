@@ -105,7 +105,7 @@ async function checkDatabase(
 ): Promise<readonly Finding[]> {
   let store: Store | undefined
   const database = await finding('database', async () => {
-    store = await openStore(await databaseOf(config), { isOver: thisInstance().isOver })
+    store = await openStore(await databaseOf(config), { runs: thisInstance().runs })
     const [users, rows] = [await store.users.all(), await store.storages.all()]
     return `${counted(users.length, 'user')}, ${counted(rows.length, 'storage')}`
   })

@@ -80,7 +80,7 @@ export function configOf(flags: ConfigFlags): Promise<Config> {
 /** Opens the data folder, calls `work`, and closes it. */
 export async function inDataFolder<T>(flags: CommonFlags, work: (folder: DataFolder) => Promise<T>): Promise<T> {
   const config = await configOf(flags)
-  const store = await openStore(await databaseOf(config), { isOver: thisInstance().isOver })
+  const store = await openStore(await databaseOf(config), { runs: thisInstance().runs })
   try {
     const settings = await Settings.open(store)
     const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours })

@@ -8,7 +8,6 @@ import type { Principal, ProtocolFacts } from '../accounts/principal.js'
 import type { KeyFingerprint } from '../accounts/public-keys.js'
 import { settlesWithin } from '../contract/cancellation.js'
 import type { Source } from '../contract/call-options.js'
-import type { Instance } from '../contract/driver-env.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
 import type { Log } from '../contract/log.js'
 import { root, type Path } from '../contract/path.js'
@@ -51,7 +50,7 @@ import { UploadSessions, uploadsCloseTimeout } from '../uploads/upload-sessions.
 import { needsSignature } from '../tree/visibility.js'
 import { storeLocation, type Addresses, type Config } from './config.js'
 import { firstStorageFolder, gatewayFolders } from './data-folder.js'
-import { thisInstance } from './instance.js'
+import { thisInstance, type ThisInstance } from './instance.js'
 import { LogTail } from './log-tail.js'
 import { Metrics } from './metrics.js'
 import { withSharedLimits } from './shared-limits.js'
@@ -67,7 +66,7 @@ interface GatewayOptions {
   /** The password of a new admin account. */
   readonly adminPassword: AdminPassword
   /** This run; by default a new one. */
-  readonly instance?: Instance
+  readonly instance?: ThisInstance
   /** Called when another node has ended this one: the gateway must be closed. Absent: nothing happens. */
   readonly onEnded?: () => void
   /** To the other processes that serve the same data folder. Absent: there are none. */
@@ -223,16 +222,16 @@ export class Gateway {
     await mkdir(config.data, { recursive: true, mode: 0o700 })
     const run = options.instance ?? thisInstance()
     const location = storeLocation(config)
-    const { name: node, isOver } = run
+    const { name: node, runs } = run
     const store = await openStore(location, {
-      ...{ node, isOver, connections: config.store_connections },
+      ...{ node, runs, connections: config.store_connections },
       ...(options.channel && { channel: options.channel }),
     })
     const opened: Opened = { store }
     try {
       await firstRun(store, options)
       const name = `${hostname()}:${process.pid}`
-      const membership = (opened.membership = await Membership.join({ store, instance: run, name, log }))
+      const membership = (opened.membership = await Membership.join({ store, instance: run, runs, name, log }))
       const instance = { ...run, isOver: (name: string) => membership.isOver(name) }
       const settings = (opened.settings = await Settings.open(store, log))
       const limits = withSharedLimits(settings, membership)

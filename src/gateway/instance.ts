@@ -4,25 +4,55 @@ import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { Instance } from '../contract/driver-env.js'
 
+/** Where a process runs, by which others recognize it. */
+interface Place {
+  /** Of the machine; copies of one image may share it. */
+  readonly host: string
+  readonly bootId: string
+  /** PIDs are unique within one PID namespace only. */
+  readonly namespace: string
+}
+
+export interface ThisInstance extends Instance {
+  /** Whether the process of this instance runs; undefined if it does not belong to this boot and PID namespace. */
+  readonly runs: (name: string) => boolean | undefined
+}
+
 /**
- * This run. Its name is `<host>-<boot>-<pid>-<started>-<random>`. `host` and `boot` are digests of the machine and its
- * boot.
+ * This run. Its name is `<host>-<place>-<pid>-<started>-<boot>-<random>`: digests of the machine, of boot and PID namespace, and
+ * of the boot. Names of earlier versions lack the last digest.
  */
-export function thisInstance(): Instance {
-  const host = digest(textOf('/etc/machine-id'), hostname())
-  // PIDs are unique within one PID namespace only.
-  const bootId = textOf('/proc/sys/kernel/random/boot_id')
-  const boot = digest(bootId, processNamespace())
+export function thisInstance(place: Place = thisPlace()): ThisInstance {
+  const { host, bootId, namespace } = place
+  const here = digest(bootId, namespace)
+  const boot = digest(bootId)
   const started = processStartTime(process.pid) ?? '0'
+  const parse = (name: string) => {
+    const match = /^([\da-f]{8})-([\da-f]{8})-(\d+)-(\d+)-(?:([\da-f]{8})-)?[\w-]+$/.exec(name)
+    return match?.[1] === host ? match : undefined
+  }
+  const runs = (name: string) => {
+    const match = parse(name)
+    return match?.[2] === here ? isRunning(Number(match[3]), match[4] ?? '') : undefined
+  }
   return {
-    name: [host, boot, process.pid, started, randomBytes(6).toString('hex')].join('-'),
-    boot: bootId === '' ? undefined : digest(bootId),
+    name: [host, here, process.pid, started, boot, randomBytes(6).toString('hex')].join('-'),
+    boot: bootId === '' ? undefined : boot,
+    runs,
     isOver: (name) => {
-      const match = /^([\da-f]{8})-([\da-f]{8})-(\d+)-(\d+)-[\w-]+$/.exec(name)
-      if (match?.[1] !== host) return undefined
-      if (match[2] !== boot) return process.platform === 'linux' ? true : undefined
-      return !isRunning(Number(match[3]), match[4] ?? '')
+      const match = parse(name)
+      if (match?.[2] === here) return runs(name) === false
+      // Another container of this machine, or an earlier boot.
+      return match && match[5] !== boot && process.platform === 'linux' ? true : undefined
     },
+  }
+}
+
+function thisPlace(): Place {
+  return {
+    host: digest(textOf('/etc/machine-id'), hostname()),
+    bootId: textOf('/proc/sys/kernel/random/boot_id'),
+    namespace: processNamespace(),
   }
 }
 

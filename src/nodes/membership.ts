@@ -18,6 +18,8 @@ const clockTolerance = 1000
 interface MembershipOptions {
   readonly store: Pick<Store, 'nodes' | 'leases' | 'isShared'>
   readonly instance: Instance
+  /** Whether the process of another node runs on this machine; undefined if that is unknown. */
+  readonly runs: (id: string) => boolean | undefined
   /** For admins: where the node runs. */
   readonly name: string
   readonly log: Log
@@ -72,7 +74,8 @@ export class Membership {
   #timer: NodeJS.Timeout | undefined
   #beating: Promise<void> | undefined
   #hasEnded = false
-  #working: NodeHandlers['working'] = () => ({})
+  /** Undefined until the node has started. */
+  #handlers: NodeHandlers | undefined
   readonly #countListeners = new Set<() => void>()
   /** Milliseconds by which the clock of the database is ahead of this machine's. */
   #clockOffset = 0
@@ -89,8 +92,8 @@ export class Membership {
   }
 
   /**
-   * Adds this process to the nodes. It becomes the owner of all unfinished work that no living node owns. Without a shared
-   * database, all other nodes have ended.
+   * Adds this process to the nodes, and starts the heartbeats. It becomes the owner of all unfinished work that no living node
+   * owns. Without a shared database there are no heartbeats: all other nodes have ended.
    */
   static async join(options: MembershipOptions): Promise<Membership> {
     const { store, instance, name } = options
@@ -98,27 +101,37 @@ export class Membership {
     const joined = now()
     await nodes.join({ id: instance.name, name, version, addresses: '{}' })
     const membership = new Membership(options, joined)
-    for (const { id, ended } of await nodes.all()) {
-      const isOver = !store.isShared || instance.isOver(id) === true
+    for (const { id, ended, age } of await nodes.all()) {
+      // A copy of this machine looks like an earlier boot of it, but sends heartbeats.
+      const isSilent = age >= membership.#times.current
+      const isOver = !store.isShared || options.runs(id) === false || (isSilent && instance.isOver(id) === true)
       if (id !== instance.name && ended === undefined && isOver) await nodes.end(id)
     }
     await nodes.claim(instance.name)
     membership.#nodes = await nodes.all()
+    if (store.isShared) membership.#scheduleBeat()
     return membership
   }
 
-  /** Starts the heartbeats. Without a shared database there are none: no other node can end this one. */
+  /**
+   * From now on this node also ends dead nodes, and takes over what they owned. Throws `unavailable` if another node has ended this
+   * one since it joined.
+   */
   start(handlers: NodeHandlers): void {
-    this.#working = () => handlers.working()
-    if (!this.options.store.isShared) return
-    const beat = () => {
-      this.#beating = this.#beat(handlers)
+    if (this.#hasEnded) throw new GatewayError('unavailable', { reason: 'another node has ended this one' })
+    this.#handlers = handlers
+    if (this.options.store.isShared) this.#scheduleBeat(0)
+  }
+
+  #scheduleBeat(pause = this.#pause()): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => {
+      this.#beating = this.#beat()
         .catch((error: unknown) => this.options.log.warn({ err: error }, 'the heartbeat of this node failed'))
         .finally(() => {
-          if (!this.#hasEnded) this.#timer = setTimeout(beat, this.#pause()).unref()
+          if (!this.#hasEnded) this.#scheduleBeat()
         })
-    }
-    beat()
+    }, pause).unref()
   }
 
   /** Begins the duty as soon as no other living node does it. Resolves when it has begun, or another node does it. */
@@ -186,7 +199,7 @@ export class Membership {
   /** The nodes for admins, as of now. */
   async status(): Promise<readonly NodeStatus[]> {
     const nodes = await nodeStatuses(this.options.store)
-    return nodes.map((node) => (node.id === this.id ? { ...node, working: this.#working() } : node))
+    return nodes.map((node) => (node.id === this.id ? { ...node, working: this.#working } : node))
   }
 
   /** As `Instance.isOver`; also known of the nodes of other machines that share the database. */
@@ -208,33 +221,39 @@ export class Membership {
     if (this.count !== count) for (const listener of this.#countListeners) listener()
   }
 
-  async #beat(handlers: NodeHandlers): Promise<void> {
-    const work = this.#renew(handlers)
+  get #working(): Readonly<Record<string, number>> {
+    return this.#handlers?.working() ?? {}
+  }
+
+  async #beat(): Promise<void> {
+    const work = this.#renew()
     work.catch(() => undefined)
     if (!(await settlesWithin(work, 2 * this.#times.interval))) throw new GatewayError('unavailable')
     await work
   }
 
-  async #renew(handlers: NodeHandlers): Promise<void> {
+  async #renew(): Promise<void> {
+    const handlers = this.#handlers
     const { nodes } = this.options.store
-    const wasCurrent = this.isCurrent
-    if (!wasCurrent) this.#seen.clear()
+    const isLate = () => !this.isCurrent
+    const wasLate = isLate()
+    if (wasLate) this.#seen.clear()
     const sent = now()
-    const heartbeat = await nodes.renew(this.id, JSON.stringify(this.#working()))
+    const heartbeat = await nodes.renew(this.id, JSON.stringify(this.#working))
     if (heartbeat === undefined) {
-      this.#end(handlers)
+      this.#end()
       return
     }
     const offset = heartbeat - (sent.wall + Date.now()) / 2
     this.#clockOffset = Math.abs(offset) > clockTolerance ? offset : 0
     const before = this.#nodes
     await this.#list()
-    if (!wasCurrent) await handlers.reload()
+    if (wasLate || isLate()) await handlers?.reload()
     // An earlier heartbeat that took long may end after a later one.
     if (ageOf(sent) < ageOf(this.#renewed)) this.#renewed = sent
-    const died = await this.#endDead()
-    const left = before.some(({ id, ended }) => ended === undefined && this.isOver(id) !== false)
-    if (died || left) this.#mustTakeOver = true
+    if (before.some(({ id, ended }) => ended === undefined && this.isOver(id) !== false)) this.#mustTakeOver = true
+    if (!handlers) return
+    if (await this.#endDead()) this.#mustTakeOver = true
     if (this.#mustTakeOver) await this.#takeOver(handlers)
     await this.#obtainDuties()
   }
@@ -286,11 +305,11 @@ export class Membership {
     return Math.min(interval, Math.max(interval / 5, dead - Math.max(0, ...ages)))
   }
 
-  #end(handlers: NodeHandlers): void {
+  #end(): void {
     if (this.#hasEnded) return
     this.#hasEnded = true
     for (const [duty, does] of this.#duties) if (does) duty.end()
-    this.options.log.error({}, 'another node has ended this one, because it sent no heartbeat; restarting')
-    handlers.ended()
+    this.options.log.error({}, 'another node has ended this one, because it sent no heartbeat')
+    this.#handlers?.ended()
   }
 }

@@ -38,24 +38,27 @@ export async function serve(config: Config): Promise<void> {
       onEnded: () => void restart(),
       ...(channel && { channel }),
     })
-  let daemon = await start(config.addresses)
   // Nothing may continue under the id of a node that others have ended, so everything is opened again.
   const restart = async () => {
     try {
-      await daemon.stop(0)
-      daemon = await start(daemon.addresses)
+      const old = await daemon
+      await old.stop(0)
+      daemon = start(old.addresses)
+      await daemon
       log.warn({}, 'restarted as a new node')
     } catch (error) {
       log.fatal({ err: error }, 'restarting as a new node failed')
       process.exit(1)
     }
   }
+  let daemon = start(config.addresses)
+  const { addresses } = await daemon
   afterStartup()
   collectWhenIdle()
   const service = {
-    addresses: daemon.addresses,
-    stop: () => daemon.stop(),
-    check: () => daemon.gateway.store.settings.all(),
+    addresses,
+    stop: async () => (await daemon).stop(),
+    check: async () => (await daemon).gateway.store.settings.all(),
   }
   if (channel) runWorker(service, channel, log)
   else await run(service, config, log)

@@ -53,18 +53,18 @@ export function newestVersion(steps: readonly Migration[] = migrations): number 
 /**
  * Migrates the schema to the newest version. Each step runs in its own transaction; a failed step leaves the previous
  * version. Safe for concurrent processes. Rejects with `unsupported` if a newer program has written the database and this
- * one cannot use it, if an unreleased one has, or if a step is breaking and a node is alive. `isOver`: as
- * `Instance.isOver`.
+ * one cannot use it, if an unreleased one has, or if a step is breaking and a node is alive. `runs`: whether
+ * the process of a node runs on this machine; undefined if that is unknown.
  */
 export async function migrate(
   knex: Knex,
   steps: readonly Migration[] = migrations,
-  isOver: (id: string) => boolean | undefined = () => undefined,
+  runs: (id: string) => boolean | undefined = () => undefined,
 ): Promise<void> {
   await createVersionTable(knex)
   await knex('schema_version').insert({ id: 1, version: 0 }).onConflict('id').ignore()
   let more = true
-  while (more) more = await knex.transaction((query) => runNextStep(query, steps, isOver))
+  while (more) more = await knex.transaction((query) => runNextStep(query, steps, runs))
 }
 
 async function createVersionTable(knex: Knex): Promise<void> {
@@ -85,7 +85,7 @@ async function createVersionTable(knex: Knex): Promise<void> {
 async function runNextStep(
   query: Knex,
   steps: readonly Migration[],
-  isOver: (id: string) => boolean | undefined,
+  runs: (id: string) => boolean | undefined,
 ): Promise<boolean> {
   await lockSchema(query)
   // Other processes of SQLite wait here, then read the version that this one leaves.
@@ -112,7 +112,7 @@ async function runNextStep(
   const step = steps[next - firstVersion]
   if (step === undefined) return false
   const isBreaking = typeof step !== 'function'
-  if (isBreaking) await endNodes(query, isOver)
+  if (isBreaking) await endNodes(query, runs)
   await (isBreaking ? step.breaking : step)(query)
   if (isPostgres(query)) await useByteOrder(query)
   await query('schema_version')
@@ -122,14 +122,14 @@ async function runNextStep(
 }
 
 /** Ends the nodes that are dead. Rejects with `unsupported` if others are alive. */
-async function endNodes(query: Knex, isOver: (id: string) => boolean | undefined): Promise<void> {
+async function endNodes(query: Knex, runs: (id: string) => boolean | undefined): Promise<void> {
   const now = databaseTime(query)
   const nodes: readonly { id: string; name: string; age: number | string }[] = await query('nodes')
     .whereNull('ended')
     .select('id', 'name', { age: query.raw('? - heartbeat', [now]) })
   // With SQLite, nodes send no heartbeats, and all are on this machine.
   const isAlive = ({ id, age }: (typeof nodes)[number]) =>
-    isPostgres(query) ? isOver(id) !== true && Number(age) < deadAfter : isOver(id) === false
+    isPostgres(query) ? runs(id) !== false && Number(age) < deadAfter : runs(id) === true
   const living = nodes.filter(isAlive).map(({ name }) => name)
   if (living.length > 0) {
     const reason = `the database must be changed in a way that running nodes cannot use: stop them first (${living.join(', ')})`

@@ -29,8 +29,11 @@ interface StoreOptions extends EngineOptions {
    * and the unfinished work of this process.
    */
   readonly node?: string
-  /** Whether another node has ended: as `Instance.isOver`. Absent: it is known by its heartbeats only. */
-  readonly isOver?: (id: string) => boolean | undefined
+  /**
+   * Whether the process of another node runs on this machine; undefined if that is unknown. Absent: nodes are known by their
+   * heartbeats only.
+   */
+  readonly runs?: (id: string) => boolean | undefined
   /** For tests. */
   readonly steps?: readonly Migration[]
 }
@@ -42,8 +45,8 @@ interface StoreOptions extends EngineOptions {
  * sentence for the admin.
  */
 export async function openStore(location: string, options: StoreOptions = {}): Promise<Store> {
-  const { steps, isOver, node = newNode() } = options
-  const engine = await openEngine(location, node, (connection) => migrate(connection, steps, isOver), options)
+  const { steps, runs, node = newNode() } = options
+  const engine = await openEngine(location, node, (connection) => migrate(connection, steps, runs), options)
   return storeOf(engine, node, steps)
 }
 

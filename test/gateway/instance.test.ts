@@ -19,7 +19,19 @@ void t.test('isOver() of an instance name says whether its process has ended', a
   t.equal(own.isOver(`${host}-${boot}-4194999-1-x`), true, 'no such process')
   t.equal(own.isOver(`${host}-00000000-${pid}-${started}-x`), onLinux ? true : undefined, 'an earlier boot')
   t.equal(own.isOver(`00000000-${boot}-${pid}-${started}-x`), undefined, 'unknown for another machine')
+  t.equal(own.runs(own.name), true)
+  t.equal(own.runs(`${host}-${boot}-4194999-1-x`), false)
+  t.equal(own.runs(`${host}-00000000-${pid}-${started}-x`), undefined, 'an earlier boot, or a copy of the machine')
   for (const name of ['', 'x', '..', `${own.name}/x`]) t.equal(own.isOver(name), undefined, name)
+})
+
+void t.test('containers of one machine do not judge each other', { skip: notLinux }, async (t) => {
+  const place = { host: '0123abcd', bootId: 'boot', namespace: 'pid:[1]' }
+  const [one, other] = [thisInstance(place), thisInstance({ ...place, namespace: 'pid:[2]' })]
+  for (const judge of ['isOver', 'runs'] as const) t.equal(one[judge](other.name), undefined, judge)
+  const rebooted = thisInstance({ ...place, bootId: 'next' })
+  t.equal(rebooted.isOver(one.name), true)
+  t.equal(rebooted.runs(one.name), undefined)
 })
 
 void t.test('isRunning() compares the number and the start time of a process', async (t) => {

@@ -45,8 +45,9 @@ function pausingBackend() {
 async function node(t: Test, location: string, id: string, over: Over, storageId?: number) {
   const store = await openStore(location, { node: id })
   const log = createLog('silent')
-  const instance = { name: id, isOver: () => undefined }
-  await Membership.join({ store, instance, name: id, log })
+  const runs = () => undefined
+  const instance = { name: id, isOver: runs }
+  await Membership.join({ store, instance, runs, name: id, log })
   const row = { ...storageRow({}), id: storageId ?? (await store.storages.insert(storageRow({}))).id }
   const { storage } = await newStorage(t, over, row)
   Object.assign(storage, { row })

@@ -14,11 +14,31 @@ import { storageRow } from '../store/store-rows.js'
 const skip = lacks('postgres', 'initdb')
 const times = { interval: 100, current: 400, dead: 800 }
 
+interface Joining {
+  /** Its heartbeats wait until `thaw` is called. */
+  readonly isFrozen?: boolean
+  readonly isOver?: (id: string) => boolean | undefined
+  readonly runs?: (id: string) => boolean | undefined
+}
+
+const unknown = () => undefined
+
 /** A node of the database, which records what its handlers are called for. */
-async function join(t: Test, location: string, id: string) {
+async function join(t: Test, location: string, id: string, joining: Joining = {}) {
   const store = await openStore(location, { node: id })
-  const instance = { name: id, isOver: () => undefined }
-  const membership = await Membership.join({ store, instance, name: id, log: createLog('silent'), times })
+  let { isFrozen = false } = joining
+  const nodes = Object.assign(Object.create(store.nodes) as typeof store.nodes, {
+    renew: async (...renewing: Parameters<typeof store.nodes.renew>) => {
+      while (isFrozen) await wait(10)
+      return store.nodes.renew(...renewing)
+    },
+  })
+  const { isOver = unknown, runs = unknown } = joining
+  const membership = await Membership.join({
+    store: { nodes, leases: store.leases, isShared: store.isShared },
+    instance: { name: id, isOver },
+    ...{ runs, name: id, log: createLog('silent'), times },
+  })
   const calls: string[] = []
   const start = () =>
     membership.start({
@@ -31,11 +51,12 @@ async function join(t: Test, location: string, id: string) {
   const close = async () => {
     if (isClosed) return
     isClosed = true
+    isFrozen = false
     await membership.leave().catch(() => undefined)
     await store.close()
   }
   t.teardown(close)
-  return { store, membership, calls, start, close }
+  return { store, membership, calls, start, close, thaw: () => void (isFrozen = false) }
 }
 
 const intent = (storageId: number) =>
@@ -81,8 +102,8 @@ void t.test('the work of a node that leaves belongs to another soon', { skip }, 
 
 void t.test('a node without heartbeats is ended, and can change nothing afterwards', { skip }, async (t) => {
   const location = await (await thisServer()).createDatabase()
-  // It never sends a heartbeat.
-  const silent = await join(t, location, 'silent')
+  const silent = await join(t, location, 'silent', { isFrozen: true })
+  silent.start()
   const { id } = await silent.store.storages.insert(storageRow({}))
   const own = await silent.store.intents.insert(intent(id))
   const other = await join(t, location, 'other')
@@ -94,7 +115,7 @@ void t.test('a node without heartbeats is ended, and can change nothing afterwar
   await t.rejects(silent.store.intents.setDisposable(own, true), { code: 'unavailable' })
   await silent.store.intents.drop(own)
   t.match(await other.store.intents.ofStorage(id), [{ id: own, disposable: false }])
-  silent.start()
+  silent.thaw()
   await until(() => silent.calls.length > 0)
   t.same(silent.calls, ['ended'])
   t.equal(silent.membership.isCurrent, false)
@@ -102,12 +123,53 @@ void t.test('a node without heartbeats is ended, and can change nothing afterwar
 
 void t.test('a node that renews its heartbeat in time reloads before it acts again', { skip }, async (t) => {
   const location = await (await thisServer()).createDatabase()
-  const node = await join(t, location, 'late')
+  const node = await join(t, location, 'late', { isFrozen: true })
+  node.start()
   await wait(times.current + 50)
   t.equal(node.membership.isCurrent, false)
-  node.start()
+  node.thaw()
   await until(() => node.membership.isCurrent)
-  t.same(node.calls, ['reload'])
+  // Several heartbeats may have waited.
+  t.same([...new Set(node.calls)], ['reload'])
+})
+
+void t.test('a node sends heartbeats from when it joins, however long its start takes', { skip }, async (t) => {
+  const location = await (await thisServer()).createDatabase()
+  const other = await join(t, location, 'other')
+  other.start()
+  const slow = await join(t, location, 'slow')
+  await wait(3 * times.dead)
+  t.ok(slow.membership.isCurrent)
+  t.same(other.calls, [])
+  // Nodes that leave meanwhile have their work taken over when it has started.
+  await other.close()
+  await wait(2 * times.interval)
+  slow.start()
+  await until(() => slow.calls.length > 0)
+  t.same(slow.calls, ['take over'])
+
+  await (await join(t, location, 'third')).store.nodes.end('slow')
+  await until(() => !slow.membership.isCurrent)
+  const next = await join(t, location, 'next', { isFrozen: true })
+  await slow.store.nodes.end('next')
+  next.thaw()
+  await until(() => !next.membership.isCurrent)
+  t.throws(() => next.start(), { code: 'unavailable' }, 'a node that was ended during its start does not start')
+})
+
+void t.test('what looks like an earlier run is ended only if it is', { skip }, async (t) => {
+  const location = await (await thisServer()).createDatabase()
+  // Copies of one machine look like earlier boots of each other.
+  const copy = await join(t, location, 'copy')
+  const killed = await join(t, location, 'killed')
+  const silent = await join(t, location, 'silent', { isFrozen: true })
+  await wait(times.current)
+  const runs = (id: string) => (id === 'killed' ? false : undefined)
+  const node = await join(t, location, 'node', { isOver: (id) => (id === 'node' ? false : true), runs })
+  const ended = node.membership.list().filter((each) => each.ended !== undefined)
+  t.same(ended.map(({ id }) => id).sort(), ['killed', 'silent'])
+  t.ok(copy.membership.isCurrent)
+  await Promise.all([killed, silent].map((each) => each.close()))
 })
 
 void t.test('a node learns of changes of the number of nodes with its heartbeats', { skip }, async (t) => {

@@ -173,14 +173,14 @@ for (const engine of engines) {
       await store.nodes.join({ id: 'one', name: 'host:1', version: 'v1', addresses: '{}' })
       await store.nodes.join({ id: 'two', name: 'host:2', version: 'v1', addresses: '{}' })
       const steps = [...migrations, { breaking: () => Promise.resolve() }]
-      const isOver = (id: string) => id === 'two'
-      await t.rejects(openStore(file, { steps, isOver }), {
+      const runs = (id: string) => id !== 'two'
+      await t.rejects(openStore(file, { steps, runs }), {
         code: 'unsupported',
         message: /stop them first \(host:1\)/,
       })
       await (await openStore(file)).close()
       await store.nodes.end('one')
-      await (await openStore(file, { steps, isOver })).close()
+      await (await openStore(file, { steps, runs })).close()
       t.match(await store.nodes.all(), [{ ended: Date }, { ended: Date }])
       t.equal(await store.nodes.renew('two', '{}'), undefined)
       const late = store.nodes.join({ id: 'late', name: 'host:3', version: 'v1', addresses: '{}' })
