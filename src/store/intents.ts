@@ -5,6 +5,7 @@ import { moveAttributes } from './attributes.js'
 import { bool, integer, path, readRow, word, writeRow, type Columns, type StoredRow } from './columns.js'
 import type { Database } from './database.js'
 import { moveProperties } from './properties.js'
+import { subtree } from './ranges.js'
 import type { Intent } from './rows.js'
 import { moveRules } from './rules.js'
 
@@ -22,6 +23,7 @@ export class IntentsTable {
   constructor(
     private readonly database: Database,
     private readonly owner: string,
+    private readonly isShared: boolean,
   ) {}
 
   async all(): Promise<Intent[]> {
@@ -34,6 +36,38 @@ export class IntentsTable {
       query<StoredRow>('intents').where({ storage_id: storageId, owner: this.owner }).select().orderBy('id'),
     )
     return rows.map(intentOf)
+  }
+
+  async ofOthersAt(storageId: number, at: Path): Promise<Intent[]> {
+    if (!this.isShared) return []
+    const rows = await this.database.read((query) =>
+      query<StoredRow>('intents')
+        .where({ storage_id: storageId })
+        .andWhere((others) => void others.whereNull('owner').orWhereNot('owner', this.owner))
+        .andWhere((touching) => {
+          void touching
+            .where((move) => void move.where(writeRow(columns, { kind: 'move' })).andWhere(subtree(at, 'to_path')))
+            .orWhere(
+              (backup) => void backup.where(writeRow(columns, { kind: 'backup' })).andWhere(subtree(at, 'from_path')),
+            )
+        })
+        .orderBy('id'),
+    )
+    return rows.map(intentOf)
+  }
+
+  async take(id: number): Promise<void> {
+    await this.database.run((query) => query('intents').where({ id }).update({ owner: this.owner }))
+  }
+
+  async supersede(id: number): Promise<void> {
+    // Its name is that of the backup, which exists until recovery deletes it as disposable.
+    const row = writeRow(columns, { disposable: true })
+    await this.database.run((query) =>
+      query('intents')
+        .where({ ...writeRow(columns, { kind: 'backup' }), id })
+        .update({ ...row, from_path: query.raw('to_path') }),
+    )
   }
 
   async get(id: number): Promise<Intent | undefined> {

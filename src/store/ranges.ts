@@ -6,14 +6,14 @@ import type { Knex } from 'knex'
 import { GatewayError } from '../contract/errors.js'
 import { isWithin, type Path } from '../contract/path.js'
 
-/** A condition for `path` and everything below it. */
-export function subtree(path: Path): Knex.QueryCallback {
+/** A condition for `path` and everything below it in a column. */
+export function subtree(path: Path, column = 'path'): Knex.QueryCallback {
   const below = path === '/' ? '/' : `${path}/`
   const beyond = `${below.slice(0, -1)}0`
   return (query) =>
     void query
-      .where('path', path)
-      .orWhere((range) => void range.where('path', '>=', below).andWhere('path', '<', beyond))
+      .where(column, path)
+      .orWhere((range) => void range.where(column, '>=', below).andWhere(column, '<', beyond))
 }
 
 /** The value of `column`, a path at or below `from`, with the prefix `from` replaced by `to`. */

@@ -54,13 +54,14 @@ export async function openStore(location: string, options: StoreOptions = {}): P
 function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): Store {
   const database = engine.durable
   const foreignChanges = new ForeignChanges(engine.foreignCommits)
+  const isShared = engine.shared !== undefined
   const presence = {
-    properties: new Presence('properties', engine.shared === undefined),
-    attributes: new Presence('attributes', engine.shared === undefined),
+    properties: new Presence('properties', !isShared),
+    attributes: new Presence('attributes', !isShared),
   }
   return {
-    ...fileRecords(database, presence, node),
-    relaxed: { ...fileRecords(engine.relaxed, presence, node), tasks: new TasksTable(engine.relaxed, node) },
+    ...fileRecords(database, presence, node, isShared),
+    relaxed: { ...fileRecords(engine.relaxed, presence, node, isShared), tasks: new TasksTable(engine.relaxed, node) },
     users: new UsersTable(database),
     keys: new KeysTable(database),
     appPasswords: new AppPasswordsTable(database),
@@ -77,7 +78,7 @@ function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): St
     leases: new LeasesTable(database, node),
     nodes: new NodesTable(database, newestVersion(steps)),
     shared: engine.shared,
-    isShared: engine.shared !== undefined,
+    isShared,
     driverState: new DriverStateTable(database, node),
     onForeignChange: (topic, listener) => foreignChanges.listen(topic, listener),
     notifyAll: () => foreignChanges.notifyAll(),
@@ -99,11 +100,12 @@ function fileRecords(
   database: Database,
   presence: Readonly<Record<'properties' | 'attributes', Presence>>,
   node: string,
+  isShared: boolean,
 ): FileRecords {
   return {
     properties: new PropertiesTable(database, presence.properties),
     attributes: new AttributesTable(database, presence.attributes),
     folders: new FoldersTable(database),
-    intents: new IntentsTable(database, node),
+    intents: new IntentsTable(database, node, isShared),
   }
 }

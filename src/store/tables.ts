@@ -93,6 +93,15 @@ export interface FileRecords {
     all(): Promise<Intent[]>
     /** Those of this node. */
     ofStorage(storageId: number): Promise<Intent[]>
+    /**
+     * Those of other nodes that may change what exists at the path or below it: moves to it, and backups of what was
+     * there. Empty if no other node can have any.
+     */
+    ofOthersAt(storageId: number, path: Path): Promise<Intent[]>
+    /** Makes this node the owner of an intent. */
+    take(id: number): Promise<void>
+    /** Marks a backup, also one of another node, as never to be restored. */
+    supersede(id: number): Promise<void>
     /** Undefined also for an intent of another node. */
     get(id: number): Promise<Intent | undefined>
     insert(intent: Omit<Intent, 'id'>): Promise<number>

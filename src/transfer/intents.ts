@@ -51,6 +51,22 @@ export class Intents {
 
   constructor(private readonly dependencies: IntentsDependencies) {}
 
+  /**
+   * Must be called before an entry is removed or renamed, while its path locks are held. What a node that has ended was replacing
+   * there is complete then: its old entry is not restored at the name that becomes free.
+   */
+  async beforeRemoval({ storage, inner }: MountedPath): Promise<void> {
+    const { intents } = this.dependencies.store
+    for (const intent of await intents.ofOthersAt(storage.row.id, inner)) {
+      if (intent.kind === 'backup') await intents.supersede(intent.id)
+      else {
+        // A node makes a move under path locks only, so this one is not made any more.
+        await intents.take(intent.id)
+        await this.#recoverMove(storage, intent)
+      }
+    }
+  }
+
   /** Stops all retries. */
   close(): void {
     this.#closed = true
@@ -274,9 +290,12 @@ export class Intents {
     const claims = [intent.from, intent.to].map((path) => ({ path: storage.treePath(path), tree: true }))
     const release = await pathLocks.acquire(claims)
     try {
-      return await (intent.kind === 'backup'
-        ? this.#recoverBackup(storage, intent)
-        : this.#recoverMove(storage, intent))
+      // Another node may have changed it before it had the locks.
+      const current = await this.dependencies.store.intents.get(intent.id)
+      if (!current) return true
+      return await (current.kind === 'backup'
+        ? this.#recoverBackup(storage, current)
+        : this.#recoverMove(storage, current))
     } finally {
       release()
     }

@@ -70,7 +70,7 @@ export class FileContent {
   constructor(
     private readonly dependencies: Pick<
       TreeDependencies,
-      'mounts' | 'locks' | 'pathLocks' | 'bandwidth' | 'downloadRouting'
+      'mounts' | 'intents' | 'locks' | 'pathLocks' | 'bandwidth' | 'downloadRouting'
     >,
     private readonly access: Access,
     private readonly tree: MountedTree,

@@ -5,15 +5,16 @@ import type { MountedPath } from '../storage/mounts.js'
 import type { TreeDependencies } from './dependencies.js'
 
 /**
- * Removes an entry; `tree`: with everything below it. Deletes what is recorded about each removed path, also if only a
+ * Removes an entry, whose path locks the caller holds; `tree`: with everything below it. Deletes what is recorded about each removed path, also if only a
  * part could be removed.
  */
 export async function removeEntry(
-  { locks }: Pick<TreeDependencies, 'locks'>,
+  { intents, locks }: Pick<TreeDependencies, 'intents' | 'locks'>,
   { storage, inner }: MountedPath,
   tree: boolean,
   { signal }: CallOptions,
 ): Promise<void> {
+  await intents.beforeRemoval({ storage, inner })
   const removed: Path[] = []
   try {
     if (tree) await storage.removeTree(inner, { signal, removed })
@@ -44,6 +45,7 @@ export async function renameByBackend(
 ): Promise<boolean> {
   const { storage } = from
   const [source, target] = [storage.treePath(from.inner), to.storage.treePath(to.inner)]
+  await intents.beforeRemoval(from)
   await rules.updateSpelling(source)
   const move = () => storage.tryMove(from.inner, to.inner, { signal })
   return intents.move(from, to, replaces, move, async () => {

@@ -384,6 +384,7 @@ export class Transfers {
           if (tree) this.access.authorizeBelow(action, path, options)
           await this.operations.assertUnlocked({ path, tree, membership: true }, options)
           if (tree) await this.access.assertAllVisible(storage, inner, signal)
+          await intents.beforeRemoval({ storage, inner })
         })
         return release
       },

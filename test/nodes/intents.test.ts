@@ -76,6 +76,47 @@ void t.test('a node that starts leaves the operations of a living node alone', {
   t.equal((await one.storage.stat(p('/file'))).size, 'content'.length)
 })
 
+void t.test(
+  'what was removed after a node was killed is not restored when its work is taken over',
+  { skip },
+  async (t) => {
+    const location = await (await thisServer()).createDatabase()
+    const { over, proceed } = pausingBackend()
+  proceed()
+    const one = await node(t, location, 'one', over)
+    const two = await node(t, location, 'two', over, one.id)
+    const { storage } = two
+    const pair = { storageId: one.id, disposable: false } as const
+    const [old, inside] = [p('/old'), p('/tree/old')]
+    const written = async (...paths: readonly string[]) => {
+      for (const path of paths) await storage.write(p(path), sourceOf(path))
+    }
+    const takeOver = async () => {
+      await two.store.nodes.claim('two')
+      await two.intents.recover(storage)
+    }
+    await storage.mkdir(p('/tree'))
+
+    // The new file has its name, and the old one was not removed yet.
+    await written('/file', '/old', '/tree/file', '/tree/old', '/kept')
+    await one.store.intents.insert({ ...pair, kind: 'backup', from: p('/file'), to: old })
+    await one.store.intents.insert({ ...pair, kind: 'move', from: p('/new'), to: p('/file') })
+    await one.store.intents.insert({ ...pair, kind: 'backup', from: p('/tree/file'), to: inside })
+    await one.store.intents.insert({ ...pair, kind: 'backup', from: p('/gone'), to: p('/kept') })
+    await two.store.properties.change(p('/mnt/new'), [{ set: { namespace: 'n', name: 'x', value: 'v', language: '' } }])
+    for (const path of ['/file', '/tree']) await two.intents.beforeRemoval({ storage, inner: p(path) })
+    t.equal((await two.store.intents.all()).length, 3, 'the move is complete')
+    t.equal(await two.store.properties.hasWithin(p('/mnt/file'), p('/mnt/file')), true)
+    await storage.remove(p('/file'))
+    await storage.removeTree(p('/tree'))
+    await two.store.nodes.end('one')
+    await takeOver()
+    for (const path of ['/file', '/old', '/tree']) t.equal(await storage.statOrUndefined(p(path)), undefined, path)
+    t.ok(await storage.stat(p('/gone')), 'what was not removed is restored')
+    t.same(await two.store.intents.all(), [])
+  },
+)
+
 void t.test('a node that was ended within an operation removes nothing afterwards', { skip }, async (t) => {
   const location = await (await thisServer()).createDatabase()
   const { over, proceed, hasCopied } = pausingBackend()
