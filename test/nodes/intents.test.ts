@@ -82,7 +82,7 @@ void t.test(
   async (t) => {
     const location = await (await thisServer()).createDatabase()
     const { over, proceed } = pausingBackend()
-  proceed()
+    proceed()
     const one = await node(t, location, 'one', over)
     const two = await node(t, location, 'two', over, one.id)
     const { storage } = two
