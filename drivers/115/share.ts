@@ -48,7 +48,7 @@ class Share115Driver implements Driver {
   ) {
     this.#tree = new IdTree({
       rootId,
-      report: (warnings) => env.report(warnings),
+      env,
       list: async function* (id, { signal }) {
         yield await api.list(id, signal)
       },

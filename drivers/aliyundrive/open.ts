@@ -108,7 +108,7 @@ async function driverOf({ options, env, client, api, tokens, partLength, closeAl
     rootId: options.root_folder_id,
     absence: absenceTime,
     list: (folder, { signal }) => api.list(folder, signal),
-    report: (warnings) => env.report(warnings),
+    env,
   })
   const address = new URL(internalAddress)
   const internalHttp = options.internal_upload

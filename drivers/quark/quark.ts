@@ -73,7 +73,7 @@ export class QuarkDriver implements Driver {
       rootId: options.root_folder_id,
       list: (id, { signal }) => this.#list(id, signal),
       lag,
-      report: (warnings) => env.report(warnings),
+      env,
     })
     const isNeeded = (id: string) => this.#uploading.has(id) || replacements.isNeeded(id)
     this.#orphans = new Orphans(env.instance, lag, (id) => api.remove(id), isNeeded)

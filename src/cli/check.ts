@@ -212,6 +212,7 @@ async function openStorage(
     },
     resumableUploads: () => store.uploads.tokens(),
     changed: () => undefined,
+    onChangeElsewhere: () => undefined,
     report: () => undefined,
     tree: () => {
       throw daemonRequired(`${row.driver} stands on other storages: only the daemon can open it`)

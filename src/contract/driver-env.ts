@@ -45,6 +45,11 @@ export interface DriverEnv {
    */
   changed(path: Path): void
   /**
+   * Calls `listener` with the path of an entry that another node has changed, moved or removed, also with everything below it, and
+   * with `/` if that may be any. For drivers that remember where entries are. Ends when the storage is unmounted.
+   */
+  onChangeElsewhere(listener: (path: Path) => void): void
+  /**
    * Shows these warnings to the admin in the status of the storage, in place of earlier ones; an empty list removes
    * them. They may contain names of files.
    */

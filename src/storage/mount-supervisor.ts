@@ -9,7 +9,7 @@ import type { AnyDriverType } from '../contract/driver-type.js'
 import { releaseWhenIdle } from '../contract/idle-memory.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
 import { failureDetails, logInternal, type Log } from '../contract/log.js'
-import type { Path } from '../contract/path.js'
+import { isWithin, root, within, type Path } from '../contract/path.js'
 import type { StorageRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
 import type { Bandwidth } from './bandwidth.js'
@@ -358,7 +358,7 @@ export class MountSupervisor {
   }
 
   #env(mount: SupervisedMount): DriverEnv {
-    const { store, log, instance, own, tree, egress, recovery, pathLocks } = this.dependencies
+    const { store, log, instance, own, tree, egress, recovery, pathLocks, events } = this.dependencies
     const { id } = mount.row
     const { journals } = mount
     return {
@@ -389,6 +389,18 @@ export class MountSupervisor {
       },
       egress,
       changed: (path) => mount.storage?.changedElsewhere(path),
+      onChangeElsewhere: (listener) => {
+        const tell = (path: Path) => {
+          const inner = isWithin(path, mount.mountPoint) ? root : within(mount.mountPoint, path)
+          if (inner !== undefined) listener(inner)
+        }
+        const unsubscribe = events.on((event, origin) => {
+          if (origin === 'here') return
+          tell(event.path)
+          if (event.kind === 'moved') tell(event.from)
+        })
+        mount.controller.signal.addEventListener('abort', unsubscribe, { once: true })
+      },
       report: (warnings) => {
         mount.warnings = [...warnings]
         if (mount.storage) void this.#setStatus(mount, workingStatus(warnings))

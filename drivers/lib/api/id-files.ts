@@ -28,7 +28,7 @@ interface IdFilesOptions<Item extends FileItem> {
   readonly lag: number
   /** See `IdTreeOptions`. */
   readonly absence?: number | undefined
-  readonly env: Pick<DriverEnv, 'instance' | 'log' | 'report' | 'resumableUploads' | 'state'>
+  readonly env: Pick<DriverEnv, 'instance' | 'log' | 'onChangeElsewhere' | 'report' | 'resumableUploads' | 'state'>
 }
 
 /** A place for a new file. */
@@ -65,7 +65,7 @@ export class IdFiles<Item extends FileItem> {
       rootId,
       lag,
       absence,
-      report: (warnings) => env.report(warnings),
+      env,
       list: (id, listOptions) => this.#listed(id, listOptions),
     })
     const placeOf = async (id: string): Promise<Place | undefined> => undefinedIfMissing(vendor.info(id, {}))

@@ -5,6 +5,7 @@
  */
 import { untilAborted } from '../../../src/contract/cancellation.js'
 import type { ListOptions } from '../../../src/contract/call-options.js'
+import type { DriverEnv } from '../../../src/contract/driver-env.js'
 import { pageSize } from '../../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
 import { childOf, nameOf, parentOf, segmentsOf, under, within, type Path } from '../../../src/contract/path.js'
@@ -23,8 +24,7 @@ export interface IdTreeOptions<Item extends IdItem> {
    * there now: for servers that limit listings. Default: 0.
    */
   readonly absence?: number
-  /** `DriverEnv.report`. */
-  readonly report: (warnings: readonly string[]) => void
+  readonly env: Pick<DriverEnv, 'report' | 'onChangeElsewhere'>
   readonly cache?: ConstructorParameters<typeof IdCache>[1]
 }
 
@@ -109,6 +109,8 @@ export class IdTree<Item extends IdItem> {
   constructor(private readonly options: IdTreeOptions<Item>) {
     this.#cache = new IdCache({ id: options.rootId, kind: 'folder' }, options.cache)
     this.#placements = new RecentChanges(options.lag ?? 0)
+    // An id leads to the same folder after another node has moved it: a file would be stored there.
+    options.env.onChangeElsewhere((path) => this.forget(path))
   }
 
   /**
@@ -403,14 +405,14 @@ export class IdTree<Item extends IdItem> {
     if (name !== undefined) this.#duplicates.set(folder, { count: repeated.size, name })
     const [oldest] = this.#duplicates.keys()
     if (oldest !== undefined && this.#duplicates.size > maxReported) this.#duplicates.delete(oldest)
-    this.options.report(this.#warnings())
+    this.options.env.report(this.#warnings())
     return shown
   }
 
   #forgetDuplicates(path: Path): void {
     const folders = [...this.#duplicates.keys()].filter((folder) => within(path, folder) !== undefined)
     for (const folder of folders) this.#duplicates.delete(folder)
-    if (folders.length > 0) this.options.report(this.#warnings())
+    if (folders.length > 0) this.options.env.report(this.#warnings())
   }
 
   #warnings(): readonly string[] {

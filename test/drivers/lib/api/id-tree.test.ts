@@ -11,7 +11,7 @@ import {
   type IdItem,
 } from '../../../../drivers/lib/api/shown-names.js'
 import { GatewayError } from '../../../../src/contract/errors.js'
-import { asPath, isListableName } from '../../../../src/contract/path.js'
+import { asPath, isListableName, type Path } from '../../../../src/contract/path.js'
 import { refuses } from '../../../conformance/subject.js'
 import { elsewhereOf, IdDrive, rootId } from '../../id-drive.js'
 
@@ -22,9 +22,10 @@ function item(id: string, name: string, time = 0, kind: IdItem['kind'] = 'file')
 async function opened(t: Test, cache: IdTreeOptions<IdItem>['cache'] = {}) {
   const drive = new IdDrive()
   const reports: (readonly string[])[] = []
+  let changed: (path: Path) => void = () => undefined
   const tree = new IdTree<IdItem>({
     rootId,
-    report: (warnings) => void reports.push(warnings),
+    env: { report: (warnings) => void reports.push(warnings), onChangeElsewhere: (listener) => (changed = listener) },
     list: async function* (id) {
       yield await drive.list(id)
     },
@@ -35,7 +36,7 @@ async function opened(t: Test, cache: IdTreeOptions<IdItem>['cache'] = {}) {
   const file = await drive.create(b.id, 'file', Buffer.from('x'))
   t.equal(drive.listings, 0)
   const idOf = (path: string) => tree.with(asPath(path), async ({ id }) => id)
-  return { drive, tree, reports, a, b, file, idOf }
+  return { drive, tree, reports, a, b, file, idOf, changed: (path: string) => changed(asPath(path)) }
 }
 
 await t.test('a path is walked once, and its siblings are known then', async (t) => {
@@ -56,7 +57,7 @@ await t.test('a look-up that joins a listing sees the own changes since it began
   const gates: (() => void)[] = []
   const tree = new IdTree<IdItem>({
     rootId,
-    report: () => undefined,
+    env: { report: () => undefined, onChangeElsewhere: () => undefined },
     list: async function* (id) {
       const nodes = await drive.list(id)
       await new Promise<void>((resolve) => gates.push(resolve))
@@ -89,7 +90,7 @@ await t.test(
     const tree = new IdTree<IdItem>({
       rootId,
       absence: 200,
-      report: () => undefined,
+      env: { report: () => undefined, onChangeElsewhere: () => undefined },
       list: async function* (id) {
         yield await drive.list(id)
       },
@@ -177,7 +178,7 @@ await t.test('a listing that lags does not hide own changes', async (t) => {
   const tree = new IdTree<IdItem>({
     rootId,
     lag: 3000,
-    report: () => undefined,
+    env: { report: () => undefined, onChangeElsewhere: () => undefined },
     list: async function* (id) {
       yield await drive.list(id)
     },
@@ -201,6 +202,24 @@ await t.test('a listing that lags does not hide own changes', async (t) => {
   await wait(3050)
   t.equal(await idOf('/b'), a.id)
   await refuses(t, () => idOf('/a'), 'not_found', 'later')
+})
+
+await t.test('a folder that another node has moved is not found by its id', async (t) => {
+  const { drive, tree, a, b, changed } = await opened(t)
+  const found = (path: string) => tree.with(asPath(path), async ({ id }) => id)
+  t.equal(await found('/a/b'), b.id)
+  await drive.move(b.id, rootId, 'b')
+  t.equal(await found('/a/b'), b.id, 'nobody has said so')
+  changed('/other')
+  t.equal(await found('/a/b'), b.id)
+  for (const path of ['/a/b', '/a', '/']) {
+    changed(path)
+    await t.rejects(found('/a/b'), { code: 'not_found' })
+    await drive.move(b.id, a.id, 'b')
+    changed('/')
+    t.equal(await found('/a/b'), b.id)
+    await drive.move(b.id, rootId, 'b')
+  }
 })
 
 await t.test('names that several entries have are reported until they are gone', async (t) => {
@@ -318,7 +337,7 @@ await t.test('an entry that was moved away or replaced is not shown where a list
   const tree = new IdTree<IdItem>({
     rootId,
     lag,
-    report: () => undefined,
+    env: { report: () => undefined, onChangeElsewhere: () => undefined },
     list: async function* (id) {
       yield folders[id] ?? []
     },
