@@ -37,7 +37,11 @@ async function repository(t: Test, commit?: string): Promise<string> {
 async function runCi(folder: string, { CI = '', status = 0, words = [] as readonly string[] } = {}) {
   const programs = join(folder, 'programs')
   await mkdir(programs, { recursive: true })
-  const bodies = { npm: 'echo "3 passed, 0 failed, 0 skipped"', node: `echo "measured: $*"; exit ${status}` }
+  const nodes = 'echo "nodes: $TIDEGATE_TEST_NODES"; echo "2 passed, 0 failed, 1 skipped"'
+  const bodies = {
+    npm: 'echo "3 passed, 0 failed, 0 skipped"',
+    node: `case $1 in dist/test/*) ${nodes};; *) echo "measured: $*"; exit ${status};; esac`,
+  }
   for (const [name, body] of Object.entries(bodies)) {
     await writeFile(join(programs, name), `#!/bin/sh\n${body}\n`)
     await chmod(join(programs, name), 0o755)
@@ -55,12 +59,14 @@ void t.test('speed is compared with the commit of bench/baseline, and a loss is 
   const passes = await runCi(folder, { CI: 'true' })
   t.ok(passes.passed)
   t.match(passes.stdout, `--compare ${first} `)
+  t.match(passes.stdout, /^nodes: 3$/m, 'stories run over three nodes')
   const fails = await runCi(folder, { status: 1 })
   t.notOk(fails.passed)
-  t.match(fails.stdout, /\n3 passed, 1 failed, 0 skipped\n$/)
+  t.match(fails.stdout, /\n5 passed, 1 failed, 1 skipped\n$/)
   const some = await runCi(folder, { status: 1, words: ['webdav'] })
   t.ok(some.passed, 'with patterns it is skipped')
   t.match(some.stdout, /^skipped: /m)
+  t.match(some.stdout, /\n3 passed, 0 failed, 0 skipped\n$/)
 })
 
 void t.test('a complete clone without the commit fails with CI=true, a shallow one skips', { skip }, async (t) => {
