@@ -74,7 +74,7 @@ export async function openLocal(options: LocalOptions, env: DriverEnv): Promise<
   const folderMode = parseInt(options.mkdir_perm, 8)
   const root = new RootFolder(real)
   const thumbnails = await openThumbnails(options, real, env)
-  const staging = new LocalStaging(root, env.instance, env.log)
+  const staging = new LocalStaging(root, env.instance, env.log, () => env.assertCurrent())
   await staging.sweep(await env.resumableUploads())
   let bin: RecycleBin | undefined
   if (!['', 'delete permanently'].includes(options.recycle_bin_path)) {
@@ -308,6 +308,7 @@ class Local implements Driver {
     return this.#run(signal, () =>
       this.#locator.at(path, { follow: false }, async (location) => {
         const stats = requireExisting(location)
+        this.dependencies.env.assertCurrent()
         if (stats.isDirectory()) await location.calls.rmdir(location.at)
         else if (!(await this.#recycle(location, path))) await location.calls.unlink(location.at)
         await this.#locator.syncFolder(location.folder)
@@ -319,6 +320,7 @@ class Local implements Driver {
     return this.#run(signal, () =>
       this.#locator.at(path, { follow: false }, async (location) => {
         const stats = requireExisting(location)
+        this.dependencies.env.assertCurrent()
         if (!(await this.#recycle(location, path))) {
           if (stats.isDirectory()) {
             await removeTree(this.dependencies.root, location.host, signal)
@@ -369,6 +371,7 @@ class Local implements Driver {
     // only the case refers to a single name.
     const areHardLinks =
       target.stats && isSame(sourceStats, target.stats) && sourceStats.nlink > 1n && !sourceStats.isDirectory()
+    this.dependencies.env.assertCurrent()
     if (areHardLinks && !isCaseRename(source, target)) await source.calls.unlink(source.at)
     else await source.calls.rename(source.at, target.at)
   }

@@ -38,9 +38,11 @@ export interface Staged {
   retain(): Promise<boolean>
 }
 
-/** Copies a file that turns out to be on the wrong file system. */
-interface SiblingCopier {
-  /** Copies the file to the folder of `location`. */
+/** Where the file is staged. */
+interface Staging {
+  /** `DriverEnv.assertCurrent`. */
+  readonly assertCurrent: () => void
+  /** Copies a file that turns out to be on the wrong file system to the folder of `location`. */
   copyToSibling(staged: Staged, location: Location): Promise<Staged>
 }
 
@@ -64,7 +66,7 @@ export class LocalStagedFile implements Staged {
   #failure: GatewayError | undefined
 
   constructor(
-    private readonly staging: SiblingCopier,
+    private readonly staging: Staging,
     private readonly options: StagedFileOptions,
     readonly running: RunningCall,
   ) {
@@ -92,6 +94,7 @@ export class LocalStagedFile implements Staged {
   }
 
   async #takeName(location: Location, createOnly: boolean): Promise<void> {
+    this.staging.assertCurrent()
     if (createOnly) {
       await hardLinkToFreeName(this.at, location)
       await unlinkIfExists(this.calls, this.at)

@@ -57,6 +57,8 @@ export class LocalStaging {
     private readonly root: RootFolder,
     private readonly instance: Instance,
     private readonly log: DriverLog,
+    /** `DriverEnv.assertCurrent`. */
+    readonly assertCurrent: () => void,
   ) {
     this.#folderHost = join(root.real, reservedName, instance.name)
     this.#registry = new StagingRegistry(root, instance)

@@ -212,6 +212,7 @@ async function openStorage(
     },
     resumableUploads: () => store.uploads.tokens(),
     changed: () => undefined,
+    assertCurrent: () => undefined,
     onChangeElsewhere: () => undefined,
     report: () => undefined,
     tree: () => {

@@ -45,6 +45,11 @@ export interface DriverEnv {
    */
   changed(path: Path): void
   /**
+   * Throws `unavailable` if other nodes may have taken this one for dead, as after the process was frozen. A driver whose changes take
+   * several steps calls it immediately before the one that takes effect.
+   */
+  assertCurrent(): void
+  /**
    * Calls `listener` with the path of an entry that another node has changed, moved or removed, also with everything below it, and
    * with `/` if that may be any. For drivers that remember where entries are. Ends when the storage is unmounted.
    */

@@ -292,6 +292,7 @@ export class Gateway {
         driverTypes: options.drivers,
         own: await gatewayFolders(config.data),
         instance,
+        assertCurrent: () => membership.assertCurrent(),
         tree: (path) => new SubtreeDriver({ mounts, supervisor, locks, pathLocks, intents, rules, log }, path),
       }))
       const signedUrls = (opened.signedUrls = new SignedUrls({

@@ -56,6 +56,8 @@ interface MountSupervisorDependencies {
   readonly pathLocks: PathLocks
   /** The number of processes that serve the tree, as far as it is known. */
   readonly processes: () => number
+  /** `DriverEnv.assertCurrent`. */
+  readonly assertCurrent: () => void
 }
 
 /** The supervisor changes the state that the table shows. */
@@ -389,6 +391,7 @@ export class MountSupervisor {
       },
       egress,
       changed: (path) => mount.storage?.changedElsewhere(path),
+      assertCurrent: () => this.dependencies.assertCurrent(),
       onChangeElsewhere: (listener) => {
         const tell = (path: Path) => {
           const inner = isWithin(path, mount.mountPoint) ? root : within(mount.mountPoint, path)

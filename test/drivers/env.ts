@@ -24,6 +24,7 @@ export function testEnv(over: Partial<DriverEnv> = {}): DriverEnv {
     },
     egress: new EgressGuard(() => ''),
     changed: () => undefined,
+    assertCurrent: () => undefined,
     onChangeElsewhere: () => undefined,
     report: () => undefined,
     ...over,

@@ -191,6 +191,7 @@ export async function newTree(
     egress: new EgressGuard(() => ''),
     pathLocks,
     processes: () => 1,
+    assertCurrent: () => undefined,
     store,
     events,
     spool,
