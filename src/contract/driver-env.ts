@@ -50,16 +50,24 @@ export interface DriverEnv {
    */
   assertCurrent(): void
   /**
-   * Calls `listener` with the path of an entry that another node has changed, moved or removed, also with everything below it, and
-   * with `/` if that may be any. For drivers that remember where entries are. Ends when the storage is unmounted.
+   * `listener` gets the changes that other nodes make in this storage: what the driver has cached of them is wrong. If
+   * some may have been missed, it gets one of the root folder. For drivers that cache by paths.
    */
-  onChangeElsewhere(listener: (path: Path) => void): void
+  onChangeElsewhere(listener: (change: ChangeElsewhere) => void): void
   /**
    * Shows these warnings to the admin in the status of the storage, in place of earlier ones; an empty list removes
    * them. They may contain names of files.
    */
   report(warnings: readonly string[]): void
 }
+
+/** A change that another node has made. */
+export type ChangeElsewhere =
+  /** Of an entry, or, if it is a folder, of something below it. */
+  | { readonly kind: 'changed'; readonly path: Path }
+  /** Including everything below. */
+  | { readonly kind: 'removed'; readonly path: Path }
+  | { readonly kind: 'moved'; readonly from: Path; readonly path: Path }
 
 /**
  * A path of the tree as a driver. What its storages lack is made up for, or rejects with `unsupported`: a driver based

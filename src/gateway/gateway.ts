@@ -331,12 +331,15 @@ export class Gateway {
       // What others have changed since it was loaded, before this node listened.
       if (store.isShared) await store.notifyAll()
       await gateway.#startTasks()
+      // Changes of other nodes may have been missed, or one has died before it told of its last ones.
+      const forgetFiles = () => events.emit({ kind: 'changed elsewhere', path: root }, 'elsewhere')
       membership.start({
         reload: async () => {
           await store.notifyAll()
-          events.emit({ kind: 'changed elsewhere', path: root }, 'elsewhere')
+          forgetFiles()
         },
         takeOver: async () => {
+          forgetFiles()
           await supervisor.recoverAll()
           await tasks.takeOver()
         },

@@ -3,7 +3,7 @@
  * Listeners are called synchronously, before the operation that made the change returns.
  */
 import type { Entry } from '../contract/entry.js'
-import type { Path } from '../contract/path.js'
+import { root, within, type Path } from '../contract/path.js'
 import type { TransferEvent } from './transfer-meter.js'
 
 /** Paths are of the whole tree. */
@@ -16,6 +16,14 @@ export type TreeEvent =
   | { readonly kind: 'moved'; readonly from: Path; readonly path: Path }
   /** Another program has changed the entry, or something below it: see `DriverEnv.changed`. */
   | { readonly kind: 'changed elsewhere'; readonly path: Path }
+
+/**
+ * The path within a storage at `mountPoint` that a change at `path` of the tree concerns: its root if that is above it.
+ * Undefined if the change does not concern the storage.
+ */
+export function concernedPath(mountPoint: Path, path: Path): Path | undefined {
+  return within(mountPoint, path) ?? (within(path, mountPoint) === undefined ? undefined : root)
+}
 
 /** `elsewhere`: another node has made the change. */
 type EventOrigin = 'here' | 'elsewhere'

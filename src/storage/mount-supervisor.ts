@@ -4,17 +4,24 @@
  */
 import { settlesWithin, sharedController, untilAborted } from '../contract/cancellation.js'
 import type { CallOptions } from '../contract/call-options.js'
-import type { DriverEnv, Egress, GatewayFolders, Instance, TreeDriver } from '../contract/driver-env.js'
+import type {
+  ChangeElsewhere,
+  DriverEnv,
+  Egress,
+  GatewayFolders,
+  Instance,
+  TreeDriver,
+} from '../contract/driver-env.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
 import { releaseWhenIdle } from '../contract/idle-memory.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
 import { failureDetails, logInternal, type Log } from '../contract/log.js'
-import { isWithin, root, within, type Path } from '../contract/path.js'
+import { within, type Path } from '../contract/path.js'
 import type { StorageRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
 import type { Bandwidth } from './bandwidth.js'
 import { DriverJournals } from './driver-journals.js'
-import type { Events } from './events.js'
+import { concernedPath, type Events, type TreeEvent } from './events.js'
 import { runExclusively } from './exclusive-work.js'
 import { mergeAddition, checkOptions, parseAddition } from './fields.js'
 import { ListingBudget } from './listing-cache.js'
@@ -71,6 +78,8 @@ interface SupervisedMount extends Mount {
   warnings: readonly string[]
   /** Those of the driver that was opened last. */
   journals: DriverJournals
+  /** Of the driver that was opened last: see `DriverEnv.onChangeElsewhere`. */
+  changeListeners: ((change: ChangeElsewhere) => void)[]
   /** Resolves `starting` and removes it. */
   readonly endFirstStart: () => void
   /** Aborts when the mount is removed or replaced. */
@@ -102,7 +111,13 @@ export class MountSupervisor {
   readonly #listings = new ListingBudget()
   readonly #stopReleasing = releaseWhenIdle(() => this.#listings.dropRevised())
 
-  constructor(readonly dependencies: MountSupervisorDependencies) {}
+  readonly #stopListening: () => void
+
+  constructor(readonly dependencies: MountSupervisorDependencies) {
+    this.#stopListening = dependencies.events.on((event, origin) => {
+      if (origin === 'elsewhere') this.#tellDrivers(event)
+    })
+  }
 
   /** Starts all storages that are not disabled, concurrently. Resolves when all have started or failed, or soon after. */
   async start(): Promise<void> {
@@ -125,6 +140,7 @@ export class MountSupervisor {
   async stop(): Promise<void> {
     this.dependencies.recovery.close()
     this.#stopReleasing()
+    this.#stopListening()
     const closing = new Set(this.#mounts.values())
     const closed = [...closing].map((mount) => this.remove(mount.row.id).finally(() => closing.delete(mount)))
     if (await settlesWithin(Promise.all(closed), storagesCloseTimeout)) return
@@ -231,6 +247,7 @@ export class MountSupervisor {
       shows: [],
       warnings: [],
       journals: new DriverJournals(this.dependencies.store.driverState, row.id),
+      changeListeners: [],
       starting: row.disabled ? undefined : firstStart,
       reason: 'it is disabled',
       endFirstStart: () => {
@@ -323,6 +340,7 @@ export class MountSupervisor {
     mount.shows = []
     mount.warnings = []
     mount.journals = new DriverJournals(this.dependencies.store.driverState, row.id)
+    mount.changeListeners = []
     const driver = await type.open(options as never, this.#env(mount))
     if (controller.signal.aborted) {
       await driver.close?.()
@@ -344,6 +362,15 @@ export class MountSupervisor {
     })
   }
 
+  /** Tells the drivers about a change by another node, also those that are being opened. */
+  #tellDrivers(event: TreeEvent): void {
+    for (const { mountPoint, changeListeners } of this.#mounts.values()) {
+      if (changeListeners.length === 0) continue
+      const change = changeIn(mountPoint, event)
+      if (change) for (const listener of changeListeners) listener(change)
+    }
+  }
+
   #retryLater(mount: SupervisedMount): void {
     if (mount.controller.signal.aborted) return
     const seconds = retryPauses[Math.min(mount.failures++, retryPauses.length - 1)] ?? 300
@@ -360,9 +387,9 @@ export class MountSupervisor {
   }
 
   #env(mount: SupervisedMount): DriverEnv {
-    const { store, log, instance, own, tree, egress, recovery, pathLocks, events } = this.dependencies
+    const { store, log, instance, own, tree, egress, recovery, pathLocks } = this.dependencies
     const { id } = mount.row
-    const { journals } = mount
+    const { journals, changeListeners } = mount
     return {
       log: log.child({ storage: mount.row.mountPath }),
       signal: mount.controller.signal,
@@ -392,24 +419,25 @@ export class MountSupervisor {
       egress,
       changed: (path) => mount.storage?.changedElsewhere(path),
       assertCurrent: () => this.dependencies.assertCurrent(),
-      onChangeElsewhere: (listener) => {
-        const tell = (path: Path) => {
-          const inner = isWithin(path, mount.mountPoint) ? root : within(mount.mountPoint, path)
-          if (inner !== undefined) listener(inner)
-        }
-        const unsubscribe = events.on((event, origin) => {
-          if (origin === 'here') return
-          tell(event.path)
-          if (event.kind === 'moved') tell(event.from)
-        })
-        mount.controller.signal.addEventListener('abort', unsubscribe, { once: true })
-      },
+      onChangeElsewhere: (listener) => void changeListeners.push(listener),
       report: (warnings) => {
         mount.warnings = [...warnings]
         if (mount.storage) void this.#setStatus(mount, workingStatus(warnings))
       },
     }
   }
+}
+
+/** The change in a storage at `mountPoint`; undefined if the event is about other paths. */
+function changeIn(mountPoint: Path, event: TreeEvent): ChangeElsewhere | undefined {
+  const path = within(mountPoint, event.path)
+  if (path !== undefined) {
+    if (event.kind === 'removed') return { kind: 'removed', path }
+    const from = event.kind === 'moved' ? within(mountPoint, event.from) : undefined
+    return from === undefined ? { kind: 'changed', path } : { kind: 'moved', from, path }
+  }
+  const concerned = concernedPath(mountPoint, event.path)
+  return concerned === undefined ? undefined : { kind: 'changed', path: concerned }
 }
 
 function hasSameConfiguration(one: StorageRow, other: StorageRow): boolean {

@@ -4,9 +4,9 @@
  */
 import type { Attributes, OpenFile } from '../contract/capabilities.js'
 import type { Entry } from '../contract/entry.js'
-import { root, under, within, type Path } from '../contract/path.js'
+import { under, type Path } from '../contract/path.js'
 import type { AttributeOverlay } from './attribute-overlay.js'
-import type { Events } from './events.js'
+import { concernedPath, type Events } from './events.js'
 import { withHooks } from './file-hooks.js'
 
 export class StorageChanges {
@@ -115,8 +115,7 @@ export class StorageChanges {
 
   /** Invalidates what a change at this path of the tree affects, also listings that are being loaded. */
   #forget(treePath: Path, withBelow: boolean): void {
-    const path =
-      within(this.mountPoint, treePath) ?? (within(treePath, this.mountPoint) === undefined ? undefined : root)
+    const path = concernedPath(this.mountPoint, treePath)
     if (path !== undefined) this.invalidate(path, withBelow)
   }
 }

@@ -56,7 +56,11 @@ async function join(t: Test, location: string, id: string, joining: Joining = {}
     await store.close()
   }
   t.teardown(close)
-  return { store, membership, calls, start, close, thaw: () => void (isFrozen = false) }
+  return {
+    ...{ store, membership, calls, start, close },
+    freeze: () => void (isFrozen = true),
+    thaw: () => void (isFrozen = false),
+  }
 }
 
 const intent = (storageId: number) =>
@@ -202,6 +206,8 @@ void t.test('a node learns of changes of the number of nodes with its heartbeats
   const server = await thisServer()
   await server.query(`update nodes set ended = ended - 3600000 where id = 'two'`, location)
   t.equal((await one.membership.status()).length, 1)
+  one.freeze()
+  await wait(2 * times.interval)
   await server.query(`update nodes set heartbeat = heartbeat - 20000`, location)
   t.match(await nodeStatuses(one.store), [{ state: 'silent' }])
 })

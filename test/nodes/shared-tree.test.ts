@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import { allPermissions, permissionBits } from '../../src/accounts/principal.js'
 import type { AnyDriverType } from '../../src/contract/driver-type.js'
-import { asPath as p, type Path } from '../../src/contract/path.js'
+import { asPath as p } from '../../src/contract/path.js'
 import { startNodes, type RunningGateway } from '../gateway.js'
 import { lacks } from '../programs.js'
 import { altered } from '../tree/tree-fixture.js'
@@ -55,32 +55,6 @@ async function lock(node: RunningGateway, path: string): Promise<{ status: numbe
   const { status, headers } = await dav(node, 'LOCK', path, { body: lockBody })
   return { status, token: headers.get('lock-token') ?? '' }
 }
-
-void t.test('a driver hears of what other nodes change', { skip }, async (t) => {
-  const store = await (await thisServer()).createDatabase()
-  const heard: [Path[], Path[]] = [[], []]
-  const backend = new MemoryDriver(0)
-  let opened = 0
-  const type: AnyDriverType = {
-    name: 'Listening',
-    fields: {},
-    open: async (_options, env) => {
-      const paths = heard[opened++ % 2]
-      env.onChangeElsewhere((path) => paths?.push(path))
-      return backend
-    },
-  }
-  const [one] = await startNodes(t, store, 2, { driver: { name: 'Listening' }, driverTypes: [type] })
-  if (!one) throw new Error('no gateway')
-  t.equal((await dav(one, 'MKCOL', 'folder')).status, 201)
-  t.equal((await dav(one, 'PUT', 'folder/file', { body: 'x' })).status, 201)
-  const destination = { destination: `${one.davUrl}moved` }
-  t.equal((await dav(one, 'MOVE', 'folder', { headers: destination })).status, 201)
-  t.equal((await dav(one, 'DELETE', 'moved')).status, 204)
-  const expected = ['/folder', '/folder/file', '/moved', '/folder', '/moved']
-  while (heard[1].length < expected.length) await wait(20)
-  t.same(heard, [[], expected])
-})
 
 void t.test('a node sees what another one writes, moves and removes', { skip }, async (t) => {
   const [one, two] = await start(t)

@@ -6,7 +6,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Driver } from '../../src/contract/driver.js'
-import type { DriverEnv } from '../../src/contract/driver-env.js'
+import type { ChangeElsewhere, DriverEnv } from '../../src/contract/driver-env.js'
 import type { AnyDriverType } from '../../src/contract/driver-type.js'
 import { storedStateOf } from '../../src/storage/mounts.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
@@ -380,4 +380,44 @@ void t.test('a change that a driver reports drops what is cached of it', async (
   await memory.removeTree(asPath('/folder'))
   envs[0]?.changed(asPath('/folder'))
   t.same(await names('/'), [])
+})
+
+void t.test('a driver hears of changes by other nodes in its storage', async (t) => {
+  const heard: string[] = []
+  let opened = 0
+  const driverOf = async (env: DriverEnv) => {
+    const number = ++opened
+    env.onChangeElsewhere((change: ChangeElsewhere) => {
+      const { kind, path } = change
+      heard.push([number, kind, ...(kind === 'moved' ? [change.from] : []), path].join(' '))
+    })
+    if (number === 1) throw new GatewayError('unavailable')
+    return new MemoryDriver(0)
+  }
+  const { supervisor, store } = await newTree(t, { '/mnt/a': { driverOf }, '/mnt/other': {} })
+  const { events } = supervisor.dependencies
+  const [row] = await store.storages.all()
+  if (!row) throw new Error('no storage')
+  await supervisor.apply(row)
+  events.emit({ kind: 'removed', path: asPath('/mnt/a/own') })
+  events.emit({ kind: 'written', path: asPath('/mnt/other/file') }, 'elsewhere')
+  t.same(heard, [], 'not of own changes, nor of those in other storages')
+  events.emit({ kind: 'written', path: asPath('/mnt/a/file') }, 'elsewhere')
+  events.emit({ kind: 'folder made', path: asPath('/mnt/a/folder') }, 'elsewhere')
+  events.emit({ kind: 'removed', path: asPath('/mnt/a/file') }, 'elsewhere')
+  events.emit({ kind: 'moved', from: asPath('/mnt/a/x'), path: asPath('/mnt/a/y') }, 'elsewhere')
+  events.emit({ kind: 'changed elsewhere', path: asPath('/mnt/a/folder') }, 'elsewhere')
+  // Of notices that were missed.
+  events.emit({ kind: 'changed elsewhere', path: asPath('/') }, 'elsewhere')
+  t.same(heard, [
+    '2 changed /file',
+    '2 changed /folder',
+    '2 removed /file',
+    '2 moved /x /y',
+    '2 changed /folder',
+    '2 changed /',
+  ])
+  await supervisor.remove(row.id)
+  events.emit({ kind: 'changed elsewhere', path: asPath('/') }, 'elsewhere')
+  t.equal(heard.length, 6, 'nothing after it was unmounted')
 })

@@ -5,7 +5,7 @@
  */
 import { untilAborted } from '../../../src/contract/cancellation.js'
 import type { ListOptions } from '../../../src/contract/call-options.js'
-import type { DriverEnv } from '../../../src/contract/driver-env.js'
+import type { ChangeElsewhere, DriverEnv } from '../../../src/contract/driver-env.js'
 import { pageSize } from '../../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
 import { childOf, nameOf, parentOf, segmentsOf, under, within, type Path } from '../../../src/contract/path.js'
@@ -24,7 +24,7 @@ export interface IdTreeOptions<Item extends IdItem> {
    * there now: for servers that limit listings. Default: 0.
    */
   readonly absence?: number
-  readonly env: Pick<DriverEnv, 'report' | 'onChangeElsewhere'>
+  readonly env: Pick<DriverEnv, 'onChangeElsewhere' | 'report'>
   readonly cache?: ConstructorParameters<typeof IdCache>[1]
 }
 
@@ -109,8 +109,7 @@ export class IdTree<Item extends IdItem> {
   constructor(private readonly options: IdTreeOptions<Item>) {
     this.#cache = new IdCache({ id: options.rootId, kind: 'folder' }, options.cache)
     this.#placements = new RecentChanges(options.lag ?? 0)
-    // An id leads to the same folder after another node has moved it: a file would be stored there.
-    options.env.onChangeElsewhere((path) => this.forget(path))
+    options.env.onChangeElsewhere((change) => this.#changedElsewhere(change))
   }
 
   /**
@@ -229,11 +228,32 @@ export class IdTree<Item extends IdItem> {
   /** It is not known what a failed change has made of the entry at a path: the next look-up lists its folder. */
   forget(path: Path): void {
     this.#takeRecent(path)
+    this.#forgetListed(path)
+  }
+
+  #forgetListed(path: Path): void {
     this.#cache.drop(path)
     // What is being listed may be older.
     this.#changes++
     this.#walks.clear()
     this.#absences.clear()
+  }
+
+  /** Listings may show it only later, as own changes. What they have shown until then is forgotten once more. */
+  #changedElsewhere(change: ChangeElsewhere): void {
+    const { kind, path } = change
+    const gone = kind === 'moved' ? change.from : path
+    const known = this.#knownId(gone)
+    this.forget(gone)
+    this.forget(path)
+    if (kind !== 'changed') {
+      this.#changed(gone, undefined)
+      this.#forgetDuplicates(gone)
+      if (known && kind === 'moved') this.#placed(known.id, path)
+      else if (known) this.#placements.add(known.id, { isRemoved: true })
+    }
+    const { lag = 0 } = this.options
+    if (lag > 0) setTimeout(() => this.#forgetListed(path), lag).unref()
   }
 
   /** Whether a folder has no members. Own changes count, also if the listing does not show them yet. */
