@@ -368,7 +368,7 @@ void t.test(
   },
 )
 
-void t.test('saving rows of the settings page changes only their values', async (t) => {
+void t.test('saving rows of the settings page changes only their values', { skip }, async (t) => {
   const { admin } = await start(t)
   for (const group of [1, 2, 3, 4, 6, 7, 8, 9, 10, 11]) {
     const { data: rows } = await admin.get<readonly Setting[]>(`/api/admin/setting/list?group=${group}`)
@@ -455,7 +455,7 @@ void t.test('storages are added with the fields that the driver lists, and nothi
   t.match(await admin.post(`/api/admin/storage/delete?id=${id}`), { ...done, data: null })
 })
 
-void t.test('users and metas are listed, edited with all their fields, and deleted', async (t) => {
+void t.test('users and metas are listed, edited with all their fields, and deleted', { skip }, async (t) => {
   const { admin, addUser } = await start(t)
   t.match(await addUser('ann', 8), { ...done, data: null })
   const find = async () => {
