@@ -187,6 +187,18 @@ void t.test('incorrect histories are rejected', async (t) => {
   for (const [name, operations] of Object.entries(rejected)) t.type(judgeContents(operations).violation, 'string', name)
 })
 
+void t.test('a history with too many orders is not judged', async (t) => {
+  const open = Array.from({ length: 14 }, (_, index) => [
+    at(index, index + 0.5, write(`${index}`, `path-${index % 5}`), 'open'),
+    at(index, index + 0.5, copy(`path-${index % 5}`, `path-${(index + 1) % 5}`, true), 'open'),
+  ]).flat()
+  const reads = Array.from({ length: 14 }, (_, index) =>
+    read(100 + index, 100.5 + index, `${index}`, `path-${index % 5}`),
+  )
+  const history = [...open, ...reads, read(200, 201, 'unknown', 'path-0')]
+  t.same(judgeContents(history, [], 1000), { isUndecided: true, late: 0 })
+})
+
 void t.test('a conditional overwrite of a frozen node may land late', async (t) => {
   const history = [
     at(0, 1, write('1')),

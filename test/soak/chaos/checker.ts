@@ -10,8 +10,10 @@
 import { describe, type Operation } from './history.js'
 
 interface Verdict {
-  /** Absent: the history is correct. */
+  /** Absent: the history is correct, or cannot be judged. */
   readonly violation?: string
+  /** Too many orders may explain the history. */
+  readonly isUndecided?: true
   /** Number of conditional overwrites that landed late, which is allowed in a frozen node. */
   readonly late: number
 }
@@ -22,21 +24,27 @@ export interface Period {
   readonly to: number
 }
 
-/** More worlds than this at one answer: the history cannot be judged. */
-const maxWorlds = 50_000
+/** With more worlds than this at one answer, a history is not judged. */
+const maxWorlds = 300_000
 /** Of so many operations with an open outcome and the same effect, it is not counted how many have taken effect. */
 const plenty = 3
 /** Numbers of operations with an open outcome that may take effect just before one answer, tried in this order. */
-const openLimits = [1, 2, 4]
+const openLimits = [0, 1, 2, 4]
 
-/** Paths between which something was moved belong to one history. All paths are absent at its begin. */
-export function judgeContents(operations: readonly Operation[], frozen: readonly Period[] = []): Verdict {
+/** Paths between which something was moved belong to one history. All paths are absent at its begin. `worlds`: for tests. */
+export function judgeContents(
+  operations: readonly Operation[],
+  frozen: readonly Period[] = [],
+  worlds = maxWorlds,
+): Verdict {
   const torn = operations.find(
     ({ kind, outcome, found }) => kind === 'read' && outcome === 'done' && found === undefined,
   )
   if (torn) return { violation: `torn: ${describe(torn)}`, late: 0 }
-  const violation = judge(operations)
-  if (violation === undefined) return { late: 0 }
+  const failure = judge(operations, worlds)
+  if (failure === undefined) return { late: 0 }
+  if (failure.isUndecided) return { isUndecided: true, late: 0 }
+  const violation = failure.text
   // A node that is frozen after the check of a condition overwrites what others have stored meanwhile.
   const isLate = (operation: Operation) =>
     operation.kind === 'replace' &&
@@ -50,7 +58,7 @@ export function judgeContents(operations: readonly Operation[], frozen: readonly
       const isWrite = operation.kind === 'replace' && operation.content !== undefined && landed.includes(operation)
       return isWrite ? { ...operation, kind: 'write', content: operation.content } : operation
     })
-    if (judge(relaxed) === undefined) return { late: landed.length }
+    if (judge(relaxed, worlds) === undefined) return { late: landed.length }
   }
   return { violation, late: 0 }
 }
@@ -59,15 +67,24 @@ function overlap({ from, to }: Period, { begin, end, outcome }: Operation): bool
   return begin <= to && (outcome === 'open' || end >= from)
 }
 
-/** Resolves to the first violation. */
-function judge(operations: readonly Operation[]): string | undefined {
-  const violations: string[] = []
+/** Why no order was found. */
+interface Failure {
+  readonly text: string
+  /** There were more orders to try than the search does. */
+  readonly isUndecided: boolean
+}
+
+/** Returns undefined if an order explains the history. */
+function judge(operations: readonly Operation[], worlds: number): Failure | undefined {
+  const failures: Failure[] = []
   for (const limit of openLimits) {
-    const violation = new Search(operations, limit).run()
-    if (violation === undefined) return undefined
-    violations.push(`with ${limit} open: ${violation}`)
+    const failure = new Search(operations, limit, worlds).run()
+    if (failure === undefined) return undefined
+    failures.push({ ...failure, text: `with ${limit} open: ${failure.text}` })
   }
-  return violations.join('\n')
+  // The last search tries all orders that the others try.
+  const isUndecided = failures.at(-1)?.isUndecided === true
+  return { text: failures.map(({ text }) => text).join('\n'), isUndecided }
 }
 
 /** The content of each path; undefined if it does not exist. */
@@ -111,6 +128,7 @@ class Search {
   constructor(
     operations: readonly Operation[],
     private readonly openLimit: number,
+    private readonly maxWorlds: number,
   ) {
     const judged = operations
       .filter(({ kind, outcome }) => kind !== 'lock' && kind !== 'unlock' && outcome !== 'refused')
@@ -126,7 +144,7 @@ class Search {
     this.#open = steps.filter(({ operation }) => operation.outcome === 'open' && operation.kind !== 'read')
   }
 
-  run(): string | undefined {
+  run(): Failure | undefined {
     let worlds: readonly World[] = [{ state: this.#paths.map(() => undefined), done: [], used: [] }]
     let running: number[] = []
     const byBegin = [...this.#closed.keys()].sort((one, other) => this.#beginOf(one) - this.#beginOf(other))
@@ -137,9 +155,11 @@ class Search {
       }
       const open = [...this.#open.entries()].filter(([, { operation }]) => operation.begin <= step.end)
       const next = this.#answer(worlds, number, running, open)
-      if (next === undefined)
-        return `too many orders may explain ${describe(step.operation)}, after:\n${this.#around(number)}`
-      if (next.length === 0) return `no order explains ${describe(step.operation)}, after:\n${this.#around(number)}`
+      if (next === undefined || next.length === 0) {
+        const reason = next === undefined ? 'too many orders may explain' : 'no order explains'
+        const text = `${reason} ${describe(step.operation)}, after:\n${this.#around(number)}`
+        return { text, isUndecided: next === undefined }
+      }
       worlds = next
       running = running.filter((each) => each !== number)
     }
@@ -169,7 +189,7 @@ class Search {
       const key = `${keyOf(world, true)} ${early.map((step) => step.effect).join()}`
       if (visited.has(key)) continue
       visited.add(key)
-      if (visited.size > maxWorlds) return undefined
+      if (visited.size > this.maxWorlds) return undefined
       const take = (step: Step, next: World, more: number) => {
         const rest = early.filter((each) => !shareAPath(each, step))
         queue.push({

@@ -21,6 +21,8 @@ const nodeCount = 3
 const clientCount = 3
 /** Folders that clients use at a time. */
 const areaCount = 3
+/** The part of the histories that may have too many orders to be judged. */
+const maxUndecided = 0.01
 /** Milliseconds within which nothing is left of ended nodes. */
 const leftoverTimeout = 60_000
 
@@ -71,7 +73,8 @@ export async function runChaos(t: Test, seconds: number, seed: number): Promise<
   await cluster.startLost()
   violations.push(...(await leftovers(cluster.files)))
   await readAll(cluster, recorder)
-  const { late, violations: found } = judgeAll(recorder.operations, cluster)
+  const { histories, undecided, late, violations: found } = judgeAll(recorder.operations, cluster)
+  if (undecided > maxUndecided * histories) violations.push(`${undecided} of ${histories} histories were not judged`)
   violations.push(...found, ...judgeLocks(recorder.operations))
   const file = process.env.TIDEGATE_CHAOS_HISTORY
   if (file !== undefined) await writeFile(file, recorder.operations.map((each) => `${JSON.stringify(each)}\n`).join(''))
@@ -95,13 +98,23 @@ export async function runChaos(t: Test, seconds: number, seed: number): Promise<
     'database restarts': cluster.databaseRestarts,
     exits: cluster.exits,
     'late overwrites': late,
+    histories,
+    'histories not judged': undecided,
     violations: violations.length,
   }
   return { counts, violations }
 }
 
+interface Judgement {
+  readonly histories: number
+  /** The number of those for which there are too many orders. */
+  readonly undecided: number
+  readonly late: number
+  readonly violations: readonly string[]
+}
+
 /** Judges each set of paths by itself, among which clients move files. */
-function judgeAll(operations: readonly Operation[], { frozen }: Cluster): { late: number; violations: string[] } {
+function judgeAll(operations: readonly Operation[], { frozen }: Cluster): Judgement {
   const groupOf = ({ path }: Operation) => path.replace(/\/(a|b|sub\/a)$/, '/files')
   const groups = new Map<string, Operation[]>()
   for (const operation of operations) {
@@ -110,6 +123,8 @@ function judgeAll(operations: readonly Operation[], { frozen }: Cluster): { late
   }
   const verdicts = [...groups.values()].map((group) => judgeContents(group, frozen))
   return {
+    histories: verdicts.length,
+    undecided: verdicts.filter(({ isUndecided }) => isUndecided).length,
     late: verdicts.reduce((sum, { late }) => sum + late, 0),
     violations: verdicts.flatMap(({ violation }) => violation ?? []),
   }

@@ -12,6 +12,8 @@ const folderTime = 10_000
 /** Milliseconds after which clients create the next file. */
 const raceTime = 1500
 const lockSeconds = 60
+/** After so many operations with an open outcome, clients leave a folder: each multiplies the orders that the checker must try. */
+const maxOpen = 10
 
 /** A folder with a few files that clients move among each other. */
 interface Area {
@@ -23,6 +25,8 @@ interface Area {
   /** A folder with one file. */
   readonly tree: string
   readonly begin: number
+  /** Number of operations with an open outcome. */
+  opened: number
 }
 
 interface Shared {
@@ -48,7 +52,7 @@ export class Areas {
   }
 
   current(random: Random): Area | undefined {
-    return random.of(this.#all.slice(-this.concurrent))
+    return random.of(this.#all.slice(-this.concurrent).filter(({ opened }) => opened < maxOpen))
   }
 
   /** Opens new folders until `isOver`. */
@@ -75,7 +79,7 @@ export class Areas {
       await wait(200)
     }
     const files = [`${folder}/a`, `${folder}/b`, `${folder}/sub/a`]
-    this.#all.push({ folder, files, locked, tree: `${folder}/tree`, begin: this.recorder.now() })
+    this.#all.push({ folder, files, locked, tree: `${folder}/tree`, begin: this.recorder.now(), opened: 0 })
   }
 }
 
@@ -100,8 +104,9 @@ abstract class Worker {
       const area = this.shared.areas.current(this.random)
       const outcome = area ? await this.step(area).catch(() => 'open' as const) : 'open'
       await wait(this.random.between(0, 30))
-      // Each open outcome multiplies the orders that the checker must try.
-      while (outcome === 'open' && !isOver() && !(await isReady(this.shared.url))) await wait(200)
+      if (outcome !== 'open') continue
+      if (area) area.opened++
+      while (!isOver() && !(await isReady(this.shared.url))) await wait(200)
     }
     this.close()
   }
