@@ -44,8 +44,10 @@ void t.test('copies of a killed node', { skip: lacks('postgres', 'initdb'), time
   }
 
   await first.post('/api/fs/copy', { src_dir: '/left', dst_dir: '/far', names: [...contents.keys()] })
-  const tasks = [...(await shown(first, 'done')), ...(await shown(first, 'undone'))]
-  t.equal(tasks.length, count)
+  // One that ends meanwhile is in both lists.
+  const tasks = [...(await shown(first, 'undone')), ...(await shown(first, 'done'))]
+  const ids = [...new Set(tasks.map(({ id }) => id))].sort()
+  t.equal(ids.length, count)
   while ((await shown(others[0], 'done')).length < early) await wait(50)
   await one.kill()
   const before = await shown(others[0], 'done')
@@ -58,7 +60,7 @@ void t.test('copies of a killed node', { skip: lacks('postgres', 'initdb'), time
   while ((await shown(others[0], 'undone')).length > 0) await wait(100)
   for (const client of others) {
     const done = await ended(client, 'copy')
-    t.same(done.map(({ id }) => id).sort(), tasks.map(({ id }) => id).sort(), 'each task has ended once')
+    t.same(done.map(({ id }) => id).sort(), ids, 'each task has ended once')
     t.same(
       done.filter(({ state, error }) => state !== 2 || error !== ''),
       [],
