@@ -270,6 +270,7 @@ for (const engine of engines) {
       t.match(await one.tasks.get(ada, 'copy', task.id), { state: 'running' })
       ends[1]?.()
       await until(async () => (await one.tasks.get(ada, 'copy', task.id)).state === 'succeeded')
+      await until(() => two.disposed.length > 0)
       t.same([one.disposed, two.disposed], [[], ['succeeded']])
     })
 

@@ -33,7 +33,8 @@ void t.test('browsing', { skip: withoutBrowser }, async (t) => {
       t.equal(new URL(page.url()).pathname, '/photos/summer%20100%25%20%C3%A4')
       const path = page.getByRole('navigation', { name: 'Path' })
       t.strictSame(await path.getByRole('link').allTextContents(), ['Home', 'photos', 'summer 100% ä'])
-      t.equal(await page.title(), '/photos/summer 100% ä – Tidegate')
+      // The title is set after the page has been painted.
+      await page.waitForFunction(() => document.title === '/photos/summer 100% ä – Tidegate')
       await page.goBack()
       await rowOf(page, 'b.txt').waitFor()
       await page.goBack()

@@ -89,7 +89,8 @@ void t.test('hostile content', { skip: withoutBrowser }, async (t) => {
     harmless(t, async (page) => {
       for (const name of names) {
         await open(page, name)
-        t.equal(await page.title(), `/${name} – Tidegate`)
+        // The title is set after the page has been painted.
+        await page.waitForFunction((title) => document.title === title, `/${name} – Tidegate`)
         await button(page, 'Link').click()
         await dialog(page, 'Link').getByText(`Whoever has this link can read “${name}”`).waitFor()
         await page.keyboard.press('Escape')

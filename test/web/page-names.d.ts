@@ -66,6 +66,7 @@ declare const document: Pick<HTMLElement, 'querySelector' | 'querySelectorAll'> 
   readonly body: HTMLElement
   readonly documentElement: HTMLElement
   readonly cookie: string
+  readonly title: string
   createElement(name: 'canvas'): HTMLCanvasElement
   createElement(name: string): HTMLElement
   elementFromPoint(x: number, y: number): HTMLElement | null
