@@ -53,16 +53,19 @@ export class Intents {
 
   /**
    * Must be called before an entry is removed or renamed, while its path locks are held. What a node that has ended was replacing
-   * there is complete then: its old entry is not restored at the name that becomes free.
+   * there is complete then: its old entry is not restored at the name that becomes free. `isRenamed`: what is below the entry remains.
    */
-  async beforeRemoval({ storage, inner }: MountedPath): Promise<void> {
-    const { intents } = this.dependencies.store
-    for (const intent of await intents.ofOthersAt(storage.row.id, inner)) {
-      if (intent.kind === 'backup') await intents.supersede(intent.id)
+  async beforeRemoval({ storage, inner }: MountedPath, isRenamed = false): Promise<void> {
+    const { store, rules } = this.dependencies
+    for (const intent of await store.intents.ofOthersAt(storage.row.id, inner)) {
+      // A folder that is renamed takes along what is below it, also a backup that may be the only copy.
+      if (isRenamed && (intent.kind === 'backup' ? intent.from : intent.to) !== inner) continue
+      if (intent.kind === 'backup') await store.intents.supersede(intent.id)
       else {
         // A node makes a move under path locks only, so this one is not made any more.
-        await intents.take(intent.id)
+        await store.intents.take(intent.id)
         await this.#recoverMove(storage, intent)
+        await rules.reload()
       }
     }
   }

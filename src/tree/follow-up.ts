@@ -45,7 +45,7 @@ export async function renameByBackend(
 ): Promise<boolean> {
   const { storage } = from
   const [source, target] = [storage.treePath(from.inner), to.storage.treePath(to.inner)]
-  await intents.beforeRemoval(from)
+  await intents.beforeRemoval(from, true)
   await rules.updateSpelling(source)
   const move = () => storage.tryMove(from.inner, to.inner, { signal })
   return intents.move(from, to, replaces, move, async () => {

@@ -117,6 +117,25 @@ void t.test(
   },
 )
 
+void t.test('a backup that a renamed folder takes along is not forgotten', { skip }, async (t) => {
+  const location = await (await thisServer()).createDatabase()
+  const { over } = pausingBackend()
+  const one = await node(t, location, 'one', over)
+  const two = await node(t, location, 'two', over, one.id)
+  const backup = {
+    storageId: one.id,
+    kind: 'backup',
+    from: p('/folder/file'),
+    to: p('/folder/old'),
+    disposable: false,
+  } as const
+  const id = await one.store.intents.insert(backup)
+  await two.intents.beforeRemoval({ storage: two.storage, inner: p('/folder') }, true)
+  t.same(await one.store.intents.get(id), { ...backup, id })
+  await two.intents.beforeRemoval({ storage: two.storage, inner: p('/folder/file') }, true)
+  t.match(await one.store.intents.get(id), { from: '/folder/old', disposable: true })
+})
+
 void t.test('a node that was ended within an operation removes nothing afterwards', { skip }, async (t) => {
   const location = await (await thisServer()).createDatabase()
   const { over, proceed, hasCopied } = pausingBackend()
