@@ -42,7 +42,7 @@ export function thisInstance(place: Place = thisPlace()): ThisInstance {
     isOver: (name) => {
       const match = parse(name)
       if (match?.[2] === here) return runs(name) === false
-      // Another container of this machine, or an earlier boot.
+      // Of another container of this boot, nothing is known. An earlier boot is over.
       return match && match[5] !== boot && process.platform === 'linux' ? true : undefined
     },
   }

@@ -79,8 +79,8 @@ export class Membership {
   readonly #countListeners = new Set<() => void>()
   /** Milliseconds by which the clock of the database is ahead of this machine's. */
   #clockOffset = 0
-  /** Whether nodes have ended whose work was not taken over yet. */
-  #mustTakeOver = false
+  /** The nodes that had ended when this one last took over what they owned. */
+  #takenOver: ReadonlySet<string> = new Set()
   readonly #times: NodeTimes
 
   private constructor(
@@ -101,13 +101,16 @@ export class Membership {
     const joined = now()
     await nodes.join({ id: instance.name, name, version, addresses: '{}' })
     const membership = new Membership(options, joined)
+    const takenOver = new Set<string>()
     for (const { id, ended, age } of await nodes.all()) {
       // A copy of this machine looks like an earlier boot of it, but sends heartbeats.
       const isSilent = age >= membership.#times.current
       const isOver = !store.isShared || options.runs(id) === false || (isSilent && instance.isOver(id) === true)
       if (id !== instance.name && ended === undefined && isOver) await nodes.end(id)
+      if (id !== instance.name && (ended !== undefined || isOver)) takenOver.add(id)
     }
     await nodes.claim(instance.name)
+    membership.#takenOver = takenOver
     membership.#nodes = await nodes.all()
     if (store.isShared) membership.#scheduleBeat()
     return membership
@@ -246,15 +249,17 @@ export class Membership {
     }
     const offset = heartbeat - (sent.wall + Date.now()) / 2
     this.#clockOffset = Math.abs(offset) > clockTolerance ? offset : 0
-    const before = this.#nodes
     await this.#list()
-    if (wasLate || isLate()) await handlers?.reload()
+    if (wasLate || isLate()) {
+      this.#seen.clear()
+      await handlers?.reload()
+    }
     // An earlier heartbeat that took long may end after a later one.
     if (ageOf(sent) < ageOf(this.#renewed)) this.#renewed = sent
-    if (before.some(({ id, ended }) => ended === undefined && this.isOver(id) !== false)) this.#mustTakeOver = true
     if (!handlers) return
-    if (await this.#endDead()) this.#mustTakeOver = true
-    if (this.#mustTakeOver) await this.#takeOver(handlers)
+    await this.#endDead()
+    const ended = this.#nodes.filter((node) => node.ended !== undefined).map(({ id }) => id)
+    if (ended.some((id) => !this.#takenOver.has(id))) await this.#takeOver(handlers, new Set(ended))
     await this.#obtainDuties()
   }
 
@@ -269,33 +274,27 @@ export class Membership {
   }
 
   /** If it fails, it is repeated after the next heartbeat. */
-  async #takeOver(handlers: NodeHandlers): Promise<void> {
-    this.#mustTakeOver = false
-    try {
-      await this.options.store.nodes.claim(this.id)
-      await handlers.takeOver()
-    } catch (error) {
-      this.#mustTakeOver = true
-      throw error
-    }
+  async #takeOver(handlers: NodeHandlers, ended: ReadonlySet<string>): Promise<void> {
+    await this.options.store.nodes.claim(this.id)
+    await handlers.takeOver()
+    this.#takenOver = ended
   }
 
-  /** Ends the nodes whose heartbeat this node has seen unchanged for too long. Resolves to whether there are any. */
-  async #endDead(): Promise<boolean> {
+  /** Ends the nodes whose heartbeat this node has seen unchanged for too long. */
+  async #endDead(): Promise<void> {
     const { dead, interval } = this.#times
-    let hasEnded = false
+    let endedAny = false
     for (const { id, name, heartbeat, ended, age } of this.#nodes) {
       if (ended !== undefined || id === this.id) continue
       const seen = this.#seen.get(id)
       if (seen?.heartbeat !== heartbeat) this.#seen.set(id, { heartbeat, since: now() })
       else if (age > dead && ageOf(seen.since) > dead - 2 * interval) {
         if (!(await this.options.store.nodes.end(id, heartbeat))) continue
-        hasEnded = true
+        endedAny = true
         this.options.log.warn({ node: name, silent: Math.round(age / 1000) }, 'a node is dead; taking over its work')
       }
     }
-    if (hasEnded) await this.#list()
-    return hasEnded
+    if (endedAny) await this.#list()
   }
 
   /** Milliseconds until the next heartbeat: sooner if a node may be dead by then. */

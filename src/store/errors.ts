@@ -58,8 +58,8 @@ export function toStoreError(error: unknown): GatewayError {
   // A path above about 2,700 bytes, which no index of PostgreSQL can hold.
   if (code === '54000') return new GatewayError('invalid', { reason: 'the path is too long for the database', cause })
   if (code === '22021') return new GatewayError('invalid', { reason: 'the database cannot store this text', cause })
-  // Knex found no free connection in time.
-  const isPoolTimeout = error.name === 'KnexTimeoutError'
+  // Knex, or the pool of path locks, found no free connection in time.
+  const isPoolTimeout = error.name === 'KnexTimeoutError' || error.message === 'timeout exceeded when trying to connect'
   if (isPoolTimeout || isRolledBack(error) || code === '55P03' || code === 'SQLITE_BUSY' || code === 'SQLITE_LOCKED') {
     return new GatewayError('busy', { reason: 'the database is busy', retryAfter: 1, cause })
   }

@@ -318,7 +318,7 @@ export class Operations {
       return { result: await check(guard.signal), release, guard }
     } catch (error) {
       release()
-      throw error
+      throw guard.reported(error)
     }
   }
 

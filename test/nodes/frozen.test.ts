@@ -95,6 +95,7 @@ void t.test('a frozen daemon', { skip: lacks('postgres', 'initdb'), timeout: 180
   t.equal(await content('replaced'), 'old')
   for (const status of await Promise.all(lateAnswers))
     t.match(String(status), /^(503|undefined)$/, 'no change was begun')
+  for (let index = 0; index < lateRequests; index++) t.equal(await content(`late-${index}`), undefined)
   const answers = await Promise.all(moving)
   const late: number[] = []
   for (const [index, status] of answers.entries()) {

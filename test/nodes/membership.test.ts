@@ -161,6 +161,20 @@ void t.test('a node sends heartbeats from when it joins, however long its start 
   t.throws(() => next.start(), { code: 'unavailable' }, 'a node that was ended during its start does not start')
 })
 
+void t.test('the work of a node that came and left between two heartbeats is taken over', { skip }, async (t) => {
+  const location = await (await thisServer()).createDatabase()
+  const one = await join(t, location, 'one')
+  one.start()
+  await wait(2 * times.interval)
+  one.freeze()
+  await wait(2 * times.interval)
+  await (await join(t, location, 'short')).close()
+  await one.membership.publishAddresses({})
+  one.thaw()
+  await until(() => one.calls.includes('take over'))
+  t.pass('taken over')
+})
+
 void t.test('what looks like an earlier run is ended only if it is', { skip }, async (t) => {
   const location = await (await thisServer()).createDatabase()
   // Copies of one machine look like earlier boots of each other.
