@@ -7,6 +7,9 @@ import { openPostgres } from './postgres.js'
 import { openSqlite } from './sqlite.js'
 import { connectionLimits, isPostgresUrl, withoutPassword } from './store-url.js'
 
+const noPassword =
+  'no password was found: set PGPASSWORD, or PGPASSFILE to a file of mode 0600 with a line for this host, port, database and user'
+
 /** A random id for a process that is not a daemon. */
 export function newNode(): string {
   return `tidegate-${randomBytes(8).toString('hex')}`
@@ -35,7 +38,9 @@ export async function openEngine(
       : await openSqlite(location, prepare, channel)
   } catch (error) {
     if (isGatewayError(error)) throw error
-    const why = error instanceof Error ? error.message || error.name : String(error)
+    const text = error instanceof Error ? error.message || error.name : String(error)
+    // The library reports so that it has none.
+    const why = text.includes('client password must be a string') ? noPassword : text
     const reason = `the database ${withoutPassword(location)} cannot be used: ${why}`
     throw new GatewayError('unavailable', { reason, cause: error })
   }

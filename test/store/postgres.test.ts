@@ -65,6 +65,10 @@ void t.test('a database that cannot be used is named without its password', { sk
     code: 'unavailable',
     message: /^(?!.*a-wrong-word).*postgres:\/\/tide@127\.0\.0\.1:\d+\/\w+ cannot be used: .*password/,
   })
+  await t.rejects(openStore(withoutPassword(url)), {
+    code: 'unavailable',
+    message: /no password was found: .*PGPASSFILE/,
+  })
   await t.rejects(openStore(server.urlOf('missing')), { code: 'unavailable', message: /"missing" does not exist/ })
   await server.query(`create database latin template template0 encoding 'LATIN1' locale 'C'`)
   await t.rejects(openStore(server.urlOf('latin')), { code: 'unsupported', message: /UTF8 is needed/ })
