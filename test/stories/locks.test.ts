@@ -6,7 +6,7 @@ import t from 'tap'
 import { webdav } from '../../protocols/webdav/index.js'
 import { permissionBits, type Permission, type Principal } from '../../src/accounts/principal.js'
 import { root } from '../../src/contract/path.js'
-import { startDaemon, startGateway, type RunningGateway } from '../gateway.js'
+import { startDaemon, startGateway, withoutNodes, type RunningGateway } from '../gateway.js'
 import { connectTo } from '../store-location.js'
 import { processorTime } from '../processor-time.js'
 import { basic, lockinfo, propfind, sender, texts, tokenOf } from '../protocols/webdav/dav-client.js'
@@ -83,6 +83,7 @@ void t.test('locks by WebDAV', async (t) => {
     t.equal((await send('GET', '/top/in/file')).body, 'kept')
     t.equal((await send('MOVE', '/top', { destination: '/dav/gone', if: `</dav/top/in/file> (${token})` })).status, 201)
     t.equal((await send('PUT', '/gone/in/file', {}, 'free')).status, 204, 'the lock was not moved')
+    await running.gateway.locks.reload()
     t.same(running.gateway.locks.list(), [])
   })
 
@@ -158,7 +159,8 @@ void t.test('locks by WebDAV', async (t) => {
     t.equal((await writer('UNLOCK', '/file', { 'lock-token': token })).status, 204)
   })
 
-  await t.test('ten thousand locks in one folder do not slow other requests', async (t) => {
+  // It measures the processor time of one process.
+  await t.test('ten thousand locks in one folder do not slow other requests', { skip: withoutNodes }, async (t) => {
     const { gateway } = running
     const principal = await gateway.accounts.byPassword(
       { username: 'admin', password: { plain: running.adminPassword }, address: '127.0.0.1' },
