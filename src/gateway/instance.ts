@@ -40,9 +40,10 @@ export function thisInstance(place: Place = thisPlace()): ThisInstance {
     boot: bootId === '' ? undefined : boot,
     runs,
     isOver: (name) => {
-      const match = parse(name)
-      if (match?.[2] === here) return runs(name) === false
+      const isRunningHere = runs(name)
+      if (isRunningHere !== undefined) return !isRunningHere
       // Of another container of this boot, nothing is known. An earlier boot is over.
+      const match = parse(name)
       return match && match[5] !== boot && process.platform === 'linux' ? true : undefined
     },
   }

@@ -103,11 +103,13 @@ export class Membership {
     const membership = new Membership(options, joined)
     const takenOver = new Set<string>()
     for (const { id, ended, age } of await nodes.all()) {
+      if (id === instance.name) continue
       // A copy of this machine looks like an earlier boot of it, but sends heartbeats.
       const isSilent = age >= membership.#times.current
       const isOver = !store.isShared || options.runs(id) === false || (isSilent && instance.isOver(id) === true)
-      if (id !== instance.name && ended === undefined && isOver) await nodes.end(id)
-      if (id !== instance.name && (ended !== undefined || isOver)) takenOver.add(id)
+      if (ended === undefined && !isOver) continue
+      if (ended === undefined) await nodes.end(id)
+      takenOver.add(id)
     }
     await nodes.claim(instance.name)
     membership.#takenOver = takenOver

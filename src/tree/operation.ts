@@ -126,15 +126,6 @@ interface Publication<Paths extends readonly ResolvedPath[]> {
   readonly end: () => void
 }
 
-/** The result of a check under path locks. */
-interface LockedResult<Result> {
-  readonly result: Result
-  /** Has the signal for the calls of drivers, and the errors of a change whose path locks are lost. */
-  readonly guard: LockGuard
-  /** Releases the path locks. */
-  readonly release: () => void
-}
-
 export class Operations {
   constructor(
     private readonly dependencies: Pick<TreeDependencies, 'mounts' | 'locks' | 'pathLocks'>,
@@ -147,33 +138,21 @@ export class Operations {
     operation: Operation<Paths>,
     perform: (...targets: Targets<Paths>) => Promise<Result>,
   ): Promise<Result> {
+    const { options, tree = false } = operation
+    const claimsOf = (paths: readonly Path[]) => paths.map((path) => ({ path, tree }))
     const named = operation.named?.()
     if (named) {
-      const claims = named.map((path) => ({ path, tree: operation.tree === true }))
-      const { result, release, guard } = await this.locked(claims, operation.options.signal, async (signal) => {
+      const done = await this.whileLocked(claimsOf(named), options.signal, async (signal) => {
         const paths = await operation.resolve()
-        return areSamePaths(named, pathsOf(paths)) ? this.#checked(operation, paths, signal) : undefined
+        if (!areSamePaths(named, pathsOf(paths))) return undefined
+        return { result: await perform(...(await this.#checked(operation, paths, signal))) }
       })
-      try {
-        if (result) return await perform(...result)
-      } catch (error) {
-        throw guard.reported(error)
-      } finally {
-        release()
-      }
+      if (done) return done.result
     }
-    const paths = await operation.resolve()
-    const publication = this.publication(
-      operation,
-      paths.map(({ at }) => ({ at })),
+    const before = (await operation.resolve()).map(({ at }) => ({ at }))
+    return this.whileLocked(claimsOf(pathsOf(before)), options.signal, async (signal) =>
+      perform(...(await this.check(operation, before, signal))),
     )
-    try {
-      return await perform(...(await publication.begin()))
-    } catch (error) {
-      throw publication.reported(error)
-    } finally {
-      publication.end()
-    }
   }
 
   /**
@@ -300,25 +279,40 @@ export class Operations {
     return new Target(at, look && !refresh ? look.entry : await load(), locate, mounted, signal)
   }
 
+  /** Runs `work` under path locks, with a signal that also aborts when they are lost. */
+  async whileLocked<Result>(
+    claims: readonly PathClaim[],
+    signal: AbortSignal | undefined,
+    work: (signal: AbortSignal | undefined) => Promise<Result>,
+  ): Promise<Result> {
+    const { pathLocks } = this.dependencies
+    const guard = new LockGuard(pathLocks, signal)
+    try {
+      const release = await pathLocks.acquire(claims, signal, guard)
+      try {
+        return await work(guard.signal)
+      } finally {
+        release()
+      }
+    } catch (error) {
+      throw guard.reported(error)
+    } finally {
+      guard.end()
+    }
+  }
+
   /** Runs `check` under path locks. Resolves to what releases them, with its result. A rejection releases them. */
   async locked<Result>(
     claims: readonly PathClaim[],
     signal: AbortSignal | undefined,
-    check: (signal: AbortSignal | undefined) => Promise<Result>,
-  ): Promise<LockedResult<Result>> {
-    const { pathLocks } = this.dependencies
-    const guard = new LockGuard(pathLocks, signal)
-    let release = () => guard.end()
+    check: () => Promise<Result>,
+  ): Promise<{ readonly result: Result; readonly release: () => void }> {
+    const release = await this.dependencies.pathLocks.acquire(claims, signal)
     try {
-      const unlock = await pathLocks.acquire(claims, signal, guard)
-      release = () => {
-        unlock()
-        guard.end()
-      }
-      return { result: await check(guard.signal), release, guard }
+      return { result: await check(), release }
     } catch (error) {
       release()
-      throw guard.reported(error)
+      throw error
     }
   }
 

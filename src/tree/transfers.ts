@@ -110,17 +110,12 @@ export class Transfers {
     options: TransferOptions & { readonly signal: AbortSignal },
   ): Promise<readonly [CheckedTransfer, isDone: boolean] | undefined> {
     const claims = paths.map((path) => ({ path, tree: true }))
-    const { result, release, guard } = await this.operations.locked(claims, options.signal, async () => {
+    return this.operations.whileLocked(claims, options.signal, async (signal = options.signal) => {
       const [source, target] = await resolve()
-      return areSamePaths(paths, [source, target.at]) ? this.#check('move', source, target, options) : undefined
+      if (!areSamePaths(paths, [source, target.at])) return undefined
+      const checked = await this.#check('move', source, target, options)
+      return [checked, !('done' in checked) && (await this.#moveAtOnce(checked, signal))] as const
     })
-    try {
-      return result && [result, !('done' in result) && (await this.#moveAtOnce(result, guard.signal ?? options.signal))]
-    } catch (error) {
-      throw guard.reported(error)
-    } finally {
-      release()
-    }
   }
 
   /** Copies or moves item by item, unless the backend has done it. */

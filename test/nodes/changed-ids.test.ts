@@ -11,6 +11,7 @@ import { credentials } from '../drivers/aliyundrive-mount.js'
 import { IdDrive, IdDriveDriver } from '../drivers/id-drive.js'
 import { startNodes, type RunOptions, type RunningGateway } from '../gateway.js'
 import { lacks } from '../programs.js'
+import { sender } from '../protocols/webdav/dav-client.js'
 import { thisServer } from '../store/engines.js'
 
 const skip = lacks('postgres', 'initdb')
@@ -33,14 +34,10 @@ async function twoNodes(t: Test, options: RunOptions) {
 }
 
 /** Resolves to the status of a request. */
-function clientOf({ davUrl, adminPassword }: RunningGateway) {
-  const authorization = `Basic ${Buffer.from(`admin:${adminPassword}`).toString('base64')}`
-  return async (method: string, path: string, { to, body }: { to?: string; body?: string } = {}): Promise<number> => {
-    const headers = { authorization, ...(to !== undefined && { destination: `/dav/${to}` }) }
-    const answer = await fetch(davUrl + path, { method, headers, ...(body !== undefined && { body }) })
-    await answer.arrayBuffer()
-    return answer.status
-  }
+function clientOf(node: RunningGateway) {
+  const send = sender(node)
+  return async (method: string, path: string, { to, body }: { to?: string; body?: string } = {}): Promise<number> =>
+    (await send(method, `/${path}`, to === undefined ? {} : { destination: `/dav/${to}` }, body)).status
 }
 
 for (const [name, start] of Object.entries(drives)) {

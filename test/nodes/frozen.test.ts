@@ -11,6 +11,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { prepareNodes, startDaemon, type Daemon } from '../gateway.js'
 import { lacks } from '../programs.js'
+import { basic } from '../protocols/webdav/dav-client.js'
 import { thisServer } from '../store/engines.js'
 
 const adminPassword = 'a password for tests'
@@ -24,7 +25,7 @@ type Headers = Readonly<Record<string, string>>
 
 /** A request on a connection of its own. `status`: of the response; undefined if the connection was closed without one. */
 function begin({ davUrl }: Daemon, method: string, name: string, headers: Headers = {}) {
-  const authorization = `Basic ${Buffer.from(`admin:${adminPassword}`).toString('base64')}`
+  const authorization = basic('admin', adminPassword)
   const sent: ClientRequest = request(davUrl + name, { method, agent: false, headers: { authorization, ...headers } })
   const status = new Promise<number | undefined>((resolve) => {
     sent.on('response', (response) => {

@@ -7,6 +7,7 @@ import { untilAborted } from '../../src/contract/cancellation.js'
 import type { AnyDriverType } from '../../src/contract/driver-type.js'
 import { startNodes } from '../gateway.js'
 import { lacks } from '../programs.js'
+import { sender } from '../protocols/webdav/dav-client.js'
 import { thisServer } from '../store/engines.js'
 import { altered } from '../tree/tree-fixture.js'
 
@@ -47,11 +48,9 @@ void t.test('the driver is told, and the client gets 503', { skip: lacks('postgr
   const type: AnyDriverType = { name: 'Stalling', fields: {}, open: async () => stalling }
   const [node] = await startNodes(t, location, 1, { driver: { name: 'Stalling' }, driverTypes: [type] })
   if (!node) throw new Error('no gateway')
-  const authorization = `Basic ${Buffer.from(`admin:${node.adminPassword}`).toString('base64')}`
-  const ask = async (method: string, path: string, body?: string) => {
-    const headers = { authorization, destination: `${node.davUrl}other` }
-    return (await fetch(node.davUrl + path, { method, headers, ...(body !== undefined && { body }) })).status
-  }
+  const send = sender(node)
+  const ask = async (method: string, path: string, body?: string) =>
+    (await send(method, path, { destination: '/dav/other' }, body)).status
   const cutLocks = () =>
     server.query(
       `select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and database =
@@ -59,14 +58,14 @@ void t.test('the driver is told, and the client gets 503', { skip: lacks('postgr
     )
 
   stalls = false
-  t.equal(await ask('PUT', 'file', 'old'), 201)
+  t.equal(await ask('PUT', '/file', 'old'), 201)
   const changes = [
-    ['MKCOL', 'folder'],
-    ['PUT', 'file', 'new'],
-    ['PUT', 'new', 'x'],
-    ['PUT', 'large', 'x'.repeat(300_000)],
-    ['MOVE', 'file'],
-    ['DELETE', 'file'],
+    ['MKCOL', '/folder'],
+    ['PUT', '/file', 'new'],
+    ['PUT', '/new', 'x'],
+    ['PUT', '/large', 'x'.repeat(300_000)],
+    ['MOVE', '/file'],
+    ['DELETE', '/file'],
   ] as const
   for (const [method, path, body] of changes) {
     stalls = true
@@ -76,7 +75,7 @@ void t.test('the driver is told, and the client gets 503', { skip: lacks('postgr
     await cutLocks()
     t.equal(await answer, 503, `${method} ${path}`)
     stalls = false
-    t.equal(await ask('GET', 'file'), 200)
+    t.equal(await ask('GET', '/file'), 200)
   }
-  t.equal(await ask('MOVE', 'file'), 201, 'the next change has locks again')
+  t.equal(await ask('MOVE', '/file'), 201, 'the next change has locks again')
 })

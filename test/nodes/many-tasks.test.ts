@@ -8,6 +8,7 @@ import { startDaemon } from '../gateway.js'
 import { lacks } from '../programs.js'
 import { thisServer } from '../store/engines.js'
 import { connect, ended, type Client, type TaskShown } from '../stories/task-client.js'
+import { mountSlow, setSpeed } from './slow-storages.js'
 
 const count = 100
 const size = 64 * 1024
@@ -29,19 +30,8 @@ void t.test('copies of a killed node', { skip: lacks('postgres', 'initdb'), time
   const start = () => startDaemon(t, { environment: { TIDEGATE_STORE: store } })
   const [one, two, three] = [await start(), await start(), await start()]
   const [first, ...others] = [await connect(one), await connect(two), await connect(three)] as const
-  const setSpeed = (client: Client, value: string) =>
-    client.post('/api/admin/setting/save', [
-      { key: 'egress_networks', value: '127.0.0.1/32' },
-      { key: 'max_server_upload_speed', value },
-    ])
   await setSpeed(first, slow)
-  const storages = [
-    ['/left', 'Local', { root_folder_path: join(disks, 'left') }],
-    ['/far', 'WebDav', { address: remote.davUrl, username: 'admin', password: remote.adminPassword }],
-  ] as const
-  for (const [mount, driver, addition] of storages) {
-    await first.post('/api/admin/storage/create', { mount_path: mount, driver, addition: JSON.stringify(addition) })
-  }
+  await mountSlow(first, join(disks, 'left'), remote)
 
   await first.post('/api/fs/copy', { src_dir: '/left', dst_dir: '/far', names: [...contents.keys()] })
   // One that ends meanwhile is in both lists.

@@ -8,6 +8,7 @@ import { startDaemon, startGateway } from '../gateway.js'
 import { lacks } from '../programs.js'
 import { thisServer } from '../store/engines.js'
 import { connect, ended, type Client, type Kind, type TaskShown } from '../stories/task-client.js'
+import { mountSlow, setSpeed } from './slow-storages.js'
 
 const skip = lacks('postgres', 'initdb')
 const megabyte = 1024 * 1024
@@ -31,19 +32,8 @@ void t.test('a node serves the tasks of another one, and continues them after it
   const one = await startDaemon(t, { environment: { TIDEGATE_STORE: store } })
   const two = await startGateway(t, { config: { store }, adminPassword: one.adminPassword })
   const [first, second] = [await connect(one), await connect(two)]
-  const setSpeed = (client: Client, value: string) =>
-    client.post('/api/admin/setting/save', [
-      { key: 'egress_networks', value: '127.0.0.1/32' },
-      { key: 'max_server_upload_speed', value },
-    ])
   await setSpeed(first, slow)
-  const storages = [
-    ['/left', 'Local', { root_folder_path: join(disks, 'left') }],
-    ['/far', 'WebDav', { address: remote.davUrl, username: 'admin', password: remote.adminPassword }],
-  ] as const
-  for (const [mount, driver, addition] of storages) {
-    await first.post('/api/admin/storage/create', { mount_path: mount, driver, addition: JSON.stringify(addition) })
-  }
+  await mountSlow(first, join(disks, 'left'), remote)
   const tasks = async (client: Client, kind: Kind, which: 'undone' | 'done') =>
     (await client.get(`/api/task/${kind}/${which}`)) as readonly (TaskShown & { readonly progress: number })[]
 

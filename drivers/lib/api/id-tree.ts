@@ -245,7 +245,7 @@ export class IdTree<Item extends IdItem> {
     const gone = kind === 'moved' ? change.from : path
     const known = this.#knownId(gone)
     this.forget(gone)
-    this.forget(path)
+    if (kind === 'moved') this.forget(path)
     if (kind !== 'changed') {
       this.#changed(gone, undefined)
       this.#forgetDuplicates(gone)

@@ -2,9 +2,13 @@
 import t, { type Test } from 'tap'
 import { Replacements, settle, type FoundFile, type Replacement } from '../../../drivers/lib/replacing.js'
 import { asPath, type Path } from '../../../src/contract/path.js'
+import { testEnv } from '../env.js'
 import { memoryState } from './api/vendor.js'
 
 const [from, to, backup] = [asPath('/.part'), asPath('/file'), asPath('/file~replaced-1')]
+
+const { log } = testEnv()
+const exclusively = <T>(_path: Path, work: () => Promise<T>) => work()
 
 /** Files by path: their content, which is their identity too. */
 function server(files: Readonly<Record<string, string>>) {
@@ -89,8 +93,6 @@ await t.test('a move of a new file', (t) =>
 
 await t.test('a name is settled before it is changed again', async (t) => {
   const { files, left } = server({ [to]: 'old', [from]: 'new' })
-  const silent = () => undefined
-  const log = { debug: silent, info: silent, warn: silent, error: silent }
   let isCut = false
   // The old file is set aside, then the connection is cut.
   const cut = () => Promise.reject<undefined>(new Error('cut'))
@@ -103,7 +105,6 @@ await t.test('a name is settled before it is changed again', async (t) => {
     },
     remove: files.remove,
   }
-  const exclusively = <T>(_path: Path, work: () => Promise<T>) => work()
   const replacements = new Replacements({
     ...{ files: cutting, maxName: 120, env: { state: memoryState().state, log }, exclusively },
   })
@@ -122,14 +123,11 @@ await t.test('a name is settled before it is changed again', async (t) => {
 await t.test('a change of spelling that was interrupted is completed by the next run', async (t) => {
   const { files, left } = server({ '/File': 'x' })
   const { state } = memoryState()
-  const silent = () => undefined
-  const log = { debug: silent, info: silent, warn: silent, error: silent }
   const open = (moves: number) => {
     let done = 0
     // A kill: nothing happens any more, and nobody gets an answer.
     const move: typeof files.move = (one, other) =>
       ++done > moves ? new Promise(() => undefined) : files.move(one, other)
-    const exclusively = <T>(_path: Path, work: () => Promise<T>) => work()
     return new Replacements({ files: { ...files, move }, maxName: 120, env: { state, log }, exclusively })
   }
   const first = open(1)
