@@ -2,6 +2,7 @@
  * Starts and closes the storages, and keeps the table of mounts current. A storage that cannot start stays mounted,
  * reports why in its status, and is started again after increasing pauses.
  */
+import PQueue from 'p-queue'
 import { settlesWithin, sharedController, untilAborted } from '../contract/cancellation.js'
 import type { CallOptions } from '../contract/call-options.js'
 import type {
@@ -109,6 +110,8 @@ export class MountSupervisor {
   /** When the last call of `start` began, until all of its storages have started or failed. */
   #startingSince = -Infinity
   readonly #listings = new ListingBudget()
+  /** Compares stored rows with the mounts, or stores options of a mount. Together, they would see each other's half. */
+  readonly #rowAccess = new PQueue({ concurrency: 1 })
   readonly #stopReleasing = releaseWhenIdle(() => this.#listings.dropRevised())
 
   readonly #stopListening: () => void
@@ -171,19 +174,23 @@ export class MountSupervisor {
 
   /**
    * Reads the stored rows, which another process has changed. Unmounts the storages whose rows were deleted, and
-   * applies rows that are new or changed. Other storages continue to run.
+   * applies rows that are new or changed. Other storages continue to run. Resolves when the changed ones have started or
+   * failed, or soon after.
    */
   async reload(): Promise<void> {
-    const before = new Map(this.#mounts)
-    const rows = new Map((await this.dependencies.store.storages.all()).map((row) => [row.id, row]))
-    // All changes begin in the same turn of the event loop: a later `apply` must not be overwritten with these rows.
-    // Mounts that this process changed while the rows were read are newer than the rows.
-    const removed = [...before.keys()].filter((id) => !rows.has(id)).map((id) => this.remove(id))
-    const changed = [...rows.values()].filter((row) => {
-      const mount = this.#mounts.get(row.id)
-      return mount === before.get(row.id) && (!mount || !hasSameConfiguration(mount.row, row))
+    const begun = await this.#rowAccess.add(async () => {
+      const before = new Map(this.#mounts)
+      const rows = new Map((await this.dependencies.store.storages.all()).map((row) => [row.id, row]))
+      // All changes begin in the same turn of the event loop: a later `apply` must not be overwritten with these rows.
+      // Mounts that this process changed while the rows were read are newer than the rows.
+      const removed = [...before.keys()].filter((id) => !rows.has(id)).map((id) => this.remove(id))
+      const changed = [...rows.values()].filter((row) => {
+        const mount = this.#mounts.get(row.id)
+        return mount === before.get(row.id) && (!mount || !hasSameConfiguration(mount.row, row))
+      })
+      return [...removed, ...changed.map((row) => this.#restart(row))]
     })
-    await Promise.all([...removed, ...changed.map((row) => this.#restart(row))])
+    await settlesWithin(Promise.all(begun), startTimeout)
   }
 
   /** Stops the storages that must not run while several processes serve the tree, or starts them when no other one is left. */
@@ -207,17 +214,22 @@ export class MountSupervisor {
     }
   }
 
-  /** Recovers, on every storage, operations and uploads that this node takes over from nodes that have ended. */
+  /**
+   * Recovers, on every storage, operations and uploads that this node takes over from nodes that have ended. Resolves after
+   * some seconds in any case; what is slow continues in the background.
+   */
   async recoverAll(): Promise<void> {
+    const { recovery, log } = this.dependencies
     await Promise.all([...this.#mounts.values()].map(({ journals }) => journals.takeOver()))
     const storages = [...this.#mounts.values()].flatMap(({ storage }) => storage ?? [])
-    await Promise.all(
-      storages.map(async (storage) => {
-        await this.dependencies.recovery.recover(storage)
-        await this.dependencies.recovery.discardUnused(storage)
-        await storage.removeOrphans()
-      }),
-    )
+    await Promise.all(storages.map((storage) => recovery.recover(storage)))
+    for (const storage of storages) {
+      const discarded = recovery.discardUnused(storage).then(() => storage.removeOrphans())
+      discarded.catch((error: unknown) => {
+        const details = { err: error, storage: storage.mountPoint }
+        log.warn(details, 'could not remove what uploads of a dead node have left')
+      })
+    }
   }
 
   /**
@@ -396,15 +408,16 @@ export class MountSupervisor {
       instance,
       own,
       spansMachines: store.shared?.spansMachines === true,
-      save: async (options) => {
-        // The options of a replaced mount must not overwrite those of its successor.
-        if (this.#mounts.get(id) !== mount) return
-        const stored = (await store.storages.all()).find((row) => row.id === id)
-        if (stored?.addition !== mount.row.addition || this.#mounts.get(id) !== mount) return
-        const addition = mergeAddition(stored.addition, options)
-        mount.row = { ...mount.row, addition }
-        await store.storages.update(id, { addition })
-      },
+      save: (options) =>
+        this.#rowAccess.add(async () => {
+          // The options of a replaced mount must not overwrite those of its successor.
+          if (this.#mounts.get(id) !== mount) return
+          const stored = (await store.storages.all()).find((row) => row.id === id)
+          if (stored?.addition !== mount.row.addition || this.#mounts.get(id) !== mount) return
+          const addition = mergeAddition(stored.addition, options)
+          mount.row = { ...mount.row, addition }
+          await store.storages.update(id, { addition })
+        }),
       state: {
         get: (key) => store.driverState.get(id, key),
         set: (key, value) => store.driverState.set(id, key, value),

@@ -215,6 +215,32 @@ void t.test('a driver stores changed options, and has a state of its own', async
   t.match(JSON.parse(stored?.addition ?? '{}'), { token: '+' }, 'stored once: saving does not restart the storage')
 })
 
+void t.test('options that a driver stores while reload() reads the rows do not restart its storage', async (t) => {
+  const envs: DriverEnv[] = []
+  const driverOf = async (env: DriverEnv) => {
+    envs.push(env)
+    return new MemoryDriver(0)
+  }
+  const { supervisor, store, mounts } = await newTree(t, { '/a': { driverOf } })
+  const all = store.storages.all.bind(store.storages)
+  let goOn: () => void = () => undefined
+  const read = new Promise<void>((resolve) => (goOn = resolve))
+  store.storages.all = async () => {
+    const rows = await all()
+    store.storages.all = all
+    await read
+    return rows
+  }
+  const reloading = supervisor.reload()
+  const saving = envs[0]?.save({ token: 'next' })
+  await settled()
+  goOn()
+  await Promise.all([reloading, saving])
+  t.equal(envs.length, 1, 'opened once')
+  t.match(JSON.parse(mounts.rows()[0]?.addition ?? '{}'), { token: 'next' })
+  t.match(JSON.parse((await all())[0]?.addition ?? '{}'), { token: 'next' }, 'and they are stored')
+})
+
 /** Replaces `setTimeout` for the rest of the test. */
 function mockTimers(t: Test): (milliseconds: number) => void {
   mock.timers.enable({ apis: ['setTimeout'] })
