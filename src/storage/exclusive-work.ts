@@ -10,7 +10,9 @@ export async function runExclusively<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   const digest = createHash('sha256').update(key).digest('hex')
-  const release = await locks.acquire([{ path: asPath(`/${reservedPrefix}exclusive-${digest}`), tree: false }])
+  const claim = { path: asPath(`/${reservedPrefix}exclusive-${digest}`), tree: false }
+  // The caller may hold any number of locks. The work needs no further ones.
+  const release = await locks.acquire([claim], undefined, { level: Infinity })
   try {
     return await work()
   } finally {

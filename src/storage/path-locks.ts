@@ -4,15 +4,13 @@
  */
 import { GatewayError } from '../contract/errors.js'
 import { foldCase, isWithin, type Path } from '../contract/path.js'
-import type { PathClaim } from '../store/engine.js'
+import type { LockOptions, PathClaim } from '../store/engine.js'
 
 export type { PathClaim } from '../store/engine.js'
 
-export interface AcquireOptions {
+export interface AcquireOptions extends LockOptions {
   /** Milliseconds. */
   readonly timeout?: number
-  /** Called at most once, if the locks are lost before they are released. */
-  readonly onLost?: (() => void) | undefined
 }
 
 export interface PathLocks {

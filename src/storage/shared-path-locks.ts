@@ -9,11 +9,14 @@ import { PathLocksInProcess, type AcquireOptions, type PathClaim, type PathLocks
 interface Mirror {
   /** Reads the rows again. */
   reload(): Promise<void>
-  /** The number of changes of the rows by this process, which the mirror contains. Absent: they are not counted. */
-  ownChanges?(): number
+  /**
+   * The number of changes of the rows by this process, all of which the mirror contains. Undefined while one is being
+   * stored. Absent: they are not counted.
+   */
+  ownChanges?(): number | undefined
 }
 
-/** A state of a mirror: it contains at least `count` changes, of which this process had then made `own`. */
+/** A state of a mirror: it contained `count` changes or more, `own` of the `count` by this process. */
 interface MirrorState {
   readonly count: number
   readonly own: number
@@ -22,6 +25,8 @@ interface MirrorState {
 export class SharedPathLocks implements PathLocks {
   readonly #own = new PathLocksInProcess()
   readonly #mirrored = new Map<Topic, MirrorState>()
+  /** The functions `onLost` of those who hold locks. */
+  readonly #holders = new Set<() => void>()
 
   /** `mirrors` by topic: reloaded under the locks if other nodes have changed their rows. */
   constructor(
@@ -30,51 +35,65 @@ export class SharedPathLocks implements PathLocks {
     private readonly mirrors: ReadonlyMap<Topic, Mirror>,
   ) {}
 
-  /** The primary process keeps the locks of workers on SQLite, which end with it. */
+  /** With SQLite the primary process keeps the locks, and workers end with it. */
   get canBeLost(): boolean {
     return this.shared.spansMachines
   }
 
+  /** Reports all locks as lost to those who hold them: other nodes may take this one for dead. */
+  loseAll(): void {
+    for (const onLost of this.#holders) onLost()
+  }
+
   async acquire(claims: readonly PathClaim[], signal?: AbortSignal, options: AcquireOptions = {}): Promise<() => void> {
+    const { onLost } = options
     const releaseOwn = await this.#own.acquire(claims, signal, options)
+    const before = this.#ownChanges()
+    const held = await this.shared.acquire(claims, options).catch((error: unknown) => {
+      releaseOwn()
+      throw error
+    })
+    if (onLost) this.#holders.add(onLost)
+    let isReleased = false
+    const release = () => {
+      if (isReleased) return
+      isReleased = true
+      if (onLost) this.#holders.delete(onLost)
+      void this.#release(held, releaseOwn)
+    }
     try {
-      const held = await this.shared.acquire(claims, options.onLost)
-      let isReleased = false
-      const release = () => {
-        if (isReleased) return
-        isReleased = true
-        void this.#release(held, releaseOwn)
-      }
-      try {
-        await this.#refresh(held.counts)
-        if (signal?.aborted === true) throw new GatewayError('aborted')
-      } catch (error) {
-        release()
-        throw error
-      }
+      await this.#refresh(held.counts, before)
+      if (signal?.aborted === true) throw new GatewayError('aborted')
       return release
     } catch (error) {
-      releaseOwn()
+      release()
       throw error
     }
   }
 
-  /** The next change of this process waits until the database has released the locks. Never rejects. */
+  /** The next change of these paths by this process waits until the database has released the locks. Never rejects. */
   async #release(held: HeldLocks, releaseOwn: () => void): Promise<void> {
     const notices = this.notices.take()
     if (!(await held.release(notices))) this.notices.putBack(notices)
     releaseOwn()
   }
 
-  async #refresh(counts: ReadonlyMap<Topic, number>): Promise<void> {
+  #ownChanges(): ReadonlyMap<Topic, number | undefined> {
+    return new Map([...this.mirrors].map(([topic, mirror]) => [topic, mirror.ownChanges ? mirror.ownChanges() : 0]))
+  }
+
+  /** `before`: the own changes when the locks were requested. */
+  async #refresh(counts: ReadonlyMap<Topic, number>, before: ReadonlyMap<Topic, number | undefined>): Promise<void> {
+    const now = this.#ownChanges()
     for (const [topic, mirror] of this.mirrors) {
       const count = counts.get(topic) ?? 0
-      const own = mirror.ownChanges?.() ?? 0
+      const own = before.get(topic)
+      // Otherwise it is unknown how many own changes were counted, and they could hide a change by another process.
+      const isExact = own !== undefined && own === now.get(topic)
       const state = this.#mirrored.get(topic)
-      // A change by this process is counted in the database first: equal numbers contain no change by another one.
-      if (state && state.count + own - state.own === count) continue
+      if (isExact && state && state.count + own - state.own === count) continue
       await mirror.reload()
-      this.#mirrored.set(topic, { count, own })
+      if (isExact) this.#mirrored.set(topic, { count, own })
     }
   }
 }

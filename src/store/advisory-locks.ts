@@ -5,9 +5,11 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
 import { foldCase, parentOf, root, truncateTo, type Path } from '../contract/path.js'
-import { toStoreError, isRolledBack } from './errors.js'
+import { isConnectionError, isRolledBack, toStoreError } from './errors.js'
 import { countsOf, fileChannel, type ChangeCount } from './change-notices.js'
-import type { HeldLocks, PathClaim } from './engine.js'
+import type { HeldLocks, LockOptions, PathClaim } from './engine.js'
+import { NestedSlots } from './nested-slots.js'
+import { retried } from './retries.js'
 
 type LockMode = 'shared' | 'exclusive'
 
@@ -16,43 +18,55 @@ const maxDepth = 64
 
 export class AdvisoryLocks {
   readonly #pool: pg.Pool
+  readonly #slots: NestedSlots
 
   /** `connections`: the number of changes that can hold locks at a time. `timeout`: milliseconds to wait for locks. */
   constructor(connection: pg.ClientConfig, connections: number, timeout: number) {
-    const options = `-c lock_timeout=${timeout} -c idle_in_transaction_session_timeout=0`
+    // The limit of a statement is that of all locks of a change together.
+    const options = `-c statement_timeout=${timeout} -c idle_in_transaction_session_timeout=0`
     this.#pool = new pg.Pool({ ...connection, options, max: connections, connectionTimeoutMillis: timeout })
+    this.#slots = new NestedSlots(connections, timeout)
     // A lost connection: the pool opens another one, and the next statement of a client that holds it fails.
     this.#pool.on('error', () => undefined)
     this.#pool.on('connect', (client) => client.on('error', () => undefined))
   }
 
-  /** As `SharedEngine.acquire`: in one message. */
-  async acquire(claims: readonly PathClaim[], onLost: () => void = () => undefined): Promise<HeldLocks> {
+  /** As `SharedEngine.acquire`: in one message, which is repeated while the server restarts. */
+  async acquire(claims: readonly PathClaim[], { onLost, level = 0 }: LockOptions = {}): Promise<HeldLocks> {
     // All nodes lock in the same order, so that two of them do not wait for each other.
     const keys = [...modesOf(claims)].sort(([one], [other]) => (one < other ? -1 : 1))
     const calls = keys.map(([key, mode]) => `pg_advisory_xact_lock${mode === 'shared' ? '_shared' : ''}(${key})`)
-    const message = `begin; select ${calls.join(', ')}; select topic, count from change_counts`
-    for (let attempt = 1; ; attempt++) {
-      const client = await this.#pool.connect().catch((error: unknown) => {
-        throw toStoreError(error)
-      })
-      try {
-        // The result of a message with several statements is an array, which the types of pg lack.
-        const results = (await client.query(message)) as unknown as readonly pg.QueryResult<ChangeCount>[]
-        const counts = countsOf(results.at(-1)?.rows ?? [])
-        client.once('end', onLost)
-        return {
-          counts,
-          release: (notices) => {
-            client.off('end', onLost)
-            return release(client, notices)
-          },
-        }
-      } catch (error) {
-        // Closing the connection ends its transaction.
-        client.release(true)
-        if (!isRolledBack(error) || attempt > 1) throw toStoreError(error)
+    const message = `begin isolation level read committed; select ${calls.join(', ')}; select topic, count from change_counts`
+    const freeSlot = await this.#slots.take(level)
+    try {
+      const isRepeatable = (error: unknown) => isConnectionError(error) || isRolledBack(error)
+      const { client, counts } = await retried(() => this.#begin(message), isRepeatable)
+      const lost = () => onLost?.()
+      client.once('end', lost)
+      return {
+        counts,
+        release: (notices) => {
+          client.off('end', lost)
+          return release(client, notices).finally(freeSlot)
+        },
       }
+    } catch (error) {
+      freeSlot()
+      throw toStoreError(error)
+    }
+  }
+
+  /** Sends the message, which begins a transaction and reads the counts last. */
+  async #begin(message: string): Promise<{ readonly client: pg.PoolClient; readonly counts: HeldLocks['counts'] }> {
+    const client = await this.#pool.connect()
+    try {
+      // The result of a message with several statements is an array, which the types of pg lack.
+      const results = (await client.query(message)) as unknown as readonly pg.QueryResult<ChangeCount>[]
+      return { client, counts: countsOf(results.at(-1)?.rows ?? []) }
+    } catch (error) {
+      // Closing the connection ends its transaction.
+      client.release(true)
+      throw error
     }
   }
 

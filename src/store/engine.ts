@@ -37,15 +37,25 @@ export interface HeldLocks {
   release(notices: readonly string[]): Promise<boolean>
 }
 
+export interface LockOptions {
+  /** Called if the locks are lost before they are released. */
+  readonly onLost?: (() => void) | undefined
+  /**
+   * How often the same work has locked paths already: a storage that is based on others locks their paths while it changes
+   * its own. Default: 0.
+   */
+  readonly level?: number
+}
+
 /** What only an engine has that several nodes can share. */
 export interface SharedEngine {
   /** Whether other machines can share the database. */
   readonly spansMachines: boolean
   /**
    * Excludes overlapping claims of the other nodes, in one round trip; claims of this process must not overlap. Rejects
-   * with `busy` and `unavailable`. `onLost` is called if the connection is lost before the locks are released.
+   * with `busy` and `unavailable`.
    */
-  acquire(claims: readonly PathClaim[], onLost?: () => void): Promise<HeldLocks>
+  acquire(claims: readonly PathClaim[], options?: LockOptions): Promise<HeldLocks>
   /** Sends texts of at most `maxNotice` bytes to the other nodes that listen now. */
   notify(notices: readonly string[]): Promise<void>
   /** Calls `listener` with the texts that other nodes send, and with undefined if some were missed. Called once. */

@@ -3,6 +3,8 @@ import { GatewayError, toGatewayError } from '../contract/errors.js'
 
 /** SQLSTATEs of a server that accepts no connections, and of sessions that it has ended. */
 const disconnected = new Set(['57P01', '57P02', '57P03', '53300', '25006', '08000', '08001', '08003', '08004', '08006'])
+/** Codes of statements that have waited too long for a lock. */
+const waited = new Set(['55P03', '57014', 'SQLITE_BUSY', 'SQLITE_LOCKED'])
 /** Errors of Node's sockets. */
 const socketErrors = new Set([
   'ECONNREFUSED',
@@ -60,7 +62,7 @@ export function toStoreError(error: unknown): GatewayError {
   if (code === '22021') return new GatewayError('invalid', { reason: 'the database cannot store this text', cause })
   // Knex, or the pool of path locks, found no free connection in time.
   const isPoolTimeout = error.name === 'KnexTimeoutError' || error.message === 'timeout exceeded when trying to connect'
-  if (isPoolTimeout || isRolledBack(error) || code === '55P03' || code === 'SQLITE_BUSY' || code === 'SQLITE_LOCKED') {
+  if (isPoolTimeout || isRolledBack(error) || waited.has(code)) {
     return new GatewayError('busy', { reason: 'the database is busy', retryAfter: 1, cause })
   }
   // The SQLite driver reports the kind of constraint only in its message.

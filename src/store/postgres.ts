@@ -8,13 +8,12 @@ import { changeChannel, fileChannel } from './change-notices.js'
 import { Database, type Runner } from './database.js'
 import type { Engine, ForeignCommits } from './engine.js'
 import { isConnectionError, isRolledBack, isUnsent } from './errors.js'
+import { retried } from './retries.js'
 import { isTopic, topics, type Topic } from './rows.js'
 
 /** The oldest supported version, as `server_version_num`. */
 const oldestServer = 13_00_00
 
-/** Milliseconds for which a statement waits for a server that restarts. */
-const reconnectTime = 5000
 /** Milliseconds that one attempt to connect may take. */
 const connectTimeout = 5000
 /** Milliseconds that a statement waits for a free connection. */
@@ -57,7 +56,7 @@ export async function openPostgres(
       relaxed: new Database(relaxed, runner),
       shared: {
         spansMachines: true,
-        acquire: (claims, onLost) => locks.acquire(claims, onLost),
+        acquire: (claims, options) => locks.acquire(claims, options),
         notify: (notices) => locks.notify(notices),
         onNotice: (listener) => listening.onNotice(listener),
       },
@@ -113,18 +112,6 @@ async function checkServer(connection: Knex): Promise<void> {
 const runner: Runner = {
   read: (work) => retried(work, (error) => isConnectionError(error) || isRolledBack(error)),
   write: (work) => retried(work, (error) => isUnsent(error) || isRolledBack(error)),
-}
-
-async function retried<T>(work: () => Promise<T>, isRepeatable: (error: unknown) => boolean): Promise<T> {
-  const end = performance.now() + reconnectTime
-  for (let pause = 20; ; pause = Math.min(2 * pause, 500)) {
-    try {
-      return await work()
-    } catch (error) {
-      if (!isRepeatable(error) || performance.now() + pause > end) throw error
-    }
-    await delay(pause)
-  }
 }
 
 /**

@@ -61,9 +61,11 @@ export class Locks {
   #rootsIn = new Map<Path, Set<Path>>()
   /** Milliseconds since the epoch: no lock expires before. */
   #nextExpiry = Number.POSITIVE_INFINITY
-  /** Number of changes by this process. A reload that overlaps with one is repeated. */
+  /** Number of changes of the copy in memory. A reload that overlaps with one is repeated. */
   #changes = 0
-  #ownChanges = 0
+  /** Number of changes that this process has stored, and of those that it is storing. */
+  #stored = 0
+  #storing = 0
 
   readonly #now: () => number
 
@@ -99,9 +101,32 @@ export class Locks {
     return lock !== undefined
   }
 
-  /** The number of changes of stored locks by this process. */
-  get ownChanges(): number {
-    return this.#ownChanges
+  /** The number of changes of stored locks by this process. Undefined while it makes one, which may be stored already. */
+  get ownChanges(): number | undefined {
+    return this.#storing > 0 ? undefined : this.#stored
+  }
+
+  /** Changes the stored locks. `apply` makes the same change in memory, and returns whether there was one. */
+  async #store<Result>(change: () => Promise<Result>, apply: (result: Result) => boolean): Promise<Result> {
+    this.#storing++
+    try {
+      const result = await change()
+      if (apply(result)) this.#stored++
+      return result
+    } finally {
+      this.#storing--
+    }
+  }
+
+  /** Resolves to whether the lock still existed. */
+  async #refresh(refreshed: Lock): Promise<boolean> {
+    return this.#store(
+      () => this.store.refresh(refreshed.token, refreshed.expires),
+      (isStored) => {
+        if (isStored) this.#put(refreshed)
+        return isStored
+      },
+    )
   }
 
   async reload(): Promise<void> {
@@ -109,6 +134,7 @@ export class Locks {
       const before = this.#changes
       const locks = await this.store.all()
       if (before !== this.#changes) continue
+      this.#changes++
       this.#byToken = new Map()
       this.#byPath = new Map()
       this.#rootsIn = new Map()
@@ -216,10 +242,14 @@ export class Locks {
       this.#isActive(other) &&
       (covers(other, path) || (deep && isWithin(path, other.path))) &&
       (scope === 'exclusive' || other.scope === 'exclusive')
-    const conflict = await this.store.grant(lock, (others) => others.find(conflicts), this.#now())
+    const conflict = await this.#store(
+      () => this.store.grant(lock, (others) => others.find(conflicts), this.#now()),
+      (conflict) => {
+        if (!conflict) this.#put(lock)
+        return !conflict
+      },
+    )
     if (conflict) throw new LockedError(conflict)
-    this.#ownChanges++
-    this.#put(lock)
     return lock
   }
 
@@ -248,12 +278,8 @@ export class Locks {
   async refresh(path: Path, token: string, seconds: number, principal: Principal): Promise<Lock> {
     await this.know([token])
     const lock = this.#ownLock(path, token, principal)
-    const expires = this.#expiry(seconds)
-    if (!(await this.store.refresh(token, expires)))
-      throw new GatewayError('precondition_failed', { reason: 'no such lock' })
-    this.#ownChanges++
-    const refreshed = { ...lock, expires }
-    this.#put(refreshed)
+    const refreshed = { ...lock, expires: this.#expiry(seconds) }
+    if (!(await this.#refresh(refreshed))) throw new GatewayError('precondition_failed', { reason: 'no such lock' })
     return refreshed
   }
 
@@ -272,9 +298,7 @@ export class Locks {
       const lock = this.#byToken.get(token)
       if (!lock || !this.#isActive(lock) || lock.expires >= expires) return
       // A lock that cannot be extended expires, and the check before publishing reports that to the writer.
-      if (!(await this.store.refresh(token, expires).catch(() => false))) return
-      this.#ownChanges++
-      this.#put({ ...lock, expires })
+      await this.#refresh({ ...lock, expires }).catch(() => undefined)
     }
     const pause = Math.min(Math.min(...remaining.values()) / 3, maxTimer)
     const extendAll = () => void Promise.all([...remaining].map(extend))
@@ -293,8 +317,13 @@ export class Locks {
 
   /** Removes a lock of any user. */
   async break(token: string): Promise<void> {
-    if (await this.store.delete(token)) this.#ownChanges++
-    this.#drop(token)
+    await this.#store(
+      () => this.store.delete(token),
+      (isDeleted) => {
+        this.#drop(token)
+        return isDeleted
+      },
+    )
   }
 
   /** Removes the locks below a removed path. `itself`: also those on the path. */

@@ -14,6 +14,7 @@ import { childOf, isWithin, refusedName, root, under, within, type Path } from '
 import { canonicalPath, canonicalTarget } from '../storage/canonical-case.js'
 import { MountedTree, withMountPoints, type ResolvedPath } from '../storage/mounted-tree.js'
 import type { MountedPath } from '../storage/mounts.js'
+import type { PathLocks } from '../storage/path-locks.js'
 import type { Storage } from '../storage/storage.js'
 import type { TreeDependencies } from './dependencies.js'
 import { removeEntry, renameByBackend } from './follow-up.js'
@@ -28,6 +29,9 @@ const maxReported = 10_000
 
 const depth = new AsyncLocalStorage<number>()
 
+/** How many storages the current call has passed through. */
+const levelOf = () => depth.getStore() ?? 0
+
 type SubtreeDependencies = Pick<
   TreeDependencies,
   'mounts' | 'supervisor' | 'locks' | 'pathLocks' | 'intents' | 'rules' | 'log'
@@ -36,7 +40,6 @@ type SubtreeDependencies = Pick<
 export class SubtreeDriver implements TreeDriver {
   readonly #dependencies: SubtreeDependencies
   readonly #tree: MountedTree
-  readonly #operations: Operations
   /** The storage in use, by mount point. The caller's steps must all see one storage, even if several take turns there. */
   readonly #chosen = new Map<Path, Storage>()
 
@@ -46,7 +49,17 @@ export class SubtreeDriver implements TreeDriver {
   ) {
     this.#dependencies = dependencies
     this.#tree = new MountedTree(dependencies.mounts, dependencies.log)
-    this.#operations = new Operations(dependencies, gatewayAuthority, this.#tree)
+  }
+
+  /** For one change, whose caller holds a path lock for each storage that it has passed through. */
+  get #operations(): Operations {
+    const { pathLocks } = this.#dependencies
+    const level = levelOf() + 1
+    const nested: PathLocks = {
+      canBeLost: pathLocks.canBeLost,
+      acquire: (claims, signal, options) => pathLocks.acquire(claims, signal, { ...options, level }),
+    }
+    return new Operations({ ...this.#dependencies, pathLocks: nested }, gatewayAuthority, this.#tree)
   }
 
   stat(path: Path, options: StatOptions = {}): Promise<Entry> {
@@ -281,7 +294,7 @@ export class SubtreeDriver implements TreeDriver {
 
   /** Runs work one level deeper. A circle of storages is cut off. */
   async #deeper<T>(work: () => Promise<T>): Promise<T> {
-    const level = (depth.getStore() ?? 0) + 1
+    const level = levelOf() + 1
     if (level > maxDepth)
       throw new GatewayError('unavailable', { reason: 'storages are based on one another in a circle' })
     return depth.run(level, work)

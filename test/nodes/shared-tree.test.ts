@@ -5,6 +5,7 @@ import { MemoryDriver } from '../../drivers/memory/memory.js'
 import { allPermissions, permissionBits } from '../../src/accounts/principal.js'
 import type { AnyDriverType } from '../../src/contract/driver-type.js'
 import { asPath as p } from '../../src/contract/path.js'
+import { newStorage } from '../../src/store/new-storage.js'
 import { startNodes, type RunningGateway } from '../gateway.js'
 import { lacks } from '../programs.js'
 import { altered } from '../tree/tree-fixture.js'
@@ -74,6 +75,20 @@ void t.test('a node sees what another one writes, moves and removes', { skip }, 
   t.equal((await dav(one, 'GET', 'b')).status, 404)
   await wait(250)
   t.same(await namesOf(one), [])
+})
+
+void t.test('many changes of a storage that is based on another one', { skip }, async (t) => {
+  const [one] = await start(t, 20)
+  const create = (mountPath: string, driver: string, paths = '') => {
+    const addition = JSON.stringify({ paths, put_conflict_policy: 'first' })
+    return one.gateway.storages.create(newStorage({ mountPath: p(mountPath), driver, addition }))
+  }
+  await create('/files', 'Slow')
+  await create('/alias', 'Alias', '/files')
+  await create('/deep', 'Alias', '/alias')
+  // More than connections that hold locks, of which each change needs three.
+  const puts = Array.from({ length: 40 }, (_, index) => dav(one, 'PUT', `deep/${index}`, { body: 'x' }))
+  t.same([...new Set((await Promise.all(puts)).map(({ status }) => status))], [201])
 })
 
 void t.test('of concurrent requests that create a file only if it is new, one succeeds', { skip }, async (t) => {
