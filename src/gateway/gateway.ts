@@ -263,17 +263,13 @@ export class Gateway {
       }
       const { shared } = store
       const notices = (opened.notices = shared && new FileNotices(shared, events, log))
-      const pathLocks =
-        shared && notices
-          ? new SharedPathLocks(
-              shared,
-              notices,
-              new Map([
-                ['locks', { reload: () => locks.reload(), ownChanges: () => locks.ownChanges }],
-                ['rules', { reload: () => rules.reload() }],
-              ]),
-            )
-          : new PathLocksInProcess()
+      const mirrors = new Map([
+        ['locks', { reload: () => locks.reload(), ownChanges: () => locks.ownChanges }],
+        ['rules', { reload: () => rules.reload() }],
+      ] as const)
+      const sharedLocks = shared && notices && new SharedPathLocks(shared, notices, mirrors)
+      if (sharedLocks) membership.onLapse(() => sharedLocks.loseAll())
+      const pathLocks = sharedLocks ?? new PathLocksInProcess()
       const intents = new Intents({ store, rules, pathLocks, log, storageOf })
       const processes = () => Math.max(config.workers, membership.count)
       // The chunks of an upload would reach different processes.

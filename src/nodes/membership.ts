@@ -73,10 +73,14 @@ export class Membership {
   readonly #duties = new Map<Duty, boolean>()
   #timer: NodeJS.Timeout | undefined
   #beating: Promise<void> | undefined
+  #takingOver: Promise<void> | undefined
+  /** Reports that the node is not current any more. */
+  #lapse: NodeJS.Timeout | undefined
   #hasEnded = false
   /** Undefined until the node has started. */
   #handlers: NodeHandlers | undefined
   readonly #countListeners = new Set<() => void>()
+  readonly #lapseListeners = new Set<() => void>()
   /** Milliseconds by which the clock of the database is ahead of this machine's. */
   #clockOffset = 0
   /** The nodes that had ended when this one last took over what they owned. */
@@ -114,7 +118,10 @@ export class Membership {
     await nodes.claim(instance.name)
     membership.#takenOver = takenOver
     membership.#nodes = await nodes.all()
-    if (store.isShared) membership.#scheduleBeat()
+    if (store.isShared) {
+      membership.#scheduleBeat()
+      membership.#watch()
+    }
     return membership
   }
 
@@ -158,7 +165,8 @@ export class Membership {
   async leave(): Promise<void> {
     this.#hasEnded = true
     clearTimeout(this.#timer)
-    await settlesWithin(Promise.resolve(this.#beating), this.#times.interval)
+    clearTimeout(this.#lapse)
+    await settlesWithin(Promise.all([this.#beating, this.#takingOver]), this.#times.interval)
     await this.options.store.nodes.end(this.id)
   }
 
@@ -199,6 +207,24 @@ export class Membership {
   onCountChange(listener: () => void): () => void {
     this.#countListeners.add(listener)
     return () => this.#countListeners.delete(listener)
+  }
+
+  /**
+   * Calls `listener` when the node is not current any more: other nodes may take it for dead, so that what it has begun must
+   * stop.
+   */
+  onLapse(listener: () => void): void {
+    this.#lapseListeners.add(listener)
+  }
+
+  #watch(): void {
+    clearTimeout(this.#lapse)
+    if (this.#hasEnded) return
+    const check = () => {
+      if (this.isCurrent) this.#watch()
+      else for (const listener of this.#lapseListeners) listener()
+    }
+    this.#lapse = setTimeout(check, this.#times.current - ageOf(this.#renewed)).unref()
   }
 
   /** The nodes for admins, as of now. */
@@ -246,7 +272,7 @@ export class Membership {
     const sent = now()
     const heartbeat = await nodes.renew(this.id, JSON.stringify(this.#working))
     if (heartbeat === undefined) {
-      this.#end()
+      this.#onEnded()
       return
     }
     const offset = heartbeat - (sent.wall + Date.now()) / 2
@@ -258,11 +284,12 @@ export class Membership {
     }
     // An earlier heartbeat that took long may end after a later one.
     if (ageOf(sent) < ageOf(this.#renewed)) this.#renewed = sent
+    this.#watch()
     if (!handlers) return
     await this.#endDead()
-    const ended = this.#nodes.filter((node) => node.ended !== undefined).map(({ id }) => id)
-    if (ended.some((id) => !this.#takenOver.has(id))) await this.#takeOver(handlers, new Set(ended))
     await this.#obtainDuties()
+    const ended = this.#nodes.filter((node) => node.ended !== undefined).map(({ id }) => id)
+    if (ended.some((id) => !this.#takenOver.has(id))) this.#takeOver(handlers, new Set(ended))
   }
 
   async #obtainDuties(): Promise<void> {
@@ -275,11 +302,18 @@ export class Membership {
     }
   }
 
-  /** If it fails, it is repeated after the next heartbeat. */
-  async #takeOver(handlers: NodeHandlers, ended: ReadonlySet<string>): Promise<void> {
-    await this.options.store.nodes.claim(this.id)
-    await handlers.takeOver()
-    this.#takenOver = ended
+  /** Heartbeats do not wait for it: backends may be slow. If it fails, it is repeated after the next heartbeat. */
+  #takeOver(handlers: NodeHandlers, ended: ReadonlySet<string>): void {
+    const takeOver = async () => {
+      await this.options.store.nodes.claim(this.id)
+      await handlers.takeOver()
+      this.#takenOver = ended
+    }
+    this.#takingOver ??= takeOver()
+      .catch((error: unknown) =>
+        this.options.log.warn({ err: error }, 'the work of a dead node could not be taken over'),
+      )
+      .finally(() => (this.#takingOver = undefined))
   }
 
   /** Ends the nodes whose heartbeat this node has seen unchanged for too long. */
@@ -306,9 +340,11 @@ export class Membership {
     return Math.min(interval, Math.max(interval / 5, dead - Math.max(0, ...ages)))
   }
 
-  #end(): void {
+  #onEnded(): void {
     if (this.#hasEnded) return
     this.#hasEnded = true
+    clearTimeout(this.#lapse)
+    for (const listener of this.#lapseListeners) listener()
     for (const [duty, does] of this.#duties) if (does) duty.end()
     this.options.log.error({}, 'another node has ended this one, because it sent no heartbeat')
     this.#handlers?.ended()

@@ -108,13 +108,14 @@ class Primary {
   /** Stops all workers. Resolves when they have ended. */
   async stop(): Promise<void> {
     this.#isStopping = true
-    clearInterval(this.#checking)
     const ended = [...this.#workers].map(({ worker }) => once(worker, 'exit'))
     for (const running of this.#workers) {
       if (running.isReady) running.outgoing.send({ kind: 'stop' })
       else running.worker.process.kill('SIGTERM')
     }
+    // The checks continue, so that a worker that does not answer is killed.
     await Promise.all(ended)
+    clearInterval(this.#checking)
   }
 
   /** Ends all workers at once. */

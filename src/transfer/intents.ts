@@ -46,7 +46,7 @@ export class Intents {
   /** Timers by ID of the storage. */
   readonly #retries = new Map<number, NodeJS.Timeout>()
   /** By the ID of an intent of a move whose outcome is not known: ends the time in which rules apply at both paths. */
-  readonly #unresolved = new Map<number, (hasMoved: boolean) => void>()
+  readonly #unresolved = new Map<number, { readonly storageId: number; readonly end: (hasMoved: boolean) => void }>()
   #closed = false
 
   constructor(private readonly dependencies: IntentsDependencies) {}
@@ -64,7 +64,7 @@ export class Intents {
       else {
         // A node makes a move under path locks only, so this one is not made any more.
         await store.intents.take(intent.id)
-        await this.#recoverMove(storage, intent)
+        if (!(await this.#recoverMove(storage, intent))) this.#scheduleRetry(storage.row.id, 0)
         await rules.reload()
       }
     }
@@ -143,7 +143,8 @@ export class Intents {
         }
         if (mustMoveRules) await rules.reload()
       } finally {
-        if (moved === undefined && id !== undefined && endMove) this.#unresolved.set(id, endMove)
+        if (moved === undefined && id !== undefined && endMove)
+          this.#unresolved.set(id, { storageId: intent.storageId, end: endMove })
         else endMove?.(moved === true)
         if (moved === true) await follow()
       }
@@ -258,7 +259,11 @@ export class Intents {
       // Applying a move marks the backup of its target as disposable, so moves are recovered first.
       const moves = intents.filter(({ kind }) => kind === 'move')
       const recovered = await this.#recoverEach(storage, moves)
-      if (moves.length > 0) await this.dependencies.rules.reload()
+      const isOpen = (intentId: number) => intents.some((each) => each.id === intentId)
+      const ofOthers = [...this.#unresolved].filter(([each, { storageId }]) => storageId === id && !isOpen(each))
+      if (moves.length > 0 || ofOthers.length > 0) await this.dependencies.rules.reload()
+      // Another node has recovered them.
+      for (const [intentId] of ofOthers) this.#resolve(intentId, false)
       const backups = (await store.intents.ofStorage(id)).filter(({ kind }) => kind === 'backup')
       if ((await this.#recoverEach(storage, backups)) && recovered) return
     } catch (error) {
@@ -310,9 +315,13 @@ export class Intents {
     if (moved) await intents.apply(intent.id, storage.mountPoint)
     else if (await exists(storage, intent.from)) await intents.drop(intent.id)
     else return false
-    this.#unresolved.get(intent.id)?.(moved)
-    this.#unresolved.delete(intent.id)
+    this.#resolve(intent.id, moved)
     return true
+  }
+
+  #resolve(id: number, moved: boolean): void {
+    this.#unresolved.get(id)?.end(moved)
+    this.#unresolved.delete(id)
   }
 
   /**

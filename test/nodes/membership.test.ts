@@ -15,6 +15,8 @@ const skip = lacks('postgres', 'initdb')
 const times = { interval: 100, current: 400, dead: 800 }
 
 interface Joining {
+  /** How its work of taking over ends; at once by default. */
+  readonly takingOver?: Promise<void>
   /** Its heartbeats wait until `thaw` is called. */
   readonly isFrozen?: boolean
   readonly isOver?: (id: string) => boolean | undefined
@@ -43,7 +45,10 @@ async function join(t: Test, location: string, id: string, joining: Joining = {}
   const start = () =>
     membership.start({
       reload: async () => void calls.push('reload'),
-      takeOver: async () => void calls.push('take over'),
+      takeOver: async () => {
+        calls.push('take over')
+        await joining.takingOver
+      },
       working: () => ({ tasks: 3 }),
       ended: () => void calls.push('ended'),
     })
@@ -173,6 +178,41 @@ void t.test('the work of a node that came and left between two heartbeats is tak
   one.thaw()
   await until(() => one.calls.includes('take over'))
   t.pass('taken over')
+})
+
+void t.test('a node stays current while it takes over work from a slow backend', { skip }, async (t) => {
+  const location = await (await thisServer()).createDatabase()
+  let end: () => void = () => undefined
+  const takingOver = new Promise<void>((resolve) => (end = resolve))
+  const node = await join(t, location, 'node', { takingOver })
+  node.start()
+  await (await join(t, location, 'other')).close()
+  await until(() => node.calls.length > 0)
+  for (let waited = 0; waited < 3 * times.current; waited += 50) {
+    await wait(50)
+    if (!node.membership.isCurrent) t.fail('not current')
+  }
+  t.same(node.calls, ['take over'], 'and does so once')
+  end()
+  await (await join(t, location, 'third')).close()
+  await until(() => node.calls.length > 1)
+})
+
+void t.test('a node that is not current any more says so', { skip }, async (t) => {
+  const location = await (await thisServer()).createDatabase()
+  const node = await join(t, location, 'node')
+  let lapses = 0
+  node.membership.onLapse(() => lapses++)
+  node.start()
+  await wait(2 * times.current)
+  t.equal(lapses, 0)
+  node.freeze()
+  await until(() => lapses > 0)
+  t.notOk(node.membership.isCurrent)
+  node.thaw()
+  await until(() => node.membership.isCurrent)
+  node.freeze()
+  await until(() => lapses > 1)
 })
 
 void t.test('what looks like an earlier run is ended only if it is', { skip }, async (t) => {

@@ -233,6 +233,14 @@ void t.test('a killed worker is replaced, and the others go on', { skip }, async
   t.equal(await daemon.stop(), 0)
 })
 
+void t.test('a worker that does not answer does not keep the daemon from stopping', { skip }, async (t) => {
+  const daemon = await startWorkers(t)
+  const [worker = 0] = await workersOf(daemon)
+  process.kill(worker, 'SIGSTOP')
+  t.equal(await daemon.stop(), 0)
+  t.equal(processStartTime(worker), undefined)
+})
+
 void t.test('workers end with their primary process', { skip }, async (t) => {
   const daemon = await startWorkers(t)
   const workers = await workersOf(daemon)
