@@ -2,7 +2,8 @@
  * The PROXY protocol, versions 1 and 2 (haproxy.org/download/2.9/doc/proxy-protocol.txt): a proxy that forwards TCP
  * connections sends the address of the client first.
  */
-import { BlockList, isIP, isIPv6, SocketAddress, type Server, type Socket } from 'node:net'
+import { once } from 'node:events'
+import { BlockList, connect, isIP, isIPv6, SocketAddress, type Server, type Socket } from 'node:net'
 import type { Log } from '../../src/contract/log.js'
 
 /** The proxies that send a header, and where invalid ones are logged. */
@@ -45,8 +46,8 @@ export function readProxyHeaders(server: Server, { proxies, log }: ProxyHeaders)
   }
   server.removeAllListeners('connection')
   server.on('connection', (socket: Socket) => {
-    const proxy = socket.remoteAddress ?? ''
-    if (!isIP(proxy) || !proxies.check(proxy, isIPv6(proxy) ? 'ipv6' : 'ipv4')) {
+    const proxy = socket.remoteAddress
+    if (!isProxy(proxies, proxy)) {
       accept(socket)
       return
     }
@@ -55,6 +56,30 @@ export function readProxyHeaders(server: Server, { proxies, log }: ProxyHeaders)
       else accept(socket)
     })
   })
+}
+
+/**
+ * Connects to a server that reads the headers of these proxies, also where this machine is one of them. Resolves when the
+ * connection is open. Rejects with the system's error, and with that of the signal.
+ */
+export async function connectThrough(
+  proxies: BlockList,
+  { host, port, signal }: { readonly host: string; readonly port: number; readonly signal: AbortSignal },
+): Promise<Socket> {
+  const socket = connect({ host, port })
+  try {
+    await once(socket, 'connect', { signal })
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
+  // The address by which the server knows this machine.
+  if (isProxy(proxies, socket.localAddress)) socket.write('PROXY UNKNOWN\r\n')
+  return socket
+}
+
+function isProxy(proxies: BlockList, address = ''): boolean {
+  return isIP(address) !== 0 && proxies.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
 }
 
 /** Calls `done` when the header has been read from the socket, or with the reason why the socket is destroyed. */

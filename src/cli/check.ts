@@ -2,7 +2,10 @@
  * `tidegate check`: checks whether the daemon would start and its storages would work. Changes no configuration or
  * file.
  */
-import { createServer, connect } from 'node:net'
+import { once } from 'node:events'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { createServer } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { z } from 'zod'
@@ -10,6 +13,7 @@ import { driverTypes } from '../../drivers/index.js'
 import { WebClient } from '../../protocols/http/site/web-client.js'
 import { protocols } from '../../protocols/index.js'
 import { sitePath } from '../../protocols/lib/client.js'
+import { connectThrough } from '../../protocols/lib/proxy-protocol.js'
 import { settlesWithin, untilAborted } from '../contract/cancellation.js'
 import type { Driver } from '../contract/driver.js'
 import type { DriverEnv } from '../contract/driver-env.js'
@@ -64,7 +68,7 @@ export async function check(
   if (config.dist_dir !== '') findings.push(await finding('web client', () => checkWebClient(config)))
   for (const [name, address] of Object.entries(config.addresses)) {
     if (address === 'off') continue
-    findings.push(await finding(name, () => checkPort(address, `${sitePath(config.site_url)}/ping`)))
+    findings.push(await finding(name, () => checkPort(address, config)))
   }
   return findings
 }
@@ -250,7 +254,7 @@ async function askDaemon(
   let url = ''
   const daemon = await finding('daemon', async () => {
     url = await announcedUrl(config.data)
-    await request(`${url}/ping`).catch((error: unknown) => {
+    await request(config, `${url}/ping`).catch((error: unknown) => {
       const reason = `${process} serves the data folder, but does not answer at ${url}`
       throw new GatewayError('unavailable', { reason, cause: error })
     })
@@ -259,7 +263,7 @@ async function askDaemon(
   const storages = (await store.storages.all()).filter(isSelected).map((row) =>
     storageFinding(row, async () => {
       if (daemon.ok !== true) throw daemonRequired(`only the daemon may open it while ${process} runs`)
-      const answer = await request(`${url}/api/admin/storage/check?id=${row.id}`, { authorization: token })
+      const answer = await request(config, `${url}/api/admin/storage/check?id=${row.id}`, { authorization: token })
       const { code, message } = envelope.parse(JSON.parse(answer))
       if (code !== 200) throw new GatewayError('unavailable', { reason: message })
       return `${row.driver} answers`
@@ -288,17 +292,22 @@ async function announcedUrl(folder: string): Promise<string> {
 
 const envelope = z.object({ code: z.number(), message: z.string() })
 
-async function request(url: string, headers: Record<string, string> = {}): Promise<string> {
+async function request(config: Config, url: string, headers: Record<string, string> = {}): Promise<string> {
+  const signal = AbortSignal.timeout(answerTimeout)
   try {
-    const response = await fetch(url, { headers, redirect: 'error', signal: AbortSignal.timeout(answerTimeout) })
-    return await response.text()
+    const { hostname, port } = new URL(url)
+    const address = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 80) }
+    const socket = await connectThrough(config.proxy_protocol, { ...address, signal })
+    const asked = httpRequest(url, { headers, signal, createConnection: () => socket }).end()
+    const [response] = (await once(asked, 'response')) as [IncomingMessage]
+    return await text(response)
   } catch (error) {
     throw new GatewayError('unavailable', { reason: 'the daemon does not answer in time', cause: error })
   }
 }
 
 /** Checks whether the daemon can listen at the address, or does so already. */
-async function checkPort(address: string, ping: string): Promise<string> {
+async function checkPort(address: string, config: Config): Promise<string> {
   const { host, port } = splitAddress(address)
   const server = createServer()
   try {
@@ -308,7 +317,7 @@ async function checkPort(address: string, ping: string): Promise<string> {
     return `${address} is free`
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    if (code === 'EADDRINUSE' && (await isTidegate(host, port, ping)))
+    if (code === 'EADDRINUSE' && (await isTidegate(host, port, config)))
       return `${address} is answered by a running Tidegate`
     const why = code === 'EADDRINUSE' ? 'is taken by another program' : `cannot be used: ${message}`
     throw new GatewayError('unavailable', { reason: `${address} ${why}`, cause: error })
@@ -317,14 +326,21 @@ async function checkPort(address: string, ping: string): Promise<string> {
   }
 }
 
+/** Milliseconds for a server to greet or answer. */
+const greetingTimeout = 3000
+
 /** How the first line of each protocol begins that sends one without being asked. */
 const greetings = protocols.flatMap((protocol) => (protocol.listen ? (protocol.greeting ?? []) : []))
 
 /** Recognizes Tidegate by the greeting of a protocol or by its response to `/ping`. */
-function isTidegate(host: string, port: number, ping: string): Promise<boolean> {
+async function isTidegate(host: string, port: number, config: Config): Promise<boolean> {
+  const address = { host: connectableHost(host), port, signal: AbortSignal.timeout(greetingTimeout) }
+  const socket = await connectThrough(config.proxy_protocol, address).catch(() => undefined)
+  if (!socket) return false
+  const ping = `${sitePath(config.site_url)}/ping`
   return new Promise((resolve) => {
     let answer = ''
-    const socket = connect({ host: connectableHost(host), port, timeout: 3000 })
+    socket.setTimeout(greetingTimeout)
     const finish = () => {
       socket.destroy()
       resolve(greetings.some((greeting) => answer.startsWith(greeting)) || /\r\n\r\npong\s*$/.test(answer))

@@ -249,15 +249,26 @@ await t.test('check sends the API token to the daemon only, even if another serv
 })
 
 await t.test('check recognizes the ports of a running Tidegate, and no others', async (t) => {
-  const { url, sftpPort, dataFolder } = await startGateway(t)
+  // As behind a balancer on the same machine.
+  const proxied = { proxy_protocol: ['127.0.0.1'] }
+  const { url, sftpPort, dataFolder } = await startGateway(t, { config: proxied })
   const other = createServer().listen(0, '127.0.0.1')
   t.teardown(() => other.close())
   await once(other, 'listening')
   const http = url.replace('http://', '')
   const found = async (sftp: string) =>
-    check({ ...configSchema(protocols).parse({ http, sftp }), data: dataFolder, store: await storeOf(dataFolder) })
+    check({
+      ...configSchema(protocols).parse({ ...proxied, http, sftp }),
+      data: dataFolder,
+      store: await storeOf(dataFolder),
+    })
   const detail = 'is answered by a running Tidegate'
-  t.match((await found(`127.0.0.1:${sftpPort}`)).slice(-2), [
+  const all = await found(`127.0.0.1:${sftpPort}`)
+  t.match(
+    all.filter(({ what }) => what === 'daemon' || what.startsWith('storage')),
+    [{ ok: true }, { ok: true }],
+  )
+  t.match(all.slice(-2), [
     { what: 'http', ok: true, detail },
     { what: 'sftp', ok: true, detail },
   ])
