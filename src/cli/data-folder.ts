@@ -66,7 +66,7 @@ export async function databaseOf(config: Pick<Config, 'data' | 'store'>): Promis
       throw new GatewayError('denied', { reason, cause: error })
     }
     throw new GatewayError('not_found', {
-      reason: `there is no database in ${config.data}: name the data folder with --data, or run "tidegate serve" once`,
+      reason: `there is no database in ${config.data}: name the data folder with --data, or the database with --store or --config, as for the daemon; or run "tidegate serve" once`,
       cause: error,
     })
   }

@@ -12,9 +12,11 @@ export function addNodesCommand(program: Command): void {
       inDataFolder(flags, async ({ store }) => {
         const nodes = await nodeStatuses(store, thisInstance().isOver)
         const rows = nodes.map((node) => [
-          ...[node.name, node.version, node.state, node.started.toISOString(), `${node.heartbeatAge} s ago`],
+          ...[node.name, node.version, node.state, node.started.toISOString()],
+          // A node without others sends none.
+          store.isShared ? `${node.heartbeatAge} s ago` : '',
           pairs(node.addresses),
-          pairs(node.working),
+          node.state === 'ended' ? '' : pairs(node.working),
         ])
         const columns = ['name', 'version', 'state', 'started', 'heartbeat', 'addresses', 'working on']
         print(flags, nodes.map(describe), formatTable(columns, rows))

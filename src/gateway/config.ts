@@ -115,7 +115,7 @@ const keys = {
     .default(connectionLimits.default)
     .describe('The largest number of connections of a process to PostgreSQL.'),
   workers: z.coerce
-    .number()
+    .number('must be a whole number')
     .int()
     .min(1)
     .max(256)

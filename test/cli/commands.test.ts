@@ -292,7 +292,7 @@ void t.test(
     t.equal(listed.status, 1)
     t.match(
       listed.err,
-      /^tidegate: there is no database in .*: name the data folder with --data, or run "tidegate serve"/,
+      /^tidegate: there is no database in .*: name the data folder with --data, or the database .*; or run "tidegate serve"/,
     )
     await t.rejects(stat(join(data, 'data.db')), { code: 'ENOENT' })
   },
