@@ -14,6 +14,7 @@ import { storeDaemonUrl } from '../gateway/data-folder.js'
 import { prepareDatabase } from '../gateway/gateway.js'
 import { PathLocksInProcess } from '../storage/path-locks.js'
 import type { PathClaim } from '../store/engine.js'
+import { passConnectionsOn } from './connection-handover.js'
 import { lockFolder, publishUrl } from './daemon.js'
 import type { Topic } from '../store/rows.js'
 import { OutgoingMessages } from './outgoing-messages.js'
@@ -132,6 +133,7 @@ class Primary {
 
   #fork(): Promise<Addresses> {
     const worker = cluster.fork()
+    passConnectionsOn(worker)
     const running: RunningWorker = {
       worker,
       outgoing: new OutgoingMessages((messages) => worker.isConnected() && worker.send(messages)),

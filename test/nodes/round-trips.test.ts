@@ -46,7 +46,10 @@ void t.test('a PUT sends two messages, one to take its locks and one to release 
   for (const name of ['new', 'new', 'second']) {
     const statements = await statementsOf(async () => t.ok((await put(name)).ok))
     t.equal(statements.length, 2, statements.join('\n'))
-    t.match(statements, [/ begin; select pg_advisory_xact_lock/, / select pg_notify\(.*"written".*commit$/])
+    t.match(statements, [
+      / begin isolation level read committed; select pg_advisory_xact_lock/,
+      / select pg_notify\(.*"written".*commit$/,
+    ])
   }
   const got = await statementsOf(() => fetch(`${node.davUrl}new`, { headers: { authorization } }))
   t.same(got, [], 'a GET sends none')
