@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
+import { openStore } from '../../src/store/store.js'
 import { prepareNodes, startDaemon, type Daemon } from '../gateway.js'
 import { lacks } from '../programs.js'
 import { basic } from '../protocols/webdav/dav-client.js'
@@ -117,6 +118,13 @@ void t.test('a frozen daemon', { skip: lacks('postgres', 'initdb'), timeout: 180
     status = await ask(one, 'PUT', 'afterwards', {}, 'x')
     await wait(100)
   }
+  const opened = await openStore(store)
+  t.teardown(() => opened.close())
+  const ofOne = (await opened.nodes.all()).filter(({ name }) => name.endsWith(`:${one.pid}`))
+  t.same(
+    ofOne.map(({ ended }) => ended !== undefined),
+    [true, false],
+  )
   const left = (await readdir(files)).filter((name) => name.startsWith('.tidegate') && name !== '.tidegate-marker')
   t.same(
     left.filter((name) => !name.startsWith('.tidegate-staging')),
