@@ -16,12 +16,16 @@ const socketErrors = new Set([
   'EHOSTUNREACH',
 ])
 
+/** The driver's error for a server that accepts a connection and does not greet. */
+const connectTimeout = 'timeout expired'
+
 /** Whether the connection to the database was lost or could not be opened. */
 export function isConnectionError(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = codeOf(error)
   // The driver has no code for these.
-  return disconnected.has(code) || socketErrors.has(code) || /^Connection terminated|not queryable$/.test(error.message)
+  const isLost = /^Connection terminated|not queryable$/.test(error.message)
+  return disconnected.has(code) || socketErrors.has(code) || isLost || error.message === connectTimeout
 }
 
 /** Whether no statement has reached the database: no connection could be opened, or it was lost before. */
@@ -30,7 +34,7 @@ export function isUnsent(error: unknown): boolean {
   const { syscall } = error as NodeJS.ErrnoException
   const isOpening =
     syscall === 'connect' || syscall === 'getaddrinfo' || /connection timeout|not queryable$/.test(error.message)
-  return isOpening || ['57P03', '53300', '08001', '08004'].includes(codeOf(error))
+  return isOpening || error.message === connectTimeout || ['57P03', '53300', '08001', '08004'].includes(codeOf(error))
 }
 
 /** Whether PostgreSQL has rolled back the transaction because of a deadlock or a conflict, and it can be repeated. */

@@ -1,4 +1,6 @@
 /** What only the store on PostgreSQL does: it survives a restart of the server, and accepts databases of any locale. */
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { asPath } from '../../src/contract/path.js'
@@ -42,6 +44,18 @@ void t.test('without a server, calls fail within seconds as unavailable', { skip
   const begin = performance.now()
   await t.rejects(store.users.insert(userRow({ username: 'ada' })), { code: 'unavailable' })
   t.ok(performance.now() - begin < 15_000)
+})
+
+void t.test('a server that accepts connections and does not answer is unavailable', { skip }, async (t) => {
+  const server = await startPostgres()
+  t.teardown(() => server.stop())
+  const store = await openStore(await server.createDatabase())
+  t.teardown(() => store.close())
+  await server.kill()
+  const silent = createServer().listen(server.port, '127.0.0.1')
+  t.teardown(() => silent.close())
+  await once(silent, 'listening')
+  await t.rejects(store.users.insert(userRow({ username: 'ada' })), { code: 'unavailable' })
 })
 
 void t.test('paths sort by bytes, whatever the locale of the database', { skip }, async (t) => {
