@@ -180,39 +180,41 @@ void t.test('the work of a node that came and left between two heartbeats is tak
   t.pass('taken over')
 })
 
-void t.test('a node stays current while it takes over work from a slow backend', { skip }, async (t) => {
+void t.test('a node sends heartbeats while it takes over work from a slow backend', { skip }, async (t) => {
   const location = await (await thisServer()).createDatabase()
   let end: () => void = () => undefined
   const takingOver = new Promise<void>((resolve) => (end = resolve))
   const node = await join(t, location, 'node', { takingOver })
   node.start()
   await (await join(t, location, 'other')).close()
-  await until(() => node.calls.length > 0)
-  for (let waited = 0; waited < 3 * times.current; waited += 50) {
-    await wait(50)
-    if (!node.membership.isCurrent) t.fail('not current')
+  // A busy machine may delay heartbeats, after which the node reloads.
+  const takeOvers = () => node.calls.filter((call) => call === 'take over').length
+  await until(() => takeOvers() > 0)
+  const heartbeats = new Set<number>()
+  while (heartbeats.size < 10) {
+    for (const { id, heartbeat } of await node.store.nodes.all()) if (id === 'node') heartbeats.add(heartbeat)
+    await wait(20)
   }
-  t.same(node.calls, ['take over'], 'and does so once')
+  t.equal(takeOvers(), 1)
   end()
   await (await join(t, location, 'third')).close()
-  await until(() => node.calls.length > 1)
+  await until(() => takeOvers() > 1)
 })
 
 void t.test('a node that is not current any more says so', { skip }, async (t) => {
   const location = await (await thisServer()).createDatabase()
   const node = await join(t, location, 'node')
-  let lapses = 0
-  node.membership.onLapse(() => lapses++)
+  const lapses: boolean[] = []
+  node.membership.onLapse(() => lapses.push(node.membership.isCurrent))
   node.start()
-  await wait(2 * times.current)
-  t.equal(lapses, 0)
-  node.freeze()
-  await until(() => lapses > 0)
-  t.notOk(node.membership.isCurrent)
-  node.thaw()
-  await until(() => node.membership.isCurrent)
-  node.freeze()
-  await until(() => lapses > 1)
+  for (let round = 0; round < 2; round++) {
+    const before = lapses.length
+    node.freeze()
+    await until(() => lapses.length > before)
+    node.thaw()
+    await until(() => node.membership.isCurrent)
+  }
+  t.notOk(lapses.includes(true), 'and only then')
 })
 
 void t.test('what looks like an earlier run is ended only if it is', { skip }, async (t) => {

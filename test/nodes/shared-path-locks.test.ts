@@ -94,7 +94,7 @@ void t.test('a restart of the database releases all locks, and the next ones are
   await server.kill()
   await t.rejects(two.acquire([name('/b')]), { code: 'unavailable' })
   const waiting = two.acquire([name('/a')])
-  await wait(500)
+  await wait(100)
   await server.restart()
   ;(await waiting)()
   release()
