@@ -88,6 +88,8 @@ void t.test('looking', { skip: withoutBrowser }, async (t) => {
     await mkdir(join(folder, 'pictures'))
     for (const name of ['1.png', '2.png', '3.png']) await writeFile(join(folder, 'pictures', name), picture)
     await visit(t, site, { at: '/pictures/1.png' }, async (page) => {
+      // The first visit has listed them.
+      await page.getByRole('link', { name: 'Next picture' }).waitFor()
       let requested = 0
       page.on('request', (request) => {
         if (request.url().endsWith('/api/fs/list')) requested++

@@ -531,6 +531,8 @@ void t.test('uploads work with the keyboard alone', options, async (t) => {
   const { page, proxy, files } = opened
   const focused = async (locator: Locator) => (await locator.and(page.locator(':focus')).count()) > 0
   const tabTo = async (locator: Locator) => {
+    // The buttons for all uploads follow the state of one a moment later.
+    await locator.waitFor()
     for (let presses = 0; !(await focused(locator)); presses++) {
       if (presses > 60) throw new Error('the keyboard does not reach it')
       await page.keyboard.press('Tab')
