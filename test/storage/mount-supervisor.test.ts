@@ -224,14 +224,17 @@ void t.test('options that a driver stores while reload() reads the rows do not r
   const { supervisor, store, mounts } = await newTree(t, { '/a': { driverOf } })
   const all = store.storages.all.bind(store.storages)
   let goOn: () => void = () => undefined
-  const read = new Promise<void>((resolve) => (goOn = resolve))
+  const isSaved = new Promise<void>((resolve) => (goOn = resolve))
+  let hasRead = false
   store.storages.all = async () => {
     const rows = await all()
     store.storages.all = all
-    await read
+    hasRead = true
+    await isSaved
     return rows
   }
   const reloading = supervisor.reload()
+  await until(() => hasRead)
   const saving = envs[0]?.save({ token: 'next' })
   await settled()
   goOn()
