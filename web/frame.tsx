@@ -6,6 +6,7 @@ import { Link, useLocation } from 'wouter-preact'
 import { mayLeave } from './look/unsaved.ts'
 import { reporting } from './parts/notices.tsx'
 import { SearchBox } from './search/search-box.tsx'
+import { Announcement } from './session/announcement.tsx'
 import { FirstRun } from './session/first-run.tsx'
 import { isAdmin, isGuest, signOut, type Me } from './session/me.ts'
 import { SessionEnded } from './session/session-ended.ts'
@@ -43,6 +44,7 @@ export function Frame({ me, children }: { readonly me: Me; readonly children: Co
           </button>
         )}
       </header>
+      <Announcement />
       {isAdmin(me) && <FirstRun />}
       <main>{children}</main>
       <Uploads me={me} />

@@ -13,7 +13,10 @@ export const texts = {
   menu: 'Menu',
   remove: 'Remove',
   loading: 'Loading …',
+  notLoaded: 'This part of the page could not be loaded. Check the connection and try again.',
   unreachable: 'The server cannot be reached. Check the connection and try again.',
+  announcement: 'Announcement',
+  closeAnnouncement: 'Close the announcement',
   notFoundTitle: 'Not found',
   notFound: 'There is no such page, or you have no permission to see it.',
   main: 'Main',
@@ -24,6 +27,14 @@ export const texts = {
     denied: 'You have no permission to do this.',
     storageNotStarted: (reason: string) =>
       `The storage is added, but it does not start: ${reason}. Correct it and save again, or remove it.`,
+  },
+
+  fromUrls: {
+    about: 'The server downloads the files into this folder. Progress is shown under Tasks.',
+    urls: 'URLs, one in each line',
+    tool: 'Download with',
+    start: 'Download',
+    started: 'The download has started.',
   },
 
   session: {
@@ -55,6 +66,7 @@ export const texts = {
     folder: 'folder',
     refresh: 'Refresh',
     newFolder: 'New folder',
+    fromUrls: 'Download from URLs',
     rename: 'Rename',
     move: 'Move',
     copy: 'Copy',
@@ -488,12 +500,8 @@ export const texts = {
       break: 'Break',
     },
     downloads: {
-      about: 'The server downloads files from URLs into a folder. Progress is shown under Tasks.',
-      urls: 'URLs, one in each line',
-      folder: 'Folder',
-      tool: 'Download with',
-      start: 'Download',
-      started: 'The download has started.',
+      about:
+        'Users with the permission “Download from URLs” have the server download files into a folder. These programs can do it, beside the server itself.',
       toolSaved: (name: string) => `The settings of ${name} are saved.`,
       testAndSave: (name: string) => `Test and save ${name}`,
     },

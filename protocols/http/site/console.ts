@@ -38,6 +38,7 @@ const policy = { 'Content-Security-Policy': contentSecurityPolicy }
 export const consoleBuild: WebBuild = {
   placeholders: [
     { text: '{{base}}', value: ({ site }) => forAttribute(`${site}/`) },
+    { text: '{{color}}', value: ({ mainColor }) => forAttribute(mainColor) },
     { text: '{{title}}', value: ({ title }) => forText(title || 'Tidegate') },
     // The policy would not let the browser load a picture of another host.
     { text: '{{icon}}', value: ({ favicon }) => forAttribute(isOwnPicture(favicon) ? favicon : icon) },
