@@ -1,12 +1,13 @@
 /** The pages of the console, and the frame around them. */
 import { QueryClientProvider } from '@tanstack/preact-query'
-import { lazy, Suspense } from 'preact/compat'
+import { lazy } from 'preact/compat'
 import { useContext } from 'preact/hooks'
 import { Redirect, Route, Router, Switch, useLocation } from 'wouter-preact'
 import { queryClient } from './api/queries.ts'
 import { FilesPage } from './files/files-page.tsx'
 import { Frame } from './frame.tsx'
 import { Failure } from './parts/failure.tsx'
+import { Loaded } from './parts/loaded.tsx'
 import { Notices } from './parts/notices.tsx'
 import { Page } from './parts/page.tsx'
 import { basePath, isOfTree } from './parts/places.ts'
@@ -65,7 +66,7 @@ function Pages({ me }: { readonly me: Me }) {
   return (
     <Frame me={me}>
       {isKept && (
-        <Suspense fallback={<p class="loading">{texts.loading}</p>}>
+        <Loaded>
           <Switch>
             <Route path="/@search">
               <SearchPage me={me} />
@@ -87,7 +88,7 @@ function Pages({ me }: { readonly me: Me }) {
             )}
             <Route>{isOfTree(location) ? <FilesPage me={me} /> : <NoSuchPage />}</Route>
           </Switch>
-        </Suspense>
+        </Loaded>
       )}
     </Frame>
   )

@@ -9,7 +9,11 @@ export const queryClient = new QueryClient({
     },
   }),
   defaultOptions: {
+    // Also without a network: the failure is shown, and the server may be on this machine.
+    mutations: { networkMode: 'always' },
     queries: {
+      networkMode: 'always',
+      refetchOnReconnect: true,
       retry: (failures, error) => failures < 2 && error instanceof ApiError && error.code === unreachable,
       staleTime: 1000,
     },

@@ -1,5 +1,6 @@
 /** The readme and the header of a folder, which its rule defines: Markdown, or a URL where it is. */
-import { lazy, Suspense } from 'preact/compat'
+import { lazy } from 'preact/compat'
+import { Loaded } from '../parts/loaded.tsx'
 
 const Markdown = lazy(() => import('../look/markdown.tsx'))
 
@@ -14,9 +15,9 @@ export function Notes({ text, path }: { readonly text: string; readonly path: st
           {text.trim()}
         </a>
       ) : (
-        <Suspense fallback={null}>
+        <Loaded quiet>
           <Markdown text={text} path={path} />
-        </Suspense>
+        </Loaded>
       )}
     </div>
   )

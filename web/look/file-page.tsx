@@ -1,10 +1,11 @@
 /** The page of a file: its content if the console can show it, and its facts. */
 import { Download, Link2 } from 'lucide-preact'
-import { lazy, Suspense } from 'preact/compat'
+import { lazy } from 'preact/compat'
 import { useState } from 'preact/hooks'
 import type { Data } from '../api/client.ts'
 import { EntryIcon } from '../files/entry-icon.tsx'
 import { formatSize, formatTime } from '../parts/format.ts'
+import { Loaded } from '../parts/loaded.tsx'
 import { parentOf } from '../parts/places.ts'
 import { texts } from '../texts.ts'
 import { MediaView } from './media-view.tsx'
@@ -42,10 +43,10 @@ export function FilePage({ path, treePath, file }: FilePageProps) {
           <Download aria-hidden size={16} /> {texts.files.download}
         </a>
       </header>
-      <Suspense fallback={<p class="loading">{texts.loading}</p>}>
+      <Loaded>
         <Content key={path} path={path} treePath={treePath} file={file} />
         {isLinking && <LinkDialog path={parentOf(path)} name={file.name} onClose={() => setLinking(false)} />}
-      </Suspense>
+      </Loaded>
     </section>
   )
 }

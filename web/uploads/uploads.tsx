@@ -1,6 +1,7 @@
 /** Uploads on every page: what is dropped, and the region with their progress, which is loaded with the first one. */
-import { lazy, Suspense } from 'preact/compat'
+import { lazy } from 'preact/compat'
 import type { Me } from '../session/me.ts'
+import { Loaded } from '../parts/loaded.tsx'
 import { DropTarget } from './drop-target.tsx'
 import { hasUploads } from './start-uploads.ts'
 import './uploads.css'
@@ -12,9 +13,9 @@ export function Uploads({ me }: { readonly me: Me }) {
     <>
       <DropTarget />
       {hasUploads.value && (
-        <Suspense fallback={null}>
+        <Loaded quiet>
           <UploadsRegion me={me} />
-        </Suspense>
+        </Loaded>
       )}
     </>
   )
