@@ -7,7 +7,7 @@ import type { Rights } from './rights.ts'
 import { select, selection } from './selection.ts'
 
 /** The actions that ask in a dialog. */
-export type Change = 'newFolder' | 'rename' | 'move' | 'copy' | 'remove' | 'link'
+export type Change = 'newFolder' | 'fromUrls' | 'rename' | 'move' | 'copy' | 'remove' | 'link'
 export type Action = Change | 'open' | 'download' | 'selectAll'
 
 export interface Actions {
@@ -43,6 +43,8 @@ export function folderActions(options: ActionsOptions): Actions {
       switch (action) {
         case 'newFolder':
           return rights.write
+        case 'fromUrls':
+          return rights.fromUrls
         case 'selectAll':
           return total > 0
         case 'open':

@@ -2,6 +2,7 @@
 import type { Change } from './actions.ts'
 import type { ChangeProps } from './change.ts'
 import { BatchRenameDialog } from './batch-rename-dialog.tsx'
+import { FromUrlsDialog } from './from-urls-dialog.tsx'
 import { LinkDialog } from './link-dialog.tsx'
 import { NewFolderDialog } from './new-folder-dialog.tsx'
 import { RemoveDialog } from './remove-dialog.tsx'
@@ -18,6 +19,8 @@ export default function ChangeDialog({ change, ...dialog }: ChangeDialogProps) {
   switch (change) {
     case 'newFolder':
       return <NewFolderDialog {...dialog} />
+    case 'fromUrls':
+      return <FromUrlsDialog {...dialog} />
     case 'rename':
       return names.length === 1 ? <RenameDialog {...dialog} name={first} /> : <BatchRenameDialog {...dialog} />
     case 'move':

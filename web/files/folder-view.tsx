@@ -1,10 +1,12 @@
 /** A folder: its actions, its notes and its entries. */
-import { lazy, Suspense } from 'preact/compat'
+import { lazy } from 'preact/compat'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'
 import { Failure } from '../parts/failure.tsx'
+import { Loaded } from '../parts/loaded.tsx'
 import { addressOf, inTree, nameOf, parentOf } from '../parts/places.ts'
 import type { Me } from '../session/me.ts'
+import { may } from '../session/permissions.ts'
 import { texts } from '../texts.ts'
 import { folderActions, type Change } from './actions.ts'
 import { AskFolderPassword, isDenied } from './ask-folder-password.tsx'
@@ -51,6 +53,7 @@ export function FolderView({ path, me }: { readonly path: string; readonly me: M
       <Toolbar
         path={path}
         mayUpload={rights.write}
+        mayFetch={may(me, 'offlineDownload')}
         actions={actions}
         contains={contains}
         tiles={tiles}
@@ -78,14 +81,14 @@ export function FolderView({ path, me }: { readonly path: string; readonly me: M
       />
       {folder && <Notes text={folder.readme} path={path} />}
       {menuAt && (
-        <Suspense fallback={null}>
+        <Loaded quiet>
           <ContextMenu at={menuAt} actions={actions} onClose={() => setMenuAt(undefined)} />
-        </Suspense>
+        </Loaded>
       )}
       {dialog && (
-        <Suspense fallback={null}>
+        <Loaded quiet>
           <ChangeDialog {...dialog} path={path} onClose={() => setDialog(undefined)} />
-        </Suspense>
+        </Loaded>
       )}
     </section>
   )

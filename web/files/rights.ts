@@ -6,6 +6,8 @@ import type { FolderPage } from './folder.ts'
 export interface Rights {
   /** Upload files and create folders. */
   readonly write: boolean
+  /** Have the server download files from URLs. */
+  readonly fromUrls: boolean
   readonly rename: boolean
   readonly move: boolean
   readonly copy: boolean
@@ -17,6 +19,8 @@ export function rightsIn(me: Me, folder: FolderPage | undefined): Rights {
   const mayChange = folder?.write === true
   return {
     write: mayChange && (may(me, 'write') || folder.write_content_bypass),
+    // A rule may still refuse it: the listing does not say so for users without the permission to write.
+    fromUrls: folder !== undefined && may(me, 'offlineDownload'),
     rename: mayChange && may(me, 'rename'),
     move: mayChange && may(me, 'move'),
     copy: folder !== undefined && may(me, 'copy'),

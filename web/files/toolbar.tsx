@@ -4,6 +4,7 @@ import {
   Download,
   FolderInput,
   FolderPlus,
+  Globe,
   LayoutGrid,
   Link as LinkIcon,
   List,
@@ -24,6 +25,8 @@ const filterDelay = 200
 interface ToolbarProps {
   readonly path: string
   readonly mayUpload: boolean
+  /** Whether the user may have files downloaded from URLs, in folders that let the user write. */
+  readonly mayFetch: boolean
   readonly actions: Actions
   readonly contains: string
   readonly tiles: boolean
@@ -33,11 +36,12 @@ interface ToolbarProps {
 }
 
 export function Toolbar(props: ToolbarProps) {
-  const { path, mayUpload, actions, contains, tiles, onTiles, onContains, onRefresh } = props
+  const { path, mayUpload, mayFetch, actions, contains, tiles, onTiles, onContains, onRefresh } = props
   return (
     <div class="toolbar">
       <UploadButtons path={path} disabled={!mayUpload} />
       <ActionButton actions={actions} action="newFolder" Icon={FolderPlus} />
+      {mayFetch && <ActionButton actions={actions} action="fromUrls" Icon={Globe} />}
       <span class="bar-line" />
       <ActionButton actions={actions} action="download" Icon={Download} />
       <ActionButton actions={actions} action="link" Icon={LinkIcon} />

@@ -1,0 +1,50 @@
+/** Asks for the URLs of files that the server downloads into the folder. */
+import { useState } from 'preact/hooks'
+import { get, post } from '../api/client.ts'
+import { Dialog } from '../parts/dialog.tsx'
+import { Failure } from '../parts/failure.tsx'
+import { report } from '../parts/notices.tsx'
+import { useRows } from '../parts/rows.ts'
+import { texts } from '../texts.ts'
+import type { ChangeProps } from './change.ts'
+
+/** The tool that is part of the server. */
+const ownTool = 'SimpleHttp'
+
+export function FromUrlsDialog({ path, onClose }: ChangeProps) {
+  const { data: tools, error } = useRows('tools', () => get('/api/public/offline_download_tools'))
+  const [text, setText] = useState('')
+  const [tool, setTool] = useState(ownTool)
+  const urls = text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+  async function perform(): Promise<void> {
+    await post('/api/fs/add_offline_download', { urls, path, tool, delete_policy: 'delete_on_upload_succeed' })
+    report(texts.fromUrls.started)
+  }
+  return (
+    <Dialog
+      title={texts.files.fromUrls}
+      action={texts.fromUrls.start}
+      disabled={urls.length === 0}
+      onClose={onClose}
+      onConfirm={perform}
+    >
+      <p class="muted">{texts.fromUrls.about}</p>
+      {error && <Failure error={error} />}
+      <label>
+        {texts.fromUrls.urls}
+        <textarea rows={4} autofocus value={text} onInput={(event) => setText(event.currentTarget.value)} />
+      </label>
+      <label>
+        {texts.fromUrls.tool}
+        <select value={tool} onChange={(event) => setTool(event.currentTarget.value)}>
+          {(tools ?? [ownTool]).map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      </label>
+    </Dialog>
+  )
+}
