@@ -68,7 +68,7 @@ const pages: Readonly<Record<string, Ready>> = {
 
 /** The buttons that open dialogs, by the address of their page. */
 const dialogs: Readonly<Record<string, readonly string[]>> = {
-  '/': ['New folder', 'Rename', 'Move', 'Copy', 'Delete', 'Link'],
+  '/': ['New folder', 'Download from URLs', 'Rename', 'Move', 'Copy', 'Delete', 'Link'],
   '/@profile': ['Set up', 'Add an SSH key', 'Remove ann@laptop', 'Create an app password', 'Remove program'],
   '/@manage/storages': ['Add a storage', 'Edit /', 'Delete /'],
   '/@manage/users': ['Add a user', 'Edit ann', 'Delete ann'],
@@ -91,7 +91,13 @@ void t.test('accessibility', { skip: withoutBrowser }, async (t) => {
   for (const [name, content] of Object.entries(contents)) await writeFile(join(folder, name), content)
   for (const name of ['folder', 'closed']) await mkdir(join(folder, name))
   await createUser(site, 'ann')
-  await gateway.settings.set(new Map([['search_index', 'database']]))
+  await gateway.settings.set(
+    new Map([
+      ['search_index', 'database'],
+      ['announcement', 'Closed on **Sunday**, [see](closed).'],
+      ['main_color', 'gold'],
+    ]),
+  )
   await call('/api/admin/index/build', {})
   await call('/api/admin/meta/create', { path: '/closed', password: 'x', p_sub: true })
   await call('/api/admin/meta/create', { path: '/', header: '# Above', readme: 'See [below](below).' })

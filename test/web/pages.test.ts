@@ -1,6 +1,6 @@
 /** The pages beside the files: profile, tasks, administration and the first steps. */
 import { once } from 'node:events'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import type { Locator, Page } from 'playwright-core'
@@ -12,9 +12,10 @@ import type { AnyDriverType } from '../../src/contract/driver-type.js'
 import { permissionBits } from '../../src/accounts/principal.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { asPath } from '../../src/contract/path.js'
+import { startScripted } from '../downloads/scripted-server.js'
 import { keyLine } from '../protocols/http/key-line.js'
 import { altered } from '../tree/tree-fixture.js'
-import { axeViolations, withoutBrowser } from './browser.js'
+import { axeViolations, openPage, signIn, withoutBrowser } from './browser.js'
 import { button, createUser, dialog, files, rowOf, startSite, visit } from './site.js'
 
 /** What reads of the storage `Held` do: stop in the middle of a file, fail, or succeed. */
@@ -321,6 +322,75 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       await page.getByRole('heading', { name: 'Harbour' }).waitFor()
     }),
   )
+
+  await t.test('the announcement is shown until it is closed, and links have the main color', async (t) => {
+    const values = { announcement: 'Closed on **Sunday**', main_color: 'rebeccapurple' }
+    await gateway.settings.set(new Map(Object.entries(values)))
+    await visit(t, site, await profileOf('announced'), async (page) => {
+      const announcement = page.getByRole('complementary', { name: 'Announcement' })
+      await announcement.getByText('Sunday').waitFor()
+      const color = await page.evaluate('getComputedStyle(document.querySelector("a[aria-current]")).color')
+      t.equal(color, 'rgb(102, 51, 153)')
+      await button(page, 'Close the announcement').click()
+      await announcement.waitFor({ state: 'detached' })
+    })
+    await gateway.settings.set(new Map(Object.keys(values).map((key) => [key, ''])))
+  })
+
+  await t.test('the whole dialog of two-step verification is in view', async (t) => {
+    const options = await profileOf('verified')
+    for (const size of [{}, { width: 390, height: 844 }, { width: 360, height: 640 }]) {
+      await visit(t, site, { ...options, ...size }, async (page) => {
+        await button(page, 'Set up').click()
+        await dialog(page, 'Two-step verification').getByRole('img').waitFor()
+        const hidden = await page.evaluate(() =>
+          [...document.querySelectorAll('dialog, .dialog-body')].map((e) => e.scrollHeight - e.clientHeight),
+        )
+        t.strictSame(hidden, [0, 0], JSON.stringify(size))
+      })
+    }
+  })
+
+  await t.test('without a network the console says so, and goes on when it is back', async (t) => {
+    await mkdir(join(folder, 'near'))
+    const { page } = await openPage(site.browser, site.url)
+    t.teardown(() => page.context().close())
+    await signIn(page, 'admin', site.adminPassword)
+    await rowOf(page, 'near').waitFor()
+    await page.context().setOffline(true)
+    await rowOf(page, 'near').click()
+    await page.getByRole('alert').getByText('The server cannot be reached.').waitFor()
+    await page.context().setOffline(false)
+    await page.getByText('This folder is empty.').waitFor()
+    await page.context().setOffline(true)
+    await page.getByRole('link', { name: 'Tasks' }).click()
+    await page.getByRole('alert').getByText('This part of the page could not be loaded.').waitFor()
+    await page.context().setOffline(false)
+    await button(page, 'Retry').click()
+    await page.getByText('Nothing is in progress.').waitFor()
+  })
+
+  await t.test('a user who may only download from URLs does it from the page of a folder', async (t) => {
+    const options = await profileOf('fetches')
+    const user = gateway.accounts.users.byName('fetches')
+    await gateway.accounts.users.update(user?.id ?? 0, { permission: permissionBits.offlineDownload })
+    const source = await startScripted(t, (_request, answer) => answer.end('from elsewhere'))
+    await gateway.settings.set(new Map([['egress_networks', '127.0.0.1/32']]))
+    await visit(t, site, { ...options, at: '/' }, async (page) => {
+      await button(page, 'Download from URLs').click()
+      const opened = dialog(page, 'Download from URLs')
+      await opened.getByRole('textbox', { name: 'URLs' }).fill(`\n  ${source.url}/fetched.txt\n`)
+      await opened.getByRole('button', { name: 'Download', exact: true }).click()
+      await opened.waitFor({ state: 'detached' })
+      await page.getByRole('link', { name: 'Tasks' }).click()
+      await page.getByText('succeeded').waitFor()
+    })
+    t.equal(await readFile(join(folder, 'fetched.txt'), 'utf8'), 'from elsewhere')
+    await visit(t, site, { ...(await profileOf('fetches nothing')), at: '/' }, async (page) => {
+      await files(page).waitFor()
+      t.equal(await button(page, 'Download from URLs').count(), 0)
+    })
+  })
 
   await t.test('a lock of a WebDAV client is listed, and can be broken', async (t) => {
     const authorization = `Basic ${Buffer.from(`admin:${site.adminPassword}`).toString('base64')}`
