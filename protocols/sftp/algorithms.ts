@@ -2,7 +2,16 @@
  * Algorithms that the server offers: none with SHA-1, CBC, MAC-then-encrypt or NIST curves. Strict key exchange is
  * always on in ssh2 (ssh2: lib/server.js).
  */
+import { createRequire } from 'node:module'
 import type { Algorithms, ParsedKey } from 'ssh2'
+
+/** Whether the ciphers run in the native part of ssh2. Otherwise they run in JavaScript, which is slower. */
+export function usesNativeCiphers(): boolean {
+  const ciphers = createRequire(import.meta.url)('ssh2/lib/protocol/crypto.js') as {
+    readonly bindingAvailable: boolean
+  }
+  return ciphers.bindingAvailable
+}
 
 export const algorithms: Algorithms = {
   kex: [

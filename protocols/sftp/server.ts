@@ -4,7 +4,7 @@ import { fingerprintOf } from '../../src/accounts/public-keys.js'
 import { settlesWithin } from '../../src/contract/cancellation.js'
 import { networkOf } from '../../src/net/networks.js'
 import { listen, type ListenOptions, type ProtocolServer } from '../lib/listen.js'
-import { hostKeyOffers } from './algorithms.js'
+import { hostKeyOffers, usesNativeCiphers } from './algorithms.js'
 import { ByteBudget } from './byte-budget.js'
 import { SftpConnection, type SftpGateway } from './connection.js'
 import { parseHostKey } from './host-keys.js'
@@ -93,6 +93,10 @@ export function sftpServer(
     async start() {
       const address = await listen(server, at)
       server.on('error', (error) => gateway.log.error({ protocol: 'sftp', err: error }, 'SFTP server error'))
+      if (!usesNativeCiphers()) {
+        const facts = { protocol: 'sftp', node: process.version }
+        gateway.log.warn(facts, 'SFTP encrypts in JavaScript: ssh2 has no native part for this version of Node.js')
+      }
       return address
     },
 
