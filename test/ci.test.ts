@@ -39,7 +39,7 @@ async function runCi(folder: string, { CI = '', status = 0, words = [] as readon
   await mkdir(programs, { recursive: true })
   const nodes = 'echo "nodes: $TIDEGATE_TEST_NODES"; echo "2 passed, 0 failed, 1 skipped"'
   const bodies = {
-    npm: 'echo "3 passed, 0 failed, 0 skipped"',
+    npm: 'if [ "$2" = install ]; then bin="$4/node_modules/node/bin"; mkdir -p "$bin"; cp "$(command -v node)" "$bin"; else echo "3 passed, 0 failed, 0 skipped"; fi',
     node: `case $1 in dist/test/*) ${nodes};; *) echo "measured: $*"; exit ${status};; esac`,
   }
   for (const [name, body] of Object.entries(bodies)) {
@@ -60,9 +60,10 @@ void t.test('speed is compared with the commit of bench/baseline, and a loss is 
   t.ok(passes.passed)
   t.match(passes.stdout, `--compare ${first} `)
   t.match(passes.stdout, /^nodes: 3$/m, 'stories run over three nodes')
+  t.match(passes.stdout, /^Node\.js 26\.\d+\.\d+\nnodes: $/m, 'and on other versions of Node.js')
   const fails = await runCi(folder, { status: 1 })
   t.notOk(fails.passed)
-  t.match(fails.stdout, /\n5 passed, 1 failed, 1 skipped\n$/)
+  t.match(fails.stdout, /\n11 passed, 1 failed, 4 skipped\n$/)
   const some = await runCi(folder, { status: 1, words: ['webdav'] })
   t.ok(some.passed, 'with patterns it is skipped')
   t.match(some.stdout, /^skipped: /m)
