@@ -5,8 +5,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { Socket } from 'node:net'
 import { hasPassed } from '../../src/contract/own-requests.js'
 import { closedByPeer } from './closed-connections.js'
-import { deferContinue } from './continue.js'
+import { deferContinue, sendContinue } from './continue.js'
 import type { RequestHandler } from './handler.js'
+import { HttpConnection, type OpenRequest } from './http-connection.js'
 import { listen, type ListenOptions, type ProtocolServer } from './listen.js'
 import { drain } from './request-body.js'
 
@@ -30,10 +31,7 @@ export class HttpListener implements ProtocolServer {
   readonly #options: HttpListenerOptions
   /** The longest first. */
   readonly #handlers: readonly { readonly prefix: string; readonly below: string; readonly handler: RequestHandler }[]
-  /** The latest request of each connection; undefined while it has none. */
-  readonly #open = new Map<Socket, OpenRequest | undefined>()
-  /** Connections that have sent a malformed request. Anything else that they send is ignored. */
-  readonly #refused = new WeakSet<Socket>()
+  readonly #connections = new Map<Socket, HttpConnection>()
   /** The next check for clients that have gone. Undefined while no request is running. */
   #stalledCheck: NodeJS.Timeout | undefined
   #stopping = false
@@ -57,29 +55,26 @@ export class HttpListener implements ProtocolServer {
       (request, response) => this.#handle(request, response),
     )
     this.#server.on('connection', (socket: Socket) => {
-      this.#open.set(socket, undefined)
-      socket.once('close', () => this.#open.delete(socket))
+      this.#connections.set(socket, new HttpConnection(socket, this.#route))
+      socket.once('close', () => this.#connections.delete(socket))
     })
     const stallTimeout = options.stallTimeout ?? 120_000
     this.#server.timeout = stallTimeout
     this.#server.on('timeout', (socket: Socket) => {
-      const open = this.#open.get(socket)
+      const open = this.#connections.get(socket)?.latest
       // The timer is restarted if the server is what the connection waits for.
       if (open !== undefined && isServerBusy(open, socket)) socket.setTimeout(stallTimeout)
       else socket.destroy()
     })
     this.#server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
-      // For an upload, `100 Continue` is sent once it is accepted. Other bodies are small.
-      if (request.method === 'PUT') deferContinue(request, response)
-      else response.writeContinue()
+      deferContinue(request, response)
       this.#handle(request, response)
     })
     // RFC 9110 §9.3.6: CONNECT is for proxies. Node has removed its listeners and timeouts from the socket
     // (Node.js: lib/_http_server.js).
     this.#server.on('connect', (_request, socket) => {
       socket.on('error', () => undefined)
-      socket.end('HTTP/1.1 501 Not Implemented\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')
-      setTimeout(() => socket.destroy(), lingerTime).unref()
+      if (socket instanceof Socket) this.#connections.get(socket)?.end(refusal('501 Not Implemented'))
     })
     this.#server.on('clientError', (error: ParseError, socket) => {
       if (socket instanceof Socket) this.#refuse(error, socket)
@@ -97,12 +92,14 @@ export class HttpListener implements ProtocolServer {
   async #closeDisconnected(): Promise<void> {
     const stalled: Socket[] = []
     let isRunning = false
-    for (const [socket, open] of this.#open) {
-      // A connection that is being read reports its end itself.
-      if (open === undefined) continue
+    for (const [socket, connection] of this.#connections) {
+      const { latest } = connection
+      if (latest === undefined) continue
       isRunning = true
-      if (hasUnreadBody(open) && socket.bytesRead === open.bytesRead) stalled.push(socket)
-      open.bytesRead = socket.bytesRead
+      // A connection that is being read reports its end itself.
+      const isUnread = connection.isPaused || hasUnreadBody(latest)
+      if (isUnread && socket.bytesRead === connection.bytesRead) stalled.push(socket)
+      connection.bytesRead = socket.bytesRead
     }
     if (stalled.length > 0) {
       for (const socket of await closedByPeer(this.#server, stalled)) socket.destroy()
@@ -112,22 +109,12 @@ export class HttpListener implements ProtocolServer {
   }
 
   #handle(request: IncomingMessage, response: ServerResponse): void {
-    const { socket } = request
-    const open = { request, response, bytesRead: -1 }
-    const previous = this.#open.get(socket)
-    this.#open.set(socket, open)
     this.#stalledCheck ??= setTimeout(() => void this.#closeDisconnected(), stalledCheckInterval).unref()
-    response.once('close', () => {
-      // A pipelined request may have followed.
-      if (this.#open.get(socket) === open) this.#open.set(socket, undefined)
-    })
     if (this.#stopping) response.shouldKeepAlive = false
-    // RFC 9112 §9.3.2: pipelined requests take effect in their order.
-    if (previous === undefined) this.#route(request, response)
-    else previous.response.once('close', () => !socket.destroyed && this.#route(request, response))
+    this.#connections.get(request.socket)?.receive(request, response)
   }
 
-  #route(request: IncomingMessage, response: ServerResponse): void {
+  readonly #route = (request: IncomingMessage, response: ServerResponse): void => {
     const coding = request.headers['transfer-encoding']
     // RFC 9112 §6.1: the body of any other coding would be stored as it is, with its coding.
     if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
@@ -141,6 +128,8 @@ export class HttpListener implements ProtocolServer {
       void drain(request)
       return
     }
+    // For an upload, `100 Continue` is sent once it is accepted. Other bodies are small.
+    if (request.method !== 'PUT') sendContinue(request)
     const path = pathOf(request.url ?? '/')
     const found = this.#handlers.find(({ prefix, below }) => prefix === '' || path === prefix || path.startsWith(below))
     if (found) found.handler(request, response)
@@ -152,21 +141,8 @@ export class HttpListener implements ProtocolServer {
    */
   #refuse(error: ParseError, socket: Socket): void {
     if (error.code === 'ECONNRESET') socket.destroy()
-    // The parser reports every further packet as an error.
-    if (this.#refused.has(socket)) return
-    this.#refused.add(socket)
-    const reply = () => {
-      if (!socket.writable) socket.destroy()
-      else socket.end(`HTTP/1.1 ${refusalOf(error)}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
-      // RFC 9112 §9.6: if it closed immediately, a reset could discard the response before the client has read it.
-      setTimeout(() => socket.destroy(), lingerTime).unref()
-    }
-    const { request, response } = this.#open.get(socket) ?? {}
-    if (request === undefined || response === undefined) reply()
-    else if (request.complete) response.once('close', reply)
-    // The body of this request is malformed, and its response has begun, or waits for that of an earlier request.
-    else if (response.headersSent || response.socket === null) socket.destroySoon()
-    else reply()
+    // The parser reports every further packet as an error: the first one counts.
+    else this.#connections.get(socket)?.end(refusal(statusOf(error)))
   }
 
   /** Stops accepting connections and waits for active requests until `cut` aborts, which closes all connections. */
@@ -183,13 +159,6 @@ export class HttpListener implements ProtocolServer {
     clearInterval(sweep)
     cut.removeEventListener('abort', closeAll)
   }
-}
-
-interface OpenRequest {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-  /** The bytes of the connection that had been read at the last check for clients that have gone. */
-  bytesRead: number
 }
 
 /** The body of status 508 (RFC 5842 §7.2), as the HTTP API words errors. */
@@ -223,11 +192,13 @@ interface ParseError extends NodeJS.ErrnoException {
   readonly bytesParsed?: number
 }
 
-/** Milliseconds for which a connection stays open after the response to a malformed request, or to CONNECT. */
-const lingerTime = 2000
+/** The response after which a connection is closed. */
+function refusal(status: string): string {
+  return `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`
+}
 
 /** Status code and reason phrase for an error of Node's parser. */
-function refusalOf(error: ParseError): string {
+function statusOf(error: ParseError): string {
   if (error.code === 'HPE_HEADER_OVERFLOW') return '431 Request Header Fields Too Large'
   return error.code === 'HPE_INVALID_METHOD' && isRequestLine(error) ? '501 Not Implemented' : '400 Bad Request'
 }

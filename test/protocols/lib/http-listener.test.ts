@@ -1,7 +1,7 @@
 /**
  * The HTTP server: the choice of a handler, invalid requests, `100 Continue`, stalled connections, and how it stops.
  */
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { request, type IncomingMessage, type ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -172,7 +172,91 @@ void t.test('an invalid request is answered after the pipelined requests before 
   t.match(reply, /^HTTP\/1\.1 200 OK\r\n[^]*beginendedHTTP\/1\.1 200 OK\r\n[^]*quickHTTP\/1\.1 501 Not Implemented\r\n/)
   const chunked = 'POST /quick HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnone\r\n'
   const torn = await rawReply(port, get('/slow') + chunked)
-  t.match(torn, /^HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\nbegin$/, 'nothing is written within another response')
+  const whole = /^HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\nbeginendedHTTP\/1\.1 400 Bad Request\r\n/
+  t.match(torn, whole, 'nothing is written within another response')
+  const connected = await rawReply(port, `${get('/slow')}CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n`)
+  t.match(connected, /beginendedHTTP\/1\.1 501 Not Implemented\r\n/, 'CONNECT is such a request')
+})
+
+/** Pipelined requests: the first is held until `release`, the others are answered when they run. */
+async function pipeline(t: Test) {
+  const run: string[] = []
+  const turns: number[] = []
+  let turn = 0
+  const count = () => {
+    turn++
+    counting = setImmediate(count)
+  }
+  let counting = setImmediate(count)
+  t.teardown(() => clearImmediate(counting))
+  const holding = new EventEmitter()
+  const held = once(holding, 'held') as Promise<[ServerResponse]>
+  const { port } = await listen(t, {
+    '': (request, response) => {
+      run.push(request.url ?? '')
+      turns.push(turn)
+      if (request.url === '/held') holding.emit('held', response)
+      else response.end('answered')
+    },
+  })
+  const ask = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`
+  const client = connect(port, '127.0.0.1')
+  t.teardown(() => client.destroy())
+  let reply = ''
+  client.on('data', (chunk) => (reply += chunk.toString('latin1'))).on('error', () => undefined)
+  const answers = () => reply.split('HTTP/1.1 200 OK').length - 1
+  return { ask, client, held, run, turns, answers }
+}
+
+void t.test('with 100 waiting requests all are answered, each in a turn of its own', async (t) => {
+  const { ask, client, held, run, turns, answers } = await pipeline(t)
+  client.write(ask('/held') + ask('/next').repeat(100))
+  const [response] = await held
+  while (!response.socket?.isPaused()) await wait(5)
+  t.equal(run.length, 1, 'the connection is not read while they wait')
+  client.write(ask('/more'))
+  response.end('answered')
+  while (answers() < 102) await wait(5)
+  t.equal(run.length, 102)
+  t.equal(new Set(turns).size, turns.length)
+})
+
+void t.test('with more than 100 waiting requests the running one is answered, and no other is run', async (t) => {
+  for (const waiting of [101, 20_000]) {
+    const { ask, client, held, run, answers } = await pipeline(t)
+    client.write(ask('/held') + ask('/next').repeat(waiting))
+    const [response] = await held
+    while (!response.socket?.isPaused()) await wait(5)
+    response.end('answered')
+    await once(client, 'close')
+    t.same(run, ['/held'])
+    t.equal(answers(), 1)
+  }
+})
+
+void t.test('a client that goes while many of its requests wait ends the one that runs', async (t) => {
+  for (const end of ['destroy', 'resetAndDestroy'] as const) {
+    const { ask, client, held, run } = await pipeline(t)
+    client.write(ask('/held') + ask('/next').repeat(50))
+    const [response] = await held
+    while (!response.socket?.isPaused()) await wait(5)
+    client[end]()
+    await once(response, 'close')
+    t.same(run, ['/held'])
+  }
+})
+
+void t.test('no request is run after a response that closes the connection', async (t) => {
+  const run: string[] = []
+  const { port } = await listen(t, {
+    '': (request, response) => {
+      run.push(request.url ?? '')
+      void wait(20).then(() => response.writeHead(200, { Connection: 'close' }).end('last'))
+    },
+  })
+  const ask = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`
+  t.match(await rawReply(port, ask('/1') + ask('/2') + ask('/3')), /last/)
+  t.same(run, ['/1'])
 })
 
 void t.test('a client that continues to send after a rejection receives the response', async (t) => {
