@@ -43,14 +43,10 @@ export function httpHandler(gateway: ProtocolGateway, clients: ClientOptions, we
   }
 }
 
-/**
- * The request target relative to the path of the site; undefined if it is outside. Accepts the absolute form, which
- * proxies may send (RFC 9112 §3.2.2).
- */
+/** The request target, in origin form, relative to the path of the site; undefined if it is outside. */
 function relativeToSite(target: string, site: string): string | undefined {
-  const url = target.startsWith('/') ? target : target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
-  if (!url.startsWith(site)) return undefined
-  const relativeTarget = url.slice(site.length)
+  if (!target.startsWith(site)) return undefined
+  const relativeTarget = target.slice(site.length)
   if (relativeTarget.startsWith('/')) return relativeTarget
   return relativeTarget === '' || relativeTarget.startsWith('?') ? `/${relativeTarget}` : undefined
 }

@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isIP, isIPv6, type BlockList, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { UrlClient } from '../../src/contract/capabilities.js'
+import { mergeSlashes } from './request-target.js'
 
 export interface ClientOptions {
   /** Proxies whose forwarding headers are trusted. */
@@ -100,7 +101,7 @@ export function urlClientOf(request: IncomingMessage, { address }: Pick<Client, 
 /** The path prefix of the site: empty, or with a leading and without a trailing slash. */
 export function sitePath(siteUrl: string): string {
   const path = isFullUrl(siteUrl) ? new URL(siteUrl).pathname : siteUrl
-  const bare = path.replace(/^\/+|\/+$/g, '')
+  const bare = mergeSlashes(path).replace(/^\/|\/$/g, '')
   return bare === '' ? '' : `/${bare}`
 }
 

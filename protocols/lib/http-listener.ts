@@ -10,11 +10,12 @@ import type { RequestHandler } from './handler.js'
 import { HttpConnection, type OpenRequest } from './http-connection.js'
 import { listen, type ListenOptions, type ProtocolServer } from './listen.js'
 import { drain } from './request-body.js'
+import { originForm, pathOf } from './request-target.js'
 
 interface HttpListenerOptions extends ListenOptions {
   /**
    * Handlers by path prefix. The longest matching prefix is used; `''` matches every path. Prefixes match whole
-   * segments.
+   * segments. A handler is given the target in origin form.
    */
   readonly handlers: ReadonlyMap<string, RequestHandler>
   /**
@@ -130,7 +131,8 @@ export class HttpListener implements ProtocolServer {
     }
     // For an upload, `100 Continue` is sent once it is accepted. Other bodies are small.
     if (request.method !== 'PUT') sendContinue(request)
-    const path = pathOf(request.url ?? '/')
+    request.url = originForm(request.url ?? '/')
+    const path = pathOf(request.url)
     const found = this.#handlers.find(({ prefix, below }) => prefix === '' || path === prefix || path.startsWith(below))
     if (found) found.handler(request, response)
     else response.writeHead(404, { 'Content-Length': 0 }).end()
@@ -220,11 +222,4 @@ function isRequestLine({ rawPacket, bytesParsed = 0 }: ParseError): boolean {
   while (start > 0 && tokenCharacter.test(text.charAt(start - 1))) start--
   const line = text.slice(start)
   return requestLine.test(line) || beginningOfRequestLine.test(line)
-}
-
-/** The path of a request target, without its query. Proxies may send the absolute form (RFC 9112 §3.2.2). */
-export function pathOf(target: string): string {
-  const path = target.startsWith('/') ? target : target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
-  const query = path.indexOf('?')
-  return query < 0 ? path : path.slice(0, query)
 }

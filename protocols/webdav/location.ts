@@ -1,6 +1,7 @@
 /** Maps request targets, Destination headers and resource tags to paths of the tree, and paths to hrefs. */
 import { GatewayError } from '../../src/contract/errors.js'
 import { cleanPath, segmentsOf, type Path } from '../../src/contract/path.js'
+import { mergeSlashes } from '../lib/request-target.js'
 
 /** The URLs by which clients reach this protocol. */
 export interface Site {
@@ -27,7 +28,7 @@ export function locate(reference: string, site: Site): RequestTarget | undefined
   const [, scheme, host, path] = parts
   if (path === undefined && host === undefined) throw malformed(reference)
   if (host !== undefined && !site.hosts.has(normalizeHost(host, scheme))) return undefined
-  return locatePath(path ?? '/', site.prefix)
+  return locatePath(mergeSlashes(path ?? '/'), site.prefix)
 }
 
 /** Like `locate`, for the percent-encoded path of a request target, without its query. */

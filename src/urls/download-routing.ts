@@ -79,9 +79,15 @@ export class DownloadRouting {
   }
 }
 
-/** The URL of the storage's own proxy; empty if it has none. */
+/** The URL of the storage's own proxy, or its path on this server; empty if it has none. */
 function ownProxyOf({ downProxyUrl }: StorageRow): string {
-  return downProxyUrl.split('\n', 1)[0]?.trim() ?? ''
+  // Two slashes would begin the name of a host.
+  return (
+    downProxyUrl
+      .split('\n', 1)[0]
+      ?.trim()
+      .replace(/^\/{2,}/, '/') ?? ''
+  )
 }
 
 /**

@@ -74,7 +74,9 @@ export const siteEndpoints = [
     answer({ context, api }) {
       const address = faviconUrl(api.gateway.settings)
       if (address === undefined) context.status = 404
-      else context.redirect(address)
+      // Two slashes would begin the name of a host, of which browsers and proxies have different views.
+      else
+        context.redirect(address.startsWith('//') ? new URL(address, api.clientOf(context.req).origin).href : address)
     },
   }),
   manifestEndpoint('/manifest.json', 'Get the web app manifest'),
