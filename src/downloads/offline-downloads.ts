@@ -77,6 +77,9 @@ export interface DownloadRequest {
 /** Milliseconds for a program or a storage to remove a download. */
 const removeTimeout = 10_000
 
+/** Maximum number of characters of an address, which the name of its task repeats. Magnet links name many trackers. */
+const maxAddressLength = 16 * 1024
+
 export class OfflineDownloads {
   readonly #dependencies: OfflineDownloadsDependencies
   /** The programs. */
@@ -139,8 +142,8 @@ export class OfflineDownloads {
   /**
    * Adds a task for each address in order, up to the first that fails. Rejects, even without addresses, with `denied`
    * without the permission for offline downloads, and as a write does for the folder. Rejects with `unavailable` if the
-   * tool is unknown, does not answer or does not support the address, and with `no_space` if the disk space of
-   * downloads is used up.
+   * tool is unknown, does not answer or does not support the address, or the address is too long, and with `no_space` if
+   * the disk space of downloads is used up.
    */
   async add(principal: Principal, request: DownloadRequest, access: AccessOptions): Promise<readonly Task[]> {
     const fs = this.#dependencies.as(principal.withDownloadPermissions())
@@ -230,6 +233,9 @@ export class OfflineDownloads {
   }
 
   async #assertUsable(name: string, address: string, signal: AbortSignal | undefined): Promise<void> {
+    if (address.length > maxAddressLength) {
+      throw new GatewayError('unavailable', { reason: `an address has at most ${maxAddressLength} characters` })
+    }
     const isStorageTool = this.#storageTools.has(name)
     if (cloudTools.includes(name) && !isStorageTool) return
     const tool = this.#tools.get(name)

@@ -67,6 +67,14 @@ void t.test('progress is exact, also after a connection breaks', async (t) => {
   t.equal(await served.content('/in/half'), content)
 })
 
+void t.test('an address that is too long is refused, because the name of a task repeats it', async (t) => {
+  const served = await onLoopback(t)
+  const refusal = { code: 500, message: 'an address has at most 16384 characters' }
+  t.match(await add(served, [`http://127.0.0.1/${'a'.repeat(20_000)}`]), refusal)
+  t.match(await add(served, [`magnet:?xt=${'a'.repeat(20_000)}`], { tool: 'aria2' }), refusal)
+  t.same((await served.get('/api/task/offline_download/undone')).data, [])
+})
+
 void t.test('a download does not replace an existing file', async (t) => {
   const served = await onLoopback(t)
   const server = await startScripted(t, (_request, answer) => answer.end(content))
