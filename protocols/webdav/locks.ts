@@ -9,10 +9,22 @@ const entryOf = (scope: string): string =>
 
 export const supportedLock = `<D:supportedlock>${entryOf('exclusive')}${entryOf('shared')}</D:supportedlock>`
 
-/** Renders `locks` as a lockdiscovery element. `now`: milliseconds since the epoch, to compute the remaining time. */
+/** Number of characters after which a lockdiscovery element names no further locks. */
+const maxDiscovery = 16 * 1024
+
+/**
+ * Renders `locks` as a lockdiscovery element. Of very many locks only the first ones are named, because a response repeats
+ * them for each resource (RFC 4918 §15.8: a server may withhold locks). `now`: milliseconds since the epoch, to compute
+ * the remaining time.
+ */
 export function lockDiscovery(locks: readonly Lock[], prefix: string, now: number): string {
   if (locks.length === 0) return '<D:lockdiscovery/>'
-  return `<D:lockdiscovery>${locks.map((lock) => activeLock(lock, prefix, now)).join('')}</D:lockdiscovery>`
+  let text = ''
+  for (const lock of locks) {
+    if (text.length >= maxDiscovery) break
+    text += activeLock(lock, prefix, now)
+  }
+  return `<D:lockdiscovery>${text}</D:lockdiscovery>`
 }
 
 function activeLock(lock: Lock, prefix: string, now: number): string {

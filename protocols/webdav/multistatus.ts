@@ -83,16 +83,17 @@ export function memberFailures(error: unknown, tree: Path): readonly MemberFailu
   return isMember ? [{ path: error.lock.path, error }] : undefined
 }
 
-/** Responds with 207 and the failed members. Members that are not listed succeeded. */
-export function sendFailures(webdavRequest: WebdavRequest, failures: readonly MemberFailure[]): void {
+/** Responds with 207 and the failed members. Members that are not listed succeeded. Rejects as `Multistatus.flush`. */
+export async function sendFailures(webdavRequest: WebdavRequest, failures: readonly MemberFailure[]): Promise<void> {
   const multistatus = new Multistatus(webdavRequest.response)
   for (const { path, error } of failures) {
     const lock = error instanceof LockedError ? `<D:href>${href(webdavRequest, error.lock.path, false)}</D:href>` : ''
     const { status, condition } = toErrorResponse(error)
     const detail = condition === undefined ? '' : `<D:error><D:${condition}>${lock}</D:${condition}></D:error>`
-    multistatus.add(
+    const isFull = multistatus.add(
       `<D:response><D:href>${href(webdavRequest, path, false)}</D:href>${statusLine(status)}${detail}</D:response>`,
     )
+    if (isFull) await multistatus.flush()
   }
   multistatus.end()
 }

@@ -6,6 +6,7 @@ import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 import { HttpError } from './errors.js'
 import type { DavHeaders, Depth } from './headers.js'
 import { hrefOf } from './location.js'
+import { readXml, type XmlElement } from './xml.js'
 
 export interface WebdavRequest {
   readonly request: IncomingMessage
@@ -23,6 +24,18 @@ export interface WebdavRequest {
   readonly access: AccessOptions
   /** Options of every change, with the preconditions and lock tokens of the request. */
   readonly change: ChangeOptions
+}
+
+/**
+ * The root element of the XML body, or undefined if there is none. Rejects as `readXml`, and before the body is interpreted
+ * if the caller may not do this at the path. `list`: also reads what is there.
+ */
+export async function readBody(
+  { request, fs, path, access }: WebdavRequest,
+  action: 'list' | 'lock' | 'properties',
+): Promise<XmlElement | undefined> {
+  await fs.assertAllowed(action, path, access)
+  return readXml(request)
 }
 
 /** Handles one request. Rejects with a GatewayError or an HTTP error; the caller then sends the error response. */

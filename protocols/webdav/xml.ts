@@ -1,9 +1,10 @@
 /**
  * Parses and serializes XML. The parser is strict and namespace-aware, limits size, depth and number of nodes, and
  * rejects document types, so that only the five predefined entities exist. Serialized elements declare their own
- * namespaces.
+ * namespaces, and their size is limited while they are serialized.
  */
 import type { IncomingMessage } from 'node:http'
+import { setImmediate } from 'node:timers/promises'
 import { SaxesParser } from 'saxes'
 import { GatewayError } from '../../src/contract/errors.js'
 import { withTimeout } from '../lib/request-body.js'
@@ -33,12 +34,16 @@ const xmlNamespace = 'http://www.w3.org/XML/1998/namespace'
 const declarationNamespace = 'http://www.w3.org/2000/xmlns/'
 
 /**
- * Limits of an XML request body: size in bytes, nesting depth, and number of elements and attributes, which take far
- * more memory than their text.
+ * Limits of an XML request body: size in bytes, nesting depth, and number of nodes, which take far more memory and time
+ * than their text. Nodes are elements, attributes, texts, CDATA sections, comments, processing instructions and
+ * references.
  */
 const sizeLimit = 1024 * 1024
 const depthLimit = 64
 const nodeLimit = 20_000
+
+/** Number of characters that are parsed in one turn of the event loop. */
+const pieceSize = 16 * 1024
 
 /**
  * Reads and parses the request body. Resolves to its root element, or to undefined if the body is empty. Rejects with
@@ -47,7 +52,14 @@ const nodeLimit = 20_000
  */
 export async function readXml(request: IncomingMessage): Promise<XmlElement | undefined> {
   const body = await withTimeout(readBounded(request), () => new HttpError('body_timeout'))
-  return body.length === 0 ? undefined : parseXml(decode(body))
+  if (body.length === 0) return undefined
+  const text = decode(body)
+  const document = new DocumentParser()
+  for (let at = 0; at < text.length; at += pieceSize) {
+    if (at > 0) await setImmediate()
+    document.write(text.slice(at, at + pieceSize))
+  }
+  return document.end()
 }
 
 async function readBounded(request: IncomingMessage): Promise<Buffer> {
@@ -87,61 +99,86 @@ function decode(body: Buffer): string {
   }
 }
 
-/**
- * Parses a document. Throws `invalid` for malformed XML, `too_large` for too many nodes, and a 400 for a document type.
- */
+/** Parses a document at once. Throws as `readXml` rejects. */
 export function parseXml(text: string): XmlElement {
-  const parser = new SaxesParser({ xmlns: true, position: false })
-  const open: OpenElement[] = []
-  let root: XmlElement | undefined
-  let nodes = 0
-  const count = (): void => {
-    if (++nodes > nodeLimit) throw new GatewayError('too_large', { reason: 'the XML body has too many elements' })
-  }
-  parser.on('error', (error) => {
-    throw malformed(error.message)
-  })
-  parser.on('doctype', () => {
-    throw new HttpError('document_type')
-  })
-  parser.on('xmldecl', ({ encoding = 'utf-8' }) => {
-    if (!/^(utf-8|utf-16|us-ascii)$/i.test(encoding)) throw malformed(`encoding ${encoding}`)
-  })
-  parser.on('opentagstart', count)
-  parser.on('attribute', count)
-  parser.on('opentag', ({ prefix, local, uri, attributes }) => {
-    if (open.length >= depthLimit) throw malformed('elements are nested too deeply')
-    const parent = open.at(-1)
-    const ownAttributes = Object.values(attributes).filter((attribute) => attribute.uri !== declarationNamespace)
-    const language = ownAttributes.find((attribute) => attribute.uri === xmlNamespace && attribute.local === 'lang')
-    open.push({
-      namespace: uri,
-      name: local,
-      prefix,
-      attributes: ownAttributes.map((attribute) => ({
-        namespace: attribute.uri,
-        name: attribute.local,
-        prefix: attribute.prefix,
-        value: attribute.value,
-      })),
-      children: [],
-      language: language?.value ?? parent?.language ?? '',
+  const document = new DocumentParser()
+  document.write(text)
+  return document.end()
+}
+
+/** Parses one document, which it receives in pieces. */
+class DocumentParser {
+  readonly #parser = new SaxesParser({ xmlns: true, position: false })
+  readonly #open: OpenElement[] = []
+  #root: XmlElement | undefined
+  #nodes = 0
+
+  constructor() {
+    const parser = this.#parser
+    parser.on('error', (error) => {
+      throw malformed(error.message)
     })
-  })
-  const addText = (part: string): void => {
-    open.at(-1)?.children.push(part)
+    parser.on('doctype', () => {
+      throw new HttpError('document_type')
+    })
+    parser.on('xmldecl', ({ encoding = 'utf-8' }) => {
+      if (!/^(utf-8|utf-16|us-ascii)$/i.test(encoding)) throw malformed(`encoding ${encoding}`)
+    })
+    const count = () => this.#count()
+    parser.on('opentagstart', count)
+    parser.on('attribute', count)
+    parser.on('comment', count)
+    parser.on('processinginstruction', count)
+    parser.on('opentag', ({ prefix, local, uri, attributes }) => {
+      if (this.#open.length >= depthLimit) throw malformed('elements are nested too deeply')
+      const parent = this.#open.at(-1)
+      const ownAttributes = Object.values(attributes).filter((attribute) => attribute.uri !== declarationNamespace)
+      const language = ownAttributes.find((attribute) => attribute.uri === xmlNamespace && attribute.local === 'lang')
+      this.#open.push({
+        namespace: uri,
+        name: local,
+        prefix,
+        attributes: ownAttributes.map((attribute) => ({
+          namespace: attribute.uri,
+          name: attribute.local,
+          prefix: attribute.prefix,
+          value: attribute.value,
+        })),
+        children: [],
+        language: language?.value ?? parent?.language ?? '',
+      })
+    })
+    const addText = (part: string): void => {
+      this.#count()
+      this.#open.at(-1)?.children.push(part)
+    }
+    parser.on('text', addText)
+    parser.on('cdata', addText)
+    parser.on('closetag', () => {
+      const element = this.#open.pop()
+      const parent = this.#open.at(-1)
+      if (parent) parent.children.push(element as XmlElement)
+      else this.#root = element
+    })
   }
-  parser.on('text', addText)
-  parser.on('cdata', addText)
-  parser.on('closetag', () => {
-    const element = open.pop()
-    const parent = open.at(-1)
-    if (parent) parent.children.push(element as XmlElement)
-    else root = element
-  })
-  parser.write(text).close()
-  if (!root) throw malformed('no root element')
-  return root
+
+  /** Throws `invalid` for malformed XML, `too_large` for too many nodes, and a 400 for a document type. */
+  write(piece: string): void {
+    // The parser does not report references.
+    for (let at = piece.indexOf('&'); at >= 0; at = piece.indexOf('&', at + 1)) this.#count()
+    this.#parser.write(piece)
+  }
+
+  /** Returns the root element. Throws `invalid` if the document is incomplete. */
+  end(): XmlElement {
+    this.#parser.close()
+    if (!this.#root) throw malformed('no root element')
+    return this.#root
+  }
+
+  #count(): void {
+    if (++this.#nodes > nodeLimit) throw new GatewayError('too_large', { reason: 'the XML body has too many nodes' })
+  }
 }
 
 interface OpenElement extends XmlElement {
@@ -166,41 +203,97 @@ export function textOf(element: XmlElement): string {
   return element.children.map((child) => (typeof child === 'string' ? child : textOf(child))).join('')
 }
 
-/** Serializes an element with all namespace declarations that it requires. */
-export function serialize(element: XmlElement): string {
-  return elementText(element, new Map([['', '']]))
+/** A limit of what is serialized, which several elements may share. */
+export interface CharacterLimit {
+  /** Number of characters that may still be serialized. */
+  left: number
+  /** The error of what is longer. */
+  readonly exceeded: () => GatewayError
+}
+
+function unlimited(): CharacterLimit {
+  return { left: Infinity, exceeded: () => new GatewayError('too_large') }
+}
+
+/** Takes the characters of `text` from the limit. Throws its error if they are too many. */
+export function spend(limit: CharacterLimit, text: string): void {
+  if (text.length > limit.left) throw limit.exceeded()
+  limit.left -= text.length
+}
+
+/** Serializes an element with all namespace declarations that it requires. Throws the error of the limit. */
+export function serialize(element: XmlElement, limit: CharacterLimit = unlimited()): string {
+  const serializer = new Serializer(limit)
+  serializer.add(element)
+  return serializer.text
 }
 
 /** Like `serialize`, for the content of the element. */
-export function serializeContent(element: XmlElement): string {
-  return contentText(element, new Map([['', '']]))
+export function serializeContent({ children }: XmlElement, limit: CharacterLimit = unlimited()): string {
+  const serializer = new Serializer(limit)
+  for (const child of children) serializer.add(child)
+  return serializer.text
 }
 
-function elementText(element: XmlElement, outer: ReadonlyMap<string, string>): string {
-  const declared = new Map(outer)
-  let declarations = ''
-  const declare = (prefix: string, namespace: string): void => {
-    if (prefix === 'xml' || declared.get(prefix) === namespace) return
-    declared.set(prefix, namespace)
-    declarations += ` xmlns${prefix === '' ? '' : `:${prefix}`}="${escapeAttribute(namespace)}"`
-  }
-  declare(element.prefix, element.namespace)
-  let attributes = ''
-  for (const { prefix, namespace, name, value } of element.attributes) {
-    if (prefix !== '') declare(prefix, namespace)
-    attributes += ` ${qualified(prefix, name)}="${escapeAttribute(value)}"`
-  }
-  const tag = qualified(element.prefix, element.name)
-  const content = contentText(element, declared)
-  return content === ''
-    ? `<${tag}${declarations}${attributes}/>`
-    : `<${tag}${declarations}${attributes}>${content}</${tag}>`
-}
+class Serializer {
+  text = ''
+  /** The namespaces of the prefixes that are declared where the next element begins. */
+  readonly #declared = new Map([['', '']])
 
-function contentText(element: XmlElement, declared: ReadonlyMap<string, string>): string {
-  return element.children
-    .map((child) => (typeof child === 'string' ? escapeText(child) : elementText(child, declared)))
-    .join('')
+  constructor(private readonly limit: CharacterLimit) {}
+
+  add(node: XmlElement | string): void {
+    if (typeof node === 'string') {
+      this.#addEscaped(node, escapeText)
+      return
+    }
+    const { prefix, namespace, name, attributes, children } = node
+    /** The prefixes that the element declares, with what they are outside of it. */
+    const outer: (readonly [prefix: string, namespace: string | undefined])[] = []
+    const tag = qualified(prefix, name)
+    this.#add('<', tag)
+    this.#declare(prefix, namespace, outer)
+    for (const attribute of attributes) {
+      if (attribute.prefix !== '') this.#declare(attribute.prefix, attribute.namespace, outer)
+      this.#add(' ', qualified(attribute.prefix, attribute.name), '="')
+      this.#addEscaped(attribute.value, escapeAttribute)
+      this.#add('"')
+    }
+    if (children.every((child) => child === '')) {
+      this.#add('/>')
+    } else {
+      this.#add('>')
+      for (const child of children) this.add(child)
+      this.#add('</', tag, '>')
+    }
+    for (const [prefix, namespace] of outer) {
+      if (namespace === undefined) this.#declared.delete(prefix)
+      else this.#declared.set(prefix, namespace)
+    }
+  }
+
+  #declare(prefix: string, namespace: string, outer: (readonly [string, string | undefined])[]): void {
+    const before = this.#declared.get(prefix)
+    if (prefix === 'xml' || before === namespace) return
+    outer.push([prefix, before])
+    this.#declared.set(prefix, namespace)
+    this.#add(' xmlns', prefix === '' ? '' : `:${prefix}`, '="')
+    this.#addEscaped(namespace, escapeAttribute)
+    this.#add('"')
+  }
+
+  #add(...parts: readonly string[]): void {
+    for (const part of parts) {
+      spend(this.limit, part)
+      this.text += part
+    }
+  }
+
+  #addEscaped(text: string, escape: (text: string) => string): void {
+    // An escaped text is never shorter: what is too long is not escaped first.
+    if (text.length > this.limit.left) throw this.limit.exceeded()
+    this.#add(escape(text))
+  }
 }
 
 function qualified(prefix: string, name: string): string {
@@ -240,5 +333,6 @@ export function wrap({ namespace, name }: XmlName, content: string, language = '
 }
 
 function malformed(why: string): GatewayError {
-  return new GatewayError('invalid', { reason: `malformed XML: ${why}` })
+  // The parser's messages repeat names of the document.
+  return new GatewayError('invalid', { reason: `malformed XML: ${why.slice(0, 200)}` })
 }

@@ -141,11 +141,15 @@ export class PropertiesTable {
   }
 }
 
-/** Total size of the selected properties, in characters. */
+/** Total size of the selected properties, in characters. Each counts at least `propertyOverhead`. */
 async function sizeOf(query: Knex, where: Partial<PropertyColumns>): Promise<number> {
   const [row]: readonly { size: number | string | null }[] = await query('properties')
     .where(where)
-    .select({ size: query.raw(`sum(${propertyColumns.map((column) => `length(${column})`).join(' + ')})`) })
+    .select({
+      size: query.raw(
+        `sum(${[propertyOverhead, ...propertyColumns.map((column) => `length(${column})`)].join(' + ')})`,
+      ),
+    })
   return Number(row?.size ?? 0)
 }
 
@@ -182,6 +186,9 @@ async function copyDescendants(query: Knex, from: Path, to: Path): Promise<void>
   const parent = replacePrefix(query, 'parent', from, to)
   await copyRows(query, path, parent, (rows) => void rows.where(subtree(from)).andWhereNot({ path: from }))
 }
+
+/** What each property adds to the size, besides its characters: many small ones take as much memory and time as few large ones. */
+const propertyOverhead = 256
 
 /** Maximum total size of the properties of one resource, in characters, including names. */
 export const maxPropertiesSize = 256 * 1024

@@ -9,6 +9,7 @@ import { childOf, isWithin, parentOf, selfAndAncestors, type Path } from '../con
 import type { Lock, LockRequest } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
 
+export { maxOwnerSize } from '../store/locks.js'
 export type { Lock, LockRequest } from '../store/rows.js'
 
 /** The maximum lifetime of a lock, in seconds. */
@@ -22,6 +23,9 @@ const minExtension = 1000
 
 /** Maximum number of locks per user. */
 const locksPerUser = 10_000
+
+/** Maximum number of characters of the paths and owners of a user's locks, which are held in memory. */
+const lockSizePerUser = 2 * 1024 * 1024
 
 /** A lock whose token was not presented refuses the change. Has the lock, which WebDAV reports. */
 export class LockedError extends GatewayError {
@@ -222,11 +226,11 @@ export class Locks {
   }
 
   /**
-   * Rejects with LockedError if the lock conflicts with another one, with `too_large` if the user holds too many locks.
+   * Rejects with LockedError if the lock conflicts with another one, with `too_large` if the user holds too many locks, or
+   * their paths and owners are too long together.
    */
   async grant(path: Path, request: LockRequest, principal: Principal): Promise<Lock> {
     await this.#sweep()
-    this.#assertRoom(principal)
     const { scope, deep, owner } = request
     const lock: Lock = {
       token: `urn:uuid:${randomUUID()}`,
@@ -238,6 +242,7 @@ export class Locks {
       username: principal.username,
       expires: this.#expiry(request.seconds),
     }
+    this.#assertRoom(lock)
     const conflicts = (other: Lock) =>
       this.#isActive(other) &&
       (covers(other, path) || (deep && isWithin(path, other.path))) &&
@@ -253,11 +258,17 @@ export class Locks {
     return lock
   }
 
-  #assertRoom({ userId }: Principal): void {
-    // Fewer locks than the limit exist in total, so that counting the user's own is not needed.
-    if (this.#byToken.size < locksPerUser) return
-    const own = this.list().filter((lock) => lock.userId === userId)
-    if (own.length >= locksPerUser) throw new GatewayError('too_large', { reason: 'this account holds too many locks' })
+  #assertRoom(lock: Lock): void {
+    let count = 0
+    let size = sizeOf(lock)
+    for (const other of this.#byToken.values()) {
+      if (other.userId !== lock.userId || !this.#isActive(other)) continue
+      count++
+      size += sizeOf(other)
+    }
+    if (count >= locksPerUser || size > lockSizePerUser) {
+      throw new GatewayError('too_large', { reason: 'this account holds too many locks' })
+    }
   }
 
   /** Deletes expired locks. Called before a lock is granted. */
@@ -355,4 +366,9 @@ export class Locks {
 
 function covers(lock: Lock, path: Path): boolean {
   return lock.path === path || (lock.deep && isWithin(lock.path, path))
+}
+
+/** What a lock adds to `lockSizePerUser`. */
+function sizeOf({ path, owner }: Lock): number {
+  return path.length + owner.length
 }

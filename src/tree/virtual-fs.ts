@@ -67,6 +67,9 @@ export type {
   WritableTreeFile,
 }
 
+/** What `assertAllowed` checks, with the operation that its errors name. */
+const checkedActions = { list: 'stat', lock: 'lock', properties: 'set properties' } as const
+
 export class VirtualFs {
   readonly #dependencies: TreeDependencies
   readonly #access: Access
@@ -302,6 +305,16 @@ export class VirtualFs {
   /** Rejects as `write` does before it reads the body. For protocols that receive the body before they call `write`. */
   assertWritable(path: Path, options: ChangeOptions = {}): Promise<void> {
     return this.#access.withErrorContext('write', path, () => this.#content.assertWritable(path, options))
+  }
+
+  /**
+   * Rejects if the principal may not do this with what is at `path`, as far as that depends on the principal and the rules
+   * alone. For protocols that have to authorize a request before they interpret its body.
+   */
+  assertAllowed(action: keyof typeof checkedActions, path: Path, options: AccessOptions = {}): Promise<void> {
+    return this.#access.withErrorContext(checkedActions[action], path, async () => {
+      this.#access.authorize(action, await this.#access.resolve(path, options), options)
+    })
   }
 
   /** Rejects if the principal may not make this change to any member of the folder. */

@@ -442,6 +442,35 @@ for (const engine of engines) {
       t.equal(await store.locks.delete('next'), false)
     })
 
+    void s.test('a lock owner that is longer than the limit is read as empty', async (t) => {
+      const { locks } = await fresh(t)
+      const lock = (token: string, owner: string): Lock => ({
+        ...{ token, owner, path: asPath(`/${token}`), userId: 1, username: 'ada', scope: 'shared', deep: false },
+        expires: new Date(Date.now() + 60_000),
+      })
+      for (const length of [4096, 4097]) await locks.grant(lock(`${length}`, 'o'.repeat(length)), () => undefined)
+      t.same(
+        (await locks.all()).map(({ token, owner }) => [token, owner.length]),
+        [
+          ['4096', 4096],
+          ['4097', 0],
+        ],
+      )
+      t.equal((await locks.get('4097'))?.owner, '')
+      t.equal(await locks.delete('4097'), true)
+    })
+
+    void s.test('the properties of a file are limited in number, even if they are small', async (t) => {
+      const { properties } = await fresh(t)
+      const path = asPath('/f')
+      const some = (start: number, count: number) =>
+        Array.from({ length: count }, (_, index) => ({ set: property(`${start + index}`, '') }))
+      await properties.change(path, some(0, 900))
+      await t.rejects(properties.change(path, some(900, 200)), { code: 'no_space' })
+      t.equal((await properties.of(path)).length, 900)
+      t.ok((await properties.sizeOfChildren(root)) > 900 * 256)
+    })
+
     void s.test('properties: set, replaced and removed in one change', async (t) => {
       const { properties } = await fresh(t)
       const path = asPath('/f%_')

@@ -59,6 +59,17 @@ void t.test('a deep lock conflicts with locks below it unless both are shared, i
   await t.rejects(lock('/s/y'), { code: 'locked' })
 })
 
+void t.test('the paths and owners of the locks of one user are limited in total', async (t) => {
+  const { lock, locks } = await fresh()
+  const owner = 'o'.repeat(4000)
+  for (let index = 0; index < 520; index++) await lock(`/${index}`, { owner })
+  await t.rejects(lock('/next', { owner: 'o'.repeat(20_000) }), { code: 'too_large' })
+  await lock('/next', {}, ada)
+  await lock('/other', { owner: 'o'.repeat(20_000) }, bob)
+  for (const { token, path } of locks.list().slice(0, 5)) await locks.release(path, token, ada)
+  await lock('/last', { owner: 'o'.repeat(20_000) })
+})
+
 void t.test('a lock blocks a change unless its own user presents its token', async (t) => {
   const { lock, stops } = await fresh()
   const { token } = await lock('/a')

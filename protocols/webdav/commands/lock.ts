@@ -6,13 +6,20 @@ import { parseLockInfo } from '../bodies.js'
 import { errorResponses, HttpError, partStatuses } from '../errors.js'
 import { lockDiscovery } from '../locks.js'
 import { Multistatus, statusLine } from '../multistatus.js'
-import { sendStatus, sendXml, expectDepth, href, type Command, type WebdavRequest } from '../webdav-request.js'
-import { readXml } from '../xml.js'
+import {
+  sendStatus,
+  sendXml,
+  expectDepth,
+  href,
+  readBody,
+  type Command,
+  type WebdavRequest,
+} from '../webdav-request.js'
 
 export const lock: Command = async (webdavRequest) => {
-  const { request, response, fs, path, slash, change, headers } = webdavRequest
+  const { response, fs, path, slash, change, headers } = webdavRequest
   const depth = expectDepth(webdavRequest, [0, 'infinity'], 'infinity')
-  const body = await readXml(request)
+  const body = await readBody(webdavRequest, 'lock')
   if (body === undefined) {
     await refresh(webdavRequest)
     return

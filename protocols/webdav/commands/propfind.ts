@@ -18,15 +18,15 @@ import {
 import { encodeSegment } from '../location.js'
 import { LockTable } from '../locks.js'
 import { Multistatus, statusLine } from '../multistatus.js'
-import { checkIf, href, type Command, type WebdavRequest } from '../webdav-request.js'
-import { readXml, wrap } from '../xml.js'
+import { checkIf, href, readBody, type Command, type WebdavRequest } from '../webdav-request.js'
+import { wrap } from '../xml.js'
 
 /** Maximum number of resources in a response of depth infinity (RFC 4918 §9.1.1). */
 const infiniteDepthLimit = 10_000
 
 export const propfind: Command = async (webdavRequest) => {
   const depth = webdavRequest.headers.depth ?? 'infinity'
-  const query = parsePropfind(await readXml(webdavRequest.request))
+  const query = parsePropfind(await readBody(webdavRequest, 'list'))
   await checkIf(webdavRequest)
   const { fs, path, access } = webdavRequest
   const entry = await fs.stat(path, access)
@@ -193,8 +193,9 @@ function renderer(query: PropertyQuery, renderContext: RenderOptions, brief: boo
   return (subject, dead) => {
     let present = ''
     let absent = ''
+    const deadByKey = dead.length > 0 ? new Map(dead.map((property) => [keyOf(property), property])) : undefined
     for (const one of requested) {
-      const stored = one.dead && dead.length > 0 ? dead.find((property) => keyOf(property) === one.key) : undefined
+      const stored = one.dead ? deadByKey?.get(one.key) : undefined
       const text = stored ? deadText(stored) : one.live?.render(subject, renderContext)
       if (text === undefined) absent += one.empty
       else present += text

@@ -6,11 +6,11 @@ import { parsePropertyUpdate } from '../bodies.js'
 import { partStatuses, toErrorResponse } from '../errors.js'
 import { isOverridable, keyOf, liveProperty, microsoftNamespace } from '../live-properties.js'
 import { Multistatus, propertyResponse } from '../multistatus.js'
-import { href, type Command, type WebdavRequest } from '../webdav-request.js'
-import { davNamespace, readXml } from '../xml.js'
+import { href, readBody, type Command, type WebdavRequest } from '../webdav-request.js'
+import { davNamespace } from '../xml.js'
 
 export const proppatch: Command = async (webdavRequest) => {
-  const changes = parsePropertyUpdate(await readXml(webdavRequest.request))
+  const changes = parsePropertyUpdate(await readBody(webdavRequest, 'properties'))
   const entry = await webdavRequest.fs.stat(webdavRequest.path, webdavRequest.access)
   const target = href(webdavRequest, webdavRequest.path, entry.kind === 'folder')
   const classified = changes.map((change) => ({ name: nameOf(change), verdict: classify(change) }))

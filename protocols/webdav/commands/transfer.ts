@@ -42,7 +42,7 @@ async function transfer(webdavRequest: WebdavRequest, operation: Operation): Pro
   } catch (error) {
     const failures = memberFailures(error, path) ?? memberFailures(error, to)
     if (failures !== undefined) {
-      sendFailures(webdavRequest, failures)
+      await sendFailures(webdavRequest, failures)
       return
     }
     if (isGatewayError(error, 'exists')) throw new HttpError('destination_exists', { subject: error.message })

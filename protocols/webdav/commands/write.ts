@@ -35,7 +35,7 @@ export const remove: Command = async (webdavRequest) => {
   } catch (error) {
     const failures = memberFailures(error, path)
     if (failures === undefined) throw error
-    sendFailures(webdavRequest, failures)
+    await sendFailures(webdavRequest, failures)
     return
   }
   sendStatus(response, 204)

@@ -39,6 +39,19 @@ void t.test('access by WebDAV', async (t) => {
     t.equal((await send('MKCOL', '/open/new')).status, 403)
   })
 
+  await t.test('a body is not interpreted before its sender is authorized', async (t) => {
+    const malformed = '<D:propertyupdate'
+    const nobody = sender(running, { authorization: basic('nobody', password) })
+    for (const method of ['PROPFIND', 'PROPPATCH', 'LOCK']) {
+      t.equal((await nobody(method, '/open/file', { depth: '0' }, malformed)).status, 403, method)
+    }
+    const reader = sender(running, { authorization: basic('reader', password) })
+    t.equal((await reader('PROPPATCH', '/open/file', {}, malformed)).status, 403)
+    t.equal((await reader('LOCK', '/open/file', {}, malformed)).status, 403)
+    t.equal((await reader('PROPFIND', '/open/file', { depth: '0' }, malformed)).status, 400)
+    t.equal((await reader('PROPFIND', '/ruled/secret', { depth: '0' }, malformed)).status, 404)
+  })
+
   await t.test('hidden entries are not found and not listed', async (t) => {
     const send = sender(running, { authorization: basic('reader', password) })
     t.equal((await send('GET', '/ruled/secret')).status, 404)

@@ -183,6 +183,27 @@ void t.test('details of RFC 4918', async (t) => {
     t.equal((await bob('UNLOCK', '/l/in/file', { 'lock-token': token })).status, 204)
   })
 
+  await t.test('§15.8: of very many locks, which are repeated for each member, only some are named', async (t) => {
+    await send('MKCOL', '/crowd')
+    for (const name of ['a', 'b']) await send('PUT', `/crowd/${name}`, {}, 'x')
+    const large = lockinfo('shared').replace('mailto:someone', 'o'.repeat(4000))
+    const locks = []
+    for (let index = 0; index < 20; index++) locks.push(await send('LOCK', '/crowd/', {}, large))
+    t.same([...new Set(locks.map(({ status }) => status))], [200])
+    const found = await send('PROPFIND', '/crowd/', { depth: '1' }, propfind('<D:lockdiscovery/>'))
+    const discoveries = find(parseXml(found.body), 'lockdiscovery')
+    t.same(
+      discoveries.map((discovery) => find(discovery, 'activelock').length),
+      [4, 4, 4],
+    )
+    const oversized = lockinfo('shared').replace('mailto:someone', 'o'.repeat(5000))
+    t.equal((await send('LOCK', '/crowd/', {}, oversized)).status, 413)
+    t.equal(
+      (await send('DELETE', '/crowd/', { if: locks.map(tokenOf).map((token) => `(${token})`)[0] ?? '' })).status,
+      204,
+    )
+  })
+
   await t.test('§7.4: a deep lock covers entries created in the folder, and not those moved out', async (t) => {
     await send('MKCOL', '/deep')
     const token = tokenOf(await send('LOCK', '/deep', {}, lockinfo('exclusive')))

@@ -1,7 +1,12 @@
-/** Bodies of PROPFIND, PROPPATCH and LOCK, and serialized properties. Malformed XML and document types are rejected. */
+/**
+ * Bodies of PROPFIND, PROPPATCH and LOCK, and serialized properties. Malformed XML, document types and what is too large
+ * are rejected.
+ */
+import { IncomingMessage } from 'node:http'
+import { Socket } from 'node:net'
 import t from 'tap'
 import { parseLockInfo, parsePropertyUpdate, parsePropfind } from '../../../protocols/webdav/bodies.js'
-import { escapeText, parseXml, serialize, serializeContent, wrap } from '../../../protocols/webdav/xml.js'
+import { escapeText, parseXml, readXml, serialize, serializeContent, wrap } from '../../../protocols/webdav/xml.js'
 
 const inDav = (text: string) => parseXml(text.replace(/^<D:\w+/, '$& xmlns:D="DAV:"'))
 
@@ -104,5 +109,102 @@ void t.test('LOCK bodies have a scope, and an owner as arbitrary XML', async (t)
   })
   for (const scope of ['', '<D:exclusive/><D:shared/>', '<exclusive/>']) {
     t.throws(() => parseLockInfo(body(scope)), { code: 'invalid' }, scope)
+  }
+})
+
+void t.test('nodes of every kind are limited', async (t) => {
+  const nodes = (count: number): Readonly<Record<string, string>> => ({
+    elements: '<a/>'.repeat(count),
+    attributes: `<a ${Array.from({ length: count }, (_, index) => `a${index}=""`).join(' ')}/>`,
+    declarations: `<a ${Array.from({ length: count }, (_, index) => `xmlns:a${index}="u"`).join(' ')}/>`,
+    'CDATA sections': '<![CDATA[]]>'.repeat(count),
+    comments: '<!---->'.repeat(count),
+    'processing instructions': '<?a?>'.repeat(count),
+    'references to entities': '&lt;'.repeat(count),
+    'references to characters': '&#65;'.repeat(count),
+    'references in an attribute': `<a b="${'&lt;'.repeat(count)}"/>`,
+  })
+  for (const [kind, text] of Object.entries(nodes(19_990))) t.ok(parseXml(`<x>${text}</x>`), kind)
+  for (const [kind, text] of Object.entries(nodes(20_010))) {
+    t.throws(() => parseXml(`<x>${text}</x>`), { code: 'too_large' }, kind)
+  }
+  t.throws(() => parseXml(`<x>${'text<!---->'.repeat(10_010)}</x>`), { code: 'too_large' }, 'texts')
+})
+
+void t.test('a large body is parsed in many turns of the event loop', async (t) => {
+  const request = new IncomingMessage(new Socket())
+  request.push(`<x><?a ${'? '.repeat(500_000)}?></x>`)
+  request.push(null)
+  let turns = 0
+  const counter = setInterval(() => turns++, 0)
+  const count = () => {
+    turns++
+    immediate = setImmediate(count)
+  }
+  let immediate = setImmediate(count)
+  t.match(await readXml(request), { name: 'x' })
+  clearInterval(counter)
+  clearImmediate(immediate)
+  t.ok(turns > 30, `${turns} turns`)
+})
+
+/** The properties of a PROPPATCH in which all names have a long namespace. */
+const inherited = (namespace: string, changes: string) =>
+  parseXml(`<D:propertyupdate xmlns:D="DAV:" xmlns:x="${namespace}">${changes}</D:propertyupdate>`)
+const setting = (properties: string) => `<D:set><D:prop>${properties}</D:prop></D:set>`
+
+void t.test('what a PROPPATCH stores is limited before it is serialized', async (t) => {
+  const refused = (namespace: string, changes: string, code: string, why: string) =>
+    t.throws(() => parsePropertyUpdate(inherited(namespace, changes)), { code }, why)
+  const long = 'n'.repeat(600_000)
+  refused(long, setting(`<y>${'<x:a/>'.repeat(7500)}</y>`), 'no_space', 'a namespace that many elements inherit')
+  refused('n'.repeat(60_000), setting(`<y>${'<x:a/>'.repeat(7500)}</y>`), 'no_space', 'a shorter one')
+  refused(long, setting(`<y>${'<z x:a=""/>'.repeat(1000)}</y>`), 'no_space', 'a namespace of attributes')
+  refused(long, setting('<x:a/>'.repeat(7500)), 'too_large', 'a namespace of properties')
+  refused(long, `<D:remove><D:prop>${'<x:a/>'.repeat(900)}</D:prop></D:remove>`, 'too_large', 'of removed properties')
+  refused('n'.repeat(2049), setting('<x:a/>'), 'too_large', 'a long namespace')
+  refused('n', setting(`<x:${'a'.repeat(1025)}/>`), 'too_large', 'a long name')
+  refused('n', setting('<x:a/>'.repeat(1001)), 'too_large', 'too many properties')
+  refused('n', setting(`<x:a>${'v'.repeat(262_144)}</x:a>`), 'no_space', 'a long value')
+  refused('n', setting(`<x:a>${'v'.repeat(140_000)}</x:a><x:b>${'v'.repeat(140_000)}</x:b>`), 'no_space', 'two values')
+  refused('n', setting(`<x:a>${'>'.repeat(100_000)}</x:a>`), 'no_space', 'a value that is long when it is escaped')
+  const language = `<D:set xml:lang="${'l'.repeat(100_000)}"><D:prop>${'<x:a/>'.repeat(900)}</D:prop></D:set>`
+  refused('n', language, 'no_space', 'a language that many properties inherit')
+  t.match(parsePropertyUpdate(inherited('n'.repeat(2048), setting(`<x:${'a'.repeat(1024)}/>`))), [
+    { set: { value: '' } },
+  ])
+  t.equal(parsePropertyUpdate(inherited('n', setting('<x:a/>'.repeat(1000)))).length, 1000)
+  t.match(parsePropertyUpdate(inherited('n', setting(`<x:a>${'v'.repeat(260_000)}</x:a>`))), [{ set: { name: 'a' } }])
+})
+
+void t.test('the names that a PROPFIND repeats for each resource are limited', async (t) => {
+  const asking = (namespace: string, names: string) =>
+    parsePropfind(parseXml(`<D:propfind xmlns:D="DAV:" xmlns:x="${namespace}"><D:prop>${names}</D:prop></D:propfind>`))
+  const names = (count: number) => Array.from({ length: count }, (_, index) => `<x:a${index}/>`).join('')
+  t.throws(() => asking('n'.repeat(1_000_000), names(900)), { code: 'too_large' })
+  t.throws(() => asking('n'.repeat(300), names(200)), { code: 'too_large' })
+  t.throws(() => asking('&quot;'.repeat(6000), names(1)), { code: 'too_large' }, 'escaped')
+  t.throws(() => asking('n', `<x:${'a'.repeat(40_000)}/>`), { code: 'too_large' })
+  t.throws(() => asking('n', names(1001)), { code: 'too_large' })
+  t.match(asking('n', names(1000)), { names: { length: 1000 } })
+})
+
+void t.test('the owner of a LOCK is limited', async (t) => {
+  const lock = (namespace: string, owner: string) =>
+    parseLockInfo(
+      parseXml(
+        `<D:lockinfo xmlns:D="DAV:" xmlns:x="${namespace}"><D:lockscope><D:shared/></D:lockscope>` +
+          `<D:locktype><D:write/></D:locktype><D:owner>${owner}</D:owner></D:lockinfo>`,
+      ),
+    )
+  t.throws(() => lock('n', 'o'.repeat(1_000_000)), { code: 'too_large' })
+  t.throws(() => lock('n'.repeat(5000), '<x:a/>'), { code: 'too_large' })
+  t.equal(lock('n', 'o'.repeat(4000)).owner, `<D:owner xmlns:D="DAV:">${'o'.repeat(4000)}</D:owner>`)
+})
+
+void t.test('a message about malformed XML does not repeat a long name', async (t) => {
+  const name = 'n'.repeat(500_000)
+  for (const text of [`<a></${name}>`, `<${name}:a/>`, `<?xml version="1.0" encoding="${name}"?><a/>`]) {
+    t.throws(() => parseXml(text), { code: 'invalid', message: /^.{1,300}$/ })
   }
 })
