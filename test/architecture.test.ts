@@ -55,7 +55,7 @@ const rules: Readonly<Record<string, readonly string[]>> = {
   ],
   'drivers/lib': ['src/contract'],
   'drivers/*': ['src/contract', 'drivers/lib'],
-  'protocols/lib': ['src/contract', 'src/accounts', 'src/tree', 'src/gateway'],
+  'protocols/lib': ['src/contract', 'src/net', 'src/accounts', 'src/tree', 'src/gateway'],
   'protocols/*': [
     ...['src/contract', 'src/net', 'src/accounts', 'src/settings', 'src/search', 'src/tree', 'src/tasks'],
     ...['src/downloads', 'src/uploads', 'src/gateway', 'protocols/lib'],

@@ -228,6 +228,8 @@ export async function startDaemon(
     readonly program?: string
     /** Absent: free ones. */
     readonly ports?: { readonly http: number; readonly sftp: number }
+    /** The limit of open files of the process. */
+    readonly descriptors?: number
     /** Variables in addition to those of this process. */
     readonly environment?: Readonly<Record<string, string>>
   } = {},
@@ -238,7 +240,10 @@ export async function startDaemon(
   const own = ['--http', `127.0.0.1:${httpPort}`, '--sftp', `127.0.0.1:${sftpPort}`]
   const serve = [main, 'serve', '--data', dataFolder, ...own]
   const words = options.program === undefined ? serve : [options.program, dataFolder]
-  const child = spawn(process.execPath, words, {
+  const { descriptors } = options
+  const limited = descriptors === undefined ? [] : ['sh', '-c', `ulimit -n ${descriptors} && exec "$@"`, 'sh']
+  const [program = '', ...parameters] = [...limited, process.execPath, ...words]
+  const child = spawn(program, parameters, {
     env: {
       ...process.env,
       ...(await storeVariables(dataFolder, t)),

@@ -21,7 +21,7 @@ export function principalOf(api: HttpApi, request: IncomingMessage, response: Se
   const token = tokenOf(request)
   if (token !== '') return accounts.byToken(token, http)
   const secret = consoleSecretOf(api, request)
-  return secret === undefined ? accounts.guest(http) : byCookie(api, response, secret)
+  return secret === undefined ? accounts.guest(http, api.clientOf(request).address) : byCookie(api, response, secret)
 }
 
 /** Whether the request is authenticated by a session of the console. */

@@ -5,6 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { resolvePath, root, type Path } from '../../src/contract/path.js'
+import { networkOf } from '../../src/net/networks.js'
 import { requestDetails } from '../lib/request-details.js'
 import { urlClientOf } from '../lib/client.js'
 import { sendFile, type DownloadRequestKind, type RedirectRoute } from '../lib/send.js'
@@ -52,7 +53,8 @@ async function download(api: HttpApi, request: IncomingMessage, response: Server
   const query = new URLSearchParams(text)
   // Some clients append a slash to the signature, which AList accepts too (server/middlewares/down.go).
   const signature = query.get('sign')?.replace(/\/$/, '')
-  const fs = api.gateway.as(await api.gateway.signedUrls.authorize(path, signature, http))
+  const network = networkOf(api.clientOf(request).address)
+  const fs = api.gateway.as(await api.gateway.signedUrls.authorize(path, signature, http, network))
   if (query.get('type') === 'thumb' && (await sendThumbnail(api, request, response, fs, path))) return
   const route = await routeOf(api, request)
   const redirect = ({ kind, url }: RedirectRoute) => {

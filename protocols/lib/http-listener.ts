@@ -6,6 +6,7 @@ import { Socket } from 'node:net'
 import { hasPassed } from '../../src/contract/own-requests.js'
 import { closedByPeer } from './closed-connections.js'
 import { deferContinue, sendContinue } from './continue.js'
+import type { ClientConnections } from './client-connections.js'
 import type { RequestHandler } from './handler.js'
 import { HttpConnection, type OpenRequest } from './http-connection.js'
 import { listen, type ListenOptions, type ProtocolServer } from './listen.js'
@@ -23,6 +24,8 @@ interface HttpListenerOptions extends ListenOptions {
    * the server spends on a request does not count.
    */
   readonly stallTimeout?: number
+  /** Absent: every connection is accepted. */
+  readonly connections?: ClientConnections
   /** Requests that have passed a gateway of this name are refused: they come from a storage of this one. */
   readonly pseudonym?: string
 }
@@ -56,6 +59,7 @@ export class HttpListener implements ProtocolServer {
       (request, response) => this.#handle(request, response),
     )
     this.#server.on('connection', (socket: Socket) => {
+      if (options.connections?.accept(socket) === false) return
       this.#connections.set(socket, new HttpConnection(socket, this.#route))
       socket.once('close', () => this.#connections.delete(socket))
     })

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import ssh2, { type AuthContext, type Connection, type ParsedKey, type ServerChannel, type Session } from 'ssh2'
 import type { Principal } from '../../src/accounts/principal.js'
 import { hasDetail, toGatewayError } from '../../src/contract/errors.js'
+import type { FairShare, Release } from '../../src/contract/fair-share.js'
 import { logInternal, type Log } from '../../src/contract/log.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import { algorithms } from './algorithms.js'
@@ -13,7 +14,7 @@ import { SftpSession } from './session.js'
 import { methodsOf, signIn, type SignInDependencies } from './sign-in.js'
 
 /** What this protocol needs of the gateway. */
-export type SftpGateway = SignInDependencies & Pick<ProtocolGateway, 'as' | 'log'>
+export type SftpGateway = SignInDependencies & Pick<ProtocolGateway, 'as' | 'descriptors' | 'log'>
 
 /** Maximum number of authentication requests of a connection, including queries for keys without a signature. */
 const attemptLimit = 20
@@ -22,6 +23,8 @@ interface SftpConnectionOptions {
   readonly hostKeys: readonly ParsedKey[]
   readonly limits: SftpLimits
   readonly budget: ByteBudget
+  /** The connections that have signed in. */
+  readonly signedIn: FairShare
   /** Clients of this name are refused. */
   readonly pseudonym: string | undefined
 }
@@ -35,6 +38,8 @@ export class SftpConnection {
   #idleTimer: NodeJS.Timeout | undefined
   #connection: Connection | undefined
   #principal: Principal | undefined
+  /** Set when the user has signed in. */
+  #release: Release | undefined
   #attempts = 0
   #channels = 0
   #draining = false
@@ -136,6 +141,13 @@ export class SftpConnection {
 
   #accepted(context: AuthContext, principal: Principal): void {
     if (this.#principal || this.socket.destroyed) return
+    try {
+      this.#release = this.options.signedIn.take(principal.holder)
+    } catch {
+      this.#log.warn({ user: principal.username }, 'a user has too many SFTP connections')
+      this.end()
+      return
+    }
     this.#principal = principal
     clearTimeout(this.#loginTimer)
     principal.signal.addEventListener('abort', this.#onRevoked, { once: true })
@@ -208,6 +220,7 @@ export class SftpConnection {
   #closed(): void {
     clearTimeout(this.#loginTimer)
     clearInterval(this.#idleTimer)
+    this.#release?.()
     this.#principal?.signal.removeEventListener('abort', this.#onRevoked)
     for (const session of this.#sessions) session.abort()
   }

@@ -2,7 +2,9 @@
 import { createServer, type Socket } from 'node:net'
 import { fingerprintOf } from '../../src/accounts/public-keys.js'
 import { settlesWithin } from '../../src/contract/cancellation.js'
+import { FairShare } from '../../src/contract/fair-share.js'
 import { networkOf } from '../../src/net/networks.js'
+import { ClientConnections } from '../lib/client-connections.js'
 import { listen, type ListenOptions, type ProtocolServer } from '../lib/listen.js'
 import { hostKeyOffers, usesNativeCiphers } from './algorithms.js'
 import { ByteBudget } from './byte-budget.js'
@@ -14,7 +16,7 @@ import { partialPublishTimeout } from './session.js'
 const closeTimeout = partialPublishTimeout + 5000
 
 export interface SftpLimits {
-  /** Maximum number of connections. */
+  /** Maximum number of connections. One user has at most half of them. */
   readonly connections: number
   /** Maximum number of connections that have not signed in yet. */
   readonly unauthenticated: number
@@ -59,11 +61,15 @@ export function sftpServer(
   const keys = parsedKeys.flatMap(hostKeyOffers)
   const limits = { ...defaultLimits, ...overrides }
   const budget = new ByteBudget(limits.bytes)
+  const accepting = new ClientConnections(gateway.descriptors, gateway.log, 'sftp')
   const connections = new Map<Socket, SftpConnection>()
+  /** Those that have signed in, by user. */
+  const signedIn = new FairShare(limits.connections)
   /** Ended connections whose files are not closed yet. */
   const closing = new Set<SftpConnection>()
   // Without noDelay, a small response would wait for the client's next acknowledgment.
   const server = createServer({ noDelay: true, keepAlive: true }, (socket) => {
+    if (!accepting.accept(socket)) return
     const unauthenticated = [...connections].flatMap(([each, connection]) => (connection.signedIn ? [] : [each]))
     if (unauthenticated.length >= limits.unauthenticated) {
       gateway.log.warn({ protocol: 'sftp' }, 'too many unauthenticated SFTP connections')
@@ -78,7 +84,7 @@ export function sftpServer(
       socket.destroy()
       return
     }
-    const connection = new SftpConnection(gateway, socket, { hostKeys: keys, limits, budget, pseudonym })
+    const connection = new SftpConnection(gateway, socket, { hostKeys: keys, limits, budget, signedIn, pseudonym })
     connections.set(socket, connection)
     socket.once('close', () => {
       connections.delete(socket)

@@ -45,7 +45,7 @@ export async function signIn(
       if (!methodsOf(dependencies).includes('keyboard-interactive')) throw refused()
       return byPrompts(dependencies, context, address)
     case 'none': {
-      const principal = dependencies.accounts.guest(sftp)
+      const principal = dependencies.accounts.guest(sftp, address)
       if (principal.username !== context.username) throw refused()
       return authorize(principal)
     }

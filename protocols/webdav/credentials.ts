@@ -102,11 +102,11 @@ export async function authenticate(
     const { userId, username } = principal
     return { uid: String(userId), username, isDefaultUser, principal, fs: gateway.as(principal), folderPassword }
   }
-  if (header === undefined) return callerOf(accounts.guest(webdav), true)
+  if (header === undefined) return callerOf(accounts.guest(webdav, address), true)
   const authorization = parseAuthorization(header)
   if (authorization.scheme === 'bearer') return callerOf(await accounts.byToken(authorization.token, webdav), false)
   const { username, password } = authorization
   // Requests without credentials are the guest's too. Its password protects nothing and is used for folder passwords.
-  if (accounts.isGuestName(username)) return callerOf(accounts.guest(webdav), true, password)
+  if (accounts.isGuestName(username)) return callerOf(accounts.guest(webdav, address), true, password)
   return callerOf(await accounts.byPassword({ username, password: { plain: password }, address }, webdav), false)
 }

@@ -8,6 +8,7 @@ import type { Store } from '../store/tables.js'
 import { AppPasswords } from './app-passwords.js'
 import { ConsoleSessions, type Browser } from './console-sessions.js'
 import { accountDisabled, codeRequired, sessionRevoked } from './errors.js'
+import { networkOf } from '../net/networks.js'
 import { LocalCodeLimiter, LocalSignInLimiter } from './limiter.js'
 import { SshKeys } from './ssh-keys.js'
 import { PasswordCheck } from './password-check.js'
@@ -203,12 +204,12 @@ export class Accounts {
   }
 
   /**
-   * The guest's principal. Throws `unauthenticated` if the guest is disabled.
+   * The guest's principal. Throws `unauthenticated` if the guest is disabled. `address`: that of the client.
    */
-  guest(protocol: ProtocolFacts): Principal {
+  guest(protocol: ProtocolFacts, address: string): Principal {
     const guest = this.users.byUniqueRole(1)
     if (guest === undefined || guest.disabled) throw sessionRevoked({ detail: 'guest_disabled' })
-    return this.#principal(guest, 'guest', { protocol })
+    return this.#principal(guest, 'guest', { protocol, network: networkOf(address) })
   }
 
   /** Whether this is the name of the guest, and the guest is enabled. */
@@ -349,10 +350,11 @@ export class Accounts {
 
   /**
    * The principal for a URL that was signed for this user: its account with its current permissions, to read only. Throws
-   * as `forTask`.
+   * as `forTask`. `address`: that of the client.
    */
-  forSignature(userId: number, protocol: ProtocolFacts): Principal {
-    return this.#principal(this.#enabled(userId), 'task', { protocol, readOnly: true })
+  forSignature(userId: number, protocol: ProtocolFacts, address: string): Principal {
+    const network = networkOf(address)
+    return this.#principal(this.#enabled(userId), 'task', { protocol, readOnly: true, network })
   }
 
   #enabled(userId: number): UserRow {
@@ -385,7 +387,7 @@ export class Accounts {
   #principal(
     user: UserRow,
     credential: Credential,
-    by: { readonly protocol: ProtocolFacts; readonly readOnly?: boolean },
+    by: { readonly protocol: ProtocolFacts; readonly readOnly?: boolean; readonly network?: string },
     until?: number,
   ): Principal {
     this.#assertCurrent()

@@ -3,6 +3,7 @@
  * do with a path is decided only in `src/tree/policy.ts`.
  */
 import { GatewayError } from '../contract/errors.js'
+import type { Holder } from '../contract/fair-share.js'
 import { childOf, foldCase, root, segmentsOf, type Path } from '../contract/path.js'
 
 export type Role = 'general' | 'guest' | 'admin'
@@ -57,6 +58,8 @@ interface PrincipalFacts {
    * Authenticated by a signed URL: only this path of the whole tree may be read; the signature satisfies folder rules.
    */
   readonly onlyPath?: Path | undefined
+  /** The network of the client, if it has not signed in: many use the same account, or the same URL. */
+  readonly network?: string | undefined
   /** Aborts when the account, key, token, console session or app password is revoked. */
   readonly signal: AbortSignal
 }
@@ -71,6 +74,7 @@ export class Principal implements Omit<PrincipalFacts, 'permissions'> {
   readonly protocol: ProtocolFacts
   readonly readOnly: boolean
   readonly onlyPath: Path | undefined
+  readonly network: string | undefined
   readonly signal: AbortSignal
 
   constructor(facts: PrincipalFacts) {
@@ -82,7 +86,13 @@ export class Principal implements Omit<PrincipalFacts, 'permissions'> {
     this.protocol = facts.protocol
     this.readOnly = facts.readOnly ?? false
     this.onlyPath = facts.onlyPath
+    this.network = facts.network
     this.signal = facts.signal
+  }
+
+  /** Who holds what the principal takes of a limited total. */
+  get holder(): NonNullable<Holder> {
+    return this.network ?? this.userId
   }
 
   hasPermission(permission: Permission): boolean {
@@ -122,8 +132,8 @@ export class Principal implements Omit<PrincipalFacts, 'permissions'> {
   }
 
   #with(changes: Partial<PrincipalFacts>): Principal {
-    const { userId, username, role, permissions, base, protocol, readOnly, onlyPath, signal } = this
-    const facts = { userId, username, role, permissions, base, protocol, readOnly, onlyPath, signal }
+    const { userId, username, role, permissions, base, protocol, readOnly, onlyPath, network, signal } = this
+    const facts = { userId, username, role, permissions, base, protocol, readOnly, onlyPath, network, signal }
     return new Principal({ ...facts, ...changes })
   }
 }

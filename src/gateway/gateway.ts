@@ -9,6 +9,7 @@ import type { KeyFingerprint } from '../accounts/public-keys.js'
 import { settlesWithin } from '../contract/cancellation.js'
 import type { Source } from '../contract/call-options.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
+import type { FairShare } from '../contract/fair-share.js'
 import type { Log } from '../contract/log.js'
 import { root, type Path } from '../contract/path.js'
 import { OfflineDownloads } from '../downloads/offline-downloads.js'
@@ -50,6 +51,7 @@ import { UploadSessions, uploadsCloseTimeout } from '../uploads/upload-sessions.
 import { needsSignature } from '../tree/visibility.js'
 import { storeLocation, type Addresses, type Config } from './config.js'
 import { firstStorageFolder, gatewayFolders } from './data-folder.js'
+import { processDescriptors } from './descriptors.js'
 import { thisInstance, type ThisInstance } from './instance.js'
 import { LogTail } from './log-tail.js'
 import { Metrics } from './metrics.js'
@@ -152,6 +154,8 @@ export class Gateway {
   readonly spool: Spool
   readonly store: Store
   readonly membership: Membership
+  /** What connections, open files and listings hold. */
+  readonly descriptors: FairShare
   readonly #tree: TreeDependencies
   readonly #opened: Opened
 
@@ -177,6 +181,7 @@ export class Gateway {
     this.spool = dependencies.spool
     this.store = dependencies.store
     this.membership = dependencies.membership
+    this.descriptors = dependencies.descriptors
     this.#tree = dependencies
     this.#opened = opened
     this.downloads = opened.downloads = new OfflineDownloads({
@@ -320,7 +325,16 @@ export class Gateway {
       const bases = new BaseFolders({ mounts, supervisor, rules, locks, pathLocks, events, log })
       const tree = {
         ...{ membership, store, rules, locks, events, mounts, supervisor, intents, bases },
-        ...{ pathLocks, transferSlots, settings, bandwidth, downloadRouting, search, log },
+        ...{
+          descriptors: processDescriptors(),
+          pathLocks,
+          transferSlots,
+          settings,
+          bandwidth,
+          downloadRouting,
+          search,
+          log,
+        },
       }
       const dependencies = { ...tree, accounts, spool, storages, signedUrls, tasks, egress, taskUploads: uploads }
       const gateway = new Gateway(options, dependencies, opened)

@@ -66,7 +66,7 @@ export interface ProtocolSecrets {
 
 export interface ProtocolGateway extends Pick<
   Gateway,
-  'as' | 'asAdmin' | 'config' | 'isReady' | 'log' | 'protocols' | 'submitTransfer' | 'submitUpload'
+  'as' | 'asAdmin' | 'config' | 'descriptors' | 'isReady' | 'log' | 'protocols' | 'submitTransfer' | 'submitUpload'
 > {
   readonly accounts: ProtocolAccounts
   /** What storages can be created of. `storages` opens them. */

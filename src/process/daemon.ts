@@ -3,6 +3,7 @@ import { driverTypes } from '../../drivers/index.js'
 import { protocols as allProtocols } from '../../protocols/index.js'
 import { sitePath } from '../../protocols/lib/client.js'
 import type { RequestHandler } from '../../protocols/lib/handler.js'
+import { ClientConnections } from '../../protocols/lib/client-connections.js'
 import { HttpListener } from '../../protocols/lib/http-listener.js'
 import type { ProtocolServer } from '../../protocols/lib/listen.js'
 import type { Protocol, ProtocolEnv } from '../../protocols/lib/protocol.js'
@@ -133,7 +134,10 @@ async function makeServers(
         : ([protocol.name, await protocol.server(env, { ...splitAddress(address), proxied })] as const)
     }),
   )
-  const http = ['http', new HttpListener({ ...splitAddress(addresses.http), proxied, handlers, pseudonym })] as const
+  const { descriptors } = await env.opening
+  const connections = new ClientConnections(descriptors, log, 'http')
+  const at = splitAddress(addresses.http)
+  const http = ['http', new HttpListener({ ...at, proxied, handlers, connections, pseudonym })] as const
   return [http, ...servers.filter((server) => server !== undefined)]
 }
 

@@ -1,4 +1,5 @@
 /** The dependencies of `VirtualFs` that all principals share. */
+import type { FairShare } from '../contract/fair-share.js'
 import type { Log } from '../contract/log.js'
 import type { DownloadRouting } from '../urls/download-routing.js'
 import type { Membership } from '../nodes/membership.js'
@@ -31,6 +32,8 @@ export interface TreeDependencies {
   readonly bandwidth: Pick<Bandwidth, 'toClients' | 'fromClients'>
   readonly downloadRouting: DownloadRouting
   readonly search: Search
+  /** The file descriptors of the process. */
+  readonly descriptors: FairShare
   /** Limits the number of files that copies and moves transfer concurrently. */
   readonly transferSlots: Semaphore
   readonly log: Log

@@ -5,9 +5,10 @@
 import type { Readable } from 'node:stream'
 import { byteSource } from '../contract/byte-source.js'
 import { joinSignals } from '../contract/cancellation.js'
-import type { OpenFile, WritableFile } from '../contract/capabilities.js'
+import type { OpenFile, OpenMode, WritableFile } from '../contract/capabilities.js'
 import type { ByteRange, Source } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
+import type { Release } from '../contract/fair-share.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { checkName, nameOf, type Path } from '../contract/path.js'
 import { throttled } from '../storage/bandwidth.js'
@@ -24,6 +25,9 @@ import { makeMissingParents } from './missing-folders.js'
 import { gatewayAuthority, Operations, type OnePath, type Operation, type Target } from './operation.js'
 import type { AccessOptions, ChangeOptions, Reservation, WriteResult } from './operation-options.js'
 import { etagOf } from './preconditions.js'
+
+/** Descriptors that one of these holds: the file, and the folder in which it is staged or named. */
+const descriptorsOf = { read: 1, update: 2, replace: 2 } as const
 
 const emptySource = byteSource(Buffer.alloc(0))
 
@@ -70,7 +74,7 @@ export class FileContent {
   constructor(
     private readonly dependencies: Pick<
       TreeDependencies,
-      'mounts' | 'intents' | 'locks' | 'pathLocks' | 'bandwidth' | 'downloadRouting'
+      'mounts' | 'intents' | 'locks' | 'pathLocks' | 'bandwidth' | 'downloadRouting' | 'descriptors'
     >,
     private readonly access: Access,
     private readonly tree: MountedTree,
@@ -84,6 +88,7 @@ export class FileContent {
   async read(path: Path, at: Path, range: ByteRange | undefined, options: AccessOptions): Promise<Readable> {
     const { storage, inner } = this.tree.locate(at)
     const { principal } = this.access
+    const release = this.#takeDescriptors('read')
     const joined = joinSignals(options.signal, principal.signal)
     const transfer = this.meter.start(storage, 'read')
     try {
@@ -105,10 +110,12 @@ export class FileContent {
         // It may be the signal of the caller.
         joined.signal.removeEventListener('abort', stop)
         joined.release()
+        release()
       })
     } catch (error) {
       transfer.end(error)
       joined.release()
+      release()
       throw error
     }
   }
@@ -144,19 +151,32 @@ export class FileContent {
     open: () => Promise<File>,
     options: AccessOptions,
   ): Promise<OpenFile | File> {
+    const release = this.#takeDescriptors('read')
     const hooks = this.meter.handle(storage, 'read', options.signal)
+    const closed = () => {
+      hooks.closed()
+      release()
+    }
     let file: File | undefined
     try {
       file = await open()
-      if (!file) return file
+      if (!file) {
+        release()
+        return file
+      }
       await this.access.assertNoSymlink('read', at, options)
-      return this.access.guardHandle(path, this.#throttled(file, options.signal), hooks)
+      return this.access.guardHandle(path, this.#throttled(file, options.signal), { ...hooks, closed })
     } catch (error) {
       hooks.failed(error)
-      hooks.closed()
+      closed()
       await file?.close()
       throw error
     }
+  }
+
+  /** Takes what a stream or a handle holds until it is closed. Throws `busy` if that is more than the share of the user. */
+  #takeDescriptors(openMode: OpenMode): Release {
+    return this.dependencies.descriptors.take(this.access.principal.holder, descriptorsOf[openMode])
   }
 
   // Writing: `path` is the principal's own.
@@ -204,7 +224,10 @@ export class FileContent {
         // A body may take longer to arrive than the timeout of the lock that its sender presents.
         const stopExtending = this.dependencies.locks.extendDuring(at, options.lockTokens ?? [], principal)
         const transfer = this.meter.start(storage, 'write')
+        let release: Release | undefined
         try {
+          // Bytes in memory are stored at once.
+          if (!source.bytes) release = this.#takeDescriptors('replace')
           const { createOnly, modified, mode, resumable } = options
           const write = { user: principal.userId, createOnly, modified, mode, resumable, beforePublish }
           const send = (until: AbortSignal | undefined) =>
@@ -217,6 +240,7 @@ export class FileContent {
           return { entry, created, at, storage }
         } finally {
           stopExtending()
+          release?.()
         }
       })
     }
@@ -249,7 +273,9 @@ export class FileContent {
     const { signal } = publication
     const { userId: user } = this.access.principal
     const hooks = this.meter.handle(storage, openMode, signal)
+    let release: Release | undefined
     try {
+      release = this.#takeDescriptors(openMode)
       const file = await storage.open(
         inner,
         openMode,
@@ -260,6 +286,7 @@ export class FileContent {
       const closed = () => {
         hooks.closed()
         publication.end()
+        release?.()
       }
       // A commit that failed may be repeated until the handle is closed.
       const { didRead, didWrite, committing, failed } = hooks
@@ -272,6 +299,7 @@ export class FileContent {
       hooks.failed(error)
       hooks.closed()
       publication.end()
+      release?.()
       throw error
     }
   }

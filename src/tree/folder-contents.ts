@@ -10,6 +10,9 @@ import type { TreeDependencies } from './dependencies.js'
 import type { AccessOptions } from './operation-options.js'
 import { folderView, visibleEntries, type EntryFilter, type FolderView } from './visibility.js'
 
+/** Descriptors that a listing holds between two pages: two of the folder. */
+const descriptorsOfListing = 2
+
 export interface FolderListOptions extends AccessOptions, EntryFilter {
   /** Does not use the cached listing. Requires the right to write here. */
   readonly refresh?: boolean | undefined
@@ -35,7 +38,7 @@ export interface Listing {
 
 export class FolderContents {
   constructor(
-    private readonly dependencies: Pick<TreeDependencies, 'rules' | 'mounts'>,
+    private readonly dependencies: Pick<TreeDependencies, 'rules' | 'mounts' | 'descriptors'>,
     private readonly access: Access,
     private readonly tree: MountedTree,
   ) {}
@@ -71,9 +74,15 @@ export class FolderContents {
     options: AccessOptions & { readonly complete?: boolean },
   ): AsyncGenerator<readonly Entry[]> {
     const { at } = folder
-    for await (const page of this.tree.pages(at, options)) {
-      this.access.assertNotRevoked()
-      yield await this.#symlinksSeen(at, await this.#visible(folder, page, { signal: options.signal }), options)
+    const { descriptors } = this.dependencies
+    const release = descriptors.take(this.access.principal.holder, descriptorsOfListing)
+    try {
+      for await (const page of this.tree.pages(at, options)) {
+        this.access.assertNotRevoked()
+        yield await this.#symlinksSeen(at, await this.#visible(folder, page, { signal: options.signal }), options)
+      }
+    } finally {
+      release()
     }
   }
 

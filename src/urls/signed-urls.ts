@@ -81,13 +81,16 @@ export class SignedUrls {
     return { signature: this.#signature(path, expiry), expires: new Date(expiry * 1000) }
   }
 
-  /** Returns a principal that may only read this path. Throws `unauthenticated` if the signature is not valid. */
-  verify(path: Path, signature: string | undefined, protocol: ProtocolFacts): Principal {
+  /**
+   * Returns a principal that may only read this path. Throws `unauthenticated` if the signature is not valid. `network`: that
+   * of the client.
+   */
+  verify(path: Path, signature: string | undefined, protocol: ProtocolFacts, network?: string): Principal {
     this.#assertValid(
       signature ?? '',
       (expiry) => (expiry === 0 ? this.#cache.get(path) : undefined) ?? this.#signature(path, expiry),
     )
-    return this.#reader(path, protocol)
+    return this.#reader(path, protocol, network)
   }
 
   /** Signs a selection, whose folder is of the whole tree, for a user and so many seconds: the user's id, `:`, and a signature as that of a path. */
@@ -139,9 +142,14 @@ export class SignedUrls {
   }
 
   /** The same, but without checking the signature if neither a setting nor the storage nor a rule requires one. */
-  async authorize(path: Path, signature: string | undefined, protocol: ProtocolFacts): Promise<Principal> {
-    if (this.#settings.bool('sign_all') || this.#needsSignature(path)) return this.verify(path, signature, protocol)
-    return this.#reader(path, protocol)
+  async authorize(
+    path: Path,
+    signature: string | undefined,
+    protocol: ProtocolFacts,
+    network?: string,
+  ): Promise<Principal> {
+    const needsSignature = this.#settings.bool('sign_all') || this.#needsSignature(path)
+    return needsSignature ? this.verify(path, signature, protocol, network) : this.#reader(path, protocol, network)
   }
 
   #signature(text: string, expiry: number): string {
@@ -149,7 +157,7 @@ export class SignedUrls {
     return `${digest.replaceAll('+', '-').replaceAll('/', '_')}:${expiry}`
   }
 
-  #reader(path: Path, protocol: ProtocolFacts): Principal {
+  #reader(path: Path, protocol: ProtocolFacts, network: string | undefined): Principal {
     return new Principal({
       userId: 0,
       username: '',
@@ -158,6 +166,7 @@ export class SignedUrls {
       base: root,
       protocol,
       onlyPath: path,
+      network,
       signal: this.#controller.signal,
     })
   }

@@ -166,13 +166,13 @@ void t.test('the permanent token authenticates the admin, is never empty, and su
 
 void t.test('an enabled guest needs no credentials', async (t) => {
   const { accounts } = await fixture(t)
-  t.throws(() => accounts.guest(http), refused('guest_disabled'))
+  t.throws(() => accounts.guest(http, '127.0.0.1'), refused('guest_disabled'))
   const guest = accounts.users.byUniqueRole(1)!
   t.notOk(accounts.isGuestName('guest'), 'the guest is disabled')
   await accounts.users.update(guest.id, { disabled: false, basePath: '/public' })
   t.ok(accounts.isGuestName('guest'))
   for (const name of ['admin', 'ada', 'nobody', '']) t.notOk(accounts.isGuestName(name), name)
-  const principal = accounts.guest(http)
+  const principal = accounts.guest(http, '127.0.0.1')
   t.match(principal, { role: 'guest', username: 'guest', permissions: 0, base: '/public' })
   await accounts.users.update(guest.id, { disabled: true })
   t.equal(principal.signal.aborted, true)

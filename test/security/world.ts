@@ -237,7 +237,7 @@ export function basic(username: string, password = userPassword): string {
 /** A session of SFTP packets, and the connection under it. */
 export async function packets(
   t: Test,
-  { sftpPort }: RunningGateway,
+  { sftpPort }: Pick<RunningGateway, 'sftpPort'>,
   username: string,
   password = userPassword,
 ): Promise<PacketClient> {

@@ -7,6 +7,7 @@ import type { TAP } from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Source } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
+import { FairShare } from '../../src/contract/fair-share.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { AnyDriverType } from '../../src/contract/driver-type.js'
 import type { Traits } from '../../src/contract/traits.js'
@@ -225,6 +226,7 @@ export async function newTree(
     locks,
     pathLocks,
     intents,
+    descriptors: new FairShare(1000),
     transferSlots: new Semaphore(() => 8),
     store,
     settings,

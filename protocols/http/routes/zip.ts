@@ -82,7 +82,7 @@ export const zipEndpoints = [
         // Who sends no valid token is refused before the body is read.
         const caller = query.sign === '' ? await principalOf(api, req, res) : undefined
         const fields = checkFields(zipFields, await fieldsOf(context, bodyLimit))
-        const principal = caller ?? verifiedPrincipal(api, query.sign, fields)
+        const principal = caller ?? verifiedPrincipal(api, query.sign, fields, api.clientOf(req).address)
         const download = api.zips.begin(principal.userId)
         try {
           await send(call, fields, principal, (bytes) => download.reserve(bytes))
@@ -162,9 +162,9 @@ function selectionOf(fields: Pick<ZipFields, 'path' | 'names'>): {
 }
 
 /** The principal for whom this selection was signed. */
-function verifiedPrincipal({ gateway }: HttpApi, sign: string, fields: ZipFields): Principal {
+function verifiedPrincipal({ gateway }: HttpApi, sign: string, fields: ZipFields, address: string): Principal {
   const { accounts, signedUrls } = gateway
-  return signedUrls.verifySelection(sign, selectionOf(fields), (id) => accounts.forSignature(id, http))
+  return signedUrls.verifySelection(sign, selectionOf(fields), (id) => accounts.forSignature(id, http, address))
 }
 
 /** Sends the archive. Rejects before the header section is sent if that can be known, or in the middle. */

@@ -234,8 +234,8 @@ void t.test('garbage before the handshake ends only that connection', async (t) 
   await openChannel(await protocol.connect())
 })
 
-void t.test('the numbers of connections and of channels are limited', async (t) => {
-  const protocol = await startProtocol(t, { connections: 2, sessions: 2 })
+void t.test('the numbers of connections of a user, at most half of all, and of channels are limited', async (t) => {
+  const protocol = await startProtocol(t, { connections: 4, sessions: 2 })
   const client = await protocol.connect()
   await openChannel(client)
   await openChannel(client)

@@ -1,0 +1,28 @@
+/** The file descriptors of this process, which connections, open files and listings share. */
+import { readFileSync } from 'node:fs'
+import { FairShare } from '../contract/fair-share.js'
+
+/** Descriptors for what no client holds: the database, storages, the files of short calls, child processes. */
+const minReserve = 64
+const reserveFraction = 1 / 8
+/** However many the system allows: each of them takes memory, too. */
+const maxTotal = 32_768
+/** Where the system does not tell its limit. */
+const unknownLimit = 1024
+
+/** A new account of the descriptors. One process has one. */
+export function processDescriptors(): FairShare {
+  const limit = descriptorLimit()
+  const total = Math.max(1, Math.floor(limit - Math.max(minReserve, limit * reserveFraction)))
+  return new FairShare(Math.min(total, maxTotal), { reason: 'too many files and connections are open' })
+}
+
+/** The soft limit of the process, which Node raises to the hard one when it starts (Node.js: src/node.cc). */
+function descriptorLimit(): number {
+  try {
+    const [, soft] = /^Max open files +(\d+|unlimited)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+    return soft === 'unlimited' ? Infinity : Number(soft ?? unknownLimit)
+  } catch {
+    return unknownLimit
+  }
+}
