@@ -9,6 +9,7 @@ import type { Attributes, OpenFile, WritableFile } from '../../src/contract/capa
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError, toGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import type { Path } from '../../src/contract/path.js'
+import type { WritableTreeFile } from '../../src/tree/virtual-fs.js'
 import type { SftpFileSystem } from './file-system.js'
 
 /** Maximum size of merged writes, in bytes. */
@@ -28,9 +29,12 @@ interface Step {
   readonly run: () => Promise<void>
 }
 
+/** A handle of the tree. */
+type SessionFile = OpenFile & Partial<Pick<WritableTreeFile, 'isMovedAway'>>
+
 export class WorkingFile {
   /** Undefined: closed; reopened on the next access. */
-  #file: OpenFile | undefined
+  #file: SessionFile | undefined
   /** The last reopening. Concurrent accesses must not each open a handle. */
   #reopening: Promise<unknown> = Promise.resolve()
   #entry: Entry
@@ -212,8 +216,9 @@ export class WorkingFile {
   }
 
   /**
-   * Publishes the file and closes the staged file, which is bound to the current name. Called before a rename. Later
-   * changes wait until `renamed` settles, which never rejects: they may reopen the file by its path.
+   * Publishes the file and closes a staged file, which is bound to the current name. Called before a rename. Later
+   * changes wait until `renamed` settles, which never rejects: they may reopen the file by its path. If the file was
+   * copied and the source removed, it is reopened, so that they change the copy.
    */
   publishForRename(renamed: Promise<void>): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -223,11 +228,20 @@ export class WorkingFile {
           await this.#file.close()
           this.#file = undefined
         }
+        const from = this.path
         resolve()
         await renamed
+        if (this.path !== from && this.#file?.isMovedAway?.() === true) await this.#reopenMoved(this.#file)
       })
       step.catch(reject)
     })
+  }
+
+  /** If it cannot be opened now, the next access tries again, and reports the error. */
+  async #reopenMoved(removed: SessionFile): Promise<void> {
+    this.#file = undefined
+    await removed.close().catch(() => undefined)
+    await this.#opened('update').catch(() => undefined)
   }
 
   /** Opens the backend's file, so that its content stays readable after its name is removed or replaced. */

@@ -38,6 +38,7 @@ import type { Task } from '../tasks/task.js'
 import { Tasks, tasksCloseTimeout } from '../tasks/tasks.js'
 import { transferRequest, transferTasks, type TransferTaskOptions } from '../tasks/transfer-tasks.js'
 import { spooledFiles, uploadRequest, uploadTasks, type UploadOptions } from '../tasks/upload-tasks.js'
+import { InPlaceHandles } from '../transfer/in-place-handles.js'
 import { Intents } from '../transfer/intents.js'
 import { TaskUploads } from '../transfer/task-uploads.js'
 import { Semaphore } from '../transfer/semaphore.js'
@@ -320,21 +321,14 @@ export class Gateway {
         await membership.offer(duty)
       }
       const transferSlots = new Semaphore(() => Math.max(1, settings.number('transfer_files_at_once')))
+      const inPlaceHandles = new InPlaceHandles(events)
       const storages = new StorageAdmin({ store, mounts, supervisor, locks, events, driverTypes: options.drivers })
       const downloadRouting = new DownloadRouting(settings, signedUrls)
       const bases = new BaseFolders({ mounts, supervisor, rules, locks, pathLocks, events, log })
       const tree = {
         ...{ membership, store, rules, locks, events, mounts, supervisor, intents, bases },
-        ...{
-          descriptors: processDescriptors(),
-          pathLocks,
-          transferSlots,
-          settings,
-          bandwidth,
-          downloadRouting,
-          search,
-          log,
-        },
+        ...{ descriptors: processDescriptors(), inPlaceHandles, pathLocks, transferSlots },
+        ...{ settings, bandwidth, downloadRouting, search, log },
       }
       const dependencies = { ...tree, accounts, spool, storages, signedUrls, tasks, egress, taskUploads: uploads }
       const gateway = new Gateway(options, dependencies, opened)

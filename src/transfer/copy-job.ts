@@ -5,6 +5,7 @@ import type { SkippedNames } from '../storage/listable-names.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { ResumableUpload } from '../storage/resumable-write.js'
 import type { TransferMeter } from '../storage/transfer-meter.js'
+import type { PausedHandles } from './in-place-handles.js'
 import type { Semaphore } from './semaphore.js'
 
 export interface CopyJob {
@@ -51,6 +52,8 @@ export interface CopyJob {
    * path lock it took.
    */
   readonly beforeRemove: (what: RemovalReason, inner: Path, tree: boolean) => Promise<() => void>
+  /** Makes the handles wait that change the source at `place`. See `InPlaceHandles`. */
+  readonly pauseHandles: (place: MountedPath) => Promise<PausedHandles>
   /** Limits the number of concurrent files; shared by all jobs. */
   readonly slots: Semaphore
   /** Measures what is read from one storage and written to the other. */

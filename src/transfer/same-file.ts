@@ -35,7 +35,10 @@ export async function matchesAny(
   return compareIdentities(await identitiesOf(place, signal), others) === 'same'
 }
 
-function compareIdentities(firstIdentities: readonly Identity[], secondIdentities: readonly Identity[]): Sameness {
+export function compareIdentities(
+  firstIdentities: readonly Identity[],
+  secondIdentities: readonly Identity[],
+): Sameness {
   // The entry does not exist, or its backend reports no identity.
   if (firstIdentities.length === 0 || secondIdentities.length === 0) return 'unknown'
   const pairs = firstIdentities.flatMap((first) => secondIdentities.map((second) => [first, second] as const))
@@ -44,7 +47,10 @@ function compareIdentities(firstIdentities: readonly Identity[], secondIdentitie
 }
 
 /** Empty for a path that does not exist, and for a symlink that leads outside the storage. */
-async function identitiesOf({ storage, inner }: MountedPath, signal: AbortSignal): Promise<readonly Identity[]> {
+export async function identitiesOf(
+  { storage, inner }: MountedPath,
+  signal: AbortSignal | undefined,
+): Promise<readonly Identity[]> {
   try {
     return await storage.identities(inner, { signal })
   } catch (error) {

@@ -8,6 +8,7 @@ import { GatewayError, isGatewayError, toGatewayError, type MemberFailure } from
 import { childOf, type Path } from '../contract/path.js'
 import type { MountedPath } from '../storage/mounts.js'
 import { targetOf, type CopiedState, type CopyJob } from './copy-job.js'
+import type { PausedHandles } from './in-place-handles.js'
 import { sameFileError, sameness } from './same-file.js'
 import type { EnteredFolder, TreeVisitor } from './tree-walk.js'
 import { verifiedCopy } from './verify-copy.js'
@@ -90,16 +91,19 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
     const { signal } = job
     const source: MountedPath = { storage: job.from.storage, inner: from }
     const target: MountedPath = { storage: job.to.storage, inner: targetOf(job, from) }
-    // From here on the path lock prevents changes through the gateway.
+    // From here on the path lock and the pause prevent changes through the gateway.
     const release = await job.beforeRemove('source', from, false)
+    let paused: PausedHandles | undefined
     try {
+      paused = await job.pauseHandles(source)
       const now = await source.storage.stat(from, { signal, ofSymlink: true, refresh: true })
       if (contentVersion(now) !== known.source) {
         throw new GatewayError('busy', { detail: 'source_changed' })
       }
       const copy = await target.storage.statOrUndefined(target.inner, { signal, ofSymlink: true })
       if (!copy) throw new GatewayError('busy', { reason: 'its copy no longer exists' })
-      const verified = await verifiedCopy(job, from, now, copy, known)
+      // A backend may not show by time or revision what a handle has written a moment after it was copied.
+      const verified = await verifiedCopy(job, from, now, copy, paused.count > 0 ? undefined : known)
       if (!verified || (verified !== known && !(await isUnchanged(target, verified, signal)))) {
         throw new GatewayError('busy', { reason: 'its copy was changed or replaced' })
       }
@@ -112,6 +116,7 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
       if (relation === 'distinct' || verified.distinct) await source.storage.remove(from, { signal })
       else await this.#removeUnidentified(source, target)
     } finally {
+      await paused?.resume()
       release()
     }
   }

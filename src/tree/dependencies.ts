@@ -11,6 +11,7 @@ import type { MountSupervisor } from '../storage/mount-supervisor.js'
 import type { Mounts } from '../storage/mounts.js'
 import type { PathLocks } from '../storage/path-locks.js'
 import type { Store } from '../store/tables.js'
+import type { InPlaceHandles } from '../transfer/in-place-handles.js'
 import type { Intents } from '../transfer/intents.js'
 import type { Semaphore } from '../transfer/semaphore.js'
 import type { BaseFolders } from './base-folders.js'
@@ -36,5 +37,6 @@ export interface TreeDependencies {
   readonly descriptors: FairShare
   /** Limits the number of files that copies and moves transfer concurrently. */
   readonly transferSlots: Semaphore
+  readonly inPlaceHandles: InPlaceHandles
   readonly log: Log
 }

@@ -53,6 +53,11 @@ export interface FileOpenOptions extends ChangeOptions {
 export interface WritableTreeFile extends WritableFile {
   /** The file that had this name when the handle was opened. */
   readonly old: Entry | undefined
+  /**
+   * Whether a move that was no rename of the backend has removed the file of a handle that changes it in place. Changes
+   * reject with `busy` then.
+   */
+  readonly isMovedAway: () => boolean
 }
 
 /** With a `route`, the client may be redirected. */
@@ -74,7 +79,7 @@ export class FileContent {
   constructor(
     private readonly dependencies: Pick<
       TreeDependencies,
-      'mounts' | 'intents' | 'locks' | 'pathLocks' | 'bandwidth' | 'downloadRouting' | 'descriptors'
+      'mounts' | 'intents' | 'locks' | 'pathLocks' | 'bandwidth' | 'downloadRouting' | 'descriptors' | 'inPlaceHandles'
     >,
     private readonly access: Access,
     private readonly tree: MountedTree,
@@ -276,13 +281,16 @@ export class FileContent {
     let release: Release | undefined
     try {
       release = this.#takeDescriptors(openMode)
-      const file = await storage.open(
-        inner,
-        openMode,
-        mustExist
-          ? { signal, user, readable: true, beforePublish }
-          : { signal, user, createOnly, modified, mode, readable, beforePublish },
-      )
+      const { file, isMovedAway } = mustExist
+        ? await this.dependencies.inPlaceHandles.open(target, () =>
+            storage.open(inner, openMode, { signal, user, readable: true, beforePublish }),
+          )
+        : {
+            file: await storage.open(inner, openMode, {
+              ...{ signal, user, createOnly, modified, mode, readable, beforePublish },
+            }),
+            isMovedAway: () => false,
+          }
       const closed = () => {
         hooks.closed()
         publication.end()
@@ -294,7 +302,7 @@ export class FileContent {
       const changing = mustExist ? () => this.operations.assertUnlocked({ path: target.at }, options) : undefined
       const ended = () => publication.release()
       const guarded = { didRead, didWrite, changing, committing, failed, closed, ended }
-      return Object.assign(this.access.guardHandle(path, this.#throttled(file, signal), guarded), { old })
+      return Object.assign(this.access.guardHandle(path, this.#throttled(file, signal), guarded), { old, isMovedAway })
     } catch (error) {
       hooks.failed(error)
       hooks.closed()

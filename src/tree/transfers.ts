@@ -68,7 +68,7 @@ export class Transfers {
   constructor(
     private readonly dependencies: Pick<
       TreeDependencies,
-      'mounts' | 'rules' | 'locks' | 'store' | 'transferSlots' | 'intents' | 'log'
+      'mounts' | 'rules' | 'locks' | 'store' | 'transferSlots' | 'inPlaceHandles' | 'intents' | 'log'
     >,
     private readonly access: Access,
     private readonly tree: MountedTree,
@@ -321,7 +321,7 @@ export class Transfers {
 
   #job(transfer: Transfer, signal: AbortSignal): CopyJob {
     const { source, target, from, to, options } = transfer
-    const { mounts, rules, transferSlots, intents, log } = this.dependencies
+    const { mounts, rules, transferSlots, inPlaceHandles, intents, log } = this.dependencies
     // One warning for each transfer: a backend that refuses one folder may refuse them all.
     let isLossLogged = false
     const moving = parentOf(source) === parentOf(target) ? 'rename' : 'move'
@@ -352,6 +352,7 @@ export class Transfers {
         isLossLogged = true
         options.onAttributesLost?.(this.access.principalPath(folder), error)
       },
+      pauseHandles: (place) => inPlaceHandles.pause(place, signal),
       moveToBackup: (place) => intents.moveToBackup(place, signal),
       reserveBackup: (place) => intents.reserveBackup(place),
       assertReadable: async (path) => {

@@ -31,6 +31,7 @@ import type { StorageRow, FolderRule } from '../../src/store/rows.js'
 import { openSearchIndex, type SearchIndex } from '../../src/store/search/search-index.js'
 import type { Store } from '../../src/store/tables.js'
 import { openStore } from '../../src/store/store.js'
+import { InPlaceHandles } from '../../src/transfer/in-place-handles.js'
 import { Intents } from '../../src/transfer/intents.js'
 import { TaskUploads } from '../../src/transfer/task-uploads.js'
 import { Semaphore } from '../../src/transfer/semaphore.js'
@@ -228,6 +229,7 @@ export async function newTree(
     intents,
     descriptors: new FairShare(1000),
     transferSlots: new Semaphore(() => 8),
+    inPlaceHandles: new InPlaceHandles(events),
     store,
     settings,
     events,

@@ -57,6 +57,7 @@ async function session(bytes: number) {
   const file: WritableTreeFile = {
     entry,
     old: undefined,
+    isMovedAway: () => false,
     read: async () => {
       await wait()
       return 0
