@@ -54,7 +54,8 @@ class CheckedBody extends Transform {
     done(isWhole ? null : new GatewayError('unavailable', { reason: `the ${this.server} sent less than it announced` }))
   }
 
-  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    done(error === null ? null : this.translated(error))
+  // Not `_destroy`: who looks at the stream after it has failed finds the error that `destroy` was called with.
+  override destroy(error?: Error): this {
+    return super.destroy(error && this.translated(error))
   }
 }

@@ -144,7 +144,7 @@ function readable(
   if (file) return { kind: 'stream', entry, file }
   if (entry.kind === 'folder') throw new GatewayError('is_folder', { op: 'read', path })
   if (entry.kind === 'symlink') throw new GatewayError('not_found', { op: 'read', path })
-  return { kind: 'stream', entry, read: (range) => fs.read(path, range, access) }
+  return { kind: 'stream', entry, read: (range) => fs.read(path, range, { ...access, entry }) }
 }
 
 /** As `VirtualFs.openToSend`, without opening the file. */

@@ -42,6 +42,7 @@ import type { FileRecords, Store } from '../store/tables.js'
 import { AttributeOverlay } from './attribute-overlay.js'
 import { throttled, type Bandwidth } from './bandwidth.js'
 import { ConcurrencyLimiter } from './concurrency-limiter.js'
+import { continuedRead, ofSameContent } from './continued-read.js'
 import { DirectUrlCache } from './direct-url-cache.js'
 import { withEmptyFolders } from './empty-folders.js'
 import type { Events } from './events.js'
@@ -86,6 +87,11 @@ interface StorageWriteOptions extends WriteOptions {
 interface StorageCopyOptions extends StorageWriteOptions {
   /** Read instead of the file at `from` if the backend cannot copy. */
   readonly source?: Source | undefined
+}
+
+interface StorageReadOptions extends CallOptions {
+  /** The file as the caller knows it. */
+  readonly entry?: Entry | undefined
 }
 
 export interface FreshStatOptions extends StatOptions {
@@ -246,12 +252,24 @@ export class Storage {
     return this.#attributes.applyToPages(this.treePath(path), pages)
   }
 
-  async read(path: Path, range?: ByteRange, options: CallOptions = {}): Promise<Readable> {
+  /** With an `entry`, the stream goes on after the backend has cut it, while the file is the same. */
+  async read(path: Path, range?: ByteRange, { entry, ...options }: StorageReadOptions = {}): Promise<Readable> {
     if (range?.length === 0) {
       const entry = await this.stat(path, options)
       if (entry.kind === 'folder') throw new GatewayError('is_folder')
       return Readable.from([])
     }
+    const first = await this.#readOnce(path, range, options)
+    if (!entry) return first
+    const { offset: start = 0, length = Number.POSITIVE_INFINITY } = range ?? {}
+    const open = async (rest: ByteRange, signal: AbortSignal) => {
+      const stat = () => this.stat(path, { signal, refresh: true })
+      return ofSameContent(await this.#readOnce(path, rest, { ...options, signal }), entry, stat)
+    }
+    return continuedRead(first, { start, end: Math.min(entry.size, start + length), open, signal: options.signal })
+  }
+
+  async #readOnce(path: Path, range: ByteRange | undefined, options: CallOptions): Promise<Readable> {
     const own = this.traits.ranges ? range : undefined
     const bytes = await this.#driver.read(path, own, options)
     const slowed = this.#bandwidth?.fromBackends.stream(bytes) ?? bytes
@@ -265,7 +283,7 @@ export class Storage {
       modified: entry.modified,
       hashes: entry.hashes,
       rereadable: true,
-      read: (range, options) => this.read(path, range, options),
+      read: (range, options) => this.read(path, range, { ...options, entry }),
     }
   }
 

@@ -1,10 +1,10 @@
 /** Opens files of a storage whose driver has no handles: as streams, or as a copy in the spool. */
-import type { Readable } from 'node:stream'
 import type { Attributes, OpenFile, OpenMode, OpenOptions } from '../contract/capabilities.js'
 import type { ByteRange, CallOptions, Source } from '../contract/call-options.js'
-import { contentVersion, type Entry } from '../contract/entry.js'
+import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { nameOf, parentOf, type Path } from '../contract/path.js'
+import { ofSameContent } from './continued-read.js'
 import type { Spool } from './spool.js'
 import { SpooledFile } from './spooled-file.js'
 import type { Storage } from './storage.js'
@@ -28,30 +28,13 @@ async function openToRead(storage: Storage, path: Path, options: CallOptions): P
   if (entry.kind === 'folder') throw new GatewayError('is_folder')
   let isFirst = true
   const open = async (range: ByteRange) => {
-    const stream = await storage.read(path, range, options)
-    if (!isFirst) await assertUnchanged(storage, path, entry, stream, options)
+    const stream = await storage.read(path, range, { ...options, entry })
+    const isOpenedAgain = !isFirst
     isFirst = false
-    return stream
+    const stat = () => storage.stat(path, { ...options, refresh: true })
+    return isOpenedAgain ? ofSameContent(stream, entry, stat) : stream
   }
   return new StreamReader(entry, open, storage.traits.ranges)
-}
-
-/** Every stream is opened by name: a handle must not mix the content of two files. */
-async function assertUnchanged(
-  storage: Storage,
-  path: Path,
-  entry: Entry,
-  stream: Readable,
-  options: CallOptions,
-): Promise<void> {
-  stream.on('error', () => undefined) // it may fail meanwhile: its reader gets the error
-  try {
-    if (contentVersion(await storage.stat(path, { ...options, refresh: true })) === contentVersion(entry)) return
-    throw new GatewayError('busy', { reason: 'the file changed while it was read' })
-  } catch (error) {
-    stream.destroy()
-    throw error
-  }
 }
 
 async function openToWrite(

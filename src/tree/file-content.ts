@@ -23,7 +23,7 @@ import type { TreeDependencies } from './dependencies.js'
 import { removeEntry } from './follow-up.js'
 import { makeMissingParents } from './missing-folders.js'
 import { gatewayAuthority, Operations, type OnePath, type Operation, type Target } from './operation.js'
-import type { AccessOptions, ChangeOptions, Reservation, WriteResult } from './operation-options.js'
+import type { AccessOptions, ChangeOptions, ReadOptions, Reservation, WriteResult } from './operation-options.js'
 import { etagOf } from './preconditions.js'
 
 /** Descriptors that one of these holds: the file, and the folder in which it is staged or named. */
@@ -90,14 +90,15 @@ export class FileContent {
   // Reading: `at` is authorized, and its symlinks are resolved.
 
   /** `path`: the principal's own, for the errors of the stream. */
-  async read(path: Path, at: Path, range: ByteRange | undefined, options: AccessOptions): Promise<Readable> {
+  async read(path: Path, at: Path, range: ByteRange | undefined, options: ReadOptions): Promise<Readable> {
     const { storage, inner } = this.tree.locate(at)
     const { principal } = this.access
     const release = this.#takeDescriptors('read')
     const joined = joinSignals(options.signal, principal.signal)
     const transfer = this.meter.start(storage, 'read')
     try {
-      const stored = await storage.read(inner, range, { signal: joined.signal, user: principal.userId })
+      const { entry } = options
+      const stored = await storage.read(inner, range, { signal: joined.signal, user: principal.userId, entry })
       const reported = (error: unknown) => this.access.reportedError(error, 'read', path)
       const bytes = transfer.deliver(convertErrors(this.dependencies.bandwidth.toClients.stream(stored), reported))
       // The stream can fail before its reader has added a listener.

@@ -8,6 +8,11 @@ export interface AccessOptions {
   readonly password?: string | undefined
 }
 
+export interface ReadOptions extends AccessOptions {
+  /** The file as the caller knows it: the stream goes on after the backend has cut it, while the file is the same. */
+  readonly entry?: Entry | undefined
+}
+
 export interface ChangeOptions extends AccessOptions, Preconditions {
   /** Reject with `exists` if the name is taken. */
   readonly createOnly?: boolean | undefined

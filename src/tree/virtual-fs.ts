@@ -44,7 +44,14 @@ import { removeEntry } from './follow-up.js'
 import { makeMissingParents } from './missing-folders.js'
 import { Operations, type OnePath, type Operation, type Targets, type TwoPaths } from './operation.js'
 import { hasPreconditions, type Preconditions } from './preconditions.js'
-import type { AccessOptions, ChangeOptions, Reservation, TransferResult, WriteResult } from './operation-options.js'
+import type {
+  AccessOptions,
+  ChangeOptions,
+  ReadOptions,
+  Reservation,
+  TransferResult,
+  WriteResult,
+} from './operation-options.js'
 import { PrincipalLocks, type LockOptions, type LockResult } from './principal-locks.js'
 import { Transfers, type TransferOptions } from './transfers.js'
 import { TreeMembers, type TreeMember } from './tree-members.js'
@@ -168,7 +175,7 @@ export class VirtualFs {
     })
   }
 
-  read(path: Path, range?: ByteRange, options: AccessOptions = {}): Promise<Readable> {
+  read(path: Path, range?: ByteRange, options: ReadOptions = {}): Promise<Readable> {
     return this.#access.withAuthorizedPath('read', 'read', path, options, (at) =>
       this.#content.read(path, at, range, options),
     )

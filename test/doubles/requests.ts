@@ -30,8 +30,8 @@ export type Fault =
   | { readonly answer: number; readonly headers?: OutgoingHttpHeaders; readonly body?: string }
   /** The connection is cut after this many bytes of the body. */
   | { readonly cutAfter: number }
-  /** The connection is cut after this many bytes of the answer's body. */
-  | { readonly cutAnswerAfter: number }
+  /** The connection is cut after this many bytes of the answer's body. `then`: what happens at the vendor meanwhile. */
+  | { readonly cutAnswerAfter: number; readonly then?: () => void }
   /** It is processed, but the connection is cut instead of the answer. */
   | { readonly loseAnswer: true }
   /** It is processed after so many milliseconds. */
@@ -125,7 +125,7 @@ async function applyFault(
     }
     Object.assign(response, { write: () => true, end: cut })
   }
-  if ('cutAnswerAfter' in fault) cutAnswer(response, fault.cutAnswerAfter)
+  if ('cutAnswerAfter' in fault) cutAnswer(response, fault.cutAnswerAfter, fault.then)
   if ('cutAfter' in fault) {
     let received = 0
     onBodyBytes(request, (count) => {
@@ -138,13 +138,14 @@ async function applyFault(
 }
 
 /** Cuts the connection when this many bytes of the answer's body were sent. */
-function cutAnswer(response: ServerResponse, limit: number): void {
+function cutAnswer(response: ServerResponse, limit: number, then?: () => void): void {
   const write = response.write.bind(response)
   let sent = 0
   const counted = (chunk: Buffer, ...rest: readonly unknown[]): boolean => {
     const part = chunk.subarray(0, limit - sent)
     sent += part.length
     if (sent < limit) return Reflect.apply(write, undefined, [part, ...rest]) as boolean
+    then?.()
     write(part, () => response.destroy())
     return false
   }

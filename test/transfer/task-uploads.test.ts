@@ -92,9 +92,9 @@ async function stage(t: Test, { content = data, told = (entry) => entry, over = 
   return { ...tree, folder, reads, plan, copy, staged }
 }
 
-/** A fault of the source: its first read fails after `after` bytes. */
+/** A fault of the source: its first read fails after `after` bytes, and it wants no further one for longer than a copy waits. */
 function cut(after: number, code: ErrorCode = 'unavailable'): Planned {
-  return { method: 'read', call: 1, fault: { kind: 'cut', after, error: new GatewayError(code) } }
+  return { method: 'read', call: 1, fault: { kind: 'cut', after, error: new GatewayError(code, { retryAfter: 60 }) } }
 }
 
 void t.test('the copy of a large file resumes at the offset that its target holds', async (t) => {

@@ -225,7 +225,7 @@ async function* zipMembers(
 async function* zipFile(fs: VirtualFs, at: Path, name: string, options: AccessOptions): AsyncGenerator<ZipMember> {
   // The entry of a listing may be older than the content.
   const entry = await fs.stat(at, { ...options, refresh: true })
-  const stream = await fs.read(at, undefined, options)
+  const stream = await fs.read(at, undefined, { ...options, entry })
   const bytes = async function* (): AsyncGenerator<Buffer> {
     yield* stream as AsyncIterable<Buffer>
     const after = await fs.stat(at, { ...options, refresh: true })

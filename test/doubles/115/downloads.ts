@@ -23,7 +23,7 @@ export class Downloads {
   maxSize = Number.POSITIVE_INFINITY
   /** Requests to download servers with cookies of the account: no link demands them. */
   readonly withAccountCookies: string[] = []
-  readonly #secret = randomBytes(16)
+  #secret = randomBytes(16)
   /** Values of cookies that were set with links. */
   readonly #cookies = new Set<string>()
   readonly #open = new Map<string, number>()
@@ -89,6 +89,11 @@ export class Downloads {
     if (this.condition !== '3') return { url: url.href }
     this.#cookies.add(cookie)
     return { url: url.href, cookie: `acw_tc=${cookie}; path=/; domain=.115cdn.net; HttpOnly; Max-Age=1800` }
+  }
+
+  /** Makes all links void. */
+  expireLinks(): void {
+    this.#secret = randomBytes(16)
   }
 
   /** Answers requests of the download server. */

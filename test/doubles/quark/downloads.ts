@@ -37,6 +37,11 @@ export class QuarkDownloads {
     return `https://dl-pc-zb.${this.vendor.store}/${this.#newLink(content, userAgent)}`
   }
 
+  /** Makes all URLs void. */
+  expireLinks(): void {
+    this.#links.clear()
+  }
+
   /** URLs of a video in the wanted qualities, for any client. */
   async transcoded(content: Content, resolutions: readonly string[]): Promise<readonly object[]> {
     const list: object[] = []
