@@ -8,6 +8,7 @@ import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { Entry } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError, type ErrorCode } from '../../src/contract/errors.js'
+import { contentMode, settableMode } from '../../src/contract/modes.js'
 import { childOf, isListableName, nameOf, parentOf, trimTrailing, type Path } from '../../src/contract/path.js'
 import { BackgroundDeleter } from '../lib/background-deleter.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
@@ -236,8 +237,8 @@ class FtpDriver implements Driver {
     if (entry.size !== size) {
       throw new GatewayError('unavailable', { reason: `the FTP server has stored ${entry.size} of ${size} bytes` })
     }
-    if (mode !== undefined && entry.mode !== undefined && mode !== entry.mode) {
-      await on.send(`SITE CHMOD ${mode.toString(8).padStart(3, '0')} ${wire}`).catch(ignoreRefusal)
+    if (mode !== undefined && entry.mode !== undefined && contentMode(mode) !== entry.mode) {
+      await on.send(changeMode(contentMode(mode), wire)).catch(ignoreRefusal)
       entry = await this.files.entry(on, staged)
     }
     return entry
@@ -451,10 +452,17 @@ class TimekeepingFtpDriver extends FtpDriver {
         // The core stores what the server does not implement.
         if (translated(error).code !== 'unsupported') await this.refineError(on, error, path)
       }
-      if (mode !== undefined) await on.send(`SITE CHMOD ${mode.toString(8).padStart(3, '0')} ${wire}`).catch(refine)
+      if (mode !== undefined) {
+        const existing = await this.files.entry(on, path)
+        await on.send(changeMode(settableMode(existing, mode), wire)).catch(refine)
+      }
       if (modified) await on.send(`MFMT ${timestampOf(modified)} ${wire}`).catch(refine)
     })
   }
+}
+
+function changeMode(mode: number, wire: string): string {
+  return `SITE CHMOD ${mode.toString(8).padStart(3, '0')} ${wire}`
 }
 
 /** Destroys the stream with `aborted` when the signal is aborted. */

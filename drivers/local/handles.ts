@@ -5,6 +5,7 @@ import { throwIfAborted } from '../../src/contract/cancellation.js'
 import type { Attributes, OpenFile } from '../../src/contract/capabilities.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
+import { contentMode, hasSpecialBits } from '../../src/contract/modes.js'
 import { translateError } from './errors.js'
 import { maxSyncBytes } from './receive-body.js'
 import type { Staged } from './staged-file.js'
@@ -73,15 +74,28 @@ export class ReadHandle implements OpenFile {
 export class UpdateHandle extends ReadHandle {
   write(from: readonly Buffer[], position: number): Promise<void> {
     const bytes = from.reduce((sum, buffer) => sum + buffer.length, 0)
-    return this.track(() => writeAll(this.callsFor(bytes), this.fd, from, position))
+    return this.track(async () => {
+      await this.#removeSpecialBits()
+      await writeAll(this.callsFor(bytes), this.fd, from, position)
+    })
   }
 
   truncate(size: number): Promise<void> {
-    return this.track(async () => this.callsFor(0).ftruncate(this.fd, size))
+    return this.track(async () => {
+      await this.#removeSpecialBits()
+      await this.callsFor(0).ftruncate(this.fd, size)
+    })
   }
 
   sync(): Promise<void> {
     return this.track(() => sync(this.fd))
+  }
+
+  /** Before a change of the content: the kernel does it too, but not for root (chmod(2), `CAP_FSETID`). */
+  async #removeSpecialBits(): Promise<void> {
+    const calls = this.callsFor(0)
+    const mode = Number((await calls.fstat(this.fd)).mode)
+    if (hasSpecialBits(mode)) await calls.fchmod(this.fd, contentMode(mode))
   }
 }
 

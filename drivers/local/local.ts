@@ -32,6 +32,7 @@ import type { Entry, Identity } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { makeFolders } from '../../src/contract/make-folders.js'
+import { settableMode } from '../../src/contract/modes.js'
 import { foldCase, nameOf, type Path } from '../../src/contract/path.js'
 import { copyBundle } from './bundle.js'
 import { sizeOfTree } from './folder-size.js'
@@ -391,11 +392,9 @@ class Local implements Driver {
         const fd = await calls.open(location.at, isLinux ? O_PATH | O_NOFOLLOW : O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
         try {
           const at = isLinux ? `/proc/self/fd/${fd}` : location.at
-          await calls.chmod(at, to.mode & 0o7777)
-          if (to.modified !== undefined) {
-            const { atimeNs } = await calls.fstat(fd)
-            await calls.utimes(at, systemTime(atimeNs), systemTime(to.modified))
-          }
+          const opened = await calls.fstat(fd)
+          await calls.chmod(at, settableMode(entryOf('', opened), to.mode))
+          if (to.modified !== undefined) await calls.utimes(at, systemTime(opened.atimeNs), systemTime(to.modified))
         } finally {
           await calls.close(fd)
         }

@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import type { Instance } from '../../src/contract/driver-env.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { DriverLog } from '../../src/contract/log.js'
+import { contentMode } from '../../src/contract/modes.js'
 import { systemTime } from './entry.js'
 import { systemCode } from './errors.js'
 import type { Folder } from './folder.js'
@@ -207,7 +208,7 @@ export class LocalStaging {
     try {
       await copyBytes(fd, copy.fd, copy.running.signal)
       const { mode, mtimeNs, atimeNs } = await calls.fstat(fd)
-      await copy.calls.fchmod(copy.fd, Number(mode) & 0o7777)
+      await copy.calls.fchmod(copy.fd, contentMode(Number(mode)))
       await copy.calls.futimes(copy.fd, systemTime(atimeNs), systemTime(mtimeNs))
       return copy
     } catch (error) {

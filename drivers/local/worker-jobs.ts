@@ -3,6 +3,7 @@
  * caller repeats what failed and finds the same error.
  */
 import fs, { constants } from 'node:fs'
+import { contentMode } from '../../src/contract/modes.js'
 import { statusOf, type FileStatus } from './entry.js'
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY, S_IFMT, S_IFREG } = constants
@@ -86,7 +87,7 @@ function isStaged(from: string, at: string, { revision, size, mode, modified }: 
     copy = fs.openSync(at, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o666)
     isIncomplete = true
     const bytes = copyBytes(source, copy)
-    if (mode !== undefined) fs.fchmodSync(copy, mode & 0o7777)
+    if (mode !== undefined) fs.fchmodSync(copy, contentMode(mode))
     fs.futimesSync(copy, Date.now() / 1000, modified)
     // If another file was opened under this name, or the file was changed during the copy, its status differs.
     isIncomplete = bytes !== size || !isUnchanged()

@@ -5,6 +5,7 @@ import { throwIfAborted } from '../../src/contract/cancellation.js'
 import type { Attributes, OpenFile, OpenOptions, Upload, UploadPlan } from '../../src/contract/capabilities.js'
 import type { Source, WriteOptions } from '../../src/contract/call-options.js'
 import type { Entry } from '../../src/contract/entry.js'
+import { contentMode } from '../../src/contract/modes.js'
 import { nameOf, type Path } from '../../src/contract/path.js'
 import { entryOf, systemTime } from './entry.js'
 import { systemCode, translateError } from './errors.js'
@@ -84,7 +85,7 @@ export class Writing {
       const { staged, old } = await this.#stage(to, options)
       try {
         await this.#copyBytes(fd, stats, staged)
-        const attributes = { modified: entryOf('', stats).modified, mode: Number(stats.mode) & 0o777 }
+        const attributes = { modified: entryOf('', stats).modified, mode: Number(stats.mode) }
         await this.#publish(to, staged, old, {
           ...options,
           modified: options.modified ?? attributes.modified,
@@ -167,7 +168,7 @@ export class Writing {
    */
   async #publish(path: Path, staged: Staged, old: BigIntStats | undefined, options: WriteOptions): Promise<Entry> {
     if (old) await preserveOwner(staged, old)
-    await applyAttributes(staged, options.modified, options.mode ?? (old && Number(old.mode) & 0o7777))
+    await applyAttributes(staged, options.modified, options.mode ?? (old && Number(old.mode)))
     if (this.locator.sync) await staged.sync()
     await options.beforePublish?.()
     throwIfAborted(staged.running)
@@ -181,12 +182,13 @@ export class Writing {
   }
 }
 
+/** Of a file with new content, which has no special bits: it may belong to another user than the daemon's. */
 async function applyAttributes(
   { fd, calls }: Staged,
   modified: Date | undefined,
   mode: number | undefined,
 ): Promise<void> {
-  if (mode !== undefined) await calls.fchmod(fd, mode & 0o7777)
+  if (mode !== undefined) await calls.fchmod(fd, contentMode(mode))
   if (modified !== undefined) await calls.futimes(fd, Date.now() / 1000, systemTime(modified))
 }
 

@@ -10,6 +10,7 @@ import type { Driver } from '../../src/contract/driver.js'
 import { pageSize, type Entry } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
+import { contentMode, settableMode } from '../../src/contract/modes.js'
 import { foldCase, nameOf, parentOf, segmentsOf, type Path } from '../../src/contract/path.js'
 import { Content } from './content.js'
 
@@ -135,7 +136,7 @@ export class MemoryDriver implements Driver {
     throwIfAborted(options.signal)
     const old = this.#assertReplaceable(path, options)
     const { modified = new Date(), mode = old?.mode ?? 0o644 } = options
-    const file = { ...this.#newFile(nameOf(path)), content, modified, mode }
+    const file = { ...this.#newFile(nameOf(path)), content, modified, mode: contentMode(mode) }
     this.#put(path, file)
     if (old) this.#release(old)
     return entryOf(file)
@@ -242,7 +243,7 @@ export class MemoryDriver implements Driver {
         if (!published) await options.beforePublish?.()
         const old = published ? undefined : this.#assertReplaceable(path, options)
         if (modified) file.modified = modified
-        file.mode = mode ?? old?.mode ?? file.mode
+        file.mode = contentMode(mode ?? old?.mode ?? file.mode)
         file.version = ++this.#versions
         if (!published) this.#put(path, file)
         if (old) this.#release(old)
@@ -260,7 +261,7 @@ export class MemoryDriver implements Driver {
     throwIfAborted(signal)
     const node = this.#existing(path)
     if (to.modified) node.modified = to.modified
-    if (to.mode !== undefined) node.mode = to.mode
+    if (to.mode !== undefined) node.mode = settableMode(node, to.mode)
     node.version = ++this.#versions
   }
 

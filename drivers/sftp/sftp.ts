@@ -15,6 +15,7 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
+import { contentMode, hasSpecialBits, settableMode } from '../../src/contract/modes.js'
 import { pseudonymOf } from '../../src/contract/own-requests.js'
 import { nameOf, root, trimTrailing, type Path } from '../../src/contract/path.js'
 import { createReadStream, writeAll, writeBuffers } from '../lib/pipelined-io.js'
@@ -260,7 +261,7 @@ class SftpDriver implements Driver {
         const staged = await this.#staging.create(connection, to)
         try {
           await connection.copyData(handle, staged.handle)
-          const { mode = old?.mode ?? stats.mode & 0o7777, modified = new Date(stats.mtime * 1000) } = options
+          const { mode = old?.mode ?? stats.mode, modified = new Date(stats.mtime * 1000) } = options
           await this.#staging.publish(connection, staged, to, { ...options, mode, modified })
         } catch (error) {
           await this.#staging.discard(connection, staged)
@@ -289,7 +290,11 @@ class SftpDriver implements Driver {
       const entry = await this.#locations.entryAt(on, path, false)
       if (entry.kind === 'folder') throw new GatewayError('is_folder')
       const handle = await on.open(this.#locations.serverPath(path), 'update')
-      return { entry, ...this.#writableMethods(on, handle), close: this.#closeOnce(on, handle) }
+      return {
+        entry,
+        ...this.#writableMethods(on, handle, { changing: specialBitsRemoval(on, handle, entry) }),
+        close: this.#closeOnce(on, handle),
+      }
     } catch (error) {
       this.connections.release(on)
       throw error
@@ -305,7 +310,7 @@ class SftpDriver implements Driver {
       let isClosed = false
       return {
         entry: { name: nameOf(path), kind: 'file', size: 0, modified: new Date() },
-        ...this.#writableMethods(on, staged.handle, () => staged.isOpen),
+        ...this.#writableMethods(on, staged.handle, { isOpen: () => staged.isOpen }),
         commit: async ({ modified = options.modified, mode = options.mode }: Attributes = {}) => {
           published ??= await this.#staging.publish(on, staged, path, { ...options, modified, mode: mode ?? old?.mode })
           return published
@@ -323,24 +328,31 @@ class SftpDriver implements Driver {
     }
   }
 
-  /** `isOpen`: whether the handle is open. The server gives a closed one to another file. */
+  /**
+   * `isOpen`: whether the handle is open. The server gives a closed one to another file. `changing`: called before each
+   * change.
+   */
   #writableMethods(
     on: SftpConnection,
     handle: Buffer,
-    isOpen = () => true,
+    {
+      isOpen = () => true,
+      changing = async () => undefined,
+    }: { readonly isOpen?: () => boolean; readonly changing?: () => Promise<void> },
   ): Required<Pick<OpenFile, 'read' | 'write' | 'truncate' | 'sync'>> {
     const pieces = pipelinedFile(on, handle)
     const whileOpen = async <T>(work: () => Promise<T>) => {
       if (!isOpen()) throw new GatewayError('invalid', { reason: 'the staged file is closed' })
       return work()
     }
+    const change = (work: () => Promise<void>) => whileOpen(() => changing().then(work))
     return {
       read: (into, position) => whileOpen(() => on.read(handle, into, position)),
       write: (from, position) =>
-        whileOpen(() => writeBuffers(pieces, from, position)).catch((error: unknown) =>
+        change(() => writeBuffers(pieces, from, position)).catch((error: unknown) =>
           this.#locations.refineWriteError(on, error),
         ),
-      truncate: (size) => whileOpen(() => on.setHandleAttributes(handle, { size })),
+      truncate: (size) => change(() => on.setHandleAttributes(handle, { size })),
       sync: () => whileOpen(() => on.sync(handle)),
     }
   }
@@ -359,13 +371,14 @@ class SftpDriver implements Driver {
   }
 
   async setAttributes(path: Path, { modified, mode }: Attributes, { signal }: CallOptions = {}): Promise<void> {
-    const to = { ...(mode !== undefined && { mode }), ...timesOf(modified) }
     await this.#within(signal, () =>
-      this.connections.useWithRetry((on) =>
-        on
-          .setAttributes(this.#locations.serverPath(path), to)
-          .catch((error: unknown) => this.#locations.refineError(on, error, path)),
-      ),
+      this.connections.useWithRetry(async (on) => {
+        const existing = mode === undefined ? undefined : await this.#locations.entryAt(on, path, false)
+        const bits = existing && mode !== undefined && { mode: settableMode(existing, mode) }
+        await on
+          .setAttributes(this.#locations.serverPath(path), { ...bits, ...timesOf(modified) })
+          .catch((error: unknown) => this.#locations.refineError(on, error, path))
+      }),
     )
   }
 
@@ -430,6 +443,16 @@ class SftpDriver implements Driver {
       throw translated(error)
     }
   }
+}
+
+/**
+ * A function to be called before each change of a file in place. The first call removes the file's special bits: a server
+ * that runs as root keeps them.
+ */
+function specialBitsRemoval(on: SftpConnection, handle: Buffer, { mode = 0 }: Entry): () => Promise<void> {
+  let removal: Promise<void> | undefined
+  const remove = () => on.setHandleAttributes(handle, { mode: contentMode(mode) })
+  return () => (removal ??= hasSpecialBits(mode) ? remove() : Promise.resolve())
 }
 
 function closed({ close }: { readonly close: () => Promise<void> }): Promise<void> {

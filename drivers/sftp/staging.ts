@@ -4,6 +4,7 @@ import { throwIfAborted } from '../../src/contract/cancellation.js'
 import type { WriteOptions } from '../../src/contract/call-options.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { isGatewayError } from '../../src/contract/errors.js'
+import { contentMode } from '../../src/contract/modes.js'
 import { childOf, parentOf, type Path } from '../../src/contract/path.js'
 import { stagingRun, stagedName, type ResumableFile } from '../lib/staged-names.js'
 import type { SftpConnection } from './connection.js'
@@ -95,7 +96,8 @@ export class SftpStaging {
     // Closed already if an earlier attempt was refused. The server may then have given the handle to another file.
     if (staged.isOpen) {
       // The core stores what the server does not set.
-      await on.setHandleAttributes(staged.handle, { mode, ...timesOf(modified) }).catch(ignoreRefusal)
+      const attributes = { mode: contentMode(mode), ...timesOf(modified) }
+      await on.setHandleAttributes(staged.handle, attributes).catch(ignoreRefusal)
       staged.isOpen = false
       await on.closeHandle(staged.handle)
     }

@@ -10,7 +10,7 @@ import { attributeFlag } from './wire.js'
  */
 export interface RequestedAttributes {
   readonly size?: number
-  /** Permission bits without the file type. */
+  /** Permission bits without the file type. What becomes of them, the core decides (`src/contract/modes.ts`). */
   readonly mode?: number
   readonly modified?: Date
 }

@@ -3,6 +3,7 @@ import type { Awaitable } from '../../src/contract/awaitable.js'
 import { isRealFolder, type Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import type { Log } from '../../src/contract/log.js'
+import { contentMode, newFileMode } from '../../src/contract/modes.js'
 import { isWithin, nameOf, parentOf, under, within, type Path } from '../../src/contract/path.js'
 import { etagOf } from '../../src/tree/preconditions.js'
 import type { RequestedAttributes } from './attributes.js'
@@ -160,7 +161,7 @@ export class OpenFiles {
     const file = await this.#start(
       path,
       plan,
-      requested.mode === undefined ? undefined : requested.mode & 0o777 & ~umask,
+      requested.mode === undefined ? undefined : newFileMode(requested.mode & ~umask),
     )
     return this.#share({ kind: 'file', file, plan })
   }
@@ -204,7 +205,8 @@ export class OpenFiles {
   ): Promise<WorkingFile> {
     const { fs, signal } = this
     // The mode of a replaced file is preserved.
-    const modeOver = (old: Entry | undefined) => (old && own === undefined ? old.mode : mode)
+    const kept = (old: Entry) => (old.mode === undefined ? undefined : contentMode(old.mode))
+    const modeOver = (old: Entry | undefined) => (old && own === undefined ? kept(old) : mode)
     const beforePublish = async () => {
       if (!file.isPartial) return
       const existing = await this.#stat(path)

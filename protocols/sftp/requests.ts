@@ -172,9 +172,9 @@ export const requests: Readonly<Partial<Record<number, RequestHandler>>> = {
       if (session.files.stagedAt(path)) throw new GatewayError('exists', { op: 'make folder', path })
       const { fs, signal } = session
       await fs.mkdir(path, { signal })
-      const bits = (mode ?? 0o777) & ~umask & 0o777
-      if (bits === (0o777 & ~umask)) return
-      await fs.setAttributes(path, { mode: bits }, { signal }).catch((error: unknown) => {
+      const asked = (mode ?? 0o777) & ~umask
+      if ((asked & 0o777) === (0o777 & ~umask)) return
+      await fs.setAttributes(path, { mode: asked }, { signal }).catch((error: unknown) => {
         // The folder is made. Clients would take a failure for the opposite.
         if (!isGatewayError(error, 'unsupported')) throw error
       })

@@ -8,6 +8,7 @@
 import type { Attributes, OpenFile, WritableFile } from '../../src/contract/capabilities.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError, toGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
+import { newFileMode } from '../../src/contract/modes.js'
 import type { Path } from '../../src/contract/path.js'
 import type { WritableTreeFile } from '../../src/tree/virtual-fs.js'
 import type { SftpFileSystem } from './file-system.js'
@@ -167,7 +168,7 @@ export class WorkingFile {
   /** Sets mode and modification time: when the file is published if it is staged, otherwise immediately. */
   setAttributes(to: Attributes): Promise<void> {
     return this.#after(async () => {
-      this.#mode = to.mode ?? this.#mode
+      if (to.mode !== undefined) this.#mode = newFileMode(to.mode)
       this.#modified = to.modified ?? this.#modified
       if (this.#unlinked) return
       if (this.#file?.commit) this.#changed = true

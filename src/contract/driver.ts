@@ -66,7 +66,8 @@ export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableU
   /**
    * Replaces the file atomically: even after an abort or an error of the source, either the complete old or the complete
    * new file exists. Rejects with `is_folder` if the path is a folder, and with `invalid` if the source ends before its
-   * announced size or exceeds it. Resolves when the data is stored.
+   * announced size or exceeds it. Resolves when the data is stored. The mode is that of the options, otherwise that of
+   * the old file; `contentMode` of it is set. The same applies to `copy` and `open`.
    */
   write?(path: Path, source: Source, options?: WriteOptions): Promise<Entry>
   /** Creates a folder. Rejects with `exists` if anything exists at the path. */
@@ -101,7 +102,7 @@ export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableU
   open?(path: Path, mode: OpenMode, options?: OpenOptions): Promise<OpenFile>
   /**
    * Sets every given attribute that the trait `keeps` names, or rejects with `unsupported` before any change. Follows
-   * symlinks.
+   * symlinks. The mode becomes that of `settableMode`.
    */
   setAttributes?(path: Path, to: Attributes, options?: CallOptions): Promise<void>
   /**

@@ -5,6 +5,7 @@
 import type { Attributes } from '../contract/capabilities.js'
 import { defaultTraits, type Traits } from '../contract/traits.js'
 import { contentVersion, type Entry } from '../contract/entry.js'
+import { contentMode, withPermissions } from '../contract/modes.js'
 import { childOf, type Path } from '../contract/path.js'
 import type { Store } from '../store/tables.js'
 
@@ -53,7 +54,8 @@ export class AttributeOverlay {
     await this.store.delete(path)
     // If the backend has no times at all, the time of the write becomes the modification time.
     const written = modified ?? (hasNoTime(entry) ? new Date() : undefined)
-    const missing = this.#missing({ modified: written, mode }, entry)
+    const bits = mode === undefined ? undefined : contentMode(mode)
+    const missing = this.#missing({ modified: written, mode: bits }, entry)
     await this.store.set(path, missing)
     return overlaid(entry, missing)
   }
@@ -79,7 +81,8 @@ export class AttributeOverlay {
 
 function overlaid(entry: Entry, attributes: Attributes | undefined): Entry {
   if (!attributes) return entry
-  const { modified = entry.modified, mode = entry.mode } = attributes
+  const { modified = entry.modified } = attributes
+  const mode = attributes.mode === undefined ? entry.mode : withPermissions(entry, attributes.mode)
   // Clients may set the same time on changed content: the revision is derived from the backend's own time instead.
   const revision = entry.revision ?? (hasNoTime(entry) ? undefined : contentVersion(entry))
   return { ...entry, modified, ...(revision !== undefined && { revision }), ...(mode !== undefined && { mode }) }

@@ -36,6 +36,7 @@ import { defaultTraits, type Traits } from '../contract/traits.js'
 import { inPages, isRealFolder, type Entry, type Identity } from '../contract/entry.js'
 import { GatewayError, isGatewayError, undefinedIfMissing } from '../contract/errors.js'
 import type { DriverLog } from '../contract/log.js'
+import { settableMode, withPermissions } from '../contract/modes.js'
 import { childOf, foldCase, nameOf, parentOf, root, under, type Path } from '../contract/path.js'
 import type { StorageRow } from '../store/rows.js'
 import type { FileRecords, Store } from '../store/tables.js'
@@ -469,7 +470,11 @@ export class Storage {
     if (await this.#changes.attempt([to], () => callIfSupported(call))) {
       const { modified, mode } = options
       const isAsked = modified !== undefined || mode !== undefined
-      return this.#changes.copied(from, to, async () => isAsked && this.#storeMissing(to, { modified, mode }))
+      return this.#changes.copied(
+        from,
+        to,
+        async () => isAsked && this.#storeMissing(to, { modified, mode }, withPermissions),
+      )
     }
     const entry = await this.stat(from, { signal: options.signal, refresh: true })
     if (entry.kind !== 'file') throw new GatewayError('unsupported', { reason: 'only files can be copied' })
@@ -520,10 +525,12 @@ export class Storage {
 
   /**
    * Attributes that the backend does not store are stored in the database. Rejects with `unsupported` if the driver
-   * should store some of them, but cannot.
+   * should store some of them, but cannot. What becomes of a mode, `settableMode` says; that of the root is not changed.
    */
-  async setAttributes(path: Path, to: Attributes, options: CallOptions = {}): Promise<void> {
+  async setAttributes(path: Path, asked: Attributes, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
+    const to = path === root ? { modified: asked.modified } : asked
+    if (to.modified === undefined && to.mode === undefined) return
     const driver = this.#driver
     const attributes = this.#attributes
     const call = driver.setAttributes && (() => driver.setAttributes?.(path, to, options))
@@ -532,16 +539,25 @@ export class Storage {
       if (!isSet && attributes.kept.length > 0) {
         throw new GatewayError('unsupported', { reason: 'this storage cannot set attributes here' })
       }
-      if (attributes.needed) await this.#storeMissing(path, to, options)
+      if (attributes.needed) await this.#storeMissing(path, to, settableMode, options)
     })
     this.#changes.changed(path)
   }
 
-  /** Stores in the database those of the attributes that the backend was asked to set, and does not show. */
-  async #storeMissing(path: Path, to: Attributes, options: CallOptions = {}): Promise<void> {
+  /**
+   * Stores in the database those of the attributes that the backend was asked to set, and does not show. `bits`: the mode
+   * that the entry gets where one is asked for.
+   */
+  async #storeMissing(
+    path: Path,
+    { modified, mode: asked }: Attributes,
+    bits: (existing: Entry, asked: number) => number,
+    options: CallOptions = {},
+  ): Promise<void> {
     if (!this.#attributes.needed) return
     const entry = await this.stat(path, { ...options, refresh: true })
-    await this.#attributes.afterSet(this.treePath(path), to, entry)
+    const mode = asked === undefined ? undefined : bits(entry, asked)
+    await this.#attributes.afterSet(this.treePath(path), { modified, mode }, entry)
   }
 
   /** Sets the time of a symlink itself; see `Driver.setSymlinkTime`. */

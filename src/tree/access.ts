@@ -6,7 +6,7 @@
 import type { Principal } from '../accounts/principal.js'
 import type { Awaitable } from '../contract/awaitable.js'
 import { joinSignals } from '../contract/cancellation.js'
-import type { OpenFile, WritableFile } from '../contract/capabilities.js'
+import type { Attributes, OpenFile, WritableFile } from '../contract/capabilities.js'
 import type { StatOptions } from '../contract/call-options.js'
 import { isRealFolder } from '../contract/entry.js'
 import {
@@ -271,7 +271,7 @@ export class Access implements Authority {
 
   async #authorizeRealPath(action: Action, at: Path, real: Path, options: AccessOptions): Promise<void> {
     const { base } = this.principal
-    const realBase = isWithin(base, real) ? base : await this.#tree.realPath(base, { last: true })
+    const realBase = isWithin(base, real) ? base : await this.#realBase()
     this.#authorizeTarget(action, [at, real, realBase], options, 'a symlink that leads out of your folder')
   }
 
@@ -410,8 +410,25 @@ export class Access implements Authority {
 
   /** Rejects with `denied` for mount points, the folders above them, and the principal's base: they cannot be moved. */
   assertMovable(at: Path, detail: 'mount_moved' | 'mount_removed'): void {
-    if (at === this.principal.base || this.#dependencies.mounts.isMountFolder(at))
-      throw new GatewayError('denied', { detail })
+    if (this.#isFixed(at)) throw new GatewayError('denied', { detail })
+  }
+
+  #isFixed(at: Path): boolean {
+    return at === this.principal.base || this.#dependencies.mounts.isMountFolder(at)
+  }
+
+  /**
+   * The attributes that an entry gets where these are asked for. Mount points, the folders above them and the principal's
+   * base keep their mode: another one could lock everybody out. It is ignored and not refused, because clients that copy
+   * a folder with its attributes (rsync on sshfs, `put -pr`) set it for the folder that they copy into too.
+   */
+  async settableAttributes(at: Path, { modified, mode }: Attributes): Promise<Attributes> {
+    const isFixed = mode !== undefined && (this.#isFixed(at) || at === (await this.#realBase()))
+    return { modified, mode: isFixed ? undefined : mode }
+  }
+
+  #realBase(): Promise<Path> {
+    return this.#tree.realPath(this.principal.base, { last: true })
   }
 
   /**

@@ -10,6 +10,7 @@ import type { ByteRange, Source } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
 import type { Release } from '../contract/fair-share.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
+import { newFileMode } from '../contract/modes.js'
 import { checkName, nameOf, type Path } from '../contract/path.js'
 import { throttled } from '../storage/bandwidth.js'
 import { convertErrors } from '../storage/convert-errors.js'
@@ -234,7 +235,8 @@ export class FileContent {
         try {
           // Bytes in memory are stored at once.
           if (!source.bytes) release = this.#takeDescriptors('replace')
-          const { createOnly, modified, mode, resumable } = options
+          const { createOnly, modified, resumable } = options
+          const mode = askedMode(options)
           const write = { user: principal.userId, createOnly, modified, mode, resumable, beforePublish }
           const send = (until: AbortSignal | undefined) =>
             storage.write(inner, transfer.counted(source), { ...write, signal: until })
@@ -275,7 +277,8 @@ export class FileContent {
         throw error
       }
     }
-    const { createOnly, modified, mode = options.modeOver?.(old), readable } = options
+    const { createOnly, modified, readable } = options
+    const mode = askedMode(options) ?? options.modeOver?.(old)
     const { signal } = publication
     const { userId: user } = this.access.principal
     const hooks = this.meter.handle(storage, openMode, signal)
@@ -338,6 +341,10 @@ export class FileContent {
       touches: ({ at, entry }) => [{ path: at, membership: !entry }],
     }
   }
+}
+
+function askedMode({ mode }: ChangeOptions): number | undefined {
+  return mode === undefined ? undefined : newFileMode(mode)
 }
 
 /** The last check of a handle: other requests may have made or removed the file since it was opened. */

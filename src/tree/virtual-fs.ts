@@ -42,7 +42,7 @@ import { findNames, type SearchResult, type SearchOptions } from './finding.js'
 import { FolderContents, type FolderListOptions, type Listing } from './folder-contents.js'
 import { removeEntry } from './follow-up.js'
 import { makeMissingParents } from './missing-folders.js'
-import { Operations, type OnePath, type Operation, type Targets, type TwoPaths } from './operation.js'
+import { Operations, type OnePath, type Operation, type Target, type Targets, type TwoPaths } from './operation.js'
 import { hasPreconditions, type Preconditions } from './preconditions.js'
 import type {
   AccessOptions,
@@ -466,9 +466,11 @@ export class VirtualFs {
       load: hasPreconditions(options) ? 'target' : 'nothing',
       touches: ({ at }) => [{ path: at }],
     }
-    return this.#change('set attributes', path, setting, ({ storage, inner, signal }) =>
-      storage.setAttributes(inner, to, { signal }),
-    )
+    return this.#change('set attributes', path, setting, (target) => this.#setAttributes(target, to))
+  }
+
+  async #setAttributes({ at, storage, inner, signal }: Target, to: Attributes): Promise<void> {
+    await storage.setAttributes(inner, await this.#access.settableAttributes(at, to), { signal })
   }
 
   /** As `setAttributes`, for a symlink itself. Rejects with `invalid` for a mode: a symlink has none. */
@@ -484,8 +486,9 @@ export class VirtualFs {
       },
       touches: ({ at }) => [{ path: at }],
     }
-    return this.#change('set attributes', path, setting, async ({ storage, inner, existing, signal }) => {
-      if (!isSymlink(existing)) await storage.setAttributes(inner, to, { signal })
+    return this.#change('set attributes', path, setting, async (target) => {
+      const { storage, inner, existing, signal } = target
+      if (!isSymlink(existing)) await this.#setAttributes(target, to)
       else if (to.modified !== undefined) await storage.setSymlinkTime(inner, to.modified, { signal })
     })
   }

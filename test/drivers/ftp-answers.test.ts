@@ -1,5 +1,5 @@
 /** How the FTP driver handles uncommon replies, and which commands it sends in the background. */
-import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readdir, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -12,6 +12,7 @@ import { startFtpFront, type Fate } from '../services/ftp-front.js'
 import type { FtpServer } from '../services/ftp-process.js'
 import { startPureFtpd } from '../services/pure-ftpd.js'
 import { startVsftpd } from '../services/vsftpd.js'
+import { sourceOf } from '../tree/tree-fixture.js'
 import { emptyFolder, ftpSkip as skip, openFtpMount as open, started } from './ftp-mount.js'
 
 /** A driver behind a front whose replies the test can change later. */
@@ -101,6 +102,26 @@ void t.test(
     await refuses(t, () => set({ mode: 0o600 }), 'denied', 'a refused mode')
   },
 )
+
+void t.test('FTP sends no special bits, and those of a folder again', { skip }, async (t) => {
+  const { driver, files, decide } = await mounted(t, () => startPureFtpd())
+  const sent: string[] = []
+  decide.fate = (command) => {
+    if (command.startsWith('SITE CHMOD ')) sent.push(command.split(' ')[2] ?? '')
+    return 'pass'
+  }
+  const set = async (name: string, mode: number) => driver.setAttributes?.(at(name), { mode })
+  await driver.write(at('/file'), sourceOf('x'), { mode: 0o6750 })
+  await chmod(join(files, 'file'), 0o6755)
+  await put(driver, '/file', 'xy')
+  await set('/file', 0o4000)
+  await driver.mkdir(at('/folder'))
+  await chmod(join(files, 'folder'), 0o2755)
+  await set('/folder', 0o1007)
+  t.same(sent, ['750', '755', '600', '2707'])
+  const modeOf = async (name: string) => ((await stat(join(files, name))).mode & 0o7777).toString(8)
+  t.same([await modeOf('file'), await modeOf('folder')], ['600', '2707'])
+})
 
 void t.test('FTP removes orphaned staged files one after another, over few connections', { skip }, async (t) => {
   const instance = { name: 'this-run', isOver: () => true }

@@ -1,6 +1,7 @@
 /** SFTP servers that set no attributes, or flush nothing: what is reported as done is done, by the server or beside it. */
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { statSync } from 'node:fs'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -16,12 +17,13 @@ const [file, other] = [asPath('/file'), asPath('/other')]
 const modified = new Date('2001-02-03T04:05:06Z')
 const later = new Date('2002-03-04T05:06:07Z')
 
-/** A storage on a new folder of this server. */
+/** A storage on a folder of this server: on a new one, unless `host` names one. */
 async function mounted(
   t: Test,
   account: { readonly address: string; readonly username: string; readonly privateKey?: string },
+  host?: string,
 ) {
-  const folder = await mkdtemp(join(tmpdir(), 'tidegate-sftp-'))
+  const folder = host ?? (await mkdtemp(join(tmpdir(), 'tidegate-sftp-')))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   const { address, username, privateKey: private_key = '' } = account
   const options = checkOptions(sftpFields, { address, username, private_key, root_folder_path: folder })
@@ -91,6 +93,44 @@ void t.test('a server that sets attributes has no record of them beside it', { s
   await storage.setAttributes(file, { modified: later, mode: 0o600 })
   t.match(await storage.stat(file, { refresh: true }), { modified: later, mode: 0o600 })
   t.notOk(await storage.records.attributes.of(file))
+})
+
+void t.test('no special bits come to a server, and its folders keep theirs', { skip }, async (t) => {
+  const server = await startOpenSsh()
+  t.teardown(() => server.stop())
+  const host = await mkdtemp(join(tmpdir(), 'tidegate-sftp-'))
+  t.teardown(() => rm(host, { recursive: true, force: true }))
+  const storage = await mounted(t, server, host)
+  const modeOf = (name: string) => (statSync(join(host, name)).mode & 0o7777).toString(8)
+  const bits = async (name: string, mode: number) => {
+    await chmod(join(host, name), mode)
+    return asPath(`/${name}`)
+  }
+  await storage.write(file, sourceOf('abc'), { mode: 0o6755 })
+  t.equal(modeOf('file'), '755', 'write() with a mode')
+  await storage.write(await bits('file', 0o6755), sourceOf('abcd'))
+  t.equal(modeOf('file'), '755', 'write() over a program')
+  await storage.copy(await bits('file', 0o6755), other)
+  t.equal(modeOf('other'), '755', 'copy()')
+  await storage.setAttributes(other, { mode: 0o6000 })
+  t.equal(modeOf('other'), '600', 'setAttributes()')
+  for (const change of ['write', 'truncate'] as const) {
+    const handle = await storage.open(await bits('file', 0o6755), 'update')
+    t.equal(modeOf('file'), '6755', 'nothing has changed yet')
+    await (change === 'write' ? handle.write([Buffer.from('x')], 0) : handle.truncate(1))
+    t.equal(modeOf('file'), '755', change)
+    await handle.close()
+  }
+  const replacing = await storage.open(await bits('file', 0o6755), 'replace')
+  await replacing.commit?.({ mode: 0o4700 })
+  await replacing.close()
+  t.equal(modeOf('file'), '700', 'commit()')
+  await storage.mkdir(asPath('/folder'))
+  await storage.setAttributes(await bits('folder', 0o3755), { mode: 0o4050, modified })
+  t.equal(modeOf('folder'), '3750', 'a folder')
+  const before = modeOf('.')
+  await storage.setAttributes(asPath('/'), { mode: 0 })
+  t.equal(modeOf('.'), before, 'the root')
 })
 
 void t.test('sync() rejects if the server cannot flush, and changes nothing', { skip }, async (t) => {

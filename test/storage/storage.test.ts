@@ -345,6 +345,7 @@ void t.test('a mode that the backend ignores is stored in the database; the time
     },
     read: (...args) => inner.read(...args),
     write: async (path, source, options) => modeless(await inner.write(path, source, options)),
+    mkdir: (...args) => inner.mkdir(...args),
     setAttributes: (path, { modified }, options) => inner.setAttributes(path, { modified }, options),
   }
   const { storage } = await newStorage(t, over, {}, { keeps: ['modified'] })
@@ -359,6 +360,14 @@ void t.test('a mode that the backend ignores is stored in the database; the time
   await storage.copy(x, y)
   t.match(await storage.stat(y), { modified: later, mode: 0o640 })
   await t.rejects(storage.setAttributes(asPath('/none'), { mode: 0o640 }), { code: 'not_found' })
+  t.equal((await storage.write(x, sourceOf('abc'), { mode: 0o6755 })).mode, 0o755, 'no special bits')
+  await storage.setAttributes(x, { mode: 0o6010 })
+  t.equal((await storage.stat(x)).mode, 0o610)
+  await storage.mkdir(asPath('/folder'))
+  await storage.setAttributes(asPath('/folder'), { mode: 0o6010 })
+  t.equal((await storage.stat(asPath('/folder'))).mode, 0o710)
+  await storage.setAttributes(root, { mode: 0 })
+  t.equal((await storage.stat(root)).mode, undefined, 'that of the root is not changed')
 })
 
 void t.test(
