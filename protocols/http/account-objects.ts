@@ -1,8 +1,12 @@
-/** API representations of accounts, SSH keys and app passwords. */
+/** API representations of accounts, SSH keys and app passwords, and on whose behalf an account is changed. */
 import { z } from 'zod'
 import type { AppPasswordRow } from '../../src/accounts/app-passwords.js'
+import type { Requester } from '../../src/accounts/fair-queue.js'
+import type { Principal } from '../../src/accounts/principal.js'
 import type { KeyRow } from '../../src/accounts/ssh-keys.js'
 import type { UserRow } from '../../src/accounts/users.js'
+import type { Refusal } from './endpoint.js'
+import { signalOf, type Exchange } from './http-api.js'
 import { wireTime } from './object.js'
 import { timestamp } from './schemas.js'
 
@@ -35,6 +39,17 @@ export function userObject(user: UserRow): z.input<typeof userData> {
     allow_ldap: true,
     otp: user.otpSecret !== '',
   }
+}
+
+/** The requester of a change of an account. */
+export function requesterOf({ username }: Principal, { res }: Exchange): Requester {
+  return { party: { account: username }, signal: signalOf(res) }
+}
+
+export const tooManyPasswords: Refusal = {
+  code: 429,
+  text: 'too many passwords are being set, try again later',
+  when: 'the user has 16 unfinished requests that set a password',
 }
 
 export const keyData = z

@@ -2,6 +2,7 @@
 import type { Socket } from 'node:net'
 import ssh2, { type AuthContext, type Connection, type ParsedKey, type ServerChannel, type Session } from 'ssh2'
 import type { Principal } from '../../src/accounts/principal.js'
+import { sharedController } from '../../src/contract/cancellation.js'
 import { hasDetail, toGatewayError } from '../../src/contract/errors.js'
 import type { FairShare, Release } from '../../src/contract/fair-share.js'
 import { logInternal, type Log } from '../../src/contract/log.js'
@@ -32,6 +33,8 @@ interface SftpConnectionOptions {
 export class SftpConnection {
   readonly #sessions = new Set<SftpSession>()
   readonly #address: string
+  /** Aborted when the socket has closed. */
+  readonly #gone = sharedController()
   readonly #readGate: ReadGate
   readonly #log: Log
   readonly #loginTimer: NodeJS.Timeout
@@ -123,7 +126,10 @@ export class SftpConnection {
         this.end()
         return
       }
-      const result = await signIn({ settings, accounts }, context, this.#address)
+      const result = await signIn({ settings, accounts }, context, {
+        address: this.#address,
+        signal: this.#gone.signal,
+      })
       if (result === 'offered') context.accept()
       else this.#accepted(context, result.principal)
     } catch (error) {
@@ -218,6 +224,7 @@ export class SftpConnection {
   }
 
   #closed(): void {
+    this.#gone.abort()
     clearTimeout(this.#loginTimer)
     clearInterval(this.#idleTimer)
     this.#release?.()

@@ -1,5 +1,6 @@
 /** Authentication with the methods of RFC 4252. Each one resolves to a Principal or rejects. */
 import type { AuthContext, AuthenticationType, KeyboardAuthContext, PublicKeyAuthContext } from 'ssh2'
+import type { Credentials } from '../../src/accounts/accounts.js'
 import type { Principal } from '../../src/accounts/principal.js'
 import { GatewayError, hasDetail } from '../../src/contract/errors.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
@@ -22,13 +23,14 @@ export function methodsOf({ settings }: Pick<SignInDependencies, 'settings'>): A
     : ['publickey', 'keyboard-interactive', 'password']
 }
 
-/**
- * Signs a client in. `address`: the client's, without port. Rejects with `unauthenticated`, `denied` or `throttled`.
- */
+/** The client's address, without port, and a signal that aborts when it has gone. */
+type SignInClient = Pick<Credentials, 'address' | 'signal'>
+
+/** Signs a client in. Rejects with `unauthenticated`, `denied`, `throttled` or `aborted`. */
 export async function signIn(
   dependencies: SignInDependencies,
   context: AuthContext,
-  address: string,
+  client: SignInClient,
 ): Promise<SignInResult> {
   switch (context.method) {
     case 'publickey':
@@ -38,12 +40,12 @@ export async function signIn(
       // ssh2 passes a request to change the password as an object (ssh2: lib/protocol/handlers.misc.js).
       if (typeof password !== 'string' || !methodsOf(dependencies).includes('password')) throw refused()
       return authorize(
-        await dependencies.accounts.byPassword({ username, password: { plain: password }, address }, sftp),
+        await dependencies.accounts.byPassword({ username, password: { plain: password }, ...client }, sftp),
       )
     }
     case 'keyboard-interactive':
       if (!methodsOf(dependencies).includes('keyboard-interactive')) throw refused()
-      return byPrompts(dependencies, context, address)
+      return byPrompts(dependencies, context, client)
     case 'none': {
       const principal = dependencies.accounts.guest(sftp, address)
       if (principal.username !== context.username) throw refused()
@@ -72,14 +74,14 @@ async function byKey({ accounts }: SignInDependencies, context: PublicKeyAuthCon
 async function byPrompts(
   dependencies: SignInDependencies,
   context: KeyboardAuthContext,
-  address: string,
+  client: SignInClient,
 ): Promise<SignInResult> {
   const { accounts } = dependencies
   const prompts = new KeyboardInteractive(context)
   const plain = await prompts.prompt('Password: ', { shown: false })
   // The setting may have changed while the prompt was open.
   if (!methodsOf(dependencies).includes('keyboard-interactive')) throw refused()
-  const credentials = { username: context.username, password: { plain }, address }
+  const credentials = { username: context.username, password: { plain }, ...client }
   let principal: Principal
   try {
     principal = await accounts.byPassword(credentials, sftp)

@@ -1,6 +1,7 @@
 /** The Authorization header (RFC 7617, RFC 6750) and its principal. */
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Credentials } from '../../src/accounts/accounts.js'
 import type { Principal } from '../../src/accounts/principal.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
@@ -91,11 +92,14 @@ export class KnownCallers {
 /** What authentication needs of the gateway. */
 type AuthenticatingGateway = Pick<ProtocolGateway, 'accounts' | 'as'>
 
-/** Authenticates a request by its Authorization header. Rejects with `unauthenticated`, `throttled` or `denied`. */
+/**
+ * Authenticates a request by its Authorization header. Rejects with `unauthenticated`, `throttled` or `denied`, or with
+ * `aborted` when the client has gone.
+ */
 export async function authenticate(
   gateway: AuthenticatingGateway,
   header: string | undefined,
-  address: string,
+  client: Pick<Credentials, 'address' | 'signal'>,
 ): Promise<Caller> {
   const { accounts } = gateway
   const callerOf = (principal: Principal, isDefaultUser: boolean, folderPassword?: string): Caller => {
@@ -107,6 +111,6 @@ export async function authenticate(
   if (authorization.scheme === 'bearer') return callerOf(await accounts.byToken(authorization.token, webdav), false)
   const { username, password } = authorization
   // Requests without credentials are the guest's too. Its password protects nothing and is used for folder passwords.
-  if (accounts.isGuestName(username)) return callerOf(accounts.guest(webdav, address), true, password)
-  return callerOf(await accounts.byPassword({ username, password: { plain: password }, address }, webdav), false)
+  if (accounts.isGuestName(username)) return callerOf(accounts.guest(webdav, client.address), true, password)
+  return callerOf(await accounts.byPassword({ username, password: { plain: password }, ...client }, webdav), false)
 }

@@ -159,9 +159,10 @@ class WebdavHandler {
   }
 
   async #verify(parsed: ParsedRequest, proceed: (caller: Caller) => void): Promise<void> {
-    const { request, client } = parsed
+    const { request, response, client } = parsed
     try {
-      const caller = await authenticate(this.#gateway, request.headers.authorization, client.address)
+      const credentials = { address: client.address, signal: signalOf(response) }
+      const caller = await authenticate(this.#gateway, request.headers.authorization, credentials)
       this.#callers.add(request, client.address, caller)
       proceed(caller)
     } catch (error) {

@@ -8,6 +8,7 @@ import type { Store } from '../store/tables.js'
 import { AppPasswords } from './app-passwords.js'
 import { ConsoleSessions, type Browser } from './console-sessions.js'
 import { accountDisabled, codeRequired, sessionRevoked } from './errors.js'
+import { FairQueue } from './fair-queue.js'
 import { networkOf } from '../net/networks.js'
 import { LocalCodeLimiter, LocalSignInLimiter } from './limiter.js'
 import { SshKeys } from './ssh-keys.js'
@@ -28,6 +29,8 @@ export interface Credentials {
   readonly code?: string | undefined
   /** The client's address without port. */
   readonly address: string
+  /** Aborts when the client has gone: what still waits for its turn then is not compared. */
+  readonly signal?: AbortSignal | undefined
 }
 
 interface AccountsOptions {
@@ -84,7 +87,14 @@ export class Accounts {
     this.#log = log
     this.#assertCurrent = options.assertCurrent ?? (() => undefined)
     this.#permanentToken = settings.get('token')
-    this.users = new Users(store, this.#queue, (before, after) => this.#userChanged(before, after), now)
+    const hashes = new FairQueue()
+    this.users = new Users({
+      store,
+      queue: this.#queue,
+      hashes,
+      onChanged: (before, after) => this.#userChanged(before, after),
+      now,
+    })
     this.keys = new SshKeys(store, this.#queue, (key) => this.#keyRemoved(key), now)
     this.appPasswords = new AppPasswords(store, this.#queue, (row) => this.#appPasswordRemoved(row), now)
     this.consoleSessions = new ConsoleSessions({
@@ -100,6 +110,7 @@ export class Accounts {
       useOtpStep: (id, step) => store.users.useOtpStep(id, step),
       limiter: store.isShared ? new SharedSignInLimiter(store.signIns) : new LocalSignInLimiter(now),
       codeLimiter: store.isShared ? new SharedCodeLimiter(store.signIns) : new LocalCodeLimiter(now),
+      hashes,
       now,
     })
   }

@@ -1,71 +1,155 @@
-/** The queue of password checks, which is fair to all addresses. */
-import { setTimeout as sleep } from 'node:timers/promises'
+/**
+ * The queue of slow hashes. scrypt runs in the threads that also read and write files, so one is computed at a time, whoever
+ * asks for it.
+ */
+import { GatewayError } from '../contract/errors.js'
+import { throwIfAborted } from '../contract/cancellation.js'
 import { tooManyAttempts } from './errors.js'
+import { lockout, RecentCounts } from './limiter.js'
 
-/** Maximum pending attempts, per address and in total. */
-const maxPending = { perAddress: 16, total: 512 }
+/** Maximum places, per party with the job that runs, and of all that wait. */
+const maxPlaces = { perParty: 16, waiting: 512 }
+/** Jobs that a party that is known may have more than one that is not, and is still served first. */
+const headStart = 8
+/** Milliseconds after the last job of a party until its jobs are forgotten. */
+const memory = 5 * 60_000
+/** Parties that wait beyond which the last one to come is served first: the first ones will have given up. */
+const manyParties = 16
+/** Every third job is the one that has waited longest, so that none waits forever. */
+const oldestEvery = 3
+
+/** On whose behalf a job is done. */
+export interface Requester {
+  /** A network; or the name of an account that is signed in, or that has signed in from this network recently. */
+  readonly party: { readonly network: string } | { readonly account: string }
+  /** Aborts when the client has gone. */
+  readonly signal?: AbortSignal | undefined
+}
+
+interface Place {
+  /** Increases with each job. */
+  readonly number: number
+  readonly start: () => void
+  readonly refuse: (error: GatewayError) => void
+}
+
+interface WaitingParty {
+  readonly key: string
+  readonly isKnown: boolean
+  /** Oldest first; never empty. */
+  readonly places: Place[]
+}
 
 /**
- * Runs one job at a time, round robin over the addresses: an address with many jobs delays those of another address by
- * at most one job per round.
+ * Runs one job at a time. The party with the fewest jobs, recent and waiting, is served first: many networks of which each goes on
+ * asking delay one that has just come by a few jobs, not by one for each of them. Equal parties are served in the order in which they came, or in the
+ * opposite one if many wait.
  */
 export class FairQueue {
-  /** Waiting jobs by address, in the order in which the addresses are served. */
-  readonly #waiting = new Map<string, (() => void)[]>()
-  /** Number of pending jobs by address. */
-  readonly #pending = new Map<string, number>()
-  #totalPending = 0
-  #busy = false
+  /** In the order in which they came. */
+  readonly #waiting = new Map<string, WaitingParty>()
+  readonly #recent: RecentCounts
+  /** The party whose job runs. */
+  #running: string | undefined
+  #started = 0
+  #numbers = 0
 
-  /** Waits `delay` milliseconds, then queues and runs `work`. Rejects with `throttled` if too many jobs are pending. */
-  async run<T>(address: string, delay: number, work: () => Promise<T>): Promise<T> {
-    const pending = this.#pending.get(address) ?? 0
-    if (pending >= maxPending.perAddress || this.#totalPending >= maxPending.total) throw tooManyAttempts(1)
-    this.#pending.set(address, pending + 1)
-    this.#totalPending++
+  /** `now`: milliseconds. */
+  constructor(now: () => number = () => performance.now()) {
+    this.#recent = new RecentCounts(memory, now)
+  }
+
+  /**
+   * Runs `work` when its turn has come. Rejects with `throttled` if the party has too many places, or, if too many jobs wait,
+   * the most of all; with `aborted` if the signal aborts before `work` has started. `work` itself is not aborted.
+   */
+  async run<T>({ party, signal }: Requester, work: () => Promise<T>): Promise<T> {
+    throwIfAborted(signal)
+    const isKnown = 'account' in party
+    const key = isKnown ? `account ${party.account}` : party.network
+    if (this.#running === undefined) this.#begin(key)
+    else await this.#wait(key, isKnown, signal)
     try {
-      if (delay > 0) await sleep(delay, undefined, { ref: false })
-      await this.#acquire(address)
-      try {
-        return await work()
-      } finally {
-        this.#startNext()
-      }
+      return await work()
     } finally {
-      this.#removePending(address)
+      this.#running = undefined
+      this.#startNext()
     }
   }
 
-  async #acquire(address: string): Promise<void> {
-    if (!this.#busy) {
-      this.#busy = true
-      return
-    }
-    await new Promise<void>((resolve) => {
-      const queue = this.#waiting.get(address)
-      if (queue === undefined) this.#waiting.set(address, [resolve])
-      else queue.push(resolve)
+  #begin(key: string): void {
+    this.#running = key
+    this.#recent.add(key)
+  }
+
+  /** Resolves when the job may start, and `#running` is set. */
+  async #wait(key: string, isKnown: boolean, signal: AbortSignal | undefined): Promise<void> {
+    const party = this.#waiting.get(key) ?? { key, isKnown, places: [] }
+    const places = party.places.length + (this.#running === key ? 1 : 0)
+    if (places >= maxPlaces.perParty) throw tooManyAttempts(1)
+    let onAbort: () => void = () => undefined
+    const turn = new Promise<void>((resolve, reject) => {
+      const place = { number: this.#numbers++, start: resolve, refuse: reject }
+      onAbort = () => {
+        this.#remove(party, place)
+        reject(new GatewayError('aborted'))
+      }
+      party.places.push(place)
+      this.#waiting.set(key, party)
     })
+    signal?.addEventListener('abort', onAbort, { once: true })
+    this.#refuseExcess()
+    try {
+      await turn
+    } finally {
+      signal?.removeEventListener('abort', onAbort)
+    }
+  }
+
+  #remove(party: WaitingParty, place: Place): void {
+    const index = party.places.indexOf(place)
+    if (index >= 0) party.places.splice(index, 1)
+    if (party.places.length === 0) this.#waiting.delete(party.key)
+  }
+
+  /** Refuses the newest job of the party with the most, if too many wait. */
+  #refuseExcess(): void {
+    const parties = [...this.#waiting.values()]
+    if (parties.reduce((sum, { places }) => sum + places.length, 0) <= maxPlaces.waiting) return
+    const excess = parties.reduce((worst, party) => {
+      const difference = party.places.length - worst.places.length || this.#rank(party) - this.#rank(worst)
+      return difference > 0 ? party : worst
+    })
+    const place = excess.places.at(-1)
+    if (place === undefined) return
+    this.#remove(excess, place)
+    place.refuse(tooManyAttempts(1))
   }
 
   #startNext(): void {
-    const [first] = this.#waiting
-    if (first === undefined) {
-      this.#busy = false
-      return
-    }
-    const [address, queue] = first
-    const start = queue.shift()
-    // Reinserts the address at the end.
-    this.#waiting.delete(address)
-    if (queue.length > 0) this.#waiting.set(address, queue)
-    start?.()
+    const party = this.#next()
+    const place = party?.places[0]
+    if (party === undefined || place === undefined) return
+    this.#remove(party, place)
+    this.#begin(party.key)
+    place.start()
   }
 
-  #removePending(address: string): void {
-    const pending = (this.#pending.get(address) ?? 1) - 1
-    if (pending === 0) this.#pending.delete(address)
-    else this.#pending.set(address, pending)
-    this.#totalPending--
+  #next(): WaitingParty | undefined {
+    const parties = [...this.#waiting.values()]
+    if (parties.length === 0) return undefined
+    const cost =
+      ++this.#started % oldestEvery === 0
+        ? ({ places: [oldest] }: WaitingParty) => oldest?.number ?? 0
+        : (party: WaitingParty) => this.#rank(party)
+    if (parties.length > manyParties) parties.reverse()
+    return parties.reduce((best, party) => (cost(party) < cost(best) ? party : best))
+  }
+
+  /** Parties of lower rank are served first. */
+  #rank({ key, isKnown, places }: WaitingParty): number {
+    const jobs = this.#recent.count(key) + places.length
+    // A network is locked after this many failures: a large one that signs in often is not served after those that fail.
+    return Math.min(jobs - (isKnown ? headStart : 0), lockout.failures)
   }
 }

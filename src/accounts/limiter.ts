@@ -3,6 +3,7 @@
  * for addresses with a recent successful sign-in, so that users cannot lock each other out. Addresses are those of
  * `networkOf`. One process counts in memory; nodes that share a database count in it (shared-limiter.ts).
  */
+import type { Awaitable } from '../contract/awaitable.js'
 import { tooManyAttempts } from './errors.js'
 
 const minute = 60_000
@@ -10,7 +11,7 @@ const minute = 60_000
 /** Failures after which an address is locked, and `time` in milliseconds after the last one until they expire. */
 export const lockout = { failures: 5, time: 5 * minute }
 /**
- * Failures of one account after which further attempts are delayed, and `time` until they expire. Delays double from
+ * Failures of one account after which the answers to further ones are delayed, and `time` until they expire. Delays double from
  * `minDelay` up to `maxDelay`. In milliseconds.
  */
 export const backoff = { failures: 10, time: 15 * minute, minDelay: 200, maxDelay: 5000 }
@@ -27,13 +28,15 @@ export interface SignInLimiter {
   /** Throws `throttled` if this process knows of too many failures for this account from this address. */
   assertPairNotLocked(address: string, name: string): void
   /**
-   * Resolves to the milliseconds by which an attempt must be delayed. Rejects with `throttled` if the pair or the address
-   * is locked. The attempt then counts as a failure of the pair.
+   * Resolves to the milliseconds by which the answer to an attempt is delayed if it fails. Rejects with `throttled` if the
+   * pair or the address is locked. The attempt then counts as a failure of the pair.
    */
   admit(address: string, name: string): Promise<number>
+  /** Whether the address has a recent successful sign-in to the account. */
+  isFamiliar(address: string, name: string): Awaitable<boolean>
   /**
-   * Counts an attempt before credentials are compared. Rejects as `admit` does. The result must be called with the
-   * outcome. Attempts of one process must not overlap.
+   * Counts an attempt before credentials are compared, after the outcome of attempts of this address that are being compared.
+   * Rejects as `admit` does. The result must be called with the outcome.
    */
   begin(address: string, name: string): Promise<(outcome: 'failed' | 'not failed') => Promise<void>>
   /**
@@ -45,16 +48,18 @@ export interface SignInLimiter {
 
 /** Limits the sign-ins of one process, in memory. */
 export class LocalSignInLimiter implements SignInLimiter {
-  readonly #addresses: FailureCounts
-  readonly #pairs: FailureCounts
-  readonly #accounts: FailureCounts
+  readonly #addresses: RecentCounts
+  readonly #pairs: RecentCounts
+  readonly #accounts: RecentCounts
+  /** The end of the attempt that is being compared, by address. */
+  readonly #compared = new Map<string, Promise<void>>()
   /** Time of the last successful sign-in, by address and account. */
   readonly #familiar = new Map<string, number>()
 
   constructor(private readonly now: () => number) {
-    this.#addresses = new FailureCounts(lockout.time, now)
-    this.#pairs = new FailureCounts(lockout.time, now)
-    this.#accounts = new FailureCounts(backoff.time, now)
+    this.#addresses = new RecentCounts(lockout.time, now)
+    this.#pairs = new RecentCounts(lockout.time, now)
+    this.#accounts = new RecentCounts(backoff.time, now)
   }
 
   assertPairNotLocked(address: string, name: string): void {
@@ -64,12 +69,21 @@ export class LocalSignInLimiter implements SignInLimiter {
   async admit(address: string, name: string): Promise<number> {
     this.#assertNotLocked(address, name)
     const excess = this.#accounts.count(name) - backoff.failures
-    return isFamiliar(this.#familiar.get(pairOf(address, name)), this.now()) ? 0 : delayOf(excess)
+    return this.isFamiliar(address, name) ? 0 : delayOf(excess)
+  }
+
+  isFamiliar(address: string, name: string): boolean {
+    return isRecent(this.#familiar.get(pairOf(address, name)), this.now())
   }
 
   async begin(address: string, name: string): Promise<(outcome: 'failed' | 'not failed') => Promise<void>> {
+    while (this.#compared.has(address)) await this.#compared.get(address)
     this.#assertNotLocked(address, name)
+    let end: () => void = () => undefined
+    this.#compared.set(address, new Promise((resolve) => (end = resolve)))
     return async (outcome) => {
+      this.#compared.delete(address)
+      end()
       if (outcome === 'not failed') return
       this.#addresses.add(address)
       this.#pairs.add(pairOf(address, name))
@@ -88,12 +102,12 @@ export class LocalSignInLimiter implements SignInLimiter {
     this.#refuse(this.#addresses, address)
   }
 
-  #refuse(failures: FailureCounts, key: string): void {
+  #refuse(failures: RecentCounts, key: string): void {
     if (failures.count(key) >= lockout.failures) throw tooManyAttempts(failures.remaining(key) / 1000)
   }
 }
 
-/** The delay of an attempt after `excess` failures above the limit of the account. Milliseconds. */
+/** The delay of a failed attempt after `excess` failures above the limit of the account. Milliseconds. */
 export function delayOf(excess: number): number {
   return excess < 0 ? 0 : Math.min(backoff.maxDelay, backoff.minDelay * 2 ** excess)
 }
@@ -125,7 +139,7 @@ export class LocalCodeLimiter implements CodeLimiter {
     const { wrong, familiar } = this.#accounts.get(userId) ?? { wrong: [], familiar: new Map<string, number>() }
     const recent = wrong.filter(({ time }) => now - time < codeLimit.time).slice(-codeLimit.failures)
     const [oldest] = recent
-    if (oldest !== undefined && recent.length === codeLimit.failures && !isFamiliar(familiar.get(network), now)) {
+    if (oldest !== undefined && recent.length === codeLimit.failures && !isRecent(familiar.get(network), now)) {
       throw tooManyAttempts((oldest.time + codeLimit.time - now) / 1000)
     }
     const attempt = { time: now }
@@ -136,7 +150,7 @@ export class LocalCodeLimiter implements CodeLimiter {
   #confirm(userId: number, network: string, attempt: CodeAttempt): void {
     const now = this.now()
     const history = this.#accounts.get(userId)
-    const familiar = [...(history?.familiar ?? [])].filter(([, time]) => isFamiliar(time, now))
+    const familiar = [...(history?.familiar ?? [])].filter(([, time]) => isRecent(time, now))
     put(this.#accounts, userId, {
       wrong: (history?.wrong ?? []).filter((each) => each !== attempt),
       familiar: new Map([...familiar, [network, now]]),
@@ -155,11 +169,12 @@ interface CodeHistory {
   readonly familiar: ReadonlyMap<string, number>
 }
 
-function isFamiliar(lastTime: number | undefined, now: number): boolean {
+function isRecent(lastTime: number | undefined, now: number): boolean {
   return lastTime !== undefined && now - lastTime < familiarTime
 }
 
-class FailureCounts {
+/** Counts events by key; those of a key are forgotten `time` milliseconds after its last one. */
+export class RecentCounts {
   readonly #entries = new Map<string, { readonly count: number; readonly last: number }>()
 
   constructor(
@@ -175,7 +190,7 @@ class FailureCounts {
     return this.remaining(key) > 0 ? (this.#entries.get(key)?.count ?? 0) : 0
   }
 
-  /** Milliseconds until the failures expire. */
+  /** Milliseconds until the events of the key are forgotten. */
   remaining(key: string): number {
     return (this.#entries.get(key)?.last ?? -Infinity) + this.time - this.now()
   }

@@ -1,11 +1,12 @@
 /** Verification of passwords and one-time codes. */
-import PQueue from 'p-queue'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { sharedController, untilAborted } from '../contract/cancellation.js'
 import { networkOf } from '../net/networks.js'
 import type { UserRow } from '../store/rows.js'
 import type { Credentials } from './accounts.js'
 import { GatewayError } from '../contract/errors.js'
 import { codeRequired } from './errors.js'
-import { FairQueue } from './fair-queue.js'
+import type { FairQueue } from './fair-queue.js'
 import type { CodeLimiter, SignInLimiter } from './limiter.js'
 import { otpStep } from './otp.js'
 import { PasswordCache } from './password-cache.js'
@@ -18,6 +19,8 @@ interface PasswordCheckOptions {
   readonly useOtpStep: (userId: number, step: number) => Promise<boolean>
   readonly limiter: SignInLimiter
   readonly codeLimiter: CodeLimiter
+  /** In which slow hashes take their turns. */
+  readonly hashes: FairQueue
   readonly now: () => number
 }
 
@@ -29,15 +32,20 @@ interface NormalizedCredentials {
   readonly digest: string
 }
 
+/** A comparison of a password that concurrent requests share. */
+interface SharedCheck {
+  readonly result: Promise<UserRow>
+  /** Aborted when all that waited for the result have gone. */
+  readonly controller: AbortController
+  waiters: number
+}
+
 /** Checks passwords and one-time codes for all protocols, and limits failed attempts. */
 export class PasswordCheck {
   readonly #limiter: SignInLimiter
   readonly #cache: PasswordCache
-  readonly #queue = new FairQueue()
-  /** One-time codes are compared one at a time, as passwords are. */
-  readonly #codes = new PQueue({ concurrency: 1 })
   /** Running checks by network and digest: concurrent requests with the same credentials share one. */
-  readonly #running = new Map<string, Promise<UserRow>>()
+  readonly #running = new Map<string, SharedCheck>()
   readonly #normalized = new WeakMap<Credentials, NormalizedCredentials>()
   /** Hash for unknown names, so that their check takes as long as any other. */
   readonly #impossible = impossiblePassword()
@@ -49,7 +57,8 @@ export class PasswordCheck {
 
   /**
    * Checks the password. Resolves to the account, which may be disabled or need a one-time code. Rejects with
-   * `unauthenticated` or `throttled`. `remembered`: accepts a cached verification.
+   * `unauthenticated` or `throttled`, and with `aborted` when the client has gone. `remembered`: accepts a cached
+   * verification.
    */
   async checkPassword(credentials: Credentials, { remembered }: { readonly remembered: boolean }): Promise<UserRow> {
     const normalized = this.#normalize(credentials)
@@ -60,14 +69,37 @@ export class PasswordCheck {
     const cached = remembered ? this.#cache.get(digest) : undefined
     if (cached !== undefined) return cached
     const delay = await this.#limiter.admit(network, name)
-    const key = `${network} ${digest}`
-    const running = this.#running.get(key)
-    if (running !== undefined) return running
-    const check = this.#queue
-      .run(network, delay, () => this.#compare(normalized))
-      .finally(() => this.#running.delete(key))
-    this.#running.set(key, check)
-    return check
+    const party = (await this.#limiter.isFamiliar(network, name)) ? { account: name } : { network }
+    return this.#share(`${network} ${digest}`, credentials.signal, async (signal) => {
+      const user = await this.options.hashes.run({ party, signal }, () => this.#compare(normalized))
+      if (user !== undefined) return user
+      // The password has been compared: the delay takes no place from those who wait for that.
+      if (delay > 0) await sleep(delay, undefined, { ref: false, signal }).catch(() => undefined)
+      throw new GatewayError('unauthenticated', { op: 'sign in', detail: 'wrong_credentials' })
+    })
+  }
+
+  /** Joins or starts the check of this key, which is aborted when all who wait for it have gone. */
+  async #share(
+    key: string,
+    signal: AbortSignal | undefined,
+    start: (signal: AbortSignal) => Promise<UserRow>,
+  ): Promise<UserRow> {
+    let check = this.#running.get(key)
+    if (check === undefined) {
+      const controller = sharedController()
+      check = { result: start(controller.signal), controller, waiters: 0 }
+      check.result.catch(() => undefined)
+      this.#running.set(key, check)
+    }
+    check.waiters++
+    try {
+      return await untilAborted(check.result, signal)
+    } finally {
+      // Whoever comes later must not join a check that has ended or is aborted.
+      if (--check.waiters === 0 && this.#running.get(key) === check) this.#running.delete(key)
+      if (check.waiters === 0) check.controller.abort()
+    }
   }
 
   /**
@@ -78,10 +110,7 @@ export class PasswordCheck {
   async checkCode(user: UserRow, credentials: Credentials): Promise<void> {
     const { code } = credentials
     if (code === undefined || code === '') throw codeRequired()
-    await this.#codes.add(() => this.#compareCode(user, code, this.#normalize(credentials)))
-  }
-
-  async #compareCode(user: UserRow, code: string, { network, name }: NormalizedCredentials): Promise<void> {
+    const { network, name } = this.#normalize(credentials)
     const settle = await this.#limiter.begin(network, name)
     let hasFailed = false
     try {
@@ -134,18 +163,20 @@ export class PasswordCheck {
     return normalized
   }
 
-  async #compare({ network, name, hash }: NormalizedCredentials): Promise<UserRow> {
+  /** The account if the password is right. Counts the attempt. */
+  async #compare({ network, name, hash }: NormalizedCredentials): Promise<UserRow | undefined> {
     // Other attempts from this address may have failed while this one was queued.
     const settle = await this.#limiter.begin(network, name)
-    const user = this.options.byName(name)
-    const isCorrect = await isPassword(hash, user?.passwordHash ?? this.#impossible)
-    // The account may have changed while the hash was computed.
-    const current = this.options.byName(name)
-    if (isCorrect && current !== undefined && current.passwordHash === user?.passwordHash) {
-      await settle('not failed')
-      return current
+    let matching: UserRow | undefined
+    try {
+      const user = this.options.byName(name)
+      const isCorrect = await isPassword(hash, user?.passwordHash ?? this.#impossible)
+      // The account may have changed while the hash was computed.
+      const current = this.options.byName(name)
+      if (isCorrect && current !== undefined && current.passwordHash === user?.passwordHash) matching = current
+    } finally {
+      await settle(matching === undefined ? 'failed' : 'not failed')
     }
-    await settle('failed')
-    throw new GatewayError('unauthenticated', { op: 'sign in', detail: 'wrong_credentials' })
+    return matching
   }
 }

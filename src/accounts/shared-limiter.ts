@@ -48,7 +48,11 @@ export class SharedSignInLimiter implements SignInLimiter {
     const ofAccount = await newest({ kinds: ['password'], account }, maxCounted)
     const settled = ofAccount.filter(({ pending }) => !pending)
     const delay = delayOf(unexpired(settled, backoff.time) - backoff.failures)
-    return delay > 0 && (await isFamiliar(newest, 'signed_in', network, account)) ? 0 : delay
+    return delay > 0 && (await this.isFamiliar(network, account)) ? 0 : delay
+  }
+
+  isFamiliar(network: string, account: string): Promise<boolean> {
+    return isFamiliar((filter, limit) => this.signIns.newest(filter, limit), 'signed_in', network, account)
   }
 
   async begin(network: string, account: string): Promise<(outcome: 'failed' | 'not failed') => Promise<void>> {

@@ -5,6 +5,7 @@ import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { cleanPath } from '../contract/path.js'
 import type { UserRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
+import type { FairQueue, Requester } from './fair-queue.js'
 import { hashPassword, staticHash } from './passwords.js'
 import { allPermissions } from './principal.js'
 
@@ -29,17 +30,21 @@ type UserChanges = { readonly [Field in keyof NewUser]?: NewUser[Field] | undefi
 /** Called for each account that was changed, or deleted (`after` is undefined), by this or another process. */
 type UserListener = (before: UserRow, after: UserRow | undefined) => void
 
+interface UsersOptions {
+  readonly store: Store
+  /** Serializes reads and changes of the cached rows. */
+  readonly queue: PQueue
+  /** In which slow hashes take their turns. */
+  readonly hashes: FairQueue
+  readonly onChanged: UserListener
+  readonly now: () => number
+}
+
 export class Users {
   #byId = new Map<number, UserRow>()
   #byName = new Map<string, UserRow>()
 
-  /** `queue` serializes reads and changes of the cached rows. */
-  constructor(
-    private readonly store: Store,
-    private readonly queue: PQueue,
-    private readonly onChanged: UserListener,
-    private readonly now: () => number,
-  ) {}
+  constructor(private readonly options: UsersOptions) {}
 
   /** All accounts, ordered by id. */
   list(): readonly UserRow[] {
@@ -60,12 +65,14 @@ export class Users {
     return undefined
   }
 
-  /** Creates a user of role 0. `invalid` for another role or invalid fields, `exists` for a taken name. */
-  async create(user: NewUser): Promise<UserRow> {
+  /**
+   * Creates a user of role 0. `invalid` for another role or invalid fields, `exists` for a taken name, `throttled` if
+   * the requester has too many passwords to be hashed, `aborted`. `requester`: the account itself if omitted.
+   */
+  async create(user: NewUser, requester?: Requester): Promise<UserRow> {
     if (user.role !== 0) throw new GatewayError('invalid', { detail: 'built_in_role' })
-    const row = {
+    const fields = {
       username: checkUsername(user.username),
-      passwordHash: await hashPassword(staticHash(checkPassword(user.password))),
       passwordTime: 0,
       basePath: cleanPath(user.basePath),
       role: user.role,
@@ -74,8 +81,11 @@ export class Users {
       ssoId: user.ssoId,
       otpSecret: '',
     }
-    return this.queue.add(async () => {
-      const created = await withNameTakenReason(this.store.users.insert(row))
+    const password = checkPassword(user.password)
+    this.#assertFree(fields.username)
+    const row = { ...fields, passwordHash: await this.#hash(password, fields.username, requester) }
+    return this.options.queue.add(async () => {
+      const created = await withNameTakenReason(this.options.store.users.insert(row))
       this.#put(created)
       return created
     })
@@ -83,31 +93,57 @@ export class Users {
 
   /**
    * Changes a user. A new password or name, and disabling, revoke all tokens of the account. `not_found`, `exists` for
-   * a taken name, `invalid` for invalid fields.
+   * a taken name, `invalid` for invalid fields, `throttled` and `aborted` as `create`.
    */
-  async update(id: number, changes: UserChanges): Promise<UserRow> {
+  async update(id: number, changes: UserChanges, requester?: Requester): Promise<UserRow> {
     const { username, password, basePath, role, permission, disabled, ssoId, otpSecret } = changes
-    const plain = {
+    const fields = {
       ...(username !== undefined && { username: checkUsername(username) }),
-      ...(password !== undefined && { passwordHash: await hashPassword(staticHash(checkPassword(password))) }),
       ...(basePath !== undefined && { basePath: cleanPath(basePath) }),
       ...(permission !== undefined && { permission: checkPermission(permission) }),
       ...(disabled !== undefined && { disabled }),
       ...(ssoId !== undefined && { ssoId }),
       ...(otpSecret !== undefined && { otpSecret }),
     }
-    const decide = (stored: UserRow): Partial<UserRow> => {
+    const assertAllowed = (stored: UserRow): void => {
       if (role !== undefined && role !== stored.role) {
         throw new GatewayError('invalid', { detail: 'role_changed' })
       }
       if (stored.role === 2 && disabled === true) {
         throw new GatewayError('invalid', { detail: 'admin_disabled' })
       }
+    }
+    let passwordHash: string | undefined
+    if (password !== undefined) {
+      checkPassword(password)
+      // What is refused anyway must not cost a slow hash.
+      const user = this.#byId.get(id) ?? (await this.#change(id, () => ({})))
+      assertAllowed(user)
+      if (username !== undefined && username !== user.username) this.#assertFree(username)
+      passwordHash = await this.#hash(password, user.username, requester)
+    }
+    const decide = (stored: UserRow): Partial<UserRow> => {
+      assertAllowed(stored)
+      const changed = { ...fields, ...(passwordHash !== undefined && { passwordHash }) }
       const renamed = username !== undefined && username !== stored.username
       const revokesTokens = password !== undefined || renamed || (disabled === true && !stored.disabled)
-      return revokesTokens ? { ...plain, passwordTime: this.#nextPasswordTime(stored) } : plain
+      return revokesTokens ? { ...changed, passwordTime: this.#nextPasswordTime(stored) } : changed
     }
     return this.#change(id, decide)
+  }
+
+  #assertFree(username: string): void {
+    if (this.#byName.has(username)) throw nameTaken()
+  }
+
+  async #hash(password: string, account: string, requester: Requester = { party: { account } }): Promise<string> {
+    try {
+      return await this.options.hashes.run(requester, () => hashPassword(staticHash(password)))
+    } catch (error) {
+      if (!isGatewayError(error, 'throttled')) throw error
+      const reason = 'too many passwords are being set, try again later'
+      throw new GatewayError('throttled', { reason, retryAfter: error.retryAfter, cause: error })
+    }
   }
 
   /** Revokes all tokens and ends all console sessions of a user. `not_found`. */
@@ -117,12 +153,12 @@ export class Users {
 
   /** Strictly increasing, even if the clock is set back: a revoked token never becomes valid again. */
   #nextPasswordTime({ passwordTime }: UserRow): number {
-    return Math.max(Math.floor(this.now() / 1000), passwordTime + 1)
+    return Math.max(Math.floor(this.options.now() / 1000), passwordTime + 1)
   }
 
   #change(id: number, decide: (stored: UserRow) => Partial<UserRow>): Promise<UserRow> {
-    return this.queue.add(async () => {
-      const updated = await withNameTakenReason(this.store.users.change(id, decide))
+    return this.options.queue.add(async () => {
+      const updated = await withNameTakenReason(this.options.store.users.change(id, decide))
       this.#put(updated)
       return updated
     })
@@ -130,12 +166,12 @@ export class Users {
 
   /** Deletes a user with its keys, app passwords and console sessions. `invalid` for the admin and the guest, `not_found`. */
   async delete(id: number): Promise<void> {
-    await this.queue.add(async () => {
+    await this.options.queue.add(async () => {
       const user = this.#byId.get(id)
       if (user !== undefined && user.role !== 0) {
         throw new GatewayError('invalid', { detail: 'built_in_deleted' })
       }
-      const deleted = await this.store.users.delete(id)
+      const deleted = await this.options.store.users.delete(id)
       this.#replace([...this.#byId.values()].filter((other) => other.id !== id))
       if (!deleted) throw new GatewayError('not_found', { detail: 'account_missing' })
     })
@@ -143,7 +179,7 @@ export class Users {
 
   /** Reads the stored accounts. Must be called through `queue`. */
   async reload(): Promise<void> {
-    this.#replace(await this.store.users.all())
+    this.#replace(await this.options.store.users.all())
   }
 
   #put(user: UserRow): void {
@@ -161,7 +197,7 @@ export class Users {
     this.#byName = new Map(merged.map((row) => [row.username, row]))
     for (const previous of before.values()) {
       const current = this.#byId.get(previous.id)
-      if (current !== previous) this.onChanged(previous, current)
+      if (current !== previous) this.options.onChanged(previous, current)
     }
   }
 }
@@ -172,8 +208,12 @@ async function withNameTakenReason(change: Promise<UserRow>): Promise<UserRow> {
     return await change
   } catch (error) {
     if (!isGatewayError(error, 'exists')) throw error
-    throw new GatewayError('exists', { reason: 'a user of this name exists already', cause: error })
+    throw nameTaken(error)
   }
+}
+
+function nameTaken(cause?: unknown): GatewayError {
+  return new GatewayError('exists', { reason: 'a user of this name exists already', cause })
 }
 
 const forbiddenInNames = /[\u0000-\u001f\u007f:]/

@@ -2,7 +2,7 @@
 import { generateSync } from 'otplib'
 import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { FairQueue } from '../../src/accounts/fair-queue.js'
+import { FairQueue, type Requester } from '../../src/accounts/fair-queue.js'
 import {
   LocalCodeLimiter,
   LocalSignInLimiter,
@@ -10,8 +10,10 @@ import {
   type SignInLimiter,
 } from '../../src/accounts/limiter.js'
 import { newOtpSecret } from '../../src/accounts/otp.js'
+import { PasswordCheck } from '../../src/accounts/password-check.js'
 import { hashPassword, impossiblePassword, isPassword, staticHash } from '../../src/accounts/passwords.js'
 import { SharedCodeLimiter, SharedSignInLimiter, sweepSignIns } from '../../src/accounts/shared-limiter.js'
+import { sharedController } from '../../src/contract/cancellation.js'
 import type { GatewayError } from '../../src/contract/errors.js'
 import { networkOf } from '../../src/net/networks.js'
 import { openStore } from '../../src/store/store.js'
@@ -367,35 +369,148 @@ void t.test('accounts on two nodes limit guesses together', { skip: lacks('postg
   await t.rejects(one.accounts.byPassword(credentials({ username: 'no\0body' }), webdav), wrong)
 })
 
-void t.test(
-  'FairQueue runs one call at a time, alternates between addresses, and limits the queue of each',
-  async (t) => {
-    const turns = new FairQueue()
-    const served: string[] = []
-    let running = 0
-    const work = (name: string) => async (): Promise<void> => {
+/** A queue, and a function that adds a job for a network; `served` has the names of the jobs in the order in which they ran. */
+function queue(t: Test) {
+  const turns = new FairQueue()
+  const served: string[] = []
+  let running = 0
+  const add = (party: Requester['party'], name: string, signal?: AbortSignal) =>
+    turns.run({ party, signal }, async () => {
       t.equal(++running, 1)
-      await new Promise((resolve) => setTimeout(resolve, 2))
+      await new Promise((resolve) => setImmediate(resolve))
       served.push(name)
       running--
-    }
-    const greedy = Array.from({ length: 20 }, (_, n) => turns.run('greedy', 0, work(`g${n}`)))
-    const modest = [turns.run('one', 0, work('one')), turns.run('two', 0, work('two'))]
-    const late = turns.run('late', 10, work('late'))
-    const outcomes = await Promise.allSettled(greedy)
-    await Promise.all([...modest, late])
-    t.same(served.slice(0, 4), ['g0', 'g1', 'one', 'two'])
-    t.ok(served.indexOf('late') < served.indexOf('g15'))
-    t.equal(outcomes.filter(({ status }) => status === 'rejected').length, 4)
-    t.match(outcomes.at(-1), { reason: { ...throttled, retryAfter: 1 } })
-    await t.rejects(
-      turns.run('greedy', 0, () => Promise.reject(new Error('broken'))),
-      { message: 'broken' },
-    )
-    await turns.run('greedy', 0, work('after'))
-    t.equal(served.at(-1), 'after')
-  },
-)
+    })
+  return { turns, served, add }
+}
+
+void t.test('FairQueue runs one call at a time, newcomers first, and limits the places of each network', async (t) => {
+  const { turns, served, add } = queue(t)
+  const greedy = Array.from({ length: 20 }, (_, n) => add({ network: 'greedy' }, `g${n}`))
+  const modest = ['one', 'two'].map((network) => add({ network }, network))
+  const outcomes = await Promise.allSettled(greedy)
+  await Promise.all(modest)
+  t.same(served.slice(0, 4), ['g0', 'one', 'two', 'g1'])
+  t.equal(outcomes.filter(({ status }) => status === 'rejected').length, 4)
+  t.match(outcomes.at(-1), { reason: { ...throttled, retryAfter: 1 } })
+  const greedyNetwork = { party: { network: 'greedy' } }
+  await t.rejects(
+    turns.run(greedyNetwork, () => Promise.reject(new Error('broken'))),
+    { message: 'broken' },
+  )
+  await add({ network: 'greedy' }, 'after')
+  t.equal(served.at(-1), 'after')
+})
+
+void t.test('FairQueue serves a newcomer and a known account before 33 networks that go on asking', async (t) => {
+  const { served, add } = queue(t)
+  for (let n = 0; n < 4; n++) await add({ account: 'ada' }, 'earlier')
+  served.length = 0
+  const networks = Array.from({ length: 33 }, (_, n) => ({ network: `bot ${n}` }))
+  const bots = networks.flatMap((network) => Array.from({ length: 4 }, () => add(network, 'bot')))
+  const others = { newcomer: add({ network: 'newcomer' }, 'newcomer'), known: add({ account: 'ada' }, 'known') }
+  await others.newcomer
+  t.same(served, ['bot', 'known', 'newcomer'], 'those that have come before all have their first job')
+  await Promise.all(bots.slice(0, 33 * 2))
+  const before = served.length
+  await add({ network: 'late' }, 'late')
+  t.ok(served.length - before <= 3, `${served.length - before} jobs until one that comes in between is done`)
+  await Promise.all([...bots, others.known])
+  t.equal(served.length, 33 * 4 + 3)
+})
+
+void t.test('FairQueue does not let an account ask first for ever, and serves whatever waits longest', async (t) => {
+  const { served, add } = queue(t)
+  const jobs = Array.from({ length: 15 }, () => add({ account: 'ada' }, 'ada'))
+  jobs.push(add({ network: 'stranger' }, 'stranger'))
+  await Promise.all(jobs)
+  t.ok(served.indexOf('stranger') <= 12, served.join())
+  const fresh = Array.from({ length: 40 }, (_, n) => add({ network: `fresh ${n}` }, `fresh ${n}`))
+  await Promise.all(fresh)
+  t.ok(served.indexOf('fresh 5') < served.length - 20, 'the first ones do not wait for all that come later')
+})
+
+void t.test('a client that has gone frees its place, and a full queue refuses whoever has most of it', async (t) => {
+  const { served, add } = queue(t)
+  const gone = sharedController()
+  const first = add({ network: 'first' }, 'first')
+  const left = Array.from({ length: 16 }, (_, n) => add({ network: 'home' }, `left ${n}`, gone.signal))
+  await t.rejects(add({ network: 'home' }, 'one more'), throttled)
+  gone.abort()
+  for (const job of left) await t.rejects(job, { code: 'aborted' })
+  await t.rejects(add({ network: 'home' }, 'too late', gone.signal), { code: 'aborted' })
+
+  const bots = Array.from({ length: 33 * 16 }, (_, n) => add({ network: `bot ${n % 33}` }, 'bot'))
+  const outcomes = Promise.allSettled(bots)
+  await Promise.all([first, add({ network: 'home' }, 'home'), add({ network: 'elsewhere' }, 'elsewhere')])
+  const refused = (await outcomes).filter(({ status }) => status === 'rejected')
+  t.equal(refused.length, 33 * 16 - 512 + 2, 'the last ones of the networks with most places')
+  t.equal(served.filter((name) => name === 'bot').length, 510)
+})
+
+void t.test('the code of one account does not wait for that of another', async () => {
+  const hashes = new FairQueue()
+  const secret = newOtpSecret()
+  const now = Date.now()
+  const stuck = new Promise<never>(() => undefined)
+  const check = new PasswordCheck({
+    get: () => undefined,
+    byName: () => undefined,
+    useOtpStep: async () => true,
+    limiter: new LocalSignInLimiter(() => now),
+    codeLimiter: { countAttempt: (userId) => (userId === 1 ? stuck : Promise.resolve(async () => undefined)) },
+    hashes,
+    now: () => now,
+  })
+  const code = codesOf(secret, now).right
+  const user = (id: number) => ({ ...userRow({ username: `user ${id}`, otpSecret: secret }), id })
+  void check.checkCode(user(1), credentials({ code }))
+  await check.checkCode(user(2), credentials({ code }))
+})
+
+void t.test('changes of accounts that are refused, or change no password, cost no slow hash', async (t) => {
+  const { accounts, ada } = await fixture(t)
+  const { users } = accounts
+  const one = await processorTime(() => hashPassword('x'), 3)
+  const refuse = async (work: () => Promise<unknown>, code: string): Promise<void> => {
+    const spent = await processorTime(() => Promise.all(Array.from({ length: 40 }, () => t.rejects(work(), { code }))))
+    t.ok(spent < 10 * one, `40 cost ${spent.toFixed(0)} ms, a slow hash ${one.toFixed(0)} ms`)
+  }
+  const password = 'x'
+  await refuse(() => users.update(ada.id, { username: 'admin', password }), 'exists')
+  await refuse(() => users.update(ada.id, { password, permission: -1 }), 'invalid')
+  await refuse(() => users.update(ada.id, { password, role: 2 }), 'invalid')
+  await refuse(() => users.update(99, { password }), 'not_found')
+  await refuse(() => users.create(newUser({})), 'exists')
+  await refuse(() => users.create(newUser({ username: 'bob', permission: -1 })), 'invalid')
+  const unchanged = await processorTime(() =>
+    Promise.all(Array.from({ length: 40 }, () => users.update(ada.id, { username: 'ada' }))),
+  )
+  t.ok(unchanged < 10 * one, `${unchanged.toFixed(0)} ms without a new password`)
+
+  // The hashes of changes take turns with those of sign-ins, and an account has 16 places.
+  const requester = { party: { account: 'ada' } }
+  const changes = Array.from({ length: 20 }, () => users.update(ada.id, { password: 'new' }, requester))
+  const outcomes = Promise.allSettled(changes)
+  await accounts.signIn(credentials({ username: 'admin', plain: 'admin password' }))
+  const refused = (await outcomes).filter(({ status }) => status === 'rejected')
+  t.equal(refused.length, 4)
+  t.match(refused[0], { reason: { code: 'throttled', retryAfter: 1 } })
+})
+
+void t.test('of clients that share a check, the last one that goes ends it', async (t) => {
+  const { accounts } = await fixture(t)
+  const address = '198.51.100.9'
+  const busy = accounts.signIn(credentials())
+  const gone = new AbortController()
+  const leaving = [1, 2].map(() => accounts.signIn(credentials({ address, signal: gone.signal })))
+  const staying = accounts.signIn(credentials({ address }))
+  const alone = accounts.signIn(credentials({ address: '198.51.100.10', plain: 'other', signal: gone.signal }))
+  await new Promise((resolve) => setImmediate(resolve))
+  gone.abort()
+  for (const each of [...leaving, alone]) await t.rejects(each, { code: 'aborted' })
+  await Promise.all([busy, staying])
+})
 
 void t.test('a stored password includes its parameters, and a malformed one matches no password', async (t) => {
   const hash = staticHash('secret')

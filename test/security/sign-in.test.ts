@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { generateSync } from 'otplib'
 import { Client, type KeyboardInteractiveAuthMethod } from 'ssh2'
 import t, { type Test } from 'tap'
-import { startDaemon, startGateway, type Daemon, type RunningGateway } from '../gateway.js'
+import { startDaemon, startGateway, withoutNodes, type Daemon, type RunningGateway } from '../gateway.js'
 import { processorTime } from '../processor-time.js'
 import { addUser, basic, everyPermission, packets, post, send, userPassword, type Envelope } from './world.js'
 
@@ -142,6 +142,32 @@ void t.test('an unknown name takes as long as a wrong password, and gets the sam
     t.ok(ratio > 0.5 && ratio < 2, `${known} ms for a known name, ${other} for another`)
   }
 })
+
+void t.test(
+  'under wrong sign-ins from 33 networks, a right one from elsewhere does not wait for each',
+  { skip: withoutNodes },
+  async (t) => {
+    const running = await startGateway(t, { config: { trusted_proxies: ['127.0.0.1'] } })
+    const over = new AbortController()
+    let answered = 0
+    // Each has a name of its own, so that no answer is delayed.
+    const wrong = async (network: number, attempt: number): Promise<void> => {
+      const headers = { 'content-type': 'application/json', 'x-forwarded-for': `198.51.100.${network}` }
+      const body = JSON.stringify({ username: `${network} ${attempt}`, password: 'wrong' })
+      await fetch(`${running.url}/api/auth/login`, { method: 'POST', headers, body, signal: over.signal })
+      answered++
+    }
+    const attempts = Array.from({ length: 33 * 8 }, (_, n) => wrong(n % 33, n))
+    const all = Promise.allSettled(attempts)
+    await Promise.race(attempts)
+    const before = answered
+    const right = await login(running, 'admin', running.adminPassword, { 'x-forwarded-for': '203.0.113.1' })
+    t.equal(right.code, 200)
+    t.ok(answered - before <= 4, `${answered - before} wrong ones were answered before it`)
+    over.abort()
+    await all
+  },
+)
 
 void t.test('names and passwords of any form are rejected without other effects', async (t) => {
   const running = await startGateway(t, { config: { trusted_proxies: ['127.0.0.1'] } })

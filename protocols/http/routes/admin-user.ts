@@ -1,6 +1,6 @@
 /** Administration of accounts. */
 import { z } from 'zod'
-import { userData, userObject } from '../account-objects.js'
+import { requesterOf, tooManyPasswords, userData, userObject } from '../account-objects.js'
 import { withRowErrors, requireRow } from '../admin-rows.js'
 import { endpoint, type Refusal } from '../endpoint.js'
 import {
@@ -50,6 +50,7 @@ const accountRefusals: readonly Refusal[] = [
   { code: 400, text: '…', when: 'a field is invalid; the message is the reason' },
   { code: 403, text: 'using relative path is not allowed', when: '`base_path` contains `..`' },
   { code: 500, text: 'a user of this name exists already' },
+  tooManyPasswords,
 ]
 
 export const adminUserEndpoints = [
@@ -87,8 +88,11 @@ export const adminUserEndpoints = [
     access: 'admin',
     fields: newUser,
     refusals: accountRefusals,
-    async answer({ api, fields: { base_path: basePath, sso_id: ssoId, ...user } }) {
-      await withRowErrors(notFoundMessage, () => api.gateway.accounts.users.create({ ...user, basePath, ssoId }))
+    async answer({ api, context, fields: { base_path: basePath, sso_id: ssoId, ...user }, principal }) {
+      const requester = requesterOf(principal, context)
+      await withRowErrors(notFoundMessage, () =>
+        api.gateway.accounts.users.create({ ...user, basePath, ssoId }, requester),
+      )
     },
   }),
 
@@ -101,9 +105,10 @@ export const adminUserEndpoints = [
     access: 'admin',
     fields: changedUser,
     refusals: [...accountRefusals, unknownUser],
-    async answer({ api, fields: { id, password, base_path: basePath, sso_id: ssoId, ...user } }) {
+    async answer({ api, context, fields: { id, password, base_path: basePath, sso_id: ssoId, ...user }, principal }) {
       const changes = { ...user, basePath, ssoId, password: password === '' ? undefined : password }
-      await withRowErrors(notFoundMessage, () => api.gateway.accounts.users.update(id, changes))
+      const requester = requesterOf(principal, context)
+      await withRowErrors(notFoundMessage, () => api.gateway.accounts.users.update(id, changes, requester))
     },
   }),
 

@@ -4,6 +4,7 @@ import type { Credentials } from '../../../src/accounts/accounts.js'
 import { tokenOf } from '../authenticate.js'
 import { endpoint, type Call, type Refusal } from '../endpoint.js'
 import { refused, withResponses } from '../errors.js'
+import { signalOf } from '../http-api.js'
 import { flag, oneTimeCode, requiredText, signInBodyLimit, text } from '../fields.js'
 import { clearSessionCookie, consoleSecretOf, isSameOrigin, setSessionCookie } from '../session-cookie.js'
 
@@ -125,5 +126,12 @@ async function signIn<T>(
   const { address } = api.clientOf(context.req)
   // Clients treat 401 as an expired session and would show no message on the sign-in page.
   const responses = { code_required: { code: 402 }, unauthenticated: { code: 400 }, denied: { code: 400 } }
-  return withResponses(responses, () => work({ username, password, code: code === '' ? undefined : code, address }))
+  const credentials = {
+    username,
+    password,
+    code: code === '' ? undefined : code,
+    address,
+    signal: signalOf(context.res),
+  }
+  return withResponses(responses, () => work(credentials))
 }

@@ -1,7 +1,7 @@
 /** The account of the current user and its SSH keys. */
 import { z } from 'zod'
 import { GatewayError } from '../../../src/contract/errors.js'
-import { keyData, keyObject, userData, userObject } from '../account-objects.js'
+import { keyData, keyObject, requesterOf, tooManyPasswords, userData, userObject } from '../account-objects.js'
 import { withRowErrors } from '../admin-rows.js'
 import { endpoint, type Refusal } from '../endpoint.js'
 import { badRequest, withResponses } from '../errors.js'
@@ -46,10 +46,12 @@ export const meEndpoints = [
       { code: 400, text: '…', when: 'the name or the password is not allowed' },
       { code: 500, text: 'a user of this name exists already' },
       { code: 500, text: notFoundMessage },
+      tooManyPasswords,
     ],
-    async answer({ api, fields: { username, password, sso_id: ssoId }, principal }) {
+    async answer({ api, context, fields: { username, password, sso_id: ssoId }, principal }) {
       const update = { username, ssoId, password: password === '' ? undefined : password }
-      await withRowErrors(notFoundMessage, () => api.gateway.accounts.users.update(principal.userId, update))
+      const requester = requesterOf(principal, context)
+      await withRowErrors(notFoundMessage, () => api.gateway.accounts.users.update(principal.userId, update, requester))
     },
   }),
 

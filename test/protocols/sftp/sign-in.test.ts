@@ -132,14 +132,17 @@ void t.test('the guest, if enabled, needs no password', async (t) => {
 void t.test('a refused method and an account without the permission are details, which the log words', async (t) => {
   const { gateway } = await startProtocol(t)
   const context = { method: 'hostbased', username: 'ada' } as unknown as AuthContext
-  await t.rejects(signIn(gateway, context, '127.0.0.1'), {
+  await t.rejects(signIn(gateway, context, { address: '127.0.0.1' }), {
     code: 'unauthenticated',
     detail: 'method_refused',
     reason: 'this method, key or signature is not accepted',
   })
   const withPassword = { method: 'password', username: 'ada', password } as unknown as AuthContext
   await gateway.accounts.users.update(gateway.accounts.users.byName('ada')?.id ?? 0, { permission: 0 })
-  await t.rejects(signIn(gateway, withPassword, '127.0.0.1'), { code: 'denied', detail: 'protocol_denied' })
+  await t.rejects(signIn(gateway, withPassword, { address: '127.0.0.1' }), {
+    code: 'denied',
+    detail: 'protocol_denied',
+  })
 })
 
 void t.test('the log says of a known key that its account is disabled, and clients see no difference', async (t) => {
@@ -150,7 +153,7 @@ void t.test('the log says of a known key that its account is disabled, and clien
   await accounts.users.update(key.userId, { disabled: true })
   const data = (ssh2.utils.parseKey(pair.private) as ParsedKey).getPublicSSH()
   const context = { method: 'publickey', username: 'ada', key: { algo: 'ssh-ed25519', data } } as unknown as AuthContext
-  await t.rejects(signIn(protocol.gateway, context, '127.0.0.1'), {
+  await t.rejects(signIn(protocol.gateway, context, { address: '127.0.0.1' }), {
     code: 'denied',
     detail: 'account_disabled',
     reason: 'the account is disabled',
