@@ -145,8 +145,15 @@ function expand({ owner }: SessionState, text: string): Path {
   return resolvePath(root, rest.join('/'))
 }
 
-/** The names of `ids` as a list of strings. The name of an unknown id is empty. */
+/**
+ * The names of `ids` as a list of strings. The name of an unknown id is empty. Throws `too_large` if the list could exceed
+ * the length of other replies with names: clients ask for each id of a listing once, and all entries have the same owner.
+ */
 function namesOf(session: SessionState, ids: Buffer): Buffer {
+  const longest = 4 + Buffer.byteLength(session.owner.name)
+  if ((ids.length / 4) * longest > limits.names) {
+    throw new GatewayError('too_large', { op: 'names of users', reason: 'too many ids in one request' })
+  }
   const fields = new FieldReader(ids)
   const names: Buffer[] = []
   while (fields.remaining > 0) {

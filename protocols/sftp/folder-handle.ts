@@ -4,11 +4,8 @@ import { childOf, parentOf, type Path } from '../../src/contract/path.js'
 import { asSymlink, writeAttributes } from './attributes.js'
 import { longName } from './long-name.js'
 import { PacketBuilder } from './packets.js'
-import { packetType } from './wire.js'
+import { limits, packetType } from './wire.js'
 import type { SftpFileSystem } from './file-system.js'
-
-/** A NAME packet is complete once it reaches this size, in bytes. */
-const batchSize = 32 * 1024
 
 export interface Owner {
   readonly id: number
@@ -76,7 +73,7 @@ export class FolderHandle {
     packet.uint32(0)
     const now = new Date()
     let count = 0
-    while (packet.length < batchSize) {
+    while (packet.length < limits.names) {
       const next = this.#entries.next()
       if (next.done !== true) {
         const entry = next.value

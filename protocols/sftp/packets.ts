@@ -204,8 +204,18 @@ export class PacketBuilder {
   }
 }
 
+/** Maximum length of the message of a STATUS, in characters. A path in it can be longer than the request. */
+const maxMessageLength = 1024
+
+/** Builds a STATUS. The middle of a longer message is left out: its end says what failed. */
 export function statusPacket(id: number, code: number, message: string): Buffer {
-  return new PacketBuilder(packetType.status, id).uint32(code).string(message).string('en').finish()
+  return new PacketBuilder(packetType.status, id).uint32(code).string(shortened(message)).string('en').finish()
+}
+
+function shortened(message: string): string {
+  if (message.length <= maxMessageLength) return message
+  const half = Math.floor((maxMessageLength - 1) / 2)
+  return `${message.slice(0, half)}…${message.slice(-half)}`.toWellFormed()
 }
 
 /** Length of a DATA packet's header, in bytes. */

@@ -282,3 +282,5 @@ function versionPacket(): Buffer {
   for (const [name, revision] of extensions) packet.string(name).string(revision)
   return packet.finish()
 }
+  if (packet.type === packetType.readdir || packet.type === packetType.extended)
+    return packet.fields.length + limits.names

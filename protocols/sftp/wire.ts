@@ -78,10 +78,15 @@ export const extensions: readonly (readonly [name: string, revision: string])[] 
   ['users-groups-by-id@openssh.com', '1'],
 ]
 
-/** Limits in bytes, as reported by `limits@openssh.com`. OpenSSH's server has the same values (its sftp-server.c). */
+/**
+ * Limits in bytes. `limits@openssh.com` reports those of packets and data. OpenSSH's server has the same values for these
+ * (its sftp-server.c).
+ */
 export const limits = {
   /** Maximum length of a packet without its length field. */
   packet: 256 * 1024,
   /** Maximum data length of one READ or WRITE. */
   data: 255 * 1024,
+  /** A reply with names is complete once it reaches this length. */
+  names: 32 * 1024,
 } as const

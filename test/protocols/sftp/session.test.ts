@@ -416,6 +416,31 @@ void t.test('copy-data of positions that no file has reads nothing and writes no
   t.equal(await client.close(to), status.ok)
 })
 
+void t.test('replies are not much longer than their requests', async (t) => {
+  const client = await session()
+  const owner = (await client.ask(names.stat, string('/'))).body.subarray(12, 16)
+  const ids = Buffer.concat(Array.from({ length: 60_000 }, () => owner))
+  const ask = (...lists: readonly Buffer[]) =>
+    client.extended('users-groups-by-id@openssh.com', ...lists.map((list) => string(list)))
+  const reply = await ask(ids.subarray(0, 8), ids.subarray(0, 4))
+  t.equal(reply.body.length, 4 + 2 * (4 + 'ada'.length) + 4 + 4 + 'ada'.length)
+  const refused = await ask(ids, Buffer.alloc(0))
+  t.same([refused.type, refused.body.readUInt32BE(0)], [101, status.failure])
+  t.ok(refused.body.length < 200)
+
+  let folder = ''
+  for (let depth = 0; depth < 15; depth++) {
+    folder += `/${'d'.repeat(255)}`
+    t.equal(await client.status(names.mkdir, string(folder), noAttributes), status.ok)
+  }
+  const handle = await client.openFolder(folder)
+  if (typeof handle === 'number') throw new Error(`OPENDIR was refused with status ${handle}`)
+  t.equal(await client.status(names.rmdir, string(folder)), status.ok)
+  const { body } = await client.ask(types.fstat, string(handle))
+  t.equal(body.readUInt32BE(0), status.noSuchFile)
+  t.ok(body.length < 2000)
+})
+
 void t.test('a file that is opened again to be rewritten does not get the time of its old content', async (t) => {
   const client = await session()
   const old = await client.mustOpen('/rewritten', write | create | truncate)
