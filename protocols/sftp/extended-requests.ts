@@ -1,6 +1,6 @@
 /** OpenSSH's extensions (its PROTOCOL file, section 4), by the name in the EXTENDED request. */
 import { throwIfAborted } from '../../src/contract/cancellation.js'
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import { parentOf, resolvePath, root, type Path } from '../../src/contract/path.js'
 import { storableAttributes, readAttributes } from './attributes.js'
 import { FieldReader, MalformedPacket, PacketBuilder } from './packets.js'
@@ -165,7 +165,7 @@ function namesOf(session: SessionState, ids: Buffer): Buffer {
   return Buffer.concat(names)
 }
 
-/** Copies bytes from one open file to another. A length of 0 means up to the end of the file. */
+/** Copies bytes from one open file to another. A length of 0 means up to the end that the file has now. */
 async function copyData(session: SessionState, id: number, fields: FieldReader): Promise<Buffer> {
   const from = session.files.file(fields.string())
   const start = fields.uint64()
@@ -178,12 +178,29 @@ async function copyData(session: SessionState, id: number, fields: FieldReader):
       reason: 'the source must be open for reading and the target for writing',
     })
   }
-  if (from.file === to.file)
+  if (from.file === to.file || (await isSameFile(session, from.file, to.file)))
     throw new GatewayError('invalid', { op: 'copy', reason: 'source and target are the same file' })
-  const length = requestedLength === 0 ? Number.POSITIVE_INFINITY : requestedLength
+  // Not what is appended meanwhile: the source may be the target by a name that the backend does not tell.
+  const available = Math.max(0, (await sizeOf(session, from.file)) - start)
+  const length = requestedLength === 0 ? available : Math.min(requestedLength, available)
   const append = to.plan.append
   await copyBytes(session, { from: from.file, start, length, to: to.file, target: append ? undefined : target })
   return ok(id)
+}
+
+/** Whether both are the same file under two names. What is written to a staged file changes no other. */
+async function isSameFile({ fs, signal }: SessionState, from: WorkingFile, to: WorkingFile): Promise<boolean> {
+  if (to.isStaged || from.isStaged || to.isUnlinked || from.isUnlinked) return false
+  // A name that is gone is no other name of anything.
+  return (await undefinedIfMissing(fs.isSameFile(from.path, to.path, { signal }))) ?? false
+}
+
+/** The current size. Others may have changed a file since this session opened it. */
+async function sizeOf({ fs, signal }: SessionState, file: WorkingFile): Promise<number> {
+  await file.changesDone()
+  const isOwn = file.isStaged || file.isUnlinked
+  const current = isOwn ? undefined : await undefinedIfMissing(fs.stat(file.path, { signal }))
+  return Math.max(file.size, current?.size ?? 0)
 }
 
 interface CopyRange {

@@ -16,4 +16,5 @@ export type SftpFileSystem = Pick<
   | 'symlink'
   | 'hardLink'
   | 'usage'
+  | 'isSameFile'
 >

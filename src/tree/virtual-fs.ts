@@ -26,6 +26,7 @@ import type { OperationName } from '../storage/operation-names.js'
 import type { FreshStatOptions, Storage } from '../storage/storage.js'
 import { TransferMeter } from '../storage/transfer-meter.js'
 import type { Lock, LockRequest, Property, PropertyChange } from '../store/rows.js'
+import { sameness } from '../transfer/same-file.js'
 import { Access } from './access.js'
 import { seesMountUsages } from './authorizer.js'
 import { DeadProperties } from './dead-properties.js'
@@ -267,6 +268,15 @@ export class VirtualFs {
       }),
     )
     return new Map(usages.flatMap(([path, usage]) => (usage ? [[path, usage] as const] : [])))
+  }
+
+  /** Whether `to`, which is written, is certainly another name of the file `from`, which is read. */
+  isSameFile(from: Path, to: Path, options: AccessOptions & { readonly signal: AbortSignal }): Promise<boolean> {
+    return this.#access.withErrorContext('stat', from, async () => {
+      const source = this.#tree.locate(await this.#access.resolveAndAuthorize('read', from, options))
+      const target = this.#tree.locate(await this.#access.resolveAndAuthorize('write', to, options))
+      return (await sameness(source, target, options.signal)) === 'same'
+    })
   }
 
   readSymlink(path: Path, options: AccessOptions = {}): Promise<string> {

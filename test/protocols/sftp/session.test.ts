@@ -1,9 +1,14 @@
 /** The protocol at the level of packets, by the sections of the draft. */
 import { statfs } from 'node:fs/promises'
+import type { Duplex } from 'node:stream'
 import type { Client } from 'ssh2'
 import t from 'tap'
+import { MemoryDriver } from '../../../drivers/memory/memory.js'
 import { permissionBits } from '../../../src/accounts/principal.js'
+import type { Driver } from '../../../src/contract/driver.js'
+import { asPath } from '../../../src/contract/path.js'
 import { startGateway } from '../../gateway.js'
+import { altered } from '../../tree/tree-fixture.js'
 import { tidegate } from './conformance/servers.js'
 import {
   flags,
@@ -414,6 +419,54 @@ void t.test('copy-data of positions that no file has reads nothing and writes no
   }
   t.match(await client.fstat(to), { size: 0 })
   t.equal(await client.close(to), status.ok)
+})
+
+/** Copies `from` by copy-data. Resolves to the status; closes the channel if the file `name` grows without an end. */
+async function copyData<Channel extends Duplex>(
+  client: PacketClient<Channel>,
+  name: string,
+  [from, to]: readonly [Buffer, Buffer],
+  target: number,
+): Promise<number> {
+  const copied = client.extended('copy-data', string(from), uint64(0), uint64(0), string(to), uint64(target))
+  let isOver = false
+  void copied.then(() => (isOver = true))
+  while (!isOver) {
+    const stats = await client.stat(name)
+    if (typeof stats === 'number' || stats.size <= 64 * 1024 * 1024) continue
+    client.channel.destroy()
+    throw new Error('the copy has no end')
+  }
+  return (await copied).body.readUInt32BE(0)
+}
+
+void t.test('copy-data from a file into its hard link is refused', async (t) => {
+  const client = await (await tidegate(t, 'Local')).connect()
+  await client.start()
+  await client.put('/name', 'content')
+  await client.extended('hardlink@openssh.com', string('/name'), string('/other'))
+  const from = await client.mustOpen('/name', read)
+  const inPlace = await client.mustOpen('/other', write)
+  t.equal(await copyData(client, '/name', [from, inPlace], 7), status.failure)
+  t.match(await client.stat('/name'), { size: 7 })
+  const staged = await client.mustOpen('/other', write | create | truncate)
+  t.equal(await copyData(client, '/name', [from, staged], 7), status.ok, 'a new file of that name is another file')
+  t.equal(await client.close(staged), status.ok)
+  t.match(await client.stat('/other'), { size: 14 })
+})
+
+void t.test('copy-data into a name of the source that the backend does not tell has an end', async (t) => {
+  const memory = new MemoryDriver(0)
+  const open: Driver['open'] = (path, mode, options) =>
+    memory.open(mode === 'update' && path === '/other' ? asPath('/name') : path, mode, options)
+  const driverTypes = [{ name: 'Linked', fields: {}, open: async () => altered(memory, { open }) }]
+  const { gateway } = await startGateway(t, { config: { sftp: 'off' }, driver: { name: 'Linked' }, driverTypes })
+  const client = await session(await (await serveProtocol(t, gateway)).connect())
+  await client.put('/name', 'content')
+  await client.put('/other', '')
+  const handles = [await client.mustOpen('/name', read), await client.mustOpen('/other', write)] as const
+  t.equal(await copyData(client, '/name', handles, 7), status.ok)
+  t.match(await client.stat('/name'), { size: 14 })
 })
 
 void t.test('replies are not much longer than their requests', async (t) => {
