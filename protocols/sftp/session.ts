@@ -29,6 +29,8 @@ import type { SftpFileSystem } from './file-system.js'
 
 /** Maximum number of concurrent requests of a session. A request counts until its response is sent. */
 const requestLimit = 256
+/** Requests that a session begins before other connections get their turn of the event loop. */
+const requestsPerTurn = 16
 /** Timeout in milliseconds for publishing partial uploads after the connection is lost. */
 export const partialPublishTimeout = 30_000
 
@@ -70,6 +72,9 @@ export class SftpSession {
   #pendingWrites = 0
   /** Bytes held for pending requests. */
   #bytes = 0
+  /** Number of requests begun since the event loop was last left to others. */
+  #begun = 0
+  #isYielding = false
   #ended = false
   #closed = false
   /** Time of the last completed request, in milliseconds since the epoch. */
@@ -144,12 +149,17 @@ export class SftpSession {
     if (this.#closed) return
     try {
       while (this.#pending < requestLimit && this.options.budget.allows(this.#bytes)) {
+        if (this.#begun >= requestsPerTurn) {
+          this.#yield()
+          break
+        }
         const packet = this.#parser.next()
         if (!packet) {
           if (this.#ended) this.#finish()
           else this.#resume()
           return
         }
+        this.#begun++
         this.#dispatch(packet)
       }
       this.#pause()
@@ -158,6 +168,17 @@ export class SftpSession {
       else this.options.log.error({ err: error }, 'SFTP session failed')
       this.#exit(1)
     }
+  }
+
+  /** Goes on with the requests that have arrived after others had their turn. */
+  #yield(): void {
+    if (this.#isYielding) return
+    this.#isYielding = true
+    setImmediate(() => {
+      this.#isYielding = false
+      this.#begun = 0
+      this.#advance()
+    })
   }
 
   /**
@@ -268,6 +289,8 @@ export class SftpSession {
 /** Bytes held for a request until its response is sent. */
 function costOf(packet: Packet): number {
   if (packet.type === packetType.write) return packet.data.reduce((sum, piece) => sum + piece.length, 0)
+  if (packet.type === packetType.readdir || packet.type === packetType.extended)
+    return packet.fields.length + limits.names
   if (packet.type !== packetType.read || packet.fields.length < 4) return packet.fields.length
   return Math.min(packet.fields.readUInt32BE(packet.fields.length - 4), limits.data)
 }
@@ -282,5 +305,3 @@ function versionPacket(): Buffer {
   for (const [name, revision] of extensions) packet.string(name).string(revision)
   return packet.finish()
 }
-  if (packet.type === packetType.readdir || packet.type === packetType.extended)
-    return packet.fields.length + limits.names

@@ -133,6 +133,21 @@ void t.test('a single session with enough memory is received ahead of its writes
   await rich.end()
 })
 
+void t.test('the requests of one chunk begin in several turns of the event loop', async (t) => {
+  const rich = await session(16 * 1024 * 1024)
+  const requests = Array.from({ length: 200 }, (_, id) => {
+    const body = Buffer.concat([Buffer.from([types.read]), uint32(id), string(rich.handle), uint64(0), uint32(1)])
+    return Buffer.concat([uint32(body.length), body])
+  })
+  rich.client.channel.write(Buffer.concat(requests))
+  const begun: number[] = []
+  await until(() => begun.push(rich.waiting.length) > 0 && rich.waiting.length === requests.length)
+  const most = Math.max(...begun.map((count, turn) => count - (begun[turn - 1] ?? 0)))
+  t.ok(most <= 20, `${most} requests began in one turn`)
+  await rich.finish([])
+  await rich.end()
+})
+
 void t.test('receiving is not paused during reads, so that the client can adjust its window', async (t) => {
   const scarce = await session(piece.length)
   const asked = [0, 1, 2].map((at) => scarce.client.ask(types.read, string(scarce.handle), uint64(at), uint32(100_000)))
