@@ -1,6 +1,7 @@
 /** Encrypts and decrypts names. A name is one segment of a path. Files and folders may use different schemes. */
 import { GatewayError } from '../../src/contract/errors.js'
 import { isListableName } from '../../src/contract/path.js'
+import { decodeUtf8 } from '../../src/contract/utf8.js'
 import { nameEncodings, type NameEncoding } from './name-text.js'
 import type { CryptKeys } from './passwords.js'
 import { obfuscateName, deobfuscateName } from './rotation.js'
@@ -76,7 +77,6 @@ function standard(encoding: string, keys: CryptKeys): SegmentCipher {
   const text: NameEncoding | undefined = nameEncodings[encoding]
   if (!text) throw new GatewayError('invalid', { reason: 'unknown encoding of names' })
   const cipher = new WideBlockCipher(keys.name, keys.tweak)
-  const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   return {
     encrypt(name) {
       if (name === '') return ''
@@ -97,11 +97,8 @@ function standard(encoding: string, keys: CryptKeys): SegmentCipher {
       if (padding < 1 || padding > 16 || padded.subarray(end).some((byte) => byte !== padding)) {
         return { unreadable: 'other key' }
       }
-      try {
-        return { name: utf8.decode(padded.subarray(0, end)) }
-      } catch {
-        return { unreadable: 'other key' }
-      }
+      const name = decodeUtf8(padded.subarray(0, end))
+      return name === undefined ? { unreadable: 'other key' } : { name }
     },
   }
 }

@@ -4,6 +4,7 @@
  */
 import iconv from 'iconv-lite'
 import { GatewayError } from '../../src/contract/errors.js'
+import { decodeUtf8 } from '../../src/contract/utf8.js'
 
 export interface NameCharset {
   readonly isUtf8: boolean
@@ -47,14 +48,6 @@ export function nameCharset(encoding: string): NameCharset {
       // A name that is encoded to other bytes would address a different file.
       return isUtf8 || encodeBytes(name).equals(bytes) ? name : undefined
     },
-  }
-}
-
-function decodeUtf8(bytes: Buffer): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    return undefined
   }
 }
 

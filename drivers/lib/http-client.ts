@@ -15,6 +15,7 @@ import type { Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentPool, Egress } from '../../src/contract/driver-env.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { locationText } from '../../src/contract/utf8.js'
 import { HttpAuthorization, type HttpCredentials } from './http-authorization.js'
 import { isNetworkFailure, networkError } from './network-errors.js'
 
@@ -441,7 +442,8 @@ function isOnce({ method, repeatable, once, body }: HttpRequest): boolean {
 /** The target of a redirect; undefined for other responses. */
 function redirectOf({ status, headers: { location }, url }: HttpResponse): URL | undefined {
   const isRedirect = [301, 302, 303, 307, 308].includes(status)
-  return isRedirect && location !== undefined && URL.canParse(location, url.href) ? new URL(location, url) : undefined
+  const target = isRedirect && location !== undefined ? locationText(location) : undefined
+  return target !== undefined && URL.canParse(target, url.href) ? new URL(target, url) : undefined
 }
 
 /** The request as it may be sent to another origin. */

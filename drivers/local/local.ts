@@ -419,6 +419,8 @@ class Local implements Driver {
       this.#locator.at(path, { follow: false }, async (location) => {
         if (!requireExisting(location).isSymbolicLink()) throw new GatewayError('invalid', { reason: 'not a symlink' })
         const target = await location.calls.readlink(location.at)
+        if (target === undefined)
+          throw new GatewayError('invalid', { reason: 'the target of the symlink is not UTF-8' })
         await this.dependencies.root.assertInside(location.folder, target)
         if (!target.startsWith('/')) return target
         const inside = this.dependencies.root.pathOf(target)

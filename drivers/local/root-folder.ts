@@ -371,6 +371,7 @@ export class RootFolder {
       }
       if (++symlinks > maxSymlinks) throw missing(true)
       const target = await calls.readlink(next)
+      if (target === undefined) throw missing(true)
       if (target.startsWith('/')) host = '/'
       stats = undefined
       remaining.push(

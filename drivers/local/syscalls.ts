@@ -7,6 +7,7 @@
 import fs, { type BigIntStats } from 'node:fs'
 import { promisify } from 'node:util'
 import type { Awaitable } from '../../src/contract/awaitable.js'
+import { decodeUtf8 } from '../../src/contract/utf8.js'
 
 export interface Syscalls {
   /** Whether calls are synchronous. */
@@ -16,7 +17,8 @@ export interface Syscalls {
   /** Does not follow a symlink. Undefined if nothing exists there. */
   lstat(path: string): Awaitable<BigIntStats | undefined>
   fstat(fd: number): Awaitable<BigIntStats>
-  readlink(path: string): Awaitable<string>
+  /** Undefined if the target is not UTF-8. */
+  readlink(path: string): Awaitable<string | undefined>
   realpath(path: string): Awaitable<string>
   mkdir(path: string, mode: number): Awaitable<void>
   rmdir(path: string): Awaitable<void>
@@ -48,7 +50,7 @@ export const syncSyscalls: Syscalls = {
   close: fs.closeSync,
   lstat: (path) => fs.lstatSync(path, exactOrUndefined),
   fstat: (fd) => fs.fstatSync(fd, exact),
-  readlink: (path) => fs.readlinkSync(path),
+  readlink: (path) => decodeUtf8(fs.readlinkSync(path, 'buffer')),
   realpath: (path) => fs.realpathSync.native(path),
   mkdir: (path, mode) => {
     fs.mkdirSync(path, mode)
@@ -101,7 +103,7 @@ export const asyncSyscalls: Syscalls = {
       throw error
     }),
   fstat: (fd) => fstat(fd, exact),
-  readlink: (path) => readlink(path),
+  readlink: async (path) => decodeUtf8(await readlink(path, 'buffer')),
   realpath: promisify(fs.realpath.native),
   mkdir: async (path, mode) => {
     await mkdir(path, { mode })

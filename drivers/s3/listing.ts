@@ -6,6 +6,7 @@ import {
   type CommonPrefix,
 } from '@aws-sdk/client-s3'
 import { GatewayError } from '../../src/contract/errors.js'
+import { percentDecoded } from '../../src/contract/utf8.js'
 import type { BucketClient } from './client.js'
 
 interface ListingRequest {
@@ -94,11 +95,7 @@ function pageOf({ Contents = [], CommonPrefixes = [], EncodingType }: Answer): P
 /** Undoes the URL encoding. Some servers encode spaces as `+` (minio/minio-py#1156). */
 function decoded(text: string | undefined, encoding: string | undefined): string | undefined {
   if (text === undefined || encoding !== 'url') return text
-  try {
-    return decodeURIComponent(text.replaceAll('+', ' '))
-  } catch {
-    return undefined
-  }
+  return percentDecoded(text.replaceAll('+', ' '))
 }
 
 /** The key after which the next page starts: past all keys and prefixes of this page. */

@@ -1,5 +1,6 @@
 /** The options of calls to the tree that a request determines: the password of a folder, and the signal of its client. */
 import { z } from 'zod'
+import { headerText, percentDecoded } from '../../src/contract/utf8.js'
 import type { AccessOptions } from '../../src/tree/operation-options.js'
 import { signalOf, type Exchange } from './http-api.js'
 
@@ -25,16 +26,8 @@ export function folderPassword(headers: {
   if (headers.password !== undefined && headers.password !== '') return headerText(headers.password)
   const cookie = /(?:^|;\s*)browser-password=([^;]*)/.exec(headers.cookie ?? '')?.[1]
   if (cookie === undefined || cookie === '') return undefined
-  try {
-    return decodeURIComponent(cookie)
-  } catch {
-    return cookie
-  }
-}
-
-/** Decodes a header value as UTF-8. Node decodes headers as Latin-1. */
-export function headerText(value: string): string {
-  return Buffer.from(value, 'latin1').toString('utf8')
+  const text = headerText(cookie)
+  return percentDecoded(text) ?? text
 }
 
 /**

@@ -6,12 +6,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { resolvePath, root, type Path } from '../../src/contract/path.js'
 import { networkOf } from '../../src/net/networks.js'
+import { percentDecoded } from '../../src/contract/utf8.js'
 import { requestDetails } from '../lib/request-details.js'
 import { urlClientOf } from '../lib/client.js'
 import { sendFile, type DownloadRequestKind, type RedirectRoute } from '../lib/send.js'
 import { isOfConsole } from './authenticate.js'
 import type { HttpApi } from './http-api.js'
 import { logUnexpected, toErrorResponse } from './errors.js'
+import { parseQuery } from './fields.js'
 import { http } from './index.js'
 import { absoluteUrl } from './object.js'
 import { sendErrorPage } from './pages.js'
@@ -50,7 +52,7 @@ export async function serveDownload(api: HttpApi, request: IncomingMessage, resp
 
 async function download(api: HttpApi, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { path, query: text } = parseDownloadUrl(request.url ?? '/')
-  const query = new URLSearchParams(text)
+  const query = parseQuery(text)
   // Some clients append a slash to the signature, which AList accepts too (server/middlewares/down.go).
   const signature = query.get('sign')?.replace(/\/$/, '')
   const network = networkOf(api.clientOf(request).address)
@@ -89,11 +91,7 @@ function withParameters({ gateway: { settings } }: HttpApi, url: string, query: 
 function parseDownloadUrl(url: string): { path: Path; query: string } {
   const queryStart = url.indexOf('?')
   const encoded = url.slice(2, queryStart < 0 ? undefined : queryStart)
-  let text: string
-  try {
-    text = decodeURIComponent(encoded)
-  } catch {
-    throw new GatewayError('invalid', { reason: 'the URL holds a bad percent-escape' })
-  }
+  const text = percentDecoded(encoded)
+  if (text === undefined) throw new GatewayError('invalid', { reason: 'the path of the URL is not UTF-8' })
   return { path: resolvePath(root, text.replaceAll('\\', '/')), query: queryStart < 0 ? '' : url.slice(queryStart + 1) }
 }

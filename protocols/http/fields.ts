@@ -5,6 +5,7 @@ import { Busboy } from '@fastify/busboy'
 import type Koa from 'koa'
 import { z } from 'zod'
 import { toGatewayError } from '../../src/contract/errors.js'
+import { decodeUtf8, hasUtf8Escapes, isDecoded } from '../../src/contract/utf8.js'
 import { bodySource, withTimeout } from '../lib/request-body.js'
 import { ApiError, badRequest, refused } from './errors.js'
 
@@ -18,20 +19,35 @@ export const signInBodyLimit = 64 * 1024
 /**
  * The unvalidated fields of a request: the query of GET and HEAD, else the body of at most `limit` bytes. A body that
  * starts with `{` or `[` is parsed as JSON, whatever its Content-Type. Any other body is a form, unless its type is
- * JSON. A body that is an array becomes the field `list`. Rejects with an `ApiError`, or with `aborted` if the client
- * disconnects.
+ * JSON. A body that is an array becomes the field `list`. Rejects with an `ApiError`, also for text that is not UTF-8,
+ * or with `aborted` if the client disconnects.
  */
 export async function fieldsOf(
-  context: Pick<Koa.Context, 'req' | 'request' | 'query' | 'is'>,
+  context: Pick<Koa.Context, 'req' | 'request' | 'querystring' | 'is'>,
   limit: number,
   list?: string,
 ): Promise<Fields> {
   const { method = '', headers } = context.req
-  if (method === 'GET' || method === 'HEAD') return context.query
+  if (method === 'GET' || method === 'HEAD') return queryOf(context)
   if (mayBeMultipart(headers['content-type']) && context.is('multipart/form-data') === 'multipart/form-data') {
-    return { ...context.query, ...(await multipartFields(context.req, limit)) }
+    return { ...queryOf(context), ...(await multipartFields(context.req, limit)) }
   }
   return parseText(await readText(context, limit), context, list)
+}
+
+/** The fields of the query of a request. Throws code 400 if it is not UTF-8. */
+export function queryOf({ querystring }: Pick<Koa.Context, 'querystring'>): Fields {
+  return querystring === '' ? {} : fieldsFromPairs(parseQuery(querystring))
+}
+
+/** Parses the query of a request target. Throws code 400 if its escapes are not UTF-8. */
+export function parseQuery(query: string): URLSearchParams {
+  return parsePairs(query, 'query')
+}
+
+/** The error for bytes, or percent-escapes, that are not UTF-8. */
+function notUtf8(what: 'query' | 'body' | 'form'): ApiError {
+  return badRequest(`the ${what} is not UTF-8`)
 }
 
 /** False where `is` need not parse the type. */
@@ -66,7 +82,9 @@ async function readText({ req, request }: Pick<Koa.Context, 'req' | 'request'>, 
       read(asText, () => Promise.resolve()),
       tooSlow,
     )
-    return (request.body as unknown as Buffer).toString()
+    const text = decodeUtf8(request.body as unknown as Buffer)
+    if (text === undefined) throw notUtf8('body')
+    return text
   } catch (error) {
     if (error instanceof ApiError) throw error
     throw (error as { status?: unknown }).status === 413 ? tooLarge(limit) : badRequest('the body is malformed')
@@ -81,9 +99,11 @@ function tooLarge(limit: number): ApiError {
   return badRequest(`the body is larger than ${limit} bytes`)
 }
 
-function parseText(text: string, context: Pick<Koa.Context, 'is' | 'query'>, list: string | undefined): Fields {
+function parseText(text: string, context: Pick<Koa.Context, 'is' | 'querystring'>, list: string | undefined): Fields {
   const isJson = /^[ \t\r\n]*[[{]/.test(text)
-  if (!isJson && context.is('json') !== 'json') return { ...context.query, ...fieldsFromPairs(parseForm(text)) }
+  if (!isJson && context.is('json') !== 'json') {
+    return { ...queryOf(context), ...fieldsFromPairs(parsePairs(text, 'form')) }
+  }
   if (text.trim() === '') throw badRequest('EOF')
   const value = parseJson(firstValue(text))
   if (value === undefined) throw badRequest('the body is not valid JSON')
@@ -93,12 +113,21 @@ function parseText(text: string, context: Pick<Koa.Context, 'is' | 'query'>, lis
   return value as Fields
 }
 
+/** Undefined if the text is not JSON. Throws code 400 if a string is not Unicode text. */
 function parseJson(json: string): unknown {
   try {
-    return JSON.parse(json)
-  } catch {
+    // Few bodies have escapes of surrogates, and a reviver is slow.
+    return JSON.parse(json, /\\ud[89a-f]/i.test(json) ? assertUnicode : undefined)
+  } catch (error) {
+    if (error instanceof ApiError) throw error
     return undefined
   }
+}
+
+/** A reviver that throws code 400 for half of a surrogate pair, which UTF-8 cannot represent. */
+function assertUnicode(key: string, value: unknown): unknown {
+  if (key.isWellFormed() && (typeof value !== 'string' || value.isWellFormed())) return value
+  throw badRequest('the body contains half of a surrogate pair')
 }
 
 /** Maximum number of JSON values, nested ones included, or of form pairs. Limits the time of parsing and validation. */
@@ -135,7 +164,10 @@ function firstValue(text: string): string {
   return text
 }
 
-function parseForm(text: string): URLSearchParams {
+/** The pairs of a query or a form. Throws code 400 if there are too many, or their escapes are not UTF-8. */
+function parsePairs(text: string, what: 'query' | 'form'): URLSearchParams {
+  // URLSearchParams would replace the bytes.
+  if (!hasUtf8Escapes(text)) throw notUtf8(what)
   let pairs = 0
   for (let index = text.indexOf('&'); index >= 0; index = text.indexOf('&', index + 1)) {
     if (++pairs > valueLimit) throw tooMany(valueLimit, 'values')
@@ -186,6 +218,8 @@ async function multipartFields(request: IncomingMessage, limit: number): Promise
     if (toGatewayError(error).code === 'aborted') throw error
     throw badRequest('the form is malformed')
   }
+  // Busboy replaces bytes that are not UTF-8.
+  if (!pairs.flat().every(isDecoded)) throw notUtf8('form')
   return fieldsFromPairs(pairs)
 }
 

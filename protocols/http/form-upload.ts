@@ -4,6 +4,7 @@ import { pipeline, Transform, type Readable } from 'node:stream'
 import { pipeline as piped } from 'node:stream/promises'
 import { Busboy } from '@fastify/busboy'
 import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
+import { isDecoded } from '../../src/contract/utf8.js'
 import { bodySource } from '../lib/request-body.js'
 import { refused } from './errors.js'
 
@@ -27,7 +28,12 @@ export async function filePart(request: IncomingMessage, signal: AbortSignal): P
       const failure = toGatewayError(error)
       throw failure.code === 'internal' ? malformed(error) : failure
     })
-    form.on('file', (_name, part) => {
+    form.on('file', (_name, part, fileName: string | undefined) => {
+      // Busboy replaces bytes that are not UTF-8.
+      if (fileName !== undefined && !isDecoded(fileName)) {
+        form.destroy(new GatewayError('invalid', { reason: 'the file name in the form is not UTF-8' }))
+        return
+      }
       if (content !== undefined) {
         part.resume() // Only the first part is used.
         return

@@ -8,7 +8,7 @@ import type { Exchange, HttpApi, Routes } from './http-api.js'
 import type { Audience, Endpoint } from './endpoint.js'
 import { sendJson, success } from './envelope.js'
 import { refused } from './errors.js'
-import { bodyLimit, checkFields, checkHeadersOf, fieldsOf } from './fields.js'
+import { bodyLimit, checkFields, checkHeadersOf, fieldsOf, queryOf } from './fields.js'
 import { adminRefusal, endpointMissing, guestRefusal } from './refusals.js'
 import { streamEnvelope } from './streamed-array.js'
 
@@ -25,7 +25,7 @@ async function handleRequest(api: HttpApi, context: Exchange, endpoint: Endpoint
   if (endpoint.refusalData !== undefined) context.state.refusalData = endpoint.refusalData.empty
   const params = endpoint.params?.safeParse(context.params)
   if (params?.success === false) throw refused(endpointMissing)
-  const query = endpoint.query && checkFields(endpoint.query, context.query, endpoint.faultyQuery)
+  const query = endpoint.query && checkFields(endpoint.query, queryOf(context), endpoint.faultyQuery)
   const headers = endpoint.headers && checkHeadersOf(endpoint.headers, context.req)
   const fields =
     endpoint.fields === undefined || endpoint.parsesFields === true

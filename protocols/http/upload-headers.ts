@@ -3,8 +3,9 @@ import { z } from 'zod'
 import type { HashName } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { checkName, nameOf, newPath, type Path } from '../../src/contract/path.js'
+import { headerText, percentDecoded } from '../../src/contract/utf8.js'
 import { parseEntityTags } from '../lib/conditions.js'
-import { folderPassword, headerText, passwordHeaders } from './access-options.js'
+import { folderPassword, passwordHeaders } from './access-options.js'
 
 export interface UploadHeaders {
   readonly path: Path
@@ -127,14 +128,10 @@ function toUploadHeaders(headers: z.output<z.ZodObject<typeof schemas>>): Upload
   }
 }
 
-/** The path in the header: percent-encoded or raw UTF-8. `+` is a plus sign, not a space. */
+/** The path in the header: percent-encoded, raw UTF-8, or raw Latin-1. `+` is a plus sign, not a space. */
 function pathOf(header: string): Path {
-  let text: string
-  try {
-    text = decodeURIComponent(headerText(header))
-  } catch {
-    throw new GatewayError('invalid', { reason: 'File-Path holds a bad percent-escape' })
-  }
+  const text = percentDecoded(headerText(header))
+  if (text === undefined) throw new GatewayError('invalid', { reason: 'File-Path holds a bad percent-escape' })
   const path = newPath(text)
   if (path === '/') throw new GatewayError('invalid', { reason: 'File-Path names no file' })
   checkName(nameOf(path))

@@ -1,5 +1,5 @@
 /** The SFTP wire format: splits the stream into packets, reads their fields and builds responses. Avoids copies. */
-import { isUtf8 } from 'node:buffer'
+import { decodeUtf8 } from '../../src/contract/utf8.js'
 import { limits, packetType } from './wire.js'
 
 /** A packet cannot be decoded: the response is BAD_MESSAGE, which no error code of the core has. */
@@ -126,9 +126,9 @@ export class FieldReader {
 
   /** A string that must be UTF-8. Throws MalformedPacket otherwise: such a name could not be requested again. */
   text(): string {
-    const bytes = this.string()
-    if (!isUtf8(bytes)) throw new MalformedPacket('names must be UTF-8')
-    return bytes.toString('utf8')
+    const text = decodeUtf8(this.string())
+    if (text === undefined) throw new MalformedPacket('names must be UTF-8')
+    return text
   }
 
   #advance(length: number): number {

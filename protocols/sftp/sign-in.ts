@@ -3,6 +3,7 @@ import type { AuthContext, AuthenticationType, KeyboardAuthContext, PublicKeyAut
 import type { Credentials } from '../../src/accounts/accounts.js'
 import type { Principal } from '../../src/accounts/principal.js'
 import { GatewayError, hasDetail } from '../../src/contract/errors.js'
+import { isDecoded } from '../../src/contract/utf8.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import { sftp } from './index.js'
 import { algorithmOf, hasValidSignature } from './signature-blob.js'
@@ -32,6 +33,7 @@ export async function signIn(
   context: AuthContext,
   client: SignInClient,
 ): Promise<SignInResult> {
+  assertDecoded(context.username)
   switch (context.method) {
     case 'publickey':
       return byKey(dependencies, context)
@@ -39,6 +41,7 @@ export async function signIn(
       const { username, password } = context
       // ssh2 passes a request to change the password as an object (ssh2: lib/protocol/handlers.misc.js).
       if (typeof password !== 'string' || !methodsOf(dependencies).includes('password')) throw refused()
+      assertDecoded(password)
       return authorize(
         await dependencies.accounts.byPassword({ username, password: { plain: password }, ...client }, sftp),
       )
@@ -106,6 +109,12 @@ function authorize(principal: Principal): SignInResult {
   return { principal }
 }
 
+/** Throws `unauthenticated` if ssh2 has replaced bytes that are not UTF-8. */
+function assertDecoded(text: string): void {
+  if (isDecoded(text)) return
+  throw new GatewayError('unauthenticated', { op: 'sign in', reason: 'names and passwords must be UTF-8' })
+}
+
 function refused(): GatewayError {
   return new GatewayError('unauthenticated', { op: 'sign in', detail: 'method_refused' })
 }
@@ -131,6 +140,7 @@ class KeyboardInteractive {
     const [response] = Array.isArray(responses) && responses.length === 1 ? (responses as readonly unknown[]) : []
     // RFC 4256 §3.4: the number of responses must match the number of prompts.
     if (typeof response !== 'string') throw new GatewayError('unauthenticated', { op: 'sign in' })
+    assertDecoded(response)
     return response
   }
 

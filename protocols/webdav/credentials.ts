@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import type { Credentials } from '../../src/accounts/accounts.js'
 import type { Principal } from '../../src/accounts/principal.js'
 import { GatewayError } from '../../src/contract/errors.js'
+import { decodeUtf8 } from '../../src/contract/utf8.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import type { AccessOptions } from '../../src/tree/operation-options.js'
 import type { VirtualFs } from '../../src/tree/virtual-fs.js'
@@ -14,30 +15,20 @@ type Authorization =
   | { readonly scheme: 'basic'; readonly username: string; readonly password: string }
   | { readonly scheme: 'bearer'; readonly token: string }
 
-/** Throws `unauthenticated` for an unsupported scheme or malformed credentials. */
+/**
+ * Throws `unauthenticated` for an unsupported scheme or malformed credentials, and `invalid` for Basic credentials that
+ * are not UTF-8, which the challenge requests (RFC 7617 §2.1).
+ */
 export function parseAuthorization(header: string): Authorization {
   const [, scheme = '', value = ''] = /^(\S+)[ \t]+(\S+)\s*$/.exec(header) ?? []
   if (scheme.toLowerCase() === 'bearer') return { scheme: 'bearer', token: value }
   // Buffer decodes base64 and base64url, with and without padding.
   if (scheme.toLowerCase() !== 'basic' || !/^[\w+/-]+={0,2}$/.test(value)) throw unreadableHeader()
-  const text = credentialText(Buffer.from(value, 'base64'))
+  const text = decodeUtf8(Buffer.from(value, 'base64'))
+  if (text === undefined) throw new GatewayError('invalid', { reason: 'the credentials are not UTF-8' })
   const colon = text.indexOf(':') // only the password may contain further colons
   if (colon < 0) throw unreadableHeader()
   return { scheme: 'basic', username: text.slice(0, colon), password: text.slice(colon + 1) }
-}
-
-const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-
-/**
- * Decodes UTF-8, which the challenge requests. Falls back to Latin-1, the default of older clients (RFC 7617
- * appendix B.3).
- */
-function credentialText(bytes: Buffer): string {
-  try {
-    return strictUtf8.decode(bytes)
-  } catch {
-    return bytes.toString('latin1')
-  }
 }
 
 function unreadableHeader(): GatewayError {

@@ -1,6 +1,7 @@
 /** Maps request targets, Destination headers and resource tags to paths of the tree, and paths to hrefs. */
 import { GatewayError } from '../../src/contract/errors.js'
 import { cleanPath, segmentsOf, type Path } from '../../src/contract/path.js'
+import { decodeLatin1, percentDecoded } from '../../src/contract/utf8.js'
 import { mergeSlashes } from '../lib/request-target.js'
 
 /** The URLs by which clients reach this protocol. */
@@ -62,23 +63,17 @@ export function encodeSegment(name: string): string {
 }
 
 function decodePath(escaped: string): string {
-  let text = escaped
-  // Node decodes raw bytes above 127 as Latin-1. Clients that do not percent-encode send UTF-8.
-  if (/[\u0080-\u00ff]/.test(text)) {
-    text = Buffer.from(text, 'latin1').toString('utf8')
-    if (text.includes('\ufffd')) throw malformed(escaped)
-  }
+  // Clients that do not percent-encode send UTF-8.
+  const text = decodeLatin1(escaped)
+  if (text === undefined) throw malformed(escaped)
   // RFC 3986 does not allow a backslash, and it must not be treated as a separator.
   if (text.includes('\\')) throw malformed(escaped)
   if (!text.includes('%')) return assertNoParentSegment(text)
   // A decoded separator would change the path's segments.
   if (/%2f|%5c|%00/i.test(text)) throw malformed(escaped)
-  try {
-    return assertNoParentSegment(decodeURIComponent(text))
-  } catch (error) {
-    if (error instanceof URIError) throw malformed(escaped)
-    throw error
-  }
+  const decoded = percentDecoded(text)
+  if (decoded === undefined) throw malformed(escaped)
+  return assertNoParentSegment(decoded)
 }
 
 /**

@@ -1,4 +1,5 @@
 /** A strict reader for the data types of RFC 4251 §5. */
+import { decodeUtf8 } from '../contract/utf8.js'
 
 /** The bytes are malformed. */
 /** The bytes do not match the format. The callers decide what that means: an invalid key, or a wrong signature. */
@@ -16,9 +17,8 @@ export class WireReader {
   }
 
   text(): string {
-    const bytes = this.string()
-    const text = bytes.toString('utf8')
-    if (!Buffer.from(text).equals(bytes)) throw new SshWireError('text is not UTF-8')
+    const text = decodeUtf8(this.string())
+    if (text === undefined) throw new SshWireError('text is not UTF-8')
     return text
   }
 

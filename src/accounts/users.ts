@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type PQueue from 'p-queue'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { cleanPath } from '../contract/path.js'
+import { isDecoded } from '../contract/utf8.js'
 import type { UserRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
 import type { FairQueue, Requester } from './fair-queue.js'
@@ -224,7 +225,7 @@ function checkUsername(username: string): string {
   }
   if (username === '') refuse('a user needs a name')
   if (Buffer.byteLength(username) > 255) refuse('the user name is too long')
-  if (!username.isWellFormed()) refuse('a user name must be valid Unicode')
+  if (!isDecoded(username)) refuse('a user name must be valid Unicode without U+FFFD')
   // Basic authentication ends the name at the first colon.
   if (forbiddenInNames.test(username)) refuse('a user name cannot hold control characters or colons')
   return username
@@ -232,6 +233,8 @@ function checkUsername(username: string): string {
 
 function checkPassword(password: string): string {
   if (password === '') throw new GatewayError('invalid', { reason: 'an empty password is not accepted' })
+  if (!isDecoded(password))
+    throw new GatewayError('invalid', { reason: 'a password must be valid Unicode without U+FFFD' })
   return password
 }
 

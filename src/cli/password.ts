@@ -1,10 +1,10 @@
 /** The sources of passwords. The command line is not one of them, because other users of the machine can read it. */
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
-import { text } from 'node:stream/consumers'
 import type { Command } from 'commander'
 import { randomPassword } from '../accounts/passwords.js'
 import { GatewayError } from '../contract/errors.js'
+import { readInput } from './input.js'
 
 export interface PasswordFlags {
   readonly passwordStdin?: boolean
@@ -27,7 +27,7 @@ export async function readPassword(
 ): Promise<{ readonly password: string; readonly generated: boolean }> {
   if (flags.random === true) return { password: randomPassword(), generated: true }
   if (flags.passwordStdin === true) {
-    const [line = ''] = (await text(process.stdin)).split(/\r?\n/, 1)
+    const [line = ''] = (await readInput('-', 'password')).split(/\r?\n/, 1)
     return { password: line, generated: false }
   }
   const fromEnvironment = process.env.TIDEGATE_PASSWORD

@@ -6,6 +6,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { GatewayError } from './errors.js'
+import { isDecoded } from './utf8.js'
 
 declare const clean: unique symbol
 export type Path = string & { readonly [clean]: true }
@@ -147,8 +148,7 @@ export function isListableName(name: string): boolean {
     !name.includes('/') &&
     !name.includes('\0') &&
     !name.includes('\\') &&
-    !name.includes('\ufffd') &&
-    name.isWellFormed()
+    isDecoded(name)
   )
 }
 

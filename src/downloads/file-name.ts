@@ -1,11 +1,12 @@
 /** The sanitized name of a downloaded file: from the response header, else from the URL. */
+import { decodeUtf8, headerText, percentDecoded } from '../contract/utf8.js'
 
 /** Maximum length of a name in bytes on most storages. */
 const maxBytes = 255
 const fallback = 'download'
 
-/** Characters to remove: controls and bidirectional formatting characters. */
-const unsafe = /[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
+/** Characters to remove: controls, bidirectional formatting characters, and U+FFFD, which no new name may hold. */
+const unsafe = /[\p{Cc}\ufffd\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
 
 /**
  * `disposition`: the header Content-Disposition, as Latin-1 as Node returns it. The result is a valid name without a
@@ -43,29 +44,17 @@ function extended(value: string | undefined): string | undefined {
     'latin1',
   )
   if (charset.toLowerCase() === 'iso-8859-1') return bytes.toString('latin1')
-  return charset.toLowerCase() === 'utf-8' ? utf8(bytes) : undefined
+  return charset.toLowerCase() === 'utf-8' ? decodeUtf8(bytes) : undefined
 }
 
 /** Decodes a plain value. Many servers send UTF-8; anything else is decoded as Latin-1. */
 function plain(value: string | undefined): string | undefined {
-  return value === undefined ? undefined : (utf8(Buffer.from(value, 'latin1')) ?? value)
-}
-
-function utf8(bytes: Buffer): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    return undefined
-  }
+  return value === undefined ? undefined : headerText(value)
 }
 
 function lastSegment({ pathname }: URL): string {
   const segment = pathname.slice(pathname.lastIndexOf('/') + 1)
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    return segment
-  }
+  return percentDecoded(segment) ?? segment
 }
 
 /** The last path segment without unsafe characters; undefined if nothing remains. */

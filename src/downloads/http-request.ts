@@ -6,6 +6,7 @@ import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders 
 import { request as httpsRequest } from 'node:https'
 import type { Egress } from '../contract/driver-env.js'
 import { GatewayError, isGatewayError, toGatewayError, type ErrorCode } from '../contract/errors.js'
+import { locationText } from '../contract/utf8.js'
 import { version } from '../contract/version.js'
 
 export interface HttpResponse {
@@ -70,7 +71,7 @@ export async function get(
     response.destroy()
     const { location } = response.headers
     if (!redirects.has(status) || location === undefined) throw errorForStatus(response)
-    const next = parseUrl(location, url)
+    const next = parseUrl(locationText(location), url)
     if (!next) throw new GatewayError('invalid', { reason: 'the server redirects to an invalid address' })
     url = next
   }

@@ -4,6 +4,7 @@
  * hash, is unchanged.
  */
 import { GatewayError } from '../contract/errors.js'
+import { decodeUtf8, isDecoded } from '../contract/utf8.js'
 import { parseUrl } from './http-request.js'
 
 /** Resolves to whether the egress guard allows this host. */
@@ -39,6 +40,8 @@ export async function sanitizedMagnet(link: string, mayReach: HostCheck): Promis
     mayReach,
   )
   const parameters = [...query].filter(([key, value]) => {
+    // URLSearchParams has replaced bytes that are not UTF-8. A name is only shown until the torrent is known.
+    if (!isDecoded(value)) return false
     if (key === 'xt') return topics.includes(value)
     return plainParameters.has(key) || (hostParameters.has(baseName(key)) && allowed.has(value))
   })
@@ -93,10 +96,10 @@ function listOf(value: Value | undefined): readonly Value[] {
   return Array.isArray(value) ? (value as readonly Value[]) : []
 }
 
-/** The texts of a text or a list of texts. */
+/** The texts of a text or a list of texts. Leaves out those that are not UTF-8. */
 function textsOf(value: Value | undefined): readonly string[] {
   const all = Buffer.isBuffer(value) ? [value] : listOf(value)
-  return all.filter((each) => Buffer.isBuffer(each)).map((each) => each.toString())
+  return all.filter((each) => Buffer.isBuffer(each)).flatMap((each) => decodeUtf8(each) ?? [])
 }
 
 function bytesOf(text: string): Buffer {

@@ -4,6 +4,7 @@ import { BlockList, isIP } from 'node:net'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { GatewayError } from '../contract/errors.js'
+import { decodeUtf8 } from '../contract/utf8.js'
 import { hostAndPort } from '../net/addresses.js'
 import { connectionLimits, withoutPassword } from '../store/store-url.js'
 
@@ -216,13 +217,15 @@ export async function loadConfig({ flags, environment, protocols }: ConfigSource
 }
 
 async function readConfigFile(path: string): Promise<Record<string, unknown>> {
-  let text: string
+  let bytes: Buffer
   try {
-    text = await readFile(path, 'utf8')
+    bytes = await readFile(path)
   } catch (error) {
     const why = (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'it does not exist' : (error as Error).message
     throw new GatewayError('invalid', { reason: `the configuration file ${path} cannot be read: ${why}` })
   }
+  const text = decodeUtf8(bytes)
+  if (text === undefined) throw new GatewayError('invalid', { reason: `the configuration file ${path} is not UTF-8` })
   try {
     const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) {

@@ -27,7 +27,7 @@ interface Outcome {
 
 async function tidegate(
   words: readonly string[],
-  { input = '', environment = {} }: { input?: string; environment?: Record<string, string> } = {},
+  { input = '', environment = {} }: { input?: string | Buffer; environment?: Record<string, string> } = {},
 ): Promise<Outcome> {
   const at = words.indexOf('--data') + 1
   const store = at > 0 ? await storeVariables(words[at] ?? '') : {}
@@ -218,6 +218,10 @@ void t.test('admin password and admin token restore an admin’s access', async 
   t.equal(set.status, 0, set.err)
   t.ok(await soon(() => hash() !== before))
   t.ok(await canSignIn(url, 'admin', 'a new one'))
+  const unreadable = await tidegate(['admin', 'password', ...data, '--password-stdin'], {
+    input: Buffer.from('caf\xe9\n', 'latin1'),
+  })
+  t.match(unreadable, { status: 1, err: 'tidegate: the password - is not UTF-8\n' })
   const token = async () => (await tidegate(['admin', 'token', ...data])).out.trim()
   const first = await token()
   const ask = () => fetch(`${url}/api/me`, { headers: { Authorization: first } }).then((answer) => answer.json())

@@ -38,6 +38,7 @@ void t.test('unsafe parts of a name are removed or replaced', async (t) => {
     ['folder/', 'report of today.pdf'],
     ['  spaces.txt  ', 'spaces.txt'],
     ['a\0b\r\nc.txt', 'abc.txt'],
+    ['caf\ufffd.txt', 'caf.txt'],
     ['photo\u202egpj.exe', 'photogpj.exe'],
     ['.tidegate-staging', '_tidegate-staging'],
     ['.bashrc', '.bashrc'],

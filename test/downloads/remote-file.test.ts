@@ -236,6 +236,11 @@ void t.test('every redirect passes the egress guard', async (t) => {
   })
   t.equal((await through(`${relative.url}/a/x`)).toString(), 'here')
   t.equal((await opened(`${relative.url}/a/x`, { egress: only })).name, 'file')
+  const accented = await startScripted(t, (request, answer) => {
+    if (request.url === '/caf%E9?%C3%A9') answer.end('accented')
+    else answer.writeHead(301, { location: '/caf\xe9?\xc3\xa9' }).end()
+  })
+  t.equal((await through(`${accented.url}/x`)).toString(), 'accented', 'the bytes of an address are kept')
   const inside = ['http://127.0.0.2', 'http://[::1]', 'http://169.254.169.254', 'http://[::ffff:169.254.169.254]']
   const spelled = [
     'http://[::ffff:127.0.0.2]',

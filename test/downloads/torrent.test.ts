@@ -23,6 +23,12 @@ void t.test('sanitizedMagnet() keeps the torrent and the permitted hosts', async
     await sanitizedMagnet(link, mayReach),
     `magnet:?xt=urn:btih:${hash}&dn=A%20name&${parameters.slice(0, 3).join('&')}&tr.2=http%3A%2F%2Fgood.example%2F2`,
   )
+  const unreadable = `magnet:?xt=urn:btih:${hash}&dn=caf%E9&tr=http%3A%2F%2Fgood.example%2F%E9`
+  t.equal(
+    await sanitizedMagnet(unreadable, mayReach),
+    `magnet:?xt=urn:btih:${hash}`,
+    'a name that is not UTF-8 is left out',
+  )
   t.equal(await sanitizedMagnet(`MAGNET:?xt=urn:btih:${hash}`, mayReach), `magnet:?xt=urn:btih:${hash}`)
 })
 

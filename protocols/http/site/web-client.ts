@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { OpenFile } from '../../../src/contract/capabilities.js'
+import { percentDecoded } from '../../../src/contract/utf8.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../../src/contract/errors.js'
 import type { Log } from '../../../src/contract/log.js'
 import type { Config } from '../../../src/gateway/config.js'
@@ -204,13 +205,9 @@ export class WebClient {
 /** The decoded path segments of the target. Throws `not_found` for an invalid escape or segment. */
 function namesOf(target: string): readonly string[] {
   const path = target.split(/[?#]/, 1)[0] ?? ''
-  let names: readonly string[]
-  try {
-    names = path.slice(1).split('/').map(decodeURIComponent)
-  } catch (error) {
-    throw new GatewayError('not_found', { cause: error })
-  }
-  if (!names.every(isPlainName)) throw new GatewayError('not_found')
+  const names = path.slice(1).split('/').map(percentDecoded)
+  const isPlain = (name: string | undefined): name is string => name !== undefined && isPlainName(name)
+  if (!names.every(isPlain)) throw new GatewayError('not_found')
   return names
 }
 

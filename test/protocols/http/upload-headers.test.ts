@@ -24,6 +24,8 @@ const at = (path: string) => ({ 'file-path': path })
 void t.test('File-Path is percent-encoded or raw UTF-8, and a plus is not a space', async (t) => {
   t.equal(read(at('/a/%C3%A4%20b%2Bc+d')).path, '/a/ä b+c+d')
   t.equal(read(at(Buffer.from('/世界/ä').toString('latin1'))).path, '/世界/ä')
+  t.equal(read(at('/caf\xe9')).path, '/café', 'bytes that are not UTF-8 are Latin-1')
+  t.equal(read(at('/caf\xe9%C3%A8')).path, '/caféè')
   t.equal(read(at('a//b/./c/')).path, '/a/b/c')
   t.equal(read(at('%2Fa%2Fb')).path, '/a/b')
 })
@@ -77,6 +79,7 @@ void t.test('declared sizes and digests must be well-formed', async (t) => {
 
 void t.test('a folder password is read from a header or a cookie', async (t) => {
   t.equal(read({ ...at('/a'), password: Buffer.from('pä').toString('latin1') }).password, 'pä')
+  t.equal(read({ ...at('/a'), password: 'p\xe4' }).password, 'pä', 'bytes that are not UTF-8 are Latin-1')
   t.equal(read({ ...at('/a'), cookie: 'x=1; browser-password=p%20w; y=2' }).password, 'p w')
   t.equal(read({ ...at('/a'), password: 'header', cookie: 'browser-password=cookie' }).password, 'header')
   t.equal(read({ ...at('/a'), cookie: 'other-browser-password=x' }).password, undefined)

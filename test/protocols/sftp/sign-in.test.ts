@@ -145,6 +145,33 @@ void t.test('a refused method and an account without the permission are details,
   })
 })
 
+void t.test('a user name or a password with bytes that are not UTF-8 is refused and not compared', async (t) => {
+  // ssh2 puts U+FFFD in the place of such bytes, so that they would be equal.
+  const asked: string[] = []
+  const byPassword = async ({ username, password: { plain } }: { username: string; password: { plain?: string } }) => {
+    asked.push(username, String(plain))
+    throw new Error('was compared')
+  }
+  const dependencies = {
+    settings: { bool: () => false, get: () => '' },
+    accounts: { byPassword, guest: () => ({ username: 'caf\ufffd', mayUseProtocol: true }) },
+  } as unknown as Parameters<typeof signIn>[0]
+  const prompts = { once: () => undefined, prompt: (_: unknown, answer: (all: string[]) => void) => answer(['\ufffd']) }
+  for (const context of [
+    { method: 'password', username: 'ada', password: 'caf\ufffd' },
+    { method: 'password', username: 'caf\ufffd', password },
+    { method: 'none', username: 'caf\ufffd' },
+    { method: 'keyboard-interactive', username: 'ada', ...prompts },
+  ]) {
+    const reason = 'names and passwords must be UTF-8'
+    await t.rejects(signIn(dependencies, context as unknown as AuthContext, '127.0.0.1'), {
+      code: 'unauthenticated',
+      reason,
+    })
+  }
+  t.same(asked, [])
+})
+
 void t.test('the log says of a known key that its account is disabled, and clients see no difference', async (t) => {
   const protocol = await startProtocol(t)
   const { accounts } = protocol.gateway
