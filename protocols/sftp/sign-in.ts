@@ -50,7 +50,7 @@ export async function signIn(
       if (!methodsOf(dependencies).includes('keyboard-interactive')) throw refused()
       return byPrompts(dependencies, context, client)
     case 'none': {
-      const principal = dependencies.accounts.guest(sftp, address)
+      const principal = dependencies.accounts.guest(sftp, client.address)
       if (principal.username !== context.username) throw refused()
       return authorize(principal)
     }

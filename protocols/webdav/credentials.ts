@@ -97,7 +97,7 @@ export async function authenticate(
     const { userId, username } = principal
     return { uid: String(userId), username, isDefaultUser, principal, fs: gateway.as(principal), folderPassword }
   }
-  if (header === undefined) return callerOf(accounts.guest(webdav, address), true)
+  if (header === undefined) return callerOf(accounts.guest(webdav, client.address), true)
   const authorization = parseAuthorization(header)
   if (authorization.scheme === 'bearer') return callerOf(await accounts.byToken(authorization.token, webdav), false)
   const { username, password } = authorization

@@ -164,7 +164,7 @@ void t.test('a user name or a password with bytes that are not UTF-8 is refused 
     { method: 'keyboard-interactive', username: 'ada', ...prompts },
   ]) {
     const reason = 'names and passwords must be UTF-8'
-    await t.rejects(signIn(dependencies, context as unknown as AuthContext, '127.0.0.1'), {
+    await t.rejects(signIn(dependencies, context as unknown as AuthContext, { address: '127.0.0.1' }), {
       code: 'unauthenticated',
       reason,
     })
