@@ -7,6 +7,7 @@ import { isDecoded } from '../contract/utf8.js'
 import type { UserRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
 import type { FairQueue, Requester } from './fair-queue.js'
+import { RecentCounts } from './limiter.js'
 import { hashPassword, staticHash } from './passwords.js'
 import { allPermissions } from './principal.js'
 
@@ -41,11 +42,18 @@ interface UsersOptions {
   readonly now: () => number
 }
 
+/** Other names that a user can ask for, and the milliseconds after the last one until they are forgotten. In one process. */
+export const nameTries = { count: 10, time: 3600_000 }
+
 export class Users {
   #byId = new Map<number, UserRow>()
   #byName = new Map<string, UserRow>()
+  /** By user id. */
+  readonly #nameTries: RecentCounts
 
-  constructor(private readonly options: UsersOptions) {}
+  constructor(private readonly options: UsersOptions) {
+    this.#nameTries = new RecentCounts(nameTries.time, options.now)
+  }
 
   /** All accounts, ordered by id. */
   list(): readonly UserRow[] {
@@ -147,6 +155,41 @@ export class Users {
     }
   }
 
+  /**
+   * As `update`, for what users change of their own accounts. A taken name is `invalid`, with the same reason as any other that
+   * cannot be used, so that the answer does not say which users exist. That a name is free says so too: `throttled` after
+   * `nameTries.count` names.
+   */
+  async updateOwn(
+    id: number,
+    changes: Pick<UserChanges, 'username' | 'password' | 'ssoId'>,
+    requester: Requester,
+  ): Promise<UserRow> {
+    const { username } = changes
+    const isRenamed = username !== undefined && username !== this.#byId.get(id)?.username
+    if (!isRenamed) return this.update(id, changes, requester)
+    // Before anything else, whose outcome or time could tell.
+    this.#countNameTry(id)
+    if (nameFault(username) !== undefined || this.#byName.has(username)) throw unusableName()
+    try {
+      return await this.update(id, changes, requester)
+    } catch (error) {
+      throw isGatewayError(error, 'exists') ? unusableName(error) : error
+    }
+  }
+
+  #countNameTry(id: number): void {
+    const key = String(id)
+    if (this.#nameTries.count(key) >= nameTries.count) {
+      const retryAfter = Math.max(1, Math.ceil(this.#nameTries.remaining(key) / 1000))
+      throw new GatewayError('throttled', {
+        reason: 'too many user names have been tried, try again later',
+        retryAfter,
+      })
+    }
+    this.#nameTries.add(key)
+  }
+
   /** Revokes all tokens and ends all console sessions of a user. `not_found`. */
   async endSessions(id: number): Promise<void> {
     await this.#change(id, (stored) => ({ passwordTime: this.#nextPasswordTime(stored) }))
@@ -219,16 +262,25 @@ function nameTaken(cause?: unknown): GatewayError {
 
 const forbiddenInNames = /[\u0000-\u001f\u007f:]/
 
-function checkUsername(username: string): string {
-  const refuse = (reason: string): never => {
-    throw new GatewayError('invalid', { reason })
-  }
-  if (username === '') refuse('a user needs a name')
-  if (Buffer.byteLength(username) > 255) refuse('the user name is too long')
-  if (!isDecoded(username)) refuse('a user name must be valid Unicode without U+FFFD')
+/** Why no user can have this name; undefined if one can. */
+function nameFault(username: string): string | undefined {
+  if (username === '') return 'a user needs a name'
+  if (Buffer.byteLength(username) > 255) return 'the user name is too long'
+  if (!isDecoded(username)) return 'a user name must be valid Unicode without U+FFFD'
   // Basic authentication ends the name at the first colon.
-  if (forbiddenInNames.test(username)) refuse('a user name cannot hold control characters or colons')
+  return forbiddenInNames.test(username) ? 'a user name cannot hold control characters or colons' : undefined
+}
+
+function checkUsername(username: string): string {
+  const reason = nameFault(username)
+  if (reason !== undefined) throw new GatewayError('invalid', { reason })
   return username
+}
+
+function unusableName(cause?: unknown): GatewayError {
+  const reason =
+    'this user name cannot be used: choose another one, of at most 255 bytes, without control characters and colons'
+  return new GatewayError('invalid', { reason, cause })
 }
 
 function checkPassword(password: string): string {

@@ -40,7 +40,7 @@ export interface ProtocolAccounts extends Pick<
 > {
   readonly users: Pick<
     Accounts['users'],
-    'byName' | 'byUniqueRole' | 'create' | 'delete' | 'endSessions' | 'get' | 'list' | 'update'
+    'byName' | 'byUniqueRole' | 'create' | 'delete' | 'endSessions' | 'get' | 'list' | 'update' | 'updateOwn'
   >
   readonly keys: Pick<Accounts['keys'], 'add' | 'delete' | 'get' | 'list'>
   readonly appPasswords: Pick<Accounts['appPasswords'], 'add' | 'delete' | 'get' | 'list'>

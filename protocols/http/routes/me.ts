@@ -1,6 +1,7 @@
 /** The account of the current user and its SSH keys. */
 import { z } from 'zod'
 import { GatewayError } from '../../../src/contract/errors.js'
+import { nameTries } from '../../../src/accounts/users.js'
 import { keyData, keyObject, requesterOf, tooManyPasswords, userData, userObject } from '../account-objects.js'
 import { withRowErrors } from '../admin-rows.js'
 import { endpoint, type Refusal } from '../endpoint.js'
@@ -43,15 +44,22 @@ export const meEndpoints = [
       sso_id: optionalField(z.string()).describe('Absent: unchanged.'),
     }),
     refusals: [
-      { code: 400, text: '…', when: 'the name or the password is not allowed' },
-      { code: 500, text: 'a user of this name exists already' },
+      { code: 400, text: 'this user name cannot be used: …', when: 'the name is not allowed, or taken' },
+      { code: 400, text: '…', when: 'the password is not allowed' },
+      {
+        code: 429,
+        text: 'too many user names have been tried, try again later',
+        when: `the user has asked for ${nameTries.count} other names within an hour`,
+      },
       { code: 500, text: notFoundMessage },
       tooManyPasswords,
     ],
     async answer({ api, context, fields: { username, password, sso_id: ssoId }, principal }) {
       const update = { username, ssoId, password: password === '' ? undefined : password }
       const requester = requesterOf(principal, context)
-      await withRowErrors(notFoundMessage, () => api.gateway.accounts.users.update(principal.userId, update, requester))
+      await withRowErrors(notFoundMessage, () =>
+        api.gateway.accounts.users.updateOwn(principal.userId, update, requester),
+      )
     },
   }),
 
