@@ -26,7 +26,7 @@ interface AddFlags extends CommonFlags, PasswordFlags {
 }
 
 export function addUserCommands(program: Command): void {
-  const user = program.command('user').description('users: add, list, passwd, disable, enable, rm')
+  const user = program.command('user').description('users: add, list, passwd, reset-2fa, disable, enable, rm')
 
   withPasswordOptions(withCommonOptions(user.command('add <username>')))
     .description('add a user')
@@ -74,6 +74,18 @@ export function addUserCommands(program: Command): void {
         const row = await accounts.users.update(id, { password })
         const message = generated ? `${username} has the password ${password}` : `${username} has a new password`
         print(flags, { ...describe(row), ...(generated ? { password } : {}) }, message)
+      }),
+    )
+
+  withCommonOptions(user.command('reset-2fa <username>'))
+    .description("turn off a user's two-step verification; the password alone is then enough to sign in")
+    .action((username: string, flags: CommonFlags) =>
+      inDataFolder(flags, async ({ accounts }) => {
+        const before = findUser(accounts, username)
+        const row = await accounts.users.update(before.id, { otpSecret: '' })
+        const outcome =
+          before.otpSecret === '' ? 'had no two-step verification' : 'has no two-step verification any more'
+        print(flags, describe(row), `${username} ${outcome}`)
       }),
     )
 

@@ -112,6 +112,26 @@ void t.test('user commands take effect in a running daemon', async (t) => {
   t.equal(missing.status, 1)
 })
 
+void t.test('user reset-2fa lets a user in who lost the authenticator, at a running daemon', async (t) => {
+  const { url, dataFolder, gateway, adminPassword } = await startGateway(t, { driver: { name: 'Memory' } })
+  const data = ['--data', dataFolder]
+  const { users } = gateway.accounts
+  const admin = users.byUniqueRole(2)
+  const known = () => users.byUniqueRole(2)?.otpSecret
+  await users.update(admin?.id ?? 0, { otpSecret: 'JBSWY3DPEHPK3PXP' })
+  t.notOk(await canSignIn(url, 'admin', adminPassword), 'a code is required')
+
+  const reset = await tidegate(['user', 'reset-2fa', 'admin', ...data])
+  t.match(reset, { status: 0, out: 'admin has no two-step verification any more\n' })
+  t.ok(await soon(() => known() === ''), 'the daemon knows')
+  t.ok(await canSignIn(url, 'admin', adminPassword))
+
+  const again = await tidegate(['user', 'reset-2fa', 'admin', ...data, '--json'])
+  t.match(JSON.parse(again.out), { username: 'admin', two_step: false })
+  const missing = await tidegate(['user', 'reset-2fa', 'nobody', ...data])
+  t.match(missing, { status: 1, err: 'tidegate: there is no user nobody\n' })
+})
+
 void t.test('user add rejects a missing password and unknown permissions', async (t) => {
   const { dataFolder } = await startGateway(t, { driver: { name: 'Memory' } })
   const data = ['--data', dataFolder]
