@@ -33,7 +33,7 @@ import {
 } from './download.js'
 import type { FetchedFolder } from './fetched-folder.js'
 import { storeFetched } from './fetched-tasks.js'
-import { parseWebAddress } from './http-request.js'
+import { parseUrl, parseWebAddress } from './http-request.js'
 import { assertSupported, fetchByProgram, seed } from './program-download.js'
 import { QBittorrent } from './qbittorrent.js'
 import { downloadInto } from './simple-http.js'
@@ -141,19 +141,38 @@ export class OfflineDownloads {
 
   /**
    * Adds a task for each address in order, up to the first that fails. Rejects, even without addresses, with `denied`
-   * without the permission for offline downloads, and as a write does for the folder. Rejects with `unavailable` if the
-   * tool is unknown, does not answer or does not support the address, or the address is too long, and with `no_space` if
-   * the disk space of downloads is used up.
+   * without the permission for offline downloads, and as a write does for the folder. Rejects with `invalid` before the
+   * first task if the host of an address is an IP address to which the gateway does not connect. Rejects with
+   * `unavailable` if the tool is unknown, does not answer or does not support the address, or the address is too long,
+   * and with `no_space` if the disk space of downloads is used up.
    */
   async add(principal: Principal, request: DownloadRequest, access: AccessOptions): Promise<readonly Task[]> {
     const fs = this.#dependencies.as(principal.withDownloadPermissions())
     await assertCanReceive(fs, request.folder, access)
+    this.#assertHosts(principal, request)
     const added: Task[] = []
     for (const address of request.addresses) {
       await this.#assertUsable(request.tool, address, access.signal)
       added.push(await this.#addOne(principal, address, request, access.password))
     }
     return added
+  }
+
+  /** Throws `invalid`, and logs it once, for addresses that would fail in any run. Those of a storage are fetched by its vendor. */
+  #assertHosts({ username }: Principal, { addresses, tool }: DownloadRequest): void {
+    const { egress, log } = this.#dependencies
+    if (tool !== simpleHttp && !this.#tools.has(tool)) return
+    const hosts = addresses.map((address) => {
+      const url = parseUrl(address)
+      return url && egress.forbidsHost(url) ? url.hostname : undefined
+    })
+    const first = hosts.findIndex((host) => host !== undefined)
+    if (first < 0) return
+    const count = hosts.filter((host) => host !== undefined).length
+    log.warn({ account: username, host: hosts[first], addresses: count }, 'offline downloads refused')
+    // Without the host, because `privacy_regs` masks addresses.
+    const which = addresses.length === 1 ? 'the address' : `address ${first + 1} of ${addresses.length}`
+    throw new GatewayError('invalid', { reason: `${which} leads into a network that is not allowed` })
   }
 
   #addOne(

@@ -150,12 +150,19 @@ export class EgressGuard implements Egress {
     })
   }
 
+  /** Whether the host is a disallowed address, in any notation of the URL standard. Names are not resolved. */
+  forbidsHost({ hostname }: URL): boolean {
+    // Only the hosts of some schemes, of which http is one, are normalized.
+    const host = URL.canParse(`http://${hostname}`) ? plainHost(new URL(`http://${hostname}`)) : hostname
+    return isIP(host) !== 0 && !this.#isAllowed(host)
+  }
+
   /**
    * Whether all current addresses of the host are allowed, for a program that makes its own connections. The host may
    * resolve to another address by then.
    */
-  async allowsHost({ hostname }: URL): Promise<boolean> {
-    const host = hostname.replace(/^\[(.*)\]$/, '$1')
+  async allowsHost(url: URL): Promise<boolean> {
+    const host = plainHost(url)
     if (isIP(host) !== 0) return this.#isAllowed(host)
     return new Promise((resolve) => {
       this.resolve(host, { all: true }, (error, found) => {
@@ -172,6 +179,11 @@ export class EgressGuard implements Egress {
     }
     return isAllowedAddress(address, this.#allowed)
   }
+}
+
+/** The name of the host, or its address without brackets. */
+function plainHost({ hostname }: URL): string {
+  return hostname.replace(/^\[(.*)\]$/, '$1')
 }
 
 function denied(): GatewayError {

@@ -15,6 +15,9 @@ import { changeRefusals, pathRefusals, taskRefusals } from '../refusals.js'
 import { taskData, taskObject } from '../task-object.js'
 import { accessOptions } from '../access-options.js'
 
+/** URLs of one request. */
+const maxUrls = 100
+
 const unreachable: Refusal = {
   code: 500,
   text: '…',
@@ -30,12 +33,15 @@ export const offlineDownloadEndpoints = [
     tag: 'Files',
     summary: 'Download URLs into a folder, in the background',
     description:
-      'Creates a task for each URL. Existing files are not replaced. A task fails if its URL or a redirect leads to a ' +
-      'network that is not allowed.',
+      'Creates a task for each URL. Existing files are not replaced. No task is created if the host of a URL is an IP address in a ' +
+      'network that is not allowed. A task fails if a name or a redirect leads to such a network.',
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({
-      urls: stringList.meta({ example: ['https://example.org/file.iso'] }).describe('Empty strings are ignored.'),
+      urls: stringList
+        .refine((urls) => urls.length <= maxUrls, `must be ${maxUrls} URLs at most`)
+        .meta({ example: ['https://example.org/file.iso'] })
+        .describe(`At most ${maxUrls}. Empty strings are ignored.`),
       path: text.meta({ example: '/folder' }).describe('The target folder. Created if it does not exist.'),
       tool: text.meta({ example: 'SimpleHttp' }).describe('One of `/api/public/offline_download_tools`.'),
       // Unknown values must not delete files.
@@ -51,6 +57,8 @@ export const offlineDownloadEndpoints = [
       { code: 500, text: 'tool … not found' },
       { code: 500, text: 'failed init offline download tool …: …', when: 'the program is unreachable' },
       { code: 500, text: '…', when: 'the tool does not support the scheme of a URL' },
+      { code: 400, text: `urls: must be ${maxUrls} URLs at most` },
+      { code: 400, text: '… leads into a network that is not allowed' },
       noUploads,
     ],
     async answer({ context, api, fields, headers, principal }) {

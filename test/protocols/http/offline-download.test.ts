@@ -168,23 +168,48 @@ void t.test('a download from a network that is not allowed fails', async (t) => 
   const redirecting = await startScripted(t, (_request, answer) =>
     answer.writeHead(302, { location: `http://127.0.0.2:${inside.port}/secret` }).end(),
   )
-  const urls = [
-    `${redirecting.url}/innocent`,
-    `http://127.0.0.2:${inside.port}/`,
-    `http://2130706434:${inside.port}/`,
-    `http://0177.0.0.2:${inside.port}/`,
-    'http://[::ffff:169.254.169.254]/latest/meta-data/',
-    'http://169.254.169.254/',
-  ]
-  t.equal(tasksOf(await add(served, urls)).length, urls.length)
-  const ended = await served.ended('offline_download')
-  t.strictSame(
-    ended.map(({ state, error }) => ({ state, error })),
-    urls.map(() => ({ state: 7, error: refusal })),
-  )
+  t.equal(tasksOf(await add(served, [`${redirecting.url}/innocent`])).length, 1)
+  t.match(await served.ended('offline_download'), [{ state: 7, error: refusal }])
+  await served.gateway.settings.set(new Map([['egress_networks', '']]))
+  t.equal(tasksOf(await add(served, [`http://localhost:${inside.port}/`])).length, 1)
+  t.match(await served.ended('offline_download'), [{}, { state: 7, error: refusal }])
   t.equal(inside.asked.length, 0)
   t.strictSame((await served.names('/')).includes('in'), false)
 })
+
+void t.test(
+  'IP addresses that are not allowed are refused before a task is created, with one line in the log',
+  async (t) => {
+    const served = await onLoopback(t)
+    const allowed = 'https://example.org/file'
+    for (const [host, shown] of [
+      ['127.0.0.2', '127.0.0.2'],
+      ['2130706434', '127.0.0.2'],
+      ['0x7f.2', '127.0.0.2'],
+      ['0177.0.0.2.', '127.0.0.2'],
+      ['%31%30.1.1.1', '10.1.1.1'],
+      ['169.254.169.254', '169.254.169.254'],
+      ['[::1]', '[::1]'],
+      ['[fe80::1]', '[fe80::1]'],
+      ['[::ffff:169.254.169.254]', '[::ffff:a9fe:a9fe]'],
+      ['[64:ff9b::10.0.0.1]', '[64:ff9b::a00:1]'],
+      ['[2002:c0a8:101::]', '[2002:c0a8:101::]'],
+    ]) {
+      const warnings = t.capture(served.gateway.log, 'warn')
+      const url = `http://${host}:8080/x`
+      t.match(await add(served, [allowed, ...Array.from({ length: 99 }, () => url)]), {
+        ...{ code: 400, data: null },
+        message: 'address 2 of 100 leads into a network that is not allowed',
+      })
+      t.match(warnings(), [{ args: [{ account: 'admin', host: shown, addresses: 99 }, 'offline downloads refused'] }])
+      warnings.restore()
+    }
+    const many = Array.from({ length: 101 }, () => allowed)
+    t.match(await add(served, many), { code: 400, message: 'urls: must be 100 URLs at most', data: null })
+    t.same((await served.get('/api/task/offline_download/undone')).data, [])
+    t.same((await served.get('/api/task/offline_download/done')).data, [])
+  },
+)
 
 void t.test('downloads do not exceed max_server_download_speed', async (t) => {
   const served = await onLoopback(t)
