@@ -1,25 +1,27 @@
 /** Removal of folder trees, and the recycle bin. */
 import { randomBytes } from 'node:crypto'
-import { cp, lstat, mkdir, opendir, rm } from 'node:fs/promises'
+import { cp, lstat, mkdir, opendir, rename, rm } from 'node:fs/promises'
 import { dirname, join, sep } from 'node:path'
 import { GatewayError } from '../../src/contract/errors.js'
-import type { Path } from '../../src/contract/path.js'
+import { reservedPrefix, type Path } from '../../src/contract/path.js'
+import { decodeUtf8 } from '../../src/contract/utf8.js'
 import { systemCode } from './errors.js'
 import type { Folder } from './folder.js'
 import type { Location, RootFolder } from './root-folder.js'
 import { asyncSyscalls } from './syscalls.js'
 
 /**
- * Removes everything in the folder, but not the folder itself. Each folder is opened by its real path, so symlinks are
- * not followed. After an abort, the remaining entries are unchanged.
+ * Removes everything in the folder, but not the folder itself, whatever the bytes of the names. Each folder is opened by
+ * its real path, so symlinks are not followed. After an abort, the remaining entries are unchanged.
  */
 export async function removeTree(root: RootFolder, host: string, signal?: AbortSignal): Promise<void> {
   const folder = await root.openRealPath(host)
   if (!folder) return
   const subfolders: string[] = []
   try {
-    for await (const { name } of await opendir(folder.selfPath)) {
+    for await (const bytes of namesOf(folder)) {
       if (signal?.aborted) throw new GatewayError('aborted')
+      const name = decodeUtf8(bytes) ?? (await renamed(folder, bytes))
       const stats = await folder.calls.lstat(folder.pathOf(name))
       if (stats?.isDirectory() === true) subfolders.push(name)
       else if (stats) await ignoreMissing(() => folder.calls.unlink(folder.pathOf(name)))
@@ -32,6 +34,20 @@ export async function removeTree(root: RootFolder, host: string, signal?: AbortS
     await removeTree(root, child, signal)
     await removeFolder(root, host, (parent) => parent.pathOf(name))
   }
+}
+
+/** The names of the members, as the bytes that the file system stores. */
+async function* namesOf(folder: Folder): AsyncGenerator<Buffer> {
+  // The types of Node lack the names of this encoding.
+  const directory = await opendir(folder.selfPath, { encoding: 'buffer' as BufferEncoding })
+  for await (const { name } of directory) yield name as unknown as Buffer
+}
+
+/** Renames a member whose name is not UTF-8, which no other call can address, to a hidden name. Resolves to it. */
+async function renamed(folder: Folder, bytes: Buffer): Promise<string> {
+  const name = `${reservedPrefix}removed-${randomBytes(8).toString('hex')}`
+  await ignoreMissing(() => rename(Buffer.concat([Buffer.from(folder.pathOf('')), bytes]), folder.pathOf(name)))
+  return name
 }
 
 async function removeFolder(root: RootFolder, parentHost: string, at: (parent: Folder) => string): Promise<void> {

@@ -93,15 +93,15 @@ export function asPath(text: string): Path {
 
 /**
  * Checks the name of an entry to be created, from any source: a field, a header, the result of a pattern. Throws
- * `invalid` if it is empty, `.` or `..`, contains `/`, `\`, NUL or another control character, is not well-formed
- * Unicode, or is longer than 255 bytes.
+ * `invalid` if it is empty, `.` or `..`, contains `/`, `\`, NUL, another control character or U+FFFD, is not well-formed
+ * Unicode, or is longer than 255 bytes. Every name that it accepts is listable (`isListableName`).
  */
 export function checkName(name: string): string {
   assertOneSegment(name)
   if (controlCharacter.test(name)) {
     throw new GatewayError('invalid', { reason: 'a name cannot hold control characters' })
   }
-  if (!name.isWellFormed()) throw new GatewayError('invalid', { reason: 'a name must be valid Unicode' })
+  if (!isDecoded(name)) throw new GatewayError('invalid', { reason: 'a name must be valid Unicode without U+FFFD' })
   if (Buffer.byteLength(name) > maxNameLength) throw new GatewayError('invalid', { reason: 'the name is too long' })
   return name
 }

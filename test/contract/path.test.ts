@@ -96,6 +96,7 @@ void t.test('checkName() rejects invalid names of new entries', async (t) => {
     'a\x85',
     '\x9b31m',
     'a\ud800',
+    'a\ufffd',
     'a'.repeat(256),
     '世'.repeat(86),
   ]) {

@@ -1,6 +1,9 @@
 /** Names of new entries, in every field of every protocol that takes one. */
 import t from 'tap'
-import { asPath } from '../../src/contract/path.js'
+import { asPath, isListableName } from '../../src/contract/path.js'
+import { startGateway } from '../gateway.js'
+import { connect } from '../stories/task-client.js'
+import { connectAll } from '../stories/protocols.js'
 import { bait, everyField } from './fields.js'
 import { startWorld, store, type World } from './world.js'
 
@@ -46,6 +49,10 @@ const refused: Readonly<Record<string, readonly string[]>> = {
     'a\u0085b',
     'a\u009b31mb',
   ],
+  'a new name does not contain the mark of bytes that could not be decoded, because no listing shows such names': [
+    '\ufffd',
+    'caf\ufffd.txt',
+  ],
   'a new name has at most 255 bytes': ['x'.repeat(256), '\u4e16'.repeat(86)],
   'a new name must not be reserved': ['.tidegate-staging', '.TIDEGATE-backup-x'],
 }
@@ -87,6 +94,64 @@ void t.test('every field of every protocol stores valid names unchanged', async 
       const answer = await field.make(needsEscapes.test(field.title) ? encodeURIComponent(name) : name)
       const found = await members(world)
       t.ok(found.includes(name), `${field.title} of ${JSON.stringify(name)}`, { answer, found })
+    }
+  }
+})
+
+/** Characters of all kinds, of one to four bytes. */
+const alphabet = Array.from(
+  '.aZ ~%#?*:;"\'<&\\\t\u007f\u0085\u00a0\u00e9\u0130\u0301\u200b\u202e\u2028\u3000\u4e16\uac00\ud7a3\ue000\ufb01' +
+    '\ufdd0\ufeff\ufffd\ufffe\uffff\u{1f600}\u{1fffe}\u{e0041}\u{10ffff}',
+)
+
+/** Names of these characters, the same in each run. */
+function generatedNames(count: number): readonly string[] {
+  let state = 1
+  const next = (below: number) => (state = (state * 48_271) % 0x7fff_ffff) % below
+  const name = () => Array.from({ length: 1 + next(6) }, () => alphabet[next(alphabet.length)]).join('')
+  // These two are no names, but are resolved.
+  return Array.from({ length: count }, name).filter((each) => each !== '.' && each !== '..')
+}
+
+void t.test('every name that a protocol accepts can be listed, renamed and removed', async (t) => {
+  const running = await startGateway(t)
+  const admin = await connect(running)
+  await admin.post('/api/admin/storage/create', { mount_path: '/memory', driver: 'Memory', addition: '{}' })
+  const accepted = [
+    'caf\u00e9',
+    'cafe\u0301',
+    ' ',
+    'a ',
+    'a.',
+    '...',
+    '\ufeffa',
+    '\u00e9'.repeat(127),
+    '\ufffe\uffff',
+    'a%',
+  ]
+  const names = [...accepted, 'caf\ufffd', 'a\u0085', 'a\\b', '\u00e9'.repeat(128), ...alphabet, ...generatedNames(12)]
+  for (const folder of ['/local', '/memory/folder']) {
+    for (const client of await connectAll(running, { username: 'admin', password: running.adminPassword })) {
+      t.equal(await client.makeFolder(folder), 'done')
+      for (const name of names) {
+        const title = `${client.protocol} ${folder} ${JSON.stringify(name)}`
+        const [path, other] = [`${folder}/${name}`, `${folder}/other`]
+        const answer = await client.put(path, Buffer.from(name))
+        if (answer === 'done') {
+          t.ok(isListableName(name), title)
+          t.same(await client.names(folder), [name], `${title} is listed`)
+          t.equal(await client.rename(path, other), 'done', `${title} is renamed`)
+          t.equal(await client.rename(other, path), 'done', `${title} is the new name`)
+          t.same(await client.get(path), Buffer.from(name), `${title} is read`)
+          t.equal(await client.remove(path), 'done', `${title} is removed`)
+        } else {
+          t.equal(await client.makeFolder(path), answer, `${title} is no name of a folder`)
+          t.notOk(accepted.includes(name), `${title} is refused`)
+        }
+        t.same(await client.names(folder), [])
+      }
+      t.equal(await client.remove(folder), 'done')
+      await client.close()
     }
   }
 })

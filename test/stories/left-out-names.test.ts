@@ -10,6 +10,7 @@ import { GatewayError } from '../../src/contract/errors.js'
 import { nameOf } from '../../src/contract/path.js'
 import { startGateway } from '../gateway.js'
 import { altered } from '../tree/tree-fixture.js'
+import { connectAll } from './protocols.js'
 import { connect, ended } from './task-client.js'
 
 /** A driver that rejects names with a colon. */
@@ -91,6 +92,22 @@ void t.test('the task of a copy lists the names that were left out', async (t) =
     const { state, error = '' } = (await run('copy', '/disk', 'colons')) ?? {}
     t.equal(state, 7)
     t.match(error, /^\/disk\/colons\/a:\d+: not a name here; .*; and 15 more$/)
+  })
+
+  await t.test('a folder is removed with all that it holds, whatever the bytes of the names', async (t) => {
+    const clients = await connectAll(running, { username: 'admin', password: running.adminPassword })
+    for (const client of clients.filter(({ protocol }) => protocol !== 'sftp')) {
+      const name = await folder(`removed by ${client.protocol}`, 'bad', 'bad too')
+      const deep = join(disk, name, 'below', 'real \ufffd')
+      await mkdir(deep)
+      await mkdir(Buffer.concat([Buffer.from(`${deep}/`), badName('folder'), Buffer.from('/below')]), {
+        recursive: true,
+      })
+      await writeBad(join(disk, name, 'below'), 'real \ufffd')
+      t.equal(await client.remove(`/disk/${name}`), 'done')
+      t.notOk((await readdir(disk)).includes(name))
+    }
+    await Promise.all(clients.map((client) => client.close()))
   })
 
   await t.test('a copy that leaves nothing out has no remark', async (t) => {
