@@ -384,7 +384,7 @@ class Local implements Driver {
         const { calls } = location
         if (to.mode === undefined) {
           // Does not follow a symlink that has taken the name meanwhile. chmod(2) would.
-          if (to.modified) await calls.lutimes(location.at, systemTime(stats.atimeNs), systemTime(to.modified))
+          if (to.modified) await setTime(location, stats, to.modified)
           return
         }
         const isLinux = process.platform === 'linux'
@@ -392,9 +392,12 @@ class Local implements Driver {
         const fd = await calls.open(location.at, isLinux ? O_PATH | O_NOFOLLOW : O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
         try {
           const at = isLinux ? `/proc/self/fd/${fd}` : location.at
-          const opened = await calls.fstat(fd)
-          await calls.chmod(at, settableMode(entryOf('', opened), to.mode))
-          if (to.modified !== undefined) await calls.utimes(at, systemTime(opened.atimeNs), systemTime(to.modified))
+          const before = await calls.fstat(fd)
+          await calls.chmod(at, settableMode(entryOf('', before), to.mode))
+          if (to.modified !== undefined) {
+            const set = (modified: Date | bigint) => calls.utimes(at, systemTime(before.atimeNs), systemTime(modified))
+            await setStorableTime(set, to.modified, before, () => calls.fstat(fd))
+          }
         } finally {
           await calls.close(fd)
         }
@@ -409,7 +412,7 @@ class Local implements Driver {
       this.#locator.at(path, { follow: false }, async (location) => {
         const stats = requireExisting(location)
         if (!stats.isSymbolicLink()) throw new GatewayError('invalid', { reason: 'not a symlink' })
-        await location.calls.lutimes(location.at, systemTime(stats.atimeNs), systemTime(modified))
+        await setTime(location, stats, modified)
       }),
     )
   }
@@ -519,6 +522,32 @@ class Local implements Driver {
     }
   }
 }
+
+/** As `setStorableTime`, of what has this name: a symlink is not followed. */
+function setTime({ calls, at }: Location, before: BigIntStats, modified: Date): Promise<void> {
+  const set = (time: Date | bigint) => calls.lutimes(at, systemTime(before.atimeNs), systemTime(time))
+  return setStorableTime(set, modified, before, () => calls.lstat(at))
+}
+
+/**
+ * Sets a modification time by `set`. File systems store the nearest time of their range: if `read` then finds another time,
+ * that of `before` is restored, and the promise rejects with `unsupported`.
+ */
+async function setStorableTime(
+  set: (time: Date | bigint) => Awaitable<void>,
+  modified: Date,
+  before: BigIntStats,
+  read: () => Awaitable<BigIntStats | undefined>,
+): Promise<void> {
+  await set(modified)
+  const stored = await read()
+  if (!stored || Math.abs(Number(stored.mtimeNs / 1_000_000n) - modified.getTime()) < coarsestStep) return
+  await set(before.mtimeNs)
+  throw new GatewayError('unsupported', { reason: 'the file system cannot store this time' })
+}
+
+/** The coarsest resolution of the times of a file system, in milliseconds: that of FAT. */
+const coarsestStep = 2000
 
 /**
  * The name as the file system spells it. Linux file systems are treated as case-sensitive: the requested name is

@@ -120,6 +120,12 @@ export class HttpListener implements ProtocolServer {
   }
 
   readonly #route = (request: IncomingMessage, response: ServerResponse): void => {
+    // RFC 9112 §3.2: a proxy may have routed the request by the other one.
+    if (hasSeveralHosts(request)) {
+      response.writeHead(400, { 'Content-Length': 0, Connection: 'close' }).end()
+      void drain(request)
+      return
+    }
     const coding = request.headers['transfer-encoding']
     // RFC 9112 §6.1: the body of any other coding would be stored as it is, with its coding.
     if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
@@ -226,4 +232,11 @@ function isRequestLine({ rawPacket, bytesParsed = 0 }: ParseError): boolean {
   while (start > 0 && tokenCharacter.test(text.charAt(start - 1))) start--
   const line = text.slice(start)
   return requestLine.test(line) || beginningOfRequestLine.test(line)
+}
+
+/** Whether the request has more than one Host header: Node drops the others. */
+function hasSeveralHosts({ rawHeaders }: IncomingMessage): boolean {
+  const isHost = (text: string, index: number) => index % 2 === 0 && text.length === 4 && text.toLowerCase() === 'host'
+  const first = rawHeaders.findIndex(isHost)
+  return first >= 0 && rawHeaders.findLastIndex(isHost) !== first
 }

@@ -24,13 +24,20 @@ function sizeOf(headers: IncomingHttpHeaders): number | undefined {
   return typeof text === 'string' && /^\d{1,15}$/.test(text) ? Number(text) : undefined
 }
 
-/** X-OC-Mtime: Unix seconds, as ownCloud clients and rclone (rclone/rclone#3147) send them. */
+/**
+ * X-OC-Mtime: Unix seconds, as ownCloud clients and rclone (rclone/rclone#3147) send them. Undefined for a time of a year
+ * that does not have four digits: not every backend can be asked to store it.
+ */
 function modifiedOf(headers: IncomingHttpHeaders): Date | undefined {
   const text = headers['x-oc-mtime']
   if (text === undefined) return undefined
-  if (typeof text !== 'string' || !/^-?\d{1,11}(\.\d{1,9})?$/.test(text)) throw malformed('X-OC-Mtime')
-  return new Date(Math.round(Number(text) * 1000))
+  if (typeof text !== 'string' || !/^-?\d+(\.\d+)?$/.test(text)) throw malformed('X-OC-Mtime')
+  const milliseconds = Math.round(Number(text) * 1000)
+  return milliseconds >= earliestTime && milliseconds <= latestTime ? new Date(milliseconds) : undefined
 }
+
+const earliestTime = Date.UTC(1000, 0)
+const latestTime = Date.UTC(9999, 11, 31)
 
 /** OC-Checksum: one or more `NAME:digest`. Other algorithms (Adler32, SHA3-256) are ignored. */
 function hashesOf(headers: IncomingHttpHeaders): BodyMetadata['hashes'] {

@@ -1,4 +1,5 @@
 /** PUT, MKCOL and DELETE. */
+import type { Entry } from '../../../src/contract/entry.js'
 import { verifiedSource } from '../../../src/contract/verified-source.js'
 import { etagOf } from '../../../src/tree/preconditions.js'
 import { receiveBody } from '../../lib/request-body.js'
@@ -17,9 +18,17 @@ export const put: Command = async (webdavRequest) => {
   const { entry, created } = await fs.write(path, source, { ...change, modified })
   sendStatus(response, created ? 201 : 204, {
     etag: etagOf(entry),
-    ...(modified === undefined ? {} : { 'x-oc-mtime': 'accepted' }),
+    ...(modified !== undefined && isStored(modified, entry) ? { 'x-oc-mtime': 'accepted' } : {}),
   })
 }
+
+/** Whether the entry has this modification time, in the resolution of any backend. Some have no such times, or only some. */
+function isStored(modified: Date, entry: Entry): boolean {
+  return Math.abs(entry.modified.getTime() - modified.getTime()) < coarsestStep
+}
+
+/** The coarsest resolution of backends' times, in milliseconds. */
+const coarsestStep = 2000
 
 export const mkcol: Command = async ({ request, response, fs, path, change }) => {
   if (hasBody(request)) throw new HttpError('mkcol_body')

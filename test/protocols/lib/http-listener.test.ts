@@ -42,6 +42,18 @@ void t.test('a request is handled by the handler with the longest matching prefi
   t.equal(await reply('/'), 'rest')
 })
 
+void t.test('a request with two Host headers is answered with 400, whatever handles it', async (t) => {
+  const { port } = await listen(t, { '': says('rest'), '/dav': says('dav') })
+  const status = async (path: string, headers: string) =>
+    (await rawReply(port, `GET ${path} HTTP/1.1\r\nConnection: close\r\n${headers}\r\n`)).split(' ')[1]
+  for (const path of ['/', '/dav', '*']) {
+    t.equal(await status(path, 'Host: a\r\nHost: b\r\n'), '400', path)
+    t.equal(await status(path, 'host: a\r\nX: host\r\nHOST: a\r\n'), '400', path)
+  }
+  t.equal(await status('/', 'Host: a\r\nX: Host\r\n'), '200')
+  t.equal(await status('/', ''), '400', 'none')
+})
+
 void t.test('bytes that are not HTTP are answered with 400, and other requests continue', async (t) => {
   const { port, url } = await listen(t, { '': says('fine') })
   t.match(await rawReply(port, 'nonsense\r\n\r\n'), /^HTTP\/1\.1 400 /)

@@ -167,6 +167,47 @@ for (const driver of ['Local', 'Memory']) {
       t.equal(await modified(), 'Tue, 05 Jan 2021 10:00:00 GMT')
     })
 
+    await t.test(
+      'a time that cannot be stored is refused by PROPPATCH, and not reported as stored by PUT',
+      async (t) => {
+        // Local: ext4 and others end in the year 2446 or before. Memory stores any.
+        const late = '<D:getlastmodified>Tue, 05 Jan 9021 10:00:00 GMT</D:getlastmodified>'
+        await send('PUT', '/late', { 'x-oc-mtime': '1500000000' }, 'x')
+        // By PROPFIND: Last-Modified is never in the future.
+        const modified = async (path = '/late') =>
+          texts((await send('PROPFIND', path, { depth: '0' })).body, 'getlastmodified')[0]
+        const { body } = await send('PROPPATCH', '/late', {}, proppatch(`${late}<p xmlns="urn:p">1</p>`))
+        const isKept = (await modified())?.includes('9021') === true
+        if (driver === 'Local' && !isKept) {
+          t.same(texts(body, 'status'), ['HTTP/1.1 403 Forbidden', 'HTTP/1.1 424 Failed Dependency'])
+          t.equal(await modified(), 'Fri, 14 Jul 2017 02:40:00 GMT', 'unchanged')
+          t.notMatch((await send('PROPFIND', '/late', { depth: '0' })).body, /urn:p/)
+        } else {
+          t.same(texts(body, 'status'), ['HTTP/1.1 200 OK'])
+          t.ok(isKept)
+        }
+        for (const time of ['NaN', 'yesterday', 'Tue, 99 Foo 2020']) {
+          const refused = await send(
+            'PROPPATCH',
+            '/late',
+            {},
+            proppatch(`<D:getlastmodified>${time}</D:getlastmodified>`),
+          )
+          t.match(refused.body, /403 Forbidden/)
+        }
+        for (const time of ['99999999999', '-99999999999', '1500000000000', '9'.repeat(400)]) {
+          const { status, headers } = await send('PUT', `/at-${time.slice(0, 20)}`, { 'x-oc-mtime': time }, 'content')
+          t.equal(status, 201)
+          const told = await modified(`/at-${time.slice(0, 20)}`)
+          const wanted = new Date(Number(time) * 1000)
+          const isStored = !Number.isNaN(wanted.getTime()) && told === wanted.toUTCString()
+          t.equal(headers['x-oc-mtime'], isStored ? 'accepted' : undefined, `${time}: ${told}`)
+          t.equal((await send('GET', `/at-${time.slice(0, 20)}`)).body, 'content')
+        }
+        t.equal((await send('PUT', '/late', { 'x-oc-mtime': '1500000001' }, 'x')).headers['x-oc-mtime'], 'accepted')
+      },
+    )
+
     await t.test('MKCOL creates one folder, without parents', async (t) => {
       t.equal((await send('MKCOL', '/made')).status, 201)
       t.equal((await send('MKCOL', '/made')).status, 405)
