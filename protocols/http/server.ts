@@ -31,6 +31,11 @@ export function httpHandler(gateway: ProtocolGateway, clients: ClientOptions, we
   const { cors_origins: origins } = gateway.config
   return (request, response) => {
     if (handleCors(request, response, origins, 'any')) return
+    // RFC 9110 §9.3.7: the server in general.
+    if (request.method === 'OPTIONS' && request.url === '*') {
+      answerRootOptions(response)
+      return
+    }
     const url = relativeToSite(request.url ?? '/', site)
     if (url === undefined) {
       answerOutsideSite(request, response, site)

@@ -14,7 +14,7 @@ export interface DavHeaders {
   readonly depth: Depth | undefined
   /** False if the request has `Overwrite: F`. */
   readonly overwrite: boolean
-  /** Requested lock timeout in seconds. */
+  /** Requested lock timeout in seconds; the default if none can be read. */
   readonly timeout: number
   /** Value of the Lock-Token header, without the brackets. */
   readonly lockToken: string | undefined
@@ -79,19 +79,21 @@ function parseOverwrite(value: string | undefined): boolean {
   throw malformed('Overwrite')
 }
 
-/** Uses the first of the requested timeouts. The tree limits it. */
-function parseTimeout(value: string | undefined): number {
-  if (value === undefined) return defaultTimeout
-  const first = value.split(',', 1)[0]?.trim() ?? ''
-  if (/^infinite$/i.test(first)) return maxTimeout
-  const seconds = /^second-(\d{1,12})$/i.exec(first)?.[1]
-  if (seconds === undefined) throw malformed('Timeout')
-  return Math.min(Number(seconds), maxTimeout)
+/** Uses the first of the requested timeouts that can be read, as Apache does. The tree limits it. */
+function parseTimeout(value = ''): number {
+  for (const each of value.split(',')) {
+    const timeout = each.trim()
+    if (/^infinite$/i.test(timeout)) return maxTimeout
+    const seconds = /^second-(\d+)$/i.exec(timeout)?.[1]
+    if (seconds !== undefined) return Math.min(Number(seconds), maxTimeout)
+  }
+  return defaultTimeout
 }
 
+/** Older Windows clients omit the brackets, which sabre/dav accepts. */
 function parseLockToken(value: string | undefined): string | undefined {
   if (value === undefined) return undefined
-  const token = /^<([^<>\s]+)>$/.exec(value)?.[1]
+  const [, bracketed, token = bracketed] = /^(?:<([^<>\s]+)>|([^<>\s]+))$/.exec(value) ?? []
   if (token === undefined) throw malformed('Lock-Token')
   return token
 }

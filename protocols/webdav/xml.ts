@@ -88,16 +88,30 @@ async function readBounded(request: IncomingMessage): Promise<Buffer> {
   })
 }
 
-/** Decodes UTF-8 or UTF-16, which RFC 4918 §8.2 requires. Throws `invalid` for malformed input. */
+/**
+ * Decodes UTF-8 or UTF-16, which RFC 4918 §8.2 requires, or the encoding that the XML declaration names, as Apache and
+ * sabre/dav do. Throws `invalid` for an unknown encoding and for malformed input.
+ */
 function decode(body: Buffer): string {
-  const mark = body.readUIntBE(0, Math.min(2, body.length))
-  const encoding = mark === 0xfeff ? 'utf-16be' : mark === 0xfffe ? 'utf-16le' : 'utf-8'
+  const encoding = encodingOf(body)
   try {
     return new TextDecoder(encoding, { fatal: true }).decode(body)
   } catch {
     throw malformed(`not ${encoding.toUpperCase()}`)
   }
 }
+
+/** A byte order mark precedes the declaration (XML 1.0, appendix F). Without one, an encoding is a superset of ASCII. */
+function encodingOf(body: Buffer): string {
+  const mark = body.readUIntBE(0, Math.min(2, body.length))
+  if (mark === 0xfeff) return 'utf-16be'
+  if (mark === 0xfffe) return 'utf-16le'
+  const [, declared = 'utf-8'] = xmlDeclaration.exec(body.toString('latin1', 0, 200)) ?? []
+  // Whoever can read the declaration as ASCII has no UTF-16.
+  return /^utf-16/i.test(declared) ? 'utf-8' : declared
+}
+
+const xmlDeclaration = /^<\?xml\s[^>]*?\bencoding\s*=\s*["']([\w.:-]+)["']/
 
 /** Parses a document at once. Throws as `readXml` rejects. */
 export function parseXml(text: string): XmlElement {
@@ -120,9 +134,6 @@ class DocumentParser {
     })
     parser.on('doctype', () => {
       throw new HttpError('document_type')
-    })
-    parser.on('xmldecl', ({ encoding = 'utf-8' }) => {
-      if (!/^(utf-8|utf-16|us-ascii)$/i.test(encoding)) throw malformed(`encoding ${encoding}`)
     })
     const count = () => this.#count()
     parser.on('opentagstart', count)

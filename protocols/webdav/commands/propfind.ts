@@ -83,9 +83,8 @@ class PropfindResponse {
 
   /** Adds the members of `folder`, page by page. */
   async addMembers(folder: Path): Promise<void> {
-    const { fs, access } = this.#webdavRequest
     const members = await this.#membersOf(folder)
-    for await (const page of fs.pages(folder, access)) await this.#addPage(members, page)
+    for await (const page of this.#pages(folder)) await this.#addPage(members, page)
   }
 
   /**
@@ -111,13 +110,12 @@ class PropfindResponse {
    * folder. Symlinks are not followed.
    */
   async #visit(top: Path, enter: (folder: Path) => Promise<(page: readonly Entry[]) => Promise<void>>): Promise<void> {
-    const { fs, access } = this.#webdavRequest
     const folders = [top]
     for (let folder = folders.shift(); folder !== undefined; folder = folders.shift()) {
       let hasPage = false
       try {
         const addPage = await enter(folder)
-        for await (const page of fs.pages(folder, access)) {
+        for await (const page of this.#pages(folder)) {
           hasPage = true
           await addPage(page)
           for (const entry of page) {
@@ -134,6 +132,15 @@ class PropfindResponse {
 
   end(): void {
     this.#out.end()
+  }
+
+  /**
+   * The members of a folder, without symlinks that lead nowhere, or to where the caller may not read: clients that copy a
+   * folder would fail at them.
+   */
+  async *#pages(folder: Path): AsyncGenerator<readonly Entry[]> {
+    const { fs, access } = this.#webdavRequest
+    for await (const page of fs.pages(folder, access)) yield page.filter(({ kind }) => kind !== 'symlink')
   }
 
   async #membersOf(folder: Path): Promise<Members> {

@@ -7,15 +7,14 @@ import { sendFailures, memberFailures } from '../multistatus.js'
 import { sendStatus, expectDepth, type Command, type WebdavRequest } from '../webdav-request.js'
 
 export const copy: Command = async (webdavRequest) => {
-  const depth = expectDepth(webdavRequest, [0, 'infinity'], 'infinity')
-  await transfer(webdavRequest, (to, options) =>
-    webdavRequest.fs.copy(webdavRequest.path, to, { ...options, deep: depth === 'infinity' }),
-  )
+  // RFC 4918 §9.8.3 defines 0 and infinity. webdavclient3 sends 1 with every COPY, and means the whole folder.
+  const deep = expectDepth(webdavRequest, [0, 1, 'infinity'], 'infinity') !== 0
+  await transfer(webdavRequest, (to, options) => webdavRequest.fs.copy(webdavRequest.path, to, { ...options, deep }))
 }
 
 export const move: Command = async (webdavRequest) => {
-  // For a folder, only infinity is allowed (RFC 4918 §9.9.2). For a file, Depth has no effect.
-  expectDepth(webdavRequest, ['infinity', 0], 'infinity')
+  // For a folder, only infinity is allowed (RFC 4918 §9.9.2), and 1 is accepted as for COPY. For a file, Depth has no effect.
+  expectDepth(webdavRequest, ['infinity', 1, 0], 'infinity')
   const depth = webdavRequest.headers.depth
   if (depth === 0 && (await webdavRequest.fs.stat(webdavRequest.path, webdavRequest.access)).kind === 'folder') {
     throw new HttpError('shallow_move')

@@ -1,4 +1,6 @@
 /** Public endpoints, errors of unknown paths, the manifest, CORS headers, and a site below a path. */
+import { once } from 'node:events'
+import { request, type IncomingMessage } from 'node:http'
 import t from 'tap'
 import { serve } from './served.js'
 import { webBuild } from './web-build.js'
@@ -42,6 +44,16 @@ void t.test('unknown paths and methods have their own errors', async (t) => {
   const options = await fetch(`${url}/`, { method: 'OPTIONS' })
   t.equal(options.status, 200, 'Windows requests OPTIONS of the root before it mounts a folder')
   t.match(options.headers.get('dav'), /1, 2/)
+})
+
+void t.test('OPTIONS * is answered for the server in general', async (t) => {
+  for (const site of ['', '/sub']) {
+    const { hostname, port } = new URL((await serve(t, site)).url)
+    const sent = request({ hostname, port, path: '*', method: 'OPTIONS' }).end()
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+    t.match(answer, { statusCode: 200, headers: { dav: /1, 2/, allow: /OPTIONS/, 'content-length': '0' } })
+    answer.resume()
+  }
 })
 
 void t.test('robots.txt and favicon.ico are served', async (t) => {

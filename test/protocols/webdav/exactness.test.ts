@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { parseXml, serializeContent } from '../../../protocols/webdav/xml.js'
 import { permissionBits } from '../../../src/accounts/principal.js'
-import { root } from '../../../src/contract/path.js'
+import { asPath, root } from '../../../src/contract/path.js'
 import { startGateway } from '../../gateway.js'
 import { basic, find, lockinfo, propfind, proppatch, sender, texts, tokenOf } from './dav-client.js'
 
@@ -142,7 +142,12 @@ void t.test('details of RFC 4918', async (t) => {
     t.equal((await send('COPY', '/c', { destination: `${base}/none/e` })).status, 409)
     t.equal((await send('COPY', '/c', { destination: `${base}/c` })).status, 403)
     t.equal((await send('COPY', '/none', { destination: `${base}/e` })).status, 404)
-    t.equal((await send('COPY', '/c', { destination: `${base}/x`, depth: '1' })).status, 400)
+    t.equal(
+      (await send('COPY', '/c', { destination: `${base}/x`, depth: '1' })).status,
+      201,
+      'as webdavclient3 sends it',
+    )
+    t.equal((await send('GET', '/x/in/file')).body, 'new')
     t.equal((await send('COPY', '/c', { destination: 'http://other.example/dav/x' })).status, 502)
   })
 
@@ -321,6 +326,43 @@ void t.test('details of RFC 4918', async (t) => {
     t.equal((await send('GET', '/cond', { 'if-none-match': '*' })).status, 304)
     t.equal((await send('DELETE', '/cond', { 'if-match': '*' })).status, 204)
   })
+})
+
+void t.test('symlinks that dangle or lead out of the folder of the user are not listed', async (t) => {
+  const running = await startGateway(t)
+  const files = join(running.dataFolder, 'files')
+  const send = sender(running)
+  for (const folder of ['/base', '/base/sub']) await send('MKCOL', folder)
+  for (const file of ['/outside', '/base/file', '/base/sub/file']) await send('PUT', file, {}, 'x')
+  const targets = {
+    nowhere: 'missing',
+    up: '../outside',
+    absolute: '/etc/passwd',
+    loop: 'loop',
+    fine: 'file',
+    in: 'sub',
+  }
+  for (const [name, target] of Object.entries(targets)) await symlink(target, join(files, 'base', name))
+  const user = {
+    username: 'ada',
+    password: 'a password',
+    role: 0,
+    permission: 0x3ff,
+    disabled: false,
+    ssoId: '',
+  } as const
+  await running.gateway.accounts.users.create({ ...user, basePath: asPath('/base') })
+  const ada = sender(running, { authorization: basic('ada', 'a password') })
+  const listed = async (who: typeof send, path: string, depth: string) =>
+    texts((await who('PROPFIND', path, { depth })).body, 'href').sort()
+  const names = (prefix: string, ...members: string[]) => ['', ...members].map((name) => `/dav/${prefix}${name}`).sort()
+  for (const depth of ['1', 'infinity']) {
+    const below = depth === '1' ? [] : ['sub/file']
+    t.same(await listed(ada, '/', depth), names('', 'file', 'fine', 'in/', 'sub/', ...below))
+    t.same(await listed(send, '/base', depth), names('base/', 'file', 'fine', 'in/', 'sub/', 'up', ...below))
+  }
+  t.equal((await ada('COPY', '/sub', { destination: '/dav/copy' })).status, 201)
+  t.equal((await ada('DELETE', '/nowhere')).status, 204, 'it can be removed')
 })
 
 void t.test('§9.10.4: a symlink with a missing target rejects LOCK, as it rejects PUT', async (t) => {

@@ -41,16 +41,22 @@ void t.test('a malformed header is invalid', async (t) => {
     { depth: '-1' },
     { depth: '' },
     { overwrite: 'maybe' },
-    { timeout: 'soon' },
-    { timeout: 'Second--1' },
-    { 'lock-token': 'urn:uuid:1' },
     { 'lock-token': '<>' },
+    { 'lock-token': '<urn:uuid:1' },
+    { 'lock-token': 'urn:uuid:1 urn:uuid:2' },
     { destination: 'nowhere' },
     { destination: '/dav/%zz' },
     { if: '(' },
     { 'if-match': 'a' },
   ]
   for (const headers of malformed) t.throws(() => parse(headers), { code: 'invalid' }, JSON.stringify(headers))
+})
+
+void t.test('a Lock-Token without brackets, and a Timeout that cannot be read, are accepted', async (t) => {
+  t.equal(parse({ 'lock-token': 'urn:uuid:1' }).lockToken, 'urn:uuid:1')
+  for (const timeout of ['soon', '', 'Second--1', 'Second-', 'Minute-5', ',']) t.equal(parse({ timeout }).timeout, 3600)
+  t.equal(parse({ timeout: 'Extend, Second-42' }).timeout, 42, 'the first that can be read')
+  t.equal(parse({ timeout: `Second-${'9'.repeat(400)}` }).timeout, 0xffffffff)
 })
 
 void t.test('a Destination on another server is a bad gateway', async (t) => {
