@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Principal } from '../../src/accounts/principal.js'
 import type { Awaitable } from '../../src/contract/awaitable.js'
 import { isGatewayError } from '../../src/contract/errors.js'
+import { networkOf } from '../../src/net/networks.js'
 import type { HttpApi } from './http-api.js'
 import { http } from './index.js'
 import { clearSessionCookie, consoleSecretOf } from './session-cookie.js'
@@ -13,10 +14,19 @@ export function tokenOf(request: IncomingMessage): string {
 }
 
 /**
- * The principal of the token, else of the cookie; the guest if there is neither. Throws or rejects with
- * `unauthenticated`.
+ * The principal of the token, else of the cookie; the guest if there is neither; with the network of the client. Rejects
+ * with `unauthenticated`.
  */
-export function principalOf(api: HttpApi, request: IncomingMessage, response: ServerResponse): Awaitable<Principal> {
+export async function principalOf(
+  api: HttpApi,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<Principal> {
+  const principal = await authenticated(api, request, response)
+  return principal.from(networkOf(api.clientOf(request).address))
+}
+
+function authenticated(api: HttpApi, request: IncomingMessage, response: ServerResponse): Awaitable<Principal> {
   const { accounts } = api.gateway
   const token = tokenOf(request)
   if (token !== '') return accounts.byToken(token, http)

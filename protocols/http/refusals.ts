@@ -37,6 +37,12 @@ const unexpectedRefusals: readonly Refusal[] = [
   { code: 500, text: 'internal error', when: 'an unexpected error occurred; the log of the server has details' },
 ]
 
+export const lockedPasswords: Refusal = {
+  code: 429,
+  text: 'too many wrong passwords for this folder, try again later',
+  when: 'the request has a password, and the network has sent five different wrong ones within five minutes',
+}
+
 /** Errors of requests with a path of the tree. */
 export const pathRefusals: readonly Refusal[] = [
   { code: 400, text: 'a path cannot hold a NUL character' },
@@ -51,6 +57,7 @@ export const pathRefusals: readonly Refusal[] = [
     text: 'password is incorrect or you have no permission',
     when: 'the password of the folder is missing or wrong, or a folder rule hides it',
   },
+  lockedPasswords,
   { code: 500, text: '…object not found', when: 'no file or folder has this path' },
   { code: 500, text: 'failed get storage: …', when: 'no storage is mounted at the path' },
   { code: 500, text: '…not a folder', when: 'a folder is required and the path is that of a file' },

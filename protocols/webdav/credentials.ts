@@ -5,6 +5,7 @@ import type { Credentials } from '../../src/accounts/accounts.js'
 import type { Principal } from '../../src/accounts/principal.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { decodeUtf8 } from '../../src/contract/utf8.js'
+import { networkOf } from '../../src/net/networks.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import type { AccessOptions } from '../../src/tree/operation-options.js'
 import type { VirtualFs } from '../../src/tree/virtual-fs.js'
@@ -95,7 +96,8 @@ export async function authenticate(
   const { accounts } = gateway
   const callerOf = (principal: Principal, isDefaultUser: boolean, folderPassword?: string): Caller => {
     const { userId, username } = principal
-    return { uid: String(userId), username, isDefaultUser, principal, fs: gateway.as(principal), folderPassword }
+    const fs = gateway.as(principal.from(networkOf(client.address)))
+    return { uid: String(userId), username, isDefaultUser, principal, fs, folderPassword }
   }
   if (header === undefined) return callerOf(accounts.guest(webdav, client.address), true)
   const authorization = parseAuthorization(header)

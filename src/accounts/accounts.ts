@@ -220,7 +220,7 @@ export class Accounts {
   guest(protocol: ProtocolFacts, address: string): Principal {
     const guest = this.users.byUniqueRole(1)
     if (guest === undefined || guest.disabled) throw sessionRevoked({ detail: 'guest_disabled' })
-    return this.#principal(guest, 'guest', { protocol, network: networkOf(address) })
+    return this.#principal(guest, 'guest', { protocol, holder: networkOf(address) })
   }
 
   /** Whether this is the name of the guest, and the guest is enabled. */
@@ -364,8 +364,7 @@ export class Accounts {
    * as `forTask`. `address`: that of the client.
    */
   forSignature(userId: number, protocol: ProtocolFacts, address: string): Principal {
-    const network = networkOf(address)
-    return this.#principal(this.#enabled(userId), 'task', { protocol, readOnly: true, network })
+    return this.#principal(this.#enabled(userId), 'task', { protocol, readOnly: true, holder: networkOf(address) })
   }
 
   #enabled(userId: number): UserRow {
@@ -398,7 +397,7 @@ export class Accounts {
   #principal(
     user: UserRow,
     credential: Credential,
-    by: { readonly protocol: ProtocolFacts; readonly readOnly?: boolean; readonly network?: string },
+    by: { readonly protocol: ProtocolFacts; readonly readOnly?: boolean; readonly holder?: string },
     until?: number,
   ): Principal {
     this.#assertCurrent()

@@ -58,7 +58,9 @@ interface PrincipalFacts {
    * Authenticated by a signed URL: only this path of the whole tree may be read; the signature satisfies folder rules.
    */
   readonly onlyPath?: Path | undefined
-  /** The network of the client, if it has not signed in: many use the same account, or the same URL. */
+  /** Who holds what is taken of a limited total: the network of a client that has not signed in. By default the user. */
+  readonly holder?: Holder
+  /** The client's, by which wrong folder passwords are counted (`networkOf`). Undefined for tasks, and if no password is sent. */
   readonly network?: string | undefined
   /** Aborts when the account, key, token, console session or app password is revoked. */
   readonly signal: AbortSignal
@@ -74,6 +76,8 @@ export class Principal implements Omit<PrincipalFacts, 'permissions'> {
   readonly protocol: ProtocolFacts
   readonly readOnly: boolean
   readonly onlyPath: Path | undefined
+  /** Who holds what the principal takes of a limited total. */
+  readonly holder: NonNullable<Holder>
   readonly network: string | undefined
   readonly signal: AbortSignal
 
@@ -86,13 +90,9 @@ export class Principal implements Omit<PrincipalFacts, 'permissions'> {
     this.protocol = facts.protocol
     this.readOnly = facts.readOnly ?? false
     this.onlyPath = facts.onlyPath
+    this.holder = facts.holder ?? facts.userId
     this.network = facts.network
     this.signal = facts.signal
-  }
-
-  /** Who holds what the principal takes of a limited total. */
-  get holder(): NonNullable<Holder> {
-    return this.network ?? this.userId
   }
 
   hasPermission(permission: Permission): boolean {
@@ -103,6 +103,11 @@ export class Principal implements Omit<PrincipalFacts, 'permissions'> {
   get mayUseProtocol(): boolean {
     const { permissions } = this.protocol
     return permissions === undefined || this.hasPermission(permissions.read)
+  }
+
+  /** The same principal with the network of its client. */
+  from(network: string): Principal {
+    return this.#with({ network })
   }
 
   /** The same admin with the whole tree as its base. Throws `denied` for any other role. */
@@ -132,8 +137,8 @@ export class Principal implements Omit<PrincipalFacts, 'permissions'> {
   }
 
   #with(changes: Partial<PrincipalFacts>): Principal {
-    const { userId, username, role, permissions, base, protocol, readOnly, onlyPath, network, signal } = this
-    const facts = { userId, username, role, permissions, base, protocol, readOnly, onlyPath, network, signal }
+    const { userId, username, role, permissions, base, protocol, readOnly, onlyPath, holder, network, signal } = this
+    const facts = { userId, username, role, permissions, base, protocol, readOnly, onlyPath, holder, network, signal }
     return new Principal({ ...facts, ...changes })
   }
 }

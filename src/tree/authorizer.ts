@@ -4,48 +4,82 @@
  */
 import type { Principal } from '../accounts/principal.js'
 import { parentOf, type Path } from '../contract/path.js'
-import type { Rules } from './folder-rules.js'
+import type { Rule, Rules } from './folder-rules.js'
 import * as policy from './policy.js'
 import type { Action, FolderRights, MemberFilter, RuledPath, Ruling, Verdict } from './policy.js'
 
 /** The part of the folder rules that most decisions require. */
 type RuleLookup = Pick<Rules, 'nearest'>
+/** What decisions with a folder password require. */
+type GuardedRules = Pick<Rules, 'nearest' | 'guesses' | 'hasPassword'>
 
 /**
- * Decides on an action at `at`. `password`: the folder password of the request. `ruling`: used instead of the rules that
- * apply to `at`, for example for a member that does not exist yet.
+ * Decides on an action at `at`. `password`: the folder password of the request. Throws `throttled` if the client has sent too
+ * many wrong ones and sends one. `ruling`: used instead of the rules that apply to `at`, for example for a member that does not
+ * exist yet.
  */
 export function judge(
-  rules: RuleLookup,
+  rules: GuardedRules,
   principal: Principal,
   action: Action,
   at: Path,
   password?: string,
   ruling: Ruling = ruled(rules, at),
 ): Verdict {
-  return policy.judge(principal, action, at, ruling, password)
+  return counted(rules, principal, policy.decidingRule(action, ruling), password, (compared) =>
+    policy.judge(principal, action, at, ruling, compared),
+  )
 }
 
-/** Decides on an action on those members of a folder that no rule hides. */
+/** Decides on an action on those members of a folder that no rule hides. Throws as `judge`. */
 export function judgeMembers(
-  rules: RuleLookup,
+  rules: GuardedRules,
   principal: Principal,
   action: Action,
   folder: Path,
   password?: string,
 ): Verdict {
-  return policy.judgeMembers(principal, action, folder, rules.nearest(folder), password)
+  const rule = rules.nearest(folder)
+  return counted(rules, principal, rule, password, (compared) =>
+    policy.judgeMembers(principal, action, folder, rule, compared),
+  )
 }
 
-/** Decides on an action at the target of a symlink. `realBase`: the principal's base with its symlinks resolved. */
+/**
+ * Decides on an action at the target of a symlink. `realBase`: the principal's base with its symlinks resolved. Throws as
+ * `judge`.
+ */
 export function judgeTarget(
-  rules: RuleLookup,
+  rules: GuardedRules,
   principal: Principal,
   action: Action,
   [symlink, target, realBase]: readonly [symlink: Path, target: Path, realBase: Path],
   password: string | undefined,
 ): Verdict | 'outside' {
-  return policy.judgeTarget(principal, action, ruled(rules, symlink), ruled(rules, target), realBase, password)
+  const [from, to] = [ruled(rules, symlink), ruled(rules, target)]
+  return counted(rules, principal, policy.decidingRule(action, to), password, (compared) =>
+    policy.judgeTarget(principal, action, from, to, realBase, compared),
+  )
+}
+
+/** The decision with this password, which is compared and counted only if the decision depends on it. */
+function counted<Decision extends Verdict | 'outside'>(
+  rules: Pick<Rules, 'guesses' | 'hasPassword'>,
+  principal: Principal,
+  rule: Rule | undefined,
+  password: string | undefined,
+  decide: (compared: string | undefined) => Decision,
+): Decision {
+  if (password === undefined || password === '' || rule === undefined || rule.password === '') return decide(password)
+  const without = decide(undefined)
+  if (without !== 'password_required') return without
+  rules.guesses.assertNotLocked(rule, principal)
+  const decision = decide(password)
+  // The password of another folder is no guess: clients send the last one, wherever they go.
+  if (decision === 'password_required' && !rules.hasPassword(password)) {
+    rules.guesses.countWrong(rule, principal, password)
+  }
+  return decision
 }
 
 function ruled(rules: RuleLookup, path: Path): RuledPath {

@@ -117,7 +117,7 @@ export class FolderContents {
       await this.access.followSymlinks('read', at, options)
       return entry
     } catch (error) {
-      if (!isGatewayError(error, 'denied', 'hidden', 'password_required')) throw error
+      if (!isGatewayError(error, 'denied', 'hidden', 'password_required', 'throttled')) throw error
       return await undefinedIfMissing(this.tree.entry(at, { signal: options.signal, ofSymlink: true }))
     }
   }

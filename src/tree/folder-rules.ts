@@ -17,6 +17,7 @@ import {
 import { compilePatterns, patternLines, type Pattern } from '../contract/patterns.js'
 import type { FolderRule } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
+import { PasswordGuesses } from './password-guesses.js'
 
 export type { FolderRule } from '../store/rows.js'
 
@@ -62,12 +63,16 @@ export class Rules {
   /** Numbers of the last reload that was started, and of the last one that was applied. */
   #lastStarted = 0
   #lastApplied = 0
+  /** Wrong passwords for the rules. */
+  readonly guesses: PasswordGuesses
 
   private constructor(
     private readonly store: Store,
     private readonly foldedPath: (path: Path) => Path | undefined,
     private readonly log: Log | undefined,
-  ) {}
+  ) {
+    this.guesses = new PasswordGuesses(log)
+  }
 
   /** `foldedPath`: a key that all spellings of a path share; undefined for a path with only one spelling. */
   static async load(
@@ -164,6 +169,11 @@ export class Rules {
       if (rule) return rule
     }
     return undefined
+  }
+
+  /** Whether it is the password of any rule. */
+  hasPassword(password: string): boolean {
+    return this.#stored.some((rule) => rule.password === password)
   }
 
   get isEmpty(): boolean {

@@ -92,6 +92,18 @@ function judgeCredential(principal: Principal, action: Action, path: Path): Verd
   return mayUseProtocol(principal, action) ? undefined : 'denied'
 }
 
+/**
+ * The rule that decides who may do the action, and which password it requires: that of the parent folder for changes, the
+ * path's own for listing, reading and refreshing.
+ */
+export function decidingRule(action: Action, rules: Ruling): Rule | undefined {
+  return isChange(action) ? rules.folder : rules.own
+}
+
+function isChange(action: Action): boolean {
+  return action !== 'list' && action !== 'read' && action !== 'refresh'
+}
+
 function judgeVisible(
   principal: Principal,
   action: Action,
@@ -99,10 +111,8 @@ function judgeVisible(
   rules: Ruling,
   password: string | undefined,
 ): Verdict {
-  // The parent folder's rule decides on changes; the path's own rule decides on listing, reading and refreshing.
-  const isChange = action !== 'list' && action !== 'read' && action !== 'refresh'
-  const rule = isChange ? rules.folder : rules.own
-  const at = isChange ? parentOf(path) : path
+  const rule = decidingRule(action, rules)
+  const at = isChange(action) ? parentOf(path) : path
   if (rule) {
     if (excludes(rule.readUsers, principal) && (covers(rule, rule.readUsersSub, at) || isMember(rule, action, path))) {
       return 'hidden'

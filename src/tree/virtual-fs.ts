@@ -163,7 +163,7 @@ export class VirtualFs {
 
   /**
    * Searches the index for names at any depth below `path` that the principal may see. Finds none if the principal may
-   * not read `path`, or it does not exist. Rejects with `unavailable` if search is off.
+   * not read `path`, or it does not exist. Rejects with `unavailable` if search is off, and with `throttled` as reads do.
    */
   search(path: Path, options: SearchOptions): Promise<SearchResult> {
     return this.#access.withErrorContext('search', path, async () => {

@@ -166,7 +166,7 @@ export class SignedUrls {
       base: root,
       protocol,
       onlyPath: path,
-      network,
+      holder: network,
       signal: this.#controller.signal,
     })
   }

@@ -6,9 +6,21 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { generateSync } from 'otplib'
 import { Client, type KeyboardInteractiveAuthMethod } from 'ssh2'
 import t, { type Test } from 'tap'
+import { asPath } from '../../src/contract/path.js'
 import { startDaemon, startGateway, withoutNodes, type Daemon, type RunningGateway } from '../gateway.js'
 import { processorTime } from '../processor-time.js'
-import { addUser, basic, everyPermission, packets, post, send, userPassword, type Envelope } from './world.js'
+import {
+  addRule,
+  addUser,
+  basic,
+  everyPermission,
+  packets,
+  post,
+  send,
+  unbound,
+  userPassword,
+  type Envelope,
+} from './world.js'
 
 type Headers = Readonly<Record<string, string>>
 
@@ -168,6 +180,72 @@ void t.test(
     await all
   },
 )
+
+void t.test('different wrong passwords of a folder lock it for their network', { skip: withoutNodes }, async (t) => {
+  const running = await startGateway(t, { config: { trusted_proxies: ['127.0.0.1'] } })
+  const { gateway, url } = running
+  await gateway.accounts.users.update(gateway.accounts.users.byUniqueRole(1)?.id ?? 0, {
+    disabled: false,
+    permission: 0x100,
+  })
+  await addUser(running, 'ann', ['write'])
+  const all = gateway.as(unbound())
+  for (const [folder, password] of [
+    ['closed', 'sesame'],
+    ['other', 'other word'],
+  ] as const) {
+    await all.mkdir(asPath(`/${folder}`))
+    await addRule(running, `/${folder}`, { password, passwordSub: true })
+  }
+  const { data } = await login(running, 'ann', userPassword)
+  const ann = (data as { token: string }).token
+  const call = async (network: string, password: string, path = '/closed', target = '/api/fs/list') => {
+    const headers = { 'content-type': 'application/json', authorization: ann, 'x-forwarded-for': network, password }
+    const { text, headers: answered } = await send(
+      url,
+      'POST',
+      target,
+      headers,
+      JSON.stringify({ path, page: 1, per_page: 9 }),
+    )
+    const { code, message } = JSON.parse(text) as Envelope
+    return { code, message, retryAfter: answered['retry-after'] }
+  }
+  const dav = async (network: string, password: string) => {
+    const headers = { authorization: basic('guest', password), 'x-forwarded-for': network, depth: '1' }
+    return (await send(url, 'PROPFIND', '/dav/closed/', headers)).status
+  }
+  const put = async (network: string, password: string) => {
+    const headers = {
+      authorization: ann,
+      'x-forwarded-for': network,
+      password,
+      'file-path': '/closed/new',
+      'content-length': '1',
+    }
+    return (JSON.parse((await send(url, 'PUT', '/api/fs/put', headers, 'x')).text) as Envelope).code
+  }
+
+  const home = '198.51.100.1'
+  for (let n = 0; n < 20; n++) t.equal((await call(home, 'the last one')).code, 403, 'a repeated one counts once')
+  for (let n = 0; n < 20; n++) t.equal((await call(home, '')).code, 403, 'none is no guess')
+  t.equal((await call(home, 'other word')).code, 403, 'that of another folder is no guess')
+  t.equal((await call(home, 'sesame')).code, 200)
+  for (const n of [1, 2]) t.equal((await call(home, `wrong ${n}`)).code, 403)
+  t.equal(await dav(home, 'wrong 3'), 401)
+  t.equal(await put(home, 'wrong 4'), 403)
+  const locked = await call(home, 'wrong 5')
+  t.match(locked, { code: 429, message: 'too many wrong passwords for this folder, try again later' })
+  t.ok(Number(locked.retryAfter) > 200 && Number(locked.retryAfter) <= 300, String(locked.retryAfter))
+  t.equal((await call(home, 'sesame')).code, 429, 'the right one, too')
+  t.equal((await call(home, 'sesame', '/closed', '/api/fs/get')).code, 429)
+  t.equal(await dav(home, 'sesame'), 429, 'every protocol is locked')
+  t.equal(await put(home, 'sesame'), 429)
+  t.equal((await call(home, '')).code, 403, 'whoever sends none is told that one is required')
+  t.equal((await call(home, 'sesame', '/')).code, 200)
+  t.equal((await call(home, 'other word', '/other')).code, 200, 'another rule')
+  t.equal((await call('198.51.100.2', 'sesame')).code, 200, 'another network')
+})
 
 void t.test('names and passwords of any form are rejected without other effects', async (t) => {
   const running = await startGateway(t, { config: { trusted_proxies: ['127.0.0.1'] } })

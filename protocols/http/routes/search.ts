@@ -9,6 +9,7 @@ import { refused, withResponses } from '../errors.js'
 import { integer, text } from '../fields.js'
 import { folderType } from '../file-types.js'
 import { treeHeaders } from '../access-options.js'
+import { lockedPasswords } from '../refusals.js'
 import { pageData } from '../schemas.js'
 import { accessOptions } from '../access-options.js'
 
@@ -66,6 +67,7 @@ export const searchEndpoints = [
       { code: 400, text: 'the path is too long' },
       { code: 400, text: 'more than … words' },
       { code: 400, text: 'more than … characters', when: '`keywords` is too long' },
+      lockedPasswords,
       { code: 503, text: 'the database is busy', when: 'there are too many concurrent searches' },
       { code: 500, text: '…', when: 'the index cannot be opened; the message is the reason' },
     ],

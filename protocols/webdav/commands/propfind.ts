@@ -21,6 +21,9 @@ import { Multistatus, statusLine } from '../multistatus.js'
 import { checkIf, href, readBody, type Command, type WebdavRequest } from '../webdav-request.js'
 import { wrap } from '../xml.js'
 
+/** Errors of folders below the requested one, which are then included without their members. */
+const unlistable = ['denied', 'hidden', 'password_required', 'throttled', 'not_found', 'unavailable'] as const
+
 /** Maximum number of resources in a response of depth infinity (RFC 4918 §9.1.1). */
 const infiniteDepthLimit = 10_000
 
@@ -124,7 +127,7 @@ class PropfindResponse {
         }
       } catch (error) {
         // A folder that cannot be listed, or was removed meanwhile, is included without its members.
-        const canSkip = isGatewayError(error, 'denied', 'hidden', 'password_required', 'not_found', 'unavailable')
+        const canSkip = isGatewayError(error, ...unlistable)
         if (folder === top || hasPage || !canSkip) throw error
       }
     }
