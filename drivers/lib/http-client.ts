@@ -18,6 +18,7 @@ import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { locationText } from '../../src/contract/utf8.js'
 import { HttpAuthorization, type HttpCredentials } from './http-authorization.js'
 import { isNetworkFailure, networkError } from './network-errors.js'
+import { delayAfter, maxPatience, transientStatuses } from './repetition.js'
 
 /** A request body that can be sent once. */
 export interface OneShotBody {
@@ -112,11 +113,7 @@ const portableHeaders: ReadonlySet<string> = new Set([
 ])
 
 const idempotentMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'PROPFIND'])
-const retryableStatuses = new Set([429, 502, 503, 504])
 const maxAttempts = 3
-const initialDelay = 200
-/** Maximum delay in milliseconds before a retry. If the server requests a longer one, its response is returned. */
-const maxDelay = 5000
 /** Maximum number of bytes of an unused response that are read so that its connection can be reused. */
 const maxDrained = 64 * 1024
 
@@ -160,18 +157,22 @@ export class HttpClient {
   async request(request: HttpRequest): Promise<HttpResponse> {
     const { repeatable = idempotentMethods.has(request.method) } = request
     const isRepeatable = repeatable && !isOneShot(request.body)
+    let patience = maxPatience
     for (let attempt = 1; ; attempt++) {
       const isLast = !isRepeatable || attempt === maxAttempts
-      let delay = initialDelay * 2 ** (attempt - 1) * (0.5 + Math.random())
+      let delay: number
       try {
         const response = await this.#follow(request)
-        if (isLast || !retryableStatuses.has(response.status)) return response
-        delay = Math.max(delay, (retryAfter(response.headers) ?? 0) * 1000)
-        if (delay > maxDelay) return response
+        const { status } = response
+        if (isLast || (status !== 429 && !transientStatuses.has(status))) return response
+        delay = delayAfter(attempt, 'status', retryAfter(response.headers))
+        if (delay > patience) return response
         await drain(response.body)
       } catch (error) {
         if (isLast || !isGatewayError(error, 'unavailable') || !isNetworkFailure(error)) throw error
+        delay = delayAfter(attempt, 'connection')
       }
+      patience -= delay
       await this.#delay(delay, request.signal)
       await request.beforeAgain?.()
     }

@@ -331,11 +331,8 @@ await t.test('a file whose completion is confirmed by nobody is looked for', asy
   t.equal((await put(driver, '/file', 'the new one')).size, 11)
   t.equal(await textAt(driver, '/file'), 'the new one')
   t.equal(members().length, 1)
-  double.requests.inject(/openFile\/complete/, {
-    answer: 500,
-    headers: { 'content-type': 'application/json' },
-    body: '{"code":"X"}',
-  })
+  const failed = { answer: 500, headers: { 'content-type': 'application/json' }, body: '{"code":"X"}' }
+  double.requests.inject(/openFile\/complete/, failed, 3)
   await refuses(t, () => put(driver, '/file', 'third'), 'unavailable', 'a completion that has failed')
   t.equal(await textAt(driver, '/file'), 'the new one')
   await settled(t, () => members().length === 1)

@@ -9,6 +9,7 @@ import { settlesWithin } from '../../../src/contract/cancellation.js'
 import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
 import { drain, isOneShot, retryAfter, type HttpClient, type HttpResponse, type OneShotBody } from '../http-client.js'
 import { isNetworkFailure, networkError } from '../network-errors.js'
+import { delayAfter, maxPatience, transientStatuses } from '../repetition.js'
 import { readItems } from './json-items.js'
 import { parseJson } from './lenient.js'
 import type { RateGate } from './rate-gate.js'
@@ -73,9 +74,6 @@ interface ApiClientOptions<Secret> {
 }
 
 const maxAttempts = 3
-/** Milliseconds before the first repetition; doubled for each further one. */
-const initialDelay = 200
-const transientStatuses = [502, 503, 504]
 /** Statuses of the pages of HTML by which a firewall refuses requests. */
 const firewallStatuses = [403, 405, 418, 429]
 /** Seconds without requests after such a page. */
@@ -161,6 +159,7 @@ export class ApiClient<Secret = never> {
     const { method = hasBody(call) ? 'POST' : 'GET' } = call
     const { repeatable = method === 'GET' || method === 'HEAD' } = call
     let renewed = false
+    const deadline = performance.now() + maxPatience
     for (let attempt = 1; ; attempt++) {
       const mayRepeat = repeatable && !isOneShot(call.body) && attempt < maxAttempts
       // Before the turn at the gate: a renewal needs turns of its own.
@@ -174,15 +173,15 @@ export class ApiClient<Secret = never> {
         response = await this.#send({ ...call, method, repeatable }, secret)
         const isOwn = response.url.origin === call.url.origin
         if (secret !== undefined && isOwn) await this.options.credentials?.received?.(response.headers)
-        if (transientStatuses.includes(response.status) && mayRepeat && !asksForPause(response)) {
+        if (isTransient(response) && mayRepeat) {
           await drain(response.body)
-          await this.#delayAfter(attempt, call.signal)
+          await this.#wait(delayAfter(attempt, 'status'), call.signal)
           continue
         }
         outcome = await this.#outcome(response, read)
       } catch (error) {
         if (!mayRepeat || !isGatewayError(error, 'unavailable') || !isNetworkFailure(error)) throw error
-        await this.#delayAfter(attempt, call.signal)
+        await this.#wait(delayAfter(attempt, 'connection'), call.signal)
         continue
       }
       if ('result' in outcome && outcome.verdict === 'ok') return outcome.result
@@ -200,7 +199,10 @@ export class ApiClient<Secret = never> {
       const asked = typeof verdict === 'object' ? verdict.slowDownFor : retryAfter(response.headers)
       const seconds = asked ?? defaultPause * 2 ** (attempt - 1)
       await gate.pause(seconds)
-      if (mayRepeat) continue
+      // The server has refused the call, so that also one that changes something may be made again.
+      const isRefused =
+        response.status !== 503 && attempt < maxAttempts && !(isOneShot(call.body) && response.isBodySent)
+      if ((mayRepeat || isRefused) && performance.now() + seconds * 1000 <= deadline) continue
       throw new GatewayError('unavailable', {
         reason: `the ${this.options.server} asks for fewer requests`,
         retryAfter: Math.ceil(seconds),
@@ -212,7 +214,9 @@ export class ApiClient<Secret = never> {
     response: HttpResponse,
     read: (response: HttpResponse) => Promise<ReadOutcome<Result>>,
   ): Promise<Outcome<Result>> {
-    if (!asksForPause(response) || isPage(response)) return read(response)
+    // Without a time, a page is that of a firewall.
+    const isFirewall = isPage(response) && retryAfter(response.headers) === undefined
+    if (!asksForPause(response) || isFirewall) return read(response)
     await drain(response.body)
     return { verdict: 'slow down' }
   }
@@ -303,9 +307,8 @@ export class ApiClient<Secret = never> {
     }
   }
 
-  /** Waits before the call is repeated. `attempt`: the number of the last one. */
-  async #delayAfter(attempt: number, signal: AbortSignal | undefined): Promise<void> {
-    const milliseconds = initialDelay * 2 ** (attempt - 1) * (0.5 + Math.random())
+  /** Waits before the call is repeated. */
+  async #wait(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
     try {
       await sleep(milliseconds, undefined, { signal: signal ?? this.#closed.signal })
     } catch (error) {
@@ -329,6 +332,11 @@ interface ReadOutcome<Result> {
 }
 
 type Outcome<Result> = ReadOutcome<Result> | { readonly verdict: 'slow down' }
+
+/** Whether the server says that it fails now. These servers do not mean by 500 that they will always fail. */
+function isTransient(response: HttpResponse): boolean {
+  return (response.status === 500 || transientStatuses.has(response.status)) && !asksForPause(response)
+}
 
 /** Whether the status says that the server wants fewer requests (RFC 6585 §4, RFC 9110 §10.2.3). */
 function asksForPause({ status, headers }: HttpResponse): boolean {

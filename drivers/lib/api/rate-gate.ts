@@ -5,10 +5,9 @@
  */
 import type { DriverState } from '../../../src/contract/driver-env.js'
 import { GatewayError } from '../../../src/contract/errors.js'
+import { maxPatience } from '../repetition.js'
 import { BoundState } from './bound-state.js'
 
-/** Milliseconds that a call waits for a closed gate to open. If it takes longer, the call rejects at once. */
-const maxWait = 10_000
 /** By how much the time between two calls is longer than the limit demands: the network delays them differently. */
 const margin = 0.1
 /** Maximum seconds of a pause, whatever the server says. */
@@ -65,7 +64,7 @@ export class RateGate {
 
   /**
    * Resolves when the call may be made. `kind`: its class. Rejects with `unavailable` and the remaining seconds if the
-   * gate is closed for longer than a call should wait, and with `aborted`.
+   * gate is closed for longer than a call waits (`maxPatience`), and with `aborted`.
    */
   async pass(signal?: AbortSignal, kind: string = otherCalls): Promise<void> {
     if (signal?.aborted) throw new GatewayError('aborted')
@@ -159,7 +158,7 @@ class Account {
   async pause(until: number): Promise<void> {
     if (until <= this.closedUntil) return
     this.closedUntil = until
-    const isLong = until - Date.now() > maxWait
+    const isLong = until - Date.now() > maxPatience
     for (const lane of this.#lanes.values()) {
       if (isLong) lane.fail(this.#paused())
       else lane.reschedule()
@@ -169,7 +168,7 @@ class Account {
   }
 
   assertOpenSoon(): void {
-    if (this.closedUntil - Date.now() > maxWait) throw this.#paused()
+    if (this.closedUntil - Date.now() > maxPatience) throw this.#paused()
   }
 
   #paused(): GatewayError {

@@ -173,6 +173,51 @@ await t.test('only calls that are safe to repeat are repeated, also by POST', as
   t.equal(seen.length, 7)
 })
 
+await t.test('a server that fails is asked again after seconds, one that was not reached sooner', async (t) => {
+  const answers = [503, 500, 200]
+  const { address, seen } = await startVendor(t, (_request, response) => sendJson(response, {}, answers.shift()))
+  const { client } = await connect(t, address)
+  await client.call({ url: address })
+  const [first = 0, second = 0, third = 0] = seen.map(({ at }) => at)
+  t.equal(seen.length, 3)
+  t.ok(second - first >= 990, `${second - first} ms after the first answer`)
+  t.ok(third - second >= 1990, `${third - second} ms after the second one`)
+})
+
+await t.test(
+  'a call that was refused for now is made again when the server wants it, also one that changes something',
+  async (t) => {
+    const page = '<html>Too Many Requests</html>'
+    const refusals: readonly (readonly [number, string, string])[] = [
+      [429, 'application/json', '{}'],
+      [429, 'text/html', page],
+      [200, 'application/json', '{"code":777}'],
+    ]
+    for (const [status, type, body] of refusals) {
+      let isRefused = true
+      const { address, seen } = await startVendor(t, (_request, response) => {
+        if (isRefused) response.writeHead(status, { 'retry-after': '1', 'content-type': type }).end(body)
+        else sendJson(response, { code: 200 })
+        isRefused = false
+      })
+      const { client } = await connect(t, address)
+      await client.call({ url: address, json: {} })
+      t.equal(seen.length, 2)
+      t.ok((seen[1]?.at ?? 0) - (seen[0]?.at ?? 0) >= 950, `${status} ${type}`)
+    }
+    const { address, seen } = await startVendor(t, (_request, response) => {
+      response.writeHead(429, { 'retry-after': '26' }).end()
+    })
+    const { client } = await connect(t, address)
+    await t.rejects(
+      client.call({ url: address }),
+      { code: 'unavailable', retryAfter: 26 },
+      'not for longer than a client waits',
+    )
+    t.equal(seen.length, 1)
+  },
+)
+
 await t.test('limit_rate holds for all calls together, and for repetitions and renewals', async (t) => {
   const { address, seen } = await startVendor(t, accepting({ token: 'token-2' }))
   const { client } = await connect(t, address, { perSecond: 4 })

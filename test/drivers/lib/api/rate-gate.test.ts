@@ -93,6 +93,16 @@ await t.test('a short pause delays all calls, a longer one rejects them with the
   await t.rejects(gate.pass(), { code: 'unavailable' }, 'a shorter pause does not end a longer one')
 })
 
+await t.test('a call waits for a gate that opens within 25 seconds', async (t) => {
+  const gate = await open(t)
+  await gate.pause(24)
+  const given = new AbortController()
+  const waiting = refuses(t, () => gate.pass(given.signal), 'aborted', 'a call that waits')
+  await wait(20)
+  given.abort()
+  await waiting
+})
+
 await t.test('a pause holds for a storage that is opened again, but not for ever', async (t) => {
   const { state, values } = memoryState()
   const scope = 'opened again'
