@@ -1,7 +1,7 @@
 /** The calls of 115's official API for uploads. */
 import type { Source } from '../../src/contract/call-options.js'
 import type { OssToken } from '../lib/aliyun-oss.js'
-import { field, flagOf, listOf, numberOf, textOf } from '../lib/api/lenient.js'
+import { field, flagOf, listOf, numberOf, textOf, timeOf } from '../lib/api/lenient.js'
 import { rangeOf } from '../lib/api/source-range.js'
 import { protocolViolation } from './errors.js'
 import { upperSha1, type NewFile, type Offer, type UploadPlace, type UploadServer } from './hash-uploads.js'
@@ -58,7 +58,7 @@ export class Open115Uploads implements UploadServer {
       endpoint: textOf(field(data, 'endpoint')),
     }
     if (Object.values(token).includes('')) throw protocolViolation('sent no token for the object store')
-    return token
+    return { ...token, until: timeOf(field(data, 'expiration') ?? field(data, 'Expiration')) }
   }
 }
 

@@ -3,7 +3,7 @@ import type { Source } from '../../src/contract/call-options.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import type { OssToken } from '../lib/aliyun-oss.js'
 import { Lease } from '../lib/api/lease.js'
-import { field, flagOf, numberOf, parseJson, textOf } from '../lib/api/lenient.js'
+import { field, flagOf, numberOf, parseJson, textOf, timeOf } from '../lib/api/lenient.js'
 import { Ec115 } from './ec115.js'
 import { errorOf, hasCode, isSuccess, protocolViolation } from './errors.js'
 import type { FilesApi } from './files-api.js'
@@ -126,7 +126,7 @@ export class WebUploads implements UploadServer {
     if (textOf(field(data, 'StatusCode')) !== '200' || id === '' || secret === '' || securityToken === '') {
       throw protocolViolation('sent no token for uploads')
     }
-    return { id, secret, securityToken, endpoint }
+    return { id, secret, securityToken, endpoint, until: timeOf(field(data, 'Expiration')) }
   }
 
   async #answerOf(file: NewFile, data: unknown, signal: AbortSignal | undefined) {

@@ -8,6 +8,7 @@ import { PartLinks } from '../lib/api/lease.js'
 import { field, numberOf, textOf } from '../lib/api/lenient.js'
 import type { Renewal } from '../lib/api/renewal.js'
 import type { HttpClient } from '../lib/http-client.js'
+import { isNetworkFailure } from '../lib/network-errors.js'
 import { BodyReader, contiguousParts, sendParts, withBody, type SendPart } from '../lib/parts.js'
 import { RequestBody } from '../lib/request-body.js'
 import type { BegunUpload, DriveApi, FilePlace } from './drive-api.js'
@@ -154,7 +155,8 @@ export class AliyundriveUploads {
       batch: linkBatch,
       count: this.#partCountOf(size),
       lifetime: linkLifetime,
-      isExpired: (error) => isGatewayError(error, 'denied'),
+      // A store that refuses a URL may end the connection before its answer has arrived.
+      isExpired: (error) => isGatewayError(error, 'denied') || isNetworkFailure(error),
     })
     return (part, bytes, signal) => links.use(part, (link) => this.#put(link, bytes, signal), signal)
   }

@@ -8,6 +8,8 @@ export interface OssToken {
   readonly securityToken: string
   /** Host or address of the store, if it comes with the token. */
   readonly endpoint?: string
+  /** The end of its validity, if the server says it. */
+  readonly until?: Date | undefined
 }
 
 export interface OssSignedRequest {

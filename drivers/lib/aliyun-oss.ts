@@ -16,6 +16,7 @@ import { parseJson } from './api/lenient.js'
 import { retryAfter, type HttpClient, type HttpResponse } from './http-client.js'
 import { isNetworkFailure, networkError } from './network-errors.js'
 import type { StoredPart } from './parts.js'
+import { delayAfter, maxPatience } from './repetition.js'
 import { RequestBody } from './request-body.js'
 
 export { stringToSign, type OssSignedRequest, type OssToken } from './aliyun-oss-signature.js'
@@ -66,17 +67,13 @@ const server = 'object store'
 /** What the object store allows. */
 export const maxOssParts = 10_000
 const maxAttempts = 4
-/** Milliseconds before a part is sent again; doubled for each further attempt. */
-const initialDelay = 500
-/** Maximum number of seconds by which the store may delay that. */
-const maxWait = 30
 /** Maximum bytes of an answer. */
 const maxAnswer = 4 * 1024 * 1024
 const partsPerPage = 1000
 /** Milliseconds for which a token is used, of the hour for which it is valid. */
 const tokenLifetime = 50 * 60_000
-/** Codes of answers to a token that has expired, or that the store does not know any more. */
-const expiredCodes = ['SecurityTokenExpired', 'InvalidSecurityToken', 'InvalidAccessKeyId']
+/** Milliseconds before its end at which a token is not used any more; each one is used for as long. */
+const tokenMargin = 60_000
 
 /** An answer of the store with an error code. */
 class OssError extends Error {
@@ -91,6 +88,14 @@ class OssError extends Error {
   get isTransient(): boolean {
     return this.status === 429 || this.status >= 500
   }
+}
+
+/**
+ * Whether the store does not accept what authorizes a request, such as a token, a signature or a URL that has expired: the
+ * codes for that differ, and a connection may end before the code arrives.
+ */
+export function isUnauthorized(error: unknown): boolean {
+  return isGatewayError(error) && error.cause instanceof OssError && [401, 403].includes(error.cause.status)
 }
 
 /** The error code of the store's answer that is the cause of an error; undefined for other errors. */
@@ -108,13 +113,21 @@ export class AliyunOss {
 
   constructor(private readonly options: OssTokenOptions | OssSignerOptions) {
     if ('sign' in options) {
-      this.#authorized = async (request, send, signal) => send(await options.sign(request, signal))
+      this.#authorized = async (request, send, signal) => {
+        try {
+          return await send(await options.sign(request, signal))
+        } catch (error) {
+          if (!isUnauthorized(error)) throw error
+          const date = new Date().toUTCString()
+          return send(await options.sign({ ...request, headers: { ...request.headers, date } }, signal))
+        }
+      }
       return
     }
     const tokens = new Lease({
       request: options.requestToken,
-      lifetime: tokenLifetime,
-      isExpired: (error) => expiredCodes.includes(ossCodeOf(error) ?? ''),
+      lifetime: ({ until }) => Math.min(tokenLifetime, Math.max(tokenMargin, leftUntil(until) - tokenMargin)),
+      isExpired: isUnauthorized,
     })
     this.#authorized = (request, send, signal) =>
       tokens.use((token) => send(signedHeaders(request, token), token), signal)
@@ -144,7 +157,10 @@ export class AliyunOss {
     return { ...object, id }
   }
 
-  /** Resolves when the part is stored. Sends it again after transient failures. */
+  /**
+   * Resolves when the part is stored. Sends it again after transient failures, also if its answer was lost: a part that is
+   * stored already counts as sent. Its tag is its MD5 digest.
+   */
   async sendPart(upload: OssUpload, number: number, bytes: Buffer, signal: AbortSignal | undefined): Promise<OssPart> {
     const query = { partNumber: String(number), uploadId: upload.id }
     try {
@@ -153,10 +169,8 @@ export class AliyunOss {
     } catch (error) {
       // The answer to an earlier attempt was lost.
       if (ossCodeOf(error) !== 'PartAlreadyExist') throw error
-      for await (const part of this.parts(upload, signal)) {
-        if (part.number === number && part.size === bytes.length) return part
-      }
-      throw error
+      const etag = createHash('md5').update(bytes).digest('hex').toUpperCase()
+      return { number, size: bytes.length, etag }
     }
   }
 
@@ -244,17 +258,20 @@ export async function withOssRetries<T>(send: () => Promise<T>, signal: AbortSig
       return await send()
     } catch (error) {
       if (attempt === maxAttempts || !isTransient(error)) throw error
-      const delay = initialDelay * 2 ** (attempt - 1) * (0.5 + Math.random())
-      await waitFor(Math.max(delay, 1000 * Math.min(error.retryAfter ?? 0, maxWait)), signal)
+      const kind = error.cause instanceof OssError ? 'status' : 'connection'
+      const delay = delayAfter(attempt, kind, error.retryAfter)
+      if (delay > maxPatience) throw error
+      await waitFor(delay, signal)
     }
   }
 }
 
 /** The text of a successful answer of the store. Rejects with the error of any other (`ossCodeOf`). */
 export async function ossAnswer(response: HttpResponse): Promise<string> {
-  const text = await textOf(response.body)
-  if (response.status === 200 || response.status === 204) return text
-  throw errorOf(response, text)
+  const { status, body } = response
+  if (status === 200 || status === 204) return textOf(body)
+  // The status alone says what to do if the connection ends before the code.
+  throw errorOf(response, await textOf(body).catch(() => ''))
 }
 
 /** The URL of an object, in the host of its bucket, over TLS. Throws `unavailable` if the vendor's server named no such host. */
@@ -321,8 +338,15 @@ const meanings: Readonly<Record<string, readonly [ErrorCode, string]>> = {
 }
 
 function isTransient(error: unknown): error is GatewayError {
-  if (!isGatewayError(error, 'unavailable', 'timeout')) return false
+  // A request that is not answered in time, and an answer that is lost: parts are identified by their numbers.
+  if (isGatewayError(error, 'timeout')) return true
+  if (!isGatewayError(error, 'unavailable')) return false
   return error.cause instanceof OssError ? error.cause.isTransient : isNetworkFailure(error)
+}
+
+/** Milliseconds; infinite if it is not known. */
+function leftUntil(time: Date | undefined): number {
+  return time ? time.getTime() - Date.now() : Number.POSITIVE_INFINITY
 }
 
 async function waitFor(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {

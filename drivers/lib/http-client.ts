@@ -364,8 +364,12 @@ class PendingRequest {
       this.wasOnStaleConnection = outgoing.reusedSocket && !this.isBodyTaken && ['ECONNRESET', 'EPIPE'].includes(code)
       throw error
     })
-    // A connection with an incomplete request body cannot be reused.
-    if (isOneShot(body) && !outgoing.writableFinished) outgoing.destroy()
+    // A connection with an incomplete request body cannot be reused. The rest of the response, which explains why, may
+    // still arrive.
+    if (isOneShot(body) && !outgoing.writableFinished) {
+      if (incoming.complete) outgoing.destroy()
+      else incoming.once('end', () => outgoing.destroy()).once('close', () => outgoing.destroy())
+    }
     return incoming
   }
 

@@ -1,5 +1,5 @@
 /** One upload: its parts go to the object store, which accepts requests that the API has signed. */
-import { AliyunOss, stringToSign, type OssPart, type OssUpload } from '../lib/aliyun-oss.js'
+import { AliyunOss, ossCodeOf, stringToSign, withOssRetries, type OssPart, type OssUpload } from '../lib/aliyun-oss.js'
 import type { HttpClient } from '../lib/http-client.js'
 import type { QuarkApi, UploadTask } from './api.js'
 import type { QuarkVendor } from './vendor.js'
@@ -47,7 +47,22 @@ export class UploadSession {
   /** Makes a file of the parts, under the name that the upload began with. It is not canceled. */
   async complete(parts: readonly OssPart[]): Promise<void> {
     // The service knows the content of an empty file; it has no parts.
-    if (parts.length > 0) await this.#store.complete(this.#upload, parts, { callback: this.task.callback }, undefined)
+    if (parts.length > 0) await this.#join(parts)
     await this.api.finishUpload(this.task)
+  }
+
+  /** The API knows whether the parts were joined: `finishUpload` rejects if they were not. */
+  async #join(parts: readonly OssPart[]): Promise<void> {
+    let isRepeated = false
+    await withOssRetries(async () => {
+      try {
+        await this.#store.complete(this.#upload, parts, { callback: this.task.callback }, undefined)
+      } catch (error) {
+        // The answer to an earlier attempt was lost.
+        if (!isRepeated || ossCodeOf(error) !== 'NoSuchUpload') throw error
+      } finally {
+        isRepeated = true
+      }
+    }, undefined)
   }
 }

@@ -168,6 +168,22 @@ await t.test('others are sent in parts: a cut one and one whose answer is lost o
   await driver.close?.()
 })
 
+await t.test(
+  'a signature that has expired is made anew, and an upload whose last answer is lost is complete',
+  async (t) => {
+    const double = await startQuark(t, { partSize: 200_000 })
+    const { requests } = double
+    const driver = await openOn(double)
+    const content = randomBytes(500_000)
+    requests.inject(/^PUT .*partNumber=2/, { answer: 403, body: '<Error><Code>AccessDenied</Code></Error>' })
+    requests.inject(/^POST ul-zb.*uploadId/, { loseAnswer: true })
+    await driver.write(file, hashed(content))
+    t.ok((await bytesAt(driver, '/file')).equals(content))
+    t.equal(requests.matching(sentParts).length, 4)
+    await driver.close?.()
+  },
+)
+
 await t.test('a file of more parts than an upload may have is refused before it is sent', async (t) => {
   const double = await startQuark(t, { partSize: 1 })
   const driver = await openOn(double)

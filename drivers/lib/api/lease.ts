@@ -10,19 +10,18 @@ interface LeaseOptions<Value> {
   /** A value that has already been handed out, now. */
   readonly initial?: Value
   /** Milliseconds for which a value is used. */
-  readonly lifetime: number
+  readonly lifetime: number | ((value: Value) => number)
   /** Whether a use of the value has failed because it has expired. */
   readonly isExpired: (error: unknown) => boolean
 }
 
 export class Lease<Value> {
-  #current: { readonly value: Promise<Value>; readonly until: number } | undefined
+  /** `until`: of `performance.now()`; infinite until the value has arrived. */
+  #current: { readonly value: Promise<Value>; until: number } | undefined
 
   constructor(private readonly options: LeaseOptions<Value>) {
-    const { initial, lifetime } = options
-    if (initial !== undefined) {
-      this.#current = { value: Promise.resolve(initial), until: performance.now() + lifetime }
-    }
+    const { initial } = options
+    if (initial !== undefined) this.#current = { value: Promise.resolve(initial), until: this.#endOf(initial) }
   }
 
   /** Calls `work` with the value; once more, with a new one, if it has expired. One request serves all that wait for it. */
@@ -42,12 +41,20 @@ export class Lease<Value> {
   #get(): Promise<Value> {
     if (this.#current && performance.now() < this.#current.until) return this.#current.value
     const value = this.options.request()
-    const current = { value, until: performance.now() + this.options.lifetime }
+    const current = { value, until: Number.POSITIVE_INFINITY }
     this.#current = current
-    value.catch(() => {
-      if (this.#current === current) this.#current = undefined
-    })
+    value.then(
+      (arrived) => (current.until = this.#endOf(arrived)),
+      () => {
+        if (this.#current === current) this.#current = undefined
+      },
+    )
     return value
+  }
+
+  #endOf(value: Value): number {
+    const { lifetime } = this.options
+    return performance.now() + (typeof lifetime === 'number' ? lifetime : lifetime(value))
   }
 }
 

@@ -2,6 +2,7 @@
 import { buffer } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { AliyunOss, ossCodeOf } from '../../../drivers/lib/aliyun-oss.js'
+import { signedHeaders } from '../../../drivers/lib/aliyun-oss-signature.js'
 import { HttpClient } from '../../../drivers/lib/http-client.js'
 import { contiguousParts } from '../../../drivers/lib/parts.js'
 import { GatewayError } from '../../../src/contract/errors.js'
@@ -80,6 +81,73 @@ await t.test('an upload in parts survives expired tokens, lost answers and cut c
   t.equal(await storedText(), Buffer.concat(parts).toString())
 })
 
+await t.test(
+  'a token that the store refuses is replaced, whatever it says, and none is used after its end',
+  async (t) => {
+    const { client, double, seen } = await started(t)
+    const upload = await client.begin(object, undefined)
+    const refusals = ['<Error><Code>AccessDenied</Code><Message>expired</Message></Error>', 'expired', '']
+    for (const [index, body] of refusals.entries()) {
+      double.requests.inject(/partNumber/, { answer: 403, body })
+      await client.sendPart(upload, index + 1, Buffer.alloc(partLength), undefined)
+    }
+    t.equal(seen.tokens, 4)
+    const { http, userAgent } = Reflect.get(client, 'options') as ConstructorParameters<typeof AliyunOss>[0]
+    const lifetimes = [5 * 60_000, 61_000, -1000]
+    const used: number[] = []
+    const clock = performance.now.bind(performance)
+    t.teardown(() => (performance.now = clock))
+    for (const lifetime of lifetimes) {
+      let tokens = 0
+      const short = new AliyunOss({
+        http,
+        userAgent,
+        requestToken: async () => {
+          tokens++
+          const { AccessKeyId: id, AccessKeySecret: secret, SecurityToken: securityToken } = double.issueToken()
+          return { id, secret, securityToken, until: new Date(Date.now() + lifetime) }
+        },
+      })
+      const ask = async (after: number) => {
+        performance.now = () => clock() + after
+        for await (const _part of short.parts(upload, undefined)) break
+      }
+      for (const after of [0, 30_000, 90_000]) await ask(after)
+      performance.now = clock
+      used.push(tokens)
+    }
+    t.same(used, [1, 2, 2], 'tokens, of minutes, of one minute, and of a server whose clock is wrong')
+  },
+)
+
+await t.test('a part whose answer was lost has its tag, and a refused signature is made anew', async (t) => {
+  const { client, double } = await started(t)
+  const upload = await client.begin(object, undefined)
+  const { http, userAgent } = Reflect.get(client, 'options') as ConstructorParameters<typeof AliyunOss>[0]
+  const { AccessKeyId: id, AccessKeySecret: secret, SecurityToken: securityToken } = double.issueToken()
+  const dates: (string | undefined)[] = []
+  const signed = new AliyunOss({
+    http,
+    userAgent,
+    sign: async (request) => {
+      if (request.method !== 'PUT') throw new GatewayError('invalid', { reason: 'only parts are signed' })
+      dates.push(request.headers.date)
+      const isFirst = dates.length === 1
+      return signedHeaders(request, { id, secret: isFirst ? 'of yesterday' : secret, securityToken })
+    },
+  })
+  const bytes = Buffer.alloc(partLength, 'x')
+  double.requests.inject(/partNumber=2/, { loseAnswer: true })
+  const stored = [
+    await signed.sendPart(upload, 1, bytes, undefined),
+    await signed.sendPart(upload, 2, bytes, undefined),
+  ]
+  const listed = []
+  for await (const part of client.parts(upload, undefined)) listed.push(part)
+  t.same(stored, listed)
+  t.equal(dates.length, 4)
+})
+
 await t.test('what completes an object is not sent twice', async (t) => {
   const { client, double, finished } = await started(t)
   double.requests.inject(/^PUT/, { loseAnswer: true })
@@ -102,7 +170,7 @@ await t.test('refusals are errors with the code of the store, and without its te
   await client.abort(upload, undefined)
   t.equal(await fails(client.sendPart(upload, 1, Buffer.alloc(1), undefined)), 'NoSuchUpload')
   await client.abort(upload, undefined)
-  double.requests.inject(/^PUT/, { answer: 403, body: '<Error><Code>SignatureDoesNotMatch</Code></Error>' })
+  double.requests.inject(/^PUT/, { answer: 403, body: '<Error><Code>SignatureDoesNotMatch</Code></Error>' }, 2)
   t.equal(await fails(client.put(object, Buffer.alloc(1), callback, undefined)), 'SignatureDoesNotMatch')
   const elsewhere = { ...object, bucket: 'bucket/../other' }
   await t.rejects(client.put(elsewhere, Buffer.alloc(1), callback, undefined), { code: 'unavailable' })

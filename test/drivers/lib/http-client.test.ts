@@ -335,6 +335,21 @@ await t.test('HttpClient sends the body after a moment if the server does not kn
   })
 })
 
+await t.test('HttpClient reads all of a refusal that arrives while the body is sent', async (t) => {
+  const { address } = await serve(t, (request, response) => {
+    response.writeContinue()
+    request.once('readable', () => {
+      response.writeHead(403).flushHeaders()
+      setTimeout(() => response.end('expired'), 50)
+    })
+  })
+  const body = {
+    size: 64 * 1024 * 1024,
+    sendTo: (into: Writable) => pipeline(Readable.from(Array<Buffer>(64).fill(Buffer.alloc(1024 * 1024))), into),
+  }
+  t.same(await ask(clientOf(t, address), { method: 'PUT', url: address, body }), { status: 403, text: 'expired' })
+})
+
 await t.test('HttpClient times out on a server that responds early and stops reading the body', async (t) => {
   const { address } = await serve(t, (request, response) => {
     response.writeContinue()
