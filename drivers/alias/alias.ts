@@ -191,14 +191,11 @@ class AliasDriver implements Driver {
 class WritableAliasDriver extends AliasDriver {
   /** Absent if the policy may select several storages, or any of several. The core copies the content then. */
   readonly copy?: (from: Path, to: Path, options?: WriteOptions) => Promise<void>
-  /** Absent if the policy distributes files: the source and the target may be on different storages then. */
-  readonly move?: (from: Path, to: Path, options?: CallOptions) => Promise<void>
   readonly #placements = new Map<Path, Placement>()
 
   constructor(named: ReadonlyMap<string, Merged>, options: AliasOptions) {
     super(named, options)
     if (singleTargetPolicies.has(options.put_conflict_policy)) this.copy = (...call) => this.#copy(...call)
-    if (!distributingPolicies.has(options.put_conflict_policy)) this.move = (...call) => this.#move(...call)
   }
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
@@ -301,15 +298,28 @@ class WritableAliasDriver extends AliasDriver {
       // Even if the selected copy is empty: the entries of the other copies would disappear from view.
       for await (const page of this.pages(path, options)) if (page.length > 0) throw new GatewayError('not_empty')
     }
-    await eachOf(this.#selectCopies(copies, resolved), (driver) => driver.remove(resolved.inner, options))
+    await this.#removeEach(copies, resolved, (driver) => driver.remove(resolved.inner, options))
   }
 
   async removeTree(path: Path, options: CallOptions = {}): Promise<void> {
     const { resolved, copies } = await this.#removable(path, options)
-    await eachOf(this.#selectCopies(copies, resolved), (driver) => driver.removeTree(resolved.inner, options))
+    await this.#removeEach(copies, resolved, (driver) => driver.removeTree(resolved.inner, options))
   }
 
-  async #move(from: Path, to: Path, options: CallOptions = {}): Promise<void> {
+  /** The visible copy is removed last: if another one cannot be removed, nothing has disappeared. */
+  async #removeEach(
+    copies: readonly Copy[],
+    resolved: Resolved,
+    remove: (driver: TreeDriver) => Promise<void>,
+  ): Promise<void> {
+    await eachOf(this.#selectCopies(copies, resolved).toReversed(), remove)
+  }
+
+  /**
+   * Moves each copy that the policy selects within its storage. Rejects with `unsupported`, for a copy of the content, where
+   * one of them lacks the target folder or another copy would hide the result.
+   */
+  async move(from: Path, to: Path, options: CallOptions = {}): Promise<void> {
     const { resolved, copies } = await this.#removable(from, options)
     const isFolder = copies[0]?.entry.kind === 'folder'
     const target = this.resolve(to)
@@ -324,7 +334,18 @@ class WritableAliasDriver extends AliasDriver {
     // Otherwise the moved file could be hidden by another copy, or its target folder is missing. The core copies it
     // then.
     if (!isSame || drivers.some((driver) => !parents.includes(driver))) throw new GatewayError('unsupported')
-    await eachOf(drivers, (driver) => driver.move(resolved.inner, target.inner, options))
+    const moved: TreeDriver[] = []
+    try {
+      await eachOf(drivers, async (driver) => {
+        await driver.move(resolved.inner, target.inner, options)
+        moved.push(driver)
+      })
+    } catch (error) {
+      // Nothing was replaced: the copies that have moved return to their name.
+      if (old.length === 0)
+        for (const driver of moved) await driver.move(target.inner, resolved.inner).catch(() => undefined)
+      throw error
+    }
   }
 
   async setAttributes(path: Path, to: Attributes, options: CallOptions = {}): Promise<void> {

@@ -5,7 +5,7 @@ import t from 'tap'
 import { aliasFields, aliasType, type AliasOptions } from '../../drivers/alias/index.js'
 import { namedPaths } from '../../drivers/alias/paths.js'
 import type { DriverEnv, TreeDriver } from '../../src/contract/driver-env.js'
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { asPath } from '../../src/contract/path.js'
 import { checkOptions } from '../../src/storage/fields.js'
 import { conformance } from '../conformance/driver.js'
@@ -22,6 +22,25 @@ async function openOver(env: DriverEnv, paths: string, options: Partial<AliasOpt
 
 const policies = (write: string, put = write) => ({ write_conflict_policy: write, put_conflict_policy: put })
 
+/**
+ * The driver, whose moves between two storages, which a policy that distributes files makes necessary, copy the content and
+ * remove the source, as the core does where a driver rejects with `unsupported`.
+ */
+function copyingBetweenStorages(driver: WritableDriver): WritableDriver {
+  return altered(driver, {
+    move: async (from, to, options) => {
+      try {
+        await driver.move(from, to, options)
+      } catch (error) {
+        if (!isGatewayError(error, 'unsupported')) throw error
+        const { size } = await driver.stat(from)
+        await driver.write(to, { size, rereadable: true, read: (range) => driver.read(from, range) })
+        await driver.remove(from)
+      }
+    },
+  })
+}
+
 for (const [write, put] of [
   ['first', 'first'],
   ['all', 'all'],
@@ -34,7 +53,8 @@ for (const [write, put] of [
       many: 1000,
       open: async () => {
         const paths = [await newFolder(one), await newFolder(two)].map((path) => `merged:${path}`)
-        return { driver: await openOver(env, paths.join('\n'), policies(write, put)), dispose: async () => undefined }
+        const driver = await openOver(env, paths.join('\n'), policies(write, put))
+        return { driver: put === 'quota' ? copyingBetweenStorages(driver) : driver, dispose: async () => undefined }
       },
     })
   })
@@ -104,6 +124,38 @@ await t.test('Alias: each policy decides which storage is written to', async (t)
   await refuses(t, async () => (await open('disabled', 'first')).remove(at('/both')), 'denied', 'write disabled')
   await (await open('all')).remove(at('/both'))
   t.same([await namesIn(first, '/'), await namesIn(second, '/')], [[], ['later']])
+})
+
+await t.test('Alias: a rename renames every copy that the policy selects, or changes nothing', async (t) => {
+  const writing = ['first', 'deterministic', 'deterministic_or_all', 'all', 'all_strict', 'disabled']
+  for (const write of writing) {
+    for (const putPolicy of [...writing, 'random', 'quota', 'quota_strict']) {
+      if (write === 'disabled' && putPolicy === 'disabled') continue
+      const { env } = await compositeTree(t, { '/one': {}, '/two': {} })
+      const both = [env.tree(one), env.tree(two)] as [WritableDriver, WritableDriver]
+      for (const driver of both) await put(driver, '/old', 'x')
+      const merged = await openOver(env, 'x:/one\nx:/two', policies(write, putPolicy))
+      const renamed = write === 'first' ? [['new'], ['old']] : [['new'], ['new']]
+      const isRefused = ['deterministic', 'disabled'].includes(write)
+      if (isRefused) await refuses(t, () => merged.move(at('/old'), at('/new')), 'denied', `${write}, ${putPolicy}`)
+      else await merged.move(at('/old'), at('/new'))
+      const expected = isRefused ? [['old'], ['old']] : renamed
+      t.same(await Promise.all(both.map((driver) => namesIn(driver, '/'))), expected, `${write}, ${putPolicy}`)
+    }
+  }
+})
+
+await t.test('Alias: a rename or a removal that one storage refuses leaves the visible copy as it was', async (t) => {
+  const { env } = await compositeTree(t, { '/one': {}, '/two': {} })
+  const both = [env.tree(one), env.tree(two)] as [WritableDriver, WritableDriver]
+  for (const driver of both) await put(driver, '/old', 'x')
+  const refusing = async () => Promise.reject(new GatewayError('locked'))
+  const second = altered(both[1], { move: refusing, remove: refusing })
+  const tree = (path: string) => (path === two ? second : env.tree(asPath(path))) as TreeDriver
+  const merged = await openOver({ ...env, tree }, 'x:/one\nx:/two', policies('all', 'random'))
+  await refuses(t, () => merged.move(at('/old'), at('/new')), 'locked', 'rename')
+  await refuses(t, () => merged.remove(at('/old')), 'locked', 'removal')
+  t.same(await Promise.all(both.map((driver) => namesIn(driver, '/'))), [['old'], ['old']])
 })
 
 await t.test(
