@@ -3,7 +3,9 @@ import t from 'tap'
 import { docsPage } from '../../../protocols/http/docs-page.js'
 import { documentedEndpoints } from '../../../protocols/http/endpoints.js'
 import { openApiDocument } from '../../../protocols/http/openapi.js'
+import { rawRequest } from './raw-request.js'
 import { serve } from './served.js'
+import { processorTime } from '../../processor-time.js'
 
 const document = { ...openApiDocument(documentedEndpoints), servers: [{ url: 'http://host' }] }
 
@@ -68,6 +70,28 @@ void t.test("the page is not cached by proxies, because it contains the client's
   const { url } = await serve(t)
   for (const path of ['/api/docs', '/api/openapi.json']) {
     t.equal((await fetch(url + path)).headers.get('cache-control'), 'private, no-cache', path)
+  }
+})
+
+void t.test('the page and the document are generated once, and have an entity tag', async (t) => {
+  const { url } = await serve(t)
+  for (const path of ['/api/docs', '/api/openapi.json']) {
+    const read = async (host: string, tag = '') => {
+      const { status, headers, body } = await rawRequest(url, { path, headers: { host, 'if-none-match': tag } })
+      return { status, tag: String(headers.etag), body }
+    }
+    const one = await read('one.example')
+    const generation = await processorTime(() => docsPage(openApiDocument(documentedEndpoints)), 3)
+    const other = await read('other.example:1')
+    const requests = await processorTime(async () => {
+      for (let count = 0; count < 20; count++) await read('one.example')
+    })
+    t.ok(requests < 15 * generation, `20 requests: ${requests} ms, one generation: ${generation} ms`)
+    t.equal(other.body, one.body.replaceAll('one.example', 'other.example:1'))
+    t.match(one.body, 'one.example')
+    t.not(one.tag, other.tag)
+    t.match(await read('one.example', one.tag), { status: 304, body: '' })
+    t.match(await read('other.example:1', one.tag), { status: 200, tag: other.tag })
   }
 })
 
