@@ -4,7 +4,7 @@
  */
 import type { Entry } from '../contract/entry.js'
 import { isWithin, type Path } from '../contract/path.js'
-import { sorted, type Order } from './sorting.js'
+import { sortedInTurns, type Order } from './sorting.js'
 
 /** A listing as it was read. */
 export interface ReadListing {
@@ -107,6 +107,8 @@ export class CacheItem implements ReadListing {
   #parts = new Map<number, Buffer>()
   /** The entries in orders other than the storage's. */
   readonly #orders = new Map<string, readonly Entry[]>()
+  /** Orders that are being made. */
+  readonly #sorting = new Map<string, Promise<readonly Entry[]>>()
 
   /** `drop` removes the item from its cache. */
   constructor(
@@ -148,11 +150,21 @@ export class CacheItem implements ReadListing {
   }
 
   /** The entries in another order than the storage's. Cached with the listing, unless it exceeds the limit. */
-  inOrder(order: Order): readonly Entry[] {
+  async inOrder(order: Order): Promise<readonly Entry[]> {
     const key = JSON.stringify(order)
-    const known = this.#orders.get(key)
+    const known = this.#orders.get(key) ?? this.#sorting.get(key)
     if (known) return known
-    const entries = sorted(this.entries, order)
+    const sorting = this.#sort(key, order)
+    this.#sorting.set(key, sorting)
+    try {
+      return await sorting
+    } finally {
+      this.#sorting.delete(key)
+    }
+  }
+
+  async #sort(key: string, order: Order): Promise<readonly Entry[]> {
+    const entries = await sortedInTurns(this.entries, order)
     const bytes = placeBytes * entries.length
     if (this.#mayGrow(bytes)) {
       this.#orders.set(key, entries)

@@ -14,7 +14,7 @@ import { compilePatterns, globSource, maxSteps, patternLines, stepsOf, type Patt
 import type { StorageRow } from '../store/rows.js'
 import { undefinedIfUnsupported } from './fallbacks.js'
 import { ListingCache, type CacheItem, type ListingBudget, type ReadListing } from './listing-cache.js'
-import { sorted, type Order } from './sorting.js'
+import { sortedInTurns, type Order } from './sorting.js'
 
 /**
  * `refresh`: ignores the cache. `part`: the number of entries that the caller will use. `order`: another order than the
@@ -110,7 +110,9 @@ export class Listings {
     const { order } = options
     if (order === undefined) return listing
     const cached = this.#cache.get(path)
-    const entries = cached?.entries === listing.entries ? cached.inOrder(order) : sorted(listing.entries, order)
+    const entries = await (cached?.entries === listing.entries
+      ? cached.inOrder(order)
+      : sortedInTurns(listing.entries, order))
     return { ...listing, entries, serialized: undefined }
   }
 
@@ -189,7 +191,7 @@ export class Listings {
       for (const entry of page) all.push(entry)
       if (all.length > load().atMost) {
         return {
-          entries: sorted(all, this.#order),
+          entries: await sortedInTurns(all, this.#order),
           hasReserved: true,
           current: true,
           serialized: undefined,
@@ -200,7 +202,7 @@ export class Listings {
     // Sorting is skipped if nothing has changed since the cached listing.
     const unchanged = this.#cache.unchanged(path, all)
     const { entries, backendOrder, hasReserved } = unchanged ?? {
-      entries: sorted(all, this.#order),
+      entries: await sortedInTurns(all, this.#order),
       backendOrder: all,
       hasReserved: all.some(({ name }) => name.startsWith(reservedPrefix)),
     }

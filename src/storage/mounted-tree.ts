@@ -13,7 +13,7 @@ import type { Log } from '../contract/log.js'
 import { nameOf, root, within, type Path } from '../contract/path.js'
 import type { FolderListing, ListingOptions } from './listings.js'
 import type { Mounts, MountedPath } from './mounts.js'
-import { sorted } from './sorting.js'
+import { sortedInTurns } from './sorting.js'
 import type { FreshStatOptions, Storage } from './storage.js'
 
 /** A path of the whole tree that has been authorized and whose symlinks have been resolved. */
@@ -121,11 +121,11 @@ export class MountedTree {
    */
   async list(at: Path, options: ListingOptions): Promise<FolderListing & { readonly storage: Storage | undefined }> {
     const { order } = options
-    const inOrder = (entries: readonly Entry[]) => (order === undefined ? entries : sorted(entries, order))
+    const inOrder = (entries: readonly Entry[]) => (order === undefined ? entries : sortedInTurns(entries, order))
     const mounted = this.mounts.foldersIn(at)
     const location = this.#locateUnlessMountFolder(at)
     const mountPoints = {
-      entries: inOrder(mounted),
+      entries: await inOrder(mounted),
       hasReserved: false,
       current: true,
       serialized: undefined,
@@ -137,7 +137,13 @@ export class MountedTree {
       const listing = await storage.list(inner, options)
       const { entries, hasReserved, current, serialized } = listing
       if (mounted.length === 0) return { entries, hasReserved, current, serialized, storage }
-      return { ...mountPoints, entries: inOrder(withMountPoints(entries, mounted)), hasReserved, current, storage }
+      return {
+        ...mountPoints,
+        entries: await inOrder(withMountPoints(entries, mounted)),
+        hasReserved,
+        current,
+        storage,
+      }
     } catch (error) {
       await this.#assertExists(at, error, options)
       this.#assertHasMounts(at, mounted.length, error)

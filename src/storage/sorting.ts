@@ -1,5 +1,6 @@
 /** Orders of listings: that of a storage (its options order_by, order_direction and extract_folder), and others. */
 import type { Entry } from '../contract/entry.js'
+import { Pauses } from '../contract/pauses.js'
 import { foldName } from '../store/search/folding.js'
 
 export interface Order {
@@ -16,7 +17,25 @@ export interface Order {
  */
 export function sorted(entries: readonly Entry[], order: Order): readonly Entry[] {
   const result =
-    order.by === 'name' ? naturallySorted(entries, order.ignoreCase === true) : [...entries].sort(compare(order.by))
+    order.by === 'name' ? keyed(entries, order).sort(compareKeys).map(entryOf) : [...entries].sort(compare(order.by))
+  return arranged(result, order)
+}
+
+/** Entries that are sorted in one turn of the event loop. */
+const runLength = 2000
+
+/** As `sorted`, in several turns of the event loop if there are many entries. */
+export async function sortedInTurns(entries: readonly Entry[], order: Order): Promise<readonly Entry[]> {
+  if (entries.length <= runLength) return sorted(entries, order)
+  const result =
+    order.by === 'name'
+      ? (await mergeSorted(entries, (run) => keyed(run, order), compareKeys)).map(entryOf)
+      : await mergeSorted(entries, (run) => run, compare(order.by))
+  return arranged(result, order)
+}
+
+/** The direction, and the place of the folders. Takes over `result`, which is in ascending order. */
+function arranged(result: Entry[], order: Order): readonly Entry[] {
   if (order.by !== '' && order.direction === 'desc') result.reverse()
   if (order.folders === '') return result
   const folders = result.filter((entry) => entry.kind === 'folder')
@@ -36,11 +55,69 @@ function compare(by: Exclude<Order['by'], 'name'>): (one: Entry, other: Entry) =
   }
 }
 
-function naturallySorted(entries: readonly Entry[], ignoreCase: boolean): Entry[] {
-  return entries
-    .map((entry) => ({ entry, key: naturalKey(ignoreCase ? foldName(entry.name) : entry.name) }))
-    .sort((one, other) => plainOrder(one.key, other.key) || plainOrder(one.entry.name, other.entry.name))
-    .map(({ entry }) => entry)
+/** An entry with the key of its name in the natural order. */
+interface Keyed {
+  readonly entry: Entry
+  readonly key: string
+}
+
+function keyed(entries: readonly Entry[], { ignoreCase = false }: Order): Keyed[] {
+  return entries.map((entry) => ({ entry, key: naturalKey(ignoreCase ? foldName(entry.name) : entry.name) }))
+}
+
+function compareKeys(one: Keyed, other: Keyed): number {
+  return plainOrder(one.key, other.key) || plainOrder(one.entry.name, other.entry.name)
+}
+
+function entryOf({ entry }: Keyed): Entry {
+  return entry
+}
+
+/** Sorts runs of entries, and merges them in pairs. `itemsOf` makes new items of a run. */
+async function mergeSorted<Item>(
+  entries: readonly Entry[],
+  itemsOf: (run: Entry[]) => Item[],
+  compareItems: (one: Item, other: Item) => number,
+): Promise<Item[]> {
+  const pauses = new Pauses()
+  let runs: Item[][] = []
+  for (let from = 0; from < entries.length; from += runLength) {
+    runs.push(itemsOf(entries.slice(from, from + runLength)).sort(compareItems))
+    if (pauses.areDue) await pauses.take()
+  }
+  while (runs.length > 1) {
+    const merged: Item[][] = []
+    for (let at = 0; at < runs.length; at += 2) {
+      merged.push(await merge(runs[at] ?? [], runs[at + 1] ?? [], compareItems, pauses))
+    }
+    runs = merged
+  }
+  return runs[0] ?? []
+}
+
+/** Merges sorted items. Of equal ones, those of `first` precede. */
+async function merge<Item>(
+  first: Item[],
+  second: Item[],
+  compareItems: (one: Item, other: Item) => number,
+  pauses: Pauses,
+): Promise<Item[]> {
+  const merged: Item[] = []
+  let [at, from] = [0, 0]
+  for (;;) {
+    const [one, other] = [first[at], second[from]]
+    if (one === undefined || other === undefined) break
+    if (compareItems(one, other) <= 0) {
+      merged.push(one)
+      at++
+    } else {
+      merged.push(other)
+      from++
+    }
+    if (merged.length % runLength === 0 && pauses.areDue) await pauses.take()
+  }
+  // One of the two is used up. Not `push(...)`: a call has a limited number of arguments.
+  return merged.concat(first.slice(at), second.slice(from))
 }
 
 function plainOrder(one: string, other: string): number {

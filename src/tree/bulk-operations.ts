@@ -2,10 +2,10 @@
  * Changes of many files and folders, in the tree as one principal sees it. Each change is authorized separately. Errors
  * that can be predicted are found before the first change.
  */
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, nameTaken } from '../contract/errors.js'
 import { checkMemberName, checkName, childOf, nameOf, type Path } from '../contract/path.js'
+import { Pauses } from '../contract/pauses.js'
 import type { AccessOptions } from './operation-options.js'
 import type { VirtualFs } from './virtual-fs.js'
 
@@ -14,9 +14,6 @@ interface Renaming {
   readonly from: string
   readonly to: string
 }
-
-/** Milliseconds of work between two yields to the event loop. */
-const yieldInterval = 10
 
 /**
  * Renames members of a folder, one after the other. Checks all of them first, and rejects without any change: with
@@ -30,13 +27,16 @@ export async function renameMembers(
   options: AccessOptions = {},
 ): Promise<void> {
   await fs.assertMayChange('rename', folder, options)
+  const pauses = new Pauses(options.signal)
   for (const { from, to } of renamings) {
     checkMemberName(from)
     checkName(to)
+    if (pauses.areDue) await pauses.take()
   }
   /** Whether a name exists after the renamings checked so far. */
   const changed = new Map<string, boolean>()
   for (const { from, to } of renamings) {
+    if (pauses.areDue) await pauses.take()
     const taken = from !== to && (changed.get(to) ?? (await isTaken(fs, childOf(folder, to), from, options)))
     if (taken) throw nameTaken(to)
     const isPresent = changed.get(from) ?? (await statOrUndefined(fs, childOf(folder, from), options)) !== undefined
@@ -46,6 +46,7 @@ export async function renameMembers(
     changed.set(to, true)
   }
   for (const { from, to } of renamings) {
+    if (pauses.areDue) await pauses.take()
     if (from !== to) await fs.move(childOf(folder, from), childOf(folder, to), { ...options, overwrite: false })
   }
 }
@@ -62,16 +63,12 @@ export async function renameEach(
 ): Promise<void> {
   await fs.assertMayChange('rename', folder, options)
   const renamings: Renaming[] = []
-  let since = Date.now()
+  const pauses = new Pauses(options.signal)
   for await (const page of fs.pages(folder, options)) {
     for (const { name: from } of page) {
       const to = newName(from)
       if (to !== undefined && to !== from) renamings.push({ from, to })
-      if (Date.now() - since > yieldInterval) {
-        await yieldToEventLoop()
-        if (options.signal?.aborted === true) throw new GatewayError('aborted')
-        since = Date.now()
-      }
+      if (pauses.areDue) await pauses.take()
     }
   }
   await renameMembers(fs, folder, renamings, options)

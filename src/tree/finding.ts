@@ -1,9 +1,9 @@
 /**
  * Runs one search: returns a page of the results that the principal may see, ordered by name, and their total number.
  */
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { GatewayError } from '../contract/errors.js'
 import type { Path } from '../contract/path.js'
+import { Pauses } from '../contract/pauses.js'
 import { searchWords } from '../store/search/folding.js'
 import { firstPosition, type NameQuery, type NamesReader, type NameRange } from '../store/search/names-reader.js'
 import type { IndexedName } from '../store/search/names.js'
@@ -35,8 +35,6 @@ export interface SearchLimits {
 
 const defaultLimits: SearchLimits = { counting: 250, page: 3000 }
 
-/** Milliseconds of work between two yields to the event loop. */
-const yieldInterval = 10
 /** Maximum names of one page. */
 const maxNames = 10_000
 /** Maximum words of one search, and maximum characters of all of them. */
@@ -121,13 +119,11 @@ async function authorizedNames(
   const found: IndexedName[] = []
   // Matching one name against the longest patterns takes milliseconds.
   const batchSize = 8
-  let since = performance.now()
+  const pauses = new Pauses(signal)
   for (let at = 0; at < names.length; at += batchSize) {
     if (signal?.aborted) throw new GatewayError('aborted')
     found.push(...visible.filter(names.slice(at, at + batchSize)))
-    if (performance.now() - since < yieldInterval) continue
-    await yieldToEventLoop()
-    since = performance.now()
+    if (pauses.areDue) await pauses.take()
   }
   return found
 }

@@ -3,17 +3,14 @@
  * Left out are symlinks that lead nowhere or to what the principal must not read, and those to a folder that contains
  * them.
  */
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { GatewayError } from '../contract/errors.js'
 import type { Entry } from '../contract/entry.js'
 import { childOf, nameOf, type Path } from '../contract/path.js'
+import { Pauses } from '../contract/pauses.js'
 import type { MountedTree } from '../storage/mounted-tree.js'
 import type { Access } from './access.js'
 import type { FolderContents } from './folder-contents.js'
 import type { AccessOptions } from './operation-options.js'
-
-/** Milliseconds after which work on what is in memory lets other work run. */
-const yieldInterval = 10
 
 /** `path`: that of the principal. */
 export interface TreeMember {
@@ -47,9 +44,9 @@ export class TreeMembers {
       if ((await this.stat(path, options)).kind !== 'folder') throw new GatewayError('not_folder')
       await this.access.assertListableBelow(named, options)
     }
-    const pause = pausing(options)
+    const pauses = new Pauses(options.signal)
     for (const name of names) {
-      await pause()
+      await pauses.take()
       const member = childOf(path, name)
       const { kind } = await this.stat(member, options)
       if (kind === 'symlink') throw new GatewayError('not_found')
@@ -65,10 +62,10 @@ export class TreeMembers {
   async *below(path: Path, names: readonly string[], options: AccessOptions): AsyncGenerator<TreeMember> {
     const top = await this.#open(path, undefined, options)
     const open: OpenFolder[] = [names.length === 0 ? top : { ...top, entries: this.#selected(path, names, options) }]
-    const pause = pausing(options)
+    const pauses = new Pauses(options.signal)
     try {
       for (let folder = open.at(-1); folder; folder = open.at(-1)) {
-        await pause()
+        await pauses.take()
         const next: IteratorResult<Entry, unknown> = await folder.entries.next()
         if (next.done === true) {
           open.pop()
@@ -105,17 +102,6 @@ export class TreeMembers {
       // Its name may have another spelling.
       yield { ...entry, name }
     }
-  }
-}
-
-/** A function that lets other work run if that is due. It rejects with `aborted`. */
-function pausing({ signal }: AccessOptions): () => Promise<void> {
-  let since = performance.now()
-  return async () => {
-    if (performance.now() - since < yieldInterval) return
-    await yieldToEventLoop()
-    if (signal?.aborted === true) throw new GatewayError('aborted')
-    since = performance.now()
   }
 }
 

@@ -1,7 +1,7 @@
 /** The order of listings: by name in natural order, by size or by time, and with folders first or last. */
 import t from 'tap'
 import type { Entry, EntryKind } from '../../src/contract/entry.js'
-import { sorted, type Order } from '../../src/storage/sorting.js'
+import { sorted, sortedInTurns, type Order } from '../../src/storage/sorting.js'
 
 const entry = (name: string, size = 0, modified = 0, kind: EntryKind = 'file'): Entry => ({
   name,
@@ -130,3 +130,34 @@ void t.test('sorted() does not change its input', async (t) => {
     ['b', 'a'],
   )
 })
+
+void t.test('many entries are sorted in several turns, in the same order', async (t) => {
+  const entries = Array.from({ length: 30_001 }, (_, index) => {
+    const number = (index * 7919) % 30_001
+    return entry(
+      `${number % 3 === 0 ? 'a' : 'A'}${number}`,
+      number % 100,
+      number % 1000,
+      number % 7 === 0 ? 'folder' : 'file',
+    )
+  })
+  let turns = 0
+  const count = () => {
+    turns++
+    counting = setImmediate(count)
+  }
+  let counting = setImmediate(count)
+  for (const by of ['', 'name', 'size', 'modified'] as const) {
+    const order: Order = { by, direction: 'desc', folders: by === 'size' ? 'front' : '', ignoreCase: by === 'name' }
+    turns = 0
+    const inOrder = await sortedInTurns(entries, order)
+    t.ok(same(inOrder, sorted(entries, order)), by)
+    t.ok(turns > 1, `${turns} turns`)
+    t.ok(same(await sortedInTurns(inOrder, order), inOrder), 'in order already')
+  }
+  clearImmediate(counting)
+})
+
+function same(one: readonly Entry[], other: readonly Entry[]): boolean {
+  return one.length === other.length && one.every((each, index) => each === other[index])
+}

@@ -14,6 +14,7 @@ import {
   root,
   type Path,
 } from '../../../src/contract/path.js'
+import { Pauses } from '../../../src/contract/pauses.js'
 import type { Task } from '../../../src/tasks/task.js'
 import type { AccessOptions } from '../../../src/tree/operation-options.js'
 import type { VirtualFs } from '../../../src/tree/virtual-fs.js'
@@ -149,7 +150,9 @@ export const changeEndpoints = [
       const dir = cleanPath(fields.dir)
       const names = checkNames(fields.names)
       const access = accessOptions(context, headers.password)
+      const pauses = new Pauses(access.signal)
       for (const name of names) {
+        await pauses.take()
         try {
           await fs.remove(childOf(dir, name), access)
         } catch (error) {
@@ -181,7 +184,9 @@ async function transfer(
 
   // Check every name before the first change.
   const selected: string[] = []
+  const pauses = new Pauses(access.signal)
   for (const name of names) {
+    await pauses.take()
     const targetEntry = overwrite ? undefined : await statOrUndefined(fs, childOf(to, name), access)
     if (targetEntry === undefined) selected.push(name)
     else if (merge && targetEntry.kind === 'folder') selected.push(name)
@@ -189,6 +194,7 @@ async function transfer(
   }
   const tasks: Task[] = []
   for (const name of selected) {
+    await pauses.take()
     const [source, target] = [childOf(from, name), childOf(to, name)]
     if (source === target) throw new GatewayError('invalid', { detail: 'in_place', subject: kind })
     if (isWithin(source, to)) throw new GatewayError('invalid', { detail: 'into_itself' })
@@ -206,11 +212,11 @@ async function transfer(
   return { message: `Successfully created ${tasks.length} ${kind} task(s)`, tasks: tasks.map(taskObject) }
 }
 
-/** Returns the names. Throws if there are none, or as `checkMemberName`. */
+/** Returns the names, each once. Throws if there are none, or as `checkMemberName`. */
 function checkNames(names: readonly string[]): readonly string[] {
   if (names.length === 0) throw refused(noNames)
   names.forEach(checkMemberName)
-  return names
+  return [...new Set(names)]
 }
 
 /** Rejects with `not_found` or `not_folder` if `path` is not an existing folder. */

@@ -2,10 +2,12 @@
 import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
 import { isGatewayError } from '../../../src/contract/errors.js'
+import { Pauses } from '../../../src/contract/pauses.js'
 import { hasEnded, taskKinds, type TaskKind } from '../../../src/tasks/task.js'
 import type { ProtocolTasks } from '../../../src/gateway/protocol-gateway.js'
 import { endpoint, type Endpoint, type Refusal } from '../endpoint.js'
 import { messageOf } from '../errors.js'
+import { signalOf } from '../http-api.js'
 import { queryText } from '../fields.js'
 import { taskData, taskInfo, taskInfoData, taskObject } from '../task-object.js'
 
@@ -119,9 +121,11 @@ function taskEndpointsAt(base: '/api/task' | '/api/admin/task', access: 'user' |
         listField: 'ids',
         faultyFields: 'invalid request format',
         data: failureReasons,
-        async answer({ api, fields, params: { kind }, principal }) {
+        async answer({ api, context, fields, params: { kind }, principal }) {
           const reasons: Record<string, string> = {}
-          for (const id of fields.ids) {
+          const pauses = new Pauses(signalOf(context.res))
+          for (const id of new Set(fields.ids)) {
+            await pauses.take()
             try {
               await action(api.gateway.tasks, principal, kind, id)
             } catch (error) {
