@@ -22,6 +22,8 @@ export type Order = 'longest' | 'tokens' | 'restore'
 export interface Answers {
   readonly url: string
   readonly longest: number
+  /** Milliseconds of processor time of all threads since the last order. */
+  readonly spent: number
   readonly admin: string
   readonly reader: string
 }
@@ -105,9 +107,16 @@ async function token(id: number, username: string): Promise<string> {
 }
 
 const clock = new TurnClock()
+let before = process.cpuUsage()
+
+function spent(): number {
+  const { user, system } = process.cpuUsage(before)
+  before = process.cpuUsage()
+  return (user + system) / 1000
+}
 
 async function answer(order: Order): Promise<Partial<Answers>> {
-  if (order === 'longest') return { longest: clock.longest() }
+  if (order === 'longest') return { longest: clock.longest(), spent: spent() }
   if (order === 'restore') {
     await restore()
     return {}

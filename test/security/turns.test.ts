@@ -21,6 +21,8 @@ const limit = 100
 
 interface Reply {
   readonly code: number
+  /** The length of the body in bytes. */
+  readonly length: number
 }
 
 interface Request {
@@ -79,7 +81,12 @@ class Measured {
   }
 
   async longest(): Promise<number> {
-    return (await this.#order('longest')).longest
+    return (await this.measures()).longest
+  }
+
+  /** Since the last call. */
+  measures(): Promise<Pick<Answers, 'longest' | 'spent'>> {
+    return this.#order('longest')
   }
 
   async signIn(): Promise<void> {
@@ -103,12 +110,14 @@ class Measured {
       request.on('error', reject)
       request.on('response', (response) => {
         let beginning = ''
-        response.setEncoding('utf8').on('data', (part: string) => {
-          if (beginning.length < 100) beginning += part
+        let length = 0
+        response.on('data', (part: Buffer) => {
+          if (beginning.length < 100) beginning += part.toString('latin1')
+          length += part.length
         })
         response.on('end', () => {
           const code = /^\{"code":(\d+)/.exec(beginning)?.[1]
-          resolve({ code: Number(code ?? response.statusCode) })
+          resolve({ code: Number(code ?? response.statusCode), length })
         })
         response.on('error', reject)
       })
@@ -439,4 +448,158 @@ void t.test('no value of any field blocks the event loop for more than 100 ms', 
     [],
   )
   t.ok(holds.length > fields.length, 'each field was sent')
+})
+
+/** The maximum size of a body, less what surrounds the value. */
+const bodyRoom = 1_040_000
+/** Less than the maximum size of a header section, because of the headers that every request has. */
+const headerRoom = 31_000
+
+/** So many items that their JSON has `room` characters. */
+function filled(room: number, item: (number: number) => unknown): readonly unknown[] {
+  const length = Math.floor(room / (JSON.stringify(item(99_999)).length + 1))
+  return Array.from({ length }, (_, number) => item(number))
+}
+
+/** Lists that fill a body. */
+const fullLists: Readonly<Record<string, (room: number) => readonly unknown[]>> = {
+  'different texts': (room) => filled(room, (number) => `name-${number}`),
+  'one text': (room) => filled(room, () => 'a'),
+  numbers: (room) => filled(room, (number) => number),
+  pairs: (room) => filled(room, (number) => ({ src_name: `a${number}`, new_name: `b${number}`, key: `${number}` })),
+  lists: (room) => filled(room, () => [[]]),
+}
+
+/** Texts that fill a body. */
+const fullBodies: Readonly<Record<string, (room: number) => string>> = {
+  'nested lists': (room) => '['.repeat(room / 2) + ']'.repeat(room / 2),
+  'nested objects': (room) => `${'{"a":'.repeat(room / 6)}0${'}'.repeat(room / 6)}`,
+  'many keys': (room) => `{${Array.from({ length: room / 13 }, (_, number) => `"key-${number}":0`).join(',')}}`,
+  'one long text': (room) => JSON.stringify({ path: 'a'.repeat(room - 20) }),
+  'a list of texts': (room) => JSON.stringify(filled(room, (number) => `name-${number}`)),
+  'form fields': (room) => Array.from({ length: room / 10 }, (_, number) => `a${number}=b`).join('&'),
+  'escapes in a form': (room) => `path=${'%41'.repeat(room / 3 - 2)}`,
+}
+
+/** Headers that fill the section. */
+const fullHeaders: Readonly<Record<string, (room: number) => Record<string, string>>> = {
+  'many names': (room) =>
+    Object.fromEntries(Array.from({ length: Math.min(1900, room / 12) }, (_, number) => [`x-a${number}`, 'b'])),
+  cookies: (room) => ({ cookie: 'a=b; '.repeat(room / 5) }),
+  languages: (room) => ({ 'accept-language': 'a;q=0.1,'.repeat(room / 8) }),
+  encodings: (room) => ({ 'accept-encoding': 'gzip;q=0,'.repeat(room / 9) }),
+  addresses: (room) => ({ 'x-forwarded-for': '198.51.100.7,'.repeat(room / 13) }),
+  'forwarded elements': (room) => ({ forwarded: 'for=1.2.3.4;by=a;a,'.repeat(room / 19) }),
+  ranges: (room) => ({ range: `bytes=${'0-0,'.repeat(room / 4 - 9)}1-1` }),
+  tags: (room) => ({ 'if-none-match': '"a",'.repeat(room / 4) }),
+  conditions: (room) => ({ if: '(<urn:a> ["b"])'.repeat(room / 15) }),
+  credentials: (room) => ({ authorization: `Basic ${'QUFB'.repeat(room / 4 - 9)}` }),
+  tokens: (room) => ({ authorization: `Bearer ${'QUFB.'.repeat(room / 5 - 9)}` }),
+  'an escaped path': (room) => ({ 'file-path': '%41/'.repeat(room / 4) }),
+}
+
+/** What fills the target after a path. */
+const fullTargets: Readonly<Record<string, (room: number) => string>> = {
+  slashes: (room) => '/'.repeat(room),
+  segments: (room) => '/a'.repeat(room / 2),
+  escapes: (room) => '%41'.repeat(room / 3),
+  parameters: (room) => `?${'a&'.repeat(room / 2)}`,
+  'different parameters': (room) => `?${Array.from({ length: room / 9 }, (_, number) => `a${number}=b`).join('&')}`,
+}
+
+/** Methods and paths whose headers are parsed by different parts. */
+const places = [
+  ...['GET /ping', 'GET /dav/', 'PROPFIND /dav/', 'OPTIONS /dav/', 'PUT /dav/full', 'GET /d/folder/file.txt'],
+  ...['GET /api/me', 'GET /api/docs', 'GET /api/openapi.json', 'GET /', 'GET /static/x', 'POST /api/fs/list'],
+]
+
+interface FullRequest extends Request {
+  readonly title: string
+}
+
+/** Requests of which one part is at its limit. `all`: each kind of part at each place; else they take turns. */
+function* fullRequests(all: boolean): Generator<FullRequest> {
+  let turn = 0
+  const chosen = <T>(kinds: Readonly<Record<string, T>>): readonly (readonly [string, T])[] => {
+    const entries = Object.entries(kinds)
+    const first = turn++ % entries.length
+    return all ? entries : entries.slice(first, first + 1)
+  }
+  const json = { 'content-type': 'application/json' }
+  const form = { 'content-type': 'application/x-www-form-urlencoded' }
+  for (const [path, item] of Object.entries(document.paths)) {
+    for (const [method, operation] of Object.entries(item)) {
+      const schema = operation.requestBody?.content['application/json']?.schema
+      if (schema === undefined) continue
+      const request = { method: method.toUpperCase(), path: path.replace('{kind}', 'copy') }
+      const title = `${request.method} ${path}`
+      const room = operation.tags.includes('Signing in') ? 60_000 : bodyRoom
+      for (const [name, make] of chosen(fullBodies)) {
+        const headers = name.includes('form') ? form : json
+        yield { ...request, headers, title: `${title}: a body of ${name}`, body: make(room) }
+      }
+      const fields = Object.entries(resolved(schema.anyOf?.at(-1) ?? schema).properties ?? {})
+      const examples = Object.fromEntries(fields.map(([name, field]) => [name, example(path, name, field)]))
+      for (const [name, field] of fields) {
+        if (resolved(field).items === undefined) continue
+        for (const [kind, make] of Object.entries(fullLists)) {
+          const body = JSON.stringify({ ...examples, [name]: make(room - 10_000) })
+          yield { ...request, headers: json, title: `${title} ${name}: a list of ${kind}`, body }
+        }
+      }
+    }
+  }
+  for (const place of places) {
+    const [method = '', path = ''] = place.split(' ')
+    for (const [name, make] of chosen(fullHeaders)) {
+      yield { method, path, headers: make(headerRoom), body: '', title: `${place}: headers of ${name}` }
+    }
+    for (const [name, make] of chosen(fullTargets)) {
+      yield { method, path: path + make(headerRoom), headers: {}, body: '', title: `${place}: a target of ${name}` }
+    }
+  }
+}
+
+/**
+ * What a request may cost. Its answer: 8 bytes for each of its own bytes, and the length of the longest page. Milliseconds
+ * of processor time: 2 for each KiB, and 100.
+ */
+const answerFactor = 8
+const pageLength = 512 * 1024
+const timePerKiB = 2
+const timeOfSmall = 100
+
+void t.test('no part of a request at its limit blocks the event loop, or costs much more than it sends', async (t) => {
+  const measured = await Measured.start(t)
+  const holds: Hold[] = []
+  const excesses: string[] = []
+  for (const request of everyday) await measured.send(request, measured.reader)
+  await measured.measures()
+  for (const { title, ...request } of fullRequests(process.env.TIDEGATE_VARIANTS === 'all')) {
+    const sent = request.path.length + JSON.stringify(request.headers).length + Buffer.byteLength(request.body)
+    const timeLimit = (timePerKiB * sent) / 1024 + timeOfSmall
+    let { code, length } = await measured.send(request)
+    let { longest, spent } = await measured.measures()
+    for (let again = 0; (longest > limit || spent > timeLimit) && again < 2; again++) {
+      ;({ code, length } = await measured.send(request))
+      const next = await measured.measures()
+      longest = Math.min(longest, next.longest)
+      spent = Math.min(spent, next.spent)
+    }
+    if (code === 401) await measured.signIn()
+    if (request.path.startsWith('/api/admin/') && code === 200) await measured.restore()
+    await measured.measures()
+    holds.push({ milliseconds: longest, where: `${title} (${code}), ${spent.toFixed(0)} ms in all` })
+    if (length > answerFactor * sent + pageLength) excesses.push(`${title}: ${length} bytes for ${sent}`)
+    if (spent > timeLimit) excesses.push(`${title}: ${spent} ms for ${sent} bytes`)
+  }
+  t.comment(`${holds.length} requests; the longest turns:`)
+  holds.sort((one, other) => other.milliseconds - one.milliseconds)
+  for (const { milliseconds, where } of holds.slice(0, 8)) t.comment(`${milliseconds.toFixed(1)} ms: ${where}`)
+  t.same(
+    holds.filter(({ milliseconds }) => milliseconds > limit),
+    [],
+  )
+  t.same(excesses, [])
+  t.ok(holds.length > 80, `${holds.length} requests`)
 })
