@@ -23,8 +23,8 @@ export interface PublicKey {
   readonly application?: string | undefined
 }
 
-/** Limits of an RSA modulus, in bits. Like OpenSSH, refuses larger ones, because verification would be slow. */
-const rsaBits = { min: 2048, max: 16384 }
+/** Limits of an RSA modulus, in bits. Refuses larger ones, because they take memory and time, and are not safer. */
+const rsaBits = { min: 2048, max: 8192 }
 
 const maxLineLength = 32 * 1024
 

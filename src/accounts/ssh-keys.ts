@@ -8,6 +8,8 @@ import { fingerprintOf, parseKeyLine } from './public-keys.js'
 export type { KeyRow } from '../store/rows.js'
 
 const maxTitleLength = 255
+/** Maximum per account: all keys are in memory, and those of the user are compared at sign-in. */
+const maxPerUser = 100
 
 export class SshKeys {
   #byId = new Map<number, KeyRow>()
@@ -34,7 +36,7 @@ export class SshKeys {
   }
 
   /**
-   * Adds the key of a line of an authorized_keys file. `invalid` if it is not an accepted key, `exists` for a taken
+   * Adds the key of a line of an authorized_keys file. `invalid` if it is not an accepted key, `too_large` if the user has too many, `exists` for a taken
    * title, `not_found` for an unknown user.
    */
   async add(userId: number, title: string, line: string): Promise<KeyRow> {
@@ -46,7 +48,8 @@ export class SshKeys {
     const row = { userId, title, type, blob, fingerprint: fingerprintOf(blob), added, lastUsed: added }
     return this.queue.add(async () => {
       try {
-        const key = await this.store.keys.insert(row)
+        const key = await this.store.keys.add(row, maxPerUser)
+        if (!key) throw new GatewayError('too_large', { reason: `an account can have at most ${maxPerUser} keys` })
         this.#byId.set(key.id, key)
         return key
       } catch (error) {

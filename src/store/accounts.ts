@@ -74,13 +74,23 @@ const keyColumns: Columns<KeyRow> = {
   lastUsed: time('last_used'),
 }
 
-export class KeysTable extends RowTable<KeyRow> {
-  constructor(database: Database) {
-    super(database, 'ssh_keys', keyColumns)
+/** Credentials of which a user has a limited number. */
+abstract class CredentialsTable<Row extends KeyRow | AppPasswordRow> extends RowTable<Row> {
+  async add(row: Omit<Row, 'id'>, max: number): Promise<Row | undefined> {
+    return this.database.guarded('users', async (query) => {
+      const others = await query(this.table).where({ user_id: row.userId }).select('id')
+      return others.length < max ? this.insertWith(query, row) : undefined
+    })
   }
 
   async touch(id: number, lastUsed: Date): Promise<void> {
     await this.database.run((query) => query(this.table).where({ id }).update({ last_used: lastUsed.getTime() }))
+  }
+}
+
+export class KeysTable extends CredentialsTable<KeyRow> {
+  constructor(database: Database) {
+    super(database, 'ssh_keys', keyColumns)
   }
 }
 
@@ -96,20 +106,9 @@ const appPasswordColumns: Columns<AppPasswordRow> = {
   lastUsed: optional(time('last_used')),
 }
 
-export class AppPasswordsTable extends RowTable<AppPasswordRow> {
+export class AppPasswordsTable extends CredentialsTable<AppPasswordRow> {
   constructor(database: Database) {
     super(database, 'app_passwords', appPasswordColumns)
-  }
-
-  async add(row: Omit<AppPasswordRow, 'id'>, max: number): Promise<AppPasswordRow | undefined> {
-    return this.database.guarded('users', async (query) => {
-      const others = await query(this.table).where({ user_id: row.userId }).select('id')
-      return others.length < max ? this.insertWith(query, row) : undefined
-    })
-  }
-
-  async touch(id: number, lastUsed: Date): Promise<void> {
-    await this.database.run((query) => query(this.table).where({ id }).update({ last_used: lastUsed.getTime() }))
   }
 }
 

@@ -147,7 +147,11 @@ export interface Store extends FileRecords {
   }
   readonly keys: {
     all(): Promise<KeyRow[]>
-    insert(row: New<KeyRow>): Promise<KeyRow> // `exists` for a taken title of the same user
+    /**
+     * Inserts the row, unless the user has `max` of them; then resolves to undefined. `exists` for a taken title of the same
+     * user.
+     */
+    add(row: New<KeyRow>, max: number): Promise<KeyRow | undefined>
     touch(id: number, lastUsed: Date): Promise<void>
     delete(id: number): Promise<boolean>
   }

@@ -342,6 +342,12 @@ void t.test('SSH keys are found by user and blob, record their use, and end sess
   await t.rejects(accounts.keys.add(ada.id, 'x', 'nonsense'), { code: 'invalid', reason: /^provided key invalid/ })
   await t.rejects(accounts.keys.add(ada.id, '', line), { code: 'invalid' })
   await t.rejects(accounts.keys.add(999, 'x', line), { code: 'not_found' })
+  execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', join(folder, 'other')])
+  const otherLine = readFileSync(join(folder, 'other.pub'), 'utf8')
+  const more = Array.from({ length: 110 }, (_, number) => accounts.keys.add(admin.id, `key ${number}`, otherLine))
+  const added = (await Promise.allSettled(more)).filter(({ status }) => status === 'fulfilled')
+  t.equal(added.length, 100, 'more than 100 keys of one account')
+  await t.rejects(accounts.keys.add(admin.id, 'one more', otherLine), { code: 'too_large', reason: /at most 100 keys/ })
 
   t.equal(accounts.findKey('ada', key.blob)?.id, key.id)
   t.equal(accounts.findKey('admin', key.blob), undefined)

@@ -79,6 +79,9 @@ void t.test('an unacceptable key is rejected with a reason', async (t) => {
   const [type = '', base64 = ''] = ed25519.split(' ')
   const small = generateKeyPairSync('rsa', { modulusLength: 1024 }).publicKey
   const smallBlob = Buffer.concat([string('ssh-rsa'), mpint(jwk(small, 'e')), mpint(jwk(small, 'n'))])
+  const rsaOf = (bits: number) =>
+    line('ssh-rsa', Buffer.concat([string('ssh-rsa'), mpint(Buffer.of(1, 0, 1)), mpint(Buffer.alloc(bits / 8, 0xff))]))
+  t.equal(parseKeyLine(rsaOf(8192)).type, 'ssh-rsa')
   const ca = keygen('ed25519', '256')
   const certified = keygen('ed25519', '256')
   execFileSync('ssh-keygen', ['-q', '-s', ca, '-I', 'ada', '-n', 'ada', `${certified}.pub`])
@@ -99,6 +102,8 @@ void t.test('an unacceptable key is rejected with a reason', async (t) => {
     [`${type} ${base64.replace('A', '*')}`, /base64/],
     [`ssh-rsa ${base64}`, /another type/],
     [line('ssh-rsa', smallBlob), /needs 2048 bits, this one has 1024/],
+    [rsaOf(8200), /more than 8192 bits/],
+    [rsaOf(16_384), /more than 8192 bits/],
     ['x'.repeat(40_000), /too long/],
   ] as const) {
     t.throws(() => parseKeyLine(text), { code: 'invalid', message: reason }, text.slice(0, 60))

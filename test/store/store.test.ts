@@ -259,12 +259,13 @@ for (const engine of engines) {
         added: new Date(5000),
         lastUsed: new Date(5000),
       }
-      const key = await keys.insert(row)
-      t.same(key, { ...row, id: key.id })
-      await t.rejects(keys.insert(row), { code: 'exists' })
-      await t.rejects(keys.insert({ ...row, userId: 99 }), { code: 'not_found' })
-      await keys.insert({ ...row, userId: bob.id })
-      await keys.touch(key.id, new Date(7000))
+      const key = await keys.add(row, 9)
+      t.same(key, { ...row, id: key?.id })
+      t.equal(await keys.add({ ...row, title: 'other' }, 1), undefined, 'one more than permitted')
+      await t.rejects(keys.add(row, 9), { code: 'exists' })
+      await t.rejects(keys.add({ ...row, userId: 99 }, 9), { code: 'not_found' })
+      await keys.add({ ...row, userId: bob.id }, 9)
+      await keys.touch(key?.id ?? 0, new Date(7000))
       t.same((await keys.all())[0]?.lastUsed, new Date(7000))
       await users.delete(ada.id)
       t.same(
@@ -655,7 +656,7 @@ for (const engine of engines) {
       const changes: readonly (readonly [topic: Topic | undefined, change: () => Promise<unknown>])[] = [
         ['accounts', () => other.users.insert(userRow({}))],
         ['accounts', () => other.users.change(1, () => ({ disabled: true }))],
-        ['accounts', () => other.keys.insert({ ...key, ...dates })],
+        ['accounts', () => other.keys.add({ ...key, ...dates }, 9)],
         ['accounts', () => other.keys.delete(1)],
         ['accounts', () => other.appPasswords.add({ ...appPassword, ...dates }, 9)],
         ['accounts', () => other.appPasswords.delete(1)],

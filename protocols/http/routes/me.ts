@@ -12,6 +12,7 @@ import { pageData } from '../schemas.js'
 
 const notFoundMessage = 'failed get old user: record not found'
 const keyInvalid: Refusal = { code: 400, text: 'provided key invalid' }
+const tooManyKeys: Refusal = { code: 400, text: 'an account can have at most 100 keys' }
 const titleTaken: Refusal = { code: 500, text: 'key with the same title already exists' }
 const keyMissing: Refusal = { code: 404, text: 'failed to get public key', when: 'the user has no such key' }
 
@@ -87,10 +88,13 @@ export const meEndpoints = [
       title: text.meta({ example: 'laptop' }).describe('Unique for the user.'),
       key: text.meta({ example: 'ssh-ed25519 AAAA… ann@laptop' }).describe('A line as in `authorized_keys`.'),
     }),
-    refusals: [{ code: 400, text: 'request invalid', when: '`title` or `key` is empty' }, keyInvalid, titleTaken],
+    refusals: [
+      { code: 400, text: 'request invalid', when: '`title` or `key` is empty' },
+      ...[keyInvalid, tooManyKeys, titleTaken],
+    ],
     async answer({ api, fields: { title, key }, principal }) {
       if (title === '' || key === '') throw badRequest('request invalid')
-      await withResponses({ invalid: keyInvalid, exists: titleTaken }, () =>
+      await withResponses({ invalid: keyInvalid, too_large: tooManyKeys, exists: titleTaken }, () =>
         api.gateway.accounts.keys.add(principal.userId, title, key),
       )
     },
