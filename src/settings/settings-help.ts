@@ -115,12 +115,16 @@ export const settingsHelp = {
   sftp_keep_partial_uploads:
     'If the connection breaks during an upload to a new name, the received part remains, so that the client can resume. Existing files are never overwritten partially.',
   // traffic
-  offline_download_task_threads_num: 'Maximum concurrent offline downloads of all nodes together.',
+  offline_download_task_threads_num:
+    'Maximum concurrent offline downloads of one user, on all nodes together. Of all users, twice as many run.',
   offline_download_transfer_task_threads_num:
-    'Maximum concurrent tasks of all nodes together that store the files of external download programs.',
-  upload_task_threads_num: 'Maximum concurrent upload tasks of all nodes together.',
-  copy_task_threads_num: 'Maximum concurrent copy tasks of all nodes together.',
-  move_task_threads_num: 'Maximum concurrent move tasks of all nodes together.',
+    'Maximum concurrent tasks of one user, on all nodes together, that store the files of external download programs. Of all users, twice as many run.',
+  upload_task_threads_num:
+    'Maximum concurrent upload tasks of one user, on all nodes together. Of all users, twice as many run.',
+  copy_task_threads_num:
+    'Maximum concurrent copy tasks of one user, on all nodes together. Of all users, twice as many run.',
+  move_task_threads_num:
+    'Maximum concurrent move tasks of one user, on all nodes together. Of all users, twice as many run.',
   decompress_download_task_threads_num: 'Maximum archives that are fetched concurrently for extraction.',
   decompress_upload_task_threads_num: 'Maximum extracted archives that are stored concurrently.',
   max_client_download_speed: 'KiB per second to all clients in total, over all protocols; 0 or less: no limit.',
@@ -130,7 +134,8 @@ export const settingsHelp = {
   multipart_enabled: 'Clients may upload files in chunks.',
   multipart_chunk_size: 'Maximum size of a chunk of such an upload, in megabytes.',
   finished_tasks_days: 'Days until finished tasks are deleted. Negative: never.',
-  transfer_files_at_once: 'Maximum files that all copies and moves of one node in total read and write concurrently.',
+  transfer_files_at_once:
+    'Maximum files that all copies and moves of one node in total read and write concurrently; those of one user, three quarters of it.',
   spool_size_limit:
     'Megabytes of uploads and open files on the local disk that wait for their storage; files of external download programs may use ' +
     'the remainder. Negative: limited only by the disk.',

@@ -5,10 +5,10 @@
  */
 import { randomBytes } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
-import PQueue from 'p-queue'
 import type { Principal } from '../accounts/principal.js'
 import { settlesWithin, joinSignals } from '../contract/cancellation.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
+import { FairShare } from '../contract/fair-share.js'
 import type { Log } from '../contract/log.js'
 import type { Settings } from '../settings/settings.js'
 import type { TaskAction, TaskItemRow, TaskRequestRow } from '../store/rows.js'
@@ -74,7 +74,7 @@ const storeRetryDelay = 5000
 export const tasksCloseTimeout = 8000
 const day = 86_400_000
 
-/** The setting that limits the concurrent tasks of each kind. */
+/** The setting that limits the concurrent tasks of one user, of each kind. Of all users, twice as many can run. */
 const workerSettings: Readonly<Record<TaskKind, string>> = {
   upload: 'upload_task_threads_num',
   copy: 'copy_task_threads_num',
@@ -89,7 +89,9 @@ export class Tasks {
   /** Ids of the tasks whose rows are being deleted. */
   readonly #deleting = new Set<string>()
   readonly #types = new Map<TaskKind, TaskType>()
-  readonly #queues: ReadonlyMap<TaskKind, PQueue>
+  /** The tasks that run or wait, by user. */
+  readonly #queues: ReadonlyMap<TaskKind, FairShare>
+  readonly #runs = new Set<Promise<void>>()
   readonly #journal: ItemJournal
   readonly #requests: TaskRequests
   readonly #stopping = new AbortController()
@@ -107,9 +109,9 @@ export class Tasks {
     this.#requests = new TaskRequests(dependencies.store, (requests) => this.#serve(requests))
     // Every run adds a listener.
     setMaxListeners(0, this.#stopping.signal)
-    this.#queues = new Map(taskKinds.map((kind) => [kind, new PQueue({ concurrency: this.#workers(kind) })]))
+    this.#queues = new Map(taskKinds.map((kind) => [kind, new FairShare(() => 2 * this.#workers(kind))]))
     this.#unsubscribe = dependencies.settings.onChange(() => {
-      for (const [kind, queue] of this.#queues) queue.concurrency = this.#workers(kind)
+      for (const queue of this.#queues.values()) queue.admit()
       void this.#sweep()
     })
     this.#sweepTimer = setInterval(() => void this.#sweep(), sweepInterval).unref()
@@ -416,7 +418,7 @@ export class Tasks {
     const { task } = entry
     this.#queues
       .get(task.kind)
-      ?.add(() => this.#runQueued(entry))
+      ?.run(task.userId, () => this.#runQueued(entry), this.#stopping.signal)
       .catch((error: unknown) => this.#resumeLater(entry, error))
   }
 
@@ -445,13 +447,16 @@ export class Tasks {
       return
     const controller = new AbortController()
     entry.controller = controller
-    entry.running = this.#run(entry, controller.signal).finally(() => {
+    const running = this.#run(entry, controller.signal).finally(() => {
+      this.#runs.delete(running)
       entry.controller = undefined
       entry.running = undefined
       // The user retried the task while the last run was still being disposed of.
       if (entry.task.state === 'pending') this.#enqueue(entry)
     })
-    await entry.running
+    entry.running = running
+    this.#runs.add(running)
+    await running
   }
 
   async #run(entry: TaskEntry, stop: AbortSignal): Promise<void> {
@@ -624,8 +629,7 @@ export class Tasks {
     clearInterval(this.#sweepTimer)
     clearInterval(this.#progressTimer)
     for (const { timer } of this.#entries.values()) clearTimeout(timer)
-    for (const queue of this.#queues.values()) queue.clear()
-    const idle = Promise.all([...this.#queues.values()].map((queue) => queue.onIdle()))
+    const idle = Promise.allSettled([...this.#runs])
     if (!(await settlesWithin(idle, tasksCloseTimeout))) {
       const running = [...this.#entries.values()].filter((entry) => entry.running !== undefined)
       const tasks = running.map(({ task: { id, kind, name } }) => ({ id, kind, name }))

@@ -355,3 +355,41 @@ void t.test('at start, resumable uploads of ended tasks are discarded, except th
   const { store: second } = await begin(t, { run: async () => undefined, resumable: true }, { folder })
   t.same(await second.uploads.tokens(), ['failed'])
 })
+
+void t.test('queued tasks of one user do not delay those of others, who take turns', async (t) => {
+  const order: number[] = []
+  const ends: (() => void)[] = []
+  const { tasks, settings, change } = await begin(
+    t,
+    {
+      run: async ({ principal: { userId } }) => {
+        order.push(userId)
+        await new Promise<void>((resolve) => ends.push(resolve))
+      },
+    },
+    { authority: (userId) => principal({ userId }) },
+  )
+  settings.set('copy_task_threads_num', 1)
+  const begun = async (count: number) => {
+    while (order.length < count) await delay(5)
+  }
+  for (let count = 0; count < 5; count++) await tasks.add(ada, request)
+  await begun(1)
+  await tasks.add(eve, request)
+  await begun(2)
+  t.same(order, [1, 2], 'beside the task of the first user')
+  await tasks.add(eve, request)
+  await tasks.add(principal({ userId: 4 }), request)
+  for (let count = 2; count < 5; count++) {
+    ends[count - 2]?.()
+    await begun(count + 1)
+  }
+  t.same(order, [1, 2, 1, 2, 4], 'nobody waits for all tasks of another')
+  settings.set('copy_task_threads_num', 5)
+  change()
+  while (tasks.all.some((task) => !hasEnded(task))) {
+    for (const end of ends) end()
+    await delay(5)
+  }
+  t.equal(order.length, 8)
+})
