@@ -1,14 +1,14 @@
 /** The downloads of archives that are running: how many there are, and how much memory they hold. */
 import { GatewayError } from '../../src/contract/errors.js'
+import { FairShare, type Holder, type Release } from '../../src/contract/fair-share.js'
 
 /** Running downloads of one user, and of all. */
 const maxPerUser = 4
 const maxRunning = 16
-/**
- * Bytes of the directories of all running archives, which are at their ends: about 500,000 files. One archive may use
- * half of it.
- */
+/** Bytes of the directories of all running archives, which are at their ends: about 500,000 files. */
 const maxDirectories = 128 * 1024 * 1024
+/** Bytes in which they are taken. */
+const directoryStep = 1024 * 1024
 
 /** A running download. */
 export interface ZipDownload {
@@ -19,34 +19,27 @@ export interface ZipDownload {
 }
 
 export class ZipDownloads {
-  /** By the id of the user. */
-  readonly #running = new Map<number, number>()
-  #count = 0
-  #held = 0
+  readonly #running = new FairShare(maxRunning, {
+    most: maxPerUser,
+    ...{ code: 'throttled', reason: 'too many archives are being downloaded', retryAfter: 10 },
+  })
+  readonly #directories = new FairShare(maxDirectories)
 
   /** Throws `throttled` if too many are running. */
-  begin(userId: number): ZipDownload {
-    const own = this.#running.get(userId) ?? 0
-    if (own >= maxPerUser || this.#count >= maxRunning) {
-      throw new GatewayError('throttled', { reason: 'too many archives are being downloaded', retryAfter: 10 })
-    }
-    this.#running.set(userId, own + 1)
-    this.#count++
-    let held = 0
+  begin(holder: Holder): ZipDownload {
+    const releases: Release[] = [this.#running.take(holder)]
+    let free = 0
     return {
       reserve: (bytes) => {
-        if (held + bytes > maxDirectories / 2 || this.#held + bytes > maxDirectories) {
-          throw new GatewayError('too_large', { reason: 'too many files for an archive' })
+        try {
+          for (; free < bytes; free += directoryStep) releases.push(this.#directories.take(holder, directoryStep))
+        } catch (error) {
+          throw new GatewayError('too_large', { reason: 'too many files for an archive', cause: error })
         }
-        held += bytes
-        this.#held += bytes
+        free -= bytes
       },
       end: () => {
-        const left = (this.#running.get(userId) ?? 0) - 1
-        if (left > 0) this.#running.set(userId, left)
-        else this.#running.delete(userId)
-        this.#count--
-        this.#held -= held
+        for (const release of releases) release()
       },
     }
   }

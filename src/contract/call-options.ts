@@ -1,6 +1,7 @@
 /** What calls of a driver, of a storage and of the tree have in common: their options, ranges and sources of bytes. */
 import type { Readable } from 'node:stream'
 import type { Entry, Hashes } from './entry.js'
+import type { Holder } from './fair-share.js'
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined
@@ -8,7 +9,7 @@ export interface CallOptions {
    * User on whose behalf bytes are read or written; absent for the gateway itself. Limits ensure that one user cannot
    * occupy all of a backend's capacity. A driver built on other storages passes it through.
    */
-  readonly user?: number | undefined
+  readonly user?: Holder
 }
 
 export interface StatOptions extends CallOptions {

@@ -9,7 +9,7 @@ import type { KeyFingerprint } from '../accounts/public-keys.js'
 import { settlesWithin } from '../contract/cancellation.js'
 import type { Source } from '../contract/call-options.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
-import type { FairShare } from '../contract/fair-share.js'
+import { FairShare } from '../contract/fair-share.js'
 import type { Log } from '../contract/log.js'
 import { root, type Path } from '../contract/path.js'
 import { OfflineDownloads } from '../downloads/offline-downloads.js'
@@ -41,7 +41,6 @@ import { spooledFiles, uploadRequest, uploadTasks, type UploadOptions } from '..
 import { InPlaceHandles } from '../transfer/in-place-handles.js'
 import { Intents } from '../transfer/intents.js'
 import { TaskUploads } from '../transfer/task-uploads.js'
-import { Semaphore } from '../transfer/semaphore.js'
 import { storageRecovery } from '../transfer/storage-recovery.js'
 import { BaseFolders } from '../tree/base-folders.js'
 import { Rules } from '../tree/folder-rules.js'
@@ -109,6 +108,11 @@ interface Opened {
   /** Remove the listeners for changes by other processes. */
   unsubscribe?: readonly (() => void)[]
 }
+
+/** Concurrent searches of all users. Others wait. */
+const maxSearches = 8
+/** Concurrent thumbnails of all users. Others wait. */
+const maxThumbnails = 16
 
 /** Milliseconds within which the database of a ready daemon responds. */
 const databaseTimeout = 2000
@@ -320,15 +324,18 @@ export class Gateway {
         opened.duty = duty
         await membership.offer(duty)
       }
-      const transferSlots = new Semaphore(() => Math.max(1, settings.number('transfer_files_at_once')))
+      const filesAtOnce = () => Math.max(1, settings.number('transfer_files_at_once'))
       const inPlaceHandles = new InPlaceHandles(events)
       const storages = new StorageAdmin({ store, mounts, supervisor, locks, events, driverTypes: options.drivers })
       const downloadRouting = new DownloadRouting(settings, signedUrls)
       const bases = new BaseFolders({ mounts, supervisor, rules, locks, pathLocks, events, log })
       const tree = {
         ...{ membership, store, rules, locks, events, mounts, supervisor, intents, bases },
-        ...{ descriptors: processDescriptors(), inPlaceHandles, pathLocks, transferSlots },
-        ...{ settings, bandwidth, downloadRouting, search, log },
+        ...{ inPlaceHandles, pathLocks, settings, bandwidth, downloadRouting, search, log },
+        descriptors: processDescriptors(),
+        searches: new FairShare(maxSearches),
+        thumbnails: new FairShare(maxThumbnails),
+        transferSlots: new FairShare(filesAtOnce, { times: 3 }),
       }
       const dependencies = { ...tree, accounts, spool, storages, signedUrls, tasks, egress, taskUploads: uploads }
       const gateway = new Gateway(options, dependencies, opened)

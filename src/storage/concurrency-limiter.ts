@@ -4,7 +4,8 @@
  * A call holds a slot until its promise settles. A listing holds one for each page. An open handle holds none, but each
  * of its calls does. The duration of a write depends on the client, so that writes can hold at most three quarters of
  * the slots. A stream returned by `read` is counted separately until it ends or is destroyed; there can be as many
- * streams as slots. One user can hold at most three quarters of the streams and of the slots for writes.
+ * streams as slots. One user can hold at most three quarters of the streams and of the slots for writes, and no users
+ * together all of them (`FairShare`).
  *
  * To prevent deadlocks, a caller that holds a slot never waits for another one. Calls within a call of the same driver
  * use its slot. Calls within a call of another driver take a slot immediately, even if the limit is exceeded.
@@ -15,8 +16,11 @@ import type { Readable } from 'node:stream'
 import type { CallOptions } from '../contract/call-options.js'
 import type { Driver } from '../contract/driver.js'
 import type { Entry } from '../contract/entry.js'
-import { GatewayError } from '../contract/errors.js'
+import { FairShare, type Release } from '../contract/fair-share.js'
 import { driverProperties, fileProperties, overriding, uploadProperties, type PropertiesOf } from './overriding.js'
+
+/** How many times what is left one user can hold: three quarters if there is no other user. */
+const times = 3
 
 interface RunningCall {
   /** The limiter of the call's driver. Undefined for no driver: see `outsideLimit`. */
@@ -47,15 +51,15 @@ export function outsideLimit<T>(work: () => Promise<T>): Promise<T> {
 }
 
 export class ConcurrencyLimiter {
-  readonly #slots: { readonly calls: Slots; readonly writes: Slots; readonly streams: Slots } | undefined
+  readonly #slots: { readonly calls: FairShare; readonly writes: FairShare; readonly streams: FairShare } | undefined
 
   /** `parallel`: the maximum number of concurrent calls; Infinity for no limit. */
   constructor(parallel: number) {
     if (!Number.isFinite(parallel)) return
     this.#slots = {
-      calls: new Slots(parallel),
-      writes: new Slots(threeQuartersOf(parallel)),
-      streams: new Slots(parallel),
+      calls: new FairShare(parallel, { times }),
+      writes: new FairShare(Math.max(1, Math.floor((parallel * times) / (times + 1))), { times }),
+      streams: new FairShare(parallel, { times }),
     }
   }
 
@@ -85,12 +89,12 @@ export class ConcurrencyLimiter {
    */
   limitWrite<T>(work: () => Promise<T>, options: CallOptions = {}): Promise<T> {
     if (!this.#slots || this.#isOwn()) return work()
-    return this.#slots.writes.with(options, () => this.#call(work, options.signal))
+    return withSlot(this.#slots.writes, options, () => this.#call(work, options.signal))
   }
 
   #call<T>(work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
     if (!this.#slots || this.#isOwn()) return work()
-    return this.#slots.calls.with({ signal }, () => runCall(this, work))
+    return withSlot(this.#slots.calls, { signal }, () => runCall(this, work))
   }
 
   /** Whether the running code is part of a call of this driver. */
@@ -130,7 +134,7 @@ export class ConcurrencyLimiter {
 
   async #stream(open: () => Promise<Readable>, options: CallOptions = {}): Promise<Readable> {
     if (!this.#slots || this.#isOwn()) return open()
-    const release = await this.#slots.streams.take(options)
+    const release = await takeSlot(this.#slots.streams, options)
     try {
       const stream = await this.#call(open, options.signal)
       if (stream.closed || stream.readableEnded) release()
@@ -143,97 +147,22 @@ export class ConcurrencyLimiter {
   }
 }
 
-/** The share of one user, and of writes. At least one. */
-function threeQuartersOf(slots: number): number {
-  return Math.max(1, Math.floor((slots * 3) / 4))
-}
-
 /** Whether the running code is part of a call of any driver. */
 function isWithinCall(): boolean {
   return runningCalls.getStore()?.some(({ isOver }) => !isOver) === true
 }
 
-interface Waiter {
-  readonly user: number | undefined
-  readonly start: () => void
+/** Takes a slot. Rejects with `aborted` if the signal aborts while waiting. */
+async function takeSlot(slots: FairShare, { user, signal }: CallOptions): Promise<Release> {
+  return isWithinCall() ? slots.hold(user) : slots.wait(user, signal)
 }
 
-/** A semaphore. Waiters are served in order, except that waiters whose user already holds its share are skipped. */
-class Slots {
-  readonly #size: number
-  readonly #share: number
-  #taken = 0
-  readonly #takenBy = new Map<number, number>()
-  readonly #waiting = new Set<Waiter>()
-
-  constructor(size: number) {
-    this.#size = size
-    this.#share = threeQuartersOf(size)
-  }
-
-  /** Runs `work` while holding a slot. Rejects with `aborted` if the signal aborts while waiting. */
-  async with<T>(options: CallOptions, work: () => Promise<T>): Promise<T> {
-    const release = await this.take(options)
-    try {
-      return await work()
-    } finally {
-      release()
-    }
-  }
-
-  /** Takes a slot. Returns a function that releases it; calling it again has no effect. Rejects with `aborted`. */
-  async take({ user, signal }: CallOptions): Promise<() => void> {
-    if (signal?.aborted) throw new GatewayError('aborted')
-    if (isWithinCall() || this.#hasRoom(user)) this.#count(user, 1)
-    else await this.#wait(user, signal)
-    let isTaken = true
-    return () => {
-      if (!isTaken) return
-      isTaken = false
-      this.#count(user, -1)
-      this.#startNext()
-    }
-  }
-
-  #hasRoom(user: number | undefined): boolean {
-    if (this.#taken >= this.#size) return false
-    return user === undefined || (this.#takenBy.get(user) ?? 0) < this.#share
-  }
-
-  #count(user: number | undefined, change: 1 | -1): void {
-    this.#taken += change
-    if (user === undefined) return
-    const taken = (this.#takenBy.get(user) ?? 0) + change
-    if (taken > 0) this.#takenBy.set(user, taken)
-    else this.#takenBy.delete(user)
-  }
-
-  /** Resolves once `#startNext` has taken a slot for the waiter. */
-  #wait(user: number | undefined, signal: AbortSignal | undefined): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const leave = () => {
-        this.#waiting.delete(waiter)
-        reject(new GatewayError('aborted'))
-      }
-      const waiter: Waiter = {
-        user,
-        start: () => {
-          signal?.removeEventListener('abort', leave)
-          resolve()
-        },
-      }
-      this.#waiting.add(waiter)
-      signal?.addEventListener('abort', leave, { once: true })
-    })
-  }
-
-  #startNext(): void {
-    for (const waiter of this.#waiting) {
-      if (this.#taken >= this.#size) return
-      if (!this.#hasRoom(waiter.user)) continue
-      this.#waiting.delete(waiter)
-      this.#count(waiter.user, 1)
-      waiter.start()
-    }
+/** Runs `work` while holding a slot. */
+async function withSlot<T>(slots: FairShare, options: CallOptions, work: () => Promise<T>): Promise<T> {
+  const release = await takeSlot(slots, options)
+  try {
+    return await work()
+  } finally {
+    release()
   }
 }

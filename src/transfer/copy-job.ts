@@ -1,12 +1,12 @@
 /** The description of a copy or move, and the journal that records its progress. */
 import type { GatewayError } from '../contract/errors.js'
+import type { FairShare, Holder } from '../contract/fair-share.js'
 import { under, within, type Path } from '../contract/path.js'
 import type { SkippedNames } from '../storage/listable-names.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { ResumableUpload } from '../storage/resumable-write.js'
 import type { TransferMeter } from '../storage/transfer-meter.js'
 import type { PausedHandles } from './in-place-handles.js'
-import type { Semaphore } from './semaphore.js'
 
 export interface CopyJob {
   readonly from: MountedPath
@@ -55,7 +55,9 @@ export interface CopyJob {
   /** Makes the handles wait that change the source at `place`. See `InPlaceHandles`. */
   readonly pauseHandles: (place: MountedPath) => Promise<PausedHandles>
   /** Limits the number of concurrent files; shared by all jobs. */
-  readonly slots: Semaphore
+  readonly slots: FairShare
+  /** Who copies or moves. */
+  readonly holder: Holder
   /** Measures what is read from one storage and written to the other. */
   readonly meter: TransferMeter
   /** Called with the number of bytes that were completed since the last call; negative after a failure. */

@@ -2,6 +2,7 @@
  * Copies one file or symlink: writes and verifies it. Without `overwrite`, an entry that another writer creates in the
  * meantime is not replaced.
  */
+import type { Source } from '../contract/call-options.js'
 import { contentVersion, hasReliableVersion, isRealFolder, type Entry } from '../contract/entry.js'
 import { GatewayError } from '../contract/errors.js'
 import type { Path } from '../contract/path.js'
@@ -135,6 +136,7 @@ async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry, at: P
   let release: (() => void) | undefined
   const options = {
     signal: job.signal,
+    user: job.holder,
     modified: entry.modified,
     mode: entry.mode,
     createOnly: !job.overwrite,
@@ -146,7 +148,11 @@ async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry, at: P
       release = await checkPublish(job, to, job.overwrite)
     },
   }
-  const original = job.meter.source(job.from.storage, from, entry)
+  const stored = job.meter.source(job.from.storage, from, entry)
+  const original: Source = {
+    ...stored,
+    read: (range, options) => stored.read(range, { ...options, user: job.holder }),
+  }
   const source = entry.size > minCountedSize ? countedSource(original, job.advance) : undefined
   const write = async () => {
     const counted = transfer.counted(source ?? original)

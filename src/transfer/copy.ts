@@ -335,7 +335,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
   async #bundle({ folder, files }: Bundle, parent: Folder | undefined): Promise<boolean> {
     const { job } = this
     const copy = () => copyBundle(job, { folder, files }, targetOf(job, folder))
-    const copies = await job.slots.run(copy, job.signal).catch((error: unknown) => {
+    const copies = await job.slots.run(job.holder, copy, job.signal).catch((error: unknown) => {
       if (job.signal.aborted) throw error
       return undefined
     })
@@ -384,7 +384,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     }
     const distinct = await this.#isDistinct(from, entry, to, old)
     const copy = () => (isSymlink(entry) ? copySymlink(job, from, to, old) : writeFile(job, from, to, entry, old))
-    const written = await job.slots.run(copy, job.signal)
+    const written = await job.slots.run(job.holder, copy, job.signal)
     return { distinct, copy: written && contentVersion(written) }
   }
 

@@ -13,7 +13,6 @@ import type { PathLocks } from '../storage/path-locks.js'
 import type { Store } from '../store/tables.js'
 import type { InPlaceHandles } from '../transfer/in-place-handles.js'
 import type { Intents } from '../transfer/intents.js'
-import type { Semaphore } from '../transfer/semaphore.js'
 import type { BaseFolders } from './base-folders.js'
 import type { Rules } from './folder-rules.js'
 import type { Locks } from './locks.js'
@@ -35,8 +34,12 @@ export interface TreeDependencies {
   readonly search: Search
   /** The file descriptors of the process. */
   readonly descriptors: FairShare
+  /** Running searches. */
+  readonly searches: FairShare
+  /** Thumbnails that are being made or read. */
+  readonly thumbnails: FairShare
   /** Limits the number of files that copies and moves transfer concurrently. */
-  readonly transferSlots: Semaphore
+  readonly transferSlots: FairShare
   readonly inPlaceHandles: InPlaceHandles
   readonly log: Log
 }

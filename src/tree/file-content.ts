@@ -99,7 +99,7 @@ export class FileContent {
     const transfer = this.meter.start(storage, 'read')
     try {
       const { entry } = options
-      const stored = await storage.read(inner, range, { signal: joined.signal, user: principal.userId, entry })
+      const stored = await storage.read(inner, range, { signal: joined.signal, user: principal.holder, entry })
       const reported = (error: unknown) => this.access.reportedError(error, 'read', path)
       const bytes = transfer.deliver(convertErrors(this.dependencies.bandwidth.toClients.stream(stored), reported))
       // The stream can fail before its reader has added a listener.
@@ -130,7 +130,7 @@ export class FileContent {
   /** Opens a handle for reads. `path`: the principal's own, for its errors. */
   async openToRead(path: Path, at: Path, options: AccessOptions): Promise<OpenFile> {
     const { storage, inner } = this.tree.locate(at)
-    const call = { signal: options.signal, user: this.access.principal.userId }
+    const call = { signal: options.signal, user: this.access.principal.holder }
     return this.#readHandle(path, at, storage, () => storage.open(inner, 'read', call), options)
   }
 
@@ -143,7 +143,7 @@ export class FileContent {
       const decision = await downloadRouting.route(storage, inner, { route, withoutProxy, client, signal })
       if (decision.kind !== 'stream') return decision
     }
-    const call = { signal, user: this.access.principal.userId }
+    const call = { signal, user: this.access.principal.holder }
     const file = await this.#readHandle(path, at, storage, () => storage.openOwn(inner, 'read', call), options)
     // Not from the cached listing: the size and the entity tag must be those of the bytes that are sent.
     const entry = file ? file.entry : await storage.stat(inner, { signal, refresh: true })
@@ -237,7 +237,7 @@ export class FileContent {
           if (!source.bytes) release = this.#takeDescriptors('replace')
           const { createOnly, modified, resumable } = options
           const mode = askedMode(options)
-          const write = { user: principal.userId, createOnly, modified, mode, resumable, beforePublish }
+          const write = { user: principal.holder, createOnly, modified, mode, resumable, beforePublish }
           const send = (until: AbortSignal | undefined) =>
             storage.write(inner, transfer.counted(source), { ...write, signal: until })
           const entry = await transfer.run(() =>
@@ -280,7 +280,7 @@ export class FileContent {
     const { createOnly, modified, readable } = options
     const mode = askedMode(options) ?? options.modeOver?.(old)
     const { signal } = publication
-    const { userId: user } = this.access.principal
+    const { holder: user } = this.access.principal
     const hooks = this.meter.handle(storage, openMode, signal)
     let release: Release | undefined
     try {

@@ -334,6 +334,7 @@ export class Transfers {
       merge: options.merge === true || replacesEmptyFolder(transfer),
       overwrite: options.overwrite !== false && !replacesEmptyFolder(transfer),
       slots: transferSlots,
+      holder: this.access.principal.holder,
       meter: this.meter,
       journal: options.journal ?? new MemoryJournal(),
       advance: (bytes) => options.advance?.(bytes),

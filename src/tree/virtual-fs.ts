@@ -168,10 +168,12 @@ export class VirtualFs {
   search(path: Path, options: SearchOptions): Promise<SearchResult> {
     return this.#access.withErrorContext('search', path, async () => {
       this.#access.authorizeSearch()
-      const { rules, search } = this.#dependencies
+      const { rules, search, searches } = this.#dependencies
       const at = await this.#access.resolve(path, options)
-      const visible = new VisibleNames(rules, this.#access.principal, options.password)
-      const { names, total } = await findNames(await search.reader(), visible, at, options)
+      const { principal } = this.#access
+      const visible = new VisibleNames(rules, principal, options.password)
+      const find = async () => findNames(await search.reader(), visible, at, options)
+      const { names, total } = await searches.run(principal.holder, find, options.signal)
       return { names: names.map((found) => ({ ...found, parent: this.#access.principalPath(found.parent) })), total }
     })
   }
@@ -226,8 +228,12 @@ export class VirtualFs {
 
   /** Undefined if no thumbnail can be made of this file. Rejects with `invalid` as `Driver.thumbnail` does. */
   thumbnail(path: Path, kind: ThumbnailKind, options: AccessOptions = {}): Promise<Thumbnail | undefined> {
+    const { thumbnails } = this.#dependencies
+    const { holder } = this.#access.principal
     return this.#reading('make thumbnail', path, options, ({ storage, inner }) =>
-      this.#access.untilRevoked(options, (signal) => storage.thumbnail(inner, kind, { signal })),
+      this.#access.untilRevoked(options, (signal) =>
+        thumbnails.run(holder, () => storage.thumbnail(inner, kind, { signal }), signal),
+      ),
     )
   }
 

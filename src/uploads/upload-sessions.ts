@@ -127,7 +127,8 @@ export class UploadSessions {
     if (this.#isClosed) throw new GatewayError('aborted')
     const unfinished = [...this.#sessions.values()].filter(({ state }) => state !== 'completed')
     const own = unfinished.filter((session) => session.userId === userId)
-    if (own.length < maxPerUser && unfinished.length < maxUnfinished) return
+    // As in `FairShare`: no more than what is left.
+    if (own.length < Math.min(maxPerUser, maxUnfinished - unfinished.length)) return
     throw new GatewayError('throttled', { reason: 'too many uploads are open', retryAfter: 60 })
   }
 

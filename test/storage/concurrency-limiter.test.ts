@@ -363,3 +363,22 @@ void t.test('a stream that has ended before it is returned holds no slot', async
   const { storage } = await newStorage(t, over, {}, { parallel: 1 })
   for (let count = 0; count < 3; count++) t.ok(await isDone(storage.read(x)))
 })
+
+void t.test('paused streams of several users leave some to the next one', async (t) => {
+  const { as } = await newTree(t, { '/': { over: bare, traits: { parallel: 16 } } })
+  await as().write(x, sourceOf('abc'))
+  const paused: Readable[] = []
+  for (const [userId, share] of [
+    [1, 12],
+    [2, 3],
+  ] as const) {
+    for (let count = 0; count < share; count++) paused.push(await as({ userId }).read(x))
+    const controller = new AbortController()
+    const waiting = as({ userId }).read(x, undefined, { signal: controller.signal })
+    t.notOk(await isDone(waiting), `user ${userId} has ${share}`)
+    controller.abort()
+    await t.rejects(waiting, { code: 'aborted' })
+  }
+  t.equal(await text(as({ userId: 3 }).read(x)), 'abc')
+  for (const stream of paused) stream.destroy()
+})

@@ -34,7 +34,6 @@ import { openStore } from '../../src/store/store.js'
 import { InPlaceHandles } from '../../src/transfer/in-place-handles.js'
 import { Intents } from '../../src/transfer/intents.js'
 import { TaskUploads } from '../../src/transfer/task-uploads.js'
-import { Semaphore } from '../../src/transfer/semaphore.js'
 import { storageRecovery } from '../../src/transfer/storage-recovery.js'
 import { BaseFolders } from '../../src/tree/base-folders.js'
 import { Rules } from '../../src/tree/folder-rules.js'
@@ -228,7 +227,9 @@ export async function newTree(
     pathLocks,
     intents,
     descriptors: new FairShare(1000),
-    transferSlots: new Semaphore(() => 8),
+    searches: new FairShare(8),
+    thumbnails: new FairShare(16),
+    transferSlots: new FairShare(8),
     inPlaceHandles: new InPlaceHandles(events),
     store,
     settings,

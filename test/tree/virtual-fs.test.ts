@@ -2,6 +2,7 @@
 import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Driver } from '../../src/contract/driver.js'
@@ -187,4 +188,41 @@ void t.test('a listing resolves the spelling of its path once, whole or in pages
   asked.length = 0
   t.equal((await as().list(p('/folder/sub'))).total, 0)
   t.equal(asked.filter((path) => path === '/Folder/sub').length, 1, 'whole')
+})
+
+void t.test('searches and thumbnails of one user wait for their turns, and those of others do not', async (t) => {
+  const begun: string[] = []
+  const ends: (() => void)[] = []
+  const thumbnail: Driver['thumbnail'] = async (path) => {
+    begun.push(path)
+    await new Promise<void>((resolve) => ends.push(resolve))
+    return { type: 'image/png', bytes: Buffer.alloc(0) }
+  }
+  const { as, dependencies } = await newTree(t, { '/': { over: { thumbnail } } })
+  const [ada, eve] = [as({ userId: 1 }), as({ userId: 2 })]
+  const paths = Array.from({ length: 20 }, (_, number) => asPath(`/${number}`))
+  for (const path of [...paths, asPath('/eve')]) await ada.write(path, sourceOf('x'))
+  const made = paths.map((path) => ada.thumbnail(path, 'image'))
+  while (begun.length < 8) await delay(5)
+  made.push(eve.thumbnail(asPath('/eve'), 'image'))
+  while (!begun.includes('/eve')) await delay(5)
+  t.equal(begun.length, 9, 'half of 16, and one')
+  t.equal(dependencies.thumbnails.held, 9)
+  const all = Promise.all(made)
+  while (begun.length < 21 || ends.length > 0) {
+    ends.shift()?.()
+    await delay(1)
+  }
+  await all
+  t.equal(dependencies.thumbnails.held, 0)
+
+  const held = Array.from({ length: 4 }, () => dependencies.searches.hold(1))
+  const controller = new AbortController()
+  const options = { keywords: 'x', kind: 'any', offset: 0, limit: 1, signal: controller.signal } as const
+  const waiting = ada.search(asPath('/'), options)
+  t.match(await eve.search(asPath('/'), options).catch((error: unknown) => error), { code: 'unavailable' }, 'at once')
+  controller.abort()
+  await t.rejects(waiting, { code: 'aborted' })
+  for (const release of held) release()
+  t.equal(dependencies.searches.held, 0)
 })

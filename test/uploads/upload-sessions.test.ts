@@ -317,3 +317,23 @@ void t.test('a failure to publish is repaired by another attempt', async (t) => 
   t.same(files(), [{ name: 'file', size: content.length }])
   t.same(await store.uploads.orphaned(), [])
 })
+
+void t.test('open uploads of many users leave some to the next one', async (t) => {
+  const { as: _, dependencies, uploads } = await newTree(t, { '/': {} })
+  const sessions = new UploadSessions({ as: (who) => new VirtualFs(dependencies, who), uploads, times: { open: 1 } })
+  t.teardown(() => sessions.close())
+  const counts = new Map<number, number>()
+  for (let userId = 1; userId <= 9; userId++) {
+    const who = principal({ userId })
+    for (let count = 0; count < 40; count++) {
+      try {
+        await sessions.open(who, { ...file, path: asPath(`/${userId} ${count}`) }, chunkSize, never)
+        counts.set(userId, count + 1)
+      } catch (error) {
+        t.match(error, { code: 'throttled' })
+        break
+      }
+    }
+  }
+  t.same([...counts.values()], [32, 32, 32, 32, 32, 32, 32, 16, 8])
+})

@@ -83,7 +83,7 @@ export const zipEndpoints = [
         const caller = query.sign === '' ? await principalOf(api, req, res) : undefined
         const fields = checkFields(zipFields, await fieldsOf(context, bodyLimit))
         const principal = caller ?? verifiedPrincipal(api, query.sign, fields, api.clientOf(req).address)
-        const download = api.zips.begin(principal.userId)
+        const download = api.zips.begin(principal.holder)
         try {
           await send(call, fields, principal, (bytes) => download.reserve(bytes))
         } finally {
