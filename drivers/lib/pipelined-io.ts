@@ -71,6 +71,28 @@ export function createReadStream(
   return stream
 }
 
+/**
+ * Fills `into` in pieces of `pieceSize` bytes that are requested together. `read` fills a piece, which starts at `start` of
+ * `into`, and resolves to its bytes: fewer only at the end of the file. Resolves to the number of bytes read when no request
+ * is pending.
+ */
+export async function readPieces(
+  into: Buffer,
+  pieceSize: number,
+  read: (piece: Buffer, start: number) => Promise<number>,
+): Promise<number> {
+  const starts = Array.from({ length: Math.ceil(into.length / pieceSize) }, (_, index) => index * pieceSize)
+  // Also after an error, no request is pending that would fill `into`: the caller uses it for something else then.
+  const results = await Promise.allSettled(starts.map((start) => read(into.subarray(start, start + pieceSize), start)))
+  let filled = 0
+  for (const result of results) {
+    if (result.status === 'rejected') throw result.reason
+    filled += result.value
+    if (result.value < pieceSize) break
+  }
+  return filled
+}
+
 /** Receives the progress of a write. */
 interface WriteProgress {
   /** Position in the file at which writing starts. */

@@ -14,7 +14,10 @@ import { translated } from './errors.js'
 
 /** Milliseconds to connect and authenticate. */
 const connectTimeout = 15_000
-/** Bytes of one READ or WRITE: the size that every server accepts, and the largest that is used. */
+/**
+ * Bytes of one READ or WRITE: the size that every server accepts, and the largest that is used. The library ends the
+ * connection at a packet of more than 256 KiB, also if it has asked for it.
+ */
 const safePieceSize = 31_952
 const maxPieceSize = 261_120
 /** Milliseconds for one request. */
@@ -62,6 +65,11 @@ export class SftpConnection {
   /** Why the connection was lost or closed; undefined while it is open. */
   #cause: GatewayError | undefined
   readonly #pending = new Set<(error: GatewayError) => void>()
+  /**
+   * Maximum bytes of one READ or WRITE: what the server announces (`limits@openssh.com`), or what the library assumes, but
+   * not more than the library accepts. The limits are in private fields of the library (ssh2: lib/protocol/SFTP.js).
+   */
+  readonly pieceSize: number
   /** Number of calls, streams and handles that use the connection. */
   users = 0
 
@@ -69,6 +77,8 @@ export class SftpConnection {
     private readonly client: Client,
     private readonly sftp: SFTPWrapper,
   ) {
+    const sizes = ['_maxReadLen', '_maxWriteLen'].map((name) => Number(Reflect.get(sftp, name) ?? safePieceSize))
+    this.pieceSize = Math.min(maxPieceSize, ...sizes.map((size) => (size >= 1024 ? size : safePieceSize)))
     const onLost = (error?: Error) => {
       this.#break(new GatewayError('unavailable', { reason: 'the connection to the server was lost', cause: error }))
     }
@@ -159,15 +169,6 @@ export class SftpConnection {
     })
   }
 
-  /**
-   * Maximum bytes of one READ or WRITE. The library splits longer requests and sends the pieces one after another. The
-   * limits of the server are in private fields of the library (ssh2: lib/protocol/SFTP.js).
-   */
-  get pieceSize(): number {
-    const sizes = ['_maxReadLen', '_maxWriteLen'].map((name) => Number(Reflect.get(this.sftp, name) ?? safePieceSize))
-    return Math.min(maxPieceSize, ...sizes.map((size) => (size >= 1024 ? size : safePieceSize)))
-  }
-
   get broken(): boolean {
     return this.#cause !== undefined
   }
@@ -250,8 +251,8 @@ export class SftpConnection {
   }
 
   /**
-   * Fills `into` from this position. Resolves to the number of bytes read: fewer than requested only at the end of the
-   * file.
+   * Fills `into` from this position, by one READ after another. Resolves to the number of bytes read: fewer than requested
+   * only at the end of the file.
    */
   async read(handle: Buffer, into: Buffer, position: number): Promise<number> {
     let filled = 0
@@ -263,7 +264,7 @@ export class SftpConnection {
           if (isEnd) done(undefined, 0)
           else done(error, count)
         }
-        sftp.read(handle, into, offset, into.length - offset, position + offset, onRead)
+        sftp.read(handle, into, offset, Math.min(into.length - offset, this.pieceSize), position + offset, onRead)
       })
       if (bytes === 0) break
       filled += bytes
@@ -271,6 +272,7 @@ export class SftpConnection {
     return filled
   }
 
+  /** Writes at most `pieceSize` bytes. */
   write(handle: Buffer, data: Buffer, position: number): Promise<void> {
     return this.#requestStatus((sftp, done) => sftp.write(handle, data, 0, data.length, position, done))
   }

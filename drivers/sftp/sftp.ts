@@ -281,7 +281,8 @@ class SftpDriver implements Driver {
   async #openRead(path: Path): Promise<OpenFile> {
     const { connection, handle, stats, close } = await this.#openToRead(path)
     const entry = entryOf(nameOf(path), stats)
-    return { entry, read: (into, position) => connection.read(handle, into, position), close }
+    const pieces = pipelinedFile(connection, handle)
+    return { entry, read: (into, position) => pieces.readInto(into, position), close }
   }
 
   async #openUpdate(path: Path): Promise<OpenFile> {
@@ -347,7 +348,7 @@ class SftpDriver implements Driver {
     }
     const change = (work: () => Promise<void>) => whileOpen(() => changing().then(work))
     return {
-      read: (into, position) => whileOpen(() => on.read(handle, into, position)),
+      read: (into, position) => whileOpen(() => pieces.readInto(into, position)),
       write: (from, position) =>
         change(() => writeBuffers(pieces, from, position)).catch((error: unknown) =>
           this.#locations.refineWriteError(on, error),

@@ -1,6 +1,6 @@
 /** Operations on an open file, split into requests of the size that the server accepts. */
 import type { OpenFile } from '../../src/contract/capabilities.js'
-import { writeBuffers, type PipelinedFile } from '../lib/pipelined-io.js'
+import { readPieces, writeBuffers, type PipelinedFile } from '../lib/pipelined-io.js'
 import type { FileId } from './client/messages.js'
 import type { Share } from './client/share.js'
 import { translateError } from './errors.js'
@@ -33,21 +33,10 @@ export function fileOperations(
 }
 
 /** Reads until `into` is full or the file ends. Resolves to the number of bytes read. */
-async function readInto(pieces: PipelinedFile, into: Buffer, position: number): Promise<number> {
-  const { pieceSize } = pieces
-  const starts = Array.from({ length: Math.ceil(into.length / pieceSize) }, (_, index) => index * pieceSize)
-  const lengths = await Promise.all(
-    starts.map(async (start) => {
-      const data = await pieces.read(position + start, Math.min(pieceSize, into.length - start))
-      return data.copy(into, start)
-    }),
+function readInto(pieces: PipelinedFile, into: Buffer, position: number): Promise<number> {
+  return readPieces(into, pieces.pieceSize, async (piece, start) =>
+    (await pieces.read(position + start, piece.length)).copy(piece),
   )
-  let filled = 0
-  for (const length of lengths) {
-    filled += length
-    if (length < pieceSize) break
-  }
-  return filled
 }
 
 async function withErrorTranslation<T>(work: Promise<T>): Promise<T> {

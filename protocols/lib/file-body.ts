@@ -40,10 +40,16 @@ async function fill(file: OpenFile, into: Buffer, position: number, done = 0): P
 }
 
 /**
- * Writes one part of the file into the response. Buffers are reused only after the socket has written them, so memory
- * is bounded for slow clients. Rejects with `aborted` if the file has shrunk, or as soon as the client disconnects.
+ * Writes one part of the file into the response, after `begin`, which is called when the first bytes have been read. Buffers
+ * are reused only after the socket has written them, so memory is bounded for slow clients. Rejects with `aborted` if the file
+ * has shrunk, or as soon as the client disconnects.
  */
-export async function sendPart(file: OpenFile, part: Part, response: ServerResponse): Promise<void> {
+export async function sendPart(
+  file: OpenFile,
+  part: Part,
+  response: ServerResponse,
+  begin: () => void = () => undefined,
+): Promise<void> {
   const transfer = new BodyTransfer(response)
   try {
     const end = part.offset + part.length
@@ -56,6 +62,7 @@ export async function sendPart(file: OpenFile, part: Part, response: ServerRespo
         transfer.release(buffer)
         throw error
       }
+      if (position === part.offset) begin()
       transfer.write(buffer, chunk)
       position += chunk.length
     }

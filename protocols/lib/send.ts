@@ -240,16 +240,22 @@ async function sendBody(
   if (file === undefined) {
     const { size } = found.entry
     const read = (part: Part) => found.read(part.length === size ? undefined : part)
-    // Opened before the header section is sent, so that errors can still be reported.
-    const stream = await read(first)
-    response.writeHead(status, headers)
-    await sendStream(streamParts(stream, parts, boundary, read), response)
+    const body = streamParts(parts, boundary, read)
+    try {
+      // The content has begun to arrive before the header section is sent, so that errors can still be reported.
+      const begun = await body.next()
+      response.writeHead(status, headers)
+      await sendStream(startingWith(begun, body), response)
+    } finally {
+      await body.return(undefined)
+    }
     return
   }
-  response.writeHead(status, headers)
   for (const part of parts) {
-    if (boundary !== undefined) response.write(boundary.before(part))
-    await sendPart(file, part, response)
+    await sendPart(file, part, response, () => {
+      if (!response.headersSent) response.writeHead(status, headers)
+      if (boundary !== undefined) response.write(boundary.before(part))
+    })
   }
   response.end(boundary?.end)
 }
@@ -264,19 +270,29 @@ export async function sendStream(body: AsyncIterable<Buffer | string>, response:
   }
 }
 
+/** What `rest` yields, after a first result that was taken from it. */
+export async function* startingWith<T>(first: IteratorResult<T>, rest: AsyncIterator<T>): AsyncGenerator<T> {
+  try {
+    for (let next = first; next.done !== true; next = await rest.next()) yield next.value
+  } finally {
+    await rest.return?.()
+  }
+}
+
+/** Yields nothing of a part before its content has begun to arrive. */
 async function* streamParts(
-  firstStream: Readable,
   parts: readonly Part[],
   boundary: Boundary | undefined,
   read: (part: Part) => Promise<Readable>,
 ): AsyncGenerator<Buffer | string> {
-  for (const [index, part] of parts.entries()) {
-    const stream = index === 0 ? firstStream : await read(part)
-    if (boundary !== undefined) yield boundary.before(part)
+  for (const part of parts) {
+    const stream = await read(part)
     let remaining = part.length
     for await (const chunk of stream as AsyncIterable<Buffer>) {
       // The file may have grown: no more than Content-Length is sent.
       if (remaining === 0) break
+      if (chunk.length === 0) continue
+      if (boundary !== undefined && remaining === part.length) yield boundary.before(part)
       const bytes = chunk.subarray(0, remaining)
       remaining -= bytes.length
       yield bytes

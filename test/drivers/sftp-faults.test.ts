@@ -21,6 +21,7 @@ import { checkOptions } from '../../src/storage/fields.js'
 import { at, bytesAt, chunks, namesIn, put, refuses, textAt, type WritableDriver } from '../conformance/subject.js'
 import { lacks } from '../programs.js'
 import { startCuttingProxy, type CuttingProxy } from '../services/cutting-proxy.js'
+import { startMinimalSftp } from '../services/minimal-sftp.js'
 import { startOpenSsh, type OpenSshServer } from '../services/openssh.js'
 import { altered, type Over } from '../tree/tree-fixture.js'
 import { testEnv } from './env.js'
@@ -52,6 +53,30 @@ void t.test('SFTP reports an unreachable server without its address', async (t) 
       code: 'unavailable',
       reason: 'the server cannot be reached',
     })
+  }
+})
+
+void t.test('SFTP asks for no more than it accepts, whatever the server announces', async (t) => {
+  const content = randomBytes(2 * mebibyte + 7)
+  for (const read of [4 * mebibyte, 261_121, 40_000, 0]) {
+    const server = await startMinimalSftp('OK', [0, read, 4 * mebibyte])
+    t.teardown(() => server.stop())
+    const { address } = server
+    const options = checkOptions(sftpFields, { address, username: 'ada', root_folder_path: await newFolder(t) })
+    const driver = (await sftpType.open(options, testEnv())) as WritableDriver
+    t.teardown(() => driver.close?.())
+    await put(driver, '/file', content)
+    t.ok((await bytesAt(driver, '/file')).equals(content), `a stream, of ${read}`)
+    for (const mode of ['read', 'update'] as const) {
+      const handle = await driver.open?.(at('/file'), mode)
+      const whole = Buffer.alloc(content.length + 1)
+      t.equal(await handle?.read(whole, 0), content.length)
+      t.ok(whole.subarray(0, content.length).equals(content), `a handle, of ${read}`)
+      t.equal(await handle?.read(whole, content.length - 5), 5)
+      await handle?.write?.([content], 11)
+      await handle?.close()
+    }
+    t.equal((await driver.stat(at('/file'))).size, content.length + 11)
   }
 })
 

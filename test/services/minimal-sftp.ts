@@ -9,6 +9,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import ssh2, { type SFTPWrapper } from 'ssh2'
 import { generateKeyPair } from '../../protocols/sftp/host-keys.js'
+import { string, uint32, uint64 } from '../protocols/sftp/packet-client.js'
 
 const { Server, utils } = ssh2
 const { STATUS_CODE: status, OPEN_MODE: flag } = utils.sftp
@@ -18,14 +19,27 @@ export interface MinimalSftpServer {
   stop(): Promise<void>
 }
 
-/** `settingAttributes`: the status of SETSTAT and FSETSTAT, neither of which does anything. */
-export async function startMinimalSftp(settingAttributes: keyof typeof status): Promise<MinimalSftpServer> {
+/** Bytes of packets, of READ and of WRITE, as `limits@openssh.com` has them. 0: no limit is told. */
+type Limits = readonly [packet: number, read: number, write: number]
+
+/**
+ * `settingAttributes`: the status of SETSTAT and FSETSTAT, neither of which does anything. `limits`: announced by the server,
+ * which answers a READ of any size, as AsyncSSH does.
+ */
+export async function startMinimalSftp(
+  settingAttributes: keyof typeof status,
+  limits?: Limits,
+): Promise<MinimalSftpServer> {
   const { private: hostKey } = await generateKeyPair('ed25519', { comment: 'test' })
   const server = new Server({ hostKeys: [hostKey] }, (client) => {
     client.on('error', () => undefined)
     client.on('authentication', (context) => context.accept())
     client.on('session', (accept) => {
-      accept().on('sftp', (acceptSftp) => serve(acceptSftp(), status[settingAttributes]))
+      accept().on('sftp', (acceptSftp) => {
+        const sftp = acceptSftp()
+        if (limits) announce(sftp, limits)
+        serve(sftp, status[settingAttributes])
+      })
     })
   })
   server.listen(0, '127.0.0.1')
@@ -36,6 +50,28 @@ export async function startMinimalSftp(settingAttributes: keyof typeof status): 
       server.close()
     },
   }
+}
+
+interface Protocol {
+  channelData(channel: number, packet: Buffer): void
+}
+
+/** The library's server announces no extensions: the first packet that it sends, VERSION, is replaced. */
+function announce(sftp: SFTPWrapper, limits: Limits): void {
+  const { outgoing, _protocol: protocol } = sftp as unknown as { outgoing: { id: number }; _protocol: Protocol }
+  const send = (type: number, ...fields: readonly Buffer[]) => {
+    const body = Buffer.concat([Buffer.from([type]), ...fields])
+    protocol.channelData(outgoing.id, string(body))
+  }
+  const channelData = () => {
+    Reflect.set(sftp, '_protocol', protocol)
+    send(2, uint32(3), string('limits@openssh.com'), string('1'))
+  }
+  Reflect.set(sftp, '_protocol', Object.create(protocol, { channelData: { value: channelData } }))
+  sftp.on('EXTENDED', (id, name) => {
+    if (name === 'limits@openssh.com') send(201, uint32(id), ...[...limits, 0].map(uint64))
+    else sftp.status(id, status.OP_UNSUPPORTED)
+  })
 }
 
 function serve(sftp: SFTPWrapper, settingAttributes: number): void {

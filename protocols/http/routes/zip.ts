@@ -8,7 +8,7 @@ import { checkMemberName, cleanPath, nameOf, root, under, within, type Path } fr
 import type { AccessOptions } from '../../../src/tree/operation-options.js'
 import type { TreeMember, VirtualFs } from '../../../src/tree/virtual-fs.js'
 import { drain } from '../../lib/request-body.js'
-import { contentDisposition, sendStream } from '../../lib/send.js'
+import { contentDisposition, sendStream, startingWith } from '../../lib/send.js'
 import { zipArchive, type ZipMember } from '../../lib/zip-format.js'
 import { accessOptions, treeHeaders } from '../access-options.js'
 import { principalOf } from '../authenticate.js'
@@ -201,11 +201,6 @@ function archiveName(folder: Path, selected: readonly string[]): string {
   const [only] = selected
   if (only !== undefined && selected.length === 1) return only
   return folder === root ? 'files' : nameOf(folder)
-}
-
-async function* startingWith(first: IteratorResult<Buffer>, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
-  if (first.done !== true) yield first.value
-  yield* rest
 }
 
 async function* zipMembers(

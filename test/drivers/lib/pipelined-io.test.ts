@@ -3,7 +3,13 @@
  */
 import { buffer } from 'node:stream/consumers'
 import t from 'tap'
-import { createReadStream, writeAll, writeBuffers, type PipelinedFile } from '../../../drivers/lib/pipelined-io.js'
+import {
+  createReadStream,
+  readPieces,
+  writeAll,
+  writeBuffers,
+  type PipelinedFile,
+} from '../../../drivers/lib/pipelined-io.js'
 import { GatewayError } from '../../../src/contract/errors.js'
 import { chunks, endless, given, refuses, source } from '../../conformance/subject.js'
 
@@ -51,6 +57,25 @@ await t.test('createReadStream() returns the bytes of every range', async (t) =>
   }
   t.equal(file.most, 3)
 })
+
+await t.test(
+  'readPieces() fills a buffer up to the end of the file, and settles when no request is pending',
+  async (t) => {
+    const file = new Subject(text)
+    const into = Buffer.alloc(200)
+    const fill = async (piece: Buffer, start: number) => (await file.read(start, piece.length)).copy(piece)
+    for (const length of [0, 1, 10, 94, 95, 96, 105, 200]) {
+      t.equal(await readPieces(into.subarray(0, length), 10, fill), Math.min(length, 95))
+      t.ok(into.subarray(0, 95).equals(Buffer.concat([text.subarray(0, length), into.subarray(length, 95)])))
+      into.fill(0)
+    }
+    const failing = readPieces(into, 10, (piece, start) =>
+      start === 0 ? Promise.reject(new GatewayError('unavailable')) : fill(piece, start),
+    )
+    await refuses(t, () => failing, 'unavailable', 'the first piece')
+    t.equal(file.now, 0)
+  },
+)
 
 await t.test('createReadStream() fails on a file that has become shorter', async (t) => {
   for (const size of [0, 1, 45, 80, 90, 94]) {

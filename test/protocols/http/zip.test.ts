@@ -321,6 +321,12 @@ void t.test('a file that fails or changes ends the download', async (t) => {
           },
           () => undefined,
         ) as unknown as Readable,
+      'a/b/c/unreadable': () =>
+        new Readable({
+          read() {
+            this.destroy(new GatewayError('unavailable'))
+          },
+        }),
       shorter: part,
       longer: () => Readable.from([randomBytes(size + 1)], { objectMode: false }),
       changing: async (inner) => {
@@ -339,6 +345,14 @@ void t.test('a file that fails or changes ends the download', async (t) => {
     await t.rejects(response.arrayBuffer(), { message: 'terminated' }, name)
   }
   t.equal((await (await ask(served, { path: '/f', names: ['good'] })).arrayBuffer()).byteLength > size, true)
+  // Nothing was sent yet, although there are folders before the file.
+  for (const folder of ['/f/a', '/f/a/b', '/f/a/b/c']) await served.post('/api/fs/mkdir', { path: folder })
+  await served.put('/f/a/b/c/unreadable', randomBytes(size))
+  for (const selection of [
+    { path: '/f', names: ['a'] },
+    { path: '/f/a/b/c', names: ['unreadable'] },
+  ])
+    t.equal((await ask(served, selection)).status, 502)
 })
 
 void t.test('a download ends with its client, and few run at once', async (t) => {

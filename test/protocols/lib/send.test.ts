@@ -50,6 +50,25 @@ async function get(url: string, headers: Record<string, string> = {}, method = '
 }
 
 for (const handles of [true, false]) {
+  void t.test(`a read that fails before anything was sent: ${handles ? 'of a handle' : 'of a stream'}`, async (t) => {
+    let failsAt = 0
+    const file = await servedFile(t, randomBytes(3_000_000), {
+      handles,
+      onRead: (position) => {
+        if (position >= failsAt) throw new GatewayError('unavailable')
+      },
+    })
+    const { url, errors } = await serve(t, file)
+    for (const range of [undefined, 'bytes=5-', 'bytes=0-9', 'bytes=0-99999,200000-299999']) {
+      const { status, body } = await get(url, range === undefined ? {} : { range })
+      t.same([status, body.length], [500, 0], range ?? 'the whole file')
+    }
+    t.ok(errors.length === 4 && errors.every(({ code }) => code === 'unavailable'))
+    failsAt = 1_000_000
+    await t.rejects(get(url), 'later, the connection is closed')
+    t.equal(file.open(), 0)
+  })
+
   void t.test(handles ? 'a file with a handle' : 'a file that can only be streamed', async (t) => {
     const content = randomBytes(3_000_001)
     const modified = new Date('2024-05-17T16:05:36.465Z')

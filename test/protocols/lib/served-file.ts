@@ -2,7 +2,7 @@
  * One file in a tree over memory, which records the calls of its driver; with or without handles, and with optional
  * faults.
  */
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
 import type { ByteRange } from '../../../src/contract/call-options.js'
 import type { Entry } from '../../../src/contract/entry.js'
@@ -20,8 +20,8 @@ interface FileFacts {
   readonly readableBytes?: number
   /** The size in the entry, if it differs from the real one. */
   readonly toldSize?: number
-  /** Called for each positional read of the driver. */
-  readonly onRead?: () => void
+  /** Called with the position of each read of a handle, and of each chunk of a stream. */
+  readonly onRead?: (position: number) => void
 }
 
 export interface ServedFile {
@@ -35,6 +35,16 @@ export interface ServedFile {
   readonly replace: (content: Buffer) => Promise<void>
   /** Number of handles of the driver that are not closed. */
   readonly open: () => number
+}
+
+/** Calls `onRead` with the position of each chunk before it is yielded. */
+async function* watched(stream: Readable, offset: number, onRead: (position: number) => void): AsyncGenerator<Buffer> {
+  let position = offset
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    onRead(position)
+    yield chunk
+    position += chunk.length
+  }
 }
 
 export async function servedFile(t: Test, content: Buffer, facts: FileFacts = {}): Promise<ServedFile> {
@@ -55,7 +65,8 @@ export async function servedFile(t: Test, content: Buffer, facts: FileFacts = {}
       asked.push(range)
       const { offset, length = Infinity } = range ?? { offset: 0 }
       const left = Math.max(0, Math.min(length, readableBytes - offset))
-      const stream = await inner.read(at, left === Infinity ? range : { offset, length: left }, options)
+      const content = await inner.read(at, left === Infinity ? range : { offset, length: left }, options)
+      const stream = onRead ? Readable.from(watched(content, offset, onRead), { objectMode: false }) : content
       streams.push(stream)
       return stream
     },
@@ -66,7 +77,7 @@ export async function servedFile(t: Test, content: Buffer, facts: FileFacts = {}
           return {
             entry: told(file.entry),
             read: async (into, position) => {
-              onRead?.()
+              onRead?.(position)
               return file.read(into.subarray(0, Math.max(0, readableBytes - position)), position)
             },
             close: async () => {
