@@ -28,10 +28,10 @@ interface UnpublishedFile {
 }
 
 /** A file on the server. */
-export type StagedVersion = FoundFile & { readonly identity: string }
+export type StagedVersion = FoundFile & { readonly identity: string; readonly isFolder?: boolean }
 
 interface PublishingDependencies {
-  /** Moves a file. Without `overwrite`, it should not replace another. */
+  /** Moves a file. Without `overwrite`, it should not replace another, but reject with `exists` or `precondition_failed`. */
   move(from: Path, to: Path, overwrite: boolean, signal?: AbortSignal): Promise<void>
   /** Rejects with `not_found`, unless a missing file is not an error. */
   delete(path: Path, signal: AbortSignal): Promise<void>
@@ -53,16 +53,25 @@ export class StagedPublishing {
   }
 
   /**
-   * Moves the staged file to `target`; `old` is the file that it replaces. The move cannot be canceled, because the
+   * Moves the staged file to `target`; `old` is the file that it replaces. Where there is none, the server is told not to replace
+   * any: it may take the name for that of another file. A file that another client has created since is replaced nevertheless,
+   * if `overwrite` permits it. The move cannot be canceled, because the
    * server would continue and its outcome would be unknown. Rejects with the error of the server, after the cleanup was
    * done or scheduled.
    */
   async move(staged: Path, target: Path, old: StagedVersion | undefined, overwrite: boolean): Promise<void> {
     const { timeout } = this.dependencies
-    const move = { target, hasBegun: true, until: Date.now() + timeout, ...(old && { old: old.identity }) }
+    let move = { target, hasBegun: true, until: Date.now() + timeout, ...(old && { old: old.identity }) }
     await this.#store(staged, move)
     try {
-      await this.dependencies.move(staged, target, overwrite)
+      await this.dependencies.move(staged, target, overwrite && old !== undefined).catch(async (error: unknown) => {
+        const isTaken = isGatewayError(error, 'exists', 'precondition_failed')
+        const created = overwrite && !old && isTaken ? await this.#find(target) : undefined
+        if (!created || created.isFolder === true) throw error
+        move = { ...move, old: created.identity }
+        await this.#store(staged, move)
+        await this.dependencies.move(staged, target, true)
+      })
     } catch (error) {
       const outcome = this.dependencies.outcomeOf(error)
       if (outcome === 'unknown') await this.#checkMoved(staged, move)
@@ -96,8 +105,12 @@ export class StagedPublishing {
    */
   async #checkMoved(staged: Path, move: UnpublishedFile): Promise<void> {
     this.#defer(staged, move)
-    const remaining = await this.dependencies.find(staged, AbortSignal.timeout(cleanupTimeout)).catch(() => true)
+    const remaining = await this.#find(staged).catch(() => true)
     if (remaining === undefined) await this.#forget(staged, move)
+  }
+
+  #find(path: Path): Promise<StagedVersion | undefined> {
+    return this.dependencies.find(path, AbortSignal.timeout(cleanupTimeout))
   }
 
   /** Cleans up. On failure, rejects and defers the cleanup until a listing finds the file. */

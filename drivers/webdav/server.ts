@@ -173,9 +173,9 @@ export class WebdavServer {
     await this.#change({ ...this.#transfer('MOVE', from, to, kind, overwrite), signal }, 404)
   }
 
-  /** Copies a file. Overwrites `to`. */
+  /** Copies a file to a name that is free. Rejects with `precondition_failed` if `to` exists. */
   async copy(from: Path, to: Path): Promise<void> {
-    await this.#change(this.#transfer('COPY', from, to, 'file', true))
+    await this.#change(this.#transfer('COPY', from, to, 'file', false))
   }
 
   #transfer(method: string, from: Path, to: Path, kind: ResourceKind, overwrite: boolean): HttpRequest {

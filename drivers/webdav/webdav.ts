@@ -331,7 +331,11 @@ class WebdavDriver implements Driver {
   async #refinedError(error: unknown, path: Path, signal: AbortSignal | undefined): Promise<unknown> {
     if (isGatewayError(error, 'precondition_failed')) {
       const current = await this.#statOrUndefined(path, signal).catch(() => undefined)
-      return new GatewayError(current?.isFolder === true ? 'is_folder' : 'exists', { cause: error })
+      if (!current) {
+        const reason = 'the server takes this name for that of another entry'
+        return new GatewayError('invalid', { reason, cause: error })
+      }
+      return new GatewayError(current.isFolder === true ? 'is_folder' : 'exists', { cause: error })
     }
     if (!isGatewayError(error) || !(error.cause instanceof WebdavStatus)) return error
     if (isGatewayError(error, 'no_space', 'locked', 'too_large')) return error
@@ -353,8 +357,8 @@ function kindOf({ isFolder }: Properties): ResourceKind {
 /** The version of a file: its ETag, or its size and modification time. */
 function versionOf(file: Properties | undefined): StagedVersion | undefined {
   if (!file) return undefined
-  const { etag, size, modified } = file
-  return { identity: revisionOf(etag) ?? [size, modified?.getTime()].join(' '), size }
+  const { etag, size, modified, isFolder = false } = file
+  return { identity: revisionOf(etag) ?? [size, modified?.getTime()].join(' '), size, isFolder }
 }
 
 /** The effect of a failed move: 'unknown' without a response, or if it came from a proxy or gateway. */

@@ -406,6 +406,70 @@ await t.test('WebDAV remembers that a server requires Content-Length, and keeps 
   t.equal((await open(t, address, {}, { state })).traits?.writeNeeds, 'size')
 })
 
+/** A server of files in one folder. `named`: the file of a `Destination`. */
+async function renaming(t: Test, named = (destination: string) => new URL(destination).pathname) {
+  const files = new Map<string, string>([['/dav/q', 'the file q']])
+  const folders = new Set<string>()
+  const moves: unknown[] = []
+  const arrived = { put: async () => undefined as unknown }
+  const address = await serve(t, (request, reply) => {
+    const { method = '', url = '', headers } = request
+    const to = named(String(headers.destination ?? address))
+    const [content, isTaken] = [files.get(url), files.has(to) || folders.has(to)]
+    if (method === 'PUT') {
+      files.set(url, 'staged')
+      request.once('end', () => void arrived.put().then(() => reply.writeHead(201).end()))
+    } else if (method === 'MOVE' || method === 'COPY') {
+      moves.push(headers.overwrite)
+      if (content === undefined) reply.writeHead(404).end()
+      else if (isTaken && headers.overwrite === 'F') reply.writeHead(412).end()
+      else {
+        files.set(to, content)
+        if (method === 'MOVE') files.delete(url)
+        reply.writeHead(isTaken ? 204 : 201).end()
+      }
+    } else if (method === 'DELETE') reply.writeHead(files.delete(url) ? 204 : 404).end()
+    else if (folders.has(url)) reply.writeHead(207).end(multistatus(response(url, folder)))
+    else if (content !== undefined) reply.writeHead(207).end(multistatus(response(url, file(6))))
+    else reply.writeHead(404).end()
+  })
+  return { driver: await open(t, address), files, folders, moves, arrived }
+}
+
+await t.test('WebDAV replaces nothing where it has found nothing', async (t) => {
+  const { driver, files, folders, moves, arrived } = await renaming(t)
+  await put(driver, '/new', 'staged')
+  await driver.copy?.(at('/new'), at('/copy'))
+  await driver.move?.(at('/copy'), at('/moved'))
+  t.same(moves, ['F', 'F', 'F', 'F'])
+  await put(driver, '/new', 'staged')
+  t.equal(moves.pop(), 'T', 'over a file that was there')
+  arrived.put = async () => files.set('/dav/meanwhile', 'of another client')
+  await put(driver, '/meanwhile', 'staged')
+  t.same(moves.slice(-2), ['F', 'T'], 'over a file that another client has created meanwhile')
+  t.equal(files.get('/dav/meanwhile'), 'staged')
+  arrived.put = async () => folders.add('/dav/folder')
+  await refuses(t, () => put(driver, '/folder', 'staged'), 'is_folder', 'a folder that was created meanwhile')
+  t.equal(moves.at(-1), 'F')
+  t.same([...files.keys()], ['/dav/q', '/dav/new', '/dav/moved', '/dav/meanwhile'], 'no staged file')
+})
+
+await t.test('WebDAV does not replace another file on a server that decodes Destination twice', async (t) => {
+  const { driver, files } = await renaming(t, (to) => new URL(decodeURIComponent(to)).pathname)
+  await refuses(t, () => put(driver, '/q?x.txt', 'staged'), 'invalid', 'an upload')
+  await driver.write(at('/file'), source('staged'))
+  await refuses(t, async () => driver.copy?.(at('/file'), at('/q#x')), 'invalid', 'a copy')
+  await refuses(t, async () => driver.move?.(at('/file'), at('/q?x')), 'invalid', 'a move')
+  t.same(
+    [...files],
+    [
+      ['/dav/q', 'the file q'],
+      ['/dav/file', 'staged'],
+    ],
+    'no staged file',
+  )
+})
+
 await t.test('WebDAV publishes the new file if a failed MOVE has already removed the old one', async (t) => {
   const files = new Set(['/dav/file'])
   let moves = 0
