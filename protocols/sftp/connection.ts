@@ -13,6 +13,7 @@ import { ReadGate } from './read-gate.js'
 import type { SftpLimits } from './server.js'
 import { SftpSession } from './session.js'
 import { methodsOf, signIn, type SignInDependencies } from './sign-in.js'
+import { symlinkOrderOf, type SymlinkOrder } from './symlink-order.js'
 
 /** What this protocol needs of the gateway. */
 export type SftpGateway = SignInDependencies & Pick<ProtocolGateway, 'as' | 'descriptors' | 'log'>
@@ -48,6 +49,7 @@ export class SftpConnection {
   #draining = false
 
   constructor(
+  #symlinkOrder: SymlinkOrder = 'target first'
     private readonly gateway: SftpGateway,
     private readonly socket: Socket,
     private readonly options: SftpConnectionOptions,
@@ -67,10 +69,13 @@ export class SftpConnection {
       },
       (connection, { header }) => {
         this.#accept(connection)
-        if (header.versions.software !== pseudonym) return
+        if (software !== pseudonym) return
         this.#log.warn({}, 'an SFTP storage of this gateway leads back to it, and is refused')
         this.end()
       },
+        const { software } = header.versions
+        this.#symlinkOrder = symlinkOrderOf(software)
+        this.#log.debug({ client: software, symlinkOrder: this.#symlinkOrder }, 'SFTP client identified')
     )
     this.#loginTimer = setTimeout(() => {
       this.#log.info({}, 'sign-in timed out')
@@ -125,6 +130,18 @@ export class SftpConnection {
         this.#log.info({ user: context.username }, 'too many sign-in attempts')
         this.end()
         return
+  /** After the client has exchanged the keys anew, which it could do without an end. */
+  #slowDown(): void {
+    const wait = this.options.keyExchanges.reserve(this.#address)
+    if (wait === undefined) {
+      this.#log.info({}, 'too many key exchanges')
+      this.end()
+    } else if (wait > 0) {
+      this.#readGate.acquire(this)
+      setTimeout(() => this.#readGate.release(this), wait).unref()
+    }
+  }
+
       }
       const result = await signIn({ settings, accounts }, context, {
         address: this.#address,

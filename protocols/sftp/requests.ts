@@ -22,6 +22,7 @@ import {
 } from './packets.js'
 import { PathSerializer } from './path-serializer.js'
 import { limits, packetType, statusCode } from './wire.js'
+import type { SymlinkOrder } from './symlink-order.js'
 import type { ReplyBuffer } from './reply-buffer.js'
 import type { SftpFileSystem } from './file-system.js'
 
@@ -36,6 +37,7 @@ export interface SessionState {
   /** Aborts when the channel is closed, and when the user's session is revoked. */
   readonly signal: AbortSignal
   readonly handleLimit: number
+  readonly symlinkOrder: SymlinkOrder
 }
 
 export type RequestHandler = (
@@ -206,13 +208,10 @@ export const requests: Readonly<Partial<Record<number, RequestHandler>>> = {
     return namePacket(id, target)
   },
 
-  /**
-   * The target comes first: OpenSSH's server reverses the order of the draft, and clients follow OpenSSH (its PROTOCOL
-   * file, section 4.1).
-   */
   [packetType.symlink]: async (session, id, fields) => {
-    const target = fields.text()
-    const path = readPath(fields)
+    const [first, second] = [fields.text(), fields.text()]
+    const [target, link] = session.symlinkOrder === 'target first' ? [first, second] : [second, first]
+    const path = resolvePath(root, link)
     await session.serializer.run([path], true, async () => {
       if (session.files.stagedAt(path)) throw new GatewayError('exists', { op: 'make symlink', path })
       await session.fs.symlink(path, target, { signal: session.signal })

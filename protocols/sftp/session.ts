@@ -25,6 +25,7 @@ import type { ReadGate } from './read-gate.js'
 import { ReplyBuffer } from './reply-buffer.js'
 import { requestDetails } from './request-details.js'
 import { requests, type SessionState } from './requests.js'
+import type { SymlinkOrder } from './symlink-order.js'
 import type { SftpFileSystem } from './file-system.js'
 
 /** Maximum number of concurrent requests of a session. A request counts until its response is sent. */
@@ -43,6 +44,7 @@ interface SessionOptions {
   /** Pauses reading from the connection's socket. */
   readonly readGate: ReadGate
   readonly handleLimit: number
+  readonly symlinkOrder: SymlinkOrder
   /** Limits the memory of pending requests and responses. */
   readonly budget: ByteBudget
   /** Whether partial uploads to new names are published when the connection is lost. */
@@ -86,7 +88,7 @@ export class SftpSession {
     private readonly options: SessionOptions,
   ) {
     this.filesClosed = new Promise((resolve) => (this.#resolveFilesClosed = resolve))
-    const { fs, owner, revoked, handleLimit, budget } = options
+    const { fs, owner, revoked, handleLimit, symlinkOrder, budget } = options
     this.#stopped = joinSignals(this.#disconnected.signal, revoked)
     const { signal } = this.#stopped
     this.#output = new Output(channel, socket, budget)
@@ -97,6 +99,7 @@ export class SftpSession {
       owner,
       signal,
       handleLimit,
+      symlinkOrder,
       serializer: new PathSerializer(),
       replyBuffer: new ReplyBuffer(),
     }

@@ -79,6 +79,7 @@ async function session(bytes: number) {
       log: createLog('silent'),
       readGate: inlet,
       handleLimit: 10,
+      symlinkOrder: 'target first',
       budget: new ByteBudget(bytes),
       publishesPartialUploads: () => false,
       onIdle: () => undefined,

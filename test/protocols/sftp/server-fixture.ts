@@ -9,6 +9,8 @@ import { generateKeyPair } from '../../../protocols/sftp/host-keys.js'
 import { startGateway } from '../../gateway.js'
 
 export const password = 'correct horse'
+/** The identification of clients that send single packets: an unknown one. */
+const packetClient = 'PacketClient_1'
 
 export interface Running {
   readonly gateway: Gateway
@@ -45,7 +47,7 @@ export async function serveProtocol(t: Test, gateway: Gateway, limits: Partial<S
     t.teardown(() => client.end())
     await new Promise<void>((resolve, reject) => {
       client.once('ready', resolve).on('error', reject)
-      client.connect({ host: '127.0.0.1', port, username: 'ada', password, ...options })
+      client.connect({ host: '127.0.0.1', port, username: 'ada', password, ident: packetClient, ...options })
     })
     return client
   }

@@ -38,6 +38,7 @@ async function serve(fs: Partial<SftpFileSystem>, log: Log) {
       log,
       readGate: new ReadGate({ pause: nothing, resume: nothing }),
       handleLimit: 10,
+      symlinkOrder: 'target first',
       budget: new ByteBudget(1_000_000),
       publishesPartialUploads: () => false,
       onIdle: () => undefined,
