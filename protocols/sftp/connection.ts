@@ -9,11 +9,12 @@ import { logInternal, type Log } from '../../src/contract/log.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import { algorithms } from './algorithms.js'
 import type { ByteBudget } from './byte-budget.js'
+import type { KeyExchanges } from './key-exchanges.js'
 import { ReadGate } from './read-gate.js'
 import type { SftpLimits } from './server.js'
 import { SftpSession } from './session.js'
-import { methodsOf, signIn, type SignInDependencies } from './sign-in.js'
 import { symlinkOrderOf, type SymlinkOrder } from './symlink-order.js'
+import { methodsOf, signIn, type SignInDependencies } from './sign-in.js'
 
 /** What this protocol needs of the gateway. */
 export type SftpGateway = SignInDependencies & Pick<ProtocolGateway, 'as' | 'descriptors' | 'log'>
@@ -29,6 +30,9 @@ interface SftpConnectionOptions {
   readonly signedIn: FairShare
   /** Clients of this name are refused. */
   readonly pseudonym: string | undefined
+  readonly keyExchanges: KeyExchanges
+  /** Milliseconds before the key exchange. */
+  readonly wait: number
 }
 
 export class SftpConnection {
@@ -39,17 +43,18 @@ export class SftpConnection {
   readonly #readGate: ReadGate
   readonly #log: Log
   readonly #loginTimer: NodeJS.Timeout
+  readonly #startTimer: NodeJS.Timeout | undefined
   #idleTimer: NodeJS.Timeout | undefined
   #connection: Connection | undefined
   #principal: Principal | undefined
   /** Set when the user has signed in. */
   #release: Release | undefined
+  #symlinkOrder: SymlinkOrder = 'target first'
   #attempts = 0
   #channels = 0
   #draining = false
 
   constructor(
-  #symlinkOrder: SymlinkOrder = 'target first'
     private readonly gateway: SftpGateway,
     private readonly socket: Socket,
     private readonly options: SftpConnectionOptions,
@@ -68,14 +73,14 @@ export class SftpConnection {
         keepaliveCountMax: 3,
       },
       (connection, { header }) => {
+        const { software } = header.versions
+        this.#symlinkOrder = symlinkOrderOf(software)
+        this.#log.debug({ client: software, symlinkOrder: this.#symlinkOrder }, 'SFTP client identified')
         this.#accept(connection)
         if (software !== pseudonym) return
         this.#log.warn({}, 'an SFTP storage of this gateway leads back to it, and is refused')
         this.end()
       },
-        const { software } = header.versions
-        this.#symlinkOrder = symlinkOrderOf(software)
-        this.#log.debug({ client: software, symlinkOrder: this.#symlinkOrder }, 'SFTP client identified')
     )
     this.#loginTimer = setTimeout(() => {
       this.#log.info({}, 'sign-in timed out')
@@ -84,7 +89,8 @@ export class SftpConnection {
     socket.once('close', () => this.#closed())
     // ssh2 reports no error that occurs before the client's first line (ssh2: lib/server.js).
     socket.on('error', (error) => this.#log.debug({ err: error }, 'SFTP connection error'))
-    server.injectSocket(socket)
+    if (options.wait === 0) server.injectSocket(socket)
+    else this.#startTimer = setTimeout(() => server.injectSocket(socket), options.wait)
   }
 
   get signedIn(): boolean {
@@ -116,6 +122,7 @@ export class SftpConnection {
   #accept(connection: Connection): void {
     this.#connection = connection
     connection.on('error', (error: Error) => this.#log.debug({ err: error }, 'SFTP connection error'))
+    connection.on('rekey', () => this.#slowDown())
     connection.on('authentication', (context) => void this.#signIn(context))
     connection.on('session', (accept, reject) => {
       if (this.#channels >= this.options.limits.sessions || this.#draining) reject()
@@ -123,13 +130,6 @@ export class SftpConnection {
     })
   }
 
-  async #signIn(context: AuthContext): Promise<void> {
-    const { settings, accounts } = this.gateway
-    try {
-      if (++this.#attempts > attemptLimit) {
-        this.#log.info({ user: context.username }, 'too many sign-in attempts')
-        this.end()
-        return
   /** After the client has exchanged the keys anew, which it could do without an end. */
   #slowDown(): void {
     const wait = this.options.keyExchanges.reserve(this.#address)
@@ -142,6 +142,13 @@ export class SftpConnection {
     }
   }
 
+  async #signIn(context: AuthContext): Promise<void> {
+    const { settings, accounts } = this.gateway
+    try {
+      if (++this.#attempts > attemptLimit) {
+        this.#log.info({ user: context.username }, 'too many sign-in attempts')
+        this.end()
+        return
       }
       const result = await signIn({ settings, accounts }, context, {
         address: this.#address,
@@ -209,6 +216,7 @@ export class SftpConnection {
       log: this.#log,
       readGate: this.#readGate,
       handleLimit: this.options.limits.handles,
+      symlinkOrder: this.#symlinkOrder,
       budget: this.options.budget,
       publishesPartialUploads: () => this.gateway.settings.bool('sftp_keep_partial_uploads'),
       onIdle: () => this.#endIfIdle(),
@@ -241,6 +249,7 @@ export class SftpConnection {
   }
 
   #closed(): void {
+    clearTimeout(this.#startTimer)
     this.#gone.abort()
     clearTimeout(this.#loginTimer)
     clearInterval(this.#idleTimer)

@@ -9,6 +9,7 @@ import { listen, type ListenOptions, type ProtocolServer } from '../lib/listen.j
 import { hostKeyOffers, usesNativeCiphers } from './algorithms.js'
 import { ByteBudget } from './byte-budget.js'
 import { SftpConnection, type SftpGateway } from './connection.js'
+import { KeyExchanges, type KeyExchangeLimits } from './key-exchanges.js'
 import { parseHostKey } from './host-keys.js'
 import { partialPublishTimeout } from './session.js'
 
@@ -20,6 +21,8 @@ export interface SftpLimits {
   readonly connections: number
   /** Maximum number of connections that have not signed in yet. */
   readonly unauthenticated: number
+  /** Key exchanges of each network, of new connections and of those that exchange their keys anew. */
+  readonly keyExchanges: KeyExchangeLimits
   /** Maximum number of channels per connection. */
   readonly sessions: number
   /** Maximum number of open files and folders per channel. */
@@ -37,6 +40,7 @@ export interface SftpLimits {
 const defaultLimits: SftpLimits = {
   connections: 1024,
   unauthenticated: 128,
+  keyExchanges: { burst: 128, perSecond: 20 },
   sessions: 10,
   handles: 1024,
   bytes: 8 * 1024 * 1024,
@@ -62,6 +66,7 @@ export function sftpServer(
   const limits = { ...defaultLimits, ...overrides }
   const budget = new ByteBudget(limits.bytes)
   const accepting = new ClientConnections(gateway.descriptors, gateway.log, 'sftp')
+  const keyExchanges = new KeyExchanges(limits.keyExchanges)
   const connections = new Map<Socket, SftpConnection>()
   /** Those that have signed in, by user. */
   const signedIn = new FairShare(limits.connections)
@@ -84,7 +89,18 @@ export function sftpServer(
       socket.destroy()
       return
     }
-    const connection = new SftpConnection(gateway, socket, { hostKeys: keys, limits, budget, signedIn, pseudonym })
+    const wait = keyExchanges.reserve(socket.remoteAddress ?? '')
+    if (wait === undefined) {
+      gateway.log.debug(
+        { protocol: 'sftp', address: socket.remoteAddress },
+        'too many new SFTP connections of a network',
+      )
+      socket.destroy()
+      return
+    }
+    const connection = new SftpConnection(gateway, socket, {
+      ...{ hostKeys: keys, limits, budget, signedIn, pseudonym, keyExchanges, wait },
+    })
     connections.set(socket, connection)
     socket.once('close', () => {
       connections.delete(socket)

@@ -42,7 +42,8 @@ let watched: Buffer
 let written = 0
 
 t.before(async () => {
-  running = await startProtocol(t, { sessions: 10, handles: 64, unauthenticated: 32 })
+  const keyExchanges = { burst: 100_000, perSecond: 1000 }
+  running = await startProtocol(t, { sessions: 10, handles: 64, unauthenticated: 32, keyExchanges })
   bystander = await session()
   watched = await bystander.mustOpen('/watched', flags.read | flags.write | flags.create | flags.truncate)
 })
