@@ -16,8 +16,10 @@ import { compositeTree } from './composite-tree.js'
 const one = asPath('/one')
 const two = asPath('/two')
 
-async function openOver(env: DriverEnv, paths: string, options: Partial<AliasOptions> = {}): Promise<WritableDriver> {
-  return (await aliasType.open(checkOptions(aliasFields, { paths, ...options }), env)) as WritableDriver
+type Moving = WritableDriver & Required<Pick<WritableDriver, 'move'>>
+
+async function openOver(env: DriverEnv, paths: string, options: Partial<AliasOptions> = {}): Promise<Moving> {
+  return (await aliasType.open(checkOptions(aliasFields, { paths, ...options }), env)) as Moving
 }
 
 const policies = (write: string, put = write) => ({ write_conflict_policy: write, put_conflict_policy: put })
@@ -26,7 +28,7 @@ const policies = (write: string, put = write) => ({ write_conflict_policy: write
  * The driver, whose moves between two storages, which a policy that distributes files makes necessary, copy the content and
  * remove the source, as the core does where a driver rejects with `unsupported`.
  */
-function copyingBetweenStorages(driver: WritableDriver): WritableDriver {
+function copyingBetweenStorages(driver: Moving): Moving {
   return altered(driver, {
     move: async (from, to, options) => {
       try {
@@ -38,7 +40,7 @@ function copyingBetweenStorages(driver: WritableDriver): WritableDriver {
         await driver.remove(from)
       }
     },
-  })
+  }) as Moving
 }
 
 for (const [write, put] of [
