@@ -11,12 +11,13 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { rangeStart, startScripted } from '../downloads/scripted-server.js'
-import { startDaemon } from '../gateway.js'
+import { startDaemon, type Daemon } from '../gateway.js'
 import { marker } from '../stored-files.js'
 import { connect, ended, kinds, type Client, type Kind, type TaskShown } from './task-client.js'
 
 const rounds = Number(process.env.TIDEGATE_KILL_ROUNDS ?? 4)
 const program = fileURLToPath(new URL('../services/unreliable-daemon.js', import.meta.url))
+const slowProgram = fileURLToPath(new URL('../services/slow-daemon.js', import.meta.url))
 /** Digests by path below a folder. */
 type Digests = ReadonlyMap<string, string>
 
@@ -212,3 +213,50 @@ void t.test(
     await daemon.stop()
   },
 )
+
+void t.test('a kill during a MOVE over WebDAV keeps the source, and the same request completes it', async (t) => {
+  const disks = t.testdir({ left: {}, right: {} })
+  let daemon = await startDaemon(t, { program: slowProgram })
+  const client = await connect(daemon)
+  for (const [name, driver] of [
+    ['left', 'Slow'],
+    ['right', 'Local'],
+  ] as const) {
+    const addition = JSON.stringify({ root_folder_path: join(disks, name) })
+    await client.post('/api/admin/storage/create', { mount_path: `/${name}`, driver, addition })
+  }
+  const [from, to] = [join(disks, 'left', 'tree'), join(disks, 'right', 'tree')]
+  const tree = await makeTree(from)
+  const move = async ({ davUrl, adminPassword }: Daemon) => {
+    const authorization = `Basic ${Buffer.from(`admin:${adminPassword}`).toString('base64')}`
+    const headers = { authorization, destination: `${davUrl}right/tree` }
+    return (await fetch(`${davUrl}left/tree`, { method: 'MOVE', headers })).status
+  }
+  const moved = move(daemon).catch(() => 'cut off')
+  const readBytes = async () => {
+    const log = await readFile(join(daemon.dataFolder, 'bytes.log'), 'utf8').catch(() => '')
+    return log.split('\n').reduce((sum, line) => sum + Number(line.split(' ')[2] ?? 0), 0)
+  }
+  // The large files take longer than the others, so that some files have been copied.
+  while ((await readBytes()) < 12_000_000) await wait(5)
+  await daemon.kill()
+  t.equal(await moved, 'cut off')
+  t.ok((await digestsBelow(to)).size > 0, 'the kill came during the copy')
+  t.same(await digestsBelow(from), tree, 'the source is complete')
+
+  daemon = await startDaemon(t, {
+    program: slowProgram,
+    dataFolder: daemon.dataFolder,
+    adminPassword: daemon.adminPassword,
+  })
+  while ((await move(daemon)) === 503) await wait(50)
+  t.same(await digestsBelow(to), tree, 'the target is complete')
+  t.notOk((await readdir(join(disks, 'left'))).includes('tree'), 'the source is removed')
+  const names = await readdir(join(disks, 'right'), { recursive: true })
+  t.same(
+    names.filter((name) => /\.tidegate-staging.*\/.*\/|backup/.test(name)),
+    [],
+    'no staged file is left',
+  )
+  await daemon.stop()
+})
