@@ -10,7 +10,7 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv, TreeDriver } from '../../src/contract/driver-env.js'
 import { pageSize, type Entry, type Identity } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
-import { childOf, nameOf, parentOf, root, segmentsOf, type Path } from '../../src/contract/path.js'
+import { childOf, nameOf, parentOf, root, segmentsOf, under, type Path } from '../../src/contract/path.js'
 import type { AliasOptions } from './index.js'
 import { namedPaths } from './paths.js'
 import { pickRandom, pickByFreeSpace, selectByPolicy, denied } from './policies.js'
@@ -50,11 +50,12 @@ interface Copy {
  */
 export function openAlias(options: AliasOptions, env: DriverEnv): Driver {
   const named = new Map<string, Merged>()
-  for (const [name, paths] of namedPaths(options.paths))
-    named.set(
-      name,
-      paths.map((path) => env.tree(path)),
-    )
+  const all = namedPaths(options.paths)
+  for (const [name, paths] of all) {
+    const folder = all.size === 1 ? root : childOf(root, name)
+    const drivers = paths.map((path) => env.tree(path, (member) => [under(folder, member)]))
+    named.set(name, drivers)
+  }
   const readOnly = options.write_conflict_policy === 'disabled' && options.put_conflict_policy === 'disabled'
   return readOnly ? new AliasDriver(named, options) : new WritableAliasDriver(named, options)
 }

@@ -37,9 +37,10 @@ const thumbnailLimit = 4 * 1024 * 1024
 /** Rejects with `invalid` if an option is invalid. Passwords that are given in plaintext are saved in obscured form. */
 export async function openCrypt(options: CryptOptions, env: DriverEnv): Promise<Driver> {
   const keys = await keysOf(passwordOf(options.password), passwordOf(options.salt))
+  const names = namesOf(options, keys)
   const driver = new CryptDriver({
-    tree: env.tree(cleanPath(options.remote_path)),
-    names: namesOf(options, keys),
+    tree: env.tree(cleanPath(options.remote_path), (member) => plainPaths(names, member)),
+    names,
     box: await secretBox(env.log),
     key: keys.data,
     thumbnails: options.thumbnail,
@@ -384,6 +385,20 @@ class CryptDriver implements Driver {
   #nameOf(entry: Entry) {
     return entry.kind === 'folder' ? this.#names.plainFolder(entry.name) : this.#names.plainFile(entry.name)
   }
+}
+
+/** The paths of a file and of a folder with this encrypted path, where they can be decrypted. */
+function plainPaths(names: Names, encrypted: Path): readonly Path[] {
+  if (encrypted === root) return [root]
+  let folder: Path = root
+  for (const segment of segmentsOf(parentOf(encrypted))) {
+    const decrypted = names.plainFolder(segment)
+    if ('unreadable' in decrypted) return []
+    folder = childOf(folder, decrypted.name)
+  }
+  const last = nameOf(encrypted)
+  const paths = [names.plainFile(last), names.plainFolder(last)]
+  return [...new Set(paths.flatMap((each) => ('name' in each ? [childOf(folder, each.name)] : [])))]
 }
 
 /** Hashes and thumbnails are left out: they are those of the encrypted content. */

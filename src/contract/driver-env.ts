@@ -31,9 +31,11 @@ export interface DriverEnv {
   resumableUploads(): Promise<readonly string[]>
   /**
    * A lazily resolved view of another path of the tree, for drivers built on other storages. It is resolved at each
-   * call, and its writes are subject to the locks, properties and events of the target path.
+   * call, and its writes are subject to the locks, properties and events of the target path. `shownAt`: the paths of
+   * this storage that may show the member of `path` at this path relative to it; by default the same one. The search
+   * index follows changes there.
    */
-  tree(path: Path): TreeDriver
+  tree(path: Path, shownAt?: (member: Path) => readonly Path[]): TreeDriver
   /**
    * For connections to hosts that only a server or a user has named. An address that an admin configured is connected
    * to without it.

@@ -50,13 +50,13 @@ export class IndexUpdater {
   constructor(private readonly dependencies: IndexUpdaterDependencies) {}
 
   /** Queues a change. */
-  enqueue(event: TreeEvent): void {
+  enqueue(item: Item): void {
     for (const recording of this.#recordings) {
-      if (!recording.concerns(event)) continue
-      recording.paths.add(event.path)
-      if (event.kind === 'moved') recording.paths.add(event.from)
+      if (!recording.concerns(item)) continue
+      recording.paths.add(item.path)
+      if (item.kind === 'moved') recording.paths.add(item.from)
     }
-    this.#add(event)
+    this.#add(item)
   }
 
   /** Queues a comparison of the path, as indexed, with its current entry. */

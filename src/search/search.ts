@@ -103,7 +103,14 @@ export class Search {
       settings.onChange(() => search.#applySettings()),
       events.on((event) => {
         if (!search.#isWriter || !search.#engine || search.#engine.extent === 'nothing') return
-        search.#engine.updater.enqueue(event)
+        const { updater } = search.#engine
+        updater.enqueue(event)
+        const withBelow = event.kind !== 'written' && event.kind !== 'folder made'
+        for (const changed of event.kind === 'moved' ? [event.from, event.path] : [event.path]) {
+          for (const path of dependencies.mounts.alsoShownAt(changed)) {
+            updater.enqueue({ kind: withBelow ? 'changed elsewhere' : 'recheck', path })
+          }
+        }
       }),
       events.onListing((folder, entries) => search.#compareListing(folder, entries)),
     )

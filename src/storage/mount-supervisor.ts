@@ -26,7 +26,7 @@ import { concernedPath, type Events, type TreeEvent } from './events.js'
 import { runExclusively } from './exclusive-work.js'
 import { mergeAddition, checkOptions, parseAddition } from './fields.js'
 import { ListingBudget } from './listing-cache.js'
-import { storedStatus, visiblePath, workingStatus, type Mount, type Mounts } from './mounts.js'
+import { storedStatus, visiblePath, workingStatus, type Mount, type Mounts, type ShownPath } from './mounts.js'
 import type { PathLocks } from './path-locks.js'
 import type { Spool } from './spool.js'
 import { Storage } from './storage.js'
@@ -72,7 +72,7 @@ interface MountSupervisorDependencies {
 interface SupervisedMount extends Mount {
   row: StorageRow
   storage: Storage | undefined
-  shows: readonly Path[]
+  shows: readonly ShownPath[]
   starting: Promise<void> | undefined
   reason: string
   /** What the driver has reported since it was opened. */
@@ -425,8 +425,8 @@ export class MountSupervisor {
         journal: (key) => journals.journal(key),
       },
       resumableUploads: () => recovery.tokens(),
-      tree: (path) => {
-        mount.shows = [...mount.shows, path]
+      tree: (path, shownAt = (member) => [member]) => {
+        mount.shows = [...mount.shows, { path, shownAt }]
         return tree(path)
       },
       egress,

@@ -20,6 +20,7 @@ import {
   type Path,
 } from '../contract/path.js'
 import type { StorageRow } from '../store/rows.js'
+import { concernedPath } from './events.js'
 import type { Storage } from './storage.js'
 
 /** The state of a storage. 'starting': no attempt to start it has ended since it was mounted. */
@@ -46,6 +47,13 @@ export function storedStateOf({ status }: Pick<StorageRow, 'status'>): MountStat
   return mountStates.find((state) => state !== 'failed' && storedStatus[state] === status) ?? 'failed'
 }
 
+/** A path of the tree that a driver shows in its own storage. */
+export interface ShownPath {
+  readonly path: Path
+  /** As given to `DriverEnv.tree`. */
+  readonly shownAt: (member: Path) => readonly Path[]
+}
+
 /** A configured storage and its state. The state changes while the mount is in the table. */
 export interface Mount {
   readonly row: StorageRow
@@ -53,8 +61,8 @@ export interface Mount {
   readonly mountPoint: Path
   /** Undefined while the storage does not run. */
   readonly storage: Storage | undefined
-  /** Paths of the tree that its driver shows, if it is based on other storages. */
-  readonly shows: readonly Path[]
+  /** What its driver shows of the tree, if it is based on other storages. */
+  readonly shows: readonly ShownPath[]
   /** Resolves when the first attempt to start the storage has ended. Undefined from then on, or if it is disabled. */
   readonly starting: Promise<void> | undefined
   /** Why the storage does not run, in words for all users. The row's status is for the admin. */
@@ -237,7 +245,7 @@ export class Mounts {
     const reached = new Set<Path>()
     const next = [mountPoint]
     for (let at = next.pop(); at !== undefined; at = next.pop()) {
-      for (const shown of (this.#byMountPoint.get(at) ?? []).flatMap(({ shows }) => shows)) {
+      for (const { path: shown } of (this.#byMountPoint.get(at) ?? []).flatMap(({ shows }) => shows)) {
         const over = this.mountPointOf(shown)
         const below = [...this.#byMountPoint.keys()].filter((point) => isWithin(shown, point))
         const found = [...(over === undefined ? [] : [over]), ...below].filter((point) => !reached.has(point))
@@ -246,6 +254,29 @@ export class Mounts {
       }
     }
     return reached.has(mountPoint)
+  }
+
+  /**
+   * The paths at which storages that are based on others may show what is at `path` of the tree, directly or by way of
+   * other storages; of a storage that contains `path` as a whole, its mount point.
+   */
+  alsoShownAt(path: Path): readonly Path[] {
+    const found = new Set<Path>()
+    const next = [path]
+    for (let at = next.pop(); at !== undefined; at = next.pop()) {
+      for (const { mountPoint, shows } of [...this.#byMountPoint.values()].flat()) {
+        for (const { path: shown, shownAt } of shows) {
+          const member = concernedPath(shown, at)
+          if (member === undefined || isWithin(mountPoint, at)) continue
+          const paths = shownAt(member).map((inner) => under(mountPoint, inner))
+          const added = paths.filter((each) => each !== path && !found.has(each))
+          for (const each of added) found.add(each)
+          // In a circle of storages it would be shown without end.
+          if (!this.isCircular(mountPoint)) next.push(...added)
+        }
+      }
+    }
+    return [...found]
   }
 
   /** The entries of `folder` that lead to mount points, each name once, sorted by the storages' order, then mount point. */

@@ -26,7 +26,9 @@ const notes: Partial<Record<SettingGroup, string>> = {
   index: `\`database\` and \`database_non_full_text\` are one and the same here: an index that finds any part of a name. \`bleve\` and
 \`meilisearch\` are not part of this server: they are rejected, and the previous value stays in force. The index is preserved while search is off, and
 is updated from the tree when search is on again. A path in \`ignore_paths\` is removed from the index immediately; a path that is no longer ignored is added by the
-next build or update. Changes through the gateway are always indexed. With \`auto_update_index\`, changes by other programs in a folder are indexed when the
+next build or update. Changes through the gateway are always indexed, also at the
+paths at which \`Alias\` and \`Crypt\` storages show the same files. Two storages over one backend, such as two \`Local\` storages whose folders overlap, do not know of each other: a change
+through one of them is one by another program for the other. With \`auto_update_index\`, changes by other programs in a folder are indexed when the
 folder is listed from the backend.`,
 }
 

@@ -7,6 +7,9 @@ import { Search } from '../../src/search/search.js'
 import type { Log } from '../../src/contract/log.js'
 import { Settings } from '../../src/settings/settings.js'
 import { openStore } from '../../src/store/store.js'
+import { aliasFields, aliasType } from '../../drivers/alias/index.js'
+import { cryptFields, cryptType } from '../../drivers/crypt/index.js'
+import { checkOptions } from '../../src/storage/fields.js'
 import { memoryType } from '../../drivers/memory/index.js'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Driver } from '../../src/contract/driver.js'
@@ -83,6 +86,56 @@ onEveryEngine(
     t.match(tree.dependencies.search.progress(), { isDone: true, objCount: 8, error: '/mnt: out of order' })
   },
 )
+
+onEveryEngine('a change is indexed wherever storages that are based on others show it', async (t, openIndex) => {
+  const writing = { write_conflict_policy: 'first', put_conflict_policy: 'first' }
+  const aliasOf = (paths: string, env: DriverEnv) =>
+    aliasType.open(checkOptions(aliasFields, { paths, ...writing }), env)
+  const secret = { remote_path: '/disk/secret', password: 'x', salt: 'y', filename_encryption: 'standard' }
+  const tree = await newTree(
+    t,
+    {
+      '/disk': { driverOf: () => filled(['/secret/foreign', '/shared/first']) },
+      '/other': { driverOf: () => filled(['/shared/second']) },
+      '/one': { driverOf: async (env) => aliasOf('/disk/shared', env) },
+      '/merged': { driverOf: async (env) => aliasOf('a:/disk/shared\na:/other/shared\nb:/disk', env) },
+      '/crypt': { driverOf: async (env) => cryptType.open(checkOptions(cryptFields, secret), env) },
+      '/over': { driverOf: async (env) => aliasOf('/crypt/folder', env) },
+    },
+    openIndex,
+  )
+  const fs = tree.as()
+  await fs.mkdir(asPath('/crypt/folder'), { parents: true })
+  await build(tree)
+  const { search } = tree.dependencies
+  const shown = async (keywords: string) => {
+    await search.idle()
+    return found(fs, keywords)
+  }
+  const everywhere = (name: string) =>
+    ['/disk/shared', '/merged/a', '/merged/b/shared', '/one'].map((folder) => `${folder}/${name}`)
+  await fs.write(asPath('/disk/shared/f/needle'), sourceOf('x'), { parents: true })
+  t.same(await shown('needle'), everywhere('f/needle'))
+  await fs.move(asPath('/disk/shared/f'), asPath('/disk/shared/g'), { overwrite: false })
+  t.same(await shown('needle'), everywhere('g/needle'))
+  await fs.write(asPath('/merged/a/g/thread'), sourceOf('x'))
+  t.same(await shown('thread'), everywhere('g/thread'))
+  await fs.remove(asPath('/disk/shared/g'))
+  t.same(await shown('needle'), [])
+
+  const folder = asPath('/crypt/folder')
+  await fs.write(childOf(folder, 'hidden'), sourceOf('x'))
+  t.same(await shown('hidden'), ['/crypt/folder/hidden', '/over/hidden'])
+  const encrypted = async (at: Path, kind: string) => {
+    const { entries } = await fs.list(at)
+    return childOf(at, entries.find((each) => each.kind === kind)?.name ?? '')
+  }
+  const encryptedFolder = await encrypted(asPath('/disk/secret'), 'folder')
+  await fs.remove(await encrypted(encryptedFolder, 'file'))
+  t.same(await shown('hidden'), [])
+  await fs.remove(encryptedFolder)
+  t.same(await shown('folder'), [])
+})
 
 onEveryEngine('symlinks to folders are indexed but not followed', async (t, openIndex) => {
   const driver = await filled(['/target/x1'])

@@ -34,7 +34,7 @@ function mountOf(
   return {
     row,
     mountPoint,
-    shows,
+    shows: shows.map((shown) => ({ path: shown, shownAt: (member) => [member] })),
     storage: state === 'running' && !row.disabled ? storage : undefined,
     starting: state === 'starting' ? Promise.resolve() : undefined,
     reason: 'the backend is offline',
@@ -272,4 +272,21 @@ void t.test('the visible path of a mount path ends before .balance', async (t) =
     ['/a/.balance1', '/a/.balance1'],
   ]
   for (const [mountPath, visible] of rows) t.equal(visiblePath(p(mountPath)), visible, mountPath)
+})
+
+void t.test('alsoShownAt() is every path at which storages based on others show a path', async (t) => {
+  const mounts = table({
+    '/disk': {},
+    '/one': { shows: [p('/disk/a')] },
+    '/two': { shows: [p('/one/b'), p('/disk')] },
+    '/all': { shows: [p('/')] },
+    '/every': { shows: [p('/')] },
+  })
+  const shown = (path: string) => [...mounts.alsoShownAt(p(path))].sort()
+  const others = ['/all/disk/other', '/all/two/other', '/every/disk/other', '/every/two/other', '/two/other']
+  t.same(shown('/disk/other'), others)
+  t.ok(shown('/disk/a/b/c').includes('/one/b/c'))
+  t.ok(shown('/disk/a/b/c').includes('/two/c'), 'by way of another')
+  t.ok(shown('/disk').includes('/one'), 'a change above it concerns the whole storage')
+  t.same(table({ '/disk': {}, '/self': { shows: [p('/self')] } }).alsoShownAt(p('/self/x')), [], 'a circle ends')
 })
