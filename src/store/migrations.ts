@@ -9,6 +9,7 @@ import { addLeases } from './leases.js'
 import { addWorking } from './node-working.js'
 import { addNodes, deadAfter } from './nodes.js'
 import { addOldestVersion } from './oldest-version.js'
+import { addPropertyOwners } from './property-owners.js'
 import { createSchema } from './schema.js'
 import { addSignIns } from './sign-ins.js'
 import { addTaskRequests } from './tasks.js'
@@ -43,6 +44,7 @@ export const migrations: readonly Migration[] = [
   addWorking,
   addOldestVersion,
   addTaskRequests,
+  addPropertyOwners,
 ]
 
 /** The version after these steps. */

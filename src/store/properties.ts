@@ -10,6 +10,9 @@ import type { Property, PropertyChange } from './rows.js'
 interface PropertyColumns extends Property {
   readonly path: Path
   readonly parent: Path
+  /** Who has stored the property; null if an earlier version has. */
+  readonly user_id: number | null
+  readonly size: number | null
 }
 
 const propertyColumns = ['namespace', 'name', 'value', 'language'] as const
@@ -18,6 +21,9 @@ const propertyColumns = ['namespace', 'name', 'value', 'language'] as const
 const pageSize = 500
 
 export class PropertiesTable {
+  /** The size of each user's properties when it was counted, and of what this process has stored since. */
+  readonly #sizes = new Map<number, number>()
+
   constructor(
     private readonly database: Database,
     private readonly presence: Presence,
@@ -60,14 +66,22 @@ export class PropertiesTable {
     })
   }
 
-  async change(path: Path, changes: readonly PropertyChange[]): Promise<void> {
+  async change(
+    path: Path,
+    changes: readonly PropertyChange[],
+    userId?: number,
+    limit = maxUserPropertiesSize,
+  ): Promise<void> {
     this.presence.beforeInsert()
     await this.database.transaction(async (query) => {
+      let added = 0
       for (const change of changes) {
         if ('set' in change) {
           const { namespace, name, value, language } = change.set
+          const size = propertyOverhead + namespace.length + name.length + value.length + language.length
+          added += size
           await query<PropertyColumns>('properties')
-            .insert({ path, parent: parentOf(path), namespace, name, value, language })
+            .insert({ path, parent: parentOf(path), namespace, name, value, language, user_id: userId ?? null, size })
             .onConflict(['path', 'namespace', 'name'])
             .merge()
         } else {
@@ -80,6 +94,24 @@ export class PropertiesTable {
           reason: `the properties of one file or folder are limited to ${maxPropertiesSize} characters`,
         })
       }
+      if (userId !== undefined && added > 0) await this.#add(query, userId, added, limit)
+    })
+  }
+
+  async assertRoom(userId: number, limit = maxUserPropertiesSize): Promise<void> {
+    await this.database.read((query) => this.#add(query, userId, 0, limit - 1))
+  }
+
+  /** Adds what has been stored to the user's size. Throws `no_space` if that is more than the limit. */
+  async #add(query: Knex, userId: number, added: number, limit: number): Promise<void> {
+    const counted = this.#sizes.get(userId)
+    const isExact = counted === undefined || counted + added > limit
+    const size = isExact ? await ownedSize(query, userId) : counted + added
+    this.#sizes.set(userId, size)
+    if (size <= limit) return
+    this.#sizes.delete(userId)
+    throw new GatewayError('no_space', {
+      reason: 'the properties that this account has stored have reached their limit',
     })
   }
 
@@ -91,16 +123,17 @@ export class PropertiesTable {
     await this.database.transaction((query) => moveProperties(query, from, to))
   }
 
-  async copy(from: Path, to: Path, deep: boolean): Promise<void> {
+  async copy(from: Path, to: Path, deep: boolean, userId?: number): Promise<void> {
     if (from === to) return
     if (deep) assertDisjoint(from, to)
     await this.database.transaction(async (query) => {
       await query('properties')
         .where(deep ? subtree(to) : { path: to })
         .delete()
-      await copyPath(query, from, to)
-      if (deep) await copyDescendants(query, from, to)
+      await copyPath(query, from, to, userId)
+      if (deep) await copyDescendants(query, from, to, userId)
     })
+    if (userId !== undefined) this.#sizes.delete(userId)
   }
 
   async *within(path: Path): AsyncGenerator<readonly Path[]> {
@@ -121,18 +154,19 @@ export class PropertiesTable {
     }
   }
 
-  async transfer(pairs: readonly (readonly [from: Path, to: Path])[], keep: boolean): Promise<void> {
+  async transfer(pairs: readonly (readonly [from: Path, to: Path])[], keep: boolean, userId?: number): Promise<void> {
     if (pairs.length === 0) return
     await this.database.transaction(async (query) => {
       for (const [from, to] of pairs) {
         await query('properties').where({ path: to }).delete()
-        if (keep) await copyPath(query, from, to)
+        if (keep) await copyPath(query, from, to, userId)
         else
           await query('properties')
             .where({ path: from })
             .update({ path: to, parent: parentOf(to) })
       }
     })
+    if (keep && userId !== undefined) this.#sizes.delete(userId)
   }
 
   async delete(path: Path): Promise<void> {
@@ -141,15 +175,19 @@ export class PropertiesTable {
   }
 }
 
+/** Total size of the properties that a user has stored: read from an index alone. */
+async function ownedSize(query: Knex, userId: number): Promise<number> {
+  const [row]: readonly { size: number | string | null }[] = await query('properties')
+    .where({ user_id: userId })
+    .sum({ size: 'size' })
+  return Number(row?.size ?? 0)
+}
+
 /** Total size of the selected properties, in characters. Each counts at least `propertyOverhead`. */
 async function sizeOf(query: Knex, where: Partial<PropertyColumns>): Promise<number> {
   const [row]: readonly { size: number | string | null }[] = await query('properties')
     .where(where)
-    .select({
-      size: query.raw(
-        `sum(${[propertyOverhead, ...propertyColumns.map((column) => `length(${column})`)].join(' + ')})`,
-      ),
-    })
+    .select({ size: query.raw(`sum(${sizeExpression})`) })
   return Number(row?.size ?? 0)
 }
 
@@ -166,29 +204,46 @@ export async function moveProperties(query: Knex, from: Path, to: Path): Promise
     .update({ path: replacePrefix(query, 'path', from, to), parent: replacePrefix(query, 'parent', from, to) })
 }
 
-/** Inserts copies of the selected rows with the given path and parent. */
-function copyRows(query: Knex, path: Knex.Raw, parent: Knex.Raw, which: Knex.QueryCallback): Knex.QueryBuilder {
-  const target = query.raw('?? (??, ??, ??, ??, ??, ??)', ['properties', 'path', 'parent', ...propertyColumns])
+/** Inserts copies of the selected rows with the given path and parent, as properties of the user. */
+function copyRows(
+  query: Knex,
+  [path, parent]: readonly [path: Knex.Raw, parent: Knex.Raw],
+  which: Knex.QueryCallback,
+  userId: number | undefined,
+): Knex.QueryBuilder {
+  const columns = ['path', 'parent', 'user_id', 'size', ...propertyColumns]
+  const target = query.raw(`?? (${columns.map(() => '??').join(', ')})`, ['properties', ...columns])
+  const owner = query.raw('cast(? as integer)', [userId ?? null])
   return query(target).insert(
     query('properties')
       .where(which)
-      .select(path, parent, ...propertyColumns),
+      .select(path, parent, owner, query.raw(sizeExpression), ...propertyColumns),
   )
 }
 
-async function copyPath(query: Knex, from: Path, to: Path): Promise<void> {
+async function copyPath(query: Knex, from: Path, to: Path, userId: number | undefined): Promise<void> {
   const text = (path: Path): Knex.Raw => query.raw('cast(? as text)', [path])
-  await copyRows(query, text(to), text(parentOf(to)), (rows) => void rows.where({ path: from }))
+  await copyRows(query, [text(to), text(parentOf(to))], (rows) => void rows.where({ path: from }), userId)
 }
 
-async function copyDescendants(query: Knex, from: Path, to: Path): Promise<void> {
+async function copyDescendants(query: Knex, from: Path, to: Path, userId: number | undefined): Promise<void> {
   const path = replacePrefix(query, 'path', from, to)
   const parent = replacePrefix(query, 'parent', from, to)
-  await copyRows(query, path, parent, (rows) => void rows.where(subtree(from)).andWhereNot({ path: from }))
+  const which: Knex.QueryCallback = (rows) => void rows.where(subtree(from)).andWhereNot({ path: from })
+  await copyRows(query, [path, parent], which, userId)
 }
 
 /** What each property adds to the size, besides its characters: many small ones take as much memory and time as few large ones. */
 const propertyOverhead = 256
+
+/** The size of a property as SQL. */
+const sizeExpression = [propertyOverhead, ...propertyColumns.map((column) => `length(${column})`)].join(' + ')
+
+/**
+ * Maximum total size of the properties that one user has stored, measured in the same way. A client that sets three short
+ * ones for each file, as Windows does, reaches it at a million files.
+ */
+export const maxUserPropertiesSize = 1024 * 1024 * 1024
 
 /** Maximum total size of the properties of one resource, in characters, including names. */
 export const maxPropertiesSize = 256 * 1024

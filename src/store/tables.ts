@@ -42,11 +42,15 @@ export interface FileRecords {
     /** Total size of the properties of all children, in characters. */
     sizeOfChildren(folder: Path): Promise<number>
     /**
-     * Applies all changes in one transaction. `no_space` if the properties of `path` would exceed `maxPropertiesSize`.
+     * Applies all changes in one transaction. `no_space` if the properties of `path` would exceed `maxPropertiesSize`, or
+     * those of the user `limit`, by default `maxUserPropertiesSize`.
      */
-    change(path: Path, changes: readonly PropertyChange[]): Promise<void>
+    change(path: Path, changes: readonly PropertyChange[], userId?: number, limit?: number): Promise<void>
+    /** Rejects with `no_space` if the properties of the user have reached the limit. */
+    assertRoom(userId: number, limit?: number): Promise<void>
     move(from: Path, to: Path): Promise<void>
-    copy(from: Path, to: Path, deep: boolean): Promise<void>
+    /** The copies are properties of the user, even above the limit. */
+    copy(from: Path, to: Path, deep: boolean, userId?: number): Promise<void>
     /**
      * Pages of the paths at and below `path` that have properties. Each page reflects the database at the time it is
      * read.
@@ -56,9 +60,9 @@ export interface FileRecords {
     hasWithin(...paths: readonly Path[]): Promise<boolean>
     /**
      * Moves the properties of each `from`, excluding those of its descendants, to its `to`, replacing the properties
-     * there; in one transaction. `keep`: copies them.
+     * there; in one transaction. `keep`: copies them, as `copy` does.
      */
-    transfer(pairs: readonly (readonly [from: Path, to: Path])[], keep: boolean): Promise<void>
+    transfer(pairs: readonly (readonly [from: Path, to: Path])[], keep: boolean, userId?: number): Promise<void>
     delete(path: Path): Promise<void> // with everything below
   }
   /** Modification times and modes of files whose backend stores none. Moved with their files, as properties are. */

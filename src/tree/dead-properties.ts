@@ -25,10 +25,10 @@ export class DeadProperties {
     return new Map([...(await properties.ofChildren(folder, paths))].map(([child, kept]) => [nameOf(child), kept]))
   }
 
-  /** Makes all of the changes, or none. They are as durable as the storage of the target. */
-  async change(target: Target, changes: readonly PropertyChange[]): Promise<void> {
+  /** Makes all of the changes, or none. They are as durable as the storage of the target. `userId`: who makes them. */
+  async change(target: Target, changes: readonly PropertyChange[], userId: number): Promise<void> {
     const { mounts, store } = this.dependencies
     const { properties } = mounts.isMountFolder(target.at) ? store : target.storage.records
-    await properties.change(target.at, changes)
+    await properties.change(target.at, changes, userId)
   }
 }

@@ -308,6 +308,10 @@ export class Transfers {
 
   async #itemByItem(transfer: Transfer, signal: AbortSignal): Promise<void> {
     const { kind, source, target, options } = transfer
+    const { properties } = this.dependencies.store
+    if (kind === 'copy' && (await properties.hasWithin(source))) {
+      await properties.assertRoom(this.access.principal.userId)
+    }
     const job = this.#job(transfer, signal)
     let whole = false
     try {
@@ -427,7 +431,7 @@ export class Transfers {
   async #follow(source: Path, target: Path, kind: Kind, deep: boolean): Promise<void> {
     const { store, locks, rules } = this.dependencies
     if (kind === 'copy') {
-      await store.properties.copy(source, target, deep)
+      await store.properties.copy(source, target, deep, this.access.principal.userId)
       return
     }
     await rules.updateSpelling(source)
@@ -455,7 +459,7 @@ export class Transfers {
       for await (const paths of store.properties.within(top)) {
         const done: [Path, Path][] = []
         for (const path of paths.map(sourceFor)) if (await isDone(path)) done.push([path, targetFor(path)])
-        await store.properties.transfer(done, kind === 'copy')
+        await store.properties.transfer(done, kind === 'copy', this.access.principal.userId)
       }
     }
     if (kind === 'copy') return

@@ -606,7 +606,9 @@ export class VirtualFs {
       require: ({ existing }) => existing,
       touches: ({ at }) => [{ path: at }],
     }
-    return this.#change('set properties', path, setting, (target) => this.#properties.change(target, changes))
+    return this.#change('set properties', path, setting, (target) =>
+      this.#properties.change(target, changes, this.principal.userId),
+    )
   }
 
   // Steps that several operations share

@@ -85,7 +85,10 @@ void t.test('a database of an earlier build opens with its rows, and gets the sa
   const renamed = before.tables.map((table) => table.replace('"doors"', '"protocols"'))
   // The fifth one, and later ones, add columns.
   const others = after.tables.map((table) =>
-    table.replace(/, "(owner|phase)" text(?! not null)|, "oldest" integer not null default '0'/g, ''),
+    table.replace(
+      /, "(owner|phase)" text(?! not null)|, "oldest" integer not null default '0'|, "(user_id|size)" integer(?! not null)/g,
+      '',
+    ),
   )
   for (const table of renamed) t.ok(others.includes(table), table)
   const empty = join(t.testdir(), 'new.db')
@@ -470,6 +473,29 @@ for (const engine of engines) {
       await t.rejects(properties.change(path, some(900, 200)), { code: 'no_space' })
       t.equal((await properties.of(path)).length, 900)
       t.ok((await properties.sizeOfChildren(root)) > 900 * 256)
+    })
+
+    void s.test('the properties of one user are limited in total, copies included', async (t) => {
+      const { properties } = await fresh(t)
+      const [limit, ada, bob] = [10_000, 1, 2]
+      const set = (path: string, length: number, userId = ada) =>
+        properties.change(asPath(path), [{ set: property('p', 'v'.repeat(length)) }], userId, limit)
+      await set('/a', 4000)
+      await set('/b', 4000)
+      await t.rejects(set('/c', 4000), { code: 'no_space' })
+      t.same(await properties.of(asPath('/c')), [], 'nothing is stored')
+      await set('/c', 4000, bob)
+      await set('/b', 3000)
+      await set('/d', 1000)
+      await properties.assertRoom(ada, limit)
+      await properties.copy(asPath('/c'), asPath('/e'), true, ada)
+      await t.rejects(properties.assertRoom(ada, limit), { code: 'no_space' })
+      await properties.assertRoom(bob, limit)
+      await properties.transfer([[asPath('/a'), asPath('/f')]], false)
+      await properties.delete(asPath('/f'))
+      await properties.assertRoom(ada, limit)
+      await properties.transfer([[asPath('/e'), asPath('/g')]], true, ada)
+      await t.rejects(set('/h', 10), { code: 'no_space' })
     })
 
     void s.test('properties: set, replaced and removed in one change', async (t) => {
