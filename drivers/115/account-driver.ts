@@ -7,7 +7,14 @@
  * later run continues where the object store has parts.
  */
 import type { Readable } from 'node:stream'
-import type { ByteRange, CallOptions, ListOptions, Source, WriteOptions } from '../../src/contract/call-options.js'
+import type {
+  ByteRange,
+  CallOptions,
+  ListOptions,
+  ReadOptions,
+  Source,
+  WriteOptions,
+} from '../../src/contract/call-options.js'
 import type {
   DirectUrl,
   DirectUrlOptions,
@@ -117,12 +124,12 @@ export class AccountDriver<Item extends AccountItem> implements Driver {
     return this.#files.pages(path, options)
   }
 
-  async read(path: Path, range?: ByteRange, { signal }: CallOptions = {}): Promise<Readable> {
-    return this.#files.file(path, (item) => this.#downloads.read(this.#linkOf(item, signal), range, signal), { signal })
+  async read(path: Path, range?: ByteRange, options: ReadOptions = {}): Promise<Readable> {
+    return this.#files.file(path, (item) => this.#downloads.read(this.#linkOf(item), range, options), options)
   }
 
   async directUrl(path: Path, { signal, userAgent }: DirectUrlOptions = {}): Promise<DirectUrl> {
-    return this.#files.file(path, (item) => this.#downloads.directUrl(this.#linkOf(item, signal), userAgent), {
+    return this.#files.file(path, (item) => this.#downloads.directUrl(this.#linkOf(item), userAgent), {
       signal,
     })
   }
@@ -183,11 +190,12 @@ export class AccountDriver<Item extends AccountItem> implements Driver {
     await completed
   }
 
-  #linkOf({ pickCode, size }: Item, signal: AbortSignal | undefined): LinkRequest {
-    return async (userAgent) => {
-      const link = await this.dependencies.api.link(pickCode, userAgent, { signal })
+  #linkOf({ pickCode, size }: Item): LinkRequest {
+    const request = async (userAgent: string) => {
+      const link = await this.dependencies.api.link(pickCode, userAgent, {})
       if (link?.size !== undefined && link.size !== size) throw protocolViolation('sent the link of another file')
       return link
     }
+    return { key: pickCode, request }
   }
 }

@@ -3,11 +3,12 @@
  * cookie that the server has set with it. It never gets the cookie of the account.
  */
 import { Readable } from 'node:stream'
-import type { ByteRange } from '../../src/contract/call-options.js'
+import type { ByteRange, ReadOptions } from '../../src/contract/call-options.js'
 import type { DirectUrl } from '../../src/contract/capabilities.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { Cookies } from '../lib/api/cookies.js'
 import { field, numberOf, textOf } from '../lib/api/lenient.js'
+import { LinkCache, maxLinkLifetime } from '../lib/api/link-cache.js'
 import { drain, type HttpClient } from '../lib/http-client.js'
 import { contentOf, contentRequest, rangeHeader } from '../lib/http-content.js'
 import { networkError } from '../lib/network-errors.js'
@@ -19,6 +20,8 @@ export interface Link {
   readonly url: URL
   /** Bytes; undefined if the server does not say. */
   readonly size: number | undefined
+  /** How many requests of it may be open at the same time; 0: any number. */
+  readonly maxOpen: number
   /** Whether it is good for one User-Agent only, or may be. */
   readonly isBoundToAgent: boolean
   /** Whether requests have to carry a cookie. */
@@ -28,8 +31,13 @@ export interface Link {
   readonly until: Date | undefined
 }
 
-/** Requests the link of a file, for a client with this User-Agent. As `linkOf`; rejects with `not_found`. */
-export type LinkRequest = (userAgent: string) => Promise<Link | undefined>
+/** How the link of a file is requested. */
+export interface LinkRequest {
+  /** What the server knows the file by. */
+  readonly key: string
+  /** For a client with this User-Agent. As `linkOf`; rejects with `not_found`. It serves several readers, so no signal aborts it. */
+  readonly request: (userAgent: string) => Promise<Link | undefined>
+}
 
 /** Values of the query parameter `f` of a link: it is bound to nothing, or to a cookie and the User-Agent. */
 const [unbound, boundToCookie] = ['', '3']
@@ -62,6 +70,7 @@ export function linkOf(file: unknown, setCookie: readonly string[] | undefined):
   return {
     url,
     size,
+    maxOpen: numberOf(url.searchParams.get('c')) ?? 0,
     isBoundToAgent: binding !== unbound,
     demandsCookie: binding === boundToCookie,
     cookie: binding === boundToCookie ? cookieOf(setCookie) : undefined,
@@ -77,50 +86,64 @@ function cookieOf(setCookie: readonly string[] = []): string | undefined {
   return text === '' ? undefined : text
 }
 
+/** Milliseconds before its end at which a link is not given to readers any more. */
+const margin = 60_000
+
 /** Downloads of a storage. */
 export class Downloads115 {
   readonly #bodies = new ResponseBodies(downloadServer, (error) => networkError(error, downloadServer))
+  readonly #links: LinkCache<Link | undefined>
 
   constructor(
     private readonly http: HttpClient,
     /** That of the gateway's own requests for links, and of its downloads. */
     private readonly userAgent: string,
-  ) {}
+  ) {
+    this.#links = new LinkCache({
+      lifetime: (link) => Math.min(maxLinkLifetime, (link?.until?.getTime() ?? Infinity) - margin - Date.now()),
+      isShared: (link) => link?.maxOpen === 0,
+    })
+  }
 
   /**
    * The requested range of a file. A link that is refused is replaced once. Whether the file exists is decided by the
-   * request for a link, not by the download server: rejects with `not_found` or `unavailable`.
+   * caller who has seen it, or by the request for a link, not by the download server: rejects with `not_found` or
+   * `unavailable`.
    */
   async read(
-    requestLink: LinkRequest,
+    { key, request }: LinkRequest,
     range: ByteRange | undefined,
-    signal: AbortSignal | undefined,
+    { signal, entry }: ReadOptions,
   ): Promise<Readable> {
-    for (let isLast = false; ; isLast = true) {
-      const link = await requestLink(this.userAgent)
-      const request = contentRequest(range, link ? link.size : 0, signal)
-      if (!link || !request) return Readable.from([], { objectMode: false })
-      const wanted = rangeHeader(request)
+    const open = async (link: Link | undefined): Promise<Readable | undefined> => {
+      const wanted = contentRequest(range, link ? link.size : 0, signal)
+      if (!link || !wanted) return Readable.from([], { objectMode: false })
+      const header = rangeHeader(wanted)
       const headers = {
         'user-agent': this.userAgent,
-        ...(wanted !== undefined && { range: wanted }),
+        ...(header !== undefined && { range: header }),
         ...(link.cookie !== undefined && { cookie: link.cookie }),
       }
       const response = await this.http.request({ method: 'GET', url: link.url, headers, signal })
       const { status } = response
-      if (status === 200 || status === 206) return contentOf(response, request, this.#bodies, downloadServer)
+      if (status === 200 || status === 206) return contentOf(response, wanted, this.#bodies, downloadServer)
       await drain(response.body)
       // Nothing was known of the size, and the range begins at the end of the file or after it.
       if (status === 416 && link.size === undefined) return Readable.from([], { objectMode: false })
-      if (isLast || !refusals.includes(status)) {
-        throw new GatewayError('unavailable', { reason: `the ${downloadServer} answers with status ${status}` })
-      }
+      if (refusals.includes(status)) return undefined
+      throw new GatewayError('unavailable', { reason: `the ${downloadServer} answers with status ${status}` })
     }
+    const content = await this.#links.use(key, () => request(this.userAgent), open, {
+      signal,
+      mayReuse: entry !== undefined,
+    })
+    if (!content) throw new GatewayError('unavailable', { reason: `the ${downloadServer} refuses the download` })
+    return content
   }
 
   /** As `Driver.directUrl`. `userAgent`: that of the client; undefined if it is not known. */
-  async directUrl(requestLink: LinkRequest, userAgent: string | undefined): Promise<DirectUrl> {
-    const link = await requestLink(userAgent ?? this.userAgent)
+  async directUrl({ request }: LinkRequest, userAgent: string | undefined): Promise<DirectUrl> {
+    const link = await request(userAgent ?? this.userAgent)
     if (!link) throw new GatewayError('unsupported')
     const { url, until, cookie, demandsCookie, isBoundToAgent } = link
     // Only the gateway's own download finds out whether it is served nevertheless.

@@ -1,7 +1,7 @@
 /** The driver `115 Share`: what somebody shares on 115, to read. Its download links need a signed-in account. */
 import type { Readable } from 'node:stream'
 import { throwIfAborted } from '../../src/contract/cancellation.js'
-import type { ByteRange, CallOptions, ListOptions } from '../../src/contract/call-options.js'
+import type { ByteRange, CallOptions, ListOptions, ReadOptions } from '../../src/contract/call-options.js'
 import type { DirectUrl, DirectUrlOptions } from '../../src/contract/capabilities.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
@@ -69,8 +69,8 @@ class Share115Driver implements Driver {
     for await (const page of this.#tree.pages(path, options)) yield page.map(({ name, item }) => entryOf(name, item))
   }
 
-  async read(path: Path, range?: ByteRange, { signal }: CallOptions = {}): Promise<Readable> {
-    return this.#withFile(path, (link) => this.#downloads.read(link, range, signal), { signal })
+  async read(path: Path, range?: ByteRange, options: ReadOptions = {}): Promise<Readable> {
+    return this.#withFile(path, (link) => this.#downloads.read(link, range, options), options)
   }
 
   async directUrl(path: Path, { signal, userAgent }: DirectUrlOptions = {}): Promise<DirectUrl> {
@@ -86,7 +86,7 @@ class Share115Driver implements Driver {
     throwIfAborted(options.signal)
     const ofFile = async ({ id, kind }: Located<Item115>) => {
       if (kind === 'folder') throw new GatewayError('is_folder')
-      return work((userAgent) => this.api.link(id, userAgent, options))
+      return work({ key: id, request: (userAgent) => this.api.link(id, userAgent, {}) })
     }
     return this.#tree.with(path, ofFile, options)
   }

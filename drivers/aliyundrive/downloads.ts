@@ -5,30 +5,32 @@ import { drain, type HttpClient } from '../lib/http-client.js'
 import { contentOf, rangeHeader, type ContentRequest } from '../lib/http-content.js'
 import { networkError } from '../lib/network-errors.js'
 import { ResponseBodies } from '../lib/response-bodies.js'
-import type { DriveApi } from './drive-api.js'
+import { LinkCache } from '../lib/api/link-cache.js'
+import type { DownloadLinks, DriveApi } from './drive-api.js'
 import { protocolViolation, serverName } from './errors.js'
-import { LinkCache } from './link-cache.js'
+
+/** Milliseconds for which a link is used: the server allows less than one request for a link per second. */
+const linkLifetime = 60_000
+/** Its links lead to nothing when their file is removed. */
+const mayReuse = true
 
 export class AliyundriveDownloads {
-  readonly #links: LinkCache
+  readonly #links = new LinkCache<DownloadLinks>({ lifetime: () => linkLifetime })
   readonly #bodies = new ResponseBodies(serverName, (error) => networkError(error, serverName))
 
   constructor(
-    api: DriveApi,
+    private readonly api: DriveApi,
     private readonly http: HttpClient,
     /** Which part of a live photo a client gets: `jpeg` or `mov`. */
     private readonly livePhotoFormat: string,
-  ) {
-    this.#links = new LinkCache((id) => api.downloadLinks(id))
-  }
+  ) {}
 
   /** The content of a file. Rejects with `not_found` if its URL leads to none. */
   async read(id: string, request: ContentRequest): Promise<Readable> {
     const range = rangeHeader(request)
     const headers = range === undefined ? {} : { range }
     const { signal } = request
-    for (let isLast = false; ; isLast = true) {
-      const { url: text } = await this.#links.get(id, signal)
+    const open = async ({ url: text }: DownloadLinks): Promise<Readable | undefined> => {
       if (text === '') {
         throw new GatewayError('unsupported', { reason: 'this live photo can only be downloaded directly' })
       }
@@ -39,16 +41,19 @@ export class AliyundriveDownloads {
       // The range begins at the end of the file, or after it.
       const isAfterEnd = request.size === undefined || (request.part?.offset ?? 0) >= request.size
       if (status === 416 && isAfterEnd) return Readable.from([], { objectMode: false })
+      if (status === 403) return undefined
       this.forget(id)
       if (status === 404 || status === 410) throw new GatewayError('not_found')
-      if (status !== 403) throw protocolViolation(`answers a download with status ${status}`)
-      if (isLast) throw new GatewayError('denied', { reason: `the ${serverName} refuses the download` })
+      throw protocolViolation(`answers a download with status ${status}`)
     }
+    const content = await this.#links.use(id, () => this.api.downloadLinks(id), open, { signal, mayReuse })
+    if (!content) throw new GatewayError('denied', { reason: `the ${serverName} refuses the download` })
+    return content
   }
 
   /** The URL of a file for clients. */
   async urlOf(id: string, name: string, signal: AbortSignal | undefined): Promise<string> {
-    const { url, streams } = await this.#links.get(id, signal)
+    const { url, streams } = await this.#links.get(id, () => this.api.downloadLinks(id), { signal, mayReuse })
     const isLivePhoto = name.toLowerCase().endsWith('.livp')
     const stream = isLivePhoto ? (streams[this.livePhotoFormat] ?? '') : ''
     return webAddress(stream || url).href

@@ -157,8 +157,8 @@ export class QuarkApi {
   // Downloads
 
   /** A URL that is bound to the cookie and to the `User-Agent` of the vendor's client. */
-  async downloadUrl(id: string, signal: AbortSignal | undefined): Promise<URL> {
-    const { data } = await this.#call('file/download', { json: { fids: [id] }, repeatable: true, signal })
+  async downloadUrl(id: string): Promise<URL> {
+    const { data } = await this.#call('file/download', { json: { fids: [id] }, repeatable: true })
     return this.#url(field(listOf(field(data, 'data'))[0], 'download_url'))
   }
 

@@ -4,9 +4,10 @@
  */
 import { Readable } from 'node:stream'
 import { joinSignals } from '../../src/contract/cancellation.js'
-import type { ByteRange } from '../../src/contract/call-options.js'
+import type { ByteRange, ReadOptions } from '../../src/contract/call-options.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import type { ApiCredentials } from '../lib/api/api-client.js'
+import { LinkCache, maxLinkLifetime } from '../lib/api/link-cache.js'
 import { drain, type HttpClient, type HttpResponse } from '../lib/http-client.js'
 import { contentOf, rangeHeader, type ContentRequest } from '../lib/http-content.js'
 import { networkError } from '../lib/network-errors.js'
@@ -33,6 +34,7 @@ interface DownloadsDependencies {
 
 export class Downloads {
   readonly #bodies: ResponseBodies
+  readonly #links = new LinkCache<URL>({ lifetime: () => maxLinkLifetime })
 
   constructor(private readonly dependencies: DownloadsDependencies) {
     const { server } = dependencies.vendor
@@ -44,11 +46,11 @@ export class Downloads {
     id: string,
     listedSize: number | undefined,
     range: ByteRange | undefined,
-    signal: AbortSignal | undefined,
+    { signal, entry }: ReadOptions,
   ): Promise<Readable> {
     const { offset = 0, length = Number.POSITIVE_INFINITY } = range ?? {}
     if (length === 0) return empty()
-    const file = new RemoteFile(this.dependencies, id)
+    const file = new RemoteFile(this.dependencies, this.#links, id, entry !== undefined)
     const part = { offset, length: Math.min(length, pieceSize) }
     const first = await file.request(part, signal)
     if (!first) return empty()
@@ -111,28 +113,30 @@ export class Downloads {
 
 /** A file at the service, and its download URL, which is requested again when it is refused. */
 class RemoteFile {
-  #url: Promise<URL> | undefined
-
   constructor(
     private readonly dependencies: DownloadsDependencies,
+    private readonly links: LinkCache<URL>,
     private readonly id: string,
+    /** Whether it is known that the file exists. */
+    private isKnown: boolean,
   ) {}
 
   /** The answer to a request for a range; undefined if it starts at the end of the file or after it. */
   async request(part: ByteRange, signal: AbortSignal | undefined): Promise<HttpResponse | undefined> {
-    const url = await (this.#url ??= this.#newUrl(signal))
-    const response = await this.#get(url, part, signal)
-    if (!expiredStatuses.includes(response.status)) return this.#checked(response)
-    await drain(response.body)
-    const fresh = this.#newUrl(signal)
-    this.#url = fresh
-    return this.#checked(await this.#get(await fresh, part, signal))
-  }
-
-  #newUrl(signal: AbortSignal | undefined): Promise<URL> {
-    const url = this.dependencies.api.downloadUrl(this.id, signal)
-    url.catch(() => (this.#url = undefined))
-    return url
+    let refused: number | undefined
+    const open = async (url: URL): Promise<HttpResponse | undefined> => {
+      const response = await this.#get(url, part, signal)
+      if (!expiredStatuses.includes(response.status)) return response
+      refused = response.status
+      await drain(response.body)
+      return undefined
+    }
+    const use = { signal, mayReuse: this.isKnown }
+    const response = await this.links.use(this.id, () => this.dependencies.api.downloadUrl(this.id), open, use)
+    this.isKnown = true
+    if (response) return this.#checked(response)
+    if (refused === 404 || refused === 410) throw new GatewayError('not_found')
+    throw new GatewayError('denied', { reason: `the ${this.dependencies.vendor.server} refuses the download` })
   }
 
   async #get(url: URL, part: ByteRange, signal: AbortSignal | undefined): Promise<HttpResponse> {
@@ -153,10 +157,6 @@ class RemoteFile {
     await drain(body)
     if (status === 416) return undefined
     const { server } = this.dependencies.vendor
-    if (status === 404 || status === 410) throw new GatewayError('not_found')
-    if (expiredStatuses.includes(status)) {
-      throw new GatewayError('denied', { reason: `the ${server} refuses the download` })
-    }
     throw new GatewayError('unavailable', { reason: `the ${server} answers a download with status ${status}` })
   }
 }

@@ -5,7 +5,14 @@
 import mimeTypes from 'mime-types'
 import type { Readable } from 'node:stream'
 import { throwIfAborted, untilAborted } from '../../src/contract/cancellation.js'
-import type { ByteRange, CallOptions, ListOptions, Source, WriteOptions } from '../../src/contract/call-options.js'
+import type {
+  ByteRange,
+  CallOptions,
+  ListOptions,
+  ReadOptions,
+  Source,
+  WriteOptions,
+} from '../../src/contract/call-options.js'
 import type { DirectUrl, DirectUrlOptions, Upload, UploadPlan, Usage } from '../../src/contract/capabilities.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
@@ -101,9 +108,10 @@ export class QuarkDriver implements Driver {
     }
   }
 
-  async read(path: Path, range?: ByteRange, { signal }: CallOptions = {}): Promise<Readable> {
+  async read(path: Path, range?: ByteRange, options: ReadOptions = {}): Promise<Readable> {
+    const { signal } = options
     throwIfAborted(signal)
-    return this.#file(path, ({ id, item }) => this.dependencies.downloads.open(id, item?.size, range, signal), signal)
+    return this.#file(path, ({ id, item }) => this.dependencies.downloads.open(id, item?.size, range, options), signal)
   }
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {

@@ -17,6 +17,11 @@ export interface StatOptions extends CallOptions {
   readonly ofSymlink?: boolean | undefined
 }
 
+export interface ReadOptions extends CallOptions {
+  /** The file as the caller has seen it by `stat` or a listing: what the driver keeps of it, such as a link, may be used. */
+  readonly entry?: Entry | undefined
+}
+
 export interface ListOptions extends CallOptions {
   /** The caller asked for the current state: a backend that caches listings itself should not use its cache. */
   readonly refresh?: boolean | undefined

@@ -18,7 +18,15 @@
  * - Of files, a driver caches only what it verifies at each use (docs/decisions/0028-caches.md).
  */
 import type { Readable } from 'node:stream'
-import type { ByteRange, CallOptions, ListOptions, Source, StatOptions, WriteOptions } from './call-options.js'
+import type {
+  ByteRange,
+  CallOptions,
+  ListOptions,
+  ReadOptions,
+  Source,
+  StatOptions,
+  WriteOptions,
+} from './call-options.js'
 import type {
   AlternativeNames,
   Attributes,
@@ -60,7 +68,7 @@ export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableU
    * Resolves when the content is available: `not_found` and `is_folder` are rejections, never an `error` event of the
    * stream. A range that starts at or after the end returns an empty stream.
    */
-  read(path: Path, range?: ByteRange, options?: CallOptions): Promise<Readable>
+  read(path: Path, range?: ByteRange, options?: ReadOptions): Promise<Readable>
 
   // Implemented together by every writable driver.
   /**

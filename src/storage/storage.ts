@@ -27,6 +27,7 @@ import type {
   ByteRange,
   CallOptions,
   ListOptions,
+  ReadOptions,
   Source,
   StatOptions,
   WriteOptions,
@@ -88,11 +89,6 @@ interface StorageWriteOptions extends WriteOptions {
 interface StorageCopyOptions extends StorageWriteOptions {
   /** Read instead of the file at `from` if the backend cannot copy. */
   readonly source?: Source | undefined
-}
-
-interface StorageReadOptions extends CallOptions {
-  /** The file as the caller knows it. */
-  readonly entry?: Entry | undefined
 }
 
 export interface FreshStatOptions extends StatOptions {
@@ -254,12 +250,13 @@ export class Storage {
   }
 
   /** With an `entry`, the stream goes on after the backend has cut it, while the file is the same. */
-  async read(path: Path, range?: ByteRange, { entry, ...options }: StorageReadOptions = {}): Promise<Readable> {
+  async read(path: Path, range?: ByteRange, options: ReadOptions = {}): Promise<Readable> {
     if (range?.length === 0) {
       const entry = await this.stat(path, options)
       if (entry.kind === 'folder') throw new GatewayError('is_folder')
       return Readable.from([])
     }
+    const { entry } = options
     const first = await this.#readOnce(path, range, options)
     if (!entry) return first
     const { offset: start = 0, length = Number.POSITIVE_INFINITY } = range ?? {}
@@ -270,7 +267,7 @@ export class Storage {
     return continuedRead(first, { start, end: Math.min(entry.size, start + length), open, signal: options.signal })
   }
 
-  async #readOnce(path: Path, range: ByteRange | undefined, options: CallOptions): Promise<Readable> {
+  async #readOnce(path: Path, range: ByteRange | undefined, options: ReadOptions): Promise<Readable> {
     const own = this.traits.ranges ? range : undefined
     const bytes = await this.#driver.read(path, own, options)
     const slowed = this.#bandwidth?.fromBackends.stream(bytes) ?? bytes

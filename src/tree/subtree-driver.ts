@@ -101,7 +101,9 @@ export class SubtreeDriver implements TreeDriver {
   }
 
   read(path: Path, range?: ByteRange, options: CallOptions = {}): Promise<Readable> {
-    return this.#in(path, options, ({ storage, inner }) => storage.read(inner, range, options))
+    // An entry of the storage above is not one of this storage.
+    const { signal, user } = options
+    return this.#in(path, options, ({ storage, inner }) => storage.read(inner, range, { signal, user }))
   }
 
   write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {

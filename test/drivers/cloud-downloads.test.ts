@@ -27,6 +27,8 @@ interface Cloud {
   replace(name: string, content: string): Promise<void>
   /** No link that was handed out before leads to anything. */
   expireLinks(): void
+  /** From now on, a link serves one request, or one at a time. */
+  limitLinks?(): void
 }
 
 const clouds: Readonly<Record<string, (t: Test) => Promise<Cloud>>> = {
@@ -56,6 +58,7 @@ const clouds: Readonly<Record<string, (t: Test) => Promise<Cloud>>> = {
       put: async (name, content) => void double.drive.create('0', name, await double.contents.add(content)),
       replace: (name, content) => double.elsewhere('0').replace(`/${name}`, content),
       expireLinks: () => double.links.expireAll(),
+      limitLinks: () => (double.links.maxOpen = 1),
     }
   },
   Quark: async (t) => {
@@ -69,6 +72,7 @@ const clouds: Readonly<Record<string, (t: Test) => Promise<Cloud>>> = {
       put: async (name, content) => void double.drive.create('0', name, await double.contents.add(content)),
       replace: (name, content) => double.elsewhere.replace(`/${name}`, content),
       expireLinks: () => double.downloads.expireLinks(),
+      limitLinks: () => (double.downloads.areSingleUse = true),
     }
   },
   AliyundriveOpen: async (t) => {
@@ -127,5 +131,29 @@ for (const [name, startCloud] of Object.entries(clouds)) {
     const mixed = await client.read('/cloud/file').catch(() => undefined)
     // What was requested before may be complete, but nothing is added of the other file.
     t.ok(mixed === undefined || content.equals(mixed), 'a file that was replaced meanwhile')
+  })
+}
+
+for (const [name, startCloud] of Object.entries(clouds)) {
+  await t.test(`${name}: ten readers of a file share a link`, async (t) => {
+    const cloud = await startCloud(t)
+    const { requests, links } = cloud
+    const client = await start(t, cloud)
+    const content = randomBytes(200_000)
+    await cloud.put('file', content)
+    const read = async (count: number) => {
+      const before = requests.matching(links).length
+      const all = await Promise.all(Array.from({ length: count }, () => client.read('/cloud/file')))
+      t.ok(all.every((each) => content.equals(each)))
+      return requests.matching(links).length - before
+    }
+    t.equal(await read(10), 1, 'at the same time')
+    t.equal(await read(1), 0, 'later')
+    cloud.expireLinks()
+    t.ok((await read(10)) <= 2, 'a new one when it is refused')
+    if (!cloud.limitLinks) return
+    cloud.expireLinks()
+    cloud.limitLinks()
+    await read(10)
   })
 }
