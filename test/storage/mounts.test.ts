@@ -282,7 +282,7 @@ void t.test('alsoShownAt() is every path at which storages based on others show 
     '/all': { shows: [p('/')] },
     '/every': { shows: [p('/')] },
   })
-  const shown = (path: string) => [...mounts.alsoShownAt(p(path))].sort()
+  const shown = (path: string): readonly string[] => [...mounts.alsoShownAt(p(path))].sort()
   const others = ['/all/disk/other', '/all/two/other', '/every/disk/other', '/every/two/other', '/two/other']
   t.same(shown('/disk/other'), others)
   t.ok(shown('/disk/a/b/c').includes('/one/b/c'))
