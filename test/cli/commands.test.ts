@@ -241,7 +241,7 @@ void t.test('admin password and admin token restore an admin’s access', async 
   const unreadable = await tidegate(['admin', 'password', ...data, '--password-stdin'], {
     input: Buffer.from('caf\xe9\n', 'latin1'),
   })
-  t.match(unreadable, { status: 1, err: 'tidegate: the password - is not UTF-8\n' })
+  t.match(unreadable, { status: 2, err: 'tidegate: the password - is not UTF-8\n' })
   const token = async () => (await tidegate(['admin', 'token', ...data])).out.trim()
   const first = await token()
   const ask = () => fetch(`${url}/api/me`, { headers: { Authorization: first } }).then((answer) => answer.json())
