@@ -175,6 +175,7 @@ export class SftpConnection {
       this.#release = this.options.signedIn.take(principal.holder)
     } catch {
       this.#log.warn({ user: principal.username }, 'a user has too many SFTP connections')
+      context.reject()
       this.end()
       return
     }
