@@ -57,6 +57,11 @@ export function isRefusal(error: unknown): boolean {
   return code !== undefined && code !== 421 && code !== 425 && code !== 426
 }
 
+/** Whether the server may have refused the command because it does not know its argument. */
+export function isRefusalOfArgument(error: unknown): boolean {
+  return [500, 501, 502, 504, 550, 553].includes(replyCode(error) ?? 0)
+}
+
 /** Ignores the server's refusal of an optional command; rethrows any other error. */
 export function ignoreRefusal(error: unknown): undefined {
   const code = replyCode(error)

@@ -5,8 +5,8 @@ import type { Readable } from 'node:stream'
 import { pageSize, type Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { isListableName, nameOf, parentOf, type Path } from '../../src/contract/path.js'
-import type { FtpConnection } from './connection.js'
-import { isUnspecificRefusal } from './errors.js'
+import type { FtpConnection, FtpTransfer } from './connection.js'
+import { isRefusalOfArgument, isUnspecificRefusal } from './errors.js'
 import { dateOf, parseListLine, ListClock, parseMlstReply, parseMlsdLine, type ListedEntry } from './listed.js'
 import type { NameCharset } from './name-charset.js'
 import { Download, type DownloadOptions } from './transfers.js'
@@ -20,6 +20,10 @@ type Kind = 'file' | 'folder' | 'nothing'
 
 export class Files {
   readonly clock = new ListClock()
+  /** Whether the server answers SIZE for folders too. */
+  #sizesFolders = false
+  /** Whether the server knows no options of LIST: it takes `-a` for a path. */
+  #listsWithoutOptions = false
 
   /**
    * `root`: the server's path of the storage's root, without a trailing slash. `changesFolder`: change into a folder to
@@ -69,6 +73,9 @@ export class Files {
    * missing.
    */
   async rootKind(on: FtpConnection): Promise<Kind> {
+    const wire = this.wire('/' as Path)
+    const isFolder = on.features.tellsSizes && (await this.#isFolder(on, wire).catch(ifMissing)) === true
+    this.#sizesFolders = isFolder && (await this.#sizeOf(on, wire)) !== undefined
     return this.root === '' ? this.kindAt(on, '/' as Path) : this.#kindAt(on, '/' as Path)
   }
 
@@ -149,12 +156,27 @@ export class Files {
     const wire = this.wire(folder)
     const mustEnter = this.#mustEnter(on, wire)
     if (mustEnter) await on.send(`CWD ${wire}`)
-    const command = on.features.machineListings ? (mustEnter ? 'MLSD' : `MLSD ${wire}`) : 'LIST -a'
-    const transfer = await on.transfer(command).catch(async (error: unknown) => {
+    const start = () =>
+      on.features.machineListings ? on.transfer(mustEnter ? 'MLSD' : `MLSD ${wire}`) : this.#startList(on)
+    const transfer = await start().catch(async (error: unknown) => {
       await this.closeListing(on, folder).catch(() => undefined)
       throw error
     })
     return new Download({ connection: on, transfer, bufferSize: listingBuffer, ...callbacks })
+  }
+
+  /** Starts LIST of the folder that was entered, with hidden files if the server knows the option for that. */
+  async #startList(on: FtpConnection): Promise<FtpTransfer> {
+    if (this.#listsWithoutOptions) return on.transfer('LIST')
+    try {
+      return await on.transfer('LIST -a')
+    } catch (error) {
+      if (on.broken || !isRefusalOfArgument(error)) throw error
+      const transfer = await on.transfer('LIST').catch(() => undefined)
+      if (!transfer) throw error
+      this.#listsWithoutOptions = true
+      return transfer
+    }
   }
 
   /**
@@ -175,19 +197,25 @@ export class Files {
     await this.closeListing(on, folder)
   }
 
-  /** Parses the lines of a listing, page by page. */
+  /** Parses the lines of a listing, page by page. Fails with `unavailable` if there are entries and none can be read. */
   async *pages(lines: Readable, { features }: Pick<FtpConnection, 'features'>): AsyncGenerator<readonly ListedEntry[]> {
     const now = new Date()
     const parse = features.machineListings
       ? parseMlsdLine
       : (line: string, names: NameCharset) => parseListLine(line, names, now)
     let page: ListedEntry[] = []
+    const lineCounts = { read: 0, unreadable: 0 }
     for await (const text of wireLines(lines)) {
       const line = parse(text, this.names)
-      if (line !== 'nothing') page.push(line)
+      if (line === 'nothing') continue
+      lineCounts[line.isUnreadable === true ? 'unreadable' : 'read']++
+      page.push(line)
       if (page.length < pageSize) continue
       yield page
       page = []
+    }
+    if (lineCounts.read === 0 && lineCounts.unreadable > 0) {
+      throw new GatewayError('unavailable', { reason: 'the FTP server sent a listing of an unknown format' })
     }
     if (page.length > 0) yield page
   }
@@ -257,6 +285,7 @@ export class Files {
   /** The size of a file (SIZE); undefined if it is not a file, or the server does not report it. */
   async #sizeOf(on: FtpConnection, wire: string): Promise<number | undefined> {
     if (!on.features.tellsSizes) return undefined
+    if (this.#sizesFolders && (await this.#isFolder(on, wire).catch(ifMissing)) === true) return undefined
     const reply = await this.#refusalAsNotFound(on.send(`SIZE ${wire}`)).catch(ifMissing)
     const size = Number(reply?.message.slice('213 '.length).trim() || NaN)
     return Number.isSafeInteger(size) && size >= 0 ? size : undefined

@@ -13,6 +13,8 @@ export interface ListedEntry {
   readonly time: Date | ListTime | undefined
   readonly mode?: number
   readonly revision?: string
+  /** The line has an unknown format: the entry exists, but its name is unknown, and is one that the core leaves out. */
+  readonly isUnreadable?: true
 }
 
 /** A time in the format of LIST: in the server's time zone, and for older files with a precision of one day. */
@@ -33,11 +35,26 @@ const kinds: Readonly<Record<string, ListedEntry['kind']>> = {
 
 /** Parses a line of MLSD in wire text: `fact=value;fact=value; name`. */
 export function parseMlsdLine(line: string, names: NameCharset): Line {
-  const space = line.indexOf(' ')
-  if (space < 0) return 'nothing'
-  const facts = factsOf(line.slice(0, space))
+  if (line.trim() === '') return 'nothing'
+  const end = endOfFacts(line)
+  if (end < 0) return unreadable(line)
+  const facts = factsOf(line.slice(0, end))
   if (facts.get('type') === 'cdir' || facts.get('type') === 'pdir') return 'nothing'
-  return withName(line.slice(space + 1), names, (name) => ofFacts(name, facts))
+  return withName(line.slice(end + 1), names, (name) => ofFacts(name, facts))
+}
+
+/**
+ * The index of the space before the name; -1 if there is none. Each fact ends with a semicolon (RFC 3659 §7.2). Their values
+ * must not hold a space, but those of some servers do (`UNIX.group=Domain Users;`).
+ */
+function endOfFacts(line: string): number {
+  const last = line.startsWith(' ') ? -1 : line.indexOf('; ')
+  const end = last < 0 ? line.indexOf(' ') : last + 1
+  return end > 0 && !line.slice(0, end).includes('=') ? -1 : end
+}
+
+function unreadable(line: string): ListedEntry {
+  return { name: refusedName(line), kind: 'file', size: 0, time: undefined, isUnreadable: true }
 }
 
 /**
@@ -46,9 +63,11 @@ export function parseMlsdLine(line: string, names: NameCharset): Line {
 export function parseMlstReply(name: string, reply: string): ListedEntry | undefined {
   const line = reply
     .split(/\r?\n/)
-    .find((each) => /^\s*[^\s=]+=[^\s]*;/.test(each) || /^250-\s*[^\s=]+=\S*;/.test(each))
+    .map((each) => each.replace(/^(250-)?\s*/, ''))
+    .find((each) => /^[^\s=;]+=[^;]*;/.test(each))
   if (line === undefined) return undefined
-  return ofFacts(name, factsOf(line.replace(/^(250-)?\s*/, '').split(' ', 1)[0] ?? ''))
+  const end = endOfFacts(line)
+  return ofFacts(name, factsOf(end < 0 ? line : line.slice(0, end)))
 }
 
 function factsOf(text: string): ReadonlyMap<string, string> {
@@ -96,6 +115,9 @@ export function timestampOf(date: Date): string {
   return date.toISOString().replaceAll(/[-:T]|\..*$/g, '')
 }
 
+/** A mode with the mark of `ls`: of an SELinux context, extended attributes, or an ACL. The library knows the last only. */
+const markedMode = /^([\s\d]*[bcdelfmpSs-](?:[r-][w-][xsStTL-]){2}[r-][w-][xsStTL-]?)[.@+]+/
+
 /**
  * Parses a line of LIST in wire text, in the format of Unix or Windows servers. `now` determines the year where it is
  * omitted.
@@ -103,10 +125,10 @@ export function timestampOf(date: Date): string {
 export function parseListLine(line: string, names: NameCharset, now: Date): Line {
   let info: FileInfo | undefined
   try {
-    ;[info] = parseList(line)
+    ;[info] = parseList(line.replace(markedMode, '$1'))
   } catch {
-    // The library throws for any other format. The entry exists, but its name is unknown.
-    return { name: refusedName(line), kind: 'file', size: 0, time: undefined }
+    // The library throws for any other format.
+    return unreadable(line)
   }
   if (!info) return 'nothing'
   const { isDirectory, isSymbolicLink, isFile, size, rawModifiedAt } = info

@@ -9,6 +9,7 @@ import { Files } from '../../drivers/ftp/files.js'
 import { nameCharset } from '../../drivers/ftp/name-charset.js'
 import { at, listed, namesIn, put, refuses } from '../conformance/subject.js'
 import { startFtpFront, type Fate } from '../services/ftp-front.js'
+import { startFtpLines } from '../services/ftp-lines.js'
 import type { FtpServer } from '../services/ftp-process.js'
 import { startPureFtpd } from '../services/pure-ftpd.js'
 import { startVsftpd } from '../services/vsftpd.js'
@@ -36,6 +37,89 @@ void t.test('FTP: a folder that cannot be entered is still listed and found by s
   await refuses(t, () => put(driver, '/closed/file', 'x'), 'denied', 'a write into it')
   await refuses(t, () => driver.mkdir(at('/closed')), ['denied', 'exists'], 'a folder in its place')
   t.same(await namesIn(driver, '/'), ['closed'])
+})
+
+/** A driver on a double, whose folders are `/` and `/sub`, and whose other paths are files. */
+async function onLines(t: Test, replyTo: Parameters<typeof startFtpLines>[0]) {
+  const server = await startFtpLines((command) => {
+    const [, verb, path = ''] = /^(\w+)(?: (.*))?$/.exec(command) ?? []
+    const own = replyTo(command)
+    if (own !== undefined) return own
+    if (verb === 'CWD') return ['/', '/sub'].includes(path) ? '250 Done.' : '550 No such folder.'
+    if (verb === 'MDTM') return '213 20250203040506'
+    return verb === 'SIZE' ? '550 Not a plain file.' : undefined
+  })
+  t.teardown(() => server.stop())
+  const account = { port: server.port, username: 'ada', password: 'word' }
+  const driver = await open(account, '/')
+  t.teardown(() => driver.close?.())
+  return { driver, commands: server.commands }
+}
+
+void t.test('FTP reads the modes that SELinux, macOS and ACLs mark', async (t) => {
+  const { driver } = await onLines(t, (command) =>
+    command === 'LIST -a'
+      ? [
+          'total 12',
+          'drwxr-xr-x.  2 ftp ftp 4096 Feb 03  2025 .',
+          'drwxr-xr-x.  2 ftp ftp 4096 Feb 03  2025 sub',
+          '-rw-r--r--@  1 ftp ftp    5 Feb 03  2025 file',
+          '-rw-r--r--+  1 ftp ftp    7 Feb 03  2025 other',
+        ]
+      : undefined,
+  )
+  t.match(await listed(driver, '/'), [
+    { name: 'file', size: 5 },
+    { name: 'other', size: 7 },
+    { name: 'sub', kind: 'folder' },
+  ])
+})
+
+void t.test('FTP: a folder with lines of which none can be read is an error, not empty', async (t) => {
+  const readable = '-rw-r--r-- 1 ftp ftp 5 Feb 03 2025 file'
+  const dots = ['drwxr-xr-x 2 ftp ftp 4096 Feb 03 2025 .', 'drwxr-xr-x 2 ftp ftp 4096 Feb 03 2025 ..']
+  let lines: readonly string[] = []
+  const { driver } = await onLines(t, (command) => (command === 'LIST -a' ? lines : undefined))
+  for (const unreadable of [
+    ['FILE.TXT;1  3  3-FEB-2025 04:05  [ADA]  (RWED)'],
+    [...dots, 'x'],
+    ['total 3', 'x', 'y'],
+  ]) {
+    lines = unreadable
+    await refuses(t, () => namesIn(driver, '/'), 'unavailable', unreadable.join())
+  }
+  for (const empty of [[], dots, ['total 0'], ['']]) {
+    lines = empty
+    t.same(await namesIn(driver, '/'), [])
+  }
+  lines = ['what is this', readable]
+  t.match(await listed(driver, '/'), [{ name: 'file' }, { kind: 'file' }], 'one of them can be read')
+})
+
+void t.test('FTP on a server that answers SIZE for folders', async (t) => {
+  const { driver } = await onLines(t, (command) => {
+    if (command === 'LIST -a')
+      return ['drwxr-xr-x 2 ftp ftp 4096 Feb 03  2025 sub', '-rw-r--r-- 1 ftp ftp 5 Feb 03  2025 file']
+    return command.startsWith('SIZE ') ? '213 4096' : undefined
+  })
+  t.match(await driver.stat(at('/sub')), { kind: 'folder' })
+  t.match(await driver.stat(at('/file')), { kind: 'file', size: 4096 })
+  await refuses(t, () => driver.mkdir(at('/sub')), 'exists', 'a folder in its place')
+  await refuses(t, () => put(driver, '/sub', 'x'), 'is_folder', 'a write in its place')
+})
+
+void t.test('FTP lists without options on a server that takes them for a path, and remembers that', async (t) => {
+  let refusal = '550 -a: no such file or directory.'
+  const replyTo = (command: string) =>
+    command === 'LIST -a' ? refusal : command === 'LIST' ? ['-rw-r--r-- 1 ftp ftp 5 Feb 03  2025 file'] : undefined
+  const { driver, commands } = await onLines(t, replyTo)
+  for (let round = 0; round < 3; round++) t.same(await namesIn(driver, '/'), ['file'])
+  const sent = (lists: readonly string[]) => lists.filter((command) => command.startsWith('LIST'))
+  t.same(sent(commands), ['LIST -a', 'LIST', 'LIST', 'LIST'])
+  refusal = '450 Try again later.'
+  const other = await onLines(t, replyTo)
+  await refuses(t, () => namesIn(other.driver, '/'), 'denied', 'a refusal that is not about the option')
+  t.same(sent(other.commands), ['LIST -a'])
 })
 
 for (const [name, start] of [

@@ -32,6 +32,13 @@ await t.test('parseMlsdLine() parses machine-readable lines', async (t) => {
       'Type=dir;Modify=20010203040506.789; x',
       { name: 'x', kind: 'folder', time: new Date('2001-02-03T04:05:06.789Z') },
     ],
+    ['type=dir;UNIX.group=Domain Users;UNIX.ownername=A; b.; my; folder', { name: 'b.; my; folder', kind: 'folder' }],
+    [
+      'UNIX.group=Domain Users;type=dir;size=7;modify=20010203040506; my folder',
+      { name: 'my folder', kind: 'folder', time: new Date('2001-02-03T04:05:06Z') },
+    ],
+    ['type=file;size=5 without the last semicolon', { name: 'without the last semicolon', size: 5 }],
+    [' no; facts', { name: 'no; facts', kind: 'file' }],
     ['type=OS.unix=slink:/etc;size=4; link', { name: 'link', kind: 'symlink' }],
     ['type=OS.unix=symlink;size=4; link', { name: 'link', kind: 'symlink' }],
     ['type=file;size=-1; negative', { name: 'negative', size: 0 }],
@@ -46,9 +53,12 @@ await t.test('parseMlsdLine() parses machine-readable lines', async (t) => {
     'type=dir; ..',
     'type=OS.unix=chr-1/2; tty',
     '',
-    'x',
   ]) {
     t.equal(parseMlsdLine(line, utf8), 'nothing', line)
+  }
+  for (const line of ['x', '-rw-r--r-- 1 ftp ftp 5 Feb 28 23:59 file']) {
+    assertRefused(t, parseMlsdLine(line, utf8), line)
+    t.match(parseMlsdLine(line, utf8), { isUnreadable: true })
   }
   for (const name of ['../up', 'a/b', 'a\\b', 'bell\u0007', 'caf\u00e9']) {
     assertRefused(t, parseMlsdLine(`type=file;size=1; ${name}`, utf8), JSON.stringify(name))
@@ -58,6 +68,7 @@ await t.test('parseMlsdLine() parses machine-readable lines', async (t) => {
 await t.test('parseMlstReply() parses replies to MLST', async (t) => {
   t.match(parseMlstReply('x', '250-Begin\n type=file;size=7; /dir/x\n250 End.'), { name: 'x', kind: 'file', size: 7 })
   t.match(parseMlstReply('x', '250-type=dir;perm=el; /x\r\n250 End'), { kind: 'folder' })
+  t.match(parseMlstReply('x', '250-\r\n UNIX.group=Domain Users;type=dir;size=3; /a b\r\n250 End'), { kind: 'folder' })
   t.equal(parseMlstReply('x', '250 nothing'), undefined)
 })
 
@@ -76,6 +87,11 @@ await t.test('parseListLine() parses lines of LIST', async (t) => {
       { name: 'old', time: { local: utc(2025, 11, 31, 23, 59), isDay: false } },
     ],
     ['drwxr-xr-x    2 ftp ftp  4096 Jan  1 00:00 sub', { name: 'sub', kind: 'folder' }],
+    ['drwxr-xr-x.   2 ftp ftp  4096 Jan  1 00:00 sub', { name: 'sub', kind: 'folder' }],
+    ['-rw-r--r--@   1 ftp ftp  5 Jan  1 00:00 a@ b.', { name: 'a@ b.', kind: 'file', size: 5 }],
+    ['-rw-r--r--@+  1 ftp ftp  5 Jan  1 00:00 both', { name: 'both', kind: 'file', size: 5 }],
+    ['-rwsr-xr-t+   1 ftp ftp  5 Jan  1 00:00 acl', { name: 'acl', kind: 'file', size: 5 }],
+    ['lrwxrwxrwx.   1 0 0 7 Nov 21 10:43 to -> ../up', { name: 'to', kind: 'symlink' }],
     ['lrwxrwxrwx    1 0 0 7 Nov 21 10:43 to -> ../up', { name: 'to', kind: 'symlink' }],
     ['11-21-26  10:43AM       <DIR>          folder', { name: 'folder', kind: 'folder' }],
     [
@@ -87,6 +103,7 @@ await t.test('parseListLine() parses lines of LIST', async (t) => {
   }
   t.equal(parseListLine('total 12', utf8, now), 'nothing')
   assertRefused(t, parseListLine('what is this', utf8, now), 'a line of no known format')
+  t.match(parseListLine('what is this', utf8, now), { isUnreadable: true })
   assertRefused(t, parseListLine('-rw-r--r-- 1 ftp ftp 5 Feb 28 23:59 ../up', utf8, now), 'a path')
 })
 

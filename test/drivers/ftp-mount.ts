@@ -25,7 +25,7 @@ export async function emptyFolder(server: FtpServer) {
 }
 
 export async function openFtpMount(
-  server: FtpServer,
+  server: Pick<FtpServer, 'username' | 'password' | 'port'>,
   root: string,
   more: Partial<FtpOptions> = {},
   env: Partial<DriverEnv> = {},
