@@ -13,7 +13,7 @@ import { asPath, childOf, isWithin, root } from '../../src/contract/path.js'
 import type { FolderRule } from '../../src/store/rows.js'
 import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 import { startGateway, type RunningGateway, type RunOptions } from '../gateway.js'
-import { PacketClient } from '../protocols/sftp/packet-client.js'
+import { packetClient, PacketClient } from '../protocols/sftp/packet-client.js'
 import { ruleRow } from '../store/store-rows.js'
 import { http } from '../../protocols/http/index.js'
 
@@ -247,7 +247,7 @@ export async function packets(
     client.once('ready', () =>
       client.subsys('sftp', (error: Error | undefined, opened) => (error ? reject(error) : resolve(opened))),
     )
-    client.on('error', reject).connect({ host: '127.0.0.1', port: sftpPort, username, password })
+    client.on('error', reject).connect({ host: '127.0.0.1', port: sftpPort, username, password, ident: packetClient })
   })
   const session = new PacketClient(channel)
   await session.start()

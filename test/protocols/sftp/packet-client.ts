@@ -2,6 +2,9 @@
 import type { Duplex } from 'node:stream'
 import type { ClientChannel } from 'ssh2'
 
+/** The identification of connections that send the packets of `PacketClient`: an unknown client, and not ssh2. */
+export const packetClient = 'PacketClient_1'
+
 export interface Answer {
   readonly type: number
   readonly id: number

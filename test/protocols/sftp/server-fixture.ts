@@ -7,10 +7,9 @@ import { allPermissions } from '../../../src/accounts/principal.js'
 import type { Gateway } from '../../../src/gateway/gateway.js'
 import { generateKeyPair } from '../../../protocols/sftp/host-keys.js'
 import { startGateway } from '../../gateway.js'
+import { packetClient } from './packet-client.js'
 
 export const password = 'correct horse'
-/** The identification of clients that send single packets: an unknown one. */
-const packetClient = 'PacketClient_1'
 
 export interface Running {
   readonly gateway: Gateway
