@@ -92,6 +92,7 @@ function parseDownloadUrl(url: string): { path: Path; query: string } {
   const queryStart = url.indexOf('?')
   const encoded = url.slice(2, queryStart < 0 ? undefined : queryStart)
   const text = percentDecoded(encoded)
-  if (text === undefined) throw new GatewayError('invalid', { reason: 'the path of the URL is not UTF-8' })
+  if (text === undefined)
+    throw new GatewayError('invalid', { reason: 'the URL holds a bad percent-escape, or is not UTF-8' })
   return { path: resolvePath(root, text.replaceAll('\\', '/')), query: queryStart < 0 ? '' : url.slice(queryStart + 1) }
 }

@@ -150,7 +150,8 @@ void t.test('the line about an unexpected error of a download has its request, w
   const lines: unknown[] = []
   const log = { error: (details: object) => lines.push(details), debug: () => undefined }
   const unexpected = new TypeError('x')
-  const api = { gateway: { log, signedUrls: { authorize: () => Promise.reject(unexpected) } } }
+  const clientOf = () => ({ address: '127.0.0.1' })
+  const api = { clientOf, gateway: { log, signedUrls: { authorize: () => Promise.reject(unexpected) } } }
   const request = { method: 'GET', url: '/d/a%20b?sign=secret' }
   const response = { headersSent: true, destroyed: true }
   await serveDownload(
