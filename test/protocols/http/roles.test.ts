@@ -263,7 +263,7 @@ const table: Readonly<Record<string, Row>> = {
   'post /api/fs/zip_link': { codes: everyAccount, call: () => ({ body: { path: '/folder' } }) },
   'post /api/fs/add_offline_download': {
     codes: permitted,
-    call: () => ({ body: { urls: ['http://127.0.0.1:1/file'], path: '/folder', tool: 'SimpleHttp' } }),
+    call: () => ({ body: { urls: ['http://nowhere.invalid/file'], path: '/folder', tool: 'SimpleHttp' } }),
   },
   'put /api/fs/put': { codes: permitted, call: () => upload },
   'put /api/fs/form': {
