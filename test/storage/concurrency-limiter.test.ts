@@ -139,7 +139,7 @@ const asking: Readonly<
   addDownload: (storage, at) => storage.addDownload(at, 'https://example.org/'),
   findDownload: (storage, at) => storage.findDownload(at, { address: 'https://example.org/' }),
   removeDownload: (storage, at) => storage.removeDownload(at, 'id'),
-  setAttributes: (storage, at) => storage.setAttributes(at, {}),
+  setAttributes: (storage, at) => storage.setAttributes(at, { modified: new Date(0) }),
   setSymlinkTime: (storage, at) => storage.setSymlinkTime(at, new Date(0)),
   readSymlink: (storage, at) => storage.readSymlink(at),
   realPath: (storage, at) => storage.realPath(at),

@@ -6,6 +6,7 @@ import { webdavHandler } from '../../../protocols/webdav/server.js'
 import type { Entry } from '../../../src/contract/entry.js'
 import type { Gateway } from '../../../src/gateway/gateway.js'
 import type { VirtualFs } from '../../../src/tree/virtual-fs.js'
+import { principal } from '../../accounts/principals.js'
 
 const folder: Entry = { name: '', kind: 'folder', size: 0, modified: new Date(0) }
 
@@ -15,8 +16,9 @@ async function serve(t: Test, tree: Partial<VirtualFs>): Promise<{ url: string; 
   const gateway = {
     config: { cors_origins: [] },
     log: { error: (details: object) => logged.push(details) },
-    accounts: { guest: () => ({ username: 'guest' }), byToken: () => Promise.reject(new TypeError('secret')) },
+    accounts: { guest: () => principal({ username: 'guest' }), byToken: () => Promise.reject(new TypeError('secret')) },
     as: () => ({
+      assertAllowed: () => Promise.resolve(),
       stat: () => Promise.resolve(folder),
       locks: () => Promise.resolve([]),
       properties: () => Promise.resolve([]),
