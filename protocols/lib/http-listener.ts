@@ -236,7 +236,10 @@ function isRequestLine({ rawPacket, bytesParsed = 0 }: ParseError): boolean {
 
 /** Whether the request has more than one Host header: Node drops the others. */
 function hasSeveralHosts({ rawHeaders }: IncomingMessage): boolean {
-  const isHost = (text: string, index: number) => index % 2 === 0 && text.length === 4 && text.toLowerCase() === 'host'
-  const first = rawHeaders.findIndex(isHost)
-  return first >= 0 && rawHeaders.findLastIndex(isHost) !== first
+  let hosts = 0
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] ?? ''
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++
+  }
+  return hosts > 1
 }

@@ -6,6 +6,7 @@ import { isIPv6 } from 'node:net'
  * address, which usually belongs to one customer.
  */
 export function networkOf(address: string): string {
+  if (!address.includes(':')) return address
   const [plain = ''] = address.toLowerCase().split('%')
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(plain)?.[1]
   if (mapped !== undefined) return mapped
