@@ -38,6 +38,12 @@ export class IntentsTable {
     return rows.map(intentOf)
   }
 
+  async removals(storageId: number): Promise<Intent[]> {
+    const row = writeRow(columns, { kind: 'removal', storageId })
+    const rows = await this.database.read((query) => query<StoredRow>('intents').where(row).select())
+    return rows.map(intentOf)
+  }
+
   async ofOthersAt(storageId: number, at: Path): Promise<Intent[]> {
     if (!this.isShared) return []
     const rows = await this.database.read((query) =>

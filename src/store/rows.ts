@@ -174,15 +174,16 @@ export interface StoredAttributes {
   readonly mode?: number | undefined
 }
 
-/** An entry of the intent log. Paths are relative to the storage; deleted with the storage. */
+/** An entry of the intent log, deleted with the storage. Paths are relative to the storage where nothing else is said. */
 export interface Intent {
   readonly id: number
   readonly storageId: number
   /**
    * 'move': `from` is renamed to `to`. 'backup': the entry at `from` was renamed to `to` and is held there until its
-   * replacement is published or it is restored.
+   * replacement is published or it is restored. 'removal': the folder `from` was copied to `to`, a path of the whole
+   * tree, and is being removed, as the second half of a move.
    */
-  readonly kind: 'move' | 'backup'
+  readonly kind: 'move' | 'backup' | 'removal'
   readonly from: Path
   readonly to: Path
   /** For 'backup': the backup at `to` may be deleted if `from` exists. */

@@ -97,6 +97,8 @@ export interface FileRecords {
     all(): Promise<Intent[]>
     /** Those of this node. */
     ofStorage(storageId: number): Promise<Intent[]>
+    /** The removals on this storage, of all nodes. */
+    removals(storageId: number): Promise<Intent[]>
     /**
      * Those of other nodes that may change what exists at the path or below it: moves to it, and backups of what was
      * there. Empty if no other node can have any.

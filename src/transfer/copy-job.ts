@@ -38,6 +38,13 @@ export interface CopyJob {
    * the replacement to the target if that name is free.
    */
   readonly reserveBackup: (place: MountedPath) => Promise<Backup>
+  /**
+   * Whether the source is what an interrupted move to this target has left. What only the target has in a folder was
+   * moved there then: it is not removed.
+   */
+  readonly isRemainder: () => Promise<boolean>
+  /** Runs `work`, which removes the source and resolves to whether nothing is left of it. See `Intents.removeSource`. */
+  readonly removeSource: (work: () => Promise<boolean>) => Promise<boolean>
   /** Rejects if the target of the symlink at this path of the tree may not be read. */
   readonly assertReadable: (source: Path) => Promise<void>
   /** Rejects if a symlink with this target text may not be created at this path of the tree. */

@@ -35,7 +35,8 @@ export async function moveTree(job: CopyJob): Promise<void> {
   await copyInto({ ...job, deep: true }, failures)
   // After a source is removed, only its journal row records that it was moved.
   await job.journal.flushed()
-  const isSourceRemoved = await new TreeWalk(new SourceRemoval(job, failures)).run({ from: job.from.inner })
+  const removal = new TreeWalk(new SourceRemoval(job, failures))
+  const isSourceRemoved = await job.removeSource(() => removal.run({ from: job.from.inner }))
   if (!isSourceRemoved && failures.length === 0) {
     const path = job.from.storage.treePath(job.from.inner)
     failures.push({ path, from: path, error: new GatewayError('not_empty') })
@@ -82,6 +83,7 @@ interface Folder {
 class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
   /** Identities of the folders that contain the target. */
   #targetAncestors: Promise<readonly Identity[]> | undefined
+  #isRemainder: Promise<boolean> | undefined
 
   constructor(
     private readonly job: CopyJob,
@@ -224,6 +226,8 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     const isRecorded = async (known: RecordedMembers) =>
       known.extraneous.length > 0 || known.copied.size > 0 || (await journal.hasBegun(source))
     if (earlier && (await isRecorded(earlier))) return absentInSource(earlier.extraneous)
+    this.#isRemainder ??= this.job.isRemainder()
+    if (await this.#isRemainder) return []
     const extraneous: string[] = []
     for await (const page of storage.pages(to, { signal }))
       extraneous.push(...absentInSource(page.map(({ name }) => name)))

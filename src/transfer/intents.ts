@@ -1,14 +1,15 @@
 /**
  * The intent log: multi-step operations of transfers on one storage, recorded before they start. These are moves by a
  * backend whose rules, properties and attributes must move too, and backups of entries that are being replaced.
- * Interrupted operations are completed or undone when their storage starts, and retried until that succeeds.
+ * Interrupted operations are completed or undone when their storage starts, and retried until that succeeds. The removal
+ * of a folder that was copied elsewhere is only remembered: the same move, made again, completes it.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Entry } from '../contract/entry.js'
 import { isGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
-import { childOf, parentOf, reservedPrefix, siblingPathOf, type Path } from '../contract/path.js'
+import { childOf, parentOf, reservedPrefix, siblingPathOf, under, within, type Path } from '../contract/path.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { PathLocks } from '../storage/path-locks.js'
 import type { Storage } from '../storage/storage.js'
@@ -194,6 +195,32 @@ export class Intents {
     return undefined
   }
 
+  /**
+   * Runs `work`, the second half of a move: it removes the folder `from`, which was copied to `to`, and resolves to
+   * whether nothing is left of it. What is left is a remainder, also after a crash, until a move has removed it.
+   */
+  async removeSource(from: MountedPath, to: MountedPath, work: () => Promise<boolean>): Promise<boolean> {
+    const { intents } = this.dependencies.store
+    const storageId = from.storage.row.id
+    const target = to.storage.treePath(to.inner)
+    const intent = { storageId, kind: 'removal', from: from.inner, to: target, disposable: false } as const
+    const known = (await intents.removals(storageId)).filter((each) => each.from === intent.from)
+    if (!known.some((each) => each.to === target)) known.push({ ...intent, id: await intents.insert(intent) })
+    const isRemoved = await work()
+    if (isRemoved) for (const { id } of known) await intents.drop(id)
+    return isRemoved
+  }
+
+  /** Whether the folder `from` is what a move of it, or of a folder above it, to `to` has left. */
+  async isRemainder(from: MountedPath, to: MountedPath): Promise<boolean> {
+    const target = to.storage.treePath(to.inner)
+    const removals = await this.dependencies.store.intents.removals(from.storage.row.id)
+    return removals.some(({ from: moved, to: copy }) => {
+      const below = within(moved, from.inner)
+      return below !== undefined && under(copy, below) === target
+    })
+  }
+
   /** Reserves a name for writing the replacement of an entry while that entry still exists. */
   async reserveBackup(place: MountedPath): Promise<Backup> {
     return this.#createBackup(place, backupPathOf(place.inner), true)
@@ -264,6 +291,9 @@ export class Intents {
       if (moves.length > 0 || ofOthers.length > 0) await this.dependencies.rules.reload()
       // Another node has recovered them.
       for (const [intentId] of ofOthers) this.#resolve(intentId, false)
+      for (const { id, kind, from } of intents) {
+        if (kind === 'removal' && !(await exists(storage, from))) await store.intents.drop(id)
+      }
       const backups = (await store.intents.ofStorage(id)).filter(({ kind }) => kind === 'backup')
       if ((await this.#recoverEach(storage, backups)) && recovered) return
     } catch (error) {

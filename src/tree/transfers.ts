@@ -360,6 +360,8 @@ export class Transfers {
       pauseHandles: (place) => inPlaceHandles.pause(place, signal),
       moveToBackup: (place) => intents.moveToBackup(place, signal),
       reserveBackup: (place) => intents.reserveBackup(place),
+      isRemainder: () => intents.isRemainder(from, to),
+      removeSource: (work) => (isRealFolder(transfer.entry) ? intents.removeSource(from, to, work) : work()),
       assertReadable: async (path) => {
         await this.access.followSymlinks('read', path, options)
       },

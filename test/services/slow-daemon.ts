@@ -1,6 +1,6 @@
 /**
- * The daemon with an additional driver: a local folder with slow reads and writes, which logs each transferred range in
- * `bytes.log` of the data folder, in lines of direction, offset and length.
+ * The daemon with an additional driver: a local folder with slow reads, writes and removals, which logs each transferred range
+ * in `bytes.log` of the data folder, in lines of direction, offset and length.
  */
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -32,6 +32,10 @@ function wrapped(driver: Driver): Driver {
       const upload = await (driver as Required<Driver>).upload(path, plan, options)
       const { committedOffset: confirmed } = upload
       return { ...upload, write: (from) => upload.write(slowly('written', from, confirmed)) }
+    },
+    remove: async (path, options) => {
+      await pause(20)
+      await driver.remove?.(path, options)
     },
   }
   return new Proxy(driver, {

@@ -9,9 +9,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { rangeStart, startScripted } from '../downloads/scripted-server.js'
-import { startDaemon, type Daemon } from '../gateway.js'
+import { startDaemon } from '../gateway.js'
 import { marker } from '../stored-files.js'
 import { connect, ended, kinds, type Client, type Kind, type TaskShown } from './task-client.js'
 
@@ -214,7 +214,8 @@ void t.test(
   },
 )
 
-void t.test('a kill during a MOVE over WebDAV keeps the source, and the same request completes it', async (t) => {
+/** A slow storage, a fast one, and a tree on the slow one that `move` moves to the other over WebDAV. */
+async function startMove(t: Test) {
   const disks = t.testdir({ left: {}, right: {} })
   let daemon = await startDaemon(t, { program: slowProgram })
   const client = await connect(daemon)
@@ -226,30 +227,40 @@ void t.test('a kill during a MOVE over WebDAV keeps the source, and the same req
     await client.post('/api/admin/storage/create', { mount_path: `/${name}`, driver, addition })
   }
   const [from, to] = [join(disks, 'left', 'tree'), join(disks, 'right', 'tree')]
-  const tree = await makeTree(from)
-  const move = async ({ davUrl, adminPassword }: Daemon) => {
+  const move = async (member = '') => {
+    const { davUrl, adminPassword } = daemon
     const authorization = `Basic ${Buffer.from(`admin:${adminPassword}`).toString('base64')}`
-    const headers = { authorization, destination: `${davUrl}right/tree` }
-    return (await fetch(`${davUrl}left/tree`, { method: 'MOVE', headers })).status
+    const headers = { authorization, destination: `${davUrl}right/tree${member}` }
+    return (await fetch(`${davUrl}left/tree${member}`, { method: 'MOVE', headers })).status
   }
-  const moved = move(daemon).catch(() => 'cut off')
-  const readBytes = async () => {
-    const log = await readFile(join(daemon.dataFolder, 'bytes.log'), 'utf8').catch(() => '')
-    return log.split('\n').reduce((sum, line) => sum + Number(line.split(' ')[2] ?? 0), 0)
+  return {
+    ...{ disks, from, to, move },
+    tree: await makeTree(from),
+    readBytes: async () => {
+      const log = await readFile(join(daemon.dataFolder, 'bytes.log'), 'utf8').catch(() => '')
+      return log.split('\n').reduce((sum, line) => sum + Number(line.split(' ')[2] ?? 0), 0)
+    },
+    kill: () => daemon.kill(),
+    restart: async () => {
+      const { dataFolder, adminPassword } = daemon
+      daemon = await startDaemon(t, { program: slowProgram, dataFolder, adminPassword })
+    },
+    stop: () => daemon.stop(),
   }
+}
+
+void t.test('a kill during a MOVE over WebDAV keeps the source, and the same request completes it', async (t) => {
+  const { disks, from, to, tree, move, ...daemon } = await startMove(t)
+  const moved = move().catch(() => 'cut off')
   // The large files take longer than the others, so that some files have been copied.
-  while ((await readBytes()) < 12_000_000) await wait(5)
+  while ((await daemon.readBytes()) < 12_000_000) await wait(5)
   await daemon.kill()
   t.equal(await moved, 'cut off')
   t.ok((await digestsBelow(to)).size > 0, 'the kill came during the copy')
   t.same(await digestsBelow(from), tree, 'the source is complete')
 
-  daemon = await startDaemon(t, {
-    program: slowProgram,
-    dataFolder: daemon.dataFolder,
-    adminPassword: daemon.adminPassword,
-  })
-  while ((await move(daemon)) === 503) await wait(50)
+  await daemon.restart()
+  while ((await move()) === 503) await wait(50)
   t.same(await digestsBelow(to), tree, 'the target is complete')
   t.notOk((await readdir(join(disks, 'left'))).includes('tree'), 'the source is removed')
   const names = await readdir(join(disks, 'right'), { recursive: true })
@@ -260,3 +271,30 @@ void t.test('a kill during a MOVE over WebDAV keeps the source, and the same req
   )
   await daemon.stop()
 })
+
+void t.test(
+  'a kill while a MOVE removes the source: a MOVE of the remainder removes nothing at the target',
+  async (t) => {
+    const { disks, from, to, tree, move, ...daemon } = await startMove(t)
+    const moved = move().catch(() => 'cut off')
+    const names = async () => await readdir(join(from, 'small'))
+    while ((await names()).length === smallFiles) await wait(5)
+    await daemon.kill()
+    t.equal(await moved, 'cut off')
+    t.ok((await names()).length > 0, 'the kill came during the removal')
+    t.same(await digestsBelow(to), tree, 'the target is complete')
+
+    await daemon.restart()
+    while ((await move('/small')) === 503) await wait(50)
+    t.same(await digestsBelow(to), tree, 'the target is complete after a MOVE of a folder of the remainder')
+    await move()
+    t.same(await digestsBelow(to), tree, 'and after the same MOVE')
+    t.notOk((await readdir(join(disks, 'left'))).includes('tree'), 'the source is removed')
+
+    await mkdir(from)
+    await writeFile(join(from, 'other'), 'other')
+    t.equal(await move(), 204)
+    t.same(await readdir(to), ['other'], 'a new folder of that name replaces the target')
+    await daemon.stop()
+  },
+)
