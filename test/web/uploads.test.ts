@@ -246,12 +246,22 @@ void t.test('a large file that exists is not sent before the user has chosen', o
   await makeLarge(join(source, 'large'), 12 * mebibyte)
   await makeLarge(join(source, 'medium'), 5 * mebibyte)
   await Promise.all(['large', 'medium'].map((name) => writeFile(join(files, name), 'old')))
+  let send = (): void => undefined
+  const mayBeSent = new Promise<void>((resolve) => (send = resolve))
+  const later = async (route: Route) => {
+    await mayBeSent
+    await route.continue()
+  }
+  await page.route('**/api/fs/multipart/init', later, { times: 1 })
   await choose(page, [join(source, 'large'), join(source, 'medium')])
   const dialog = page.getByRole('dialog')
   await dialog.waitFor()
   await row(page, 'medium').getByText('A file of this name exists').waitFor()
   t.ok(proxy.passed.up < mebibyte, `${proxy.passed.up} bytes were sent`)
   await dialog.getByRole('checkbox', { name: 'Apply to all' }).check()
+  send()
+  await row(page, 'large').getByText('A file of this name exists').waitFor()
+  t.ok(await dialog.getByRole('checkbox', { name: 'Apply to all' }).isChecked(), 'the dialog stays as it was')
   await dialog.getByRole('button', { name: 'Replace' }).click()
   await stored(page, 2)
   for (const name of ['large', 'medium']) t.equal(await digestOf(join(files, name)), await digestOf(join(source, name)))

@@ -36,8 +36,8 @@ let speedTimer: ReturnType<typeof setInterval> | undefined
 /** Those that have failed come first, then those that are not finished, in the order in which they were added. */
 export const shownUploads = signal<readonly Upload[]>([])
 export const summary = signal<Summary>(summaryOf())
-/** The first one whose name exists, and that waits for the user's choice. */
-export const firstConflict = signal<Upload>()
+/** One whose name exists, and that waits for the user's choice. It stays until that is made: another may ask meanwhile. */
+export const shownConflict = signal<Upload>()
 
 export function allUploads(): ReadonlySet<Upload> {
   return uploads
@@ -87,7 +87,8 @@ function publish(): void {
     }
     shownUploads.value = isHeld ? heldOrder() : order()
     summary.value = summaryOf()
-    firstConflict.value = [...uploads].find(({ state }) => state.peek() === 'asking')
+    const asking = [...uploads].filter(({ state }) => state.peek() === 'asking')
+    shownConflict.value = asking.find((upload) => upload === shownConflict.peek()) ?? asking[0]
   })
   changed.clear()
 }

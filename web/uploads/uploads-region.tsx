@@ -6,7 +6,7 @@ import { isGuest, type Me } from '../session/me.ts'
 import { SessionEnded } from '../session/session-ended.ts'
 import { texts } from '../texts.ts'
 import { ConflictDialog } from './conflict-dialog.tsx'
-import { firstConflict, summary, type Summary } from './upload-list.ts'
+import { shownConflict, summary, type Summary } from './upload-list.ts'
 import { UploadRows } from './upload-rows.tsx'
 import { belongTo, cancelAll, clear, owner, pauseAll, resumeAll, retryAll } from './upload-queue.ts'
 
@@ -43,7 +43,7 @@ export default function UploadsRegion({ me }: { readonly me: Me }) {
         </p>
       )}
       {isOpen && <UploadRows />}
-      {firstConflict.value && <ConflictDialog key={firstConflict.value.id} upload={firstConflict.value} />}
+      {shownConflict.value && <ConflictDialog key={shownConflict.value.id} upload={shownConflict.value} />}
     </section>
   )
 }
