@@ -135,6 +135,8 @@ void t.test('FTP: an aborted move restores the old file', { skip }, async (t) =>
 void t.test('FTP restores the old file on a server with one connection', { skip }, async (t) => {
   const { driver, files, seen } = await mounted(t, { connections: 1 })
   await put(driver, '/file', 'old')
+  // The second call is refused a connection, by which the pool learns the server's limit.
+  await Promise.all([driver.stat(at('/file')), driver.stat(at('/file'))])
   seen.fate = (step) => (step === 2 ? 'lost' : 'pass')
   const writing = refuses(t, () => put(driver, '/file', 'new'), 'unavailable', 'a write')
   t.equal((await driver.stat(at('/file'))).size, 3, 'a waiting call comes after the restoration')

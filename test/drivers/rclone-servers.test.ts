@@ -59,7 +59,7 @@ await t.test('Rclone on S3', { skip: onlyWithVariants || lacks('rclone', ...swif
     ['crypt over S3', 'encrypted:', ''],
   ] as const) {
     await t.test(`Rclone passes the conformance suite on ${name}`, (t) =>
-      passes(t, sections, base, { many: 250 }, flags),
+      passes(t, sections, base, { many: 100 }, flags),
     )
   }
 })

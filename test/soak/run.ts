@@ -12,6 +12,7 @@ const sizes = {
   TIDEGATE_FUZZ_ROUNDS: '5000',
   TIDEGATE_LOAD_SECONDS: '600',
   TIDEGATE_CHAOS_SECONDS: '1800',
+  TIDEGATE_SAMPLING: '1',
 }
 const stories = [
   'stories/memory',
@@ -22,6 +23,7 @@ const stories = [
   'stories/hostile',
   'stories/webdav-load',
   'stories/rclone-kills',
+  'security/turns',
   'nodes/chaos',
 ].map((name) => `test/${name}.test`)
 
