@@ -77,6 +77,7 @@ export const cloud115Type: DriverType<typeof cloud115Fields> = {
     parallel: 16,
     urlsBoundTo: ['userAgent'],
     remote: true,
+    metered: true,
   },
   open: async (options, env) => (await import('./cloud.js')).openCloud115(options, env),
 }
@@ -85,6 +86,6 @@ export const share115Type: DriverType<typeof share115Fields> = {
   name: '115 Share',
   fields: share115Fields,
   facts: { directUrls: 'preferred', readOnly: true },
-  traits: { timeStep: Number.POSITIVE_INFINITY, parallel: 16, urlsBoundTo: ['userAgent'], remote: true },
+  traits: { timeStep: Number.POSITIVE_INFINITY, parallel: 16, urlsBoundTo: ['userAgent'], remote: true, metered: true },
   open: async (options, env) => (await import('./share.js')).openShare115(options, env),
 }

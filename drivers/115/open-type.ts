@@ -44,6 +44,7 @@ export const open115Type: DriverType<typeof open115Fields> = {
     // Each upload holds a part of 20 MiB in memory.
     parallel: 8,
     remote: true,
+    metered: true,
   },
   async open(options, env) {
     const { openOpen115 } = await import('./open-driver.js')

@@ -74,7 +74,7 @@ export const aliyundriveType: DriverType<typeof aliyundriveFields> = {
   fields: aliyundriveFields,
   facts: { directUrls: 'preferred' },
   // Times of files are not listed as they were sent. Sizes have to be known before an upload. Each upload holds a part.
-  traits: { writeNeeds: 'size', timeStep: Number.POSITIVE_INFINITY, parallel: 8, remote: true },
+  traits: { writeNeeds: 'size', timeStep: Number.POSITIVE_INFINITY, parallel: 8, remote: true, metered: true },
   async open(options, env) {
     const { openAliyundrive } = await import('./open.js')
     return openAliyundrive(options, env)

@@ -50,6 +50,7 @@ function typeOf(vendor: QuarkVendor): DriverType<typeof quarkFields> {
       // Each stream reads several pieces ahead.
       parallel: 8,
       remote: true,
+      metered: true,
     },
     async open(options, env) {
       const { openQuark } = await import('./open.js')

@@ -47,6 +47,8 @@ export interface Traits {
   readonly thumbnails: readonly ThumbnailKind[]
   /** The backend is reached over a network, so the bandwidth limits of backends apply. */
   readonly remote: boolean
+  /** The service counts calls against a quota: none is made that nobody has asked for. */
+  readonly metered: boolean
   /**
    * A change is on stable storage when its call resolves. The gateway then also syncs its own records about the files.
    */
@@ -66,5 +68,6 @@ export const defaultTraits: Traits = {
   urlsBoundTo: [],
   thumbnails: [],
   remote: false,
+  metered: false,
   durable: false,
 }

@@ -29,10 +29,11 @@ export class FailureLog {
   /** Errors of bodies that the backend receives. */
   readonly #ofBodies = new WeakSet<Error>()
 
-  /** `mountPoint`: the storage's path in the whole tree. */
+  /** `mountPoint`: the storage's path in the whole tree. `answered` is called after each call that succeeds. */
   constructor(
     private readonly log: DriverLog,
     private readonly mountPoint: Path,
+    private readonly answered: () => void = () => undefined,
   ) {}
 
   /**
@@ -82,7 +83,9 @@ export class FailureLog {
   /** Settles as the call does, and reports its rejection. */
   async #watch<T>(op: OperationName, path: Path, call: Promise<T>): Promise<T> {
     try {
-      return await call
+      const result = await call
+      this.answered()
+      return result
     } catch (error) {
       throw this.#report(op, path, error)
     }
@@ -91,6 +94,7 @@ export class FailureLog {
   async *#pages(path: Path, pages: AsyncIterable<readonly Entry[]>): AsyncGenerator<readonly Entry[]> {
     try {
       yield* pages
+      this.answered()
     } catch (error) {
       throw this.#report('list', path, error)
     }

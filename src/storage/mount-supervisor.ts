@@ -17,16 +17,25 @@ import type { AnyDriverType } from '../contract/driver-type.js'
 import { releaseWhenIdle } from '../contract/idle-memory.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
 import { failureDetails, logInternal, type Log } from '../contract/log.js'
-import { within, type Path } from '../contract/path.js'
+import { root, within, type Path } from '../contract/path.js'
 import type { StorageRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
 import type { Bandwidth } from './bandwidth.js'
+import { BackendCheck } from './backend-check.js'
 import { DriverJournals } from './driver-journals.js'
 import { concernedPath, type Events, type TreeEvent } from './events.js'
 import { runExclusively } from './exclusive-work.js'
 import { mergeAddition, checkOptions, parseAddition } from './fields.js'
 import { ListingBudget } from './listing-cache.js'
-import { storedStatus, visiblePath, workingStatus, type Mount, type Mounts, type ShownPath } from './mounts.js'
+import {
+  storedStateOf,
+  storedStatus,
+  visiblePath,
+  workingStatus,
+  type Mount,
+  type Mounts,
+  type ShownPath,
+} from './mounts.js'
 import type { PathLocks } from './path-locks.js'
 import type { Spool } from './spool.js'
 import { Storage } from './storage.js'
@@ -83,6 +92,8 @@ interface SupervisedMount extends Mount {
   changeListeners: ((change: ChangeElsewhere) => void)[]
   /** Resolves `starting` and removes it. */
   readonly endFirstStart: () => void
+  /** Asks the backend of the running storage. */
+  check: BackendCheck | undefined
   /** Aborts when the mount is removed or replaced. */
   readonly controller: AbortController
   retry: NodeJS.Timeout | undefined
@@ -112,6 +123,8 @@ export class MountSupervisor {
   readonly #listings = new ListingBudget()
   /** Compares stored rows with the mounts, or stores options of a mount. Together, they would see each other's half. */
   readonly #rowAccess = new PQueue({ concurrency: 1 })
+  /** Checks of backends on file systems of this machine. One that does not respond must not hold several threads. */
+  readonly #localChecks = new PQueue({ concurrency: 1 })
   readonly #stopReleasing = releaseWhenIdle(() => this.#listings.dropRevised())
 
   readonly #stopListening: () => void
@@ -266,6 +279,7 @@ export class MountSupervisor {
         mount.starting = undefined
         resolve()
       },
+      check: undefined,
       controller: sharedController(),
       retry: undefined,
       failures: 0,
@@ -281,6 +295,7 @@ export class MountSupervisor {
     this.#mounts.delete(id)
     this.dependencies.mounts.replace(this.#mounts.values())
     clearTimeout(mount.retry)
+    mount.check?.stop()
     mount.controller.abort()
     mount.endFirstStart()
     return mount
@@ -317,16 +332,14 @@ export class MountSupervisor {
       mount.failures = 0
       void this.dependencies.recovery.discardUnused(storage)
       await this.#setStatus(mount, workingStatus(mount.warnings))
+      if (!storage.traits.metered) mount.check?.start()
     } catch (error) {
       if (controller.signal.aborted) return
       const failure = toGatewayError(error)
       // The error of an invalid option may name a folder of this machine, which only the admin may see.
       mount.reason = failure.code === 'invalid' ? 'its options are not valid' : failure.reason
       this.#logFailure(row, failure)
-      await this.#setStatus(
-        mount,
-        failure.code === 'internal' && failure.cause instanceof Error ? failure.cause.message : failure.reason,
-      )
+      await this.#setStatus(mount, statusOf(failure))
       this.#retryLater(mount)
     }
   }
@@ -359,7 +372,7 @@ export class MountSupervisor {
       return undefined
     }
     const { mounts, events, spool, bandwidth, store, log } = this.dependencies
-    return new Storage({
+    const storage: Storage = new Storage({
       row,
       mountPoint: mount.mountPoint,
       driver,
@@ -371,7 +384,15 @@ export class MountSupervisor {
       log: log.child({ storage: row.mountPath }),
       listings: this.#listings,
       isMountAncestor: (path) => mounts.isMountAncestor(path),
+      answered: () => check.answered(),
     })
+    const ask = (signal: AbortSignal) => storage.stat(root, { refresh: true, signal })
+    const check = new BackendCheck(
+      (signal) => (storage.traits.remote ? ask(signal) : this.#localChecks.add(() => ask(signal))),
+      (failure) => void this.#setStatus(mount, failure ? statusOf(failure) : workingStatus(mount.warnings)),
+    )
+    mount.check = check
+    return storage
   }
 
   /** Tells the drivers about a change by another node, also those that are being opened. */
@@ -435,10 +456,16 @@ export class MountSupervisor {
       onChangeElsewhere: (listener) => void changeListeners.push(listener),
       report: (warnings) => {
         mount.warnings = [...warnings]
-        if (mount.storage) void this.#setStatus(mount, workingStatus(warnings))
+        if (mount.storage && storedStateOf(mount.row) === 'working')
+          void this.#setStatus(mount, workingStatus(warnings))
       },
     }
   }
+}
+
+/** What an admin reads of a failure. */
+function statusOf({ code, cause, reason }: GatewayError): string {
+  return code === 'internal' && cause instanceof Error ? cause.message : reason
 }
 
 /** The change in a storage at `mountPoint`; undefined if the event is about other paths. */

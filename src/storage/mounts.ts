@@ -28,8 +28,8 @@ export const mountStates = ['working', 'starting', 'failed', 'disabled'] as cons
 type MountState = (typeof mountStates)[number]
 
 /**
- * How the state is stored in a row, for the admin; `workingStatus` adds warnings. Any other text is the error of the last
- * start.
+ * How the state is stored in a row, for the admin; `workingStatus` adds warnings. Any other text is why it did not
+ * start, or why its backend does not answer.
  */
 export const storedStatus = { working: 'work', starting: '', disabled: 'disabled' } as const
 
@@ -293,7 +293,7 @@ export class Mounts {
 
 function stateOf({ row, storage, starting }: Mount): MountState {
   if (row.disabled) return 'disabled'
-  if (storage) return 'working'
+  if (storage) return storedStateOf(row)
   return starting ? 'starting' : 'failed'
 }
 

@@ -77,6 +77,8 @@ interface StorageDependencies {
   readonly log: DriverLog
   /** Room for listings, shared by all storages. */
   readonly listings: ListingBudget
+  /** Called after each call that the backend has answered without an error. */
+  readonly answered?: (() => void) | undefined
   /** Whether the tree shows a folder at this path only because a storage is mounted below it. */
   readonly isMountAncestor: (treePath: Path) => boolean
 }
@@ -134,7 +136,8 @@ export class Storage {
     this.records = this.traits.durable ? dependencies.store : dependencies.store.relaxed
     this.#own = dependencies.driver
     this.#calls = new ConcurrencyLimiter(this.traits.parallel)
-    const watched = new FailureLog(dependencies.log, this.mountPoint).watched(dependencies.driver)
+    const { log, answered } = dependencies
+    const watched = new FailureLog(log, this.mountPoint, answered).watched(dependencies.driver)
     const driver = this.#calls.limited(watched)
     const filled = this.traits.emptyFolders
       ? driver

@@ -260,6 +260,78 @@ async function settled(): Promise<void> {
   for (let turns = 0; turns < 50; turns++) await turn()
 }
 
+void t.test('a backend that is gone shows in the status, and one that is back too', async (t) => {
+  const tree = await newTree(t, {})
+  const tick = mockTimers(t)
+  const minute = 60_000
+  let asked = 0
+  let answer = async (): Promise<void> => undefined
+  const memory = new MemoryDriver(0)
+  const stat: Driver['stat'] = async (path, options) => {
+    asked++
+    await answer()
+    return memory.stat(path, options)
+  }
+  await tree.mount('/a', { driverOf: async () => altered(memory, { stat }) })
+  await tree.as().stat(asPath('/a'))
+  const status = () => tree.mounts.rows()[0]?.status
+  const gone = async () => {
+    throw new GatewayError('unavailable', { reason: 'no route to host' })
+  }
+  tick(minute)
+  await settled()
+  t.equal(asked, 1, 'a storage that was used within the last minute is not asked')
+  answer = gone
+  tick(minute)
+  await settled()
+  t.equal(status(), 'no route to host')
+  t.same(tree.mounts.states(), ['failed'])
+  t.equal((await tree.store.storages.all())[0]?.status, 'no route to host', 'and it is stored')
+  for (const [index, minutes] of [2, 5, 15, 15].entries()) {
+    tick(minutes * minute - 1)
+    await settled()
+    t.equal(asked, 2 + index)
+    tick(1)
+    await settled()
+    t.equal(asked, 3 + index, `asked again after ${minutes} minutes`)
+  }
+  answer = async () => undefined
+  await tree.as().stat(asPath('/a'))
+  await settled()
+  t.equal(status(), 'work', 'a call that succeeds ends it')
+  t.same(tree.mounts.states(), ['working'])
+
+  // The first minute after an answer.
+  tick(minute)
+  answer = () => new Promise(() => undefined)
+  tick(minute)
+  await settled()
+  tick(30_000)
+  await settled()
+  t.equal(status(), 'timed out', 'a backend that does not answer')
+  const before = asked
+  tick(60 * minute)
+  await settled()
+  t.equal(asked, before, 'is not asked again while the call has not ended')
+})
+
+void t.test('a backend whose calls are counted is never asked', async (t) => {
+  const tree = await newTree(t, {})
+  const tick = mockTimers(t)
+  let asked = 0
+  const memory = new MemoryDriver(0)
+  const stat: Driver['stat'] = (path, options) => {
+    asked++
+    return memory.stat(path, options)
+  }
+  await tree.mount('/a', { driverOf: async () => altered(memory, { stat, traits: { metered: true } }) })
+  for (let minutes = 0; minutes < 30; minutes++) {
+    tick(60_000)
+    await settled()
+  }
+  t.equal(asked, 0)
+})
+
 void t.test('a storage that does not start is started again after increasing pauses', async (t) => {
   const tree = await newTree(t, {})
   const { storages } = tree.store
