@@ -2,8 +2,11 @@
 import type { Entry } from '../../src/contract/entry.js'
 import { attributes, type FileFacts } from './client/messages.js'
 
-/** Tags of the reparse points that are shown as symlinks (MS-FSCC §2.1.2.1): symbolic links and junctions. */
-const symlinkTags: ReadonlySet<number> = new Set([0xa000000c, 0xa0000003])
+/**
+ * Tags of the reparse points that are shown as symlinks (MS-FSCC §2.1.2.1): symbolic links, junctions, and links of DFS, which
+ * lead to a share of another server.
+ */
+const symlinkTags: ReadonlySet<number> = new Set([0xa000000c, 0xa0000003, 0x8000000a, 0x80000012])
 
 export function isFolder(facts: FileFacts): boolean {
   return (facts.attributes & attributes.directory) !== 0 && !symlinkTags.has(facts.reparseTag)

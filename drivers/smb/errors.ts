@@ -9,6 +9,7 @@ type Meaning = readonly [code: ErrorCode, reason?: string]
 const wrongCredentials: Meaning = ['denied', 'the server rejects the user name or the password']
 const accountRestricted: Meaning = ['denied', 'the server does not allow this account to sign in']
 const handleClosed: Meaning = ['unavailable', 'the server has closed the file']
+const otherServer: Meaning = ['denied', 'the path leads through a DFS link, to a share of another server']
 const overloaded: Meaning = ['unavailable', 'the server is short of resources']
 
 const meanings: ReadonlyMap<number, Meaning> = new Map([
@@ -28,6 +29,9 @@ const meanings: ReadonlyMap<number, Meaning> = new Map([
   [status.cannotDelete, ['denied', 'the file is read-only']],
   [status.mediaWriteProtected, ['denied', 'the share is read-only']],
   [status.stoppedOnSymlink, ['denied', 'the path leads through a symlink']],
+  [status.pathNotCovered, otherServer],
+  [status.dfsUnavailable, otherServer],
+  [status.reparseTagNotHandled, ['denied', 'the path leads through a link that the server does not follow']],
   [status.fileIsADirectory, ['is_folder']],
   [status.notADirectory, ['not_folder']],
   [status.directoryNotEmpty, ['not_empty']],

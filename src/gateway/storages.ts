@@ -42,7 +42,7 @@ export class StorageNotStarted extends GatewayError {
 interface StorageAdminDependencies {
   readonly store: Store
   readonly mounts: Mounts
-  readonly supervisor: Pick<MountSupervisor, 'apply' | 'remove' | 'whenStarted'>
+  readonly supervisor: Pick<MountSupervisor, 'apply' | 'delete' | 'whenStarted'>
   readonly locks: Locks
   readonly events: Events
   readonly driverTypes: readonly AnyDriverType[]
@@ -135,7 +135,7 @@ export class StorageAdmin {
     const visible = visiblePath(old.mountPath)
     const { closed } = await this.#order.add(async () => {
       if (!(await store.storages.delete(id))) throw notFound()
-      return { closed: supervisor.remove(id) }
+      return { closed: supervisor.delete(id) }
     })
     const failure = await closed
     if (this.#ownsAlone(id, visible)) {

@@ -49,6 +49,8 @@ export interface StorageRecovery {
   recover(storage: Storage): Promise<void>
   /** Discards uploads that no task will resume, on a storage that runs. Never rejects. */
   discardUnused(storage: Storage): Promise<void>
+  /** Discards all uploads on a storage that was deleted. Never rejects. */
+  discardAll(storage: Storage): Promise<void>
   /** Tokens of the uploads that a task may resume, on all storages. */
   tokens(): Promise<readonly string[]>
   /** Ends all retries. */
@@ -112,6 +114,9 @@ const startTimeout = 1500
 
 /** Milliseconds after `start` in which storages that have neither started nor failed count as starting. */
 const countsAsStarting = 10_000
+
+/** Milliseconds that `delete` waits until the uploads of the storage are discarded. */
+const discardTimeout = 3000
 
 /** Milliseconds that `stop` waits for the storages to close. */
 export const storagesCloseTimeout = 6000
@@ -185,6 +190,16 @@ export class MountSupervisor {
     return this.#close(this.#detach(id))
   }
 
+  /** As `remove`, of a storage that was deleted: nothing could remove later what its uploads have staged. */
+  async delete(id: number): Promise<GatewayError | undefined> {
+    const mount = this.#detach(id)
+    if (mount?.storage) {
+      await mount.storage.endWrites()
+      await settlesWithin(this.dependencies.recovery.discardAll(mount.storage), discardTimeout)
+    }
+    return this.#close(mount)
+  }
+
   /**
    * Reads the stored rows, which another process has changed. Unmounts the storages whose rows were deleted, and
    * applies rows that are new or changed. Other storages continue to run. Resolves when the changed ones have started or
@@ -196,7 +211,7 @@ export class MountSupervisor {
       const rows = new Map((await this.dependencies.store.storages.all()).map((row) => [row.id, row]))
       // All changes begin in the same turn of the event loop: a later `apply` must not be overwritten with these rows.
       // Mounts that this process changed while the rows were read are newer than the rows.
-      const removed = [...before.keys()].filter((id) => !rows.has(id)).map((id) => this.remove(id))
+      const removed = [...before.keys()].filter((id) => !rows.has(id)).map((id) => this.delete(id))
       const changed = [...rows.values()].filter((row) => {
         const mount = this.#mounts.get(row.id)
         return mount === before.get(row.id) && (!mount || !hasSameConfiguration(mount.row, row))

@@ -47,6 +47,7 @@ import { ConcurrencyLimiter } from './concurrency-limiter.js'
 import { continuedRead, ofSameContent } from './continued-read.js'
 import { DirectUrlCache } from './direct-url-cache.js'
 import { withEmptyFolders } from './empty-folders.js'
+import { EndingWrites } from './ending-writes.js'
 import type { Events } from './events.js'
 import { callIfSupported, undefinedIfUnsupported, withAllWrites } from './fallbacks.js'
 import { FailureLog } from './failure-log.js'
@@ -113,7 +114,8 @@ export class Storage {
   readonly #own: Driver
   /**
    * The driver behind what `Storage` adds to each call, from the outside to the inside: the rules for paths, own changes
-   * where listings lag, empty folders where the backend has none, limited concurrency, and the log of failures.
+   * where listings lag, empty folders where the backend has none, the end of writes, limited concurrency, and the log of
+   * failures.
    */
   readonly #driver: Driver
   readonly #isMountAncestor: StorageDependencies['isMountAncestor']
@@ -122,6 +124,7 @@ export class Storage {
   /** Undefined for a backend that is not reached over a network. */
   readonly #bandwidth: Bandwidth | undefined
   readonly #calls: ConcurrencyLimiter
+  readonly #writes = new EndingWrites()
   readonly #listings: Listings
   readonly #names: ListableNames
   readonly #attributes: AttributeOverlay
@@ -138,7 +141,7 @@ export class Storage {
     this.#calls = new ConcurrencyLimiter(this.traits.parallel)
     const { log, answered } = dependencies
     const watched = new FailureLog(log, this.mountPoint, answered).watched(dependencies.driver)
-    const driver = this.#calls.limited(watched)
+    const driver = this.#writes.watched(this.#calls.limited(watched))
     const filled = this.traits.emptyFolders
       ? driver
       : withEmptyFolders(driver, this.records.folders, (path) => this.treePath(path))
@@ -621,7 +624,14 @@ export class Storage {
     await this.#driver.removeOrphans?.()
   }
 
+  /** Aborts all writes, and resolves when they have removed what they have staged, or after some seconds. */
+  async endWrites(): Promise<void> {
+    await this.#writes.end()
+  }
+
+  /** Ends all writes, and closes the driver. */
   async close(): Promise<void> {
+    await this.endWrites()
     this.#changes.close()
     this.#listings.close()
     await this.#driver.close?.()

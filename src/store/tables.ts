@@ -312,6 +312,8 @@ export interface Store extends FileRecords {
     /** Orphans the upload: it belongs to no task any more. */
     orphan(id: number): Promise<void>
     orphanAll(taskId: string): Promise<void>
+    /** As `orphanAll`, for the uploads of this node on a storage. */
+    orphanOn(storageId: number): Promise<void>
     /** Uploads of this node without a task. */
     orphaned(): Promise<UploadRow[]>
     /** Tokens of the uploads that belong to a task. */

@@ -56,6 +56,11 @@ export class UploadsTable {
     await this.database.run((query) => query('uploads').where(own).update({ task_id: null }))
   }
 
+  async orphanOn(storageId: number): Promise<void> {
+    const own = { storage_id: storageId, owner: this.owner }
+    await this.database.run((query) => query('uploads').where(own).update({ task_id: null }))
+  }
+
   async orphaned(): Promise<UploadRow[]> {
     const rows = await this.database.read((query) =>
       query<StoredRow>('uploads').whereNull('task_id').andWhere({ owner: this.owner }).select().orderBy('id'),

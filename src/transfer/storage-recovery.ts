@@ -5,11 +5,12 @@ import type { TaskUploads } from './task-uploads.js'
 
 export function storageRecovery(
   intents: Pick<Intents, 'recover' | 'close'>,
-  uploads: Pick<TaskUploads, 'discardUnused' | 'tokens'>,
+  uploads: Pick<TaskUploads, 'discardUnused' | 'discardOn' | 'tokens'>,
 ): StorageRecovery {
   return {
     recover: (storage) => intents.recover(storage),
     discardUnused: (storage) => uploads.discardUnused(storage),
+    discardAll: (storage) => uploads.discardOn(storage),
     tokens: () => uploads.tokens(),
     close: () => intents.close(),
   }

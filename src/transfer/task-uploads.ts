@@ -110,6 +110,22 @@ export class TaskUploads {
     return this.#discardOrphans(({ storageId }) => storageId === row.id)
   }
 
+  /** Discards all uploads on a storage that is no longer mounted, and runs for the last time. Never rejects. */
+  async discardOn(storage: Pick<Storage, 'row' | 'dropUpload'>): Promise<void> {
+    const { store, log } = this.options
+    const { id } = storage.row
+    try {
+      await store.orphanOn(id)
+      for (const row of await store.orphaned()) {
+        if (row.storageId !== id) continue
+        await storage.dropUpload(row.token)
+        await store.delete(row.id)
+      }
+    } catch (error) {
+      log.warn({ err: error, storage: id }, 'could not discard the uploads of a deleted storage')
+    }
+  }
+
   /** `hold` is called with the row of an upload that can be resumed, or with undefined once there is none. */
   async #withResume(
     file: FileUpload,

@@ -1,0 +1,102 @@
+/**
+ * The writes of a storage that is closed: they are aborted, and have removed what they have staged before the driver is
+ * closed. A driver without connections could not remove it, and a storage that was deleted has no later run that does.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { joinSignals, settlesWithin, sharedController } from '../contract/cancellation.js'
+import type { CallOptions } from '../contract/call-options.js'
+import type { Driver } from '../contract/driver.js'
+import { GatewayError } from '../contract/errors.js'
+import { driverProperties, fileProperties, overriding, uploadProperties } from './overriding.js'
+
+/** Milliseconds that `end` waits for the writes. */
+const endTimeout = 2500
+
+export class EndingWrites {
+  readonly #closing = sharedController()
+  readonly #running = new Set<Promise<void>>()
+
+  /** Returns the driver. Its calls that stage something reject with `aborted` once `end` was called. */
+  watched(driver: Driver): Driver {
+    return overriding(driver, driverProperties, (inner) => ({
+      write: (path, source, options = {}) => this.#run(options, (own) => inner.write(path, source, own)),
+      copy: (from, to, options = {}) => this.#run(options, (own) => inner.copy(from, to, own)),
+      copyFiles: (bundle, options = {}) => this.#run(options, (own) => inner.copyFiles(bundle, own)),
+      // Also while the storage is closed: this removes what a write has staged.
+      dropUpload: (token, options) => this.#held(inner.dropUpload(token, options)),
+      upload: async (path, plan, options = {}) => {
+        this.#assertOpen()
+        const { signal, release } = joinSignals(options.signal, this.#closing.signal)
+        const upload = await this.#held(inner.upload(path, plan, { ...options, signal })).catch((error: unknown) => {
+          release()
+          throw error
+        })
+        // Its writes are aborted, and then its owner closes it.
+        let close: () => void = () => undefined
+        void this.#held(new Promise<void>((resolve) => (close = resolve)))
+        const closed = () => upload.close().finally(release).finally(close)
+        return overriding(upload, uploadProperties, () => ({ close: closed }))
+      },
+      open: async (path, mode, options) => {
+        if (mode !== 'replace') return inner.open(path, mode, options)
+        this.#assertOpen()
+        // Opening is not aborted: a driver may then remove in the background what it has staged.
+        const file = await this.#held(inner.open(path, mode, options))
+        const close = this.#untilClosed(() => file.close())
+        return overriding(file, fileProperties, () => ({ close }))
+      },
+    }))
+  }
+
+  /** Aborts all writes and refuses new ones. Resolves when the last one has ended, or after some seconds. */
+  async end(): Promise<void> {
+    this.#closing.abort(new GatewayError('aborted', { reason: 'the storage was stopped' }))
+    const ended = async () => {
+      while (this.#running.size > 0) {
+        await Promise.all(this.#running)
+        // What follows a write may be another call.
+        await nextTurn()
+      }
+    }
+    await settlesWithin(ended(), endTimeout)
+  }
+
+  async #run<Options extends CallOptions, T>(options: Options, work: (options: Options) => Promise<T>): Promise<T> {
+    this.#assertOpen()
+    const { signal, release } = joinSignals(options.signal, this.#closing.signal)
+    return this.#held(work({ ...options, signal })).finally(release)
+  }
+
+  /**
+   * Returns `close`. It is also called when the writes end, because the owner of a handle may keep it open for long, and
+   * that is waited for.
+   */
+  #untilClosed(close: () => Promise<void>): () => Promise<void> {
+    const { signal } = this.#closing
+    const closed = () => {
+      signal.removeEventListener('abort', discard)
+      return this.#held(close())
+    }
+    const discard = () => void closed().catch(() => undefined)
+    if (signal.aborted) discard()
+    else signal.addEventListener('abort', discard, { once: true })
+    return closed
+  }
+
+  async #held<T>(work: Promise<T>): Promise<T> {
+    const settled = work.then(
+      () => undefined,
+      () => undefined,
+    )
+    this.#running.add(settled)
+    try {
+      return await work
+    } finally {
+      this.#running.delete(settled)
+    }
+  }
+
+  #assertOpen(): void {
+    if (this.#closing.signal.aborted) throw new GatewayError('aborted', { reason: 'the storage was stopped' })
+  }
+}
