@@ -26,15 +26,16 @@ export class EndingWrites {
       dropUpload: (token, options) => this.#held(inner.dropUpload(token, options)),
       upload: async (path, plan, options = {}) => {
         this.#assertOpen()
-        const { signal, release } = joinSignals(options.signal, this.#closing.signal)
-        const upload = await this.#held(inner.upload(path, plan, { ...options, signal })).catch((error: unknown) => {
-          release()
+        const joined = joinSignals(options.signal, this.#closing.signal)
+        const opening = inner.upload(path, plan, { ...options, signal: joined.signal })
+        const upload = await this.#held(opening).catch((error: unknown) => {
+          joined.release()
           throw error
         })
         // Its writes are aborted, and then its owner closes it.
         let close: () => void = () => undefined
         void this.#held(new Promise<void>((resolve) => (close = resolve)))
-        const closed = () => upload.close().finally(release).finally(close)
+        const closed = () => upload.close().finally(() => joined.release()).finally(close)
         return overriding(upload, uploadProperties, () => ({ close: closed }))
       },
       open: async (path, mode, options) => {
@@ -63,8 +64,8 @@ export class EndingWrites {
 
   async #run<Options extends CallOptions, T>(options: Options, work: (options: Options) => Promise<T>): Promise<T> {
     this.#assertOpen()
-    const { signal, release } = joinSignals(options.signal, this.#closing.signal)
-    return this.#held(work({ ...options, signal })).finally(release)
+    const joined = joinSignals(options.signal, this.#closing.signal)
+    return this.#held(work({ ...options, signal: joined.signal })).finally(() => joined.release())
   }
 
   /**

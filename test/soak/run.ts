@@ -13,6 +13,7 @@ const sizes = {
   TIDEGATE_LOAD_SECONDS: '600',
   TIDEGATE_CHAOS_SECONDS: '1800',
   TIDEGATE_SAMPLING: '1',
+  TIDEGATE_VARIANTS: 'all',
 }
 const stories = [
   'stories/memory',
@@ -25,6 +26,18 @@ const stories = [
   'stories/rclone-kills',
   'security/turns',
   'nodes/chaos',
+  // Whose servers are also set up in other ways.
+  'stories/driver-protocols',
+  'stories/rapid-copy',
+  'protocols/webdav/litmus',
+  'drivers/rclone',
+  'drivers/rclone-servers',
+  'drivers/s3',
+  'drivers/smb',
+  'drivers/crypt',
+  'drivers/quark',
+  'drivers/openlist',
+  'drivers/aliyundrive-faults',
 ].map((name) => `test/${name}.test`)
 
 const words = ['dist/test/run.js', '--jobs', '1', '--minutes', '240', ...stories]
