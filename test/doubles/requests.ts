@@ -34,6 +34,8 @@ export type Fault =
   | { readonly cutAnswerAfter: number; readonly then?: () => void }
   /** It is processed, but the connection is cut instead of the answer. */
   | { readonly loseAnswer: true }
+  /** It is processed, and then `holdAnswer` is called. It is never answered. */
+  | { readonly holdAnswer: () => void }
   /** It is processed after so many milliseconds. */
   | { readonly delay: number }
 
@@ -124,6 +126,13 @@ async function applyFault(
       return response
     }
     Object.assign(response, { write: () => true, end: cut })
+  }
+  if ('holdAnswer' in fault) {
+    const hold = () => {
+      fault.holdAnswer()
+      return response
+    }
+    Object.assign(response, { write: () => true, end: hold })
   }
   if ('cutAnswerAfter' in fault) cutAnswer(response, fault.cutAnswerAfter, fault.then)
   if ('cutAfter' in fault) {

@@ -31,6 +31,17 @@ export interface DaemonDrive {
   files(): readonly (readonly [name: string, sha1: string])[]
 }
 
+/** The double of a vendor where a file has a staged name until it is published. */
+export interface StagingDrive extends DaemonDrive {
+  /**
+   * Resolves when the vendor has stored the next file, whose answer is never sent. `isKnown`: a file that the vendor has the
+   * bytes of.
+   */
+  stored(isKnown: boolean): Promise<void>
+  /** The staged names in the root folder. */
+  staged(): readonly string[]
+}
+
 /** A daemon with the drive at `/drive`. */
 async function mounted(t: Test, drive: DaemonDrive) {
   const { environment } = drive
@@ -139,6 +150,58 @@ export async function killedTask(t: Test, drive: DaemonDrive, partLength: number
   const sent = drive.sentBytes() - before
   t.ok(sent <= mebibytes * mebibyte + 1.5 * partLength, `${Math.round(sent / mebibyte)} of ${mebibytes} MiB were sent`)
   t.equal(await again.stop(), 0)
+}
+
+/**
+ * The daemon is killed when the vendor has stored a file and before its answer arrives: what was there before is whole, and
+ * the staged file is removed when the folder is listed after a restart, or gets its name if a task stores it.
+ */
+export async function killedBeforeAnswer(t: Test, drive: StagingDrive): Promise<void> {
+  let { daemon, client } = await mounted(t, drive)
+  const { dataFolder, adminPassword } = daemon
+  const restart = async () => {
+    await daemon.kill()
+    daemon = await startDaemon(t, { dataFolder, adminPassword, environment: drive.environment })
+    await storageStarted(daemon)
+    client = await connect(daemon)
+  }
+  const swept = async () => {
+    while (drive.staged().length > 0) await wait(20)
+  }
+  t.equal(await put(daemon, 'drive/file', Readable.from([Buffer.from('old')]), 3), 201)
+  const before = drive.files()
+  for (const { name, isKnown, size } of [
+    { name: 'file', isKnown: false, size: 5 },
+    { name: 'new', isKnown: false, size: 5 },
+    { name: 'file', isKnown: true, size: 3 },
+    { name: 'new', isKnown: true, size: 3 },
+    { name: 'new', isKnown: false, size: 30 * mebibyte },
+  ]) {
+    const stored = drive.stored(isKnown)
+    const bytes = isKnown ? Buffer.from('old') : randomBytes(size)
+    const answer = put(daemon, `drive/${name}`, Readable.from([bytes]), size).catch(() => undefined)
+    await stored
+    t.same(drive.files(), before)
+    t.equal(drive.staged().length, 1)
+    await restart()
+    await answer
+    t.match(await client.post('/api/fs/list', { path: '/drive' }), { total: 1 })
+    await swept()
+    t.same(drive.files(), before)
+  }
+  for (const isKnown of [false, true]) {
+    const bytes = isKnown ? Buffer.from('old') : randomBytes(5)
+    t.match(await put(daemon, 'file', Readable.from([bytes]), bytes.length), /^20[14]$/)
+    const stored = drive.stored(isKnown)
+    await client.post('/api/fs/copy', { src_dir: '/', dst_dir: '/drive', names: ['file'], overwrite: true })
+    await stored
+    await restart()
+    t.match((await ended(client, 'copy')).at(-1), { state: 2, error: '' })
+    await client.post('/api/fs/list', { path: '/drive', refresh: true })
+    await swept()
+    t.same(drive.files(), [['file', await sha1Of(Readable.from([bytes]))]])
+  }
+  t.equal(await daemon.stop(), 0)
 }
 
 /** A download is redirected to the vendor, for the client that asks, without credentials. */
