@@ -16,3 +16,8 @@ export function accountCookies(text: string): Cookies {
   const reason = `the cookie lacks ${missing.join(', ')}: it must have UID, CID and SEID of a signed-in account`
   throw new GatewayError('invalid', { reason })
 }
+
+/** The id of the account, which is the first part of the UID. */
+export function userOf(cookies: Cookies): string | undefined {
+  return cookies.get('UID')?.split('_')[0]
+}

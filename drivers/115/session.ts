@@ -12,7 +12,7 @@ import { openCookieSession } from '../lib/api/cookie-session.js'
 import { field, parseJson, textOf } from '../lib/api/lenient.js'
 import { RateGate } from '../lib/api/rate-gate.js'
 import { HttpClient } from '../lib/http-client.js'
-import { accountCookies, credentialNames } from './account-cookies.js'
+import { accountCookies, credentialNames, userOf } from './account-cookies.js'
 import { Answer115, judge, protocolViolation, serverName, signedOutReason, signInCheck } from './errors.js'
 import { M115 } from './m115.js'
 
@@ -102,6 +102,11 @@ export class Session {
       state: this.env.state,
       typed: accountCookies(cookie).header(),
       replaceable: credentialNames,
+      accepts: (before, after) => {
+        const isSame = userOf(before) === userOf(after)
+        if (!isSame) this.env.log.warn({}, `the ${serverName} sent the cookie of another account, which is not used`)
+        return isSame
+      },
       refusal: signedOutReason,
     })
     this.client = new ApiClient({ ...this.options, credentials })

@@ -9,6 +9,7 @@ import { at, listed, namesIn, put, refuses, textAt, type WritableDriver } from '
 import { start115, type Double115 } from '../doubles/115/index.js'
 import { downloadHost } from '../doubles/115/downloads.js'
 import { failureOf, fetchDirectUrl, openCloud } from './115-mount.js'
+import { testEnv } from './env.js'
 import { memoryState, mostInOneSecond } from './lib/api/vendor.js'
 
 const mebibyte = 1024 * 1024
@@ -137,6 +138,23 @@ await t.test('a renewed cookie is used from then on, also after a restart', asyn
   const again = await openCloud(t, double, { options: { cookie: first }, env: { state } })
   await again.close?.()
   await refuses(t, () => openCloud(t, double, { options: { cookie: first } }), 'denied', 'the first one alone')
+})
+
+await t.test('the cookie of another account is neither used nor stored', async (t) => {
+  const double = await start115(t)
+  const { state, values } = memoryState()
+  const warnings: string[] = []
+  const log = { ...testEnv().log, warn: (_fields: object, message: string) => void warnings.push(message) }
+  const cookie = double.account.signIn()
+  const driver = await openCloud(t, double, { options: { cookie }, env: { state, log } })
+  const setCookie = ['UID=654321_A1_1700000001', 'CID=other', 'SEID=other'].map((pair) => `${pair}; Domain=.115.com`)
+  const body = JSON.stringify({ state: true, count: 0, cid: '0', data: [] })
+  double.requests.inject(/webapi\.115\.com\/files\?/, { answer: 200, headers: { 'set-cookie': setCookie }, body })
+  await listed(driver, '/')
+  await listed(driver, '/')
+  t.equal(double.requests.log.at(-1)?.headers.cookie, cookie)
+  t.notMatch([...values.values()].join(''), '654321')
+  t.same(warnings, ['the 115 server sent the cookie of another account, which is not used'])
 })
 
 await t.test('a page of the firewall stops all calls of the storage, also after a restart', async (t) => {

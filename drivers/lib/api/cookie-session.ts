@@ -11,6 +11,8 @@ interface CookieSessionOptions {
   readonly typed: string
   /** Names of the cookies that answers may replace. Others in answers are ignored. */
   readonly replaceable: readonly string[]
+  /** Whether the cookies after an answer may take the place of those before. Absent: always. */
+  readonly accepts?: (before: Cookies, after: Cookies) => boolean
   /** Reason of the error when the server does not accept the cookie any more. */
   readonly refusal: string
 }
@@ -20,7 +22,7 @@ interface CookieSessionOptions {
  * the admin types another one. Rejects with `invalid` if the typed text has no cookie.
  */
 export async function openCookieSession(options: CookieSessionOptions): Promise<Required<ApiCredentials<string>>> {
-  const { state, typed, replaceable, refusal } = options
+  const { state, typed, replaceable, accepts = () => true, refusal } = options
   const initial = Cookies.parse(typed).header()
   if (initial === '') throw new GatewayError('invalid', { reason: 'the cookie has no part like name=value' })
   const renewal = await Renewal.open<string>({
@@ -31,6 +33,11 @@ export async function openCookieSession(options: CookieSessionOptions): Promise<
     // Only the admin can get another one.
     request: () => Promise.reject(new GatewayError('denied', { detail: 'storage_refused', reason: refusal })),
   })
+  const replaced = (current: string, setCookie: readonly string[]) => {
+    const before = Cookies.parse(current)
+    const after = before.after(setCookie, replaceable)
+    return after && accepts(before, after) ? after.header() : undefined
+  }
   return {
     renewal,
     headers: (cookie) => ({ cookie }),
@@ -38,8 +45,6 @@ export async function openCookieSession(options: CookieSessionOptions): Promise<
     received: ({ 'set-cookie': setCookie }) =>
       setCookie === undefined
         ? Promise.resolve()
-        : renewal
-            .takeOver((current = initial) => Cookies.parse(current).after(setCookie, replaceable)?.header())
-            .catch(() => undefined),
+        : renewal.takeOver((current = initial) => replaced(current, setCookie)).catch(() => undefined),
   }
 }
