@@ -57,6 +57,17 @@ await t.test('ten calls on an expired token cause one refresh, and its tokens ar
   t.same(saved, [], 'they are not options')
 })
 
+await t.test('a call waits for the pause that the token server asks for, and one refresh token is used', async (t) => {
+  const { double, driver } = await opened(t)
+  double.account.expireAccess()
+  double.requests.inject(/refreshToken/, { answer: 429, headers: { 'retry-after': '1' } })
+  t.same(await Promise.all([namesIn(driver, '/'), namesIn(driver, '/')]), [[], []])
+  t.equal(double.account.refreshes, 1)
+  const [refused, granted, ...more] = double.requests.matching(/refreshToken/)
+  t.ok((granted?.time ?? 0) - (refused?.time ?? 0) >= 1000)
+  t.same(more, [])
+})
+
 await t.test('refused tokens are final for a while, and no error has one of them', async (t) => {
   const { double, driver } = await opened(t)
   const { accessToken, refreshToken } = double.account

@@ -6,6 +6,7 @@ import { credentialsOf } from './115-open-mount.js'
 import {
   checked,
   cutByClient,
+  killedAfterRenewal,
   killedBeforeAnswer,
   killedTask,
   largeFile,
@@ -30,4 +31,10 @@ await t.test('tidegate check costs no token', async (t) => {
   const double = await startOpen115(t)
   const { account } = double
   await checked(t, openDriveOf(double), { expire: () => account.expireAccess(), refreshes: () => account.refreshes })
+})
+await t.test('tokens that were renewed just before a kill are used after it', async (t) => {
+  const double = await startOpen115(t)
+  const { account, requests } = double
+  const tokens = { expire: () => account.expireAccess(), refreshes: () => account.refreshes }
+  await killedAfterRenewal(t, openDriveOf(double), tokens, { requests, listing: /\/open\/ufile\/files/ })
 })

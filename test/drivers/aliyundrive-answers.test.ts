@@ -49,6 +49,20 @@ for (const [host, options] of Object.entries(ways)) {
   })
 }
 
+for (const [host, options] of Object.entries(ways)) {
+  await t.test(`a call waits for the pause that ${host} asks for, and one token is used`, async (t) => {
+    const double = await startAliyundrive(t)
+    const { driver } = await newMount(t, double, { options })
+    double.tokens.expire()
+    double.requests.inject(renewals, { answer: 429, headers: { 'retry-after': '1' } })
+    t.same(await Promise.all([namesIn(driver, '/'), namesIn(driver, '/')]), [[], []])
+    t.equal(double.tokens.refreshes, 1)
+    const [refused, granted, ...more] = double.requests.matching(renewals)
+    t.ok((granted?.time ?? 0) - (refused?.time ?? 0) >= 1000)
+    t.same(more, [])
+  })
+}
+
 await t.test("an application of one's own needs its id and its secret", async (t) => {
   const double = await startAliyundrive(t)
   for (const half of [{ client_id: client.id }, { client_secret: client.secret }]) {
@@ -99,7 +113,21 @@ await t.test('a pair of tokens whose answer is lost is lost', async (t) => {
   })
 })
 
-await t.test('tokens of another account are not accepted', async (t) => {
+for (const [host, options] of Object.entries(ways)) {
+  await t.test(`tokens of another account from ${host} are neither used nor stored`, async (t) => {
+    const double = await startAliyundrive(t)
+    const { state, values } = memoryState()
+    const { driver } = await newMount(t, double, { options, env: { state } })
+    double.tokens.subject = 'somebody-else'
+    double.tokens.expire()
+    const reason = 'the token server sent tokens of another account'
+    await t.rejects(listed(driver, '/'), { code: 'denied', reason })
+    t.equal(double.tokens.refreshes, 1)
+    t.notMatch([...values.values()].join(''), double.tokens.refreshToken)
+  })
+}
+
+await t.test('a new storage refuses tokens of another account', async (t) => {
   const double = await startAliyundrive(t)
   double.tokens.subject = 'somebody-else'
   const opening = openTyped(double, {})

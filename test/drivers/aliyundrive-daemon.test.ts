@@ -7,13 +7,16 @@ import { startDaemon, storageStarted } from '../gateway.js'
 import { storeVariables } from '../store-location.js'
 import { connect } from '../stories/task-client.js'
 import { startAliyundrive } from '../doubles/aliyundrive.js'
-import { credentials } from './aliyundrive-mount.js'
-import { cutByClient, killedTask, largeFile, redirected, type DaemonDrive } from './daemon-drive.js'
+import { credentials, type Double } from './aliyundrive-mount.js'
+import { cutByClient, killedAfterRenewal, killedTask, largeFile, redirected, type DaemonDrive } from './daemon-drive.js'
 
 const partLength = 20 * 1024 * 1024
 
 async function drive(t: Test): Promise<DaemonDrive> {
-  const double = await startAliyundrive(t)
+  return driveOf(await startAliyundrive(t))
+}
+
+function driveOf(double: Double): DaemonDrive {
   const { requests, drives, environment } = double
   return {
     environment,
@@ -64,4 +67,12 @@ await t.test('neither a restart nor `tidegate check` costs a token', async (t) =
   t.match(listed, { total: 0 })
   t.equal(tokens.refreshes, 2, 'the refresh token of the first renewal was used')
   t.equal(await daemon.stop(), 0)
+})
+
+await t.test('tokens that were renewed just before a kill are used after it', async (t) => {
+  const double = await startAliyundrive(t)
+  const { requests, tokens } = double
+  const listing = /openFile\/list/
+  const driveTokens = { expire: () => tokens.expire(), refreshes: () => tokens.refreshes }
+  await killedAfterRenewal(t, driveOf(double), driveTokens, { requests, listing })
 })

@@ -10,6 +10,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Test } from 'tap'
+import type { Requests } from '../doubles/requests.js'
 import { startDaemon, storageStarted, type Daemon } from '../gateway.js'
 import { resident, risen } from '../resident-memory.js'
 import { storeVariables } from '../store-location.js'
@@ -251,5 +252,40 @@ export async function checked(t: Test, drive: DaemonDrive, tokens: DriveTokens):
   await storageStarted(again)
   t.equal(await put(again, 'drive/file', Readable.from([Buffer.from('new')]), 3), 204)
   t.equal(tokens.refreshes(), 2, 'the daemon uses what the check has stored')
+  t.equal(await again.stop(), 0)
+}
+
+/**
+ * The daemon is killed as soon as it uses the tokens that it has just renewed: the next run has them. `requests`: those to
+ * the vendor. `listing`: the call that lists a folder.
+ */
+export async function killedAfterRenewal(
+  t: Test,
+  drive: DaemonDrive,
+  tokens: DriveTokens,
+  { requests, listing }: { readonly requests: Requests; readonly listing: RegExp },
+): Promise<void> {
+  const { daemon, client } = await mounted(t, drive)
+  const { dataFolder, adminPassword } = daemon
+  const before = tokens.refreshes()
+  tokens.expire()
+  const used = new Promise<void>((resolve) => {
+    // The first one is refused, with the old tokens.
+    requests.inject(listing, { delay: 0 })
+    requests.inject(listing, { holdAnswer: resolve })
+  })
+  const call = client.post('/api/fs/list', { path: '/drive', refresh: true })
+  await used
+  t.equal(tokens.refreshes(), before + 1)
+  await daemon.kill()
+  await call
+  const again = await startDaemon(t, { dataFolder, adminPassword, environment: drive.environment })
+  await storageStarted(again)
+  const later = await connect(again)
+  t.match(await later.post('/api/fs/list', { path: '/drive' }), { total: 0 })
+  t.equal(tokens.refreshes(), before + 1, 'its access token is used')
+  tokens.expire()
+  t.match(await later.post('/api/fs/list', { path: '/drive', refresh: true }), { total: 0 })
+  t.equal(tokens.refreshes(), before + 2, 'and then its refresh token')
   t.equal(await again.stop(), 0)
 }
