@@ -78,6 +78,8 @@ interface AccountDependencies<Item extends AccountItem> {
   /** That of the gateway's own downloads. */
   readonly userAgent: string
   readonly rootId: string
+  /** See `Traits`. */
+  readonly listsInOrder?: boolean
   readonly env: DriverEnv
   readonly tuning: Tuning115
   /** Ends the sign-in, and closes the connections. */
@@ -95,9 +97,9 @@ export class AccountDriver<Item extends AccountItem> implements Driver {
   readonly #writing: Writing115<Item>
 
   private constructor(private readonly dependencies: AccountDependencies<Item>) {
-    const { api, uploads, http, userAgent, rootId, env, tuning } = dependencies
+    const { api, uploads, http, userAgent, rootId, listsInOrder = false, env, tuning } = dependencies
     const { listingLag = defaultLag, absence = defaultAbsence, partLength } = tuning
-    this.traits = { listingLag }
+    this.traits = { listingLag, listsInOrder }
     this.#files = new IdFiles({ vendor: api, rootId, lag: listingLag, absence, env })
     this.#downloads = new Downloads115(http, userAgent)
     this.#writing = new Writing115(this.#files, new HashUploads(uploads, http, partLength))

@@ -36,6 +36,7 @@ export async function openOpen115(options: Open115Options, env: DriverEnv, tunin
       http: client.http,
       userAgent: defaultUserAgent,
       rootId: options.root_folder_id,
+      listsInOrder: options.order_by !== '',
       env,
       tuning,
       close: () => client.close(),

@@ -12,7 +12,7 @@ export const open115Fields = {
   order_by: {
     type: 'select',
     options: ['file_name', 'file_size', 'user_utime', 'file_type'],
-    help: 'Order in which 115 lists a folder. Clients sort for themselves.',
+    help: 'Order in which 115 lists a folder. It counts if the storage has no order of its own.',
   },
   order_direction: { type: 'select', options: ['asc', 'desc'] },
   limit_rate: { type: 'float', default: 1, help: 'Calls per second at most. 0: no limit, which 115 does not like.' },

@@ -52,8 +52,9 @@ export class AliyundriveDriver implements Driver {
 
   constructor(private readonly parts: AliyundriveParts) {
     this.#tree = parts.tree
+    const { rapid_upload: isRapid, order_by: order } = parts.options
     // Only a source that can be read more than once can be asked for.
-    this.traits = parts.options.rapid_upload ? { writeNeeds: 'reread' } : {}
+    this.traits = { listsInOrder: order !== '', ...(isRapid && { writeNeeds: 'reread' as const }) }
   }
 
   async stat(path: Path, { signal }: CallOptions = {}): Promise<Entry> {

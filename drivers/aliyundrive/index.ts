@@ -22,7 +22,11 @@ export const aliyundriveFields = {
     trimmed: true,
     help: 'From the sign-in with Aliyundrive. Tokens that replace it are stored by the gateway, not here.',
   },
-  order_by: { type: 'select', options: ['name', 'size', 'updated_at', 'created_at'] },
+  order_by: {
+    type: 'select',
+    options: ['name', 'size', 'updated_at', 'created_at'],
+    help: 'Order in which Aliyundrive lists a folder. It counts if the storage has no order of its own.',
+  },
   order_direction: { type: 'select', options: ['ASC', 'DESC'] },
   oauth_token_url: {
     type: 'string',

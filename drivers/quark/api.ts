@@ -70,7 +70,8 @@ export class QuarkApi {
   constructor(
     private readonly client: ApiClient<string>,
     private readonly vendor: QuarkVendor,
-    private readonly order: ListingOrder,
+    /** Absent: as the service likes. */
+    private readonly order?: ListingOrder,
   ) {
     this.#recent = new RecentChanges(vendor.listingLag)
   }
@@ -116,7 +117,7 @@ export class QuarkApi {
   }
 
   #listQuery(folderId: string, page: number): Readonly<Record<string, string>> {
-    const { by, direction } = this.order
+    const { order } = this
     return {
       pdir_fid: folderId,
       _page: String(page),
@@ -124,7 +125,7 @@ export class QuarkApi {
       _fetch_total: '1',
       fetch_all_file: '1',
       fetch_risk_file_name: '1',
-      ...(by !== 'none' && by !== '' && { _sort: `file_type:asc,${by}:${direction}` }),
+      ...(order && { _sort: `file_type:asc,${order.by}:${order.direction}` }),
     }
   }
 

@@ -21,7 +21,7 @@ export const quarkFields = {
     type: 'select',
     options: ['none', 'file_type', 'file_name', 'updated_at'],
     default: 'none',
-    help: 'The order in which the service lists a folder.',
+    help: 'The order in which the service lists a folder. It counts if the storage has no order of its own.',
   },
   order_direction: { type: 'select', options: ['asc', 'desc'], default: 'asc' },
   use_transcoding_address: {
@@ -34,6 +34,11 @@ export const quarkFields = {
 } as const satisfies Fields
 
 export type QuarkOptions = OptionsOf<typeof quarkFields>
+
+/** Whether the service lists folders in an order that was chosen. */
+export function hasOrder({ order_by: by }: Pick<QuarkOptions, 'order_by'>): boolean {
+  return by !== 'none' && by !== ''
+}
 
 function typeOf(vendor: QuarkVendor): DriverType<typeof quarkFields> {
   return {

@@ -10,7 +10,7 @@ import { HttpClient } from '../lib/http-client.js'
 import { judge } from './answers.js'
 import { QuarkApi } from './api.js'
 import { Downloads } from './downloads.js'
-import type { QuarkOptions } from './index.js'
+import { hasOrder, type QuarkOptions } from './index.js'
 import { QuarkDriver } from './quark.js'
 import { UploadRecords } from './upload-records.js'
 import { Uploads } from './uploads.js'
@@ -28,7 +28,11 @@ export async function openQuark(vendor: QuarkVendor, options: QuarkOptions, env:
   const gate = await RateGate.open({ server, scope: `${vendor.name} ${options.cookie}`, state })
   const http = new HttpClient({ server, address, domains: [domain], verifiesCertificate: true, egress })
   const client = new ApiClient({ server, http, gate, credentials, judge: (answer) => judge(answer, server) })
-  const api = new QuarkApi(client, vendor, { by: options.order_by, direction: options.order_direction })
+  const api = new QuarkApi(
+    client,
+    vendor,
+    hasOrder(options) ? { by: options.order_by, direction: options.order_direction } : undefined,
+  )
   try {
     await api.assertSignedIn(signal)
     await api.assertFolder(options.root_folder_id, signal)

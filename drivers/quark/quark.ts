@@ -29,7 +29,7 @@ import { BodyReader, resumableUpload, sendParts, withBody } from '../lib/parts.j
 import { stagedName, stagingRun } from '../lib/staged-names.js'
 import type { FileHashes, QuarkApi } from './api.js'
 import type { Downloads } from './downloads.js'
-import type { QuarkOptions } from './index.js'
+import { hasOrder, type QuarkOptions } from './index.js'
 import type { QuarkItem } from './items.js'
 import { Orphans } from './orphans.js'
 import type { StagedUpload, Uploads } from './uploads.js'
@@ -75,7 +75,7 @@ export class QuarkDriver implements Driver {
     const { vendor, options, env, api, replacements } = dependencies
     const { listingLag: lag } = vendor
     this.#api = api
-    this.traits = { listingLag: lag }
+    this.traits = { listingLag: lag, listsInOrder: hasOrder(options) }
     this.#tree = new IdTree({
       rootId: options.root_folder_id,
       list: (id, { signal }) => this.#list(id, signal),

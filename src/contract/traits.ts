@@ -41,6 +41,8 @@ export interface Traits {
    * it has made itself over listings and entries.
    */
   readonly listingLag: number
+  /** Listings come in an order that the admin has chosen: clients get it, unless the storage has an order of its own. */
+  readonly listsInOrder: boolean
   /** What a direct URL depends on: it is valid only for the client that it was requested for. */
   readonly urlsBoundTo: readonly (keyof UrlClient)[]
   /** Kinds of files for which `thumbnail` is implemented. */
@@ -65,6 +67,7 @@ export const defaultTraits: Traits = {
   keeps: ['modified', 'mode'],
   parallel: Number.POSITIVE_INFINITY,
   listingLag: 0,
+  listsInOrder: false,
   urlsBoundTo: [],
   thumbnails: [],
   remote: false,

@@ -60,6 +60,8 @@ interface Load {
 interface ListingsDependencies {
   readonly row: StorageRow
   readonly driver: Pick<Driver, 'stat' | 'revision'>
+  /** See `Traits`. */
+  readonly listsInOrder: boolean
   readonly budget: ListingBudget
   readonly log: DriverLog
   /** Lists a folder of the backend, in any order. */
@@ -229,8 +231,9 @@ export class Listings {
   }
 
   get #order(): Order {
-    const { orderBy: by, orderDirection: direction, extractFolder: folders } = this.#dependencies.row
-    return { by, direction, folders }
+    const { row, listsInOrder } = this.#dependencies
+    const { orderBy, orderDirection: direction, extractFolder: folders } = row
+    return { by: orderBy === '' && listsInOrder ? 'given' : orderBy, direction, folders }
   }
 
   /**

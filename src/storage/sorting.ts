@@ -4,7 +4,8 @@ import { Pauses } from '../contract/pauses.js'
 import { foldName } from '../store/search/folding.js'
 
 export interface Order {
-  readonly by: '' | 'name' | 'size' | 'modified'
+  /** `given`: the entries stay in the order that they have. */
+  readonly by: '' | 'name' | 'size' | 'modified' | 'given'
   readonly direction: '' | 'asc' | 'desc'
   readonly folders: '' | 'front' | 'back'
   /** The natural order of names ignores case, except between names that differ in nothing else. */
@@ -16,9 +17,13 @@ export interface Order {
  * digits are compared as numbers, everything else by code points.
  */
 export function sorted(entries: readonly Entry[], order: Order): readonly Entry[] {
-  const result =
-    order.by === 'name' ? keyed(entries, order).sort(compareKeys).map(entryOf) : [...entries].sort(compare(order.by))
-  return arranged(result, order)
+  return arranged(ascending(entries, order), order)
+}
+
+function ascending(entries: readonly Entry[], order: Order): Entry[] {
+  if (order.by === 'given') return [...entries]
+  if (order.by === 'name') return keyed(entries, order).sort(compareKeys).map(entryOf)
+  return [...entries].sort(compare(order.by))
 }
 
 /** Entries that are sorted in one turn of the event loop. */
@@ -26,7 +31,7 @@ const runLength = 2000
 
 /** As `sorted`, in several turns of the event loop if there are many entries. */
 export async function sortedInTurns(entries: readonly Entry[], order: Order): Promise<readonly Entry[]> {
-  if (entries.length <= runLength) return sorted(entries, order)
+  if (entries.length <= runLength || order.by === 'given') return sorted(entries, order)
   const result =
     order.by === 'name'
       ? (await mergeSorted(entries, (run) => keyed(run, order), compareKeys)).map(entryOf)
@@ -34,9 +39,9 @@ export async function sortedInTurns(entries: readonly Entry[], order: Order): Pr
   return arranged(result, order)
 }
 
-/** The direction, and the place of the folders. Takes over `result`, which is in ascending order. */
+/** The direction, and the place of the folders. Takes over `result`, which is in ascending order unless that is given. */
 function arranged(result: Entry[], order: Order): readonly Entry[] {
-  if (order.by !== '' && order.direction === 'desc') result.reverse()
+  if (order.by !== '' && order.by !== 'given' && order.direction === 'desc') result.reverse()
   if (order.folders === '') return result
   const folders = result.filter((entry) => entry.kind === 'folder')
   if (folders.length === 0 || folders.length === result.length) return result
@@ -44,7 +49,7 @@ function arranged(result: Entry[], order: Order): readonly Entry[] {
   return order.folders === 'front' ? [...folders, ...others] : [...others, ...folders]
 }
 
-function compare(by: Exclude<Order['by'], 'name'>): (one: Entry, other: Entry) => number {
+function compare(by: Exclude<Order['by'], 'name' | 'given'>): (one: Entry, other: Entry) => number {
   switch (by) {
     case 'size':
       return (one, other) => one.size - other.size || plainOrder(one.name, other.name)

@@ -160,6 +160,7 @@ export class Storage {
     this.#listings = new Listings({
       row: dependencies.row,
       driver: this.#driver,
+      listsInOrder: this.traits.listsInOrder,
       budget: dependencies.listings,
       log: dependencies.log,
       pages: (path, options) => this.#pagesOfDriver(path, options),

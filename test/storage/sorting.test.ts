@@ -36,6 +36,14 @@ void t.test('names sort naturally: digits as numbers, everything else by code po
   )
 })
 
+void t.test('a given order is kept, whatever the direction', async (t) => {
+  const given = [entry('b'), entry('d', 0, 0, 'folder'), entry('a'), entry('c', 0, 0, 'folder')]
+  t.equal(names(given, { by: 'given', direction: 'desc' }), 'b d a c')
+  t.equal(names(given, { by: 'given', folders: 'front' }), 'd c b a')
+  const many = Array.from({ length: 5000 }, (_, index) => entry(String((index * 7) % 5000)))
+  t.same(await sortedInTurns(many, { by: 'given', direction: '', folders: '' }), many)
+})
+
 void t.test('the natural order can ignore case', async (t) => {
   t.equal(names(mixed, { by: 'name', ignoreCase: true }), '_ a B C2 c10 ä')
   t.equal(
