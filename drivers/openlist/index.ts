@@ -15,7 +15,6 @@ export const alistFields = {
   token: { type: 'string', secret: true, trimmed: true, help: 'Used instead of the password, until it is refused.' },
   pass_ip_to_upsteam: { type: 'bool', default: true, help: 'Tell it the address of the client that will download.' },
   pass_ua_to_upsteam: { type: 'bool', default: true, help: 'Tell it the User-Agent of the client that will download.' },
-  forward_archive_requests: { type: 'bool', default: true, help: 'Has no effect: archives are not opened here.' },
 } as const satisfies Fields
 
 export const openlistFields = {

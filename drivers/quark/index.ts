@@ -1,8 +1,10 @@
 /** Driver types `Quark` and `UC`: the drives of these two services, by the cookie of a browser. */
+import type { Driver } from '../../src/contract/driver.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { DriverType, Fields, OptionsOf } from '../../src/contract/driver-type.js'
 import { quark, uc, type QuarkVendor } from './vendor.js'
 
-export const quarkFields = {
+export const ucFields = {
   cookie: {
     type: 'string',
     required: true,
@@ -24,26 +26,32 @@ export const quarkFields = {
     help: 'The order in which the service lists a folder. It counts if the storage has no order of its own.',
   },
   order_direction: { type: 'select', options: ['asc', 'desc'], default: 'asc' },
+  only_list_video_file: { type: 'bool', default: false, help: 'List folders and videos only.' },
+} as const satisfies Fields
+
+export const quarkFields = {
+  ...ucFields,
   use_transcoding_address: {
     type: 'bool',
     default: false,
     required: true,
-    help: 'Send clients to a transcoded version of videos, where the storage may redirect them (Quark only).',
+    help: 'Send clients to a transcoded version of videos, where the storage may redirect them.',
   },
-  only_list_video_file: { type: 'bool', default: false, help: 'List folders and videos only.' },
 } as const satisfies Fields
 
-export type QuarkOptions = OptionsOf<typeof quarkFields>
+export type QuarkOptions = OptionsOf<typeof ucFields> & Partial<OptionsOf<typeof quarkFields>>
 
 /** Whether the service lists folders in an order that was chosen. */
 export function hasOrder({ order_by: by }: Pick<QuarkOptions, 'order_by'>): boolean {
   return by !== 'none' && by !== ''
 }
 
-function typeOf(vendor: QuarkVendor): DriverType<typeof quarkFields> {
+/** What the type of a vendor has beside its fields. */
+function kindOf(
+  vendor: QuarkVendor,
+): Omit<DriverType, 'fields' | 'open'> & { open(options: QuarkOptions, env: DriverEnv): Promise<Driver> } {
   return {
     name: vendor.name,
-    fields: quarkFields,
     ...(vendor.redirects && { facts: { directUrls: 'possible' } }),
     traits: {
       // A file that the service has is not sent.
@@ -57,13 +65,13 @@ function typeOf(vendor: QuarkVendor): DriverType<typeof quarkFields> {
       remote: true,
       metered: true,
     },
-    async open(options, env) {
+    async open(options: QuarkOptions, env: DriverEnv) {
       const { openQuark } = await import('./open.js')
       return openQuark(vendor, options, env)
     },
   }
 }
 
-export const quarkType = typeOf(quark)
+export const quarkType: DriverType<typeof quarkFields> = { fields: quarkFields, ...kindOf(quark) }
 
-export const ucType = typeOf(uc)
+export const ucType: DriverType<typeof ucFields> = { fields: ucFields, ...kindOf(uc) }

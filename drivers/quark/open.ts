@@ -22,7 +22,7 @@ export async function openQuark(vendor: QuarkVendor, options: QuarkOptions, env:
   const credentials = await openCookieSession({
     state,
     typed: options.cookie,
-    replaceable: options.use_transcoding_address ? ['__puus', '__pus'] : ['__puus'],
+    replaceable: options.use_transcoding_address === true ? ['__puus', '__pus'] : ['__puus'],
     refusal: `the ${server} does not accept the cookie any more: sign in with a browser and copy a new one`,
   })
   const gate = await RateGate.open({ server, scope: `${vendor.name} ${options.cookie}`, state })

@@ -84,7 +84,7 @@ export class QuarkDriver implements Driver {
     })
     const isNeeded = (id: string) => this.#uploading.has(id) || replacements.isNeeded(id)
     this.#orphans = new Orphans(env.instance, lag, (id) => api.remove(id), isNeeded)
-    if (options.use_transcoding_address && vendor.redirects)
+    if (options.use_transcoding_address === true && vendor.redirects)
       this.directUrl = (path, call) => this.#transcoded(path, call)
   }
 

@@ -2,6 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
+import { ucType } from '../../drivers/quark/index.js'
 import { byteSource } from '../../src/contract/byte-source.js'
 import type { Source } from '../../src/contract/call-options.js'
 import { startQuark, startUc } from '../doubles/quark.js'
@@ -325,6 +326,7 @@ await t.test('clients are sent to transcoded videos, of Quark and only if that i
 await t.test('clients of UC are never redirected', async (t) => {
   const driver = await openOn(await startUc(t), { use_transcoding_address: true })
   t.equal(typeof driver.directUrl, 'undefined')
+  t.notOk('use_transcoding_address' in ucType.fields, 'so the option is not offered')
   await driver.close?.()
 })
 
