@@ -86,7 +86,7 @@ export function translated(error: unknown): GatewayError {
   }
   // The body of an upload was cut off. Lost connections were translated before they get here.
   const isCutBody = error instanceof Error && (error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE'
-  return isCutBody ? new GatewayError('aborted', { cause: error }) : networkError(error, 'FTP server')
+  return isCutBody ? new GatewayError('aborted', { cause: error }) : networkError(error, 'FTP server', 'have no scheme')
 }
 
 const credentialsRefused = { reason: 'the FTP server refused the user name or the password' }

@@ -41,15 +41,26 @@ export function isNetworkFailure(error: unknown): boolean {
 
 /**
  * Converts any thrown value to a GatewayError, with the original as `cause`. `server` names the server in the reason,
- * as in "WebDAV server". Errors that are not network errors are converted by `toGatewayError`.
+ * as in "WebDAV server"; `plainAddress` says what an address without TLS should do. Errors that are not network errors
+ * are converted by `toGatewayError`.
  */
-export function networkError(error: unknown, server: string): GatewayError {
+export function networkError(error: unknown, server: string, plainAddress = 'begin with http://'): GatewayError {
   const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
-  if (error instanceof GatewayError || typeof code !== 'string') return toGatewayError(error)
+  if (!(error instanceof Error) || error instanceof GatewayError || typeof code !== 'string')
+    return toGatewayError(error)
+  if (isWithoutTls(error)) {
+    const reason = `the ${server} does not speak TLS: its address should ${plainAddress}`
+    return new GatewayError('unavailable', { reason, cause: error })
+  }
   const found = meaningOf(code)
   if (!found) return toGatewayError(error)
   const [meaning, reason] = found
   return new GatewayError(meaning, { reason: reason?.(server), cause: error })
+}
+
+/** Whether the server has answered a TLS handshake with something else. OpenSSL's code is in the message only. */
+function isWithoutTls({ message }: Error): boolean {
+  return /:SSL routines:.*:(?:wrong version number|packet length too long|http request)/.test(message)
 }
 
 function meaningOf(code: string): Meaning | undefined {

@@ -1,16 +1,17 @@
 /** Maps errors of the S3 server and of the network to GatewayErrors. */
 import { GatewayError, toGatewayError, type ErrorCode } from '../../src/contract/errors.js'
+import { networkError } from '../lib/network-errors.js'
 
 type Meaning = readonly [code: ErrorCode, reason?: string]
 
-const credentials: Meaning = ['denied', 'the S3 server does not accept the credentials of this storage']
+const credentials: Meaning = [
+  'denied',
+  'the S3 server does not accept the credentials of this storage: the access key or the secret key is wrong',
+]
 const expired: Meaning = ['denied', 'the credentials of this storage have expired']
-const unreachable: Meaning = ['unavailable', 'the S3 server cannot be reached']
-const disconnected: Meaning = ['unavailable', 'the connection to the S3 server broke']
-const certificate: Meaning = ['unavailable', 'the certificate of the S3 server is not trusted']
 const rateLimited: Meaning = ['unavailable', 'the S3 server asks for fewer requests']
 
-/** By the error code in the response, the name of the SDK's error, or the system's error code. */
+/** By the error code in the response, or the name of the SDK's error. */
 const meanings: Readonly<Record<string, Meaning>> = {
   NoSuchKey: ['not_found'],
   NotFound: ['not_found'],
@@ -44,23 +45,13 @@ const meanings: Readonly<Record<string, Meaning>> = {
   RequestTimeout: ['timeout'],
   SlowDown: rateLimited,
   TooManyRequests: rateLimited,
-  ECONNREFUSED: unreachable,
-  ENOTFOUND: unreachable,
-  EAI_AGAIN: unreachable,
-  EHOSTUNREACH: unreachable,
-  ENETUNREACH: unreachable,
-  ECONNRESET: disconnected,
-  EPIPE: disconnected,
-  ERR_STREAM_PREMATURE_CLOSE: disconnected,
-  ETIMEDOUT: ['timeout'],
-  TimeoutError: ['timeout'],
-  DEPTH_ZERO_SELF_SIGNED_CERT: certificate,
-  SELF_SIGNED_CERT_IN_CHAIN: certificate,
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: certificate,
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: certificate,
-  CERT_HAS_EXPIRED: certificate,
-  ERR_TLS_CERT_ALTNAME_INVALID: certificate,
 }
+
+/** For a response that the SDK cannot read as one of an S3 server, and names `Unknown` or `Error`. */
+const noServer: Meaning = [
+  'unavailable',
+  'the answer is not that of an S3 server: check the address, and whether it begins with http:// or https://',
+]
 
 const statuses: Readonly<Record<number, Meaning>> = {
   401: credentials,
@@ -84,25 +75,29 @@ function statusOf(error: unknown): number | undefined {
 export function translated(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
   const status = statusOf(error)
-  // The system's code takes precedence over the name: the SDK names a connection reset a timeout
-  // (@smithy/node-http-handler: node-http-handler.js).
-  const names = [field(error, 'Code', 'string'), field(error, 'code', 'string'), field(error, 'name', 'string')]
-  const known = names.map((name) => (name !== undefined && Object.hasOwn(meanings, name) ? meanings[name] : undefined))
-  const meaning =
-    known.find((each) => each !== undefined) ??
-    statuses[status ?? 0] ??
-    (status !== undefined && status >= 500 ? (['unavailable', 'the S3 server failed'] as const) : undefined)
-  if (!meaning) return toGatewayError(status === undefined ? error : summary(error, status))
+  if (status === undefined) return networkError(error, 'S3 server')
+  const cause = summary(error, status)
+  const meaning = meaningOf(error, status)
+  if (!meaning) return toGatewayError(cause)
   const [code, reason] = meaning
-  return new GatewayError(code, { reason, retryAfter: retryAfter(error), cause: summary(error, status) })
+  return new GatewayError(code, { reason, retryAfter: retryAfter(error), cause })
+}
+
+function meaningOf(error: unknown, status: number): Meaning | undefined {
+  const name = field(error, 'Code', 'string') ?? field(error, 'name', 'string') ?? ''
+  const known = Object.hasOwn(meanings, name) ? meanings[name] : undefined
+  // Some servers say that the access key is what does not exist.
+  if ((status === 401 || status === 403) && known?.[0] === 'not_found') return credentials
+  if (known) return known
+  if (status >= 500) return statuses[status] ?? ['unavailable', 'the S3 server failed']
+  return statuses[status] ?? (['Unknown', 'Error'].includes(name) ? noServer : undefined)
 }
 
 /**
  * The error without the text of the response: for a wrong signature, it repeats every signed header, including the
  * session token.
  */
-function summary(error: unknown, status: number | undefined): unknown {
-  if (status === undefined) return error
+function summary(error: unknown, status: number): Error {
   const name = field(error, 'name', 'string') ?? 'error'
   const request = field(field(error, '$metadata'), 'requestId', 'string')
   return new Error(`S3 answered ${name}, status ${status}, request ${request ?? 'unnamed'}`)

@@ -5,7 +5,7 @@ import {
   type _Object as S3Object,
   type CommonPrefix,
 } from '@aws-sdk/client-s3'
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { percentDecoded } from '../../src/contract/utf8.js'
 import type { BucketClient } from './client.js'
 
@@ -72,14 +72,21 @@ async function pageAt(
   if (version === 'v2') {
     const start = token === undefined ? { StartAfter: after } : { ContinuationToken: token }
     const command = new ListObjectsV2Command({ ...input, ...start })
-    const answer = await client.call((s3, options) => s3.send(command, options), signal)
+    const answer = await client.call((s3, options) => s3.send(command, options), signal).catch(rethrowMissing)
     const { NextContinuationToken: next } = answer
     return { answer, next: next === undefined || next === '' ? undefined : { token: next } }
   }
   const command = new ListObjectsCommand({ ...input, Marker: after })
-  const answer = await client.call((s3, options) => s3.send(command, options), signal)
+  const answer = await client.call((s3, options) => s3.send(command, options), signal).catch(rethrowMissing)
   const next = decoded(answer.NextMarker, answer.EncodingType)
   return { answer, next: next === undefined || next === '' ? undefined : { after: next } }
+}
+
+/** A listing of no keys is empty: what is missing is the bucket, or the server is not an S3 server. */
+function rethrowMissing(error: unknown): never {
+  if (!isGatewayError(error, 'not_found')) throw error
+  const reason = 'the server has no such bucket at this address, or hides it from these credentials'
+  throw new GatewayError('unavailable', { reason, cause: error.cause })
 }
 
 function pageOf({ Contents = [], CommonPrefixes = [], EncodingType }: Answer): Page {
