@@ -47,23 +47,34 @@ export function metadataTime(metadata: Readonly<Record<string, string>> | undefi
   return Number.isNaN(time.getTime()) ? undefined : time
 }
 
+const noCodings: ReadonlySet<string> = new Set(['identity', 'aws-chunked'])
+
 interface ObjectFacts {
   readonly ETag?: string | undefined
   readonly LastModified?: Date | undefined
   readonly Metadata?: Record<string, string> | undefined
+  readonly ContentEncoding?: string | undefined
 }
 
 /** `keepTimes`: prefers the modification time in the metadata to the time of the upload. */
 export function fileEntry(name: string, size: number | undefined, facts: ObjectFacts, keepTimes: boolean): Entry {
   const storedTime = keepTimes ? metadataTime(facts.Metadata) : undefined
   const revision = revisionOf(facts.ETag)
+  const contentEncoding = contentCodings(facts.ContentEncoding)
   return {
     name,
     kind: 'file',
     size: size ?? 0,
     modified: storedTime ?? wholeSeconds(facts.LastModified),
     ...(revision === undefined ? {} : { revision }),
+    ...(contentEncoding === '' ? {} : { contentEncoding }),
   }
+}
+
+/** `aws-chunked` was the coding of an upload: some servers store it although the bytes no longer have it. */
+function contentCodings(header = ''): string {
+  const codings = header.split(',').map((coding) => coding.trim().toLowerCase())
+  return codings.filter((coding) => /^[a-z0-9.-]+$/.test(coding) && !noCodings.has(coding)).join(', ')
 }
 
 /** S3 has no folder times: `since` is the time of the mount. */

@@ -19,6 +19,7 @@ import type {
   SendingOptions,
   VirtualFs,
 } from '../../src/tree/virtual-fs.js'
+import { acceptedEncodings } from './accepted-encodings.js'
 import { signalOf } from './client.js'
 import { evaluateConditions, rangeApplies, type Validators } from './conditions.js'
 import { readPart, sendPart } from './file-body.js'
@@ -112,6 +113,8 @@ function sendFound(
   presentation: Presentation,
 ): Awaitable<void> {
   const result = responseTo(request, found.entry, name, presentation)
+  // Appended, because CORS may have set Vary already.
+  if (found.entry.contentEncoding !== undefined) response.appendHeader('Vary', 'Accept-Encoding')
   if (result.body !== undefined) return sendBody(response, result, result.body, found)
   response.writeHead(result.status, result.headers).end()
 }
@@ -195,6 +198,11 @@ function responseTo(request: IncomingMessage, entry: Entry, name: string, presen
   if (presentation.trusted === true) headers['X-Content-Type-Options'] = 'nosniff'
   else for (const [header, value] of untrusted) headers[header] = value
   if (presentation.disposition !== 'none') headers['Content-Disposition'] = contentDisposition(name)
+  // Several ranges are sent as a multipart message, which has no coding itself.
+  const { contentEncoding } = entry
+  if (contentEncoding !== undefined && (parts === 'whole' || parts.length === 1) && decodes(request, contentEncoding)) {
+    headers['Content-Encoding'] = contentEncoding
+  }
   if (parts === 'whole') {
     headers['Content-Length'] = size
     if (request.method === 'HEAD' || size === 0) return { status: 200, headers }
@@ -210,6 +218,15 @@ function responseTo(request: IncomingMessage, entry: Entry, name: string, presen
   headers['Content-Type'] = boundary.type
   headers['Content-Length'] = boundary.lengthOf(parts)
   return { status: 206, headers, body: { parts, boundary } }
+}
+
+/**
+ * Whether the client may undo these codings. One that accepts others only, such as `identity`, is to store the bytes as
+ * they are: it would reject the response if the header told it of the coding.
+ */
+function decodes({ headers: { 'accept-encoding': header } }: IncomingMessage, codings: string): boolean {
+  const accepted = acceptedEncodings(header)
+  return header === undefined || accepted.has('*') || codings.split(', ').every((coding) => accepted.has(coding))
 }
 
 function requestedParts(

@@ -36,6 +36,11 @@ export interface Entry {
   /** Only hashes that the backend reports without extra cost. */
   readonly hashes?: Hashes
   readonly created?: Date
+  /**
+   * The content codings that were applied to the stored bytes, such as `gzip`: a list for `Content-Encoding`
+   * (RFC 9110 §8.4). `size` and all reads are of the bytes as stored. Listings need not have it.
+   */
+  readonly contentEncoding?: string
   /** The backend's own URL of a thumbnail. */
   readonly thumbnailUrl?: string
 }

@@ -1,9 +1,10 @@
-/** What the answers of servers mean that refuse the credentials of a storage, or are no S3 servers. */
+/** What the answers of servers mean: of those that refuse the credentials, of other servers, and for the entry of a file. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { s3Fields, s3Type } from '../../drivers/s3/index.js'
+import { fileEntry } from '../../drivers/s3/object-keys.js'
 import { checkOptions } from '../../src/storage/fields.js'
 import { testEnv } from './env.js'
 
@@ -59,3 +60,17 @@ for (const scheme of ['', 'https://']) {
     await t.rejects(s3Type.open(options, testEnv()), { code: 'unavailable', reason })
   })
 }
+
+void t.test('S3: the coding of an upload is not that of the object', async (t) => {
+  for (const [header, coding] of [
+    ['aws-chunked', undefined],
+    ['aws-chunked,gzip', 'gzip'],
+    ['GZIP, aws-chunked', 'gzip'],
+    ['br, gzip', 'br, gzip'],
+    ['identity', undefined],
+    ['', undefined],
+    ['no token', undefined],
+  ] as const) {
+    t.equal(fileEntry('name', 1, { ContentEncoding: header }, false).contentEncoding, coding, header)
+  }
+})

@@ -2,7 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
-import { HeadObjectCommand, ListMultipartUploadsCommand, ListPartsCommand } from '@aws-sdk/client-s3'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import { HeadObjectCommand, ListMultipartUploadsCommand, ListPartsCommand, PutObjectCommand } from '@aws-sdk/client-s3'
 import t from 'tap'
 import { s3Type, type S3Options } from '../../drivers/s3/index.js'
 import { openS3 } from '../../drivers/s3/s3.js'
@@ -10,6 +11,7 @@ import { at, bytesAt, chunks, namesIn, put, refuses, textAt, type WritableDriver
 import { lacks } from '../programs.js'
 import { startCuttingProxy } from '../services/cutting-proxy.js'
 import { swiftPrograms } from '../services/swift.js'
+import { sourceOf } from '../tree/tree-fixture.js'
 import { testEnv } from './env.js'
 import { startBucket } from './s3-mount.js'
 
@@ -80,6 +82,27 @@ await t.test('S3: direct URLs, copies in parts and faults', { skip: lacks(...swi
     await refuses(t, () => open(bucket.options({ bucket: 'missing' })), 'unavailable', 'a missing bucket')
     await refuses(t, () => open(bucket.options({ endpoint: 'http://127.0.0.1:1' })), 'unavailable', 'no server listens')
     await refuses(t, () => open(bucket.options({ endpoint: 'ftp://x' })), 'invalid', 'an invalid address')
+  })
+
+  await t.test('an object that is stored with a content coding keeps it in a copy, and its entry has it', async (t) => {
+    const options = bucket.options()
+    const driver = await open(options)
+    await bucket.client.send(
+      new PutObjectCommand({
+        Bucket: bucket.name,
+        Key: `${options.root_folder_path.slice(1)}/page.html`,
+        Body: gzipSync('plain text'),
+        ContentEncoding: 'gzip',
+      }),
+    )
+    await driver.copy?.(at('/page.html'), at('/copy.html'))
+    const codingOf = async (path: string) => (await driver.stat(at(path))).contentEncoding
+    t.equal(await codingOf('/page.html'), 'gzip')
+    t.equal(await codingOf('/copy.html'), 'gzip')
+    t.equal(gunzipSync(await bytesAt(driver, '/copy.html')).toString(), 'plain text')
+    await driver.write(at('/page.html'), sourceOf('other'))
+    t.equal(await codingOf('/page.html'), undefined, 'after it was replaced')
+    await driver.close?.()
   })
 
   await t.test('an interrupted upload resumes with the parts that the server has', async (t) => {

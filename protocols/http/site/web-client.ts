@@ -7,6 +7,7 @@ import { GatewayError, isGatewayError, toGatewayError } from '../../../src/contr
 import type { Log } from '../../../src/contract/log.js'
 import type { Config } from '../../../src/gateway/config.js'
 import type { ProtocolSettings } from '../../../src/gateway/protocol-gateway.js'
+import { acceptedEncodings } from '../../lib/accepted-encodings.js'
 import { sitePath } from '../../lib/client.js'
 import { evaluateConditions } from '../../lib/conditions.js'
 import { mediaType, sendOpenFile } from '../../lib/send.js'
@@ -209,11 +210,4 @@ function namesOf(target: string): readonly string[] {
   const isPlain = (name: string | undefined): name is string => name !== undefined && isPlainName(name)
   if (!names.every(isPlain)) throw new GatewayError('not_found')
   return names
-}
-
-/** The codings of an Accept-Encoding header (RFC 9110 §12.5.3), without those of weight zero. */
-function acceptedEncodings(header: string | string[] | undefined): ReadonlySet<string> {
-  const parts = (header ?? '').toString().toLowerCase().split(',')
-  const accepted = parts.filter((part) => !/;\s*q=0(?:\.0*)?\s*$/.test(part))
-  return new Set(accepted.map((part) => part.split(';', 1)[0]?.trim() ?? ''))
 }

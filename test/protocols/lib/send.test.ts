@@ -4,10 +4,12 @@ import { once } from 'node:events'
 import { createServer, request as httpRequest } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
 import t, { type TAP } from 'tap'
 import { sendFile, type SendOptions } from '../../../protocols/lib/send.js'
 import { GatewayError, toGatewayError } from '../../../src/contract/errors.js'
 import { asPath } from '../../../src/contract/path.js'
+import { rawRequest } from '../http/raw-request.js'
 import { servedFile, type ServedFile } from './served-file.js'
 
 interface Served {
@@ -352,4 +354,29 @@ void t.test('a slow client occupies only a few buffers', async (t) => {
   for await (const chunk of response) received += (chunk as Buffer).length
   t.equal(received, size)
   t.equal(file.open(), 0)
+})
+
+void t.test('a file that is stored with a content coding is sent as it is stored, with Content-Encoding', async (t) => {
+  const content = gzipSync('plain text')
+  const file = await servedFile(t, content, { contentEncoding: 'gzip' })
+  const { url } = await serve(t, file)
+  t.ok((await get(url, { 'accept-encoding': 'identity' })).body.equals(content), 'the bytes as stored')
+  t.equal((await get(url)).body.toString(), 'plain text', 'a browser undoes the coding')
+  const ask = (headers: Record<string, string>, method = 'GET') => rawRequest(url, { path: '/', method, headers })
+  for (const [accepted, told] of [
+    ['gzip, deflate', 'gzip'],
+    ['*', 'gzip'],
+    [undefined, 'gzip'],
+    ['identity', undefined],
+    ['gzip;q=0, br', undefined],
+  ] as const) {
+    const headers = accepted === undefined ? {} : { 'accept-encoding': accepted }
+    const whole = await ask(headers)
+    t.equal(whole.headers['content-encoding'], told, `Accept-Encoding: ${accepted}`)
+    t.equal(whole.headers.vary, 'Accept-Encoding')
+    t.equal((await ask(headers, 'HEAD')).headers['content-encoding'], told, 'HEAD')
+    t.equal((await ask({ ...headers, range: 'bytes=1-4' })).headers['content-encoding'], told, 'a range')
+    const several = await ask({ ...headers, range: 'bytes=0-1,4-5' })
+    t.same([several.status, several.headers['content-encoding']], [206, undefined], 'several ranges')
+  }
 })

@@ -15,6 +15,7 @@ interface FileFacts {
   /** With false, the driver has only streams. */
   readonly handles?: boolean
   readonly revision?: string
+  readonly contentEncoding?: string
   readonly modified?: Date
   /** Reads end here although the entry has a larger size. */
   readonly readableBytes?: number
@@ -48,13 +49,18 @@ async function* watched(stream: Readable, offset: number, onRead: (position: num
 }
 
 export async function servedFile(t: Test, content: Buffer, facts: FileFacts = {}): Promise<ServedFile> {
-  const { handles = true, revision, readableBytes = Infinity, toldSize, onRead } = facts
+  const { handles = true, revision, contentEncoding, readableBytes = Infinity, toldSize, onRead } = facts
   const path = asPath(facts.path ?? '/file.bin')
   const inner = new MemoryDriver(0)
   await inner.write(path, sourceOf(content), { modified: facts.modified })
   const told = (entry: Entry): Entry =>
     entry.name === nameOf(path)
-      ? { ...entry, ...(revision !== undefined && { revision }), ...(toldSize !== undefined && { size: toldSize }) }
+      ? {
+          ...entry,
+          ...(revision !== undefined && { revision }),
+          ...(contentEncoding !== undefined && { contentEncoding }),
+          ...(toldSize !== undefined && { size: toldSize }),
+        }
       : entry
   const asked: (ByteRange | undefined)[] = []
   const streams: Readable[] = []
