@@ -35,7 +35,11 @@ export class EndingWrites {
         // Its writes are aborted, and then its owner closes it.
         let close: () => void = () => undefined
         void this.#held(new Promise<void>((resolve) => (close = resolve)))
-        const closed = () => upload.close().finally(() => joined.release()).finally(close)
+        const closed = () =>
+          upload
+            .close()
+            .finally(() => joined.release())
+            .finally(close)
         return overriding(upload, uploadProperties, () => ({ close: closed }))
       },
       open: async (path, mode, options) => {
