@@ -43,8 +43,10 @@ export interface CopyJob {
    * moved there then: it is not removed.
    */
   readonly isRemainder: () => Promise<boolean>
-  /** Runs `work`, which removes the source and resolves to whether nothing is left of it. See `Intents.removeSource`. */
-  readonly removeSource: (work: () => Promise<boolean>) => Promise<boolean>
+  /** Called before the first member of the source is removed: what is left of it is a remainder until `endRemoval`. */
+  readonly beginRemoval: () => Promise<void>
+  /** Called when nothing is left of the source. */
+  readonly endRemoval: () => Promise<void>
   /** Rejects if the target of the symlink at this path of the tree may not be read. */
   readonly assertReadable: (source: Path) => Promise<void>
   /** Rejects if a symlink with this target text may not be created at this path of the tree. */

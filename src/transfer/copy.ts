@@ -28,26 +28,31 @@ export async function copyTree(job: CopyJob): Promise<void> {
 }
 
 /**
- * Copies the tree, then removes every source that was copied. Members that failed or have changed remain at the source.
+ * Copies the tree, then removes every source that was copied. Members that failed or have changed remain at the source. If
+ * an old folder is replaced, the source is removed only if all of it was copied.
  */
 export async function moveTree(job: CopyJob): Promise<void> {
   const failures: MemberFailure[] = []
-  await copyInto({ ...job, deep: true }, failures)
+  const { entersOld } = await copyInto({ ...job, deep: true }, failures)
+  // What only the old target has is known by the source, as long as that is complete.
+  if (entersOld && !job.journal.resumes) throwFailures(failures)
   // After a source is removed, only its journal row records that it was moved.
   await job.journal.flushed()
-  const removal = new TreeWalk(new SourceRemoval(job, failures))
-  const isSourceRemoved = await job.removeSource(() => removal.run({ from: job.from.inner }))
-  if (!isSourceRemoved && failures.length === 0) {
+  const isSourceRemoved = await new TreeWalk(new SourceRemoval(job, failures)).run({ from: job.from.inner })
+  if (isSourceRemoved) await job.endRemoval()
+  else if (failures.length === 0) {
     const path = job.from.storage.treePath(job.from.inner)
     failures.push({ path, from: path, error: new GatewayError('not_empty') })
   }
   throwFailures(failures)
 }
 
-async function copyInto(job: CopyJob, failures: MemberFailure[]): Promise<void> {
+async function copyInto(job: CopyJob, failures: MemberFailure[]): Promise<TreeCopy> {
   const { from, journal } = job
   const known = journal.resumes ? await journal.copied(from.storage.treePath(from.inner)) : undefined
-  await new TreeWalk(new TreeCopy(job, failures)).run({ from: from.inner, known })
+  const copy = new TreeCopy(job, failures)
+  await new TreeWalk(copy).run({ from: from.inner, known })
+  return copy
 }
 
 function throwFailures(failures: readonly MemberFailure[]): void {
@@ -81,6 +86,8 @@ interface Folder {
 }
 
 class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
+  /** Whether a folder that existed at the target is replaced item by item. */
+  entersOld = false
   /** Identities of the folders that contain the target. */
   #targetAncestors: Promise<readonly Identity[]> | undefined
   #isRemainder: Promise<boolean> | undefined
@@ -156,6 +163,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
       : { names: new Map<string, Entry>(), hasConflict: false }
     const earlier = journal.resumes ? await journal.itemsIn(this.#source(from)) : undefined
     const isNew = await this.#createFolder(from, to, earlier)
+    if (!isNew && !this.job.merge) this.entersOld = true
     const folder: Folder = {
       ...{ from, to, entry, hasConflict, isNew },
       isTop: parent === undefined,

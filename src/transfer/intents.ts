@@ -196,19 +196,22 @@ export class Intents {
   }
 
   /**
-   * Runs `work`, the second half of a move: it removes the folder `from`, which was copied to `to`, and resolves to
-   * whether nothing is left of it. What is left is a remainder, also after a crash, until a move has removed it.
+   * Records that the folder `from`, which was copied to `to`, begins to be removed as the second half of a move. Until
+   * `endRemoval`, also after a crash, what is left of it is a remainder.
    */
-  async removeSource(from: MountedPath, to: MountedPath, work: () => Promise<boolean>): Promise<boolean> {
+  async beginRemoval(from: MountedPath, to: MountedPath): Promise<void> {
     const { intents } = this.dependencies.store
     const storageId = from.storage.row.id
     const target = to.storage.treePath(to.inner)
-    const intent = { storageId, kind: 'removal', from: from.inner, to: target, disposable: false } as const
-    const known = (await intents.removals(storageId)).filter((each) => each.from === intent.from)
-    if (!known.some((each) => each.to === target)) known.push({ ...intent, id: await intents.insert(intent) })
-    const isRemoved = await work()
-    if (isRemoved) for (const { id } of known) await intents.drop(id)
-    return isRemoved
+    const known = await intents.removals(storageId)
+    if (known.some((each) => each.from === from.inner && each.to === target)) return
+    await intents.insert({ storageId, kind: 'removal', from: from.inner, to: target, disposable: false })
+  }
+
+  /** Nothing is left of the folder `from`. */
+  async endRemoval({ storage, inner }: MountedPath): Promise<void> {
+    const { intents } = this.dependencies.store
+    for (const { id, from } of await intents.removals(storage.row.id)) if (from === inner) await intents.drop(id)
   }
 
   /** Whether the folder `from` is what a move of it, or of a folder above it, to `to` has left. */

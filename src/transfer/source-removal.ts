@@ -21,6 +21,7 @@ interface Member {
 }
 
 export class SourceRemoval implements TreeVisitor<Member, Member> {
+  #begun: Promise<void> | undefined
   /** Sources that failed to be copied. */
   readonly #failed: ReadonlySet<Path>
 
@@ -62,6 +63,8 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
     const { job } = this
     const release = await job.beforeRemove('source', from, false)
     try {
+      // An empty folder that may be its own copy is put back below.
+      if (known.distinct) await this.#begin()
       await job.from.storage.remove(from, { signal: job.signal })
       if (!known.distinct) await this.#assertCopyExists(from)
     } finally {
@@ -86,6 +89,11 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
     this.failures.push({ path, from: path, error: toGatewayError(error) })
   }
 
+  #begin(): Promise<void> {
+    this.#begun ??= this.job.beginRemoval()
+    return this.#begun
+  }
+
   async #remove(from: Path, known: CopiedState): Promise<void> {
     const { job } = this
     const { signal } = job
@@ -107,14 +115,12 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
       if (!verified || (verified !== known && !(await isUnchanged(target, verified, signal)))) {
         throw new GatewayError('busy', { reason: 'its copy was changed or replaced' })
       }
-      if (isSymlink(now)) {
-        await source.storage.remove(from, { signal })
-        return
-      }
-      const relation = await sameness(source, target, signal)
+      const relation = isSymlink(now) ? 'distinct' : await sameness(source, target, signal)
       if (relation === 'same') throw sameFileError()
-      if (relation === 'distinct' || verified.distinct) await source.storage.remove(from, { signal })
-      else await this.#removeUnidentified(source, target)
+      if (relation === 'distinct' || verified.distinct) {
+        await this.#begin()
+        await source.storage.remove(from, { signal })
+      } else await this.#removeUnidentified(source, target)
     } finally {
       await paused?.resume()
       release()
@@ -135,6 +141,7 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
     let copyExists = false
     try {
       copyExists = (await target.storage.statOrUndefined(target.inner, { signal, ofSymlink: true })) !== undefined
+      if (copyExists) await this.#begin()
     } finally {
       await (copyExists ? backup.remove() : backup.restoreOrDiscard())
     }

@@ -361,7 +361,12 @@ export class Transfers {
       moveToBackup: (place) => intents.moveToBackup(place, signal),
       reserveBackup: (place) => intents.reserveBackup(place),
       isRemainder: () => intents.isRemainder(from, to),
-      removeSource: (work) => (isRealFolder(transfer.entry) ? intents.removeSource(from, to, work) : work()),
+      beginRemoval: async () => {
+        if (isRealFolder(transfer.entry)) await intents.beginRemoval(from, to)
+      },
+      endRemoval: async () => {
+        if (isRealFolder(transfer.entry)) await intents.endRemoval(from)
+      },
       assertReadable: async (path) => {
         await this.access.followSymlinks('read', path, options)
       },
