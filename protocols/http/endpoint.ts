@@ -131,11 +131,11 @@ export interface Endpoint extends EndpointDescription {
 
 type Output<S> = S extends z.ZodType ? z.output<S> : undefined
 /** The result of `answer`. It is ignored if no data is declared. */
-type Data<S> = S extends z.ZodType ? Streamable<z.input<S>> : unknown
-/** A field that is a list of objects may be a `StreamedArray`. */
-type Streamable<T> = {
-  [Key in keyof T]: T[Key] extends (infer Shown extends object)[] ? T[Key] | StreamedArray<Shown> : T[Key]
-}
+type Data<S> = S extends z.ZodType ? ListOrStream<z.input<S>> | Streamable<z.input<S>> : unknown
+/** A list of objects may be a `StreamedArray`. */
+type ListOrStream<T> = T extends (infer Shown extends object)[] ? T | StreamedArray<Shown> : T
+/** So may a field. */
+type Streamable<T> = { [Key in keyof T]: ListOrStream<T[Key]> }
 
 /** Returns the declaration. Checks at compile time that the types of `answer` match the schemas. */
 export function endpoint<

@@ -39,15 +39,18 @@ export class StreamedArray<Item extends object> {
 }
 
 /**
- * The JSON of an envelope as a stream with backpressure, if its `data.content` is a long `StreamedArray`. Undefined for
- * other envelopes.
+ * The JSON of an envelope as a stream with backpressure, if its `data`, or the `content` of that, is a long
+ * `StreamedArray`. Undefined for other envelopes.
  */
 export function streamEnvelope(envelope: Envelope): Readable | undefined {
-  const { content } = (envelope.data ?? {}) as { readonly content?: unknown }
+  const { data } = envelope
+  const isWhole = data instanceof StreamedArray
+  const content = isWhole ? data : ((data ?? {}) as { readonly content?: unknown }).content
   if (!(content instanceof StreamedArray) || content.length <= chunkLength) return undefined
-  const frame = JSON.stringify({ ...envelope, data: { ...(envelope.data as object), content: [] } })
+  const frame = JSON.stringify({ ...envelope, data: isWhole ? [] : { ...(data as object), content: [] } })
   // The match is unique: quotes within a string would be escaped.
-  const splitIndex = frame.indexOf('"content":[') + '"content":['.length
+  const key = isWhole ? '"data":[' : '"content":['
+  const splitIndex = frame.indexOf(key) + key.length
   const chunks = async function* () {
     yield frame.slice(0, splitIndex)
     yield* content.chunks()

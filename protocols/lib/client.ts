@@ -64,12 +64,13 @@ function peerOf(socket: Socket, proxies: BlockList): Peer {
 
 /**
  * Determines the client of a request. Forwarding headers are used only if the socket's peer is a trusted proxy. The
- * client is then the rightmost address in the chain that is not a trusted proxy. `Forwarded` (RFC 7239) takes
- * precedence over `X-Forwarded-*`, and `X-Forwarded-For` over `X-Real-IP`.
+ * client is then the rightmost address in the chain that is not a trusted proxy. `X-Forwarded-For` takes precedence over
+ * `X-Real-IP`. A proxy that sets these headers passes on a `Forwarded` (RFC 7239) of the client, and the other way round: if
+ * both are there and name different clients, neither is believed, and the client is the peer.
  */
 export function clientOf(request: IncomingMessage, options: ClientOptions): Client {
   const peer = peerOf(request.socket, options.trustedProxies)
-  if (peer.isTrusted) return determineClient(request, options, peer, forwarded(request))
+  if (peer.isTrusted) return determineClient(request, options, peer, forwarded(request, peer.address, options))
   const { host } = request.headers
   const { siteUrl } = options
   if (peer.latest?.host !== host || peer.latest?.siteUrl !== siteUrl) {
@@ -116,15 +117,19 @@ interface Forwarded {
   readonly host: string | undefined
 }
 
-function forwarded(request: IncomingMessage): Forwarded {
+function forwarded(request: IncomingMessage, peer: string, { trustedProxies }: ClientOptions): Forwarded {
   const elements = header(request, 'forwarded')
-  if (elements !== undefined) return forwardedElements(elements)
-  const chain = header(request, 'x-forwarded-for') ?? header(request, 'x-real-ip') ?? ''
-  return {
-    chain: chain.split(','),
+  const chain = header(request, 'x-forwarded-for') ?? header(request, 'x-real-ip')
+  const standard = elements === undefined ? undefined : forwardedElements(elements)
+  if (standard && chain === undefined) return standard
+  const usual = {
+    chain: (chain ?? '').split(','),
     proto: first(header(request, 'x-forwarded-proto'))?.toLowerCase(),
     host: validHost(first(header(request, 'x-forwarded-host'))),
   }
+  if (!standard) return usual
+  const [one, other] = [usual, standard].map((each) => clientAddress(peer, each.chain, trustedProxies))
+  return one === other ? usual : { ...usual, chain: [] }
 }
 
 /** RFC 7239 §4: `for=192.0.2.60;proto=http;by=203.0.113.43, for="[2001:db8::1]:4711"`. */

@@ -9,6 +9,7 @@ import { logInternal, type Log } from '../../src/contract/log.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import { algorithms } from './algorithms.js'
 import type { ByteBudget } from './byte-budget.js'
+import { enforceWindow } from './channel-window.js'
 import type { KeyExchanges } from './key-exchanges.js'
 import { ReadGate } from './read-gate.js'
 import type { SftpLimits } from './server.js'
@@ -196,17 +197,26 @@ export class SftpConnection {
     this.#channels++
     session.on('pty', acceptAndIgnore)
     session.on('env', acceptAndIgnore)
-    session.on('shell', (accept) => rejectCommand(accept()))
-    session.on('exec', (accept) => rejectCommand(accept()))
+    session.on('shell', (accept) => rejectCommand(this.#openChannel(accept)))
+    session.on('exec', (accept) => rejectCommand(this.#openChannel(accept)))
     let sftp: SftpSession | undefined
     session.on('subsystem', (accept, reject, { name }) => {
-      if (name === 'sftp' && !sftp && this.#principal) sftp = this.#start(accept(), this.#principal)
+      if (name === 'sftp' && !sftp && this.#principal) sftp = this.#start(this.#openChannel(accept), this.#principal)
       else reject()
     })
     session.on('close', () => {
       this.#channels--
       sftp?.abort()
     })
+  }
+
+  #openChannel(accept: () => ServerChannel): ServerChannel {
+    const channel = accept()
+    enforceWindow(channel, () => {
+      this.#log.warn({}, 'the client sends more than the window of a channel permits')
+      this.socket.destroy()
+    })
+    return channel
   }
 
   #start(channel: ServerChannel, principal: Principal): SftpSession {
@@ -270,6 +280,8 @@ function rejectCommand(channel: ServerChannel): void {
   channel.stderr.write('This server speaks SFTP only: there is no shell, and no commands can be run.\r\n')
   channel.exit(1)
   channel.end()
+  // What the client still sends is dropped.
+  channel.resume()
 }
 
 /** On a dual-stack socket, IPv4 addresses are reported as IPv4-mapped IPv6. */

@@ -104,6 +104,8 @@ export class SftpSession {
       replyBuffer: new ReplyBuffer(),
     }
     channel.on('data', (chunk: Buffer) => {
+      // The client may go on sending until it closes the channel.
+      if (this.#closed) return
       this.#parser.push(chunk)
       this.#advance()
     })

@@ -3,10 +3,13 @@ import { GatewayError } from '../../src/contract/errors.js'
 import type { Path } from '../../src/contract/path.js'
 import type { IfCondition, IfList, IfResource } from '../../src/tree/preconditions.js'
 
+/** Each may cost a call of the backend. The tokens of a client's locks are conditions too. */
+const maxConditions = 200
+
 /**
  * Parses an If header into its resources and their lists. `resolve` returns the path of a resource tag, or undefined if
  * it is not on this server. The lists of such a resource cannot match and are omitted. Throws `invalid` for a malformed
- * header, and `precondition_failed` if no resource is left.
+ * header, or one of more than 200 conditions, and `precondition_failed` if no resource is left.
  */
 export function parseIf(text: string, resolve: (reference: string) => Path | undefined): readonly IfResource[] {
   const scanner = new Scanner(text)
@@ -59,6 +62,7 @@ function parseLists(scanner: Scanner): readonly IfList[] {
 }
 
 function parseCondition(scanner: Scanner): IfCondition {
+  scanner.countCondition()
   const not = scanner.takeNot()
   return scanner.peek() === '['
     ? { not, kind: 'etag', value: scanner.bracketedTag() }
@@ -68,6 +72,7 @@ function parseCondition(scanner: Scanner): IfCondition {
 class Scanner {
   readonly #text: string
   #at = 0
+  #conditions = 0
 
   constructor(text: string) {
     this.#text = text
@@ -82,6 +87,12 @@ class Scanner {
   take(character: string): void {
     if (this.peek() !== character) throw this.#malformed()
     this.#at++
+  }
+
+  /** Throws `invalid` if the header has too many conditions. */
+  countCondition(): void {
+    if (++this.#conditions <= maxConditions) return
+    throw new GatewayError('invalid', { reason: `the If header has more than ${maxConditions} conditions` })
   }
 
   takeNot(): boolean {

@@ -129,7 +129,9 @@ class WebdavHandler {
     const client = clientOf(request, this.#options)
     const target = this.#target(request.url ?? '')
     // A method that is not supported is refused, whatever the headers are.
-    const headers = parseHeaders(isSupported(request) ? request.headers : {}, () => this.#site(request, client))
+    let site: Site | undefined
+    const siteOnce = () => (site ??= this.#site(request, client))
+    const headers = parseHeaders(isSupported(request) ? request.headers : {}, siteOnce)
     return { request, response, target, headers, client }
   }
 

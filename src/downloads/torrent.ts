@@ -64,7 +64,7 @@ export async function sanitizedTorrent(file: Buffer, mayReach: HostCheck): Promi
   if (!members.has('info')) throw notTorrent()
   const value = (key: string): Value | undefined => {
     const bytes = members.get(key)
-    return bytes && new Bencoded(bytes).value()
+    return bytes && new Bencoded(bytes, maxAddresses).value()
   }
   const tiers = listOf(value('announce-list')).map((tier) => textsOf(tier))
   const single = textsOf(value('announce'))
@@ -87,7 +87,7 @@ export async function sanitizedTorrent(file: Buffer, mayReach: HostCheck): Promi
 
 /** The values of the outermost dictionary, as encoded bytes. */
 function membersOf(file: Buffer): ReadonlyMap<string, Buffer> {
-  return new Bencoded(file).members()
+  return new Bencoded(file, maxValues).members()
 }
 
 type Value = number | Buffer | readonly Value[]
@@ -119,12 +119,20 @@ function notTorrent(): GatewayError {
 
 /** Nesting limit of dictionaries and lists. */
 const maxDepth = 32
+/** Numbers of values in a torrent, and in a list of addresses. They are parsed in one turn of the event loop. */
+const maxValues = 500_000
+const maxAddresses = 50_000
+const maxDigits = 16
 
 /** Parses bencoding (BEP 3). Throws `invalid` for malformed input. */
 class Bencoded {
   #position = 0
+  #values = 0
 
-  constructor(private readonly bytes: Buffer) {}
+  constructor(
+    private readonly bytes: Buffer,
+    private readonly maxValues: number,
+  ) {}
 
   /** The values of the outermost dictionary, as encoded bytes. No bytes may follow it. */
   members(): ReadonlyMap<string, Buffer> {
@@ -146,7 +154,7 @@ class Bencoded {
   }
 
   #value(depth: number): Value {
-    if (depth > maxDepth) throw notTorrent()
+    this.#count(depth)
     const kind = this.#kind()
     if (kind === 'i') return this.#integer()
     if (kind !== 'l' && kind !== 'd') return this.#text()
@@ -160,8 +168,15 @@ class Bencoded {
     return all
   }
 
-  #skip(depth: number): void {
+  #count(depth: number): void {
     if (depth > maxDepth) throw notTorrent()
+    if (++this.#values > this.maxValues) {
+      throw new GatewayError('invalid', { reason: 'the torrent has too many files or addresses' })
+    }
+  }
+
+  #skip(depth: number): void {
+    this.#count(depth)
     const kind = this.#kind()
     if (kind === 'i') this.#integer()
     else if (kind === 'l' || kind === 'd') {
@@ -189,22 +204,31 @@ class Bencoded {
 
   #integer(): number {
     this.#consume('i')
-    return this.#digits('e', /^-?\d{1,16}$/)
+    const isNegative = this.#kind() === '-'
+    if (isNegative) this.#position += 1
+    const value = this.#number('e')
+    return isNegative ? -value : value
   }
 
   #text(): Buffer {
-    const length = this.#digits(':', /^\d{1,9}$/)
+    const length = this.#number(':')
     const from = this.#position
     this.#position += length
     if (this.#position > this.bytes.length) throw notTorrent()
     return this.bytes.subarray(from, this.#position)
   }
 
-  #digits(end: string, form: RegExp): number {
-    const near = this.bytes.toString('latin1', this.#position, this.#position + 20)
-    const [digits = ''] = near.split(end)
-    if (digits.length === near.length || !form.test(digits)) throw notTorrent()
-    this.#position += digits.length + 1
-    return Number(digits)
+  /** The digits before `end`. */
+  #number(end: string): number {
+    const from = this.#position
+    let value = 0
+    for (let kind = this.#kind(); kind >= '0' && kind <= '9'; kind = this.#kind()) {
+      if (this.#position - from >= maxDigits) throw notTorrent()
+      value = value * 10 + Number(kind)
+      this.#position += 1
+    }
+    if (this.#position === from) throw notTorrent()
+    this.#consume(end)
+    return value
   }
 }

@@ -18,10 +18,13 @@ export interface PathLocks {
   readonly canBeLost: boolean
   /**
    * Acquires all claims together; overlapping requests are served in order. Returns a function that releases them;
-   * calling it again has no effect. Rejects with `busy` after the timeout, and with `aborted`.
+   * calling it again has no effect. Rejects with `busy` after the timeout or if too many others wait, and with `aborted`.
    */
   acquire(claims: readonly PathClaim[], signal?: AbortSignal, options?: AcquireOptions): Promise<() => void>
 }
+
+/** Each lock that is released is offered to all who wait, in one turn of the event loop. */
+const maxWaiting = 1000
 
 interface Waiter {
   readonly claims: readonly PathClaim[]
@@ -90,6 +93,7 @@ export class PathLocksInProcess implements PathLocks {
   }
 
   #wait(claims: readonly PathClaim[], signal: AbortSignal | undefined, timeout: number): Promise<void> {
+    if (this.#waiting.length >= maxWaiting) return Promise.reject(busy())
     return new Promise((resolve, reject) => {
       const finish = (error?: GatewayError) => {
         clearTimeout(timer)
@@ -103,10 +107,7 @@ export class PathLocksInProcess implements PathLocks {
       }
       const waiter: Waiter = { claims, grant: () => finish() }
       const onAbort = () => finish(new GatewayError('aborted'))
-      const timer = setTimeout(
-        () => finish(new GatewayError('busy', { reason: 'somebody else is changing it, try again', retryAfter: 1 })),
-        timeout,
-      )
+      const timer = setTimeout(() => finish(busy()), timeout)
       signal?.addEventListener('abort', onAbort, { once: true })
       this.#waiting.push(waiter)
     })
@@ -126,6 +127,10 @@ export class PathLocksInProcess implements PathLocks {
       }
     }
   }
+}
+
+function busy(): GatewayError {
+  return new GatewayError('busy', { reason: 'somebody else is changing it, try again', retryAfter: 1 })
 }
 
 function anyOverlap(some: readonly PathClaim[], others: readonly PathClaim[]): boolean {

@@ -67,6 +67,14 @@ void t.test('sanitizedTorrent() checks at most 100 hosts', async (t) => {
   t.equal(asked, 100)
 })
 
+void t.test('sanitizedTorrent() rejects more values than it can parse in one turn', async (t) => {
+  const refused = { code: 'invalid', reason: /too many files or addresses/ }
+  const addresses = `d8:url-listl${'0:'.repeat(100_000)}e4:infod4:name1:xee`
+  await t.rejects(sanitizedTorrent(Buffer.from(addresses), async () => true), refused)
+  const values = `d4:infol${'le'.repeat(1_000_000)}ee`
+  await t.rejects(sanitizedTorrent(Buffer.from(values), async () => true), refused)
+})
+
 void t.test('sanitizedTorrent() rejects malformed data', async (t) => {
   const nested = `${'l'.repeat(1000)}${'e'.repeat(1000)}`
   const broken = [

@@ -116,9 +116,8 @@ void t.test('requests that are cut off', async (t) => {
       }
       // Connections of the test's HTTP client remain open for its next request.
       t.ok(await becomes(async () => (await handles(daemon)) <= atFirst + 2), 'no file descriptor is left open')
-      // A staged file is removed after it is closed.
-      await becomes(async () => (await litter(daemon)).length === 0)
-      t.same(await litter(daemon), [])
+      // A staged file is removed after it is closed. A connection may still wait to be accepted.
+      t.ok(await becomes(async () => (await litter(daemon)).length === 0), 'no temporary file is left')
       for (const file of ['/put', '/put-new', '/kept', '/copied', moving, moved]) {
         const { status, body } = await send('GET', file)
         t.ok(status === 404 || body === old || body === fresh, `${file} is complete or missing`)

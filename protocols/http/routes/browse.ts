@@ -182,7 +182,8 @@ export const browseEndpoints = [
       const { entries } = await withResponses(browseResponses, () =>
         fs.list(cleanPath(fields.path), { ...options, foldersOnly: true }),
       )
-      return entries.map(({ name, modified }) => ({ name, modified: wireTime(modified) }))
+      const shown = ({ name, modified }: Entry) => ({ name, modified: wireTime(modified) })
+      return new StreamedArray(entries.length, (from, to) => entries.slice(from, to).map(shown))
     },
   }),
 ]

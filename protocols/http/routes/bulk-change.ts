@@ -78,8 +78,11 @@ export const bulkChangeEndpoints = [
       const { src_name_regex: pattern, new_name_regex: replacement } = fields
       if (pattern === '') throw badRequest('src_name_regex: must not be empty')
       const folder = cleanPath(fields.src_dir)
+      const [fs, options] = [api.gateway.as(principal), accessOptions(context, headers.password)]
+      // Compiling a pattern takes milliseconds.
+      await fs.assertMayChange('rename', folder, options)
       const renaming = await withResponses({ invalid: { code: 500 } }, () => compileRenaming(pattern, replacement))
-      await renameEach(api.gateway.as(principal), folder, renaming, accessOptions(context, headers.password))
+      await renameEach(fs, folder, renaming, options)
     },
   }),
 

@@ -42,7 +42,7 @@ export const meEndpoints = [
     fields: z.object({
       username: requiredText.meta({ example: 'ann' }),
       password: text.describe('Empty: unchanged.'),
-      sso_id: optionalField(z.string()).describe('Absent: unchanged.'),
+      sso_id: optionalField(z.string().max(1000)).describe('Absent: unchanged.'),
     }),
     refusals: [
       { code: 400, text: 'this user name cannot be used: …', when: 'the name is not allowed, or taken' },

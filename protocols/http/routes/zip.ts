@@ -13,7 +13,7 @@ import { zipArchive, type ZipMember } from '../../lib/zip-format.js'
 import { accessOptions, treeHeaders } from '../access-options.js'
 import { principalOf } from '../authenticate.js'
 import { endpoint, type Call, type PlainResponse } from '../endpoint.js'
-import { accessDenied, logUnexpected, refused, toErrorResponse, withResponses } from '../errors.js'
+import { accessDenied, badRequest, logUnexpected, refused, toErrorResponse, withResponses } from '../errors.js'
 import { bodyLimit, checkFields, fieldsOf, integer, queryText, stringList, text } from '../fields.js'
 import { signalOf, type HttpApi } from '../http-api.js'
 import { http } from '../index.js'
@@ -23,6 +23,9 @@ import { pathRefusals } from '../refusals.js'
 import { timestamp } from '../schemas.js'
 
 const path = text.meta({ example: '/folder' }).describe('The folder, relative to the base folder of the user.')
+/** They are checked and signed in one turn of the event loop. */
+const maxNames = 10_000
+
 const names = stringList.describe('The names of its members. Empty: the whole folder.')
 
 const page = ['text/html']
@@ -157,6 +160,7 @@ function selectionOf(fields: Pick<ZipFields, 'path' | 'names'>): {
   readonly names: readonly string[]
 } {
   const folder = cleanPath(fields.path)
+  if (fields.names.length > maxNames) throw badRequest(`names: at most ${maxNames}`)
   fields.names.forEach(checkMemberName)
   return { folder, names: [...new Set(fields.names)] }
 }

@@ -56,6 +56,9 @@ void t.test('behind trusted proxies the address is the rightmost one that is not
     [{ 'x-real-ip': '6.6.6.6', 'x-forwarded-for': '203.0.113.9' }, '203.0.113.9'],
     [{ forwarded: 'for=6.6.6.6, for="[2001:db8::1]:4711";proto=https' }, '2001:db8::1'],
     [{ forwarded: 'for=_hidden', 'x-forwarded-for': '6.6.6.6' }, '10.0.0.1'],
+    [{ forwarded: 'for=6.6.6.6', 'x-forwarded-for': '203.0.113.9' }, '10.0.0.1'],
+    [{ forwarded: 'for=6.6.6.6', 'x-real-ip': '203.0.113.9' }, '10.0.0.1'],
+    [{ forwarded: 'for=203.0.113.9', 'x-forwarded-for': '203.0.113.9' }, '203.0.113.9'],
     [{}, '10.0.0.1'],
   ] as [Record<string, string>, string][]) {
     t.equal(clientOf(request('10.0.0.1', headers), behind).address, address, JSON.stringify(headers))
