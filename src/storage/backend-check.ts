@@ -15,11 +15,12 @@ export class BackendCheck {
   #isStopped = false
 
   /**
-   * `ask` makes one call; if it succeeds, it must lead to `answered`. `report` is called with the reason when the backend
+   * `mayAsk` returns a function that makes one call, or undefined if the backend cannot be asked now. If the call succeeds, it
+   * must lead to `answered`. `report` is called with the reason when the backend
    * does not answer, and with undefined when it does again.
    */
   constructor(
-    private readonly ask: (signal: AbortSignal) => Promise<unknown>,
+    private readonly mayAsk: () => ((signal: AbortSignal) => Promise<unknown>) | undefined,
     private readonly report: (failure: GatewayError | undefined) => void,
   ) {}
 
@@ -44,11 +45,17 @@ export class BackendCheck {
   }
 
   async #check(): Promise<void> {
-    if (!this.#hasAnswered) {
-      const asked = this.ask(AbortSignal.timeout(answerTimeout)).catch((error: unknown) => this.#failed(error))
-      if (!(await settlesWithin(asked, answerTimeout))) this.#failed(new GatewayError('timeout'))
+    const ask = this.#hasAnswered ? undefined : this.mayAsk()
+    if (ask) {
+      const asked = ask(AbortSignal.timeout(answerTimeout)).then(
+        () => undefined,
+        (error: unknown) => error,
+      )
+      const isLate = !(await settlesWithin(asked, answerTimeout))
+      if (isLate) this.#failed(new GatewayError('timeout'))
       // Not asked again until then: each call to a network file system that does not respond holds a thread.
-      await asked
+      const error = await asked
+      if (error !== undefined && !isLate) this.#failed(error)
     }
     this.#hasAnswered = false
     this.start()

@@ -49,8 +49,8 @@ export interface StorageRecovery {
   recover(storage: Storage): Promise<void>
   /** Discards uploads that no task will resume, on a storage that runs. Never rejects. */
   discardUnused(storage: Storage): Promise<void>
-  /** Discards all uploads on a storage that was deleted. Never rejects. */
-  discardAll(storage: Storage): Promise<void>
+  /** Discards the uploads with these tokens on a storage that was deleted. Never rejects. */
+  discardAll(storage: Storage, tokens: readonly string[]): Promise<void>
   /** Tokens of the uploads that a task may resume, on all storages. */
   tokens(): Promise<readonly string[]>
   /** Ends all retries. */
@@ -128,8 +128,8 @@ export class MountSupervisor {
   readonly #listings = new ListingBudget()
   /** Compares stored rows with the mounts, or stores options of a mount. Together, they would see each other's half. */
   readonly #rowAccess = new PQueue({ concurrency: 1 })
-  /** Checks of backends on file systems of this machine. One that does not respond must not hold several threads. */
-  readonly #localChecks = new PQueue({ concurrency: 1 })
+  /** Number of checks of backends on file systems of this machine. Those that do not respond must not hold several threads. */
+  #localChecks = 0
   readonly #stopReleasing = releaseWhenIdle(() => this.#listings.dropRevised())
 
   readonly #stopListening: () => void
@@ -190,12 +190,15 @@ export class MountSupervisor {
     return this.#close(this.#detach(id))
   }
 
-  /** As `remove`, of a storage that was deleted: nothing could remove later what its uploads have staged. */
-  async delete(id: number): Promise<GatewayError | undefined> {
+  /**
+   * As `remove`, of a storage that was deleted: nothing could remove later what its writes have staged. `tokens`: of its
+   * uploads, whose records are deleted with its row.
+   */
+  async delete(id: number, tokens: readonly string[]): Promise<GatewayError | undefined> {
     const mount = this.#detach(id)
     if (mount?.storage) {
       await mount.storage.endWrites()
-      await settlesWithin(this.dependencies.recovery.discardAll(mount.storage), discardTimeout)
+      await settlesWithin(this.dependencies.recovery.discardAll(mount.storage, tokens), discardTimeout)
     }
     return this.#close(mount)
   }
@@ -211,7 +214,7 @@ export class MountSupervisor {
       const rows = new Map((await this.dependencies.store.storages.all()).map((row) => [row.id, row]))
       // All changes begin in the same turn of the event loop: a later `apply` must not be overwritten with these rows.
       // Mounts that this process changed while the rows were read are newer than the rows.
-      const removed = [...before.keys()].filter((id) => !rows.has(id)).map((id) => this.delete(id))
+      const removed = [...before.keys()].filter((id) => !rows.has(id)).map((id) => this.delete(id, []))
       const changed = [...rows.values()].filter((row) => {
         const mount = this.#mounts.get(row.id)
         return mount === before.get(row.id) && (!mount || !hasSameConfiguration(mount.row, row))
@@ -401,9 +404,13 @@ export class MountSupervisor {
       isMountAncestor: (path) => mounts.isMountAncestor(path),
       answered: () => check.answered(),
     })
-    const ask = (signal: AbortSignal) => storage.stat(root, { refresh: true, signal })
+    const isLocal = !storage.traits.remote
+    const ask = async (signal: AbortSignal) => {
+      if (isLocal) this.#localChecks++
+      await storage.stat(root, { refresh: true, signal }).finally(() => (this.#localChecks -= isLocal ? 1 : 0))
+    }
     const check = new BackendCheck(
-      (signal) => (storage.traits.remote ? ask(signal) : this.#localChecks.add(() => ask(signal))),
+      () => (isLocal && this.#localChecks > 0 ? undefined : ask),
       (failure) => void this.#setStatus(mount, failure ? statusOf(failure) : workingStatus(mount.warnings)),
     )
     mount.check = check

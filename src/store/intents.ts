@@ -44,6 +44,11 @@ export class IntentsTable {
     return rows.map(intentOf)
   }
 
+  async endRemovals(storageId: number, at: Path): Promise<void> {
+    const row = writeRow(columns, { kind: 'removal', storageId })
+    await this.database.run((query) => query('intents').where(row).andWhere(subtree(at, 'from_path')).delete())
+  }
+
   async ofOthersAt(storageId: number, at: Path): Promise<Intent[]> {
     if (!this.isShared) return []
     const rows = await this.database.read((query) =>

@@ -99,6 +99,8 @@ export interface FileRecords {
     ofStorage(storageId: number): Promise<Intent[]>
     /** The removals on this storage, of all nodes. */
     removals(storageId: number): Promise<Intent[]>
+    /** Deletes the removals of the folder at this path and of those below it, of all nodes. */
+    endRemovals(storageId: number, path: Path): Promise<void>
     /**
      * Those of other nodes that may change what exists at the path or below it: moves to it, and backups of what was
      * there. Empty if no other node can have any.
@@ -312,8 +314,8 @@ export interface Store extends FileRecords {
     /** Orphans the upload: it belongs to no task any more. */
     orphan(id: number): Promise<void>
     orphanAll(taskId: string): Promise<void>
-    /** As `orphanAll`, for the uploads of this node on a storage. */
-    orphanOn(storageId: number): Promise<void>
+    /** The tokens of the uploads on a storage, of all nodes. */
+    tokensOn(storageId: number): Promise<string[]>
     /** Uploads of this node without a task. */
     orphaned(): Promise<UploadRow[]>
     /** Tokens of the uploads that belong to a task. */

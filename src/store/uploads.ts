@@ -56,9 +56,11 @@ export class UploadsTable {
     await this.database.run((query) => query('uploads').where(own).update({ task_id: null }))
   }
 
-  async orphanOn(storageId: number): Promise<void> {
-    const own = { storage_id: storageId, owner: this.owner }
-    await this.database.run((query) => query('uploads').where(own).update({ task_id: null }))
+  async tokensOn(storageId: number): Promise<string[]> {
+    const rows = await this.database.read((query) =>
+      query<StoredRow>('uploads').where({ storage_id: storageId }).select().orderBy('id'),
+    )
+    return rows.map((row) => readRow(columns, row).token)
   }
 
   async orphaned(): Promise<UploadRow[]> {

@@ -39,10 +39,10 @@ export interface CopyJob {
    */
   readonly reserveBackup: (place: MountedPath) => Promise<Backup>
   /**
-   * Whether the source is what an interrupted move to this target has left. What only the target has in a folder was
-   * moved there then: it is not removed.
+   * Resolves to whether a folder of the source is what an interrupted move to its path in the target has left. What only
+   * the target has there was moved then: it is not removed.
    */
-  readonly isRemainder: () => Promise<boolean>
+  readonly remainders: () => Promise<(from: Path, to: Path) => boolean>
   /** Called before the first member of the source is removed: what is left of it is a remainder until `endRemoval`. */
   readonly beginRemoval: () => Promise<void>
   /** Called when nothing is left of the source. */

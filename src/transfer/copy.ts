@@ -90,7 +90,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
   entersOld = false
   /** Identities of the folders that contain the target. */
   #targetAncestors: Promise<readonly Identity[]> | undefined
-  #isRemainder: Promise<boolean> | undefined
+  #remainders: ReturnType<CopyJob['remainders']> | undefined
 
   constructor(
     private readonly job: CopyJob,
@@ -234,8 +234,8 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     const isRecorded = async (known: RecordedMembers) =>
       known.extraneous.length > 0 || known.copied.size > 0 || (await journal.hasBegun(source))
     if (earlier && (await isRecorded(earlier))) return absentInSource(earlier.extraneous)
-    this.#isRemainder ??= this.job.isRemainder()
-    if (await this.#isRemainder) return []
+    this.#remainders ??= this.job.remainders()
+    if ((await this.#remainders)(from, storage.treePath(to))) return []
     const extraneous: string[] = []
     for await (const page of storage.pages(to, { signal }))
       extraneous.push(...absentInSource(page.map(({ name }) => name)))

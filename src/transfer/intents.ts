@@ -44,6 +44,8 @@ const startTimeout = 10_000
 export class Intents {
   /** Intents that a running transfer or recovery is working on. */
   readonly #busy = new Set<number>()
+  /** Storages that may have records of removals. */
+  readonly #withRemovals = new Set<number>()
   /** Timers by ID of the storage. */
   readonly #retries = new Map<number, NodeJS.Timeout>()
   /** By the ID of an intent of a move whose outcome is not known: ends the time in which rules apply at both paths. */
@@ -54,10 +56,11 @@ export class Intents {
 
   /**
    * Must be called before an entry is removed or renamed, while its path locks are held. What a node that has ended was replacing
-   * there is complete then: its old entry is not restored at the name that becomes free. `isRenamed`: what is below the entry remains.
+   * there is complete then: its old entry is not restored at the name that becomes free. A remainder there is one no more. `isRenamed`: what is below the entry remains.
    */
   async beforeRemoval({ storage, inner }: MountedPath, isRenamed = false): Promise<void> {
     const { store, rules } = this.dependencies
+    if (this.#withRemovals.has(storage.row.id)) await this.endRemoval({ storage, inner })
     for (const intent of await store.intents.ofOthersAt(storage.row.id, inner)) {
       // A folder that is renamed takes along what is below it, also a backup that may be the only copy.
       if (isRenamed && (intent.kind === 'backup' ? intent.from : intent.to) !== inner) continue
@@ -204,24 +207,27 @@ export class Intents {
     const storageId = from.storage.row.id
     const target = to.storage.treePath(to.inner)
     const known = await intents.removals(storageId)
+    this.#withRemovals.add(storageId)
     if (known.some((each) => each.from === from.inner && each.to === target)) return
     await intents.insert({ storageId, kind: 'removal', from: from.inner, to: target, disposable: false })
   }
 
-  /** Nothing is left of the folder `from`. */
+  /** Nothing is left of the folder at `place`. */
   async endRemoval({ storage, inner }: MountedPath): Promise<void> {
-    const { intents } = this.dependencies.store
-    for (const { id, from } of await intents.removals(storage.row.id)) if (from === inner) await intents.drop(id)
+    await this.dependencies.store.intents.endRemovals(storage.row.id, inner)
   }
 
-  /** Whether the folder `from` is what a move of it, or of a folder above it, to `to` has left. */
-  async isRemainder(from: MountedPath, to: MountedPath): Promise<boolean> {
-    const target = to.storage.treePath(to.inner)
-    const removals = await this.dependencies.store.intents.removals(from.storage.row.id)
-    return removals.some(({ from: moved, to: copy }) => {
-      const below = within(moved, from.inner)
-      return below !== undefined && under(copy, below) === target
-    })
+  /**
+   * Resolves to whether a folder of this storage is what a move of it, or of a folder above it, has left; `to` is the path
+   * of its copy in the whole tree.
+   */
+  async remaindersOn({ row }: Storage): Promise<(from: Path, to: Path) => boolean> {
+    const removals = await this.dependencies.store.intents.removals(row.id)
+    return (from, to) =>
+      removals.some((removal) => {
+        const below = within(removal.from, from)
+        return below !== undefined && under(removal.to, below) === to
+      })
   }
 
   /** Reserves a name for writing the replacement of an entry while that entry still exists. */
@@ -297,6 +303,7 @@ export class Intents {
       for (const { id, kind, from } of intents) {
         if (kind === 'removal' && !(await exists(storage, from))) await store.intents.drop(id)
       }
+      if ((await store.intents.removals(id)).length > 0) this.#withRemovals.add(id)
       const backups = (await store.intents.ofStorage(id)).filter(({ kind }) => kind === 'backup')
       if ((await this.#recoverEach(storage, backups)) && recovered) return
     } catch (error) {

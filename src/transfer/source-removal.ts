@@ -122,8 +122,11 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
         await source.storage.remove(from, { signal })
       } else await this.#removeUnidentified(source, target)
     } finally {
-      await paused?.resume()
-      release()
+      try {
+        await paused?.resume()
+      } finally {
+        release()
+      }
     }
   }
 

@@ -10,7 +10,7 @@ export function storageRecovery(
   return {
     recover: (storage) => intents.recover(storage),
     discardUnused: (storage) => uploads.discardUnused(storage),
-    discardAll: (storage) => uploads.discardOn(storage),
+    discardAll: (storage, tokens) => uploads.discardOn(storage, tokens),
     tokens: () => uploads.tokens(),
     close: () => intents.close(),
   }

@@ -110,19 +110,13 @@ export class TaskUploads {
     return this.#discardOrphans(({ storageId }) => storageId === row.id)
   }
 
-  /** Discards all uploads on a storage that is no longer mounted, and runs for the last time. Never rejects. */
-  async discardOn(storage: Pick<Storage, 'row' | 'dropUpload'>): Promise<void> {
-    const { store, log } = this.options
-    const { id } = storage.row
+  /** Discards uploads of a storage that was deleted, and their rows with it. Never rejects. */
+  async discardOn(storage: Pick<Storage, 'row' | 'dropUpload'>, tokens: readonly string[]): Promise<void> {
     try {
-      await store.orphanOn(id)
-      for (const row of await store.orphaned()) {
-        if (row.storageId !== id) continue
-        await storage.dropUpload(row.token)
-        await store.delete(row.id)
-      }
+      for (const token of tokens) await storage.dropUpload(token)
     } catch (error) {
-      log.warn({ err: error, storage: id }, 'could not discard the uploads of a deleted storage')
+      const details = { err: error, storage: storage.row.mountPath }
+      this.options.log.warn(details, 'could not discard the uploads of a deleted storage')
     }
   }
 

@@ -360,7 +360,7 @@ export class Transfers {
       pauseHandles: (place) => inPlaceHandles.pause(place, signal),
       moveToBackup: (place) => intents.moveToBackup(place, signal),
       reserveBackup: (place) => intents.reserveBackup(place),
-      isRemainder: () => intents.isRemainder(from, to),
+      remainders: () => intents.remaindersOn(from.storage),
       beginRemoval: async () => {
         if (isRealFolder(transfer.entry)) await intents.beginRemoval(from, to)
       },

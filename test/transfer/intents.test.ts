@@ -41,6 +41,29 @@ void t.test('a backup is restored when its storage starts, also at another mount
   t.same(await store.intents.all(), [])
 })
 
+void t.test('of a remainder, nothing is removed at the target, until the remainder is gone', async (t) => {
+  const { cutOff, start, store, as } = await newDisk(t)
+  const fs = as()
+  await fs.write(p('/disk/a/b/left'), sourceOf('left'), { parents: true })
+  await fs.write(p('/t/b/moved'), sourceOf('moved'), { parents: true })
+  await fs.write(p('/t/old'), sourceOf('old'))
+  await cutOff({ kind: 'removal', from: p('/a/b'), to: p('/t/b') })
+  await start()
+  await fs.move(p('/disk/a'), p('/t'), overwrite)
+  t.same(
+    await contents(fs, p('/t')),
+    { '/t/b': null, '/t/b/left': 'left', '/t/b/moved': 'moved' },
+    'a folder above it is moved',
+  )
+  t.same(await store.intents.all(), [])
+
+  await fs.mkdir(p('/disk/a'))
+  await cutOff({ kind: 'removal', from: p('/a'), to: p('/t') })
+  await start()
+  await fs.remove(p('/disk/a'))
+  t.same(await store.intents.all(), [], 'a remainder that is removed')
+})
+
 void t.test('the intent of a backup remains while neither the backup nor its original path exists', async (t) => {
   const { driver, cutOff, start, store, as } = await newDisk(t)
   await cutOff()
