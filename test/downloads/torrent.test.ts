@@ -70,9 +70,15 @@ void t.test('sanitizedTorrent() checks at most 100 hosts', async (t) => {
 void t.test('sanitizedTorrent() rejects more values than it can parse in one turn', async (t) => {
   const refused = { code: 'invalid', reason: /too many files or addresses/ }
   const addresses = `d8:url-listl${'0:'.repeat(100_000)}e4:infod4:name1:xee`
-  await t.rejects(sanitizedTorrent(Buffer.from(addresses), async () => true), refused)
+  await t.rejects(
+    sanitizedTorrent(Buffer.from(addresses), async () => true),
+    refused,
+  )
   const values = `d4:infol${'le'.repeat(1_000_000)}ee`
-  await t.rejects(sanitizedTorrent(Buffer.from(values), async () => true), refused)
+  await t.rejects(
+    sanitizedTorrent(Buffer.from(values), async () => true),
+    refused,
+  )
 })
 
 void t.test('sanitizedTorrent() rejects malformed data', async (t) => {
