@@ -27,15 +27,7 @@ import { concernedPath, type Events, type TreeEvent } from './events.js'
 import { runExclusively } from './exclusive-work.js'
 import { mergeAddition, checkOptions, parseAddition } from './fields.js'
 import { ListingBudget } from './listing-cache.js'
-import {
-  storedStateOf,
-  storedStatus,
-  visiblePath,
-  workingStatus,
-  type Mount,
-  type Mounts,
-  type ShownPath,
-} from './mounts.js'
+import { storedStatus, visiblePath, workingStatus, type Mount, type Mounts, type ShownPath } from './mounts.js'
 import type { PathLocks } from './path-locks.js'
 import type { Spool } from './spool.js'
 import { Storage } from './storage.js'
@@ -83,6 +75,7 @@ interface MountSupervisorDependencies {
 interface SupervisedMount extends Mount {
   row: StorageRow
   storage: Storage | undefined
+  isGone: boolean
   shows: readonly ShownPath[]
   starting: Promise<void> | undefined
   reason: string
@@ -287,6 +280,7 @@ export class MountSupervisor {
       row,
       mountPoint: visiblePath(row.mountPath),
       storage: undefined,
+      isGone: false,
       shows: [],
       warnings: [],
       journals: new DriverJournals(this.dependencies.store.driverState, row.id),
@@ -411,7 +405,10 @@ export class MountSupervisor {
     }
     const check = new BackendCheck(
       () => (isLocal && this.#localChecks > 0 ? undefined : ask),
-      (failure) => void this.#setStatus(mount, failure ? statusOf(failure) : workingStatus(mount.warnings)),
+      (failure) => {
+        mount.isGone = failure !== undefined
+        void this.#setStatus(mount, failure ? statusOf(failure) : workingStatus(mount.warnings))
+      },
     )
     mount.check = check
     return storage
@@ -478,8 +475,7 @@ export class MountSupervisor {
       onChangeElsewhere: (listener) => void changeListeners.push(listener),
       report: (warnings) => {
         mount.warnings = [...warnings]
-        if (mount.storage && storedStateOf(mount.row) === 'working')
-          void this.#setStatus(mount, workingStatus(warnings))
+        if (mount.storage && !mount.isGone) void this.#setStatus(mount, workingStatus(warnings))
       },
     }
   }

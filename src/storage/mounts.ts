@@ -61,6 +61,8 @@ export interface Mount {
   readonly mountPoint: Path
   /** Undefined while the storage does not run. */
   readonly storage: Storage | undefined
+  /** Whether the backend of a running storage did not answer when it was asked last. */
+  readonly isGone?: boolean
   /** What its driver shows of the tree, if it is based on other storages. */
   readonly shows: readonly ShownPath[]
   /** Resolves when the first attempt to start the storage has ended. Undefined from then on, or if it is disabled. */
@@ -291,9 +293,9 @@ export class Mounts {
   }
 }
 
-function stateOf({ row, storage, starting }: Mount): MountState {
+function stateOf({ row, storage, isGone, starting }: Mount): MountState {
   if (row.disabled) return 'disabled'
-  if (storage) return storedStateOf(row)
+  if (storage) return isGone === true ? 'failed' : 'working'
   return starting ? 'starting' : 'failed'
 }
 
