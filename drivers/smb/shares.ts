@@ -1,4 +1,5 @@
 /** A pool of connections to one share: opened on demand, shared by concurrent calls, closed when idle. */
+import { settlesWithin } from '../../src/contract/cancellation.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { ConnectionError } from './client/errors.js'
 import type { Share } from './client/share.js'
@@ -35,6 +36,8 @@ export class SharePool {
   readonly #members = new Set<Member>()
   #opening: Promise<Member> | undefined
   #idle: NodeJS.Timeout | undefined
+  /** Resolves `whenIdle`. */
+  #released: () => void = () => undefined
   readonly #end = new AbortController()
 
   /** `connect` opens a connection that closes when its signal is aborted. */
@@ -99,9 +102,17 @@ export class SharePool {
         if (isReleased) return
         isReleased = true
         member.users--
+        if (this.#isInUse) return
+        this.#released()
         this.#startIdleTimer()
       },
     }
+  }
+
+  /** Resolves when no connection is in use, or after `timeout` milliseconds. */
+  async whenIdle(timeout: number): Promise<void> {
+    const released = new Promise<void>((resolve) => (this.#released = resolve))
+    if (this.#isInUse) await settlesWithin(released, timeout)
   }
 
   close(): void {
@@ -152,8 +163,12 @@ export class SharePool {
     return [...this.#members]
   }
 
+  get #isInUse(): boolean {
+    return this.#usable().some(({ users }) => users > 0)
+  }
+
   #startIdleTimer(): void {
-    if (this.#end.signal.aborted || this.#usable().some(({ users }) => users > 0)) return
+    if (this.#end.signal.aborted) return
     clearTimeout(this.#idle)
     this.#idle = setTimeout(() => this.#closeAll(), idleTimeout).unref()
   }

@@ -35,6 +35,9 @@ import { SharePool } from './shares.js'
 import { renamePath } from './staged-file.js'
 import { SmbStaging } from './staging.js'
 
+/** Milliseconds that closing waits for aborted writes. */
+const closeTimeout = 2000
+
 /** Maximum number of orphaned staged files that the removal of a folder deletes first. */
 const maxOrphans = 1000
 
@@ -340,6 +343,8 @@ class SmbDriver implements Driver {
   }
 
   async close(): Promise<void> {
+    // A write that was aborted still removes what it has staged.
+    await this.#writers.whenIdle(closeTimeout)
     this.#readers.close()
     this.#writers.close()
   }

@@ -1,5 +1,4 @@
 /** Storages that are deleted while files are written to them: nothing staged remains on the backend. */
-import { once } from 'node:events'
 import { mkdtemp, readdir, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -32,8 +31,8 @@ interface Backend {
   readonly open: (env: DriverEnv) => Promise<Driver>
 }
 
-async function newFolder(t: Test, parent = tmpdir()): Promise<string> {
-  const made = await mkdtemp(join(await realpath(parent), 'tidegate-deleted-'))
+async function newFolder(t: Test): Promise<string> {
+  const made = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-deleted-'))
   t.teardown(() => rm(made, { recursive: true, force: true }))
   return made
 }
@@ -89,11 +88,10 @@ const backends: Readonly<
 }
 
 /** A body that ends only when it is destroyed. */
-function stuck(size?: number): { readonly source: Source; readonly begun: Promise<unknown> } {
+function stuck(size?: number): Source {
   const stream = new Readable({ read: () => undefined })
   stream.push(Buffer.alloc(2 * mebibyte))
-  const begun = once(stream, 'data').catch(() => undefined)
-  return { source: { size, rereadable: size !== undefined, read: async () => stream }, begun }
+  return { size, rereadable: size !== undefined, read: async () => stream }
 }
 
 /** Waits until a file is there. */
@@ -112,7 +110,7 @@ for (const [name, { skip, start }] of Object.entries(backends)) {
       const tree = await newTree(t, { '/': { driverOf: open, traits: traits ?? {} } })
       const [row] = tree.mounts.rows()
       const { storage } = tree.mounts.find(asPath('/file'))
-      const { source } = stuck(kind === 'resumable write' ? 20 * mebibyte : undefined)
+      const source = stuck(kind === 'resumable write' ? 20 * mebibyte : undefined)
       const resumable = kind === 'resumable write' ? tree.uploads.forSession(asPath('/file')) : undefined
       const writing =
         kind === 'handle'
