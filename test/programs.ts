@@ -163,7 +163,7 @@ function unpack(apt: string, name: string): boolean {
 }
 
 /**
- * The `skip` option of a test that repeats another one against a server with another configuration. `.ci/run` runs these
- * tests: it sets `TIDEGATE_VARIANTS=all`.
+ * The `skip` option of a test that repeats another one against a server with another configuration. `npm run soak`
+ * runs most of these tests: it sets `TIDEGATE_VARIANTS=all`.
  */
 export const onlyWithVariants = process.env.TIDEGATE_VARIANTS === 'all' ? false : 'runs with TIDEGATE_VARIANTS=all'

@@ -121,8 +121,8 @@ export class MountSupervisor {
   readonly #listings = new ListingBudget()
   /** Compares stored rows with the mounts, or stores options of a mount. Together, they would see each other's half. */
   readonly #rowAccess = new PQueue({ concurrency: 1 })
-  /** Number of checks of backends on file systems of this machine. Those that do not respond must not hold several threads. */
-  #localChecks = 0
+  /** Whether a backend on a file system of this machine is being asked. Those that do not respond must not hold several threads. */
+  #isAskingLocal = false
   readonly #stopReleasing = releaseWhenIdle(() => this.#listings.dropRevised())
 
   readonly #stopListening: () => void
@@ -398,13 +398,14 @@ export class MountSupervisor {
       isMountAncestor: (path) => mounts.isMountAncestor(path),
       answered: () => check.answered(),
     })
-    const isLocal = !storage.traits.remote
-    const ask = async (signal: AbortSignal) => {
-      if (isLocal) this.#localChecks++
-      await storage.stat(root, { refresh: true, signal }).finally(() => (this.#localChecks -= isLocal ? 1 : 0))
+    const ask = (signal: AbortSignal) => storage.stat(root, { refresh: true, signal })
+    const askLocal = (signal: AbortSignal) => {
+      this.#isAskingLocal = true
+      return ask(signal).finally(() => (this.#isAskingLocal = false))
     }
+    const mayAskLocal = () => (this.#isAskingLocal ? undefined : askLocal)
     const check = new BackendCheck(
-      () => (isLocal && this.#localChecks > 0 ? undefined : ask),
+      () => (storage.traits.remote ? ask : mayAskLocal()),
       (failure) => {
         mount.isGone = failure !== undefined
         void this.#setStatus(mount, failure ? statusOf(failure) : workingStatus(mount.warnings))

@@ -58,9 +58,9 @@ export class UploadsTable {
 
   async tokensOn(storageId: number): Promise<string[]> {
     const rows = await this.database.read((query) =>
-      query<StoredRow>('uploads').where({ storage_id: storageId }).select().orderBy('id'),
+      query<{ storage_id: number; token: string }>('uploads').where({ storage_id: storageId }).select('token'),
     )
-    return rows.map((row) => readRow(columns, row).token)
+    return rows.map(({ token }) => token)
   }
 
   async orphaned(): Promise<UploadRow[]> {

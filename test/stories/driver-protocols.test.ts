@@ -114,7 +114,7 @@ async function treeGoesThrough(
   }
 }
 
-/** Number of documents in the tree: `.ci/run` copies more. */
+/** Number of documents in the tree: with TIDEGATE_VARIANTS=all more are copied. */
 const documents = onlyWithVariants === false ? 40 : 20
 const [large, small] = [await realTree(t, documents), await realTree(t, 20)]
 

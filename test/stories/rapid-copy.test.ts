@@ -1,6 +1,6 @@
 /**
- * A folder is copied from 115 to Aliyundrive, which has all of its files, and back: no body moves. Twice as many in
- * `.ci/run`, in the first of these directions.
+ * A folder is copied from 115 to Aliyundrive, which has all of its files, and back: no body moves. Twice as many with
+ * TIDEGATE_VARIANTS=all, in the first of these directions.
  */
 import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'

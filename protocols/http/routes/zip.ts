@@ -23,7 +23,7 @@ import { pathRefusals } from '../refusals.js'
 import { timestamp } from '../schemas.js'
 
 const path = text.meta({ example: '/folder' }).describe('The folder, relative to the base folder of the user.')
-/** They are checked and signed in one turn of the event loop. */
+/** Names of one archive: they are checked and signed in one turn of the event loop. */
 const maxNames = 10_000
 
 const names = stringList.describe('The names of its members. Empty: the whole folder.')
