@@ -134,8 +134,8 @@ export class StorageAdmin {
     const old = this.#existingRow(id)
     const visible = visiblePath(old.mountPath)
     const { closed } = await this.#order.add(async () => {
-      const tokens = await store.uploads.tokensOn(id)
-      if (!(await store.storages.delete(id))) throw notFound()
+      const tokens = await store.storages.deleteWithUploads(id)
+      if (!tokens) throw notFound()
       return { closed: supervisor.delete(id, tokens) }
     })
     const failure = await closed

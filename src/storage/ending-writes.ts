@@ -26,18 +26,22 @@ export class EndingWrites {
       dropUpload: (token, options) => this.#held(inner.dropUpload(token, options)),
       upload: async (path, plan, options = {}) => {
         this.#assertOpen()
-        const joined = joinSignals(options.signal, this.#closing.signal)
+        // Opening is not aborted: a driver may then remove in the background what it has staged.
+        const ending = sharedController()
+        const joined = joinSignals(options.signal, ending.signal)
         const opening = inner.upload(path, plan, { ...options, signal: joined.signal })
         const upload = await this.#held(opening).catch((error: unknown) => {
           joined.release()
           throw error
         })
         // Its writes are aborted, and then its owner closes it.
+        const unfollow = this.#whenEnding(() => ending.abort(this.#closing.signal.reason))
         let close: () => void = () => undefined
         void this.#held(new Promise<void>((resolve) => (close = resolve)))
         const closed = () =>
           upload
             .close()
+            .finally(unfollow)
             .finally(() => joined.release())
             .finally(close)
         return overriding(upload, uploadProperties, () => ({ close: closed }))
@@ -45,7 +49,7 @@ export class EndingWrites {
       open: async (path, mode, options) => {
         if (mode !== 'replace') return inner.open(path, mode, options)
         this.#assertOpen()
-        // Opening is not aborted: a driver may then remove in the background what it has staged.
+        // Opening is not aborted, as that of an upload.
         const file = await this.#held(inner.open(path, mode, options))
         const close = this.#untilClosed(() => file.close())
         return overriding(file, fileProperties, () => ({ close }))
@@ -77,15 +81,20 @@ export class EndingWrites {
    * that is waited for.
    */
   #untilClosed(close: () => Promise<void>): () => Promise<void> {
-    const { signal } = this.#closing
     const closed = () => {
-      signal.removeEventListener('abort', discard)
+      unfollow()
       return this.#held(close())
     }
-    const discard = () => void closed().catch(() => undefined)
-    if (signal.aborted) discard()
-    else signal.addEventListener('abort', discard, { once: true })
+    const unfollow = this.#whenEnding(() => void closed().catch(() => undefined))
     return closed
+  }
+
+  /** Calls `listener` when `end` is called, or soon if it was. Returns a function that removes the listener. */
+  #whenEnding(listener: () => void): () => void {
+    const { signal } = this.#closing
+    if (signal.aborted) queueMicrotask(listener)
+    else signal.addEventListener('abort', listener, { once: true })
+    return () => signal.removeEventListener('abort', listener)
   }
 
   async #held<T>(work: Promise<T>): Promise<T> {

@@ -32,6 +32,18 @@ export class StoragesTable extends RowTable<StorageRow> {
   constructor(database: Database) {
     super(database, 'storages', columns)
   }
+
+  async deleteWithUploads(id: number): Promise<string[] | undefined> {
+    return this.database.transaction(async (query) => {
+      // Locks the row: an upload is inserted before this, or not at all.
+      if ((await query('storages').where({ id }).update({ id })) === 0) return undefined
+      const uploads = await query<{ storage_id: number; token: string }>('uploads')
+        .where({ storage_id: id })
+        .select('token')
+      await query('storages').where({ id }).delete()
+      return uploads.map(({ token }) => token)
+    })
+  }
 }
 
 interface StateColumns {

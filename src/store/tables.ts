@@ -193,6 +193,8 @@ export interface Store extends FileRecords {
     insert(row: New<StorageRow>): Promise<StorageRow> // `exists` for a taken mount path
     update(id: number, changes: Partial<New<StorageRow>>): Promise<StorageRow>
     delete(id: number): Promise<boolean>
+    /** Also returns the tokens of its uploads, of all nodes. Undefined if there is no such storage. */
+    deleteWithUploads(id: number): Promise<string[] | undefined>
   }
   /** Stored values only; settings.ts defines the keys. */
   readonly settings: {
@@ -314,8 +316,6 @@ export interface Store extends FileRecords {
     /** Orphans the upload: it belongs to no task any more. */
     orphan(id: number): Promise<void>
     orphanAll(taskId: string): Promise<void>
-    /** The tokens of the uploads on a storage, of all nodes. */
-    tokensOn(storageId: number): Promise<string[]>
     /** Uploads of this node without a task. */
     orphaned(): Promise<UploadRow[]>
     /** Tokens of the uploads that belong to a task. */

@@ -56,13 +56,6 @@ export class UploadsTable {
     await this.database.run((query) => query('uploads').where(own).update({ task_id: null }))
   }
 
-  async tokensOn(storageId: number): Promise<string[]> {
-    const rows = await this.database.read((query) =>
-      query<{ storage_id: number; token: string }>('uploads').where({ storage_id: storageId }).select('token'),
-    )
-    return rows.map(({ token }) => token)
-  }
-
   async orphaned(): Promise<UploadRow[]> {
     const rows = await this.database.read((query) =>
       query<StoredRow>('uploads').whereNull('task_id').andWhere({ owner: this.owner }).select().orderBy('id'),

@@ -14,6 +14,7 @@ import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { DriverLog } from '../../src/contract/log.js'
 import { asPath, type Path } from '../../src/contract/path.js'
+import type { ResumableUpload } from '../../src/storage/resumable-write.js'
 import { processorTime } from '../processor-time.js'
 import { bare, newStorage, sourceOf, text, type Over } from '../tree/tree-fixture.js'
 
@@ -1073,4 +1074,37 @@ void t.test('a driver is told of a client only what its URLs are bound to', asyn
   const bound = await newStorage(t, { directUrl }, {}, { urlsBoundTo: ['userAgent'] })
   await bound.storage.directUrl(x, client)
   t.same(asked, [{}, { userAgent: 'player' }])
+})
+
+void t.test('an upload is not aborted while it is being opened, so that it can be dropped', async (t) => {
+  const order: string[] = []
+  let opened: () => void = () => undefined
+  const opening = new Promise<void>((resolve) => (opened = resolve))
+  let begun: () => void = () => undefined
+  const hasBegun = new Promise<void>((resolve) => (begun = resolve))
+  const upload: Driver['upload'] = async (_path, _plan, { signal } = {}) => {
+    begun()
+    await opening
+    order.push(signal?.aborted === true ? 'aborted while opening' : 'opened')
+    return {
+      token: 'token',
+      committedOffset: 0,
+      write: () => Promise.reject(new GatewayError('internal')),
+      commit: () => Promise.reject(new GatewayError('internal')),
+      close: async () => void order.push('closed'),
+    }
+  }
+  const { storage } = await newStorage(t, { upload, dropUpload: async (token) => void order.push(`dropped ${token}`) })
+  const content = { size: 20 * 1024 * 1024, rereadable: true, read: async () => Readable.from([]) }
+  const resumable: ResumableUpload = {
+    // The storage was deleted meanwhile.
+    withResume: (_id, work) => work(undefined, () => Promise.reject(new GatewayError('not_found'))),
+  }
+  const written = t.rejects(storage.write(x, content, { resumable }))
+  await hasBegun
+  const ended = storage.endWrites().then(() => order.push('ended'))
+  await turn()
+  opened()
+  await Promise.all([written, ended])
+  t.same(order, ['opened', 'closed', 'dropped token', 'ended'])
 })

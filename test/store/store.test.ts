@@ -714,7 +714,7 @@ for (const engine of engines) {
         ['tasks', () => other.tasks.deleteRequest(1)],
         ['tasks', () => other.tasks.request(['k'], 'delete')],
         ['tasks', () => other.tasks.delete(['k'])],
-        ['storages', () => other.storages.delete(1)],
+        ['storages', () => other.storages.deleteWithUploads(1)],
       ]
       for (const [index, [topic, change]] of changes.entries()) {
         notified.length = 0
@@ -787,7 +787,8 @@ for (const engine of engines) {
         [id, second, third],
       )
       t.same(await uploads.tokens(), ['fourth'])
-      await storages.delete(other.id)
+      t.same(await storages.deleteWithUploads(other.id), ['first'])
+      t.equal(await storages.deleteWithUploads(other.id), undefined)
       await uploads.delete(third)
       await uploads.orphanAll('one')
       t.match(await uploads.orphaned(), [{ id }, { token: 'fourth' }])

@@ -120,10 +120,9 @@ for (const [name, { skip, start }] of Object.entries(backends)) {
       // These two stage nothing before a handle is committed.
       const isStaged = kind !== 'handle' || (name !== 'FTP' && name !== 'WebDav')
       if (isStaged) await untilStaged(folder)
-      // As `StorageAdmin.delete` does. The rows of its uploads are deleted with that of the storage.
-      const tokens = await tree.store.uploads.tokensOn(row?.id ?? 0)
-      await tree.store.storages.delete(row?.id ?? 0)
-      t.equal(await tree.supervisor.delete(row?.id ?? 0, tokens), undefined, 'the storage closes well')
+      // As `StorageAdmin.delete` does.
+      const tokens = await tree.store.storages.deleteWithUploads(row?.id ?? 0)
+      t.equal(await tree.supervisor.delete(row?.id ?? 0, tokens ?? []), undefined, 'the storage closes well')
       if (kind !== 'handle') await written
       t.same(await readdir(folder), before, kind)
       t.same(await tree.store.uploads.orphaned(), [])
