@@ -2,14 +2,17 @@
  * The first run: start, sign in with the printed password, upload by HTTP, download by WebDAV and by SFTP with a key.
  */
 import { execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
+import { usesNativeCiphers } from '../../protocols/sftp/algorithms.js'
+import { startDaemon } from '../gateway.js'
 import { processorTimeOf } from '../processor-time.js'
-import { connectHttp, connectWebDav } from './protocols.js'
+import { connectHttp, connectSftp, connectWebDav } from './protocols.js'
 
 const run = promisify(execFile)
 const main = fileURLToPath(new URL('../../src/main.js', import.meta.url))
@@ -77,4 +80,22 @@ void t.test('a file uploaded with the printed password can be read by the other 
   const got = join(folder, 'got')
   await run('sftp', ['-q', ...options, '-P', String(where.sftpPort), 'admin@127.0.0.1:/first.txt', got])
   t.same(await readFile(got), content)
+})
+
+void t.test('without the native part of ssh2, SFTP works, and the log says that it is slower', async (t) => {
+  const refusal = `import { Module } from 'node:module'
+    const load = Module._extensions['.node']
+    Module._extensions['.node'] = (module, file) => {
+      if (file.endsWith('sshcrypto.node')) throw new Error('not compiled for this version')
+      load(module, file)
+    }`
+  const environment = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(refusal)}` }
+  const daemon = await startDaemon(t, { environment })
+  const client = await connectSftp(daemon, { username: 'admin', password: daemon.adminPassword })
+  const content = randomBytes(300_000)
+  t.equal(await client.put('/file', content), 'done')
+  t.same(await client.get('/file'), content)
+  t.match(daemon.log, /SFTP encrypts in JavaScript/)
+  const native = await startDaemon(t)
+  t.equal(native.log.includes('SFTP encrypts in JavaScript'), !usesNativeCiphers())
 })
