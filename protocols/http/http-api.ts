@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type Router from '@koa/router'
 import type { RouterContext } from '@koa/router'
+import { FairShare } from '../../src/contract/fair-share.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import { clientOf, type Client, type ClientOptions } from '../lib/client.js'
 import { FileTypes } from './file-types.js'
@@ -10,10 +11,14 @@ import { ZipDownloads } from './zip-downloads.js'
 
 export { signalOf } from '../lib/client.js'
 
+/** Concurrent changes of many files, of all users: each holds the paths that it changes. Others wait. */
+const maxBulkChanges = 8
+
 export class HttpApi {
   readonly fileTypes: FileTypes
   readonly masks: PrivacyMasks
   readonly zips = new ZipDownloads()
+  readonly bulkChanges = new FairShare(maxBulkChanges)
   readonly #clients: ClientOptions
 
   constructor(

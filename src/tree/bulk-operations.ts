@@ -9,6 +9,9 @@ import { Pauses } from '../contract/pauses.js'
 import type { AccessOptions } from './operation-options.js'
 import type { VirtualFs } from './virtual-fs.js'
 
+/** Maximum number of files that one operation changes: their paths are held until its end. */
+const maxChanges = 200_000
+
 /** The new name of a member of a folder. */
 interface Renaming {
   readonly from: string
@@ -53,7 +56,7 @@ export async function renameMembers(
 
 /**
  * Renames every member of a folder for which `newName`, for example from `compileRenaming`, returns a new name. Rejects
- * as `renameMembers`.
+ * as `renameMembers`, and with `too_large` if that would be more than 200,000.
  */
 export async function renameEach(
   fs: VirtualFs,
@@ -68,6 +71,7 @@ export async function renameEach(
     for (const { name: from } of page) {
       const to = newName(from)
       if (to !== undefined && to !== from) renamings.push({ from, to })
+      assertNotTooMany(renamings)
       if (pauses.areDue) await pauses.take()
     }
   }
@@ -85,8 +89,8 @@ type Mover = (from: Path, to: Path, overwrite: boolean) => Promise<unknown>
 
 /**
  * Moves every file below `from`, at any depth, directly into `to`. Folders and symlinks are not moved. Returns the
- * number of files. Rejects with `exists` before the first move if a name is taken and the policy does not allow that. A
- * file never replaces a folder.
+ * number of files. Rejects before the first move: with `exists` if a name is taken and the policy does not allow that,
+ * and with `too_large` if there are too many files. A file never replaces a folder.
  */
 export async function gatherFiles(
   fs: VirtualFs,
@@ -108,11 +112,16 @@ export async function gatherFiles(
     }
     names.add(name)
     chosen.push(path)
+    assertNotTooMany(chosen)
   }
   for (const path of chosen) {
     await move(path, childOf(to, nameOf(path)), policy === 'overwrite')
   }
   return chosen.length
+}
+
+function assertNotTooMany({ length }: readonly unknown[]): void {
+  if (length > maxChanges) throw new GatewayError('too_large', { reason: 'too many files for one request' })
 }
 
 /** All files below `folder`, except for those directly in `except`. */

@@ -7,7 +7,8 @@ import type { Source, WriteOptions } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
-import { asPath, type Path } from '../../src/contract/path.js'
+import { asPath, nameOf, type Path } from '../../src/contract/path.js'
+import { renameEach } from '../../src/tree/bulk-operations.js'
 import { etagOf } from '../../src/tree/preconditions.js'
 import {
   altered,
@@ -414,4 +415,31 @@ void t.test('a handle whose commit was refused can commit again', async (t) => {
   await other
   t.equal(await text(as().read(p('/x'))), 'mine')
   await as().write(p('/x'), sourceOf('later'))
+})
+
+void t.test('an operation on more than 200,000 files is refused before it changes one', async (t) => {
+  let moves = 0
+  const files = Array.from({ length: 200_001 }, (_, number): Entry => {
+    return { name: `${number}`, kind: 'file', size: 0, modified: new Date(0) }
+  })
+  const over = {
+    stat: async (path: Path): Promise<Entry> => ({
+      name: nameOf(path),
+      kind: 'folder',
+      size: 0,
+      modified: new Date(0),
+    }),
+    pages: async function* () {
+      yield files
+    },
+    move: async () => {
+      moves++
+    },
+  }
+  const tree = (await newTree(t, { '/': { over } })).as()
+  await t.rejects(
+    renameEach(tree, p('/'), (name) => `${name}.old`),
+    { code: 'too_large' },
+  )
+  t.equal(moves, 0)
 })

@@ -1,6 +1,6 @@
 /** Bulk changes: batch rename, regex rename, recursive move, removal of empty folders. */
 import { z } from 'zod'
-import { cleanPath } from '../../../src/contract/path.js'
+import { cleanPath, type Path } from '../../../src/contract/path.js'
 import { gatherFiles, removeEmptyFolders, renameEach, renameMembers } from '../../../src/tree/bulk-operations.js'
 import { compileRenaming } from '../../../src/tree/regex-rename.js'
 import { endpoint, type Refusal } from '../endpoint.js'
@@ -15,6 +15,7 @@ import { accessOptions } from '../access-options.js'
 const requiredFolder = text.refine((path) => path !== '', 'must not be empty').meta({ example: '/folder' })
 
 const refusals: readonly Refusal[] = [...pathRefusals, ...changeRefusals]
+const tooMany: Refusal = { code: 413, text: 'too many files for one request', when: 'there are more than 200,000' }
 
 export const bulkChangeEndpoints = [
   endpoint({
@@ -66,6 +67,7 @@ export const bulkChangeEndpoints = [
     refusals: [
       ...refusals,
       nameExists,
+      tooMany,
       { code: 500, text: '… is illegal: …', when: 'the pattern is invalid' },
       { code: 500, text: 'patterns and replacements have … characters at most' },
       {
@@ -82,7 +84,8 @@ export const bulkChangeEndpoints = [
       // Compiling a pattern takes milliseconds.
       await fs.assertMayChange('rename', folder, options)
       const renaming = await withResponses({ invalid: { code: 500 } }, () => compileRenaming(pattern, replacement))
-      await renameEach(fs, folder, renaming, options)
+      const rename = () => renameEach(fs, folder, renaming, options)
+      await api.bulkChanges.run(principal.holder, rename, options.signal)
     },
   }),
 
@@ -107,6 +110,7 @@ export const bulkChangeEndpoints = [
       ...refusals,
       ...taskRefusals,
       nameExists,
+      tooMany,
       { code: 500, text: 'failed to get dst dir: …', when: '`dst_dir` is not a folder' },
     ],
     async answer({ context, api, fields, headers, principal }) {
@@ -115,20 +119,15 @@ export const bulkChangeEndpoints = [
       const access = accessOptions(context, headers.password)
       await fs.assertMayChange('move', from, access)
       await assertTargetFolder(fs, to, access)
-      const count = await gatherFiles(
-        fs,
-        from,
-        to,
-        fields.conflict_policy,
-        access,
-        async (source, target, overwrite) => {
-          if (!(await fs.isBetweenStorages('move', source, target, access))) {
-            return fs.move(source, target, { ...access, overwrite })
-          }
-          const options = { overwrite, merge: false, password: access.password }
-          return api.gateway.submitTransfer(principal, 'move', [source, target], options)
-        },
-      )
+      const move = async (source: Path, target: Path, overwrite: boolean) => {
+        if (!(await fs.isBetweenStorages('move', source, target, access))) {
+          return fs.move(source, target, { ...access, overwrite })
+        }
+        const options = { overwrite, merge: false, password: access.password }
+        return api.gateway.submitTransfer(principal, 'move', [source, target], options)
+      }
+      const gather = () => gatherFiles(fs, from, to, fields.conflict_policy, access, move)
+      const count = await api.bulkChanges.run(principal.holder, gather, access.signal)
       context.state.message = `Successfully moved ${count} ${count === 1 ? 'file' : 'files'}`
     },
   }),
@@ -143,11 +142,9 @@ export const bulkChangeEndpoints = [
     fields: z.object({ src_dir: requiredFolder }),
     refusals,
     async answer({ context, api, fields, headers, principal }) {
-      await removeEmptyFolders(
-        api.gateway.as(principal),
-        cleanPath(fields.src_dir),
-        accessOptions(context, headers.password),
-      )
+      const [fs, options] = [api.gateway.as(principal), accessOptions(context, headers.password)]
+      const remove = () => removeEmptyFolders(fs, cleanPath(fields.src_dir), options)
+      await api.bulkChanges.run(principal.holder, remove, options.signal)
     },
   }),
 ]
