@@ -5,6 +5,8 @@
  * most `total` × (1 + ln n) bytes, plus one request each.
  */
 
+import { FairShare, type Holder, type Release } from '../../src/contract/fair-share.js'
+
 /** Maximum share of one session, in bytes. */
 const sessionLimit = 4 * 1024 * 1024
 
@@ -32,5 +34,28 @@ export class ByteBudget {
   /** Records that the bytes held by a session changed from `before` to `after`. */
   update(before: number, after: number): void {
     this.#busy += Number(after > 0) - Number(before > 0)
+  }
+}
+
+/** Bytes in which `UnreadBytes` takes its share. */
+const unreadStep = 256 * 1024
+
+/**
+ * What a session has received and not read yet, because earlier requests are pending: at most the window of its channel
+ * and a packet. The sessions of one user share what `total` leaves them.
+ */
+export class UnreadBytes {
+  readonly #releases: Release[] = []
+
+  constructor(
+    private readonly total: FairShare,
+    private readonly holder: Holder,
+  ) {}
+
+  /** Throws `busy` if it is more than the user's share. */
+  set(bytes: number): void {
+    const steps = Math.ceil(bytes / unreadStep)
+    while (this.#releases.length > steps) this.#releases.pop()?.()
+    while (this.#releases.length < steps) this.#releases.push(this.total.take(this.holder, unreadStep))
   }
 }

@@ -8,7 +8,7 @@ import type { FairShare, Release } from '../../src/contract/fair-share.js'
 import { logInternal, type Log } from '../../src/contract/log.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import { algorithms } from './algorithms.js'
-import type { ByteBudget } from './byte-budget.js'
+import { UnreadBytes, type ByteBudget } from './byte-budget.js'
 import { enforceWindow } from './channel-window.js'
 import type { KeyExchanges } from './key-exchanges.js'
 import { ReadGate } from './read-gate.js'
@@ -27,6 +27,8 @@ interface SftpConnectionOptions {
   readonly hostKeys: readonly ParsedKey[]
   readonly limits: SftpLimits
   readonly budget: ByteBudget
+  /** Bytes that the sessions of all connections have received and not read. */
+  readonly unread: FairShare
   /** The connections that have signed in. */
   readonly signedIn: FairShare
   /** Clients of this name are refused. */
@@ -201,8 +203,12 @@ export class SftpConnection {
     session.on('exec', (accept) => rejectCommand(this.#openChannel(accept)))
     let sftp: SftpSession | undefined
     session.on('subsystem', (accept, reject, { name }) => {
-      if (name === 'sftp' && !sftp && this.#principal) sftp = this.#start(this.#openChannel(accept), this.#principal)
-      else reject()
+      if (name === 'sftp' && !sftp && this.#principal) {
+        sftp = this.#start(
+          this.#openChannel(accept, () => sftp?.countUnread()),
+          this.#principal,
+        )
+      } else reject()
     })
     session.on('close', () => {
       this.#channels--
@@ -210,12 +216,13 @@ export class SftpConnection {
     })
   }
 
-  #openChannel(accept: () => ServerChannel): ServerChannel {
+  #openChannel(accept: () => ServerChannel, received: () => void = () => undefined): ServerChannel {
     const channel = accept()
-    enforceWindow(channel, () => {
+    const exceeded = () => {
       this.#log.warn({}, 'the client sends more than the window of a channel permits')
       this.socket.destroy()
-    })
+    }
+    enforceWindow(channel, { exceeded, received })
     return channel
   }
 
@@ -229,6 +236,7 @@ export class SftpConnection {
       handleLimit: this.options.limits.handles,
       symlinkOrder: this.#symlinkOrder,
       budget: this.options.budget,
+      unread: new UnreadBytes(this.options.unread, principal.holder),
       publishesPartialUploads: () => this.gateway.settings.bool('sftp_keep_partial_uploads'),
       onIdle: () => this.#endIfIdle(),
     })

@@ -27,6 +27,11 @@ export class PacketParser {
   #consumed = 0
   #buffered = 0
 
+  /** Number of bytes that were pushed and are not part of a packet that `next` has returned. */
+  get buffered(): number {
+    return this.#buffered
+  }
+
   push(chunk: Buffer): void {
     if (chunk.length === 0) return
     this.#chunks.push(chunk)

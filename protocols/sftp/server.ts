@@ -1,5 +1,6 @@
 /** The SFTP server: accepts connections, limits their number and shuts them down gracefully. */
 import { createServer, type Socket } from 'node:net'
+import { totalmem } from 'node:os'
 import { fingerprintOf } from '../../src/accounts/public-keys.js'
 import { settlesWithin } from '../../src/contract/cancellation.js'
 import { FairShare } from '../../src/contract/fair-share.js'
@@ -29,6 +30,8 @@ export interface SftpLimits {
   readonly handles: number
   /** Bytes that the sessions of all connections share for pending requests and responses. */
   readonly bytes: number
+  /** Bytes of requests that all sessions together have received and not read. One user has at most half of them. */
+  readonly unreadBytes: number
   /** Timeout for sign-in, in seconds. */
   readonly loginSeconds: number
   /** Idle timeout of a connection, in seconds; 0: none. */
@@ -44,6 +47,7 @@ const defaultLimits: SftpLimits = {
   sessions: 10,
   handles: 1024,
   bytes: 8 * 1024 * 1024,
+  unreadBytes: Math.max(256 * 1024 * 1024, Math.min(totalmem(), process.constrainedMemory() || Infinity) / 4),
   loginSeconds: 120,
   idleSeconds: 24 * 3600,
   keepaliveSeconds: 30,
@@ -65,6 +69,7 @@ export function sftpServer(
   const keys = parsedKeys.flatMap(hostKeyOffers)
   const limits = { ...defaultLimits, ...overrides }
   const budget = new ByteBudget(limits.bytes)
+  const unread = new FairShare(limits.unreadBytes)
   const accepting = new ClientConnections(gateway.descriptors, gateway.log, 'sftp')
   const keyExchanges = new KeyExchanges(limits.keyExchanges)
   const connections = new Map<Socket, SftpConnection>()
@@ -99,7 +104,7 @@ export function sftpServer(
       return
     }
     const connection = new SftpConnection(gateway, socket, {
-      ...{ hostKeys: keys, limits, budget, signedIn, pseudonym, keyExchanges, wait },
+      ...{ hostKeys: keys, limits, budget, unread, signedIn, pseudonym, keyExchanges, wait },
     })
     connections.set(socket, connection)
     socket.once('close', () => {

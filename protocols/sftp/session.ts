@@ -4,7 +4,7 @@ import type { ServerChannel } from 'ssh2'
 import { joinSignals, sharedController } from '../../src/contract/cancellation.js'
 import { toGatewayError, type GatewayError } from '../../src/contract/errors.js'
 import { logInternal, type Log } from '../../src/contract/log.js'
-import type { ByteBudget } from './byte-budget.js'
+import type { ByteBudget, UnreadBytes } from './byte-budget.js'
 import { toErrorResponse } from './errors.js'
 import { extendedRequests } from './extended-requests.js'
 import type { Owner } from './folder-handle.js'
@@ -47,6 +47,7 @@ interface SessionOptions {
   readonly symlinkOrder: SymlinkOrder
   /** Limits the memory of pending requests and responses. */
   readonly budget: ByteBudget
+  readonly unread: UnreadBytes
   /** Whether partial uploads to new names are published when the connection is lost. */
   readonly publishesPartialUploads: () => boolean
   /**
@@ -84,7 +85,7 @@ export class SftpSession {
 
   constructor(
     private readonly channel: ServerChannel,
-    socket: Socket,
+    private readonly socket: Socket,
     private readonly options: SessionOptions,
   ) {
     this.filesClosed = new Promise((resolve) => (this.#resolveFilesClosed = resolve))
@@ -108,6 +109,7 @@ export class SftpSession {
       if (this.#closed) return
       this.#parser.push(chunk)
       this.#advance()
+      this.countUnread()
     })
     channel.on('end', () => {
       this.#ended = true
@@ -127,12 +129,25 @@ export class SftpSession {
     return this.#pending > 0 ? Date.now() : this.#lastRequest
   }
 
+  /** Must be called when the channel has received bytes. Ends the connection if the user's sessions hold too many. */
+  countUnread(): void {
+    if (this.#closed) return
+    try {
+      this.options.unread.set(this.channel.readableLength + this.#parser.buffered)
+    } catch (error) {
+      this.options.log.warn({ err: error }, 'the sessions of the user hold too many unread bytes')
+      this.socket.destroy()
+      this.abort()
+    }
+  }
+
   /** Ends the session. Uploads without CLOSE are discarded, or published partially if the options say so. */
   abort(reason?: Error): void {
     if (this.#closed) return
     this.#closed = true
     this.#output.end()
     this.options.readGate.release(this)
+    this.options.unread.set(0)
     // Pending requests get no response.
     this.options.budget.update(this.#bytes, 0)
     void this.#closeFiles(reason).finally(() => this.#resolveFilesClosed())

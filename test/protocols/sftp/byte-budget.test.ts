@@ -1,8 +1,10 @@
 /** The memory for SFTP sessions is shared fairly: stalled sessions do not block others. */
+import { setTimeout as turn } from 'node:timers/promises'
 import t from 'tap'
 import { ByteBudget } from '../../../protocols/sftp/byte-budget.js'
+import { allPermissions } from '../../../src/accounts/principal.js'
 import { flags, PacketClient, status, string, types, uint32, uint64 } from './packet-client.js'
-import { openChannel, startProtocol } from './server-fixture.js'
+import { openChannel, password, startProtocol } from './server-fixture.js'
 
 const mebibyte = 1024 * 1024
 
@@ -52,4 +54,31 @@ void t.test('sessions that do not read their responses do not block others', asy
   t.ok(all.every((bytes) => typeof bytes !== 'number' && bytes.length === 100_000))
   for (const { other } of greedy) other.end()
   t.equal(await writer.put('/after', Buffer.alloc(mebibyte)), status.ok)
+})
+
+void t.test('a user whose sessions hold too many unread bytes loses a connection, and nobody else does', async (t) => {
+  const protocol = await startProtocol(t, { unreadBytes: 8 * mebibyte })
+  const { gateway } = protocol
+  const facts = { password, basePath: '/', role: 0, permission: allPermissions, disabled: false, ssoId: '' } as const
+  await gateway.accounts.users.create({ username: 'bob', ...facts })
+  const bob = new PacketClient(await openChannel(await protocol.connect({ username: 'bob' })))
+  await bob.start()
+  t.equal(await bob.put('/file', Buffer.alloc(8 * mebibyte, 7)), status.ok)
+  let ended = 0
+  const flooding = Array.from({ length: 10 }, async () => {
+    const ssh = await protocol.connect()
+    ssh.once('close', () => ended++)
+    const client = new PacketClient(await openChannel(ssh))
+    await client.start()
+    const handle = await client.mustOpen('/file', flags.read)
+    client.channel.pause()
+    const fields = Buffer.concat([Buffer.from([types.read]), uint32(1), string(handle), uint64(0), uint32(100_000)])
+    const request = Buffer.concat([uint32(fields.length), fields])
+    // Without responses, these fill the window of the channel.
+    client.channel.write(Buffer.concat(Array.from({ length: 70_000 }, () => request)))
+  })
+  await Promise.all(flooding)
+  while (ended === 0) await turn(10)
+  t.equal(((await bob.stat('/file')) as { size: number }).size, 8 * mebibyte)
+  t.ok(ended < 10, 'the user keeps a share')
 })

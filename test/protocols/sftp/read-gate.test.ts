@@ -4,7 +4,8 @@ import { Duplex, PassThrough } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { ServerChannel } from 'ssh2'
 import t from 'tap'
-import { ByteBudget } from '../../../protocols/sftp/byte-budget.js'
+import { ByteBudget, UnreadBytes } from '../../../protocols/sftp/byte-budget.js'
+import { FairShare } from '../../../src/contract/fair-share.js'
 import { ReadGate } from '../../../protocols/sftp/read-gate.js'
 import { SftpSession } from '../../../protocols/sftp/session.js'
 import type { SftpFileSystem } from '../../../protocols/sftp/file-system.js'
@@ -81,6 +82,7 @@ async function session(bytes: number) {
       handleLimit: 10,
       symlinkOrder: 'target first',
       budget: new ByteBudget(bytes),
+      unread: new UnreadBytes(new FairShare(1_000_000), 1),
       publishesPartialUploads: () => false,
       onIdle: () => undefined,
     },
