@@ -393,11 +393,12 @@ class Local implements Driver {
         try {
           const at = isLinux ? `/proc/self/fd/${fd}` : location.at
           const before = await calls.fstat(fd)
-          await calls.chmod(at, settableMode(entryOf('', before), to.mode))
+          // First the time, which the file system may be unable to store.
           if (to.modified !== undefined) {
             const set = (modified: Date | bigint) => calls.utimes(at, systemTime(before.atimeNs), systemTime(modified))
             await setStorableTime(set, to.modified, before, () => calls.fstat(fd))
           }
+          await calls.chmod(at, settableMode(entryOf('', before), to.mode))
         } finally {
           await calls.close(fd)
         }

@@ -1,7 +1,7 @@
 /**
  * Divides a limited total among those who use it. What one of them may hold depends on what is left (the dynamic
  * threshold of A. K. Choudhury and E. L. Hahne, IEEE/ACM Transactions on Networking 6(2), 1998): nobody can hold all of
- * it, and a part is left for whoever comes next.
+ * it alone, and whoever comes next gets a part of the rest, down to the last one.
  */
 import { GatewayError } from './errors.js'
 

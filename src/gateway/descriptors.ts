@@ -21,7 +21,7 @@ export function processDescriptors(): FairShare {
 function descriptorLimit(): number {
   try {
     const [, soft] = /^Max open files +(\d+|unlimited)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
-    return soft === 'unlimited' ? Infinity : Number(soft ?? unknownLimit)
+    return soft === 'unlimited' ? 2 * maxTotal : Number(soft ?? unknownLimit)
   } catch {
     return unknownLimit
   }

@@ -4,8 +4,7 @@
  * A call holds a slot until its promise settles. A listing holds one for each page. An open handle holds none, but each
  * of its calls does. The duration of a write depends on the client, so that writes can hold at most three quarters of
  * the slots. A stream returned by `read` is counted separately until it ends or is destroyed; there can be as many
- * streams as slots. One user can hold at most three quarters of the streams and of the slots for writes, and no users
- * together all of them (`FairShare`).
+ * streams as slots. One user can hold at most three quarters of the streams and of the slots for writes (`FairShare`).
  *
  * To prevent deadlocks, a caller that holds a slot never waits for another one. Calls within a call of the same driver
  * use its slot. Calls within a call of another driver take a slot immediately, even if the limit is exceeded.

@@ -51,8 +51,17 @@ export class EndingWrites {
         this.#assertOpen()
         // Opening is not aborted, as that of an upload.
         const file = await this.#held(inner.open(path, mode, options))
-        const close = this.#untilClosed(() => file.close())
-        return overriding(file, fileProperties, () => ({ close }))
+        // A handle that is closed while it is committed could remove what has just got its name.
+        let committed: Promise<unknown> = Promise.resolve()
+        const close = this.#untilClosed(() => committed.catch(() => undefined).then(() => file.close()))
+        return overriding(file, fileProperties, (handle) => ({
+          close,
+          commit: (attributes) => {
+            const committing = handle.commit(attributes)
+            committed = committing
+            return this.#held(committing)
+          },
+        }))
       },
     }))
   }

@@ -44,7 +44,8 @@ export class InPlaceHandles {
     const remove = () => this.#handles.delete(handle)
     try {
       await handle.identities
-      for (const pause of this.#pauses) if (await handle.isAffectedBy(pause)) pause.add(handle)
+      // The look-up is that of the move: where it fails, the file may be the one that is moved.
+      for (const pause of this.#pauses) if (await handle.isAffectedBy(pause).catch(() => true)) pause.add(handle)
       const file = await open()
       if (!file.commit) return { file: handle.guard(file, remove), isMovedAway: () => handle.isMovedAway }
       remove()

@@ -112,11 +112,11 @@ export class TaskUploads {
 
   /** Discards uploads of a storage that was deleted, and their rows with it. Never rejects. */
   async discardOn(storage: Pick<Storage, 'row' | 'dropUpload'>, tokens: readonly string[]): Promise<void> {
-    try {
-      for (const token of tokens) await storage.dropUpload(token)
-    } catch (error) {
-      const details = { err: error, storage: storage.row.mountPath }
-      this.options.log.warn(details, 'could not discard the uploads of a deleted storage')
+    for (const token of tokens) {
+      await storage.dropUpload(token).catch((error: unknown) => {
+        const details = { err: error, storage: storage.row.mountPath }
+        this.options.log.warn(details, 'could not discard an upload of a deleted storage')
+      })
     }
   }
 

@@ -1108,3 +1108,35 @@ void t.test('an upload is not aborted while it is being opened, so that it can b
   await Promise.all([written, ended])
   t.same(order, ['opened', 'closed', 'dropped token', 'ended'])
 })
+
+void t.test('a handle is not closed while it is committed, when the writes end', async (t) => {
+  const order: string[] = []
+  let finish: () => void = () => undefined
+  const finished = new Promise<void>((resolve) => (finish = resolve))
+  const inner = new MemoryDriver(0)
+  const open: Driver['open'] = async (...args) => {
+    const file = await inner.open(...args)
+    return {
+      ...{ entry: file.entry, read: file.read.bind(file) },
+      write: async () => undefined,
+      truncate: async () => undefined,
+      sync: async () => undefined,
+      commit: async () => {
+        order.push('commit')
+        await finished
+        order.push('committed')
+        return file.entry
+      },
+      close: async () => void order.push('closed'),
+    }
+  }
+  const { storage } = await newStorage(t, { open })
+  await storage.write(x, sourceOf('old'))
+  const file = (await storage.open(x, 'replace')) as Required<OpenFile>
+  const committing = file.commit()
+  const ended = storage.endWrites().then(() => order.push('ended'))
+  await turn()
+  finish()
+  await Promise.all([committing, ended])
+  t.same(order, ['commit', 'committed', 'closed', 'ended'])
+})
