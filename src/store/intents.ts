@@ -23,7 +23,7 @@ export class IntentsTable {
   constructor(
     private readonly database: Database,
     private readonly owner: string,
-    private readonly isShared: boolean,
+    readonly isShared: boolean,
   ) {}
 
   async all(): Promise<Intent[]> {
@@ -44,9 +44,18 @@ export class IntentsTable {
     return rows.map(intentOf)
   }
 
-  async endRemovals(storageId: number, at: Path): Promise<void> {
-    const row = writeRow(columns, { kind: 'removal', storageId })
-    await this.database.run((query) => query('intents').where(row).andWhere(subtree(at, 'from_path')).delete())
+  async endRemovals(to: Path, from?: Pick<Intent, 'storageId' | 'from'>): Promise<void> {
+    await this.database.run((query) =>
+      query('intents')
+        .where(writeRow(columns, { kind: 'removal' }))
+        .andWhere((either) => {
+          void either.where(subtree(to, 'to_path'))
+          if (!from) return
+          const row = writeRow(columns, { storageId: from.storageId })
+          void either.orWhere((moved) => void moved.where(row).andWhere(subtree(from.from, 'from_path')))
+        })
+        .delete(),
+    )
   }
 
   async ofOthersAt(storageId: number, at: Path): Promise<Intent[]> {

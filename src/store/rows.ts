@@ -181,12 +181,15 @@ export interface Intent {
   /**
    * 'move': `from` is renamed to `to`. 'backup': the entry at `from` was renamed to `to` and is held there until its
    * replacement is published or it is restored. 'removal': the folder `from` was copied to `to`, a path of the whole
-   * tree, and is being removed, as the second half of a move.
+   * tree, and is being removed, as the second half of a move; or the move has made `to` itself.
    */
   readonly kind: 'move' | 'backup' | 'removal'
   readonly from: Path
   readonly to: Path
-  /** For 'backup': the backup at `to` may be deleted if `from` exists. */
+  /**
+   * For 'backup': the backup at `to` may be deleted if `from` exists. For 'removal': the move makes the folder `to` at a
+   * free name; another intent, without this, follows when it is made.
+   */
   readonly disposable: boolean
 }
 

@@ -93,14 +93,19 @@ export interface FileRecords {
    * alone changes it.
    */
   readonly intents: {
+    /** Whether other nodes may have intents. */
+    readonly isShared: boolean
     /** Those of all nodes. */
     all(): Promise<Intent[]>
     /** Those of this node. */
     ofStorage(storageId: number): Promise<Intent[]>
     /** The removals on this storage, of all nodes. */
     removals(storageId: number): Promise<Intent[]>
-    /** Deletes the removals of the folder at this path and of those below it, of all nodes. */
-    endRemovals(storageId: number, path: Path): Promise<void>
+    /**
+     * Deletes the removals, of all nodes, whose target is `to`, a path of the whole tree, or below it, and those of the
+     * folder `from` and of folders below it.
+     */
+    endRemovals(to: Path, from?: Pick<Intent, 'storageId' | 'from'>): Promise<void>
     /**
      * Those of other nodes that may change what exists at the path or below it: moves to it, and backups of what was
      * there. Empty if no other node can have any.

@@ -43,6 +43,10 @@ export interface CopyJob {
    * the target has there was moved then: it is not removed.
    */
   readonly remainders: () => Promise<(from: Path, to: Path) => boolean>
+  /** A move continues one that has made the target: its folders are entered, and files that are equal are its copies. */
+  readonly continues: boolean
+  /** Runs `make`, which makes the target folder of this job at a free name. */
+  readonly makeTarget: (make: () => Promise<void>) => Promise<void>
   /** Called before the first member of the source is removed: what is left of it is a remainder until `endRemoval`. */
   readonly beginRemoval: () => Promise<void>
   /** Called when nothing is left of the source. */

@@ -13,7 +13,7 @@ import { createBundles, copyBundle, type Bundle } from './copy-bundle.js'
 import { targetOf, type CopiedState, type CopyJob, type RecordedMembers } from './copy-job.js'
 import { copySymlink, withBackup, withPublishCheck, withRemovalCheck, writeFile } from './copy-member.js'
 import { identitiesUpward, matchesAny, sameFileError, sameness, type Sameness } from './same-file.js'
-import { SourceRemoval } from './source-removal.js'
+import { hasVanished, SourceRemoval } from './source-removal.js'
 import { TreeWalk, type EnteredFolder, type TreeVisitor } from './tree-walk.js'
 import { verifiedCopy } from './verify-copy.js'
 
@@ -23,7 +23,7 @@ import { verifiedCopy } from './verify-copy.js'
  */
 export async function copyTree(job: CopyJob): Promise<void> {
   const failures: MemberFailure[] = []
-  await copyInto(job, failures)
+  await copyInto(job, failures, false)
   throwFailures(failures)
 }
 
@@ -33,7 +33,7 @@ export async function copyTree(job: CopyJob): Promise<void> {
  */
 export async function moveTree(job: CopyJob): Promise<void> {
   const failures: MemberFailure[] = []
-  const { entersOld } = await copyInto({ ...job, deep: true }, failures)
+  const { entersOld } = await copyInto({ ...job, deep: true }, failures, true)
   // What only the old target has is known by the source, as long as that is complete.
   if (entersOld && !job.journal.resumes) throwFailures(failures)
   // After a source is removed, only its journal row records that it was moved.
@@ -47,10 +47,10 @@ export async function moveTree(job: CopyJob): Promise<void> {
   throwFailures(failures)
 }
 
-async function copyInto(job: CopyJob, failures: MemberFailure[]): Promise<TreeCopy> {
+async function copyInto(job: CopyJob, failures: MemberFailure[], isMove: boolean): Promise<TreeCopy> {
   const { from, journal } = job
   const known = journal.resumes ? await journal.copied(from.storage.treePath(from.inner)) : undefined
-  const copy = new TreeCopy(job, failures)
+  const copy = new TreeCopy(job, failures, isMove)
   await new TreeWalk(copy).run({ from: from.inner, known })
   return copy
 }
@@ -95,13 +95,28 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
   constructor(
     private readonly job: CopyJob,
     private readonly failures: MemberFailure[],
+    private readonly isMove: boolean,
   ) {}
 
   async visit(
     member: Member | Bundle,
     parent: Folder | undefined,
   ): Promise<boolean | EnteredFolder<Member | Bundle, Folder>> {
-    return 'files' in member ? this.#bundle(member, parent) : this.#visit(member, parent)
+    return 'files' in member ? this.#bundle(member, parent) : this.#visitOne(member, parent)
+  }
+
+  /** As `#visit`. A move leaves out a member that another client has removed since it was listed. */
+  async #visitOne(
+    member: Member,
+    parent: Folder | undefined,
+  ): Promise<boolean | EnteredFolder<Member | Bundle, Folder>> {
+    try {
+      return await this.#visit(member, parent)
+    } catch (error) {
+      if (!this.isMove || !(await hasVanished(this.job, member.from, error))) throw error
+      this.job.advance(member.listed?.size ?? 0)
+      return true
+    }
   }
 
   async #visit(member: Member, parent: Folder | undefined): Promise<boolean | EnteredFolder<Member | Bundle, Folder>> {
@@ -311,7 +326,8 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
       return false
     }
     if (old && !job.overwrite) throw new GatewayError('exists')
-    const mkdir = () => withPublishCheck(job, to, () => storage.mkdir(to, { signal: job.signal }))
+    const make = () => storage.mkdir(to, { signal: job.signal })
+    const mkdir = () => withPublishCheck(job, to, () => (to === job.to.inner ? job.makeTarget(make) : make()))
     const create = () => withBackup(job, to, old, mkdir)
     await (job.merge ? create() : this.#createRecorded(from, earlier?.extraneous ?? [], create))
     return true
@@ -319,9 +335,9 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
 
   /** Rejects if an existing target folder may not be entered. */
   async #assertReusable(from: Path, to: Path): Promise<void> {
-    const { merge, overwrite, journal } = this.job
+    const { merge, overwrite, continues, journal } = this.job
     const isOwn = async () => journal.resumes && (await journal.hasBegun(this.#source(from)))
-    if (!overwrite && !merge && !(await isOwn())) throw new GatewayError('exists')
+    if (!overwrite && !merge && !continues && !(await isOwn())) throw new GatewayError('exists')
     if ((await this.#sameness(from, to)) === 'same') throw sameFileError()
   }
 
@@ -369,7 +385,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
 
   async #visitAlone(member: Member, parent: Folder | undefined): Promise<boolean> {
     try {
-      return (await this.#visit(member, parent)) === true
+      return (await this.#visitOne(member, parent)) === true
     } catch (error) {
       this.failed(member, error)
       return false
@@ -422,7 +438,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     known: CopiedState | undefined,
   ): Promise<Copied | undefined> {
     const { job } = this
-    if (!job.journal.resumes || isRealFolder(old)) return undefined
+    if (!(job.journal.resumes || job.continues) || isRealFolder(old)) return undefined
     const isUnusable = known ? known.source !== contentVersion(entry) : job.overwrite || job.merge
     return isUnusable ? undefined : verifiedCopy(job, from, entry, old, known)
   }

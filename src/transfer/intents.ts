@@ -9,7 +9,16 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Entry } from '../contract/entry.js'
 import { isGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
-import { childOf, parentOf, reservedPrefix, siblingPathOf, under, within, type Path } from '../contract/path.js'
+import {
+  childOf,
+  isWithin,
+  parentOf,
+  reservedPrefix,
+  siblingPathOf,
+  under,
+  within,
+  type Path,
+} from '../contract/path.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { PathLocks } from '../storage/path-locks.js'
 import type { Storage } from '../storage/storage.js'
@@ -46,6 +55,8 @@ export class Intents {
   readonly #busy = new Set<number>()
   /** Storages that may have records of removals. */
   readonly #withRemovals = new Set<number>()
+  /** Moves item by item that are running. */
+  readonly #running = new Set<string>()
   /** Timers by ID of the storage. */
   readonly #retries = new Map<number, NodeJS.Timeout>()
   /** By the ID of an intent of a move whose outcome is not known: ends the time in which rules apply at both paths. */
@@ -56,11 +67,12 @@ export class Intents {
 
   /**
    * Must be called before an entry is removed or renamed, while its path locks are held. What a node that has ended was replacing
-   * there is complete then: its old entry is not restored at the name that becomes free. A remainder there is one no more. `isRenamed`: what is below the entry remains.
+   * there is complete then: its old entry is not restored at the name that becomes free. A remainder there is one no more, except
+   * the source of a move that removes it (`isSource`). `isRenamed`: what is below the entry remains.
    */
-  async beforeRemoval({ storage, inner }: MountedPath, isRenamed = false): Promise<void> {
+  async beforeRemoval({ storage, inner }: MountedPath, isRenamed = false, isSource = false): Promise<void> {
     const { store, rules } = this.dependencies
-    if (this.#withRemovals.has(storage.row.id)) await this.endRemoval({ storage, inner })
+    if (this.#mayHaveRemovals(storage) && !isSource) await this.endRemoval({ storage, inner })
     for (const intent of await store.intents.ofOthersAt(storage.row.id, inner)) {
       // A folder that is renamed takes along what is below it, also a backup that may be the only copy.
       if (isRenamed && (intent.kind === 'backup' ? intent.from : intent.to) !== inner) continue
@@ -206,15 +218,84 @@ export class Intents {
     const { intents } = this.dependencies.store
     const storageId = from.storage.row.id
     const target = to.storage.treePath(to.inner)
-    const known = await intents.removals(storageId)
+    const known = await this.#removals(from, to)
     this.#withRemovals.add(storageId)
-    if (known.some((each) => each.from === from.inner && each.to === target)) return
+    if (known.some(({ disposable }) => !disposable)) return
     await intents.insert({ storageId, kind: 'removal', from: from.inner, to: target, disposable: false })
   }
 
   /** Nothing is left of the folder at `place`. */
   async endRemoval({ storage, inner }: MountedPath): Promise<void> {
-    await this.dependencies.store.intents.endRemovals(storage.row.id, inner)
+    const from = { storageId: storage.row.id, from: inner }
+    await this.dependencies.store.intents.endRemovals(storage.treePath(inner), from)
+  }
+
+  /**
+   * Runs `make`, which makes the folder `to`, at a free name, for a move of the folder `from`. If the move fails or is
+   * interrupted from then on, `continues` recognizes it, and what is left of `from` is a remainder.
+   */
+  async makeTarget(from: MountedPath, to: MountedPath, make: () => Promise<void>): Promise<void> {
+    const { intents } = this.dependencies.store
+    const target = to.storage.treePath(to.inner)
+    const intent = { storageId: from.storage.row.id, kind: 'removal', from: from.inner, to: target } as const
+    this.#withRemovals.add(intent.storageId)
+    // What earlier moves made there exists no longer.
+    await intents.endRemovals(target)
+    const id = await intents.insert({ ...intent, disposable: true })
+    try {
+      await make()
+    } catch (error) {
+      const isMade = isGatewayError(error, 'exists') ? false : await exists(to.storage, to.inner).catch(() => undefined)
+      if (isMade === false) await intents.drop(id)
+      throw error
+    }
+    await this.beginRemoval(from, to)
+  }
+
+  /**
+   * Whether a move of the folder `from` to the folder `to` continues one that has made `to` and has ended before it was
+   * complete. One that has ended before it was known whether it made `to` is continued only if `to` is empty.
+   */
+  async continues(from: MountedPath, to: MountedPath, signal: AbortSignal): Promise<boolean> {
+    if (this.#running.has(moveKey(from, to))) return false
+    const known = await this.#removals(from, to)
+    if (!known.some(({ disposable }) => disposable)) return false
+    return known.some(({ disposable }) => !disposable) || isEmpty(to, signal)
+  }
+
+  /** Must be called before the folder `to` is replaced by another one: no move continues there. */
+  async beforeReplacement({ storage, inner }: MountedPath): Promise<void> {
+    if (!this.#mayHaveRemovals(storage)) return
+    const { intents } = this.dependencies.store
+    const target = storage.treePath(inner)
+    for (const { id, to, disposable } of await intents.removals(storage.row.id)) {
+      if (!disposable || !isWithin(target, to)) continue
+      await intents.take(id)
+      await intents.drop(id)
+    }
+  }
+
+  #mayHaveRemovals({ row }: Storage): boolean {
+    return this.#withRemovals.has(row.id) || this.dependencies.store.intents.isShared
+  }
+
+  /** Runs `work`, a move item by item. The same move, made meanwhile, does not continue it. */
+  async whileMoving(from: MountedPath, to: MountedPath, work: () => Promise<void>): Promise<void> {
+    const key = moveKey(from, to)
+    const isFirst = !this.#running.has(key)
+    this.#running.add(key)
+    try {
+      await work()
+    } finally {
+      if (isFirst) this.#running.delete(key)
+    }
+  }
+
+  /** The removals of the folder `from`, moved to `to`. */
+  async #removals(from: MountedPath, to: MountedPath): Promise<Intent[]> {
+    const target = to.storage.treePath(to.inner)
+    const all = await this.dependencies.store.intents.removals(from.storage.row.id)
+    return all.filter((each) => each.from === from.inner && each.to === target)
   }
 
   /**
@@ -225,7 +306,7 @@ export class Intents {
     const removals = await this.dependencies.store.intents.removals(row.id)
     return (from, to) =>
       removals.some((removal) => {
-        const below = within(removal.from, from)
+        const below = removal.disposable ? undefined : within(removal.from, from)
         return below !== undefined && under(removal.to, below) === to
       })
   }
@@ -405,6 +486,15 @@ export class Intents {
 
 async function exists(storage: Storage, path: Path): Promise<boolean> {
   return (await storage.statOrUndefined(path, { ofSymlink: true })) !== undefined
+}
+
+function moveKey(from: MountedPath, to: MountedPath): string {
+  return [from, to].map(({ storage, inner }) => storage.treePath(inner)).join('\0')
+}
+
+async function isEmpty({ storage, inner }: MountedPath, signal: AbortSignal): Promise<boolean> {
+  for await (const page of storage.pages(inner, { signal, refresh: true })) if (page.length > 0) return false
+  return true
 }
 
 async function hasMoved(storage: Storage, { from, to }: Pick<Intent, 'from' | 'to'>): Promise<boolean> {

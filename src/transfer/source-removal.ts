@@ -4,7 +4,13 @@
  * may remove it, and that the two are different files.
  */
 import { contentVersion, isSymlink, isRealFolder, type Entry } from '../contract/entry.js'
-import { GatewayError, isGatewayError, toGatewayError, type MemberFailure } from '../contract/errors.js'
+import {
+  GatewayError,
+  isGatewayError,
+  toGatewayError,
+  undefinedIfMissing,
+  type MemberFailure,
+} from '../contract/errors.js'
 import { childOf, type Path } from '../contract/path.js'
 import type { MountedPath } from '../storage/mounts.js'
 import { targetOf, type CopiedState, type CopyJob } from './copy-job.js'
@@ -34,6 +40,15 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
   }
 
   async visit(member: Member, parent: Member | undefined): Promise<boolean | EnteredFolder<Member, Member>> {
+    try {
+      return await this.#visit(member, parent)
+    } catch (error) {
+      if (await hasVanished(this.job, member.from, error)) return true
+      throw error
+    }
+  }
+
+  async #visit(member: Member, parent: Member | undefined): Promise<boolean | EnteredFolder<Member, Member>> {
     const { storage } = this.job.from
     const { from } = member
     const path = storage.treePath(from)
@@ -65,7 +80,7 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
     try {
       // An empty folder that may be its own copy is put back below.
       if (known.distinct) await this.#begin()
-      await job.from.storage.remove(from, { signal: job.signal })
+      await undefinedIfMissing(job.from.storage.remove(from, { signal: job.signal }))
       if (!known.distinct) await this.#assertCopyExists(from)
     } finally {
       release()
@@ -150,6 +165,17 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
     }
     if (!copyExists) throw sameFileError()
   }
+}
+
+/**
+ * Whether the error of a member is that another client has removed it since it was listed. Not if the whole source is
+ * missing, as on a disk that is no longer mounted.
+ */
+export async function hasVanished({ from, signal }: CopyJob, member: Path, error: unknown): Promise<boolean> {
+  if (!isGatewayError(error, 'not_found')) return false
+  const options = { signal, ofSymlink: true, refresh: true }
+  if (await from.storage.statOrUndefined(member, options)) return false
+  return (await from.storage.statOrUndefined(from.inner, options)) !== undefined
 }
 
 /** Whether the copy is still in the state that was compared, because comparing the content may take long. */

@@ -58,6 +58,8 @@ interface Transfer {
   readonly respells: boolean
   /** The entry at the target; undefined also if that is the source itself. */
   readonly old: Entry | undefined
+  /** An earlier move has made the target, and was not completed. */
+  readonly continues: boolean
   readonly options: TransferOptions & { readonly signal: AbortSignal }
 }
 
@@ -168,12 +170,13 @@ export class Transfers {
     const seen = { signal: options.signal, preferred: place?.storage }
     // In another case, the name is that of the source itself.
     const old = respells ? undefined : look ? look.entry : await this.tree.entryOrUndefined(target, seen)
-    this.#assertReplaceable(source, target, entry, old, options, kind)
+    const continues = kind === 'move' && (await this.#continues(from, place, entry, old, options))
+    this.#assertReplaceable(source, target, entry, old, continues, options, kind)
     if (parentOf(target) !== parentOf(source)) await this.#assertFolder(parentOf(target), seen)
     const to = place ?? this.dependencies.mounts.find(target, from.storage)
     const touches: LockedPath[] = [{ path: target, tree: old?.kind === 'folder', membership: !old }]
     if (kind === 'move') touches.unshift({ path: source, tree: isRealFolder(entry), membership: true })
-    const transfer: Transfer = { kind, source, target, from, to, entry, old, respells, options }
+    const transfer: Transfer = { kind, source, target, from, to, entry, old, respells, continues, options }
     await this.#assertSymlinkMayMove(transfer)
     await this.operations.assertPreconditions(source, entry, options)
     for (const touch of touches) await this.operations.assertUnlocked(touch, options)
@@ -182,6 +185,19 @@ export class Transfers {
     }
     if (replacesEmptyFolder(transfer)) await assertEmpty(to, options.signal)
     return transfer
+  }
+
+  /** Only within one storage: at the path of a target elsewhere, another storage may be mounted now. */
+  async #continues(
+    from: MountedPath,
+    to: MountedPath | undefined,
+    entry: Entry,
+    old: Entry | undefined,
+    { merge, journal, signal }: TransferOptions & { readonly signal: AbortSignal },
+  ): Promise<boolean> {
+    if (from.storage !== to?.storage || merge === true || journal?.resumes === true) return false
+    if (!isRealFolder(entry) || !old || !isRealFolder(old)) return false
+    return this.dependencies.intents.continues(from, to, signal)
   }
 
   async #assertFolder(at: Path, options: EntryOptions): Promise<void> {
@@ -198,11 +214,13 @@ export class Transfers {
     target: Path,
     entry: Entry,
     old: Entry | undefined,
+    continues: boolean,
     options: TransferOptions,
     kind: Kind,
   ): void {
     // The target may have been created by an earlier run: each item is checked.
-    const isTaken = old && !options.overwrite && options.merge !== true && options.journal?.resumes !== true
+    const isOwn = continues || options.journal?.resumes === true
+    const isTaken = old && !options.overwrite && options.merge !== true && !isOwn
     if (isTaken === true) throw nameTaken(nameOf(target))
     if (old && options.overwrite === 'same kind') assertSameKind(entry, old)
     if (!old) checkName(nameOf(target))
@@ -264,13 +282,14 @@ export class Transfers {
    * cannot replace is moved to a backup during the call. Resolves to false if the backend cannot rename.
    */
   async #moveAtOnce(transfer: Transfer, signal: AbortSignal): Promise<boolean> {
-    const { source, target, from, to, entry, old, options } = transfer
-    if (from.storage !== to.storage) return false
+    const { source, target, from, to, entry, old, continues, options } = transfer
+    if (from.storage !== to.storage || continues) return false
     if (isRealFolder(entry) && parentOf(source) !== parentOf(target)) {
       await this.#assertSymlinksMayMove(from, target, { ...options, signal })
     }
     // A file replaces a file in one call. For everything else the name must be free.
     const replaces = old !== undefined && (old.kind === 'folder' || entry.kind === 'folder')
+    if (replaces) await this.dependencies.intents.beforeReplacement(to)
     if (replacesEmptyFolder(transfer)) return this.#moveOverEmptyFolder(transfer, signal)
     const backup = replaces ? await this.dependencies.intents.moveToBackup(to, signal) : undefined
     if (replaces && !backup) return false
@@ -307,15 +326,18 @@ export class Transfers {
   }
 
   async #itemByItem(transfer: Transfer, signal: AbortSignal): Promise<void> {
-    const { kind, source, target, options } = transfer
-    const { properties } = this.dependencies.store
+    const { kind, source, target, from, to, old, continues, options } = transfer
+    const { intents, store } = this.dependencies
+    const { properties } = store
     if (kind === 'copy' && (await properties.hasWithin(source))) {
       await properties.assertRoom(this.access.principal.userId)
     }
     const job = this.#job(transfer, signal)
     let whole = false
     try {
-      await (kind === 'copy' ? copyTree(job) : moveTree(job))
+      if (continues) await intents.beginRemoval(from, to)
+      else if (old && options.overwrite !== false && options.merge !== true) await intents.beforeReplacement(to)
+      await (kind === 'copy' ? copyTree(job) : intents.whileMoving(from, to, () => moveTree(job)))
       whole = !job.merge
     } finally {
       if (whole) await this.#followWhole(source, target, kind, options.deep !== false)
@@ -324,7 +346,7 @@ export class Transfers {
   }
 
   #job(transfer: Transfer, signal: AbortSignal): CopyJob {
-    const { source, target, from, to, options } = transfer
+    const { kind, source, target, from, to, entry, old, continues, options } = transfer
     const { mounts, rules, transferSlots, inPlaceHandles, intents, log } = this.dependencies
     // One warning for each transfer: a backend that refuses one folder may refuse them all.
     let isLossLogged = false
@@ -336,7 +358,8 @@ export class Transfers {
       deep: options.deep !== false,
       // What others add to the empty folder meanwhile is not removed.
       merge: options.merge === true || replacesEmptyFolder(transfer),
-      overwrite: options.overwrite !== false && !replacesEmptyFolder(transfer),
+      // As 'same kind' does not replace a folder with members, it replaces nothing in one.
+      overwrite: options.overwrite === 'same kind' ? !(old && isRealFolder(old)) : options.overwrite,
       slots: transferSlots,
       holder: this.access.principal.holder,
       meter: this.meter,
@@ -361,11 +384,14 @@ export class Transfers {
       moveToBackup: (place) => intents.moveToBackup(place, signal),
       reserveBackup: (place) => intents.reserveBackup(place),
       remainders: () => intents.remaindersOn(from.storage),
+      continues,
+      makeTarget: (make) =>
+        kind === 'move' && from.storage === to.storage ? intents.makeTarget(from, to, make) : make(),
       beginRemoval: async () => {
-        if (isRealFolder(transfer.entry)) await intents.beginRemoval(from, to)
+        if (isRealFolder(entry)) await intents.beginRemoval(from, to)
       },
       endRemoval: async () => {
-        if (isRealFolder(transfer.entry)) await intents.endRemoval(from)
+        if (isRealFolder(entry)) await intents.endRemoval(from)
       },
       assertReadable: async (path) => {
         await this.access.followSymlinks('read', path, options)
@@ -392,7 +418,7 @@ export class Transfers {
           if (tree) this.access.authorizeBelow(action, path, options)
           await this.operations.assertUnlocked({ path, tree, membership: true }, options)
           if (tree) await this.access.assertAllVisible(storage, inner, signal)
-          await intents.beforeRemoval({ storage, inner })
+          await intents.beforeRemoval({ storage, inner }, false, what === 'source' && inner === from.inner)
         })
         return release
       },
@@ -488,8 +514,8 @@ function assertSameKind(entry: Entry, old: Entry): void {
     throw new GatewayError('is_folder', { reason: 'only a folder can replace a folder' })
 }
 
-function replacesEmptyFolder({ old, options }: Pick<Transfer, 'old' | 'options'>): boolean {
-  return options.overwrite === 'same kind' && old !== undefined && isRealFolder(old)
+function replacesEmptyFolder({ old, continues, options }: Pick<Transfer, 'old' | 'continues' | 'options'>): boolean {
+  return options.overwrite === 'same kind' && old !== undefined && isRealFolder(old) && !continues
 }
 
 async function assertEmpty({ storage, inner }: MountedPath, signal: AbortSignal): Promise<void> {

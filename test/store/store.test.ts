@@ -622,6 +622,31 @@ for (const engine of engines) {
       t.same(await attributes.of(asPath('/mount/b/f')), { modified: undefined, mode: 1 })
     })
 
+    void s.test('removals end with their source or their target', async (t) => {
+      const { intents, storages } = await fresh(t)
+      const { id: storageId } = await storages.insert(storageRow({ mountPath: asPath('/m') }))
+      const { id: other } = await storages.insert(storageRow({ mountPath: asPath('/other') }))
+      const rows = [
+        [storageId, '/d', '/m/e'],
+        [storageId, '/d/n', '/m/f/n'],
+        [storageId, '/dd', '/m/ee'],
+        [other, '/d', '/m/e/n'],
+      ] as const
+      for (const [id, from, to] of rows)
+        await intents.insert({ storageId: id, kind: 'removal', from: asPath(from), to: asPath(to), disposable: false })
+      const backup = { storageId, kind: 'backup', from: asPath('/d'), to: asPath('/m/e'), disposable: false } as const
+      await intents.insert(backup)
+      const left = async () => (await intents.all()).map(({ from, to }) => `${from} ${to}`)
+      await intents.endRemovals(asPath('/m/x'))
+      t.equal((await left()).length, 5)
+      await intents.endRemovals(asPath('/m/e'))
+      t.same(await left(), ['/d/n /m/f/n', '/dd /m/ee', '/d /m/e'])
+      await intents.endRemovals(asPath('/m/d'), { storageId: other, from: asPath('/d') })
+      t.equal((await left()).length, 3)
+      await intents.endRemovals(asPath('/m/d'), { storageId, from: asPath('/d') })
+      t.same(await left(), ['/dd /m/ee', '/d /m/e'])
+    })
+
     void s.test('onForeignChange() reports changes of other processes only', async (t) => {
       const file = await newDatabase(t)
       const store = await openStore(file)

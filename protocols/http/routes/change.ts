@@ -2,13 +2,14 @@
 import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
 import type { Entry } from '../../../src/contract/entry.js'
-import { GatewayError, isGatewayError, nameTaken } from '../../../src/contract/errors.js'
+import { GatewayError, isGatewayError, nameTaken, TreeError } from '../../../src/contract/errors.js'
 import {
   checkMemberName,
   checkName,
   childOf,
   cleanPath,
   isWithin,
+  nameOf,
   newPath,
   parentOf,
   root,
@@ -94,10 +95,11 @@ export const changeEndpoints = [
       const to = childOf(parentOf(from), checkName(name))
       const access = accessOptions(context, headers.password)
       try {
-        await withConflictName(name, () => fs.move(from, to, { ...access, overwrite }))
+        await withConflictName(to, () => fs.move(from, to, { ...access, overwrite }))
       } catch (error) {
         // An existing target takes precedence over a missing source.
-        const isMissing = !overwrite && from !== to && isGatewayError(error, 'not_found')
+        const isMissing =
+          !overwrite && from !== to && isGatewayError(error, 'not_found') && !(error instanceof TreeError)
         if (isMissing && (await statOrUndefined(fs, to, access))) throw nameTaken(name)
         throw error
       }
@@ -205,7 +207,7 @@ async function transfer(
       const taskOptions = { ...options, overwrite: replaces }
       tasks.push(await api.gateway.submitTransfer(principal, kind, [source, target], taskOptions))
     } else {
-      await withConflictName(name, () => fs[kind](source, target, { ...access, ...options }))
+      await withConflictName(target, () => fs[kind](source, target, { ...access, ...options }))
     }
   }
   if (tasks.length === 0) return null
@@ -235,11 +237,12 @@ async function statOrUndefined(fs: VirtualFs, path: Path, access: AccessOptions)
   }
 }
 
-/** Maps `exists` to `file [name] exists`. */
-async function withConflictName<T>(name: string, work: () => Promise<T>): Promise<T> {
+/** Maps `exists` to `file [name] exists`, with the name of the first entry that exists: the target or a member of it. */
+async function withConflictName<T>(target: Path, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    throw isGatewayError(error, 'exists') ? nameTaken(name, error) : error
+    if (!isGatewayError(error, 'exists')) throw error
+    throw nameTaken(nameOf(error instanceof TreeError ? error.failures[0].path : target), error)
   }
 }

@@ -1,6 +1,9 @@
 /** Creating, renaming, moving, copying and removing by the API, with the refusals for locked files and mount points. */
 import t from 'tap'
+import { MemoryDriver } from '../../../drivers/memory/memory.js'
+import { GatewayError } from '../../../src/contract/errors.js'
 import { asPath } from '../../../src/contract/path.js'
+import { altered, bare } from '../../tree/tree-fixture.js'
 import { serve } from './served.js'
 import { http } from '../../../protocols/http/index.js'
 
@@ -59,6 +62,46 @@ void t.test('rename changes a name within its folder', async (t) => {
 })
 
 for (const kind of ['move', 'copy'] as const) {
+  void t.test(
+    'a folder that is renamed item by item: what the refusals say, and a rename that is made again',
+    async (t) => {
+      const driver = new MemoryDriver(0)
+      let fault: (path: string) => void = () => undefined
+      const faulty = altered(driver, {
+        ...bare,
+        write: async (path, source, options) => {
+          fault(path)
+          return driver.write(path, source, options)
+        },
+      })
+      const served = await serve(t, '', [{ name: 'Renames nothing', fields: {}, open: async () => faulty }])
+      await served.mount('/s', 'Renames nothing')
+      const rename = () => served.post('/api/fs/rename', { path: '/s/d', name: 'e' })
+      await served.put('/s/d/a', 'one')
+      await served.put('/s/d/b', 'two')
+      fault = (path) => {
+        if (path.startsWith('/e/')) throw new GatewayError('unavailable')
+      }
+      t.match(await rename(), { code: 500, message: /^(?!.*exists)/ })
+      fault = () => undefined
+      await served.put('/s/e/a', 'theirs')
+      t.match(await rename(), { code: 403, message: 'file [a] exists' }, 'the member that exists is named')
+      t.strictSame(await served.post('/api/fs/remove', { dir: '/s/e', names: ['a'] }), done)
+      fault = () => {
+        throw new GatewayError('not_found')
+      }
+      t.match(
+        await rename(),
+        { code: 500, message: /object not found$/ },
+        'what a backend does not find does not exist',
+      )
+      fault = () => undefined
+      t.strictSame(await rename(), done)
+      t.same(await served.names('/s/e'), ['a', 'b'])
+      t.match(await rename(), { code: 403, message: 'file [e] exists' }, 'an existing name is reported first')
+    },
+  )
+
   void t.test(`${kind} transfers members of one folder to another`, async (t) => {
     const served = await serve(t)
     const call = (body: object) => served.post(`/api/fs/${kind}`, { src_dir: '/from', dst_dir: '/to', ...body })
