@@ -88,7 +88,7 @@ class S3Driver implements Driver {
 
   /** Verifies the address, the bucket, the credentials and the permission to list, with one request. */
   async check(signal: AbortSignal): Promise<void> {
-    await this.#keysBelow(this.#keys.folder('/' as Path), 1, signal)
+    await this.#objectsBelow(this.#keys.folder('/' as Path), 1, signal)
   }
 
   async stat(path: Path, { signal }: CallOptions = {}): Promise<Entry> {
@@ -117,7 +117,10 @@ class S3Driver implements Driver {
         .filter((name) => !hidden.has(name) && name !== this.#keys.placeholder)
       const last = [objects.at(-1)?.Key, prefixes.at(-1)].map((key) => key?.slice(prefix.length))
       files = files.filter((name) => last.some((key) => key?.startsWith(name)))
+      // A folder object with content counts as an entry whose name no path can hold: copies report it, moves leave it.
+      const content = objects.filter(({ Key, Size }) => Key === prefix && Size !== 0)
       const entries = [
+        ...content.map((object) => fileEntry('', object.Size, object, false)),
         ...(await this.#listedFiles(found, prefix, signal)),
         ...folders.map((name) => folderEntry(name, this.#since)),
       ]
@@ -207,9 +210,11 @@ class S3Driver implements Driver {
     if ((await this.#removeFile(path, signal)) === 'removed') return
     const prefix = this.#keys.folder(path)
     // At most two keys are markers, so three keys are enough to find a member.
-    const keys = await this.#keysBelow(prefix, 3, signal)
-    if (keys.some((key) => !this.#keys.isMarker(key, prefix))) throw new GatewayError('not_empty')
-    for (const key of keys) await this.#delete(key, signal)
+    const objects = await this.#objectsBelow(prefix, 3, signal)
+    if (objects.some(({ Key }) => !this.#keys.isMarker(Key, prefix))) throw new GatewayError('not_empty')
+    if (objects.some(({ Size }) => Size !== 0))
+      throw new GatewayError('not_empty', { reason: 'the object of the folder itself has content' })
+    for (const { Key } of objects) await this.#delete(Key, signal)
   }
 
   /** Removes the file. For a folder, only preserves its parent; the caller removes the keys below it. */
@@ -271,7 +276,7 @@ class S3Driver implements Driver {
   async #assertReplaceable(path: Path, { signal, createOnly }: WriteOptions): Promise<void> {
     this.#assertName(path)
     const [below, old] = await Promise.all([
-      this.#keysBelow(this.#keys.folder(path), 1, signal),
+      this.#objectsBelow(this.#keys.folder(path), 1, signal),
       createOnly === true ? this.#head(path, signal) : undefined,
       this.#assertParent(path, signal),
     ])
@@ -284,7 +289,7 @@ class S3Driver implements Driver {
   async #assertParent(path: Path, signal: AbortSignal | undefined): Promise<void> {
     const parent = parentOf(path)
     if (parent === '/') return
-    const keys = await this.#keysBelow(this.#keys.folder(parent), 1, signal)
+    const keys = await this.#objectsBelow(this.#keys.folder(parent), 1, signal)
     if (keys.length === 0) throw new GatewayError('parent_missing')
   }
 
@@ -300,7 +305,7 @@ class S3Driver implements Driver {
     if (path === '/') return 'folder'
     const head = await this.#head(path, signal)
     if (head) return head
-    const keys = await this.#keysBelow(this.#keys.folder(path), 1, signal)
+    const keys = await this.#objectsBelow(this.#keys.folder(path), 1, signal)
     return keys.length > 0 ? 'folder' : undefined
   }
 
@@ -326,11 +331,15 @@ class S3Driver implements Driver {
       })
   }
 
-  /** The first keys with this prefix, at most `count`. */
-  async #keysBelow(prefix: string, count: number, signal: AbortSignal | undefined): Promise<string[]> {
+  /** The first objects with this prefix, at most `count`. */
+  async #objectsBelow(
+    prefix: string,
+    count: number,
+    signal: AbortSignal | undefined,
+  ): Promise<readonly ListedObject[]> {
     const request = { prefix, version: this.options.list_object_version, pageSize: count, signal }
     for await (const { objects } of pages(this.#client, request)) {
-      if (objects.length > 0) return objects.map(({ Key }) => Key)
+      if (objects.length > 0) return objects
     }
     return []
   }
