@@ -5,6 +5,7 @@ import { within } from '../../src/contract/path.js'
 import type { FailedItem, Task, TaskKind, TaskPhase, TaskState } from '../../src/tasks/task.js'
 import { wireTime } from './object.js'
 import { timestamp } from './schemas.js'
+import { StreamedArray } from './streamed-array.js'
 
 const stateNumbers = {
   pending: 0,
@@ -75,6 +76,11 @@ export function taskObject(task: Task): z.input<typeof taskData> {
     total_bytes: Math.max(totalBytes, doneBytes),
     error: task.error,
   }
+}
+
+/** The tasks as a list that is serialized in parts: each can have a name of several thousand characters. */
+export function taskObjects(tasks: readonly Task[]): StreamedArray<z.input<typeof taskData>> {
+  return new StreamedArray(tasks.length, (from, to) => tasks.slice(from, to).map(taskObject), { chunkLength: 50 })
 }
 
 /** The task with its failures. Their paths are relative to the base folder of the principal, if they are below it. */

@@ -124,6 +124,14 @@ export interface TaskRow {
   readonly ended: Date | undefined
 }
 
+/** The unfinished tasks of one user. */
+export interface UnfinishedTasks {
+  readonly userId: number
+  readonly count: number
+  /** Characters of their names and plans. */
+  readonly size: number
+}
+
 /**
  * What a user wants of a task that another node owns. 'clear': deletes it if it has ended.
  */

@@ -13,6 +13,7 @@ import type {
   StorageRow,
   NodeRow,
   TaskRow,
+  UnfinishedTasks,
   TaskItemRow,
   TaskAction,
   TaskRequestRow,
@@ -274,8 +275,8 @@ export interface Store extends FileRecords {
     /** Those of this node, in the order of their creation. */
     owned(): Promise<TaskRow[]>
     get(id: string): Promise<TaskRow | undefined>
-    /** The number of unfinished tasks of a user, on all nodes. */
-    countUnfinished(userId: number): Promise<number>
+    /** The unfinished tasks of each user who has some, on all nodes. */
+    unfinished(): Promise<UnfinishedTasks[]>
     /** When the task ended after which `count` others ended, on all nodes; undefined if there is none. */
     endOfOlder(count: number): Promise<Date | undefined>
     /** Adds a task of this node. */

@@ -15,7 +15,7 @@ import {
   type StoredRow,
 } from './columns.js'
 import type { Database } from './database.js'
-import type { TaskAction, TaskItemRow, TaskRequestRow, TaskRow } from './rows.js'
+import type { TaskAction, TaskItemRow, TaskRequestRow, TaskRow, UnfinishedTasks } from './rows.js'
 
 const columns: Columns<TaskRow> = {
   id: text('id'),
@@ -82,11 +82,14 @@ export class TasksTable {
     return (await this.#tasks({ id }))[0]
   }
 
-  async countUnfinished(userId: number): Promise<number> {
-    const row = await this.database.read((query) =>
-      query('tasks').where({ user_id: userId, ended: null }).count<StoredRow>({ count: '*' }).first(),
+  async unfinished(): Promise<UnfinishedTasks[]> {
+    const rows = await this.database.read((query) =>
+      query<StoredRow>('tasks')
+        .whereNull('ended')
+        .groupBy('user_id')
+        .select<StoredRow[]>('user_id', query.raw('count(*) as count, sum(length(name) + length(plan)) as size')),
     )
-    return Number(row?.count)
+    return rows.map((row) => ({ userId: Number(row.user_id), count: Number(row.count), size: Number(row.size) }))
   }
 
   async endOfOlder(count: number): Promise<Date | undefined> {

@@ -18,6 +18,14 @@ export function retryDelay(error: GatewayError, tries: number): number | undefin
   return Math.min(maxDelay, Math.max(delay, ...transient.map(({ retryAfter = 0 }) => retryAfter)))
 }
 
+/** Maximum characters of the texts that a run leaves in its task. The failed items are stored in full beside it. */
+export const maxText = 2048
+
+/** At most the first `maxText` characters of the text. */
+export function shortened(text: string): string {
+  return text.length <= maxText ? text : `${text.slice(0, maxText - 1)}…`
+}
+
 /** Items that a text lists. */
 const maxNamed = 10
 

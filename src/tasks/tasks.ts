@@ -11,10 +11,10 @@ import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors
 import { FairShare } from '../contract/fair-share.js'
 import type { Log } from '../contract/log.js'
 import type { Settings } from '../settings/settings.js'
-import type { TaskAction, TaskItemRow, TaskRequestRow } from '../store/rows.js'
+import type { TaskAction, TaskItemRow, TaskRequestRow, UnfinishedTasks } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
 import type { TaskUploads } from '../transfer/task-uploads.js'
-import { failureText, retryDelay } from './failures.js'
+import { failureText, maxText, retryDelay, shortened } from './failures.js'
 import { ItemJournal } from './item-journal.js'
 import { taskItemsOf } from './task-items.js'
 import { TaskRequests } from './task-requests.js'
@@ -58,6 +58,13 @@ interface TaskEntry {
 
 /** Unfinished tasks of one user. */
 const maxPerUser = 10_000
+/**
+ * Characters of the unfinished tasks of all users, all of which are in memory. One user may have as many as are left after
+ * that: half of them if the others have none.
+ */
+const maxSize = 64 * 1024 * 1024
+/** Characters of the finished tasks of one user that a sweep leaves. The oldest are deleted first. */
+const maxFinishedSize = 16 * 1024 * 1024
 /** Finished tasks of all users that a sweep leaves. The oldest are deleted first. */
 const maxFinished = 10_000
 /** Milliseconds between two sweeps of finished tasks. */
@@ -192,13 +199,10 @@ export class Tasks {
 
   /**
    * Stores and queues a task. It does not depend on the caller's session: it runs with the authority that the account
-   * has then. Rejects with `throttled` if the user has too many unfinished tasks.
+   * has then. Rejects with `throttled` if the user has too many unfinished tasks, or too large ones.
    */
   async add(principal: Principal, { kind, name, plan, phase, totalBytes }: TaskRequest): Promise<Task> {
     const { userId, username, role } = principal
-    if ((await this.#countUnfinished(userId)) >= maxPerUser) {
-      throw new GatewayError('throttled', { reason: 'too many tasks are waiting' })
-    }
     const task: Task = {
       id: randomBytes(16).toString('base64url'),
       kind,
@@ -218,6 +222,7 @@ export class Tasks {
       started: undefined,
       ended: undefined,
     }
+    await this.#assertRoom(task)
     const entry = newEntry(task)
     this.#entries.set(task.id, entry)
     try {
@@ -303,10 +308,21 @@ export class Tasks {
     return (await store.tasks.get(id)) as Task | undefined
   }
 
-  async #countUnfinished(userId: number): Promise<number> {
+  async #assertRoom(task: Task): Promise<void> {
     const { store } = this.dependencies
-    if (store.isShared) return store.tasks.countUnfinished(userId)
-    return this.all.filter((task) => task.userId === userId && !hasEnded(task)).length
+    const unfinished = store.isShared ? await store.tasks.unfinished() : unfinishedByUser(this.all)
+    const own = { count: 0, size: 0 }
+    let total = 0
+    for (const { userId, count, size } of [...unfinished, ...unfinishedByUser([task])]) {
+      // Each of them may still get a text.
+      total += size + count * maxText
+      if (userId !== task.userId) continue
+      own.count += count
+      own.size += size + count * maxText
+    }
+    if (own.count > maxPerUser || own.size > maxSize - total) {
+      throw new GatewayError('throttled', { reason: 'too many tasks are waiting' })
+    }
   }
 
   /** Whether the task is in a state in which it can be queued. Throws as `TaskType.assertRetryable`. */
@@ -470,7 +486,7 @@ export class Tasks {
       await this.#handleFailure(entry, stop, toGatewayError(error))
       return
     }
-    await this.#finish(entry, { state: 'succeeded', status: entry.remark, doneBytes: entry.task.totalBytes })
+    await this.#finish(entry, { state: 'succeeded', status: shortened(entry.remark), doneBytes: entry.task.totalBytes })
   }
 
   /** Runs the task with the current authority of its account. Restarts it if the account changes meanwhile. */
@@ -520,7 +536,7 @@ export class Tasks {
     const { id, tries } = entry.task
     const delay = retryDelay(error, tries)
     log.warn({ err: error, task: id, ...(delay !== undefined && { delay }) }, 'task failed')
-    const text = [failureText(error), entry.remark].filter((part) => part !== '').join('; ')
+    const text = shortened([failureText(error), entry.remark].filter((part) => part !== '').join('; '))
     if (delay === undefined) {
       await this.#finish(entry, { state: 'failed', status: '', error: text })
       return
@@ -597,8 +613,8 @@ export class Tasks {
   }
 
   /**
-   * Deletes finished tasks of this node that are older than `finished_tasks_days`, or among the oldest of all nodes beyond
-   * `maxFinished`.
+   * Deletes finished tasks of this node that are older than `finished_tasks_days`, among the oldest of all nodes beyond
+   * `maxFinished`, or among the oldest of their users beyond `maxFinishedSize`.
    */
   async #sweep(): Promise<void> {
     this.#endedCount = 0
@@ -606,10 +622,17 @@ export class Tasks {
     try {
       const surplus = (await this.dependencies.store.tasks.endOfOlder(maxFinished))?.getTime() ?? -Infinity
       const expired = days >= 0 ? Date.now() - days * day : -Infinity
-      const old = [...this.#entries.values()].filter(({ task }) => {
-        const ended = task.ended?.getTime() ?? Infinity
-        return hasEnded(task) && (ended <= surplus || ended < expired)
-      })
+      const endOf = ({ task }: TaskEntry) => task.ended?.getTime() ?? Infinity
+      const finished = [...this.#entries.values()].filter(({ task }) => hasEnded(task))
+      const sizes = new Map<number, number>()
+      const old = finished
+        .toSorted((one, other) => endOf(other) - endOf(one))
+        .filter((entry) => {
+          const { userId, name, plan, status, error } = entry.task
+          const size = (sizes.get(userId) ?? 0) + name.length + plan.length + status.length + error.length
+          sizes.set(userId, size)
+          return endOf(entry) <= surplus || endOf(entry) < expired || size > maxFinishedSize
+        })
       await this.#remove(old)
     } catch (error) {
       if (!isGatewayError(error) || !this.#stopping.signal.aborted) {
@@ -647,6 +670,17 @@ function newEntry(task: Task): TaskEntry {
     ...{ task, controller: undefined, running: undefined, stored: Promise.resolve(), timer: undefined },
     ...{ remark: '', progress: '', gone: undefined },
   }
+}
+
+function unfinishedByUser(tasks: readonly Task[]): Iterable<UnfinishedTasks> {
+  const found = new Map<number, UnfinishedTasks>()
+  for (const task of tasks) {
+    if (hasEnded(task)) continue
+    const { userId, name, plan } = task
+    const { count = 0, size = 0 } = found.get(userId) ?? {}
+    found.set(userId, { userId, count: count + 1, size: size + name.length + plan.length })
+  }
+  return found.values()
 }
 
 function byCreation(one: Task, other: Task): number {

@@ -188,6 +188,52 @@ void t.test('a task of a deleted account fails, one of a changed account runs ag
   t.equal(runs.length, 2)
 })
 
+void t.test('unfinished tasks are limited by their size, and a part is left for other users', async (t) => {
+  let end: () => void = () => undefined
+  const held = new Promise<void>((resolve) => (end = resolve))
+  const { tasks } = await begin(t, { run: () => held })
+  const large = { ...request, name: 'n'.repeat(8 * 1024 * 1024), plan: { from: 'p'.repeat(8 * 1024 * 1024) } }
+  const first = await tasks.add(ada, large)
+  const refused = { code: 'throttled', reason: 'too many tasks are waiting' }
+  await t.rejects(tasks.add(ada, large), refused)
+  await tasks.add(ada, request)
+  const other = await tasks.add(eve, large)
+  await t.rejects(tasks.add(eve, large), refused, 'less is left for each')
+  await tasks.add(principal({ userId: 4 }), request)
+  end()
+  await ended(tasks, first)
+  await ended(tasks, other)
+  await tasks.add(ada, large)
+})
+
+void t.test('the texts of a task are cut, and its failed items are complete', async (t) => {
+  const long = 'e'.repeat(5000)
+  const { tasks } = await begin(t, {
+    run: async (run) => {
+      await run.items.fail([{ path: asPath('/b'), error: long }])
+      run.setRemark(long)
+      if (tasks.all.length === 1) throw new GatewayError('denied', { reason: long })
+    },
+  })
+  const cut = `${'e'.repeat(2047)}…`
+  const failed = await ended(tasks, await tasks.add(ada, request))
+  t.match(failed, { state: 'failed', error: cut })
+  t.match(await tasks.failures(failed), [{ error: long }])
+  t.match(await ended(tasks, await tasks.add(ada, request)), { state: 'succeeded', status: cut })
+})
+
+void t.test('the oldest finished tasks of a user are deleted when they are too large together', async (t) => {
+  const { tasks, change } = await begin(t, { run: () => Promise.resolve() })
+  const large = { ...request, name: 'n'.repeat(9 * 1024 * 1024) }
+  const older = await ended(tasks, await tasks.add(ada, large))
+  const other = await ended(tasks, await tasks.add(eve, request))
+  while (Date.now() === older.ended?.getTime()) await delay(1)
+  const newer = await ended(tasks, await tasks.add(ada, large))
+  change()
+  while (tasks.all.length > 2) await delay(5)
+  t.same(new Set(tasks.all.map(({ id }) => id)), new Set([other.id, newer.id]))
+})
+
 void t.test('a task is disposed when it ends and again when it is deleted', async (t) => {
   const disposed: string[] = []
   const { tasks, store } = await begin(t, {

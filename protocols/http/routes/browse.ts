@@ -109,13 +109,13 @@ export const browseEndpoints = [
       const plainObjectOf = fileObjectConverter(api, fs, folderPath, folder, baseUrl)
       const objectOf = await withMountDetails(api, fs, folderPath, entries, plainObjectOf)
       // Mount details are not cached, because they change often.
-      const cache = () => {
+      const cacheOf = () => {
         const at = under(principal.base, folderPath)
         const form = objectOf === plainObjectOf ? fileObjectsForm(api, folder, baseUrl, at) : undefined
         return form === undefined ? undefined : serialized?.(form)
       }
       return {
-        content: new StreamedArray(entries.length, (from, to) => entries.slice(from, to).map(objectOf), cache),
+        content: new StreamedArray(entries.length, (from, to) => entries.slice(from, to).map(objectOf), { cacheOf }),
         total,
         readme: folder.readme,
         header: folder.header,

@@ -9,7 +9,7 @@ import { endpoint, type Endpoint, type Refusal } from '../endpoint.js'
 import { messageOf } from '../errors.js'
 import { signalOf } from '../http-api.js'
 import { queryText } from '../fields.js'
-import { taskData, taskInfo, taskInfoData, taskObject } from '../task-object.js'
+import { taskData, taskInfo, taskInfoData, taskObjects } from '../task-object.js'
 
 const params = z.object({ kind: z.enum(taskKinds).describe('The kind of the tasks.') })
 const query = z.object({ tid: queryText.describe('The `id` of the task.') })
@@ -75,7 +75,7 @@ function taskEndpointsAt(base: '/api/task' | '/api/admin/task', access: 'user' |
       data: z.array(taskData),
       answer: async ({ api, params: { kind }, principal }) => {
         const tasks = await api.gateway.tasks.list(principal, kind)
-        return tasks.filter((task) => !hasEnded(task)).map(taskObject)
+        return taskObjects(tasks.filter((task) => !hasEnded(task)))
       },
     }),
     endpoint({
@@ -86,7 +86,7 @@ function taskEndpointsAt(base: '/api/task' | '/api/admin/task', access: 'user' |
       description: 'They are stored for the number of days in the setting `finished_tasks_days`.',
       data: z.array(taskData),
       answer: async ({ api, params: { kind }, principal }) =>
-        (await api.gateway.tasks.list(principal, kind)).filter(hasEnded).map(taskObject),
+        taskObjects((await api.gateway.tasks.list(principal, kind)).filter(hasEnded)),
     }),
     endpoint({
       ...shared,

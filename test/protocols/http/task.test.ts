@@ -257,6 +257,21 @@ void t.test('users see their own tasks, admins see all tasks', async (t) => {
   t.match(await ann.get('/api/task/shrink/done'), { code: 404, message: 'no such endpoint' })
 })
 
+void t.test('a long list of tasks is sent in parts', async (t) => {
+  const { served } = await two(t)
+  const names = Array.from({ length: 120 }, (_value, index) => `missing-${index}`)
+  await transfer(served, 'copy', names)
+  await served.ended('copy')
+  const headers = { authorization: served.token }
+  const response = await fetch(`${served.url}/api/task/copy/done`, { headers })
+  t.equal(response.headers.get('content-length'), null)
+  const { data } = (await response.json()) as { readonly data: readonly TaskShown[] }
+  t.strictSame(
+    data.map(({ name }) => name),
+    names.map((name) => `copy [/](/${name}) to [/far](/)`),
+  )
+})
+
 void t.test('a transfer without permission is rejected; one whose user loses it fails', async (t) => {
   const { served, gate } = await two(t)
   const may = ['write', 'move', 'copy'] as const
