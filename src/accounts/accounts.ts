@@ -10,7 +10,7 @@ import { ConsoleSessions, type Browser } from './console-sessions.js'
 import { accountDisabled, codeRequired, sessionRevoked } from './errors.js'
 import { FairQueue } from './fair-queue.js'
 import { networkOf } from '../net/networks.js'
-import { LocalCodeLimiter, LocalSignInLimiter } from './limiter.js'
+import { LocalCodeLimiter, LocalSignInLimiter, lockout, put } from './limiter.js'
 import { SshKeys } from './ssh-keys.js'
 import { PasswordCheck } from './password-check.js'
 import { Principal, type ProtocolFacts } from './principal.js'
@@ -38,7 +38,7 @@ interface AccountsOptions {
   readonly settings: Pick<Settings, 'get' | 'onChange'>
   /** Lifetime of session tokens and console sessions, in hours. */
   readonly tokenHours: number
-  /** Gets a warning for each failed sign-in. */
+  /** Gets a warning for each failed sign-in; of those that are throttled, one for each network in five minutes. */
   readonly log?: Pick<Log, 'warn'>
   /** Throws `unavailable` while what this process mirrors may be outdated. */
   readonly assertCurrent?: () => void
@@ -70,6 +70,8 @@ export class Accounts {
   readonly #assertCurrent: () => void
   readonly #sessions = new Sessions()
   readonly #passwords: PasswordCheck
+  /** When a throttled sign-in of a network was logged last, and the number of those since. */
+  readonly #throttled = new Map<string, { readonly at: number; suppressed: number }>()
   /** Serializes reads and changes of the cached rows. */
   readonly #queue = new PQueue({ concurrency: 1 })
   #revoked: ReadonlyMap<string, Date> = new Map()
@@ -253,7 +255,8 @@ export class Accounts {
 
   /**
    * Logs a failed sign-in with its address. Logs the name only if the account exists, because it could be a mistyped
-   * password.
+   * password. Of throttled sign-ins, logs one of each network within the time of a lockout, with the number of those that
+   * were not logged before it.
    */
   async #logged<T>({ username, address }: Credentials, protocol: string, work: () => Promise<T>): Promise<T> {
     try {
@@ -261,10 +264,22 @@ export class Accounts {
     } catch (error) {
       if (isGatewayError(error) && !hasDetail(error, 'code_required')) {
         const account = this.users.byName(username)?.username
-        this.#log?.warn({ protocol, address, account, reason: error.reason }, 'sign-in refused')
+        const facts = { protocol, address, account, reason: error.reason }
+        if (error.code !== 'throttled') this.#log?.warn(facts, 'sign-in refused')
+        else this.#logThrottled(networkOf(address), facts)
       }
       throw error
     }
+  }
+
+  #logThrottled(network: string, facts: object): void {
+    const last = this.#throttled.get(network)
+    if (last !== undefined && this.#now() - last.at < lockout.time) {
+      last.suppressed++
+      return
+    }
+    put(this.#throttled, network, { at: this.#now(), suppressed: 0 })
+    this.#log?.warn({ ...facts, suppressed: last?.suppressed }, 'sign-in refused')
   }
 
   async #byPassword(credentials: Credentials, protocol: ProtocolFacts): Promise<Principal> {

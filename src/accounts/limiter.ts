@@ -49,7 +49,9 @@ export interface SignInLimiter {
 /** Limits the sign-ins of one process, in memory. */
 export class LocalSignInLimiter implements SignInLimiter {
   readonly #addresses: RecentCounts
-  readonly #pairs: RecentCounts
+  /** Pairs with fewer failures than lock one, and those that are locked: new names cannot remove these. */
+  readonly #tried = new PairTable<Failures>()
+  readonly #locked = new PairTable<Failures>()
   readonly #accounts: RecentCounts
   /** The end of the attempt that is being compared, by address. */
   readonly #compared = new Map<string, Promise<void>>()
@@ -58,12 +60,12 @@ export class LocalSignInLimiter implements SignInLimiter {
 
   constructor(private readonly now: () => number) {
     this.#addresses = new RecentCounts(lockout.time, now)
-    this.#pairs = new RecentCounts(lockout.time, now)
     this.#accounts = new RecentCounts(backoff.time, now)
   }
 
   assertPairNotLocked(address: string, name: string): void {
-    this.#refuse(this.#pairs, pairOf(address, name))
+    const left = this.#left(this.#locked.get(address, name))
+    if (left > 0) throw tooManyAttempts(left / 1000)
   }
 
   async admit(address: string, name: string): Promise<number> {
@@ -86,7 +88,7 @@ export class LocalSignInLimiter implements SignInLimiter {
       end()
       if (outcome === 'not failed') return
       this.#addresses.add(address)
-      this.#pairs.add(pairOf(address, name))
+      this.#addToPair(address, name)
       this.#accounts.add(name)
     }
   }
@@ -98,12 +100,22 @@ export class LocalSignInLimiter implements SignInLimiter {
   #assertNotLocked(address: string, name: string): void {
     this.assertPairNotLocked(address, name)
     if (this.#addresses.count(address) < lockout.failures) return
-    this.#pairs.add(pairOf(address, name))
-    this.#refuse(this.#addresses, address)
+    this.#addToPair(address, name)
+    throw tooManyAttempts(this.#addresses.remaining(address) / 1000)
   }
 
-  #refuse(failures: RecentCounts, key: string): void {
-    if (failures.count(key) >= lockout.failures) throw tooManyAttempts(failures.remaining(key) / 1000)
+  #addToPair(address: string, name: string): void {
+    const known = this.#locked.get(address, name) ?? this.#tried.get(address, name)
+    const count = known !== undefined && this.#left(known) > 0 ? known.count + 1 : 1
+    this.#tried.delete(address, name)
+    this.#locked.delete(address, name)
+    const pairs = count < lockout.failures ? this.#tried : this.#locked
+    pairs.set(address, name, { count, last: this.now() })
+  }
+
+  /** Milliseconds until the failures of a pair are forgotten. */
+  #left(failures: Failures | undefined): number {
+    return (failures?.last ?? -Infinity) + lockout.time - this.now()
   }
 }
 
@@ -173,9 +185,52 @@ function isRecent(lastTime: number | undefined, now: number): boolean {
   return lastTime !== undefined && now - lastTime < familiarTime
 }
 
+interface Failures {
+  readonly count: number
+  readonly last: number
+}
+
+/**
+ * Values of pairs. Beyond `maxEntries`, the oldest one of the address with the most is removed: an address that tries many
+ * names removes its own.
+ */
+export class PairTable<Value> {
+  /** By name, by address; those of which a value was set last are last. */
+  readonly #addresses = new Map<string, Map<string, Value>>()
+  #size = 0
+
+  get(address: string, name: string): Value | undefined {
+    return this.#addresses.get(address)?.get(name)
+  }
+
+  set(address: string, name: string, value: Value): void {
+    this.delete(address, name)
+    const names = this.#addresses.get(address) ?? new Map<string, Value>()
+    this.#addresses.delete(address)
+    this.#addresses.set(address, names)
+    names.set(name, value)
+    this.#size++
+    if (this.#size > maxEntries) this.#removeOne()
+  }
+
+  delete(address: string, name: string): void {
+    const names = this.#addresses.get(address)
+    if (names?.delete(name) !== true) return
+    this.#size--
+    if (names.size === 0) this.#addresses.delete(address)
+  }
+
+  #removeOne(): void {
+    let [largest, most] = ['', new Map<string, Value>()]
+    for (const [address, names] of this.#addresses) if (names.size > most.size) [largest, most] = [address, names]
+    const [oldest] = most.keys()
+    if (oldest !== undefined) this.delete(largest, oldest)
+  }
+}
+
 /** Counts events by key; those of a key are forgotten `time` milliseconds after its last one. */
 export class RecentCounts {
-  readonly #entries = new Map<string, { readonly count: number; readonly last: number }>()
+  readonly #entries = new Map<string, Failures>()
 
   constructor(
     private readonly time: number,

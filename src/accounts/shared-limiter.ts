@@ -10,6 +10,7 @@ import {
   familiarTime,
   lockout,
   pairOf,
+  PairTable,
   put,
   type CodeLimiter,
   type SignInLimiter,
@@ -27,14 +28,14 @@ const outcomeWait = { total: 2000, pause: 50 }
 
 export class SharedSignInLimiter implements SignInLimiter {
   /** The pairs that this process knows to be locked: until when, as of `performance.now()`. */
-  readonly #lockedPairs = new Map<string, number>()
+  readonly #lockedPairs = new PairTable<number>()
   /** When this process last stored a success, by pair. */
   readonly #recorded = new Map<string, number>()
 
   constructor(private readonly signIns: SignIns) {}
 
   assertPairNotLocked(network: string, account: string): void {
-    const left = (this.#lockedPairs.get(pairOf(network, account)) ?? 0) - performance.now()
+    const left = (this.#lockedPairs.get(network, account) ?? 0) - performance.now()
     if (left > 0) throw tooManyAttempts(left / 1000)
   }
 
@@ -96,7 +97,7 @@ export class SharedSignInLimiter implements SignInLimiter {
     const count = unexpired(failures, lockout.time)
     if (count < lockout.failures) return count
     const left = remaining(failures)
-    put(this.#lockedPairs, pairOf(network, account), performance.now() + left)
+    this.#lockedPairs.set(network, account, performance.now() + left)
     throw tooManyAttempts(left / 1000)
   }
 
@@ -110,7 +111,7 @@ export class SharedSignInLimiter implements SignInLimiter {
   /** Remembers that a pair is locked if it has this many failures, the last one now. */
   #learn(network: string, account: string, failures: number): void {
     if (failures < lockout.failures) return
-    put(this.#lockedPairs, pairOf(network, account), performance.now() + lockout.time)
+    this.#lockedPairs.set(network, account, performance.now() + lockout.time)
   }
 }
 

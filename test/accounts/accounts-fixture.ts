@@ -17,6 +17,8 @@ interface Fixture {
   readonly settings: Settings
   readonly accounts: Accounts
   readonly clock: { time: number }
+  /** The facts of each warning. */
+  readonly warnings: readonly object[]
   readonly ada: UserRow
   readonly admin: UserRow
 }
@@ -47,15 +49,17 @@ export async function openAccounts(
   t: Test,
   file: string,
   clock: { time: number },
-): Promise<Pick<Fixture, 'store' | 'settings' | 'accounts'>> {
+): Promise<Pick<Fixture, 'store' | 'settings' | 'accounts' | 'warnings'>> {
   const store = await openStore(file)
   const settings = await Settings.open(store)
-  const accounts = await Accounts.open({ store, settings, tokenHours: 48, now: () => clock.time })
+  const warnings: object[] = []
+  const log = { warn: (facts: object) => void warnings.push(facts) }
+  const accounts = await Accounts.open({ store, settings, tokenHours: 48, log, now: () => clock.time })
   t.teardown(async () => {
     await accounts.close()
     await store.close()
   })
-  return { store, settings, accounts }
+  return { store, settings, accounts, warnings }
 }
 
 export async function fixture(t: Test): Promise<Fixture> {

@@ -179,6 +179,56 @@ void t.test('wrong codes while two-step verification is enabled are counted like
   await turnOn(codesOf(secret, clock.time).right)
 })
 
+void t.test('of the throttled sign-ins of a network, one in five minutes is logged', async (t) => {
+  const { accounts, clock, warnings } = await fixture(t)
+  const address = '198.51.100.9'
+  const fail = async (count: number) => {
+    for (let n = 0; n < count; n++) {
+      await t.rejects(accounts.signIn(credentials({ address, username: `nobody ${n}`, plain: 'x' })))
+    }
+  }
+  await fail(20)
+  const line = { protocol: 'http', address, account: undefined }
+  t.match(warnings, [...Array<object>(5).fill({ ...line, reason: /^wrong/ }), { ...line, reason: /^too many/ }])
+  t.equal(warnings.length, 6)
+  for (let n = 0; n < 6; n++) {
+    await t.rejects(accounts.byPassword(credentials({ address: '198.51.100.10', plain: 'x' }), webdav))
+  }
+  t.match(warnings.at(-1), { address: '198.51.100.10', account: 'ada', reason: /^too many/ })
+  clock.time += 5 * minute
+  await fail(7)
+  t.match(warnings.at(-1), { ...line, reason: /^too many/, suppressed: 14 })
+  t.equal(warnings.length, 18)
+})
+
+void t.test(
+  'names that one address makes up do not unlock accounts for others, and only many of them for itself',
+  async (t) => {
+    const signIns = new LocalSignInLimiter(() => 0)
+    const lock = async (address: string, name: string) => {
+      for (let n = 0; n < 5; n++) await (await signIns.begin(address, `${name}${n}`))('failed')
+      for (let n = 0; n < 5; n++) await t.rejects(signIns.admit(address, name), throttled)
+    }
+    await lock('home', 'ada')
+    await lock('flood', 'ada')
+    const attempt = async (name: string) => {
+      try {
+        await signIns.admit('flood', name)
+        t.fail('the address is locked')
+      } catch {
+        // Its attempts are counted.
+      }
+    }
+    for (let n = 0; n < 50_001; n++) await attempt(`once ${n}`)
+    t.throws(() => signIns.assertPairNotLocked('home', 'ada'), throttled)
+    t.throws(() => signIns.assertPairNotLocked('flood', 'ada'), throttled)
+    for (let n = 0; n < 50_001; n++) for (let tries = 0; tries < 5; tries++) await attempt(`often ${n}`)
+    t.throws(() => signIns.assertPairNotLocked('home', 'ada'), throttled)
+    signIns.assertPairNotLocked('flood', 'ada')
+    t.throws(() => signIns.assertPairNotLocked('flood', 'often 50000'), throttled)
+  },
+)
+
 /** The limiters of one process, or of a node. */
 interface Limiters {
   readonly signIns: SignInLimiter
