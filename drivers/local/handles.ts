@@ -5,8 +5,8 @@ import { throwIfAborted } from '../../src/contract/cancellation.js'
 import type { Attributes, OpenFile } from '../../src/contract/capabilities.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
-import { contentMode, hasSpecialBits } from '../../src/contract/modes.js'
-import { translateError } from './errors.js'
+import { contentMode, hasSpecialBits, specialBitsRemain } from '../../src/contract/modes.js'
+import { systemCode, translateError } from './errors.js'
 import { maxSyncBytes } from './receive-body.js'
 import type { Staged } from './staged-file.js'
 import { asyncSyscalls, writeAll, type Syscalls } from './syscalls.js'
@@ -74,29 +74,52 @@ export class ReadHandle implements OpenFile {
 export class UpdateHandle extends ReadHandle {
   write(from: readonly Buffer[], position: number): Promise<void> {
     const bytes = from.reduce((sum, buffer) => sum + buffer.length, 0)
-    return this.track(async () => {
-      await this.#removeSpecialBits()
-      await writeAll(this.callsFor(bytes), this.fd, from, position)
-    })
+    return this.#change(() => writeAll(this.callsFor(bytes), this.fd, from, position))
   }
 
   truncate(size: number): Promise<void> {
-    return this.track(async () => {
-      await this.#removeSpecialBits()
-      await this.callsFor(0).ftruncate(this.fd, size)
-    })
+    return this.#change(async () => this.callsFor(0).ftruncate(this.fd, size))
   }
 
   sync(): Promise<void> {
     return this.track(() => sync(this.fd))
   }
 
-  /** Before a change of the content: the kernel does it too, but not for root (chmod(2), `CAP_FSETID`). */
-  async #removeSpecialBits(): Promise<void> {
-    const calls = this.callsFor(0)
-    const mode = Number((await calls.fstat(this.fd)).mode)
-    if (hasSpecialBits(mode)) await calls.fchmod(this.fd, contentMode(mode))
+  /**
+   * Changes the content of a file, which loses its special bits before: by this process, or by the kernel if the file belongs
+   * to another user. Rejects with `denied`, and changes nothing, if it would keep them.
+   */
+  #change(change: () => Promise<void>): Promise<void> {
+    return this.track(async () => {
+      const mode = await this.#mode()
+      if (!hasSpecialBits(mode)) return change()
+      let refusal: unknown
+      try {
+        await this.callsFor(0).fchmod(this.fd, contentMode(mode))
+      } catch (error) {
+        if (systemCode(error) !== 'EPERM') throw error
+        refusal = error
+      }
+      // Another process may have removed them.
+      if (refusal !== undefined && !isRemovedByKernel(await this.#mode())) throw specialBitsRemain(refusal)
+      await change()
+      if (refusal !== undefined && hasSpecialBits(await this.#mode())) throw specialBitsRemain(refusal)
+    })
   }
+
+  async #mode(): Promise<number> {
+    return Number((await this.callsFor(0).fstat(this.fd)).mode)
+  }
+}
+
+/**
+ * Whether a file with this mode has no special bits once its content changes. For processes that are not root the kernel
+ * removes setuid, and setgid of a file that its group may execute (chown(2), inode(7)).
+ */
+function isRemovedByKernel(mode: number): boolean {
+  if (process.geteuid?.() === 0) return !hasSpecialBits(mode)
+  const setgid = mode & 0o2000
+  return !hasSpecialBits(mode & ~0o4000 & ~(mode & 0o010 ? setgid : 0))
 }
 
 /** A handle to a staged file. Closes, and removes the file, when its signal aborts. */

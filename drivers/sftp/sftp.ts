@@ -15,7 +15,7 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
-import { contentMode, hasSpecialBits, settableMode } from '../../src/contract/modes.js'
+import { contentMode, hasSpecialBits, settableMode, specialBitsRemain } from '../../src/contract/modes.js'
 import { pseudonymOf } from '../../src/contract/own-requests.js'
 import { nameOf, root, trimTrailing, type Path } from '../../src/contract/path.js'
 import { createReadStream, writeAll, writeBuffers } from '../lib/pipelined-io.js'
@@ -448,11 +448,22 @@ class SftpDriver implements Driver {
 
 /**
  * A function to be called before each change of a file in place. The first call removes the file's special bits: a server
- * that runs as root keeps them.
+ * that runs as root keeps them. Rejects with `denied` if the server refuses that while the file has them. A call after one
+ * that has rejected tries again.
  */
 function specialBitsRemoval(on: SftpConnection, handle: Buffer, { mode = 0 }: Entry): () => Promise<void> {
   let removal: Promise<void> | undefined
-  const remove = () => on.setHandleAttributes(handle, { mode: contentMode(mode) })
+  const remove = async () => {
+    try {
+      await on.setHandleAttributes(handle, { mode: contentMode(mode) })
+    } catch (error) {
+      removal = undefined
+      const refusal = translated(error)
+      if (refusal.code !== 'denied' && refusal.code !== 'unsupported') throw refusal
+      // Somebody else may have removed them.
+      if (hasSpecialBits((await on.fstat(handle)).mode)) throw specialBitsRemain(refusal.cause)
+    }
+  }
   return () => (removal ??= hasSpecialBits(mode) ? remove() : Promise.resolve())
 }
 

@@ -3,6 +3,7 @@
  * as root, and a program that a user uploads must not run as anybody else.
  */
 import type { Entry } from './entry.js'
+import { GatewayError } from './errors.js'
 
 const permissionBits = 0o777
 const specialBits = 0o7000
@@ -32,4 +33,9 @@ export function newFileMode(asked: number): number {
 /** Whether the mode has bits that a file must not keep when its content changes. */
 export function hasSpecialBits(mode: number): boolean {
   return (mode & specialBits) !== 0
+}
+
+/** The error of a change of content that would leave special bits on the file. `cause`: why they cannot be removed. */
+export function specialBitsRemain(cause: unknown): GatewayError {
+  return new GatewayError('denied', { reason: 'the file has special mode bits that cannot be removed', cause })
 }

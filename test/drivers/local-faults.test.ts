@@ -9,6 +9,7 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  statSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
@@ -102,6 +103,66 @@ await t.test('Local reports missing permissions of the file system as denied', {
     process.setegid?.(0)
   }
 })
+
+await t.test(
+  'Local changes a program of another user where the kernel removes its special bits, and no other',
+  { skip: needsRoot },
+  async (t) => {
+    const folder = await folderFor(t)
+    chmodSync(folder, 0o755)
+    const program = join(folder, 'file')
+    const modeNow = () => (statSync(program).mode & 0o7777).toString(8)
+    const opened = async (mode: number) => {
+      writeFileSync(program, 'abc')
+      chmodSync(program, mode)
+      process.seteuid?.(65534)
+      const driver = (await openLocal(folder)) as WritableDriver
+      const handle = await driver.open?.(at('/file'), 'update')
+      const close = async () => {
+        await handle?.close()
+        await driver.close?.()
+        process.seteuid?.(0)
+      }
+      return {
+        write: async (text: string) => handle?.write?.([Buffer.from(text)], 0),
+        truncate: async (size: number) => handle?.truncate?.(size),
+        close,
+      }
+    }
+    const refused = { code: 'denied', reason: 'the file has special mode bits that cannot be removed' }
+    for (const [mode, later] of [
+      [0o4666, '666'],
+      [0o6676, '676'],
+      [0o1666, undefined],
+      [0o2666, undefined],
+    ] as const) {
+      for (const change of ['write', 'truncate'] as const) {
+        const handle = await opened(mode)
+        try {
+          const changed = change === 'write' ? handle.write('x') : handle.truncate(1)
+          if (later === undefined) await t.rejects(changed, refused, mode.toString(8))
+          else await changed
+          t.equal(modeNow(), later ?? mode.toString(8), change)
+          const content = { write: 'xbc', truncate: 'a' }[change]
+          t.equal(readFileSync(program, 'utf8'), later === undefined ? 'abc' : content, change)
+        } finally {
+          await handle.close()
+        }
+      }
+    }
+    const handle = await opened(0o1666)
+    try {
+      await t.rejects(handle.write('x'), refused)
+      process.seteuid?.(0)
+      chmodSync(program, 0o666)
+      process.seteuid?.(65534)
+      await handle.write('x')
+      t.equal(readFileSync(program, 'utf8'), 'xbc', 'after somebody else has removed the bit')
+    } finally {
+      await handle.close()
+    }
+  },
+)
 
 await t.test(
   'Local writes to another file system below its root, and does not move files across',

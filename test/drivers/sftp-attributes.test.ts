@@ -1,7 +1,7 @@
 /** SFTP servers that set no attributes, or flush nothing: what is reported as done is done, by the server or beside it. */
 import { randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -32,10 +32,10 @@ async function mounted(
   return mounts.find(file).storage
 }
 
-const minimal = async (t: Test, settingAttributes: Parameters<typeof startMinimalSftp>[0]) => {
+const minimal = async (t: Test, settingAttributes: Parameters<typeof startMinimalSftp>[0], host?: string) => {
   const server = await startMinimalSftp(settingAttributes)
   t.teardown(() => server.stop())
-  return mounted(t, { address: server.address, username: 'ada' })
+  return mounted(t, { address: server.address, username: 'ada' }, host)
 }
 
 const restricted = async (t: Test, words: string) => {
@@ -132,6 +132,44 @@ void t.test('no special bits come to a server, and its folders keep theirs', { s
   await storage.setAttributes(asPath('/'), { mode: 0 })
   t.equal(modeOf('.'), before, 'the root')
 })
+
+void t.test(
+  'a server that does not remove special bits is asked before each write, until the file has none',
+  async (t) => {
+    const host = await mkdtemp(join(tmpdir(), 'tidegate-sftp-'))
+    const program = join(host, 'file')
+    await writeFile(program, 'abc')
+    let asked = 0
+    let status: 'FAILURE' | 'PERMISSION_DENIED' | 'OP_UNSUPPORTED' | 'OK' = 'FAILURE'
+    const nextStatus = () => {
+      asked++
+      return status
+    }
+    const storage = await minimal(t, nextStatus, host)
+    const opened = async () => {
+      await chmod(program, 0o4755)
+      return storage.open(file, 'update')
+    }
+    const first = await opened()
+    await t.rejects(first.write([Buffer.from('x')], 0), { code: 'unavailable' })
+    status = 'OK'
+    await first.write([Buffer.from('y')], 0)
+    await first.write([Buffer.from('z')], 1)
+    t.equal(asked, 2, 'a removal is asked for until it succeeds')
+    await first.close()
+
+    const refused = { code: 'denied', reason: 'the file has special mode bits that cannot be removed' }
+    for (status of ['PERMISSION_DENIED', 'OP_UNSUPPORTED'] as const) {
+      const handle = await opened()
+      await t.rejects(handle.write([Buffer.from('no')], 0), refused, status)
+      await t.rejects(handle.truncate(0), refused, status)
+      t.equal(await readFile(program, 'utf8'), 'yzc', 'nothing has changed')
+      await chmod(program, 0o755)
+      await handle.write([Buffer.from('y')], 0)
+      await handle.close()
+    }
+  },
+)
 
 void t.test('sync() rejects if the server cannot flush, and changes nothing', { skip }, async (t) => {
   const storage = await restricted(t, '-P fsync')

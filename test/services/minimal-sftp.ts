@@ -19,15 +19,17 @@ export interface MinimalSftpServer {
   stop(): Promise<void>
 }
 
+type Status = keyof typeof status
+
 /** Bytes of packets, of READ and of WRITE, as `limits@openssh.com` has them. 0: no limit is told. */
 type Limits = readonly [packet: number, read: number, write: number]
 
 /**
- * `settingAttributes`: the status of SETSTAT and FSETSTAT, neither of which does anything. `limits`: announced by the server,
+ * `settingAttributes`: the status of SETSTAT and FSETSTAT, neither of which does anything, or what returns the next one. `limits`: announced by the server,
  * which answers a READ of any size, as AsyncSSH does.
  */
 export async function startMinimalSftp(
-  settingAttributes: keyof typeof status,
+  settingAttributes: Status | (() => Status),
   limits?: Limits,
 ): Promise<MinimalSftpServer> {
   const { private: hostKey } = await generateKeyPair('ed25519', { comment: 'test' })
@@ -38,7 +40,7 @@ export async function startMinimalSftp(
       accept().on('sftp', (acceptSftp) => {
         const sftp = acceptSftp()
         if (limits) announce(sftp, limits)
-        serve(sftp, status[settingAttributes])
+        serve(sftp, typeof settingAttributes === 'string' ? () => settingAttributes : settingAttributes)
       })
     })
   })
@@ -74,7 +76,7 @@ function announce(sftp: SFTPWrapper, limits: Limits): void {
   })
 }
 
-function serve(sftp: SFTPWrapper, settingAttributes: number): void {
+function serve(sftp: SFTPWrapper, settingAttributes: () => Status): void {
   const files = new Map<number, FileHandle>()
   const folders = new Map<number, string[]>()
   let handles = 0
@@ -162,6 +164,6 @@ function serve(sftp: SFTPWrapper, settingAttributes: number): void {
       await rename(from, to)
     }),
   )
-  sftp.on('SETSTAT', (id) => sftp.status(id, settingAttributes))
-  sftp.on('FSETSTAT', (id) => sftp.status(id, settingAttributes))
+  sftp.on('SETSTAT', (id) => sftp.status(id, status[settingAttributes()]))
+  sftp.on('FSETSTAT', (id) => sftp.status(id, status[settingAttributes()]))
 }
