@@ -10,7 +10,7 @@ import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import { algorithms } from './algorithms.js'
 import { UnreadBytes, type ByteBudget } from './byte-budget.js'
 import { enforceWindow } from './channel-window.js'
-import type { KeyExchanges } from './key-exchanges.js'
+import type { KeyExchanges, KeyExchangeTurn } from './key-exchanges.js'
 import { ReadGate } from './read-gate.js'
 import type { SftpLimits } from './server.js'
 import { SftpSession } from './session.js'
@@ -23,6 +23,9 @@ export type SftpGateway = SignInDependencies & Pick<ProtocolGateway, 'as' | 'des
 /** Maximum number of authentication requests of a connection, including queries for keys without a signature. */
 const attemptLimit = 20
 
+/** Milliseconds from the key exchange in which clients sign in that need no input of a user. */
+const usualSignInTime = 10_000
+
 interface SftpConnectionOptions {
   readonly hostKeys: readonly ParsedKey[]
   readonly limits: SftpLimits
@@ -34,8 +37,8 @@ interface SftpConnectionOptions {
   /** Clients of this name are refused. */
   readonly pseudonym: string | undefined
   readonly keyExchanges: KeyExchanges
-  /** Milliseconds before the key exchange. */
-  readonly wait: number
+  /** Of the first key exchange. */
+  readonly turn: KeyExchangeTurn
 }
 
 export class SftpConnection {
@@ -46,7 +49,10 @@ export class SftpConnection {
   readonly #readGate: ReadGate
   readonly #log: Log
   readonly #loginTimer: NodeJS.Timeout
-  readonly #startTimer: NodeJS.Timeout | undefined
+  /** Until the first key exchange. */
+  #startTimer: NodeJS.Timeout | undefined
+  /** When the first key exchange began, in milliseconds. */
+  #started = Infinity
   #idleTimer: NodeJS.Timeout | undefined
   #connection: Connection | undefined
   #principal: Principal | undefined
@@ -92,8 +98,23 @@ export class SftpConnection {
     socket.once('close', () => this.#closed())
     // ssh2 reports no error that occurs before the client's first line (ssh2: lib/server.js).
     socket.on('error', (error) => this.#log.debug({ err: error }, 'SFTP connection error'))
-    if (options.wait === 0) server.injectSocket(socket)
-    else this.#startTimer = setTimeout(() => server.injectSocket(socket), options.wait)
+    const start = () => {
+      this.#startTimer = undefined
+      this.#started = performance.now()
+      server.injectSocket(socket)
+    }
+    if (options.turn.wait === 0) start()
+    else this.#startTimer = setTimeout(start, options.turn.wait)
+  }
+
+  /** Whether its key exchange has not begun. */
+  get isWaiting(): boolean {
+    return this.#startTimer !== undefined
+  }
+
+  /** Whether it has not signed in for longer than a client takes. */
+  get isLate(): boolean {
+    return !this.signedIn && performance.now() - this.#started > usualSignInTime
   }
 
   get signedIn(): boolean {
@@ -135,13 +156,13 @@ export class SftpConnection {
 
   /** After the client has exchanged the keys anew, which it could do without an end. */
   #slowDown(): void {
-    const wait = this.options.keyExchanges.reserve(this.#address)
-    if (wait === undefined) {
+    const turn = this.options.keyExchanges.reserve(this.#address)
+    if (turn === undefined) {
       this.#log.info({}, 'too many key exchanges')
       this.end()
-    } else if (wait > 0) {
+    } else if (turn.wait > 0) {
       this.#readGate.acquire(this)
-      setTimeout(() => this.#readGate.release(this), wait).unref()
+      setTimeout(() => this.#readGate.release(this), turn.wait).unref()
     }
   }
 
@@ -268,6 +289,7 @@ export class SftpConnection {
   }
 
   #closed(): void {
+    if (this.isWaiting) this.options.turn.release()
     clearTimeout(this.#startTimer)
     this.#gone.abort()
     clearTimeout(this.#loginTimer)

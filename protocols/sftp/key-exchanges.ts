@@ -15,9 +15,17 @@ const spacing = 10
 /** Maximum wait in milliseconds. */
 const longestWait = 10_000
 
+/** The turn of a key exchange. */
+export interface KeyExchangeTurn {
+  /** Milliseconds to wait before it. */
+  readonly wait: number
+  /** Returns the turn, so that it does not count: for a connection that ends before. */
+  readonly release: () => void
+}
+
 interface NetworkState {
-  /** When the next key exchange may begin, in milliseconds. */
-  next: number
+  /** When key exchanges begin that have not been counted long ago, in milliseconds; the latest is last. */
+  starts: readonly number[]
   /** When all the exchanges so far would have ended if each took its share of a second. */
   paid: number
 }
@@ -29,26 +37,37 @@ export class KeyExchanges {
   constructor(private readonly limits: KeyExchangeLimits) {}
 
   /**
-   * Counts a key exchange with this address. Returns the milliseconds to wait before it; undefined if the wait would be too
-   * long: it must not take place, and is not counted. `now`: milliseconds of a clock that does not go back.
+   * Counts a key exchange with this address. Undefined if the wait before it would be too long: it must not take place, and
+   * is not counted. `now`: milliseconds of a clock that does not go back.
    */
-  reserve(address: string, now = performance.now()): number | undefined {
+  reserve(address: string, now = performance.now()): KeyExchangeTurn | undefined {
     this.#dropIdle(now)
     const { burst, perSecond } = this.limits
     const network = networkOf(address)
-    const state = this.#networks.get(network) ?? { next: now, paid: now }
+    const state: NetworkState = this.#networks.get(network) ?? { starts: [], paid: now }
     const share = 1000 / perSecond
-    const start = Math.max(now, state.next, state.paid - (burst - 1) * share)
+    const start = Math.max(now, nextOf(state), state.paid - (burst - 1) * share)
     if (start - now > longestWait) return undefined
     this.#networks.delete(network)
-    this.#networks.set(network, { next: start + spacing, paid: Math.max(now, state.paid) + share })
-    return start - now
+    this.#networks.set(network, state)
+    state.starts = [...state.starts.filter((each) => each + spacing > now), start]
+    state.paid = Math.max(now, state.paid) + share
+    const release = () => {
+      state.starts = state.starts.filter((each) => each !== start)
+      state.paid -= share
+    }
+    return { wait: start - now, release }
   }
 
   #dropIdle(now: number): void {
-    for (const [network, { next, paid }] of this.#networks) {
-      if (next > now || paid > now) return
+    for (const [network, state] of this.#networks) {
+      if (nextOf(state) > now || state.paid > now) return
       this.#networks.delete(network)
     }
   }
+}
+
+/** When the next key exchange may begin. */
+function nextOf({ starts }: NetworkState): number {
+  return (starts.at(-1) ?? -Infinity) + spacing
 }

@@ -80,22 +80,21 @@ export function sftpServer(
   // Without noDelay, a small response would wait for the client's next acknowledgment.
   const server = createServer({ noDelay: true, keepAlive: true }, (socket) => {
     if (!accepting.accept(socket)) return
-    const unauthenticated = [...connections].flatMap(([each, connection]) => (connection.signedIn ? [] : [each]))
-    if (unauthenticated.length >= limits.unauthenticated) {
-      gateway.log.warn({ protocol: 'sftp' }, 'too many unauthenticated SFTP connections')
-      const evicted = oldestOfLargestNetwork(unauthenticated)
-      if (evicted) {
-        connections.delete(evicted)
-        evicted.destroy()
-      }
+    const unauthenticated = [...connections].filter(([, connection]) => !connection.signedIn)
+    const isFull = unauthenticated.length >= limits.unauthenticated
+    const evicted = isFull ? whichGivesWay(unauthenticated, socket) : undefined
+    if (isFull) gateway.log.warn({ protocol: 'sftp' }, 'too many unauthenticated SFTP connections')
+    if (evicted === socket) {
+      socket.destroy()
+      return
     }
-    if (connections.size >= limits.connections) {
+    if (connections.size - (evicted ? 1 : 0) >= limits.connections) {
       gateway.log.warn({ protocol: 'sftp' }, 'too many SFTP connections')
       socket.destroy()
       return
     }
-    const wait = keyExchanges.reserve(socket.remoteAddress ?? '')
-    if (wait === undefined) {
+    const turn = keyExchanges.reserve(socket.remoteAddress ?? '')
+    if (turn === undefined) {
       gateway.log.debug(
         { protocol: 'sftp', address: socket.remoteAddress },
         'too many new SFTP connections of a network',
@@ -103,8 +102,12 @@ export function sftpServer(
       socket.destroy()
       return
     }
+    if (evicted) {
+      connections.delete(evicted)
+      evicted.destroy()
+    }
     const connection = new SftpConnection(gateway, socket, {
-      ...{ hostKeys: keys, limits, budget, unread, signedIn, pseudonym, keyExchanges, wait },
+      ...{ hostKeys: keys, limits, budget, unread, signedIn, pseudonym, keyExchanges, turn },
     })
     connections.set(socket, connection)
     socket.once('close', () => {
@@ -146,14 +149,22 @@ export function sftpServer(
   }
 }
 
-/** The oldest socket of the network with the most sockets, so that a flood evicts its own connections. */
-function oldestOfLargestNetwork(sockets: readonly Socket[]): Socket | undefined {
+/**
+ * Which socket gives way to a new one, or the new one itself: one of the network with the most of them, so that a flood
+ * evicts its own. To one of another network gives way the last whose key exchange has not begun, or else the oldest. To one
+ * of their own network only those give way that are late, so that the others of a burst sign in.
+ */
+function whichGivesWay(unauthenticated: readonly (readonly [Socket, SftpConnection])[], added: Socket): Socket {
+  const all = new Map(unauthenticated)
   const networks = new Map<string, Socket[]>()
-  for (const socket of sockets) {
+  for (const socket of [...all.keys(), added]) {
     const network = networkOf(socket.remoteAddress ?? '')
-    networks.set(network, [...(networks.get(network) ?? []), socket])
+    const members = networks.get(network)
+    if (members) members.push(socket)
+    else networks.set(network, [socket])
   }
   let largest: readonly Socket[] = []
   for (const members of networks.values()) if (members.length > largest.length) largest = members
-  return largest[0]
+  if (largest.includes(added)) return largest.find((socket) => all.get(socket)?.isLate === true) ?? added
+  return largest.findLast((socket) => all.get(socket)?.isWaiting === true) ?? largest[0] ?? added
 }

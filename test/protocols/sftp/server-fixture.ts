@@ -46,6 +46,8 @@ export async function serveProtocol(t: Test, gateway: Gateway, limits: Partial<S
     t.teardown(() => client.end())
     await new Promise<void>((resolve, reject) => {
       client.once('ready', resolve).on('error', reject)
+      // Before the sign-in it may close without an error.
+      client.once('close', () => reject(new Error('the connection was closed')))
       client.connect({ host: '127.0.0.1', port, username: 'ada', password, ident: packetClient, ...options })
     })
     return client

@@ -252,6 +252,17 @@ void t.test('at the limit of unauthenticated connections, the largest network lo
   )
 })
 
+void t.test('a burst of connections from one network does not end those that are signing in', async (t) => {
+  const protocol = await startProtocol(t, { unauthenticated: 8, keyExchanges: { burst: 100, perSecond: 100 } })
+  const established = await protocol.connect()
+  const outcomes = await Promise.allSettled(Array.from({ length: 40 }, () => protocol.connect()))
+  const signedIn = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []))
+  const first = outcomes.slice(0, 8).map(({ status }) => status)
+  t.same(first, Array(8).fill('fulfilled'), 'the first of them sign in')
+  for (const client of [established, ...signedIn]) await openChannel(client)
+  await openChannel(await protocol.connect())
+})
+
 void t.test('garbage before the handshake ends only that connection', async (t) => {
   const protocol = await startProtocol(t)
   for (const garbage of ['GET / HTTP/1.1\r\n\r\n', 'SSH-2.0-x\r\n' + '\0'.repeat(500), randomBytes(70_000)]) {
