@@ -36,7 +36,8 @@ interface SftpConnectionOptions {
   readonly signedIn: FairShare
   /** Clients of this name are refused. */
   readonly pseudonym: string | undefined
-  readonly keyExchanges: KeyExchanges
+  /** The key exchanges of connections that have signed in, by user. */
+  readonly rekeys: KeyExchanges
   /** Of the first key exchange. */
   readonly turn: KeyExchangeTurn
 }
@@ -154,9 +155,12 @@ export class SftpConnection {
     })
   }
 
-  /** After the client has exchanged the keys anew, which it could do without an end. */
+  /**
+   * After the client has exchanged the keys anew, which it could do without an end. Counted by user: the new connections of a
+   * network do not end the transfers of those behind it.
+   */
   #slowDown(): void {
-    const turn = this.options.keyExchanges.reserve(this.#address)
+    const turn = this.options.rekeys.reserve(`user ${this.#principal?.holder ?? this.#address}`)
     if (turn === undefined) {
       this.#log.info({}, 'too many key exchanges')
       this.end()

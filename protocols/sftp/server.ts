@@ -22,7 +22,7 @@ export interface SftpLimits {
   readonly connections: number
   /** Maximum number of connections that have not signed in yet. */
   readonly unauthenticated: number
-  /** Key exchanges of each network, of new connections and of those that exchange their keys anew. */
+  /** Key exchanges of new connections, of each network; and of those that exchange their keys anew, of each user. */
   readonly keyExchanges: KeyExchangeLimits
   /** Maximum number of channels per connection. */
   readonly sessions: number
@@ -72,6 +72,7 @@ export function sftpServer(
   const unread = new FairShare(limits.unreadBytes)
   const accepting = new ClientConnections(gateway.descriptors, gateway.log, 'sftp')
   const keyExchanges = new KeyExchanges(limits.keyExchanges)
+  const rekeys = new KeyExchanges(limits.keyExchanges)
   const connections = new Map<Socket, SftpConnection>()
   /** Those that have signed in, by user. */
   const signedIn = new FairShare(limits.connections)
@@ -107,7 +108,7 @@ export function sftpServer(
       evicted.destroy()
     }
     const connection = new SftpConnection(gateway, socket, {
-      ...{ hostKeys: keys, limits, budget, unread, signedIn, pseudonym, keyExchanges, turn },
+      ...{ hostKeys: keys, limits, budget, unread, signedIn, pseudonym, rekeys, turn },
     })
     connections.set(socket, connection)
     socket.once('close', () => {

@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { setImmediate as turnOfLoop } from 'node:timers/promises'
 import t from 'tap'
 import { KeyExchanges } from '../../../protocols/sftp/key-exchanges.js'
-import { startProtocol } from './server-fixture.js'
+import { openChannel, startProtocol } from './server-fixture.js'
 
 void t.test(
   'a network begins some key exchanges at once, others as time passes, and none after a long wait',
@@ -81,6 +81,18 @@ void t.test('a client that exchanges its keys again and again is slowed down, th
   protocol.rekey()
   await once(client, 'close')
   t.ok(exchanges <= 4, `${exchanges} exchanges`)
+})
+
+void t.test('new connections of a network do not end one that exchanges its keys anew', async (t) => {
+  const running = await startProtocol(t, { keyExchanges: { burst: 2, perSecond: 0.01 } })
+  const client = await running.connect()
+  await running.connect()
+  await t.rejects(running.connect(), 'the network has no key exchange left')
+  const { _protocol: protocol } = client as unknown as { readonly _protocol: { rekey(): void } }
+  const exchanged = once(client, 'handshake')
+  protocol.rekey()
+  await exchanged
+  await openChannel(client)
 })
 
 void t.test('the groups that take a multiple of the time of the others are not offered', async (t) => {
