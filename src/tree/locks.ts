@@ -205,7 +205,8 @@ export class Locks {
    */
   blocking(change: LockedPath, principal: Principal | undefined, tokens: readonly string[]): Lock | undefined {
     if (this.#byToken.size === 0) return undefined
-    const presented = (lock: Lock) => lock.userId === principal?.userId && tokens.includes(lock.token)
+    const known = new Set(tokens)
+    const presented = (lock: Lock) => lock.userId === principal?.userId && known.has(lock.token)
     const blockingOf = (locks: readonly Lock[]) => (locks.some(presented) ? undefined : locks[0])
     const onPath = blockingOf(this.covering(change.path))
     if (onPath) return onPath
@@ -300,7 +301,8 @@ export class Locks {
    */
   extendDuring(path: Path, tokens: readonly string[], principal: Principal): () => void {
     if (tokens.length === 0 || this.#byToken.size === 0) return () => undefined
-    const held = this.covering(path).filter((lock) => lock.userId === principal.userId && tokens.includes(lock.token))
+    const known = new Set(tokens)
+    const held = this.covering(path).filter((lock) => lock.userId === principal.userId && known.has(lock.token))
     if (held.length === 0) return () => undefined
     const timeLeft = (lock: Lock) => lock.expires.getTime() - this.#now()
     const remaining = new Map(held.map((lock) => [lock.token, Math.max(minExtension, timeLeft(lock))]))

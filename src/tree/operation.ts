@@ -351,7 +351,7 @@ export class Operations {
   ): Promise<ResourceState> {
     const path = other === undefined ? at : await this.authority.resolve(other, options)
     const own = path === at ? entry : await this.#readable(path, options)
-    return { entry: own, tokens: this.dependencies.locks.covering(path).map((lock) => lock.token) }
+    return { entry: own, tokens: new Set(this.dependencies.locks.covering(path).map((lock) => lock.token)) }
   }
 
   /** Undefined also for what the principal may not read: preconditions must not reveal that it exists. */

@@ -43,7 +43,7 @@ export function etagOf(entry: Entry): string {
 export interface ResourceState {
   readonly entry: Entry | undefined
   /** Tokens of the locks that cover the resource. */
-  readonly tokens: readonly string[]
+  readonly tokens: ReadonlySet<string>
 }
 
 /** Whether there is any condition. */
@@ -88,7 +88,7 @@ export async function assertPreconditions(
 function holds(condition: IfCondition, state: ResourceState): boolean {
   const matches =
     condition.kind === 'token'
-      ? state.tokens.includes(condition.value)
+      ? state.tokens.has(condition.value)
       : state.entry !== undefined && etagOf(state.entry) === condition.value
   return matches !== condition.not
 }

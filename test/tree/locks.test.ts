@@ -1,4 +1,5 @@
 /** WebDAV locks: which conflict, which changes they block, their expiry, and their persistence. */
+import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { asPath } from '../../src/contract/path.js'
@@ -253,4 +254,17 @@ void t.test('the cost of checking a change does not depend on the number of lock
   for (let i = 0; i < 2000; i++) await lock(`/many/${i}`, {}, i % 2 === 0 ? ada : bob)
   const many = await change()
   t.ok(many < 5 * few, `${few.toFixed(1)} ms with one lock, ${many.toFixed(1)} ms with 2001`)
+})
+
+void t.test('the cost of checking a change does not depend on the number of tokens that are presented', async (t) => {
+  const { lock, stops } = await fresh()
+  for (let i = 0; i < 2000; i++) await lock('/a', shared)
+  const tokens = Array.from({ length: 200 }, () => `urn:uuid:${randomUUID()}`)
+  const check = (presented: readonly string[]) =>
+    processorTime(() => {
+      for (let i = 0; i < 20; i++) stops({ path: '/a' }, presented)
+    }, 5)
+  const few = await check(tokens.slice(0, 1))
+  const many = await check(tokens)
+  t.ok(many < 5 * few, `${few.toFixed(1)} ms with one token, ${many.toFixed(1)} ms with 200`)
 })

@@ -63,7 +63,7 @@ const rows: readonly (readonly [string, Preconditions, boolean, boolean])[] = [
 void t.test('preconditions are evaluated as RFC 9110 §13.1 and RFC 4918 §10.4 specify', async (t) => {
   const held = async (conditions: Preconditions, there: Entry | undefined) => {
     try {
-      await assertPreconditions(conditions, there, async () => ({ entry: there, tokens: ['urn:uuid:held'] }))
+      await assertPreconditions(conditions, there, async () => ({ entry: there, tokens: new Set(['urn:uuid:held']) }))
       return true
     } catch (error) {
       t.match(error, { code: 'precondition_failed' })
@@ -82,7 +82,7 @@ void t.test('an If header with lists of several resources holds if one of the li
   const asked: unknown[] = []
   const stateOf = async (path: unknown) => {
     asked.push(path)
-    return { entry: undefined, tokens: path === '/other' ? ['urn:uuid:other'] : [] }
+    return { entry: undefined, tokens: new Set(path === '/other' ? ['urn:uuid:other'] : []) }
   }
   const tagged: Preconditions = { if: [{ lists: [[other]] }, { path: asPath('/other'), lists: [[token], [other]] }] }
   await assertPreconditions(tagged, entry, stateOf)
