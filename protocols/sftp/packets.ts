@@ -20,9 +20,16 @@ export interface Packet {
   readonly data: readonly Buffer[]
 }
 
+/** Chunks with fewer bytes than this are copied together: a client may send a packet in chunks of one byte. */
+const smallChunk = 4096
+const blockSize = 16 * 1024
+
 /** Splits a stream into packets. Buffers at most one packet and one chunk if all complete packets are read. */
 export class PacketParser {
   readonly #chunks: Buffer[] = []
+  /** Holds copies of small chunks, up to `#blockEnd`. */
+  #block = Buffer.alloc(0)
+  #blockEnd = 0
   /** Number of bytes of the first chunk that are consumed. */
   #consumed = 0
   #buffered = 0
@@ -34,8 +41,23 @@ export class PacketParser {
 
   push(chunk: Buffer): void {
     if (chunk.length === 0) return
-    this.#chunks.push(chunk)
     this.#buffered += chunk.length
+    if (chunk.length < smallChunk) this.#pushCopy(chunk)
+    else this.#chunks.push(chunk)
+  }
+
+  /** Copies the chunk behind the last one, if that is a copy too and there is room. */
+  #pushCopy(chunk: Buffer): void {
+    if (this.#blockEnd + chunk.length > this.#block.length) {
+      this.#block = Buffer.allocUnsafeSlow(blockSize)
+      this.#blockEnd = 0
+    }
+    const last = this.#chunks.at(-1)
+    const follows = last?.buffer === this.#block.buffer && last.byteOffset + last.length === this.#blockEnd
+    const start = follows ? last.byteOffset : this.#blockEnd
+    this.#blockEnd += chunk.copy(this.#block, this.#blockEnd)
+    if (follows) this.#chunks.pop()
+    this.#chunks.push(this.#block.subarray(start, this.#blockEnd))
   }
 
   /** The next complete packet, or undefined. Throws if the length is invalid: the stream cannot be decoded then. */

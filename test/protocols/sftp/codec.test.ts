@@ -54,12 +54,20 @@ void t.test('packets are parsed equally for any division of the stream into chun
   }
 })
 
-void t.test('the data of a WRITE that arrives in one chunk is not copied', async (t) => {
-  const data = Buffer.alloc(1000, 'x')
+void t.test('the data of a WRITE that arrives in one large chunk is not copied', async (t) => {
+  const data = Buffer.alloc(10_000, 'x')
   const stream = packet(6, uint32(1), string('hand'), uint64(0), string(data))
   const [write] = parse([stream])
   t.equal(write?.data[0]?.buffer, stream.buffer)
   t.equal(write?.fields.buffer, stream.buffer)
+})
+
+void t.test('the data of a packet that comes byte by byte has few chunks', async (t) => {
+  const data = Buffer.alloc(limits.packet - 100, 'some data')
+  const stream = packet(6, uint32(7), string('hand'), uint64(0), string(data))
+  const [write] = parse(Array.from(stream, (byte) => Buffer.from([byte])))
+  t.ok(Buffer.concat(write?.data ?? []).equals(data))
+  t.ok((write?.data.length ?? 0) <= 17, `${write?.data.length} chunks`)
 })
 
 void t.test('an invalid packet length is an error', async (t) => {
