@@ -5,9 +5,13 @@ import { Busboy } from '@fastify/busboy'
 import type Koa from 'koa'
 import { z } from 'zod'
 import { toGatewayError } from '../../src/contract/errors.js'
+import { ownTurn } from '../../src/contract/pauses.js'
 import { decodeUtf8, hasUtf8Escapes, isDecoded } from '../../src/contract/utf8.js'
 import { bodySource, withTimeout } from '../lib/request-body.js'
 import { ApiError, badRequest, refused } from './errors.js'
+
+/** Characters from which a body is parsed in a turn of its own: many such bodies may arrive in one. */
+const largeText = 64 * 1024
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -32,7 +36,13 @@ export async function fieldsOf(
   if (mayBeMultipart(headers['content-type']) && context.is('multipart/form-data') === 'multipart/form-data') {
     return { ...queryOf(context), ...(await multipartFields(context.req, limit)) }
   }
-  return parseText(await readText(context, limit), context, list)
+  const text = await readText(context, limit)
+  if (text.length < largeText) return parseText(text, context, list)
+  await ownTurn()
+  const fields = parseText(text, context, list)
+  // The caller validates them.
+  await ownTurn()
+  return fields
 }
 
 /** The fields of the query of a request. Throws code 400 if it is not UTF-8. */
@@ -75,11 +85,13 @@ async function readText({ req, request }: Pick<Koa.Context, 'req' | 'request'>, 
   const { 'content-encoding': coding = 'identity' } = req.headers
   if (coding !== 'identity') throw badRequest('the body is compressed, which is not supported')
   // koa-body checks the method and the type. Here the body is text whatever they are.
-  const asText = { req, request, method: 'POST', is: () => 'text/plain' } as unknown as Koa.Context
+  const body = await bodySource(req, { joinsChunks: true }).read()
+  const { headers } = req
+  const asText = { req: Object.assign(body, { headers }), request, method: 'POST', is: () => 'text/plain' }
   const read = readers.get(limit) ?? (await loadReader(limit))
   try {
     await withTimeout(
-      read(asText, () => Promise.resolve()),
+      read(asText as unknown as Koa.Context, () => Promise.resolve()),
       tooSlow,
     )
     const text = decodeUtf8(request.body as unknown as Buffer)
@@ -88,6 +100,9 @@ async function readText({ req, request }: Pick<Koa.Context, 'req' | 'request'>, 
   } catch (error) {
     if (error instanceof ApiError) throw error
     throw (error as { status?: unknown }).status === 413 ? tooLarge(limit) : badRequest('the body is malformed')
+  } finally {
+    // The rest of the request can be drained.
+    body.destroy()
   }
 }
 

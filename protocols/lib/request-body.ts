@@ -8,12 +8,59 @@ import type { Hashes } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { declineBody, isContinueDeferred, sendContinue } from './continue.js'
 
+/** Chunks with fewer bytes are copied together: each of one byte takes some 200 bytes of memory. */
+const smallChunk = 4096
+const blockSize = 16 * 1024
+
+/** Joins small chunks of a body. What it returns has memory of its own. */
+class ChunkJoiner {
+  /** A small chunk after which none has come. */
+  #single: Buffer | undefined
+  #block = Buffer.alloc(0)
+  #end = 0
+
+  /** The chunks that are complete with this one. */
+  add(chunk: Buffer): readonly Buffer[] {
+    if (chunk.length >= smallChunk) return [...this.rest(), chunk]
+    const first = this.#single
+    this.#single = undefined
+    if (first) this.#copy(first)
+    else if (this.#end === 0) this.#single = chunk
+    if (this.#single) return []
+    const full = this.#end + chunk.length > blockSize ? this.rest() : []
+    this.#copy(chunk)
+    return full
+  }
+
+  /** What was added since, as one chunk. */
+  rest(): readonly Buffer[] {
+    const rest = this.#single ?? Buffer.allocUnsafeSlow(this.#end)
+    if (!this.#single) this.#block.copy(rest)
+    this.#single = undefined
+    this.#end = 0
+    return rest.length === 0 ? [] : [rest]
+  }
+
+  #copy(chunk: Buffer): void {
+    if (this.#block.length === 0) this.#block = Buffer.allocUnsafeSlow(blockSize)
+    this.#end += chunk.copy(this.#block, this.#end)
+  }
+}
+
 export interface BodyMetadata {
   /** Size in bytes. Ignored if the request has a Content-Length. */
   readonly size?: number | undefined
   readonly modified?: Date | undefined
   /** Digests of the whole content, as announced by the client. */
   readonly hashes?: Hashes | undefined
+}
+
+interface BodyOptions extends BodyMetadata {
+  /**
+   * The body is collected in memory: small chunks are joined, however slowly they arrive. By default, only those are that
+   * arrive in one turn of the event loop.
+   */
+  readonly joinsChunks?: boolean
 }
 
 /**
@@ -23,7 +70,7 @@ export interface BodyMetadata {
  */
 export function bodySource(
   request: IncomingMessage,
-  metadata: BodyMetadata = {},
+  metadata: BodyOptions = {},
   received: readonly Buffer[] = [],
 ): Source {
   let isRead = false
@@ -38,7 +85,7 @@ export function bodySource(
       }
       isRead = true
       sendContinue(request)
-      const body = bodyStream(request)
+      const body = bodyStream(request, metadata.joinsChunks)
       for (const chunk of received) body.push(chunk)
       return options?.signal === undefined ? body : addAbortSignal(options.signal, body)
     },
@@ -68,11 +115,13 @@ function firstChunks(
 ): Promise<{ readonly chunks: readonly Buffer[]; readonly isWhole: boolean }> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = []
+    const joiner = new ChunkJoiner()
     const stop = (): void => {
+      chunks.push(...joiner.rest())
       clearTimeout(timer)
       request.off('data', onData).off('end', onEnd).off('close', onClose)
     }
-    const onData = (chunk: Buffer): void => void chunks.push(chunk)
+    const onData = (chunk: Buffer): void => void chunks.push(...joiner.add(chunk))
     const onEnd = (): void => {
       stop()
       resolve({ chunks, isWhole: true })
@@ -106,10 +155,11 @@ function announcedSize(request: IncomingMessage): number | undefined {
 }
 
 /**
- * Passes the chunks through without copying and reports a premature end as `aborted`. Consumers own the chunks: Node's
+ * Passes the chunks through, small ones joined, and reports a premature end as `aborted`. Consumers own the chunks: Node's
  * parser allocates each one separately and does not retain it.
  */
-function bodyStream(request: IncomingMessage): DetachableReadable {
+function bodyStream(request: IncomingMessage, joinsAll = false): DetachableReadable {
+  const joiner = new ChunkJoiner()
   const readable = new Readable({
     highWaterMark: 64 * 1024,
     read() {
@@ -123,10 +173,22 @@ function bodyStream(request: IncomingMessage): DetachableReadable {
     },
   })
   const body = Object.assign(readable, { givesChunks: true } as const)
+  const push = (chunks: readonly Buffer[]): void => {
+    for (const chunk of chunks) if (!body.push(chunk)) request.pause()
+  }
+  let isFlushing = false
+  const flush = (): void => {
+    isFlushing = false
+    if (!body.destroyed) push(joiner.rest())
+  }
   const onData = (chunk: Buffer): void => {
-    if (!body.push(chunk)) request.pause()
+    push(joiner.add(chunk))
+    if (joinsAll || isFlushing || chunk.length >= smallChunk) return
+    isFlushing = true
+    setImmediate(flush)
   }
   const onEnd = (): void => {
+    push(joiner.rest())
     body.push(null)
   }
   const onClose = (): void => {

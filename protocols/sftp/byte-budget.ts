@@ -37,14 +37,14 @@ export class ByteBudget {
   }
 }
 
-/** Bytes in which `UnreadBytes` takes its share. */
-const unreadStep = 256 * 1024
+/** Bytes in which `HeldBytes` takes its share. */
+const step = 256 * 1024
 
 /**
  * What a session has received and not read yet, because earlier requests are pending: at most the window of its channel
- * and a packet. The sessions of one user share what `total` leaves them.
+ * and a packet; or what a connection has not sent yet. All sessions and connections of one user share what `total` leaves them.
  */
-export class UnreadBytes {
+export class HeldBytes {
   readonly #releases: Release[] = []
 
   constructor(
@@ -54,8 +54,8 @@ export class UnreadBytes {
 
   /** Throws `busy` if it is more than the user's share. */
   set(bytes: number): void {
-    const steps = Math.ceil(bytes / unreadStep)
+    const steps = Math.ceil(bytes / step)
     while (this.#releases.length > steps) this.#releases.pop()?.()
-    while (this.#releases.length < steps) this.#releases.push(this.total.take(this.holder, unreadStep))
+    while (this.#releases.length < steps) this.#releases.push(this.total.take(this.holder, step))
   }
 }

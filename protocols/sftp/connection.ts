@@ -3,15 +3,15 @@ import type { Socket } from 'node:net'
 import ssh2, { type AuthContext, type Connection, type ParsedKey, type ServerChannel, type Session } from 'ssh2'
 import type { Principal } from '../../src/accounts/principal.js'
 import { sharedController } from '../../src/contract/cancellation.js'
-import { hasDetail, toGatewayError } from '../../src/contract/errors.js'
+import { GatewayError, hasDetail, toGatewayError } from '../../src/contract/errors.js'
 import type { FairShare, Release } from '../../src/contract/fair-share.js'
 import { logInternal, type Log } from '../../src/contract/log.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import { algorithms } from './algorithms.js'
-import { UnreadBytes, type ByteBudget } from './byte-budget.js'
+import { HeldBytes, type ByteBudget } from './byte-budget.js'
 import { enforceWindow } from './channel-window.js'
 import type { KeyExchanges, KeyExchangeTurn } from './key-exchanges.js'
-import { ReadGate } from './read-gate.js'
+import { ReadGate, yieldToOthers } from './read-gate.js'
 import type { SftpLimits } from './server.js'
 import { SftpSession } from './session.js'
 import { symlinkOrderOf, type SymlinkOrder } from './symlink-order.js'
@@ -26,12 +26,15 @@ const attemptLimit = 20
 /** Milliseconds from the key exchange in which clients sign in that need no input of a user. */
 const usualSignInTime = 10_000
 
+/** Bytes of answers that a client may leave unread before it has signed in. */
+const maxUnsentBeforeSignIn = 1024 * 1024
+
 interface SftpConnectionOptions {
   readonly hostKeys: readonly ParsedKey[]
   readonly limits: SftpLimits
   readonly budget: ByteBudget
-  /** Bytes that the sessions of all connections have received and not read. */
-  readonly unread: FairShare
+  /** Bytes that are held for clients: received and not read, or not sent yet. */
+  readonly held: FairShare
   /** The connections that have signed in. */
   readonly signedIn: FairShare
   /** Clients of this name are refused. */
@@ -57,6 +60,8 @@ export class SftpConnection {
   #idleTimer: NodeJS.Timeout | undefined
   #connection: Connection | undefined
   #principal: Principal | undefined
+  /** Once the user has signed in. */
+  #unsent: HeldBytes | undefined
   /** Set when the user has signed in. */
   #release: Release | undefined
   #symlinkOrder: SymlinkOrder = 'target first'
@@ -144,8 +149,23 @@ export class SftpConnection {
     else this.socket.destroy()
   }
 
+  /** ssh2 answers requests of the connection itself, whether or not the client reads the answers. */
+  #countUnsent(): void {
+    const { writableLength } = this.socket
+    try {
+      if (this.#unsent) this.#unsent.set(writableLength)
+      else if (writableLength > maxUnsentBeforeSignIn) throw new GatewayError('busy')
+    } catch (error) {
+      this.#log.warn({ err: error }, 'the client does not read what it is sent')
+      this.socket.destroy()
+    }
+  }
+
   #accept(connection: Connection): void {
     this.#connection = connection
+    // ssh2 reads the socket by now; before, listeners of `data` would lose what it has not read.
+    yieldToOthers(this.socket, this.#readGate)
+    this.socket.on('data', () => this.#countUnsent()).on('drain', () => this.#countUnsent())
     connection.on('error', (error: Error) => this.#log.debug({ err: error }, 'SFTP connection error'))
     connection.on('rekey', () => this.#slowDown())
     connection.on('authentication', (context) => void this.#signIn(context))
@@ -208,6 +228,7 @@ export class SftpConnection {
       return
     }
     this.#principal = principal
+    this.#unsent = new HeldBytes(this.options.held, principal.holder)
     clearTimeout(this.#loginTimer)
     principal.signal.addEventListener('abort', this.#onRevoked, { once: true })
     this.#watchIdle()
@@ -261,7 +282,7 @@ export class SftpConnection {
       handleLimit: this.options.limits.handles,
       symlinkOrder: this.#symlinkOrder,
       budget: this.options.budget,
-      unread: new UnreadBytes(this.options.unread, principal.holder),
+      unread: new HeldBytes(this.options.held, principal.holder),
       publishesPartialUploads: () => this.gateway.settings.bool('sftp_keep_partial_uploads'),
       onIdle: () => this.#endIfIdle(),
     })
@@ -299,6 +320,7 @@ export class SftpConnection {
     clearTimeout(this.#loginTimer)
     clearInterval(this.#idleTimer)
     this.#release?.()
+    this.#unsent?.set(0)
     this.#principal?.signal.removeEventListener('abort', this.#onRevoked)
     for (const session of this.#sessions) session.abort()
   }

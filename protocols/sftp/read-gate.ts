@@ -2,6 +2,7 @@
  * Pauses a connection's socket while a session has reached its memory limit for WRITEs. Unread bytes then stay in
  * the socket's receive buffer and with the sender. Without the pause, ssh2 would buffer its whole window.
  */
+import type { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 
 /** Maximum pause in milliseconds. It also delays the client's keepalive replies and the requests of other sessions. */
@@ -32,4 +33,26 @@ export class ReadGate {
     this.#holders.clear()
     this.socket.resume()
   }
+}
+
+/** Milliseconds of work on what a connection has received, after which others have their turn. */
+const turnTime = 5
+
+/**
+ * Pauses the socket for the rest of a turn of the event loop in which it has taken long. The listeners for `data` handle all
+ * messages of a chunk at once, and Node reads many chunks in one turn. To be called when these listeners are there.
+ */
+export function yieldToOthers(socket: EventEmitter, gate: ReadGate): void {
+  let began: number | undefined
+  socket.prependListener('data', () => {
+    if (began !== undefined) return
+    began = performance.now()
+    setImmediate(() => {
+      began = undefined
+      gate.release(socket)
+    })
+  })
+  socket.on('data', () => {
+    if (began !== undefined && performance.now() - began >= turnTime) gate.acquire(socket)
+  })
 }

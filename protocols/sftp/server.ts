@@ -30,8 +30,8 @@ export interface SftpLimits {
   readonly handles: number
   /** Bytes that the sessions of all connections share for pending requests and responses. */
   readonly bytes: number
-  /** Bytes of requests that all sessions together have received and not read. One user has at most half of them. */
-  readonly unreadBytes: number
+  /** Bytes that all sessions together have received and not read, and have not sent yet. One user has at most half of them. */
+  readonly heldBytes: number
   /** Timeout for sign-in, in seconds. */
   readonly loginSeconds: number
   /** Idle timeout of a connection, in seconds; 0: none. */
@@ -47,7 +47,7 @@ const defaultLimits: SftpLimits = {
   sessions: 10,
   handles: 1024,
   bytes: 8 * 1024 * 1024,
-  unreadBytes: Math.max(256 * 1024 * 1024, Math.min(totalmem(), process.constrainedMemory() || Infinity) / 4),
+  heldBytes: Math.max(256 * 1024 * 1024, Math.min(totalmem(), process.constrainedMemory() || Infinity) / 4),
   loginSeconds: 120,
   idleSeconds: 24 * 3600,
   keepaliveSeconds: 30,
@@ -69,7 +69,7 @@ export function sftpServer(
   const keys = parsedKeys.flatMap(hostKeyOffers)
   const limits = { ...defaultLimits, ...overrides }
   const budget = new ByteBudget(limits.bytes)
-  const unread = new FairShare(limits.unreadBytes)
+  const held = new FairShare(limits.heldBytes)
   const accepting = new ClientConnections(gateway.descriptors, gateway.log, 'sftp')
   const keyExchanges = new KeyExchanges(limits.keyExchanges)
   const rekeys = new KeyExchanges(limits.keyExchanges)
@@ -108,7 +108,7 @@ export function sftpServer(
       evicted.destroy()
     }
     const connection = new SftpConnection(gateway, socket, {
-      ...{ hostKeys: keys, limits, budget, unread, signedIn, pseudonym, rekeys, turn },
+      ...{ hostKeys: keys, limits, budget, held, signedIn, pseudonym, rekeys, turn },
     })
     connections.set(socket, connection)
     socket.once('close', () => {

@@ -4,7 +4,7 @@ import type { ServerChannel } from 'ssh2'
 import { joinSignals, sharedController } from '../../src/contract/cancellation.js'
 import { toGatewayError, type GatewayError } from '../../src/contract/errors.js'
 import { logInternal, type Log } from '../../src/contract/log.js'
-import type { ByteBudget, UnreadBytes } from './byte-budget.js'
+import type { ByteBudget, HeldBytes } from './byte-budget.js'
 import { toErrorResponse } from './errors.js'
 import { extendedRequests } from './extended-requests.js'
 import type { Owner } from './folder-handle.js'
@@ -47,7 +47,7 @@ interface SessionOptions {
   readonly symlinkOrder: SymlinkOrder
   /** Limits the memory of pending requests and responses. */
   readonly budget: ByteBudget
-  readonly unread: UnreadBytes
+  readonly unread: HeldBytes
   /** Whether partial uploads to new names are published when the connection is lost. */
   readonly publishesPartialUploads: () => boolean
   /**

@@ -4,10 +4,11 @@
  * namespaces, and their size is limited while they are serialized.
  */
 import type { IncomingMessage } from 'node:http'
-import { setImmediate } from 'node:timers/promises'
+import type { Readable } from 'node:stream'
 import { SaxesParser } from 'saxes'
 import { GatewayError } from '../../src/contract/errors.js'
-import { withTimeout } from '../lib/request-body.js'
+import { ownTurn } from '../../src/contract/pauses.js'
+import { bodySource, withTimeout } from '../lib/request-body.js'
 import { HttpError } from './errors.js'
 
 export interface XmlName {
@@ -51,41 +52,35 @@ const pieceSize = 16 * 1024
  * a document type, and with a 408 after a timeout.
  */
 export async function readXml(request: IncomingMessage): Promise<XmlElement | undefined> {
-  const body = await withTimeout(readBounded(request), () => new HttpError('body_timeout'))
+  const stream = await bodySource(request, { joinsChunks: true }).read()
+  let body: Buffer
+  try {
+    body = await withTimeout(readBounded(request, stream), () => new HttpError('body_timeout'))
+  } finally {
+    // The rest of the request can be drained.
+    stream.destroy()
+  }
   if (body.length === 0) return undefined
   const text = decode(body)
   const document = new DocumentParser()
   for (let at = 0; at < text.length; at += pieceSize) {
-    if (at > 0) await setImmediate()
+    if (at > 0) await ownTurn()
     document.write(text.slice(at, at + pieceSize))
   }
   return document.end()
 }
 
-async function readBounded(request: IncomingMessage): Promise<Buffer> {
+async function readBounded(request: IncomingMessage, stream: Readable): Promise<Buffer> {
   const tooLarge = new GatewayError('too_large', { reason: 'the XML body is too large' })
   if (Number(request.headers['content-length'] ?? 0) > sizeLimit) throw tooLarge
   const chunks: Buffer[] = []
   let size = 0
-  return new Promise((resolve, reject) => {
-    const finish = (outcome: () => void): void => {
-      request.off('data', onData).off('end', onEnd).off('close', onClose)
-      outcome()
-    }
-    const onData = (chunk: Buffer): void => {
-      size += chunk.length
-      if (size > sizeLimit) {
-        request.pause() // the rest is drained after the response
-        finish(() => reject(tooLarge))
-      } else {
-        chunks.push(chunk)
-      }
-    }
-    const onEnd = (): void => finish(() => resolve(Buffer.concat(chunks)))
-    const onClose = (): void => finish(() => reject(new GatewayError('aborted')))
-    request.on('error', () => undefined) // 'close' follows
-    request.on('data', onData).on('end', onEnd).on('close', onClose)
-  })
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size > sizeLimit) throw tooLarge
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
 }
 
 /**

@@ -149,6 +149,9 @@ export class OfflineDownloads {
   async add(principal: Principal, request: DownloadRequest, access: AccessOptions): Promise<readonly Task[]> {
     const fs = this.#dependencies.as(principal.withDownloadPermissions())
     await assertCanReceive(fs, request.folder, access)
+    if (request.addresses.some(({ length }) => length > maxAddressLength)) {
+      throw new GatewayError('unavailable', { reason: `an address has at most ${maxAddressLength} characters` })
+    }
     this.#assertHosts(principal, request)
     const added: Task[] = []
     for (const address of request.addresses) {
@@ -252,9 +255,6 @@ export class OfflineDownloads {
   }
 
   async #assertUsable(name: string, address: string, signal: AbortSignal | undefined): Promise<void> {
-    if (address.length > maxAddressLength) {
-      throw new GatewayError('unavailable', { reason: `an address has at most ${maxAddressLength} characters` })
-    }
     const isStorageTool = this.#storageTools.has(name)
     if (cloudTools.includes(name) && !isStorageTool) return
     const tool = this.#tools.get(name)

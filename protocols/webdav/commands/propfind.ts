@@ -1,6 +1,7 @@
 /** PROPFIND (RFC 4918 §9.1): streams the pages of a listing, with constant memory. */
 import type { Entry } from '../../../src/contract/entry.js'
 import { isGatewayError } from '../../../src/contract/errors.js'
+import { Pauses } from '../../../src/contract/pauses.js'
 import { childOf, type Path } from '../../../src/contract/path.js'
 import type { Property, PropertyName } from '../../../src/tree/virtual-fs.js'
 import { parsePropfind, type PropertyQuery } from '../bodies.js'
@@ -58,11 +59,13 @@ interface Members {
 class PropfindResponse {
   readonly #webdavRequest: WebdavRequest
   readonly #out: Multistatus
+  readonly #pauses: Pauses
   readonly #renderContext: RenderOptions
   readonly #render: (subject: Resource, dead: readonly Property[]) => string
   readonly #needs: { readonly dead: boolean; readonly locks: boolean; readonly quota: boolean }
 
   constructor(webdavRequest: WebdavRequest, query: PropertyQuery) {
+    this.#pauses = new Pauses(webdavRequest.access.signal)
     this.#webdavRequest = webdavRequest
     this.#out = new Multistatus(webdavRequest.response)
     this.#renderContext = { prefix: webdavRequest.prefix, now: Date.now() }
@@ -168,6 +171,7 @@ class PropfindResponse {
       for (const entry of batch) {
         const target = base + encodeSegment(entry.name) + (entry.kind === 'folder' ? '/' : '')
         const subject = { entry, locks: this.#needs.locks ? locks.covering(childOf(folder, entry.name)) : [] }
+        if (this.#pauses.areDue) await this.#pauses.take()
         // Also within a page, because pages may be large.
         if (this.#out.add(this.#response(target, subject, properties?.get(entry.name) ?? []))) await this.#out.flush()
       }

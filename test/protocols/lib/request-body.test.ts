@@ -268,3 +268,24 @@ void t.test('drain() closes the connection past its limits', async (t) => {
     socket.destroy()
   }
 })
+
+void t.test('chunks of one byte are joined', async (t) => {
+  const port = await serve(t, async (request, response) => {
+    let [size, count] = [0, 0]
+    for await (const chunk of await bodySource(request, { joinsChunks: request.url === '/all' }).read()) {
+      size += (chunk as Buffer).length
+      count++
+    }
+    response.end(JSON.stringify([size, count]))
+  })
+  const send = async (path: string) => {
+    const head = `PUT ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n`
+    const socket = connect(port, '127.0.0.1')
+    socket.write(`${head}${'1\r\nx\r\n'.repeat(40_000)}0\r\n\r\n`)
+    return JSON.parse(/\[.*\]/.exec((await buffer(socket)).toString())?.[0] ?? '[]') as readonly number[]
+  }
+  t.same(await send('/all'), [40_000, 3])
+  const [size = 0, count = 0] = await send('/')
+  t.equal(size, 40_000)
+  t.ok(count < 400, `${count} chunks`)
+})

@@ -1,5 +1,7 @@
 /** The memory for SFTP sessions is shared fairly: stalled sessions do not block others. */
+import type { Socket } from 'node:net'
 import { setTimeout as turn } from 'node:timers/promises'
+import ssh2 from 'ssh2'
 import t from 'tap'
 import { ByteBudget } from '../../../protocols/sftp/byte-budget.js'
 import { allPermissions } from '../../../src/accounts/principal.js'
@@ -57,7 +59,7 @@ void t.test('sessions that do not read their responses do not block others', asy
 })
 
 void t.test('a user whose sessions hold too many unread bytes loses a connection, and nobody else does', async (t) => {
-  const protocol = await startProtocol(t, { unreadBytes: 8 * mebibyte })
+  const protocol = await startProtocol(t, { heldBytes: 8 * mebibyte })
   const { gateway } = protocol
   const facts = { password, basePath: '/', role: 0, permission: allPermissions, disabled: false, ssoId: '' } as const
   await gateway.accounts.users.create({ username: 'bob', ...facts })
@@ -81,4 +83,26 @@ void t.test('a user whose sessions hold too many unread bytes loses a connection
   while (ended === 0) await turn(10)
   t.equal(((await bob.stat('/file')) as { size: number }).size, 8 * mebibyte)
   t.ok(ended < 10, 'the user keeps a share')
+})
+
+void t.test('a client that has not signed in and does not read the replies is disconnected', async (t) => {
+  const { port } = await startProtocol(t)
+  const client = new ssh2.Client()
+  t.teardown(() => client.end())
+  client.on('error', () => undefined)
+  await new Promise<void>((resolve) => {
+    client.once('handshake', () => resolve())
+    // It never tries to sign in.
+    client.connect({ host: '127.0.0.1', port, username: 'x', authHandler: () => undefined })
+  })
+  const { _sock: socket, _protocol: protocol } = client as unknown as {
+    readonly _sock: Socket
+    readonly _protocol: { ping(): void }
+  }
+  socket.pause()
+  for (let sent = 0; !socket.destroyed && sent < 2_000_000; sent++) {
+    protocol.ping()
+    if (sent % 1000 === 0) await turn(1)
+  }
+  t.ok(socket.destroyed)
 })

@@ -1,12 +1,13 @@
 /** When a connection stops receiving WRITE requests because memory is scarce, and when it continues. */
+import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import { Duplex, PassThrough } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { ServerChannel } from 'ssh2'
 import t from 'tap'
-import { ByteBudget, UnreadBytes } from '../../../protocols/sftp/byte-budget.js'
+import { ByteBudget, HeldBytes } from '../../../protocols/sftp/byte-budget.js'
 import { FairShare } from '../../../src/contract/fair-share.js'
-import { ReadGate } from '../../../protocols/sftp/read-gate.js'
+import { ReadGate, yieldToOthers } from '../../../protocols/sftp/read-gate.js'
 import { SftpSession } from '../../../protocols/sftp/session.js'
 import type { SftpFileSystem } from '../../../protocols/sftp/file-system.js'
 import { createLog } from '../../../src/process/log.js'
@@ -82,7 +83,7 @@ async function session(bytes: number) {
       handleLimit: 10,
       symlinkOrder: 'target first',
       budget: new ByteBudget(bytes),
-      unread: new UnreadBytes(new FairShare(1_000_000), 1),
+      unread: new HeldBytes(new FairShare(1_000_000), 1),
       publishesPartialUploads: () => false,
       onIdle: () => undefined,
     },
@@ -160,4 +161,21 @@ void t.test('receiving is not paused during reads, so that the client can adjust
   }
   t.same(scarce.heard, [])
   await scarce.end()
+})
+
+void t.test('a connection whose data takes long to handle is not read for the rest of the turn', async (t) => {
+  const { inlet, heard } = newInlet()
+  const socket = new EventEmitter()
+  let work = 0
+  socket.on('data', () => {
+    for (const begin = performance.now(); performance.now() - begin < work;);
+  })
+  yieldToOthers(socket, inlet)
+  socket.emit('data')
+  t.same(heard, [])
+  work = 6
+  socket.emit('data')
+  t.same(heard, ['pause'])
+  await turn()
+  t.same(heard, ['pause', 'resume'])
 })

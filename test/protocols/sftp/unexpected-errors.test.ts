@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { Duplex, PassThrough } from 'node:stream'
 import type { ServerChannel } from 'ssh2'
 import t from 'tap'
-import { ByteBudget, UnreadBytes } from '../../../protocols/sftp/byte-budget.js'
+import { ByteBudget, HeldBytes } from '../../../protocols/sftp/byte-budget.js'
 import type { SftpFileSystem } from '../../../protocols/sftp/file-system.js'
 import { ReadGate } from '../../../protocols/sftp/read-gate.js'
 import { SftpSession } from '../../../protocols/sftp/session.js'
@@ -41,7 +41,7 @@ async function serve(fs: Partial<SftpFileSystem>, log: Log) {
       handleLimit: 10,
       symlinkOrder: 'target first',
       budget: new ByteBudget(1_000_000),
-      unread: new UnreadBytes(new FairShare(1_000_000), 1),
+      unread: new HeldBytes(new FairShare(1_000_000), 1),
       publishesPartialUploads: () => false,
       onIdle: () => undefined,
     },
