@@ -26,12 +26,13 @@ const { values, positionals } = parseArgs({
 })
 
 /** Folders of long-running files, which start first while no durations are known. */
-const slowFolders = ['test/drivers/', 'test/stories/', 'test/downloads/', 'test/security/']
+const slowFolders = ['test/web/', 'test/drivers/', 'test/stories/', 'test/downloads/', 'test/security/']
 
 /** Files that measure time or memory, which other load would falsify, or that need the whole machine. */
 const quiet = [
   'test/nodes/chaos.test.ts',
   'test/stories/driver-streams.test.ts',
+  'test/stories/first-run.test.ts',
   'test/stories/many-connections.test.ts',
   'test/stories/memory.test.ts',
   'test/stories/search-speed.test.ts',
