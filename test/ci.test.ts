@@ -33,13 +33,15 @@ async function repository(t: Test, commit?: string): Promise<string> {
   return folder
 }
 
-/** Runs `.ci/run` in `folder`, where the bench ends with `status`. */
-async function runCi(folder: string, { CI = '', status = 0, words = [] as readonly string[] } = {}) {
+/** Runs `.ci/run` in `folder`, where the bench ends with `status`, and the script `failing` of package.json fails. */
+async function runCi(folder: string, { CI = '', status = 0, words = [] as readonly string[], failing = 'none' } = {}) {
   const programs = join(folder, 'programs')
   await mkdir(programs, { recursive: true })
   const nodes = 'echo "nodes: $TIDEGATE_TEST_NODES"; echo "2 passed, 0 failed, 1 skipped"'
   const bodies = {
-    npm: 'if [ "$2" = install ]; then bin="$4/node_modules/node/bin"; mkdir -p "$bin"; cp "$(command -v node)" "$bin"; else echo "3 passed, 0 failed, 0 skipped"; fi',
+    npm:
+      'if [ "$2" = install ]; then bin="$4/node_modules/node/bin"; mkdir -p "$bin"; cp "$(command -v node)" "$bin"; ' +
+      `elif [ "$3" = "${failing}" ]; then echo "$3 fails"; exit 1; fi`,
     node: `case $1 in dist/test/*) ${nodes};; *) echo "measured: $*"; exit ${status};; esac`,
   }
   for (const [name, body] of Object.entries(bodies)) {
@@ -63,11 +65,22 @@ void t.test('speed is compared with the commit of bench/baseline, and a loss is 
   t.match(passes.stdout, /^Node\.js 26\.\d+\.\d+\nnodes: $/m, 'and on other versions of Node.js')
   const fails = await runCi(folder, { status: 1 })
   t.notOk(fails.passed)
-  t.match(fails.stdout, /\n11 passed, 1 failed, 4 skipped\n$/)
+  t.match(fails.stdout, /\n10 passed, 1 failed, 5 skipped\n$/)
   const some = await runCi(folder, { status: 1, words: ['webdav'] })
   t.ok(some.passed, 'with patterns it is skipped')
   t.match(some.stdout, /^skipped: /m)
-  t.match(some.stdout, /\n3 passed, 0 failed, 0 skipped\n$/)
+  t.match(some.stdout, /\n2 passed, 0 failed, 1 skipped\n$/)
+})
+
+void t.test('lint and a build that fail are failures', { skip }, async (t) => {
+  const folder = await repository(t)
+  const lint = await runCi(folder, { words: ['webdav'], failing: 'lint:built' })
+  t.notOk(lint.passed)
+  t.match(lint.stdout, /\nlint:built fails\nnot ok {2}lint\n/)
+  t.match(lint.stdout, /\n2 passed, 1 failed, 1 skipped\n$/)
+  const build = await runCi(folder, { words: ['webdav'], failing: 'build:all' })
+  t.notOk(build.passed)
+  t.match(build.stdout, /\n0 passed, 1 failed, 0 skipped\n$/)
 })
 
 void t.test('a complete clone without the commit fails with CI=true, a shallow one skips', { skip }, async (t) => {
