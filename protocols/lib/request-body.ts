@@ -115,13 +115,17 @@ function firstChunks(
 ): Promise<{ readonly chunks: readonly Buffer[]; readonly isWhole: boolean }> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = []
-    const joiner = new ChunkJoiner()
+    // Most bodies are one chunk.
+    let joiner: ChunkJoiner | undefined
     const stop = (): void => {
-      chunks.push(...joiner.rest())
+      if (joiner) chunks.push(...joiner.rest())
       clearTimeout(timer)
       request.off('data', onData).off('end', onEnd).off('close', onClose)
     }
-    const onData = (chunk: Buffer): void => void chunks.push(...joiner.add(chunk))
+    const onData = (chunk: Buffer): void => {
+      if (chunks.length === 0) chunks.push(chunk)
+      else chunks.push(...(joiner ??= new ChunkJoiner()).add(chunk))
+    }
     const onEnd = (): void => {
       stop()
       resolve({ chunks, isWhole: true })
