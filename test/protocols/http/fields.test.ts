@@ -17,6 +17,7 @@ import {
   stringList,
 } from '../../../protocols/http/fields.js'
 import { pageOf, sliceOf } from '../../../protocols/http/paging.js'
+import { processorTime } from '../../processor-time.js'
 import { listen } from './listen.js'
 
 const schema = z.object({ path: text, count: integer(7), refresh: flag, names: stringList, ...paging })
@@ -253,10 +254,9 @@ void t.test('the validation of a long list stops at its first fault', async (t) 
     }
     return ''
   }
-  const before = process.cpuUsage()
-  t.match(fault({ rows: Array<object>(40_000).fill({}), other: [] }), /^rows\.0\.key: /)
-  const { user, system } = process.cpuUsage(before)
-  t.ok(user + system < 100_000, `${(user + system) / 1000} ms`)
+  const many = { rows: Array<object>(40_000).fill({}), other: [] }
+  const took = await processorTime(() => t.match(fault(many), /^rows\.0\.key: /), 3)
+  t.ok(took < 100, `${took.toFixed()} ms`)
   t.match(
     fault({ rows: [...Array<object>(1700).fill(row), { key: 'a', value: 1 }], other: [] }),
     /^rows\.1700\.value: /,
