@@ -57,7 +57,7 @@ export function openAlias(options: AliasOptions, env: DriverEnv): Driver {
     named.set(name, drivers)
   }
   const readOnly = options.write_conflict_policy === 'disabled' && options.put_conflict_policy === 'disabled'
-  return readOnly ? new AliasDriver(named, options) : new WritableAliasDriver(named, options)
+  return readOnly ? new AliasDriver(named, options) : new WritableAliasDriver(named, options, env)
 }
 
 class AliasDriver implements Driver {
@@ -194,7 +194,11 @@ class WritableAliasDriver extends AliasDriver {
   readonly copy?: (from: Path, to: Path, options?: WriteOptions) => Promise<void>
   readonly #placements = new Map<Path, Placement>()
 
-  constructor(named: ReadonlyMap<string, Merged>, options: AliasOptions) {
+  constructor(
+    named: ReadonlyMap<string, Merged>,
+    options: AliasOptions,
+    private readonly env: Pick<DriverEnv, 'log'>,
+  ) {
     super(named, options)
     if (singleTargetPolicies.has(options.put_conflict_policy)) this.copy = (...call) => this.#copy(...call)
   }
@@ -344,7 +348,11 @@ class WritableAliasDriver extends AliasDriver {
     } catch (error) {
       // Nothing was replaced: the copies that have moved return to their name.
       if (old.length === 0)
-        for (const driver of moved) await driver.move(target.inner, resolved.inner).catch(() => undefined)
+        for (const driver of moved) {
+          await driver.move(target.inner, resolved.inner).catch((err: unknown) => {
+            this.env.log.warn({ err, path: from, moved: to }, 'a copy cannot return to the name before a failed move')
+          })
+        }
       throw error
     }
   }

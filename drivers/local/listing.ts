@@ -1,12 +1,12 @@
 /** Lists a folder in pages. Blocks the event loop for at most 2 ms at a time, whatever the size of the folder. */
 import { constants, opendirSync, type BigIntStats } from 'node:fs'
 import { opendir } from 'node:fs/promises'
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { Awaitable } from '../../src/contract/awaitable.js'
 import type { ListOptions } from '../../src/contract/call-options.js'
 import { pageSize, type Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { childOf, isListableName, type Path } from '../../src/contract/path.js'
+import { ownTurn } from '../../src/contract/pauses.js'
 import { kindOf, reuseOrCreateEntry, statusOf, type FileStatus } from './entry.js'
 import type { Folder } from './folder.js'
 import { isReserved, type RootFolder } from './root-folder.js'
@@ -127,7 +127,7 @@ async function* syncBatches(
       }
       listedCount += batch.length
       yield batch
-      if (!ended) await yieldToEventLoop()
+      if (!ended) await ownTurn()
     }
     await Promise.all(pendingJobs)
     yield received

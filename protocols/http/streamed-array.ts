@@ -1,6 +1,6 @@
 /** Streaming JSON serialization of long lists. */
 import { Readable } from 'node:stream'
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import { ownTurn } from '../../src/contract/pauses.js'
 import type { Envelope } from './envelope.js'
 import type { SerializedParts } from '../../src/tree/virtual-fs.js'
 
@@ -41,7 +41,7 @@ export class StreamedArray<Item extends object> {
     for (let from = 0; from < this.length; from += this.#chunkLength) {
       const to = Math.min(from + this.#chunkLength, this.length)
       yield cache?.get(from) ?? this.#serialize(from, to, cache)
-      await yieldToEventLoop()
+      await ownTurn()
     }
   }
 

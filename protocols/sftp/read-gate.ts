@@ -1,6 +1,7 @@
 /**
- * Pauses a connection's socket while a session has reached its memory limit for WRITEs. Unread bytes then stay in
- * the socket's receive buffer and with the sender. Without the pause, ssh2 would buffer its whole window.
+ * Pauses a connection's socket while a session has reached its memory limit for WRITEs, or while the connection has had its
+ * part of a turn of the event loop. Unread bytes then stay in the socket's receive buffer and with the sender. Without the
+ * pause, ssh2 would buffer its whole window.
  */
 import type { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'

@@ -3,12 +3,12 @@ import { setTimeout } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { driverTypes } from '../../drivers/index.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
-import { GatewayError } from '../contract/errors.js'
+import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { cleanPath } from '../contract/path.js'
 import { lockHolderOf } from '../gateway/data-folder.js'
 import { insertStorage } from '../gateway/storages.js'
 import { checkOptions, isMandatory } from '../storage/fields.js'
-import { storedStateOf } from '../storage/mounts.js'
+import { storedStateOf, storedStatus } from '../storage/mounts.js'
 import { newStorage } from '../store/new-storage.js'
 import type { StorageRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
@@ -77,19 +77,20 @@ export function addStorageCommands(program: Command): void {
   withCommonOptions(storage.command('rm <storage>'))
     .description('remove a storage from the tree by its id or mount path; its files are not deleted')
     .action((idOrPath: string, flags: CommonFlags) =>
-      inDataFolder(flags, async ({ store }) => {
+      inDataFolder(flags, async ({ config, store }) => {
         const row = (await store.storages.all()).find(
           (each) => String(each.id) === idOrPath || each.mountPath === idOrPath,
         )
         if (row === undefined) throw new GatewayError('not_found', { reason: `there is no storage ${idOrPath}` })
-        await store.storages.delete(row.id)
+        if ((await lockHolderOf(config.data)) === undefined) await store.storages.delete(row.id)
+        else await deletedByDaemon(store, row)
         print(flags, describe(row), `${row.mountPath} is removed from the tree`)
       }),
     )
 }
 
-/** Milliseconds for which `storage add` waits for the daemon to start a storage. */
-const startTimeout = 15_000
+/** Milliseconds for which a command waits for the daemon to start or delete a storage. */
+const daemonTimeout = 15_000
 /** Milliseconds between two polls. */
 const pollInterval = 100
 
@@ -97,9 +98,30 @@ const pollInterval = 100
 async function startedRow(store: Store, id: number): Promise<StorageRow> {
   for (let waited = 0; ; waited += pollInterval) {
     const row = await rowOf(store, id)
-    if (storedStateOf(row) !== 'starting' || waited >= startTimeout) return row
+    if (storedStateOf(row) !== 'starting' || waited >= daemonTimeout) return row
     await setTimeout(pollInterval)
   }
+}
+
+/**
+ * Waits until the daemon has deleted the storage, with what half-sent uploads have left on its backend. Rejects after the
+ * timeout.
+ */
+async function deletedByDaemon(store: Store, { id, mountPath }: StorageRow): Promise<void> {
+  for (let waited = 0; waited < daemonTimeout; waited += pollInterval) {
+    const row = (await store.storages.all()).find((each) => each.id === id)
+    if (row === undefined) return
+    // Again where the daemon has stored another status.
+    if (row.status !== storedStatus.removing) {
+      await store.storages.update(id, { status: storedStatus.removing }).catch((error: unknown) => {
+        if (!isGatewayError(error, 'not_found')) throw error
+      })
+    }
+    await setTimeout(pollInterval)
+  }
+  throw new GatewayError('unavailable', {
+    reason: `the daemon has not removed ${mountPath} within ${daemonTimeout / 1000} s`,
+  })
 }
 
 /** Without a daemon: checks the storage, and returns the row with the error as its status. */

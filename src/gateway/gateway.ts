@@ -204,7 +204,7 @@ export class Gateway {
       dependencies.store.onForeignChange('rules', () => dependencies.rules.reload()),
       dependencies.store.onForeignChange('locks', () => dependencies.locks.reload()),
       dependencies.store.onForeignChange('storages', async () => {
-        await dependencies.supervisor.reload()
+        await Promise.all([this.storages.deleteMarked(), dependencies.supervisor.reload()])
         dependencies.search.mountsChanged()
       }),
     ]
@@ -326,7 +326,7 @@ export class Gateway {
       }
       const filesAtOnce = () => Math.max(1, settings.number('transfer_files_at_once'))
       const inPlaceHandles = new InPlaceHandles(events)
-      const storages = new StorageAdmin({ store, mounts, supervisor, locks, events, driverTypes: options.drivers })
+      const storages = new StorageAdmin({ store, mounts, supervisor, locks, events, log, driverTypes: options.drivers })
       const downloadRouting = new DownloadRouting(settings, signedUrls)
       const bases = new BaseFolders({ mounts, supervisor, rules, locks, pathLocks, events, log })
       const tree = {

@@ -4,6 +4,7 @@ import type { Usage } from '../contract/capabilities.js'
 import type { CallOptions } from '../contract/call-options.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
 import { GatewayError, isGatewayError, toGatewayError, type ErrorOrigin } from '../contract/errors.js'
+import type { Log } from '../contract/log.js'
 import { checkName, cleanPath, isWithin, reservedPrefix, root, segmentsOf, type Path } from '../contract/path.js'
 import type { Events } from '../storage/events.js'
 import { checkOptions, parseAddition } from '../storage/fields.js'
@@ -46,6 +47,7 @@ interface StorageAdminDependencies {
   readonly locks: Locks
   readonly events: Events
   readonly driverTypes: readonly AnyDriverType[]
+  readonly log: Log
 }
 
 export class StorageAdmin {
@@ -147,6 +149,19 @@ export class StorageAdmin {
     }
     this.dependencies.events.emit({ kind: 'removed', path: visible })
     if (failure) throw failure
+  }
+
+  /** Deletes the storages that a command has marked. Does not reject: the command reports what remains. */
+  async deleteMarked(): Promise<void> {
+    const { store, log } = this.dependencies
+    for (const { id, status, mountPath } of await store.storages.all()) {
+      if (status !== storedStatus.removing) continue
+      await this.delete(id).catch((error: unknown) => {
+        // Another node may have deleted it.
+        if (!isGatewayError(error, 'not_found'))
+          log.warn({ err: error, storage: mountPath }, 'a storage is not deleted')
+      })
+    }
   }
 
   /** Restarts every enabled storage. Resolves when all of them have started or failed, as their status shows. */

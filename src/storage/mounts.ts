@@ -29,9 +29,9 @@ type MountState = (typeof mountStates)[number]
 
 /**
  * How the state is stored in a row, for the admin; `workingStatus` adds warnings. Any other text is why it did not
- * start, or why its backend does not answer.
+ * start, or why its backend does not answer. 'removing': a command asks the daemon to delete it.
  */
-export const storedStatus = { working: 'work', starting: '', disabled: 'disabled' } as const
+export const storedStatus = { working: 'work', starting: '', disabled: 'disabled', removing: 'removing' } as const
 
 /** What precedes the warnings of a working storage. */
 const workingWithWarnings = `${storedStatus.working}, but `

@@ -11,12 +11,13 @@ import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors
 import { FairShare } from '../contract/fair-share.js'
 import type { Log } from '../contract/log.js'
 import type { Settings } from '../settings/settings.js'
-import type { TaskAction, TaskItemRow, TaskRequestRow, UnfinishedTasks } from '../store/rows.js'
+import type { TaskAction, TaskItemRow, TaskRequestRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
 import type { TaskUploads } from '../transfer/task-uploads.js'
-import { failureText, maxText, retryDelay, shortened } from './failures.js'
+import { failureText, retryDelay, shortened } from './failures.js'
 import { ItemJournal } from './item-journal.js'
 import { taskItemsOf } from './task-items.js'
+import { assertRoomFor, unfinishedByUser } from './task-limits.js'
 import { TaskRequests } from './task-requests.js'
 import {
   hasEnded,
@@ -56,13 +57,6 @@ interface TaskEntry {
   gone: 'deleted' | 'lost' | undefined
 }
 
-/** Unfinished tasks of one user. */
-const maxPerUser = 10_000
-/**
- * Characters of the unfinished tasks of all users, all of which are in memory. One user may have as many as are left after
- * that: half of them if the others have none.
- */
-const maxSize = 64 * 1024 * 1024
 /** Characters of the finished tasks of one user that a sweep leaves. The oldest are deleted first. */
 const maxFinishedSize = 16 * 1024 * 1024
 /** Finished tasks of all users that a sweep leaves. The oldest are deleted first. */
@@ -222,7 +216,8 @@ export class Tasks {
       started: undefined,
       ended: undefined,
     }
-    await this.#assertRoom(task)
+    const { store } = this.dependencies
+    assertRoomFor(task, store.isShared ? await store.tasks.unfinished() : unfinishedByUser(this.all))
     const entry = newEntry(task)
     this.#entries.set(task.id, entry)
     try {
@@ -306,23 +301,6 @@ export class Tasks {
     const { store } = this.dependencies
     if (!store.isShared || !this.#isElsewhere({ id })) return undefined
     return (await store.tasks.get(id)) as Task | undefined
-  }
-
-  async #assertRoom(task: Task): Promise<void> {
-    const { store } = this.dependencies
-    const unfinished = store.isShared ? await store.tasks.unfinished() : unfinishedByUser(this.all)
-    const own = { count: 0, size: 0 }
-    let total = 0
-    for (const { userId, count, size } of [...unfinished, ...unfinishedByUser([task])]) {
-      // Each of them may still get a text.
-      total += size + count * maxText
-      if (userId !== task.userId) continue
-      own.count += count
-      own.size += size + count * maxText
-    }
-    if (own.count > maxPerUser || own.size > maxSize - total) {
-      throw new GatewayError('throttled', { reason: 'too many tasks are waiting' })
-    }
   }
 
   /** Whether the task is in a state in which it can be queued. Throws as `TaskType.assertRetryable`. */
@@ -670,17 +648,6 @@ function newEntry(task: Task): TaskEntry {
     ...{ task, controller: undefined, running: undefined, stored: Promise.resolve(), timer: undefined },
     ...{ remark: '', progress: '', gone: undefined },
   }
-}
-
-function unfinishedByUser(tasks: readonly Task[]): Iterable<UnfinishedTasks> {
-  const found = new Map<number, UnfinishedTasks>()
-  for (const task of tasks) {
-    if (hasEnded(task)) continue
-    const { userId, name, plan } = task
-    const { count = 0, size = 0 } = found.get(userId) ?? {}
-    found.set(userId, { userId, count: count + 1, size: size + name.length + plan.length })
-  }
-  return found.values()
 }
 
 function byCreation(one: Task, other: Task): number {

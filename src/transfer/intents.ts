@@ -44,6 +44,9 @@ interface IntentsDependencies {
   readonly storageOf: (id: number) => Storage | undefined
 }
 
+/** 'moved': it is the source of a move item by item. */
+type RemovalReason = 'removed' | 'renamed' | 'moved'
+
 /** Seconds until recovery is retried, by the number of failed attempts. */
 const retryAfter = [5, 15, 60, 300]
 
@@ -68,14 +71,14 @@ export class Intents {
   /**
    * Must be called before an entry is removed or renamed, while its path locks are held. What a node that has ended was replacing
    * there is complete then: its old entry is not restored at the name that becomes free. A remainder there is one no more, except
-   * the source of a move that removes it (`isSource`). `isRenamed`: what is below the entry remains.
+   * at the source of a move, which the move itself removes. At a rename, what is below the entry remains.
    */
-  async beforeRemoval({ storage, inner }: MountedPath, isRenamed = false, isSource = false): Promise<void> {
+  async beforeRemoval({ storage, inner }: MountedPath, reason: RemovalReason): Promise<void> {
     const { store, rules } = this.dependencies
-    if (this.#mayHaveRemovals(storage) && !isSource) await this.endRemoval({ storage, inner })
+    if (this.#mayHaveRemovals(storage) && reason !== 'moved') await this.endRemoval({ storage, inner })
     for (const intent of await store.intents.ofOthersAt(storage.row.id, inner)) {
       // A folder that is renamed takes along what is below it, also a backup that may be the only copy.
-      if (isRenamed && (intent.kind === 'backup' ? intent.from : intent.to) !== inner) continue
+      if (reason === 'renamed' && (intent.kind === 'backup' ? intent.from : intent.to) !== inner) continue
       if (intent.kind === 'backup') await store.intents.supersede(intent.id)
       else {
         // A node makes a move under path locks only, so this one is not made any more.

@@ -1,5 +1,4 @@
 /** Folder rules (the API calls them metas), mirrored in memory. Paths are of the whole tree. */
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import {
@@ -15,6 +14,7 @@ import {
   type Path,
 } from '../contract/path.js'
 import { compilePatterns, patternLines, type Pattern } from '../contract/patterns.js'
+import { ownTurn } from '../contract/pauses.js'
 import type { FolderRule } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
 import { PasswordGuesses } from './password-guesses.js'
@@ -138,7 +138,7 @@ export class Rules {
       const patterns = existing ?? this.#patternsOf(row)
       compiled.set(row.hide, patterns)
       rules.push({ ...patterns, ...row })
-      if (existing === undefined && row.hide !== '') await yieldToEventLoop()
+      if (existing === undefined && row.hide !== '') await ownTurn()
     }
     return rules
   }

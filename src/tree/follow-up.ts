@@ -14,7 +14,7 @@ export async function removeEntry(
   tree: boolean,
   { signal }: CallOptions,
 ): Promise<void> {
-  await intents.beforeRemoval({ storage, inner })
+  await intents.beforeRemoval({ storage, inner }, 'removed')
   const removed: Path[] = []
   try {
     if (tree) await storage.removeTree(inner, { signal, removed })
@@ -45,7 +45,7 @@ export async function renameByBackend(
 ): Promise<boolean> {
   const { storage } = from
   const [source, target] = [storage.treePath(from.inner), to.storage.treePath(to.inner)]
-  await intents.beforeRemoval(from, true)
+  await intents.beforeRemoval(from, 'renamed')
   await rules.updateSpelling(source)
   const move = () => storage.tryMove(from.inner, to.inner, { signal })
   return intents.move(from, to, replaces, move, async () => {

@@ -418,7 +418,8 @@ export class Transfers {
           if (tree) this.access.authorizeBelow(action, path, options)
           await this.operations.assertUnlocked({ path, tree, membership: true }, options)
           if (tree) await this.access.assertAllVisible(storage, inner, signal)
-          await intents.beforeRemoval({ storage, inner }, false, what === 'source' && inner === from.inner)
+          const isSource = what === 'source' && inner === from.inner
+          await intents.beforeRemoval({ storage, inner }, isSource ? 'moved' : 'removed')
         })
         return release
       },

@@ -1,7 +1,7 @@
 /** The built program, run as a user or a script runs it, beside a running daemon. */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,6 +11,8 @@ import { promisify } from 'node:util'
 import ssh2 from 'ssh2'
 import t, { type Test } from 'tap'
 import { fingerprintOf } from '../../src/accounts/public-keys.js'
+import { asPath } from '../../src/contract/path.js'
+import type { ResumableUpload } from '../../src/storage/resumable-write.js'
 import { generateKeyPair } from '../../protocols/sftp/host-keys.js'
 import { startGateway } from '../gateway.js'
 import { storeVariables, withoutSqlite } from '../store-location.js'
@@ -163,7 +165,7 @@ void t.test('key add takes a key from a file or from standard input', async (t) 
 })
 
 void t.test('storage add and storage rm take effect in a running daemon', async (t) => {
-  const { url, dataFolder, adminPassword } = await startGateway(t, { driver: { name: 'Memory' } })
+  const { url, dataFolder, gateway, adminPassword } = await startGateway(t, { driver: { name: 'Memory' } })
   const data = ['--data', dataFolder]
   const protocol = await connectHttp({ url, davUrl: '', sftpPort: 0 }, { username: 'admin', password: adminPassword })
   const added = await tidegate(['storage', 'add', '/second', 'Memory', ...data, '--remark', 'for a test'])
@@ -176,6 +178,25 @@ void t.test('storage add and storage rm take effect in a running daemon', async 
   t.match((await tidegate(['nodes', ...data])).out, /^NAME .*\n\S+:\d+ +v\S+ +current .* http 127\.0\.0\.1:\d+/)
   t.equal((await tidegate(['storage', 'rm', '/second', ...data])).status, 0)
   t.ok(await soon(() => has(0)), 'the storage is no longer listed')
+
+  const disk = await folder(t)
+  await tidegate(['storage', 'add', '/disk', 'Local', '-o', `root_folder_path=${disk}`, ...data])
+  const { storage } = gateway.mounts.find(asPath('/disk'))
+  const resumable: ResumableUpload = {
+    withResume: (storageId, work) =>
+      work(undefined, async (token) => {
+        const row = { taskId: undefined, path: asPath('/disk/file'), source: '', storageId, token }
+        await gateway.store.uploads.insert(row)
+      }),
+  }
+  const read = () => Promise.reject(new Error('the source has ended'))
+  const source = { size: 16 * 1024 * 1024, rereadable: true, read }
+  await t.rejects(storage.write(asPath('/file'), source, { resumable }), /the source has ended/)
+  t.equal((await readdir(disk)).length, 1, 'an upload can be resumed')
+  const removed = await tidegate(['storage', 'rm', '/disk', ...data])
+  t.match(removed, { status: 0, out: '/disk is removed from the tree\n' }, removed.err)
+  t.ok(await soon(async () => (await readdir(disk)).length === 0), 'the daemon has discarded it')
+
   const taken = await tidegate(['storage', 'add', '/', 'Memory', ...data])
   t.match(taken, { status: 1, err: 'tidegate: a storage with this mount_path exists already\n' })
   for (const path of ['/.tidegate-x', '/a\nb', '/../x']) {

@@ -104,7 +104,7 @@ void t.test(
     await one.store.intents.insert({ ...pair, kind: 'backup', from: p('/tree/file'), to: inside })
     await one.store.intents.insert({ ...pair, kind: 'backup', from: p('/gone'), to: p('/kept') })
     await two.store.properties.change(p('/mnt/new'), [{ set: { namespace: 'n', name: 'x', value: 'v', language: '' } }])
-    for (const path of ['/file', '/tree']) await two.intents.beforeRemoval({ storage, inner: p(path) })
+    for (const path of ['/file', '/tree']) await two.intents.beforeRemoval({ storage, inner: p(path) }, 'removed')
     t.equal((await two.store.intents.all()).length, 3, 'the move is complete')
     t.equal(await two.store.properties.hasWithin(p('/mnt/file'), p('/mnt/file')), true)
     await storage.remove(p('/file'))
@@ -130,9 +130,9 @@ void t.test('a backup that a renamed folder takes along is not forgotten', { ski
     disposable: false,
   } as const
   const id = await one.store.intents.insert(backup)
-  await two.intents.beforeRemoval({ storage: two.storage, inner: p('/folder') }, true)
+  await two.intents.beforeRemoval({ storage: two.storage, inner: p('/folder') }, 'renamed')
   t.same(await one.store.intents.get(id), { ...backup, id })
-  await two.intents.beforeRemoval({ storage: two.storage, inner: p('/folder/file') }, true)
+  await two.intents.beforeRemoval({ storage: two.storage, inner: p('/folder/file') }, 'renamed')
   t.match(await one.store.intents.get(id), { from: '/folder/old', disposable: true })
 })
 
