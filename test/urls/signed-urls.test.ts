@@ -127,12 +127,12 @@ void t.test('without a signature, only unprotected files are authorized', async 
 void t.test('signatures without expiry are cached, up to a limit', async (t) => {
   const { signedUrls } = await opened(t)
   const paths = Array.from({ length: 3000 }, (_, n) => asPath(`/folder/${'x'.repeat(200)}/${n}`))
-  const time = () =>
+  const time = (runs = 1) =>
     processorTime(() => {
       for (const path of paths) signedUrls.sign(path)
-    })
+    }, runs)
   const first = await time()
-  t.ok((await time()) < first, 'the second time is faster')
+  t.ok((await time(3)) < first, 'the second time is faster')
   for (let n = 0; n < 20; n++) signedUrls.sign(asPath(`/${'y'.repeat(255)}/${'z'.repeat(3800)}${n}`))
   t.equal(signedUrls.sign(file), known)
 })
