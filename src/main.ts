@@ -7,6 +7,7 @@ import { addCheckCommand } from './cli/check.js'
 import { configOf, withAddressOptions, withDataOptions } from './cli/data-folder.js'
 import { addKeyCommands } from './cli/keys.js'
 import { addNodesCommand } from './cli/nodes.js'
+import { addSettingCommands } from './cli/settings.js'
 import { addStorageCommands } from './cli/storages.js'
 import { addStoreCommands } from './cli/store.js'
 import { addUserCommands } from './cli/users.js'
@@ -40,6 +41,7 @@ addUserCommands(program)
 addKeyCommands(program)
 addStorageCommands(program)
 addAdminCommands(program)
+addSettingCommands(program)
 addStoreCommands(program)
 addCheckCommand(program)
 addNodesCommand(program)

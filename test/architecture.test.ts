@@ -30,7 +30,7 @@ const rules: Readonly<Record<string, readonly string[]>> = {
   'src/net': ['src/contract'],
   'src/store': ['src/contract'],
   'src/nodes': ['src/contract', 'src/store'],
-  'src/settings': ['src/contract', 'src/store'],
+  'src/settings': ['src/contract', 'src/net', 'src/store'],
   'src/accounts': ['src/contract', 'src/net', 'src/settings', 'src/store'],
   'src/storage': ['src/contract', 'src/settings', 'src/store'],
   'src/transfer': ['src/contract', 'src/storage', 'src/store'],

@@ -1,8 +1,9 @@
 /** Masks parts of error messages that match patterns of the admin. */
 import type { Log } from '../../src/contract/log.js'
 import { hasDetail } from '../../src/contract/errors.js'
-import { compilePatterns, patternLines, type Pattern } from '../../src/contract/patterns.js'
+import type { Pattern } from '../../src/contract/patterns.js'
 import type { ProtocolSettings } from '../../src/gateway/protocol-gateway.js'
+import { privacyPatterns } from '../../src/settings/value-checks.js'
 
 const key = 'privacy_regs'
 
@@ -13,11 +14,9 @@ export class PrivacyMasks {
   #text = ''
   #patterns: readonly Pick<Pattern, 'masked'>[] = []
 
-  /** Also guards the setting: it rejects patterns that are too expensive. */
   constructor(settings: ProtocolSettings, log: Log) {
     this.#settings = settings
     this.#log = log
-    settings.guard(key, async (text) => void patternsOf(text))
   }
 
   /** The message with all matches masked. */
@@ -33,19 +32,11 @@ export class PrivacyMasks {
   /** Compiles the stored setting. If its patterns are too expensive, masks whole messages. */
   #storedPatterns(text: string): readonly Pick<Pattern, 'masked'>[] {
     try {
-      return patternsOf(text)
+      return privacyPatterns(text)
     } catch (error) {
       if (!hasDetail(error, 'costly_pattern')) throw error
       this.#log.error({ setting: key, reason: error.reason }, 'invalid privacy patterns, masking all error messages')
       return [{ masked: (message) => '*'.repeat(message.length) }]
     }
   }
-}
-
-/** Compiles one pattern per line. Ignores lines that are not regular expressions. Throws `costly_pattern`. */
-function patternsOf(text: string): readonly Pattern[] {
-  return compilePatterns(
-    patternLines(text).map((line) => line.trim()),
-    'ignored',
-  )
 }

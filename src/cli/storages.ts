@@ -7,7 +7,7 @@ import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { cleanPath } from '../contract/path.js'
 import { lockHolderOf } from '../gateway/data-folder.js'
 import { insertStorage } from '../gateway/storages.js'
-import { checkOptions, isMandatory } from '../storage/fields.js'
+import { checkOptions, isMandatory, parseAddition } from '../storage/fields.js'
 import { storedStateOf, storedStatus } from '../storage/mounts.js'
 import { newStorage } from '../store/new-storage.js'
 import type { StorageRow } from '../store/rows.js'
@@ -17,52 +17,76 @@ import { inDataFolder, withCommonOptions, type CommonFlags, type DataFolder } fr
 import { readInput } from './input.js'
 import { formatTable, print } from './output.js'
 
-interface AddFlags extends CommonFlags {
+interface OptionFlags extends CommonFlags {
   readonly option: readonly string[]
   readonly optionsFile?: string
-  readonly remark: string
+  readonly remark?: string
 }
 
 export function addStorageCommands(program: Command): void {
-  const storage = program.command('storage').description('storages: add, list, rm')
+  const storage = program.command('storage').description('storages: add, edit, enable, disable, list, rm')
 
-  withCommonOptions(storage.command('add <mount-path> <driver>'))
+  withOptions(storage.command('add <mount-path> <driver>'))
     .description('mount a storage; a running daemon starts it immediately; exits with status 1 if it does not work')
-    .option(
-      '-o, --option <name=value>',
-      'an option of the driver; may be repeated',
-      (option: string, others: readonly string[]) => [...others, option],
-      [],
-    )
-    .option(
-      '--options-file <file>',
-      'file with a JSON object of options, or "-" for standard input; for passwords and keys',
-    )
-    .option('--remark <text>', 'a note', '')
-    .addHelpText('after', `\nDrivers and their options (* required):\n${driverTypes.map(helpFor).join('\n')}`)
-    .action(async (mountPath: string, driver: string, flags: AddFlags) => {
-      const type = driverTypes.find((each) => each.name === driver)
-      if (type === undefined) {
-        const names = driverTypes.map((each) => each.name).join(', ')
-        throw new GatewayError('invalid', { reason: `there is no driver ${driver}; there are: ${names}` })
-      }
+    .action(async (mountPath: string, driver: string, flags: OptionFlags) => {
+      const type = typeOf(driver)
       const addition = checkOptions(type.fields, await optionsOf(type, flags))
       const configuration = newStorage({ mountPath: cleanPath(mountPath), driver, addition: JSON.stringify(addition) })
-      await inDataFolder(flags, async ({ config, store }) => {
-        const { id } = await insertStorage({ ...configuration, remark: flags.remark }, { store, driverTypes })
-        const isServed = (await lockHolderOf(config.data)) !== undefined
-        const row = await (isServed ? startedRow(store, id) : checkedRow(id, { config, store }))
-        const state = storedStateOf(row)
-        if (state === 'failed') {
-          if (flags.json === true) print(flags, describe(row), '')
-          const reason = `${row.mountPath} is added, with the id ${id}, but does not work: ${row.status}`
-          throw new GatewayError('unavailable', { reason })
-        }
-        const outcome =
-          state === 'working' ? 'and works' : isServed ? 'and still starting' : 'and starts with the daemon'
-        print(flags, describe(row), `${row.mountPath} is added ${outcome}`)
+      await inDataFolder(flags, async (folder) => {
+        const { store } = folder
+        const { id } = await insertStorage({ ...configuration, remark: flags.remark ?? '' }, { store, driverTypes })
+        await printStarted(id, 'is added', flags, folder)
       })
     })
+
+  withOptions(storage.command('edit <storage>'))
+    .description(
+      'change the options or the note of a storage by its id or mount path, and leave the rest; a running daemon starts ' +
+        'it again; exits with status 1 if it does not work',
+    )
+    .action((idOrPath: string, flags: OptionFlags) =>
+      inDataFolder(flags, async (folder) => {
+        const { store } = folder
+        const row = await findStorage(store, idOrPath)
+        const type = typeOf(row.driver)
+        const options = { ...parseAddition(row.addition), ...(await optionsOf(type, flags)) }
+        const addition = { ...options, ...checkOptions(type.fields, options) }
+        await store.storages.update(row.id, {
+          ...(flags.remark !== undefined && { remark: flags.remark }),
+          addition: JSON.stringify(addition),
+          status: row.disabled ? row.status : storedStatus.starting,
+          modified: new Date(),
+        })
+        if (row.disabled)
+          print(flags, describe(await rowOf(store, row.id)), `${row.mountPath} is changed, and is disabled`)
+        else await printStarted(row.id, 'is changed', flags, folder)
+      }),
+    )
+
+  withCommonOptions(storage.command('enable <storage>'))
+    .description('start a storage by its id or mount path; exits with status 1 if it does not work')
+    .action((idOrPath: string, flags: CommonFlags) =>
+      inDataFolder(flags, async (folder) => {
+        const { id } = await findStorage(folder.store, idOrPath)
+        await folder.store.storages.update(id, {
+          disabled: false,
+          status: storedStatus.starting,
+          // Also an enabled one starts again.
+          modified: new Date(),
+        })
+        await printStarted(id, 'is enabled', flags, folder)
+      }),
+    )
+
+  withCommonOptions(storage.command('disable <storage>'))
+    .description('stop a storage by its id or mount path; its transfers end')
+    .action((idOrPath: string, flags: CommonFlags) =>
+      inDataFolder(flags, async ({ store }) => {
+        const { id } = await findStorage(store, idOrPath)
+        const row = await store.storages.update(id, { disabled: true, status: storedStatus.disabled })
+        print(flags, describe(row), `${row.mountPath} is disabled`)
+      }),
+    )
 
   withCommonOptions(storage.command('list'))
     .description('list storages with their last known status')
@@ -78,15 +102,61 @@ export function addStorageCommands(program: Command): void {
     .description('remove a storage from the tree by its id or mount path; its files are not deleted')
     .action((idOrPath: string, flags: CommonFlags) =>
       inDataFolder(flags, async ({ config, store }) => {
-        const row = (await store.storages.all()).find(
-          (each) => String(each.id) === idOrPath || each.mountPath === idOrPath,
-        )
-        if (row === undefined) throw new GatewayError('not_found', { reason: `there is no storage ${idOrPath}` })
+        const row = await findStorage(store, idOrPath)
         if ((await lockHolderOf(config.data)) === undefined) await store.storages.delete(row.id)
         else await deletedByDaemon(store, row)
         print(flags, describe(row), `${row.mountPath} is removed from the tree`)
       }),
     )
+}
+
+/** Adds the options for what a storage is configured with. */
+function withOptions(command: Command): Command {
+  return withCommonOptions(command)
+    .option(
+      '-o, --option <name=value>',
+      'an option of the driver; may be repeated',
+      (option: string, others: readonly string[]) => [...others, option],
+      [],
+    )
+    .option(
+      '--options-file <file>',
+      'file with a JSON object of options, or "-" for standard input; for passwords and keys',
+    )
+    .option('--remark <text>', 'a note')
+    .addHelpText('after', `\nDrivers and their options (* required):\n${driverTypes.map(helpFor).join('\n')}`)
+}
+
+function typeOf(driver: string): AnyDriverType {
+  const type = driverTypes.find((each) => each.name === driver)
+  if (type) return type
+  const names = driverTypes.map((each) => each.name).join(', ')
+  throw new GatewayError('invalid', { reason: `there is no driver ${driver}; there are: ${names}` })
+}
+
+async function findStorage(store: Store, idOrPath: string): Promise<StorageRow> {
+  const row = (await store.storages.all()).find((each) => String(each.id) === idOrPath || each.mountPath === idOrPath)
+  if (row === undefined) throw new GatewayError('not_found', { reason: `there is no storage ${idOrPath}` })
+  return row
+}
+
+/** Prints what was `done`, and whether the storage works. Rejects with `unavailable` if it does not. */
+async function printStarted(
+  id: number,
+  done: string,
+  flags: CommonFlags,
+  { config, store }: DataFolder,
+): Promise<void> {
+  const isServed = (await lockHolderOf(config.data)) !== undefined
+  const row = await (isServed ? startedRow(store, id) : checkedRow(id, { config, store }))
+  const state = storedStateOf(row)
+  if (state === 'failed') {
+    if (flags.json === true) print(flags, describe(row), '')
+    const reason = `${row.mountPath} ${done}, with the id ${id}, but does not work: ${row.status}`
+    throw new GatewayError('unavailable', { reason })
+  }
+  const outcome = state === 'working' ? 'and works' : isServed ? 'and still starting' : 'and starts with the daemon'
+  print(flags, describe(row), `${row.mountPath} ${done} ${outcome}`)
 }
 
 /** Milliseconds for which a command waits for the daemon to start or delete a storage. */
@@ -138,7 +208,7 @@ async function rowOf(store: Store, id: number): Promise<StorageRow> {
 }
 
 /** The options of the file, overridden by those of the command line. */
-async function optionsOf(type: AnyDriverType, { option, optionsFile }: AddFlags): Promise<Record<string, unknown>> {
+async function optionsOf(type: AnyDriverType, { option, optionsFile }: OptionFlags): Promise<Record<string, unknown>> {
   const pairs = option.map((each) => {
     const equals = each.indexOf('=')
     return equals < 0 ? ([each, undefined] as const) : ([each.slice(0, equals), each.slice(equals + 1)] as const)

@@ -18,6 +18,8 @@ const permissionsByName: ReadonlyMap<string, number> = new Map(
 
 const permissionNames: readonly string[] = [...permissionsByName.keys()]
 
+const permissionsHelp = `\nPermissions: ${permissionNames.join(', ')}.`
+
 const roles = ['general', 'guest', 'admin'] as const
 
 interface AddFlags extends CommonFlags, PasswordFlags {
@@ -25,14 +27,20 @@ interface AddFlags extends CommonFlags, PasswordFlags {
   readonly permissions: string
 }
 
+interface EditFlags extends CommonFlags {
+  readonly username?: string
+  readonly basePath?: string
+  readonly permissions?: string
+}
+
 export function addUserCommands(program: Command): void {
-  const user = program.command('user').description('users: add, list, passwd, reset-2fa, disable, enable, rm')
+  const user = program.command('user').description('users: add, edit, list, passwd, reset-2fa, disable, enable, rm')
 
   withPasswordOptions(withCommonOptions(user.command('add <username>')))
     .description('add a user')
     .option('--base-path <path>', 'folder of the tree that the user sees as /', '/')
     .option('--permissions <list>', 'comma-separated names, "all", "none", or a number', 'webdav-read,sftp-read')
-    .addHelpText('after', `\nPermissions: ${permissionNames.join(', ')}.`)
+    .addHelpText('after', permissionsHelp)
     .action(async (username: string, flags: AddFlags) => {
       const permission = parsePermissions(flags.permissions)
       await inDataFolder(flags, async ({ accounts }) => {
@@ -49,6 +57,24 @@ export function addUserCommands(program: Command): void {
         })
         const message = generated ? `${username} is added, with the password ${password}` : `${username} is added`
         print(flags, { ...describe(row), ...(generated ? { password } : {}) }, message)
+      })
+    })
+
+  withCommonOptions(user.command('edit <username>'))
+    .description('change what is given, and leave the rest')
+    .option('--username <name>', 'a new name; sessions of the user end')
+    .option('--base-path <path>', 'folder of the tree that the user sees as /')
+    .option('--permissions <list>', 'comma-separated names, "all", "none", or a number')
+    .addHelpText('after', permissionsHelp)
+    .action((name: string, flags: EditFlags) => {
+      const { username, basePath, permissions } = flags
+      const permission = permissions === undefined ? undefined : parsePermissions(permissions)
+      if (username === undefined && basePath === undefined && permission === undefined) {
+        throw new GatewayError('invalid', { reason: 'nothing to change: see "tidegate user edit --help"' })
+      }
+      return inDataFolder(flags, async ({ accounts }) => {
+        const row = await accounts.users.update(findUser(accounts, name).id, { username, basePath, permission })
+        print(flags, describe(row), `${name} is changed`)
       })
     })
 

@@ -1,12 +1,11 @@
 /** Offline downloads: tasks that download addresses into the tree with a tool of the user's choice. */
 import { randomBytes } from 'node:crypto'
-import { isAbsolute, join } from 'node:path'
+import { join } from 'node:path'
 import type { Principal } from '../accounts/principal.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
 import { GatewayError, isGatewayError, type GatewayErrorOptions } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import { under, type Path } from '../contract/path.js'
-import { hostAndPort } from '../net/addresses.js'
 import { EgressProxy } from '../net/egress-proxy.js'
 import type { EgressGuard } from '../net/egress.js'
 import type { Settings } from '../settings/settings.js'
@@ -100,11 +99,6 @@ export class OfflineDownloads {
     const torrents = new QBittorrent(() => settings.get('qbittorrent_url'))
     this.#tools = new Map([aria2, torrents].map((tool) => [tool.name, tool]))
     this.#storageTools = new StorageTools(dependencies)
-    settings.guard('offline_download_temp_dir', async (folder) => {
-      if (folder === '' || isAbsolute(folder)) return
-      throw new GatewayError('invalid', { reason: 'it must be an absolute path' })
-    })
-    settings.guard('egress_proxy', async (value) => assertProxyAddress(value))
     this.#space = new DownloadSpace({
       folders: () => downloadFolders(this.#root, [...this.#tools.keys()]),
       limit: () => dependencies.spool.room,
@@ -443,12 +437,6 @@ export class OfflineDownloads {
     const isForgotten = !this.#dependencies.tasks.all.some(({ id }) => id === task.id)
     if (shouldDiscardFiles(plan.policy, task, isForgotten)) await this.#filesOf(plan).remove(plan.entry)
   }
-}
-
-/** Throws `invalid` if it is neither HOST:PORT, 'off' nor empty. */
-function assertProxyAddress(setting: string): void {
-  if (setting === '' || setting === 'off' || hostAndPort.safeParse(setting).success) return
-  throw new GatewayError('invalid', { reason: 'it must be HOST:PORT, off, or empty' })
 }
 
 function isOnThisMachine({ hostname }: URL): boolean {

@@ -16,7 +16,7 @@ import { OfflineDownloads } from '../downloads/offline-downloads.js'
 import { DownloadRouting } from '../urls/download-routing.js'
 import { SignedUrls } from '../urls/signed-urls.js'
 import { Membership, type Duty } from '../nodes/membership.js'
-import { EgressGuard, parseNetworks } from '../net/egress.js'
+import { EgressGuard } from '../net/egress.js'
 import { Search, searchCloseTimeout, type SearchRequest } from '../search/search.js'
 import { Settings } from '../settings/settings.js'
 import { Bandwidth, unlimited } from '../storage/bandwidth.js'
@@ -268,9 +268,6 @@ export class Gateway {
         limit: () => spoolLimit(settings),
       })
       const egress = new EgressGuard(() => settings.get('egress_networks'))
-      for (const key of ['egress_networks', 'metrics_networks']) {
-        settings.guard(key, async (networks) => void parseNetworks(networks))
-      }
       const { shared } = store
       const notices = (opened.notices = shared && new FileNotices(shared, events, log))
       const mirrors = new Map([

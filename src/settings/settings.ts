@@ -13,6 +13,8 @@ import {
   type SettingFlag,
   type SettingGroup,
 } from './settings-table.js'
+import type { SettingKey } from './settings-help.js'
+import { valueChecks } from './value-checks.js'
 
 /** A setting as the API returns it to an admin. */
 interface SettingRow {
@@ -157,6 +159,7 @@ export class Settings {
   async #assertAccepted(key: string, value: string): Promise<void> {
     if (value === this.#stored.get(key)) return
     try {
+      valueChecks[key as SettingKey]?.(value)
       await this.#guards.get(key)?.(value)
     } catch (error) {
       const { reason } = toGatewayError(error)

@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import ssh2 from 'ssh2'
 import t, { type Test } from 'tap'
+import { permissionBits } from '../../src/accounts/principal.js'
 import { fingerprintOf } from '../../src/accounts/public-keys.js'
 import { asPath } from '../../src/contract/path.js'
 import type { ResumableUpload } from '../../src/storage/resumable-write.js'
@@ -134,6 +135,24 @@ void t.test('user reset-2fa lets a user in who lost the authenticator, at a runn
   t.match(missing, { status: 1, err: 'tidegate: there is no user nobody\n' })
 })
 
+void t.test('user edit changes what is given, in a running daemon', async (t) => {
+  const { url, dataFolder, gateway } = await startGateway(t, { driver: { name: 'Memory' } })
+  const data = ['--data', dataFolder]
+  const add = ['user', 'add', 'ann', '--base-path', '/ann', '--permissions', 'write', '--password-stdin', ...data]
+  t.equal((await tidegate(add, { input: 'a password\n' })).status, 0)
+  const edit = (...words: readonly string[]) => tidegate(['user', 'edit', 'ann', ...words, ...data])
+  t.match(await edit('--permissions', 'write,remove'), { status: 0, out: 'ann is changed\n' })
+  const stored = () => gateway.accounts.users.byName('ann')
+  t.ok(await soon(() => stored()?.permission === (permissionBits.write | permissionBits.remove)))
+  t.equal(stored()?.basePath, '/ann', 'the rest stays')
+  t.match(await edit('--username', 'anna', '--base-path', '/'), { status: 0 })
+  t.ok(await soon(() => canSignIn(url, 'anna', 'a password')))
+  t.equal(gateway.accounts.users.byName('anna')?.basePath, '/')
+  t.match(await edit('--base-path', '/'), { status: 1, err: 'tidegate: there is no user ann\n' })
+  t.match(await edit(), { status: 2, err: /nothing to change/ })
+  t.match(await edit('--permissions', 'fly'), { status: 2, err: /unknown permission "fly"/ })
+})
+
 void t.test('user add rejects a missing password and unknown permissions', async (t) => {
   const { dataFolder } = await startGateway(t, { driver: { name: 'Memory' } })
   const data = ['--data', dataFolder]
@@ -242,12 +261,79 @@ void t.test(
   },
 )
 
+void t.test('storage edit, disable and enable take effect in a running daemon', async (t) => {
+  const { url, dataFolder, adminPassword, gateway } = await startGateway(t, { driver: { name: 'Memory' } })
+  const data = ['--data', dataFolder]
+  const root = await folder(t)
+  await writeFile(join(root, 'here.txt'), '')
+  const added = await tidegate(['storage', 'add', '/disk', 'Local', '-o', 'root_folder_path=/no/such/folder', ...data])
+  t.match(added, { status: 1, err: /does not work/ })
+  const edited = ['storage', 'edit', '/disk', '-o', `root_folder_path=${root}`, '--remark', 'mended', ...data]
+  t.match(await tidegate(edited), { status: 0, out: '/disk is changed and works\n' })
+  const protocol = await connectHttp({ url, davUrl: '', sftpPort: 0 }, { username: 'admin', password: adminPassword })
+  t.same(await protocol.names('/disk'), ['here.txt'])
+  const stored = async () => (await gateway.store.storages.all()).find(({ mountPath }) => mountPath === '/disk')
+  t.match(await stored(), { remark: 'mended', addition: /"thumbnail":false/ }, 'other options stay')
+
+  t.match(await tidegate(['storage', 'disable', '/disk', ...data]), { status: 0, out: '/disk is disabled\n' })
+  t.ok(await soon(async () => !(await protocol.names('/')).includes('disk')))
+  const note = await tidegate(['storage', 'edit', '/disk', '--remark', 'later', ...data])
+  t.match(note, { status: 0, out: '/disk is changed, and is disabled\n' })
+  t.match(await tidegate(['storage', 'enable', '/disk', ...data]), { status: 0, out: '/disk is enabled and works\n' })
+  t.same(await protocol.names('/disk'), ['here.txt'])
+  t.match(await tidegate(['storage', 'enable', '/disk', ...data]), { status: 0 }, 'an enabled one starts again')
+
+  const broken = ['storage', 'edit', '/disk', '-o', 'root_folder_path=/no/such/folder', ...data]
+  t.match(await tidegate(broken), { status: 1, err: /\/disk is changed, with the id \d+, but does not work: / })
+  for (const [words, status] of [
+    [['-o', 'speed=1'], 2],
+    [['-o', 'root_folder_path='], 2],
+  ] as const) {
+    t.match(await tidegate(['storage', 'edit', '/disk', ...words, ...data]), { status, out: '' })
+  }
+  t.match(await tidegate(['storage', 'edit', '/other', ...data]), {
+    status: 1,
+    err: 'tidegate: there is no storage /other\n',
+  })
+})
+
 void t.test('the help of storage add marks required options', async (t) => {
   const { out } = await tidegate(['storage', 'add', '--help'])
   t.match(out, /^ {2}Local: root_folder_path\*, directory_size, thumbnail,/m)
   t.match(out, /^ {2}SFTP: address\*, username\*, .*root_folder_path, /m)
   const [crypt = ''] = /^ {2}Crypt: .*$/m.exec(out) ?? []
   t.same(crypt.match(/\w+(?=\*)/g), ['remote_path', 'password'])
+})
+
+void t.test('setting get, list and set read and change settings of a running daemon', async (t) => {
+  const { dataFolder, gateway } = await startGateway(t, { driver: { name: 'Memory' } })
+  const data = ['--data', dataFolder]
+  const setting = (...words: readonly string[]) => tidegate(['setting', ...words, ...data])
+  t.match(await setting('get', 'site_title'), { status: 0, out: 'Tidegate\n' })
+  t.match(await setting('set', 'site_title', 'Harbour'), { status: 0, out: 'site_title is set\n' })
+  t.ok(await soon(() => gateway.settings.get('site_title') === 'Harbour'))
+  const piped = await tidegate(['setting', 'set', 'announcement', '-', ...data], { input: 'two\nlines\n' })
+  t.equal(piped.status, 0, piped.err)
+  t.ok(await soon(() => gateway.settings.get('announcement') === 'two\nlines'))
+  const { out } = await setting('list', 'announce')
+  t.match(out, /^KEY +VALUE +MEANING\nannouncement +two… /)
+  const all = JSON.parse((await setting('list', '--json')).out) as { key: string }[]
+  t.ok(all.some(({ key }) => key === 'egress_networks'))
+  t.notOk(
+    all.some(({ key }) => key === 'token'),
+    'the permanent token is not listed',
+  )
+  for (const [key, value, reason] of [
+    ['egress_networks', '10.0.0.0/99', /is not an address or a network/],
+    ['egress_proxy', 'nowhere', /must be HOST:PORT/],
+    ['offline_download_temp_dir', 'relative', /must be an absolute path/],
+    ['privacy_regs', 'a*'.repeat(10_000), /is illegal/],
+    ['token', 'weak', /must be at least 32/],
+    ['version', '2', /cannot be changed/],
+  ] as const) {
+    t.match(await setting('set', key, value), { status: 2, out: '', err: reason }, key)
+  }
+  t.match(await setting('set', 'site_titel', 'x'), { status: 1, err: /there is no setting site_titel/ })
 })
 
 void t.test('admin password and admin token restore an admin’s access', async (t) => {
