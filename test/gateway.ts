@@ -204,6 +204,8 @@ export async function startNodes(
 }
 
 export interface Daemon extends Addresses {
+  /** As the daemon prints them, by protocol: `127.0.0.1:PORT`. */
+  readonly bound: Readonly<Record<string, string>>
   readonly pid: number
   readonly adminPassword: string
   readonly dataFolder: string
@@ -272,9 +274,13 @@ export async function startDaemon(
     })
     void exit.then((status) => reject(new Error(`the daemon ended with ${status}: ${complaints}`)))
   })
-  const [http = '', sftp = ''] = ready.match(/127\.0\.0\.1:\d+/g) ?? []
+  const printed = ready.matchAll(/(\w+):\/\/(127\.0\.0\.1:\d+)/g)
+  const bound = Object.fromEntries(
+    Array.from(printed, ([, protocol = '', address = '']) => [protocol, address] as const),
+  )
   return {
-    ...addresses(http, sftp),
+    ...addresses(bound.http ?? '', bound.sftp ?? ''),
+    bound,
     pid: child.pid ?? 0,
     adminPassword,
     dataFolder,

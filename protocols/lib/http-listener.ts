@@ -1,9 +1,12 @@
 /**
- * The HTTP port that several protocols share: routing by prefix, limits for slow and faulty clients, graceful shutdown.
+ * The HTTP port, or that of HTTPS, which several protocols share: routing by prefix, limits for slow and faulty clients,
+ * graceful shutdown.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import { Socket } from 'node:net'
 import { hasPassed } from '../../src/contract/own-requests.js'
+import type { Certificate } from './certificate.js'
 import { closedByPeer } from './closed-connections.js'
 import { deferContinue, sendContinue } from './continue.js'
 import type { ClientConnections } from './client-connections.js'
@@ -26,6 +29,8 @@ interface HttpListenerOptions extends ListenOptions {
   readonly stallTimeout?: number
   /** Absent: every connection is accepted. */
   readonly connections?: ClientConnections
+  /** Absent: connections are not encrypted. */
+  readonly certificate?: Certificate
   /** Requests that have passed a gateway of this name are refused: they come from a storage of this one. */
   readonly pseudonym?: string
 }
@@ -45,21 +50,10 @@ export class HttpListener implements ProtocolServer {
     this.#handlers = [...options.handlers]
       .map(([prefix, handler]) => ({ prefix, below: `${prefix}/`, handler }))
       .sort((one, other) => other.prefix.length - one.prefix.length)
-    this.#server = createServer(
-      {
-        // Limits the time for the header section. A body may take any time as long as its bytes arrive.
-        headersTimeout: 30_000,
-        requestTimeout: 0,
-        keepAliveTimeout: 65_000,
-        maxHeaderSize: 32 * 1024,
-        // Large enough that a fast sender is not paused after every packet.
-        highWaterMark: 64 * 1024,
-        noDelay: true,
-      },
-      (request, response) => this.#handle(request, response),
-    )
-    this.#server.on('connection', (socket: Socket) => {
-      if (options.connections?.accept(socket) === false) return
+    this.#server = newServer(options.certificate, (request, response) => this.#handle(request, response))
+    this.#server.on('connection', (socket: Socket) => options.connections?.accept(socket))
+    this.#server.on(options.certificate ? 'secureConnection' : 'connection', (socket: Socket) => {
+      if (socket.destroyed) return
       this.#connections.set(socket, new HttpConnection(socket, this.#route))
       socket.once('close', () => this.#connections.delete(socket))
     })
@@ -154,7 +148,9 @@ export class HttpListener implements ProtocolServer {
   #refuse(error: ParseError, socket: Socket): void {
     if (error.code === 'ECONNRESET') socket.destroy()
     // The parser reports every further packet as an error: the first one counts.
-    else this.#connections.get(socket)?.end(refusal(statusOf(error)))
+    else if (this.#connections.has(socket)) this.#connections.get(socket)?.end(refusal(statusOf(error)))
+    // TLS was not established.
+    else socket.destroy()
   }
 
   /** Stops accepting connections and waits for active requests until `cut` aborts, which closes all connections. */
@@ -172,6 +168,33 @@ export class HttpListener implements ProtocolServer {
     cut.removeEventListener('abort', closeAll)
   }
 }
+
+function newServer(
+  certificate: Certificate | undefined,
+  handle: (request: IncomingMessage, response: ServerResponse) => void,
+): Server {
+  const options = {
+    // Limits the time for the header section. A body may take any time as long as its bytes arrive.
+    headersTimeout: 30_000,
+    requestTimeout: 0,
+    keepAliveTimeout: 65_000,
+    maxHeaderSize: 32 * 1024,
+    // Large enough that a fast sender is not paused after every packet.
+    highWaterMark: 64 * 1024,
+    noDelay: true,
+  }
+  if (!certificate) return createServer(options, handle)
+  const server = createTlsServer(
+    { ...options, ...certificate.pair, ALPNProtocols: ['http/1.1'], handshakeTimeout },
+    handle,
+  )
+  certificate.onChange((pair) => server.setSecureContext(pair))
+  // Its class has all methods and events of the other one (Node.js: lib/https.js), but is declared as another.
+  return server
+}
+
+/** Milliseconds in which TLS must be established. */
+const handshakeTimeout = 10_000
 
 /** The body of status 508 (RFC 5842 §7.2), as the HTTP API words errors. */
 const loopAnswer = JSON.stringify({

@@ -35,7 +35,7 @@ interface Header {
 
 /**
  * Lets a server see connections from these proxies only after their header, with the address of the client as
- * `remoteAddress`. Connections whose header is invalid or late are closed. All others are untouched. To be called when
+ * `remoteAddress`, also of the socket within TLS. Connections whose header is invalid or late are closed. All others are untouched. To be called when
  * the server has its listeners of `connection`.
  */
 export function readProxyHeaders(server: Server, { proxies, log }: ProxyHeaders): void {
@@ -44,6 +44,12 @@ export function readProxyHeaders(server: Server, { proxies, log }: ProxyHeaders)
   const accept = (socket: Socket) => {
     for (const listener of listeners) listener.call(server, socket)
   }
+  /** Of connections of a TLS server, by the other end. */
+  const clients = new Map<string, string | undefined>()
+  server.prependListener('secureConnection', (secure: Socket) => {
+    const client = clients.get(endOf(secure))
+    if (client !== undefined) setRemoteAddress(secure, client)
+  })
   server.removeAllListeners('connection')
   server.on('connection', (socket: Socket) => {
     const proxy = socket.remoteAddress
@@ -51,11 +57,25 @@ export function readProxyHeaders(server: Server, { proxies, log }: ProxyHeaders)
       accept(socket)
       return
     }
-    readHeader(socket, (client) => {
-      if (client instanceof Error) log.warn({ proxy, reason: client.message }, 'a connection of a proxy was closed')
-      else accept(socket)
+    const end = endOf(socket)
+    readHeader(socket, (failure) => {
+      if (failure) {
+        log.warn({ proxy, reason: failure.message }, 'a connection of a proxy was closed')
+        return
+      }
+      clients.set(end, socket.remoteAddress)
+      socket.once('close', () => clients.delete(end))
+      accept(socket)
     })
   })
+}
+
+function endOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`
+}
+
+function setRemoteAddress(socket: Socket, value: string): void {
+  Object.defineProperty(socket, 'remoteAddress', { value, configurable: true })
 }
 
 /**
@@ -105,7 +125,7 @@ function readHeader(socket: Socket, done: (failure?: Error) => void): void {
     }
     if (!header) return
     const { length, client } = header
-    if (client !== undefined) Object.defineProperty(socket, 'remoteAddress', { value: client, configurable: true })
+    if (client !== undefined) setRemoteAddress(socket, client)
     socket.pause()
     if (received.length > length) socket.unshift(received.subarray(length))
     end()

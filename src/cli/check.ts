@@ -4,9 +4,10 @@
  */
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
-import { createServer } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
+import { connect as connectTls } from 'node:tls'
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { driverTypes } from '../../drivers/index.js'
@@ -68,7 +69,7 @@ export async function check(
   if (config.dist_dir !== '') findings.push(await finding('web client', () => checkWebClient(config)))
   for (const [name, address] of Object.entries(config.addresses)) {
     if (address === 'off') continue
-    findings.push(await finding(name, () => checkPort(address, config)))
+    findings.push(await finding(name, () => checkPort(address, config, name === 'https')))
   }
   return findings
 }
@@ -295,10 +296,13 @@ const envelope = z.object({ code: z.number(), message: z.string() })
 async function request(config: Config, url: string, headers: Record<string, string> = {}): Promise<string> {
   const signal = AbortSignal.timeout(answerTimeout)
   try {
-    const { hostname, port } = new URL(url)
-    const address = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 80) }
+    const { hostname, host, port, pathname, search, protocol } = new URL(url)
+    const isSecure = protocol === 'https:'
+    const address = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || (isSecure ? 443 : 80)) }
     const socket = await connectThrough(config.proxy_protocol, { ...address, signal })
-    const asked = httpRequest(url, { headers, signal, createConnection: () => socket }).end()
+    const createConnection = () => (isSecure ? overTls(socket) : socket)
+    const sent = { host, ...headers }
+    const asked = httpRequest({ path: pathname + search, headers: sent, signal, createConnection }).end()
     const [response] = (await once(asked, 'response')) as [IncomingMessage]
     return await text(response)
   } catch (error) {
@@ -306,8 +310,13 @@ async function request(config: Config, url: string, headers: Record<string, stri
   }
 }
 
+/** The certificate is for the name by which clients know the server, which here is known by its address. */
+function overTls(socket: Socket): Socket {
+  return connectTls({ socket, rejectUnauthorized: false })
+}
+
 /** Checks whether the daemon can listen at the address, or does so already. */
-async function checkPort(address: string, config: Config): Promise<string> {
+async function checkPort(address: string, config: Config, isSecure: boolean): Promise<string> {
   const { host, port } = splitAddress(address)
   const server = createServer()
   try {
@@ -317,7 +326,7 @@ async function checkPort(address: string, config: Config): Promise<string> {
     return `${address} is free`
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    if (code === 'EADDRINUSE' && (await isTidegate(host, port, config)))
+    if (code === 'EADDRINUSE' && (await isTidegate({ host, port, isSecure }, config)))
       return `${address} is answered by a running Tidegate`
     const why = code === 'EADDRINUSE' ? 'is taken by another program' : `cannot be used: ${message}`
     throw new GatewayError('unavailable', { reason: `${address} ${why}`, cause: error })
@@ -333,10 +342,14 @@ const greetingTimeout = 3000
 const greetings = protocols.flatMap((protocol) => (protocol.listen ? (protocol.greeting ?? []) : []))
 
 /** Recognizes Tidegate by the greeting of a protocol or by its response to `/ping`. */
-async function isTidegate(host: string, port: number, config: Config): Promise<boolean> {
+async function isTidegate(
+  { host, port, isSecure }: { readonly host: string; readonly port: number; readonly isSecure: boolean },
+  config: Config,
+): Promise<boolean> {
   const address = { host: connectableHost(host), port, signal: AbortSignal.timeout(greetingTimeout) }
-  const socket = await connectThrough(config.proxy_protocol, address).catch(() => undefined)
-  if (!socket) return false
+  const connection = await connectThrough(config.proxy_protocol, address).catch(() => undefined)
+  if (!connection) return false
+  const socket = isSecure ? overTls(connection) : connection
   const ping = `${sitePath(config.site_url)}/ping`
   return new Promise((resolve) => {
     let answer = ''

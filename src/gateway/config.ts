@@ -40,17 +40,16 @@ interface ConfiguredProtocol {
   readonly listen?: ListenAddress | undefined
 }
 
-/** The address of HTTP, which several protocols share. */
-const httpAddress: ListenAddress = {
-  default: '0.0.0.0:5244',
-  description: 'address of the HTTP API and WebDAV',
-  optional: false,
+/** The addresses of HTTP, which several protocols share. */
+const httpAddresses: Readonly<Record<'http' | 'https', ListenAddress>> = {
+  http: { default: '0.0.0.0:5244', description: 'address of the HTTP API and WebDAV, or "off"', optional: true },
+  https: { default: 'off', description: 'address of the same over TLS, or "off"', optional: true },
 }
 
-/** The addresses that a daemon with these protocols listens on, by name: that of HTTP is the first. */
+/** The addresses that a daemon with these protocols listens on, by name: those of HTTP are the first. */
 export function listenAddresses(protocols: readonly ConfiguredProtocol[]): ReadonlyMap<string, ListenAddress> {
   const own = protocols.flatMap(({ name, listen }) => (listen ? [[name, listen] as const] : []))
-  return new Map([['http', httpAddress], ...own])
+  return new Map([...Object.entries(httpAddresses), ...own])
 }
 
 function listenKey({ default: address, description, optional }: ListenAddress) {
@@ -69,6 +68,11 @@ const networks = z
 
 /** The keys of the configuration file beside the addresses. */
 const keys = {
+  tls_certificate: z
+    .string()
+    .default('')
+    .describe('PEM file with the certificate for https, followed by those between it and the root.'),
+  tls_key: z.string().default('').describe('PEM file with the key of tls_certificate.'),
   site_url: z
     .string()
     .regex(/^$|^\/|^https?:\/\/[^/]/, 'must be empty, a path, or a URL of http or https')
@@ -142,6 +146,14 @@ export function configSchema(protocols: readonly ConfiguredProtocol[]) {
       path: ['cdn'],
       message: 'is of use only beside dist_dir, which names the folder with the index.html',
     })
+    .refine((file) => on(file, 'http') || on(file, 'https'), {
+      path: ['http'],
+      message: 'can be "off" only if https is an address',
+    })
+    .refine((file) => !on(file, 'https') || (file.tls_certificate !== '' && file.tls_key !== ''), {
+      path: ['https'],
+      message: 'needs tls_certificate and tls_key',
+    })
     .transform((file) => {
       const isAddress = ([key]: readonly [string, unknown]) => listeners.has(key)
       const values = Object.entries(file)
@@ -150,6 +162,11 @@ export function configSchema(protocols: readonly ConfiguredProtocol[]) {
         addresses: Object.fromEntries(values.filter(isAddress)) as Addresses,
       }
     })
+}
+
+/** Whether the file has an address of this name. */
+function on(file: Readonly<Record<string, unknown>>, name: keyof typeof httpAddresses): boolean {
+  return file[name] !== 'off'
 }
 
 /** The configuration file as a JSON Schema, for editors: the content of config/schema.json. */
@@ -199,7 +216,8 @@ export async function loadConfig({ flags, environment, protocols }: ConfigSource
   const path = flags.config ?? environment.TIDEGATE_CONFIG
   const file = path === undefined ? {} : await readConfigFile(path)
   if (typeof flags.store === 'string') assertNoPassword(flags.store, 'TIDEGATE_STORE, PGPASSWORD or PGPASSFILE')
-  const overriding = [...listenAddresses(protocols).keys(), 'store', 'workers'].flatMap((name) => {
+  const names = [...listenAddresses(protocols).keys(), 'tls_certificate', 'tls_key', 'store', 'workers']
+  const overriding = names.flatMap((name) => {
     const value = flags[name] ?? environment[variableOf(name)]
     return value === undefined ? [] : [[name, value]]
   })

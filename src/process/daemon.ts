@@ -3,6 +3,7 @@ import { driverTypes } from '../../drivers/index.js'
 import { protocols as allProtocols } from '../../protocols/index.js'
 import { sitePath } from '../../protocols/lib/client.js'
 import type { RequestHandler } from '../../protocols/lib/handler.js'
+import { Certificate } from '../../protocols/lib/certificate.js'
 import { ClientConnections } from '../../protocols/lib/client-connections.js'
 import { HttpListener } from '../../protocols/lib/http-listener.js'
 import type { ProtocolServer } from '../../protocols/lib/listen.js'
@@ -36,6 +37,8 @@ export interface Daemon {
    * database last. Closing takes at most `closingSeconds`, even if a backend does not answer.
    */
   stop(drainSeconds?: number): Promise<void>
+  /** Reads the TLS certificate again. Never rejects. */
+  reload(): Promise<void>
 }
 
 /** What the daemon is made of, where that is not all that the program has. */
@@ -61,12 +64,12 @@ export async function startDaemon(
   adminPassword: AdminPassword,
   { drivers = driverTypes, protocols = allProtocols, ...parts }: DaemonParts = {},
 ): Promise<Daemon> {
-  for (const protocol of protocols) await protocol.checkConfig?.(config, log)
+  const certificate = await checkedConfig(config, log, protocols)
   const isWorker = parts.channel !== undefined
   const releaseFolder = isWorker ? async () => undefined : await lockFolder(config.data)
   const instance = thisInstance()
   const opening = Gateway.open({ config, log, ...parts, drivers, protocols, adminPassword, instance })
-  const making = makeServers(protocols, { config, log, opening, pseudonym: pseudonymOf(instance) })
+  const making = makeServers(protocols, { config, log, opening, pseudonym: pseudonymOf(instance) }, certificate)
   making.catch(() => undefined)
   const gateway = await opening.catch(async (error: unknown) => {
     await releaseFolder()
@@ -91,6 +94,7 @@ export async function startDaemon(
       log.warn({}, 'a protocol did not close its connections in time')
     }
     clearTimeout(draining)
+    certificate?.close()
     await gateway.close()
     await releaseFolder()
   }
@@ -104,18 +108,33 @@ export async function startDaemon(
     }
     gateway.listening = { addresses, fingerprints }
     await gateway.membership.publishAddresses(addresses)
-    if (!isWorker) await publishUrl(config, addresses.http, log)
-    return { gateway, addresses, stop }
+    if (!isWorker) await publishUrl(config, addresses, log)
+    return { gateway, addresses, stop, reload: async () => certificate?.reload() }
   } catch (error) {
     await stop()
     throw error
   }
 }
 
+/**
+ * Checks what the configuration names, before anything is opened. Resolves to the TLS certificate, if there is one. Rejects
+ * with `invalid`.
+ */
+export async function checkedConfig(
+  config: Config,
+  log: Log,
+  protocols: readonly Protocol[] = allProtocols,
+): Promise<Certificate | undefined> {
+  for (const protocol of protocols) await protocol.checkConfig?.(config, log)
+  if ((config.addresses.https ?? 'off') === 'off') return undefined
+  return Certificate.load({ certificate: config.tls_certificate, key: config.tls_key }, log)
+}
+
 /** The server of each address that is not off. Protocols without an address of their own are handlers of HTTP. */
 async function makeServers(
   protocols: readonly Protocol[],
   env: ProtocolEnv,
+  certificate: Certificate | undefined,
 ): Promise<readonly (readonly [name: string, server: ProtocolServer])[]> {
   const { addresses, site_url: siteUrl } = env.config
   const { log, pseudonym } = env
@@ -136,23 +155,28 @@ async function makeServers(
   )
   const { descriptors } = await env.opening
   const connections = new ClientConnections(descriptors, log, 'http')
-  const at = splitAddress(addresses.http)
-  const http = ['http', new HttpListener({ ...at, proxied, handlers, connections, pseudonym })] as const
-  return [http, ...servers.filter((server) => server !== undefined)]
+  const shared = { proxied, handlers, connections, pseudonym }
+  const http = (['http', 'https'] as const).flatMap((name) => {
+    const address = addresses[name] ?? 'off'
+    if (address === 'off') return []
+    const tls = name === 'https' && certificate ? { certificate } : {}
+    return [[name, new HttpListener({ ...splitAddress(address), ...shared, ...tls })] as const]
+  })
+  return [...http, ...servers.filter((server) => server !== undefined)]
 }
 
 /** Stores where the daemon accepts connections, for the command line. Never rejects. */
-export async function publishUrl(config: Config, http: string, log: Log): Promise<void> {
-  await storeDaemonUrl(config.data, localUrl(http, sitePath(config.site_url))).catch((error: unknown) => {
+export async function publishUrl(config: Config, addresses: Addresses, log: Log): Promise<void> {
+  await storeDaemonUrl(config.data, localUrl(addresses, sitePath(config.site_url))).catch((error: unknown) => {
     log.warn({ err: error }, 'failed to store the address of the daemon for the command line')
   })
 }
 
 /** The URL of the API for programs on this machine. */
-function localUrl(address: string, site: string): string {
-  const { host, port } = splitAddress(address)
+function localUrl({ http, https = 'off' }: Addresses, site: string): string {
+  const { host, port } = splitAddress(http === 'off' ? https : http)
   const name = connectableHost(host)
-  return `http://${name.includes(':') ? `[${name}]` : name}:${port}${site}`
+  return `${http === 'off' ? 'https' : 'http'}://${name.includes(':') ? `[${name}]` : name}:${port}${site}`
 }
 
 /** Reasons why no folder can be made or used at a path. They pass only when the configuration or the disk changes. */

@@ -10,6 +10,14 @@ interface Waiting {
   readonly reject: (error: GatewayError) => void
 }
 
+/** What a worker does when the primary asks for it. */
+interface Handlers {
+  readonly stop: () => void
+  readonly reload: () => void
+  /** Resolves if the worker is healthy. */
+  readonly check: () => Promise<unknown>
+}
+
 export class PrimaryChannel implements ProcessChannel {
   readonly spansMachines = false
   readonly #waiting = new Map<number, Waiting>()
@@ -19,8 +27,11 @@ export class PrimaryChannel implements ProcessChannel {
   #lastId = 0
   #noticed: (notice: string | undefined) => void = () => undefined
 
-  #stop: () => void = () => process.exit(0)
-  #check: () => Promise<unknown> = () => Promise.reject(new Error('the worker is starting'))
+  #handlers: Handlers = {
+    stop: () => process.exit(0),
+    reload: () => undefined,
+    check: () => Promise.reject(new Error('the worker is starting')),
+  }
 
   constructor() {
     process.on('message', (messages: readonly ToWorker[]) => messages.forEach((message) => this.#receive(message)))
@@ -28,10 +39,9 @@ export class PrimaryChannel implements ProcessChannel {
     process.once('disconnect', () => process.exit(1))
   }
 
-  /** `stop`: called when the primary asks for it. `check`: resolves if the worker is healthy. */
-  start(stop: () => void, check: () => Promise<unknown>): void {
-    this.#stop = stop
-    this.#check = check
+  /** From now on, these answer the primary. */
+  start(handlers: Handlers): void {
+    this.#handlers = handlers
   }
 
   async acquire(claims: readonly PathClaim[]): Promise<HeldLocks> {
@@ -87,13 +97,16 @@ export class PrimaryChannel implements ProcessChannel {
         this.#noticed(message.notice)
         break
       case 'check':
-        this.#check().then(
+        this.#handlers.check().then(
           () => this.send({ kind: 'healthy' }),
           () => undefined,
         )
         break
+      case 'reload':
+        this.#handlers.reload()
+        break
       case 'stop':
-        this.#stop()
+        this.#handlers.stop()
     }
   }
 

@@ -5,7 +5,6 @@
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
 import { driverTypes } from '../../drivers/index.js'
-import { protocols } from '../../protocols/index.js'
 import type { AdminPassword } from '../accounts/bootstrap.js'
 import { GatewayError, toGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
@@ -15,7 +14,7 @@ import { prepareDatabase } from '../gateway/gateway.js'
 import { PathLocksInProcess } from '../storage/path-locks.js'
 import type { PathClaim } from '../store/engine.js'
 import { passConnectionsOn } from './connection-handover.js'
-import { lockFolder, publishUrl } from './daemon.js'
+import { checkedConfig, lockFolder, publishUrl } from './daemon.js'
 import type { Topic } from '../store/rows.js'
 import { OutgoingMessages } from './outgoing-messages.js'
 import type { Counts, ToPrimary, ToWorker } from './worker-messages.js'
@@ -36,8 +35,10 @@ export async function startPrimary(
   config: Config,
   log: Log,
   adminPassword: AdminPassword,
-): Promise<{ readonly addresses: Addresses; stop(): Promise<void>; check(): Promise<void> }> {
-  for (const protocol of protocols) await protocol.checkConfig?.(config, log)
+): Promise<{ readonly addresses: Addresses; stop(): Promise<void>; reload(): Promise<void>; check(): Promise<void> }> {
+  const certificate = await checkedConfig(config, log)
+  // Each worker has its own.
+  certificate?.close()
   const releaseFolder = await lockFolder(config.data)
   try {
     await prepareDatabase({ config, drivers: driverTypes, adminPassword })
@@ -48,9 +49,10 @@ export async function startPrimary(
     const primary = new Primary({ count: config.workers, log, onFailed })
     process.once('exit', () => primary.kill())
     const addresses = await primary.start()
-    await publishUrl(config, addresses.http, log)
+    await publishUrl(config, addresses, log)
     return {
       addresses,
+      reload: async () => primary.reload(),
       stop: async () => {
         await storeDaemonUrl(config.data, undefined).catch(() => undefined)
         await primary.stop()
@@ -117,6 +119,11 @@ class Primary {
     // The checks continue, so that a worker that does not answer is killed.
     await Promise.all(ended)
     clearInterval(this.#checking)
+  }
+
+  /** Lets the workers read the TLS certificate again. */
+  reload(): void {
+    this.#broadcast({ kind: 'reload' })
   }
 
   /** Ends all workers at once. */

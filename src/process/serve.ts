@@ -17,6 +17,8 @@ interface Service {
   readonly addresses: Addresses
   /** Resolves when everything is closed. */
   readonly stop: () => Promise<void>
+  /** Reads the TLS certificate again. */
+  readonly reload: () => Promise<unknown>
   /** Rejects if the service is not healthy. */
   readonly check: () => Promise<unknown>
 }
@@ -58,6 +60,7 @@ export async function serve(config: Config): Promise<void> {
   const service = {
     addresses,
     stop: async () => (await daemon).stop(),
+    reload: async () => (await daemon).reload(),
     check: async () => (await daemon).gateway.store.settings.all(),
   }
   if (channel) runWorker(service, channel, log)
@@ -83,7 +86,10 @@ async function run(service: Service, config: Config, log: Logger): Promise<void>
       },
     )
   }
-  process.on('SIGTERM', stop).on('SIGINT', stop)
+  process
+    .on('SIGTERM', stop)
+    .on('SIGINT', stop)
+    .on('SIGHUP', () => void service.reload())
   // After the signal handlers: a process that reads this line may send a signal immediately.
   const addresses = Object.entries(service.addresses).filter(([, address]) => address !== 'off')
   const urls = addresses.map(([name, address]) => `${name}://${address}`)
@@ -92,10 +98,10 @@ async function run(service: Service, config: Config, log: Logger): Promise<void>
 }
 
 /** Runs until the primary process stops it. The signals of a terminal or service manager are for the primary. */
-function runWorker({ addresses, stop, check }: Service, channel: PrimaryChannel, log: Logger): void {
-  process.on('SIGTERM', () => undefined).on('SIGINT', () => undefined)
+function runWorker({ addresses, stop, reload, check }: Service, channel: PrimaryChannel, log: Logger): void {
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => undefined)
   let stopping = false
-  channel.start(() => {
+  const end = () => {
     if (stopping) return
     stopping = true
     stop().then(
@@ -105,7 +111,8 @@ function runWorker({ addresses, stop, check }: Service, channel: PrimaryChannel,
         process.exit(1)
       },
     )
-  }, check)
+  }
+  channel.start({ stop: end, reload: () => void reload(), check })
   channel.send({ kind: 'ready', addresses })
 }
 

@@ -28,5 +28,7 @@ export type ToWorker =
   /** A change by another worker; undefined if some were missed. */
   | { readonly kind: 'notice'; readonly notice: string | undefined }
   | { readonly kind: 'check' }
+  /** The worker reads the TLS certificate again. */
+  | { readonly kind: 'reload' }
   /** The worker must stop, and end. */
   | { readonly kind: 'stop' }

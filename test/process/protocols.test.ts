@@ -91,7 +91,7 @@ async function start(t: Test, protocols: readonly Protocol[] = all) {
 void t.test('its address is a key, a flag and a variable, and one of the bound addresses', async (t) => {
   const load = async (flags: object, environment: Record<string, string>) =>
     (await loadConfig({ flags: { ...flags }, environment, protocols: all })).addresses
-  t.same(await load({}, {}), { http: '0.0.0.0:5244', sftp: '0.0.0.0:5222', line: '127.0.0.1:5999' })
+  t.same(await load({}, {}), { http: '0.0.0.0:5244', https: 'off', sftp: '0.0.0.0:5222', line: '127.0.0.1:5999' })
   t.match(await load({}, { TIDEGATE_LINE: '1.1.1.1:1' }), { line: '1.1.1.1:1' })
   t.match(await load({ line: 'off' }, { TIDEGATE_LINE: '1.1.1.1:1' }), { line: 'off' })
   const config = join(t.testdir({ 'tidegate.json': '{ "line": "2.2.2.2:2" }' }), 'tidegate.json')
@@ -100,7 +100,7 @@ void t.test('its address is a key, a flag and a variable, and one of the bound a
 
   const daemon = await start(t)
   t.match(daemon.addresses.line, /^127\.0\.0\.1:[1-9]\d*$/)
-  t.same(Object.keys(daemon.addresses), ['http', 'sftp', 'line'])
+  t.same(Object.keys(daemon.addresses), ['http', 'https', 'sftp', 'line'])
 })
 
 void t.test('its users, their app passwords and the rules of the tree are those of every protocol', async (t) => {
