@@ -67,7 +67,7 @@ const statuses: Readonly<Record<number, Meaning>> = {
 }
 
 /** The HTTP status of an error response; undefined for any other error. */
-function statusOf(error: unknown): number | undefined {
+export function statusOf(error: unknown): number | undefined {
   return field(field(error, '$metadata'), 'httpStatusCode', 'number')
 }
 
@@ -90,7 +90,14 @@ function meaningOf(error: unknown, status: number): Meaning | undefined {
   if ((status === 401 || status === 403) && known?.[0] === 'not_found') return credentials
   if (known) return known
   if (status >= 500) return statuses[status] ?? ['unavailable', 'the S3 server failed']
-  return statuses[status] ?? (['Unknown', 'Error'].includes(name) ? noServer : undefined)
+  if (statuses[status]) return statuses[status]
+  if (['Unknown', 'Error'].includes(name)) return noServer
+  return status >= 400 ? ['unavailable', `the S3 server refused the request: ${shownName(name)}`] : undefined
+}
+
+/** An error code that only its server knows, as far as it is one word. */
+function shownName(name: string): string {
+  return /^\w{1,64}$/.test(name) ? name : 'it gave no reason'
 }
 
 /**

@@ -86,8 +86,9 @@ export function entryName(path: Path): string {
   return path === '/' ? '' : nameOf(path)
 }
 
+/** Undefined for an empty one: some servers list files that way of which they know no ETag. */
 export function revisionOf(etag: string | undefined): string | undefined {
-  return etag?.replace(/^W\//, '').replaceAll('"', '')
+  return etag?.replace(/^W\//, '').replaceAll('"', '') || undefined
 }
 
 /** Listings may contain milliseconds, which the headers of an object cannot express. */

@@ -26,7 +26,7 @@ import { resumableUpload, withBody } from '../lib/parts.js'
 import { ResponseBodies } from '../lib/response-bodies.js'
 import { BucketClient, parseServerUrl } from './client.js'
 import { copyLimits, copyObject, type CopyLimits } from './copying.js'
-import { translated } from './errors.js'
+import { statusOf, translated } from './errors.js'
 import type { S3Options } from './index.js'
 import { entryName, fileEntry, folderEntry, metadataTime, ObjectKeys, timeMetadata } from './object-keys.js'
 import { createDirectUrl } from './direct-urls.js'
@@ -322,9 +322,19 @@ class S3Driver implements Driver {
   }
 
   async #headOf(key: string, signal: AbortSignal | undefined): Promise<HeadObjectCommandOutput | undefined> {
-    const command = new HeadObjectCommand({ Bucket: this.#client.bucket, Key: key })
+    const object = { Bucket: this.#client.bucket, Key: key }
     return this.#client
-      .call((s3, options) => s3.send(command, options), signal)
+      .call(async (s3, options) => {
+        try {
+          return await s3.send(new HeadObjectCommand(object), options)
+        } catch (error) {
+          if (statusOf(error) !== 400) throw error
+          // An answer to HEAD has no body, which would name the error.
+          const { Body } = await s3.send(new GetObjectCommand({ ...object, Range: 'bytes=0-0' }), options)
+          if (Body instanceof Readable) Body.destroy()
+          throw error
+        }
+      }, signal)
       .catch((error: unknown) => {
         if (isGatewayError(error, 'not_found')) return undefined
         throw error

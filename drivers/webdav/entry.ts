@@ -20,10 +20,10 @@ export function entryOf(name: string, { isFolder, size = 0, modified = new Date(
 
 /**
  * The ETag without quotes and without `W/`: Apache turns the weak tag of a new file into a strong one although the
- * content is unchanged (Apache httpd: server/util_etag.c).
+ * content is unchanged (Apache httpd: server/util_etag.c). An empty one, which all files of a server may have, is none.
  */
 export function revisionOf(etag: string | undefined): string | undefined {
-  return etag?.replace(/^(?:W\/)?"(.*)"$/, '$1')
+  return etag?.replace(/^(?:W\/)?"(.*)"$/, '$1') || undefined
 }
 
 const hashNames: Readonly<Record<string, { readonly name: HashName; readonly digits: number }>> = {

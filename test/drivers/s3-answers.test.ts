@@ -1,10 +1,11 @@
 /** What the answers of servers mean: of those that refuse the credentials, of other servers, and for the entry of a file. */
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { s3Fields, s3Type } from '../../drivers/s3/index.js'
 import { fileEntry } from '../../drivers/s3/object-keys.js'
+import { asPath } from '../../src/contract/path.js'
 import { checkOptions } from '../../src/storage/fields.js'
 import { testEnv } from './env.js'
 
@@ -16,9 +17,18 @@ const noBucket = 'the server has no such bucket at this address, or hides it fro
 const noServer =
   'the answer is not that of an S3 server: check the address, and whether it begins with http:// or https://'
 
-/** The options of a storage on a server that answers everything with this status and body; `scheme` of its address. */
-async function optionsFor(t: Test, status: number, body: string, scheme = 'http://') {
-  const server = createServer((_request, response) => response.writeHead(status).end(body)).listen(0, '127.0.0.1')
+const noObjects = '<?xml version="1.0"?><ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>'
+
+/** The options of a storage on a server that answers with this status and body; `scheme` of its address. */
+async function optionsFor(
+  t: Test,
+  answer: (request: IncomingMessage) => readonly [status: number, body: string],
+  scheme = 'http://',
+) {
+  const server = createServer((request, response) => {
+    const [status, body] = answer(request)
+    response.writeHead(status).end(body)
+  }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => {
     server.closeAllConnections()
@@ -46,20 +56,41 @@ for (const [status, body, code, reason] of [
   [301, '', 'unavailable', noServer],
   [400, page, 'unavailable', noServer],
   [200, 'hello', 'unavailable', noServer],
+  [400, coded('InvalidPart'), 'unavailable', 'the S3 server refused the request: InvalidPart'],
 ] as const) {
   void t.test(`S3: the answer ${status} ${body.slice(0, 60)} to a listing is ${code}`, async (t) => {
-    const options = await optionsFor(t, status, body)
+    const options = await optionsFor(t, () => [status, body])
     await t.rejects(s3Type.open(options, testEnv()), { code, reason })
   })
 }
 
 for (const scheme of ['', 'https://']) {
   void t.test(`S3: the address "${scheme}host:port" of a server that does not speak TLS`, async (t) => {
-    const options = await optionsFor(t, 200, page, scheme)
+    const options = await optionsFor(t, () => [200, page], scheme)
     const reason = 'the S3 server does not speak TLS: its address should begin with http://'
     await t.rejects(s3Type.open(options, testEnv()), { code: 'unavailable', reason })
   })
 }
+
+void t.test('S3: an error whose answer to HEAD names none is asked for again', async (t) => {
+  for (const [code, meaning] of [
+    ['KeyTooLongError', { code: 'invalid', reason: 'the path is too long' }],
+    ['ExpiredToken', { code: 'denied', reason: 'the credentials of this storage have expired' }],
+  ] as const) {
+    const options = await optionsFor(t, ({ method, url = '' }) => {
+      if (method === 'HEAD') return [400, '']
+      return url.startsWith('/bucket/name') ? [400, coded(code)] : [200, noObjects]
+    })
+    const driver = await s3Type.open(options, testEnv())
+    t.teardown(() => driver.close?.())
+    await t.rejects(driver.stat(asPath('/name')), meaning)
+  }
+})
+
+void t.test('S3: an empty ETag is no revision', async (t) => {
+  for (const ETag of ['', '""', undefined]) t.equal(fileEntry('name', 1, { ETag }, false).revision, undefined)
+  t.equal(fileEntry('name', 1, { ETag: 'W/"a"' }, false).revision, 'a')
+})
 
 void t.test('S3: the coding of an upload is not that of the object', async (t) => {
   for (const [header, coding] of [

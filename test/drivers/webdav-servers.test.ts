@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { entryOf } from '../../drivers/webdav/entry.js'
 import { webdavFields, webdavType, type WebdavOptions } from '../../drivers/webdav/index.js'
 import type { Source } from '../../src/contract/call-options.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
@@ -715,4 +716,10 @@ await t.test('WebDAV rejects wrong options with a fitting error', async (t) => {
   await refuses(t, () => open(t, address, { vendor: 'sharepoint' }), 'unsupported', 'SharePoint')
   await refuses(t, () => open(t, 'http://127.0.0.1:1/'), 'unavailable', 'no server listens')
   await refuses(t, () => open(t, address.replace('http:', 'https:')), 'unavailable', 'a server without TLS')
+})
+
+void t.test('an empty entity tag is no revision', async (t) => {
+  for (const etag of ['""', 'W/""', undefined])
+    t.equal(entryOf('name', etag === undefined ? {} : { etag }).revision, undefined)
+  t.equal(entryOf('name', { etag: 'W/"a"' }).revision, 'a')
 })
