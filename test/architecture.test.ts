@@ -76,7 +76,7 @@ const rules: Readonly<Record<string, readonly string[]>> = {
       'protocols/sftp',
     ],
   ],
-  'src/main.ts': ['src/contract', 'src/gateway', 'src/process', 'src/cli'],
+  'src/main.ts': ['src/contract', 'src/process', 'src/cli'],
 }
 
 const importLine =
