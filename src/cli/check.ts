@@ -19,7 +19,7 @@ import { settlesWithin, untilAborted } from '../contract/cancellation.js'
 import type { Driver } from '../contract/driver.js'
 import type { DriverEnv } from '../contract/driver-env.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
-import { GatewayError, hasDetail, isGatewayError, toGatewayError } from '../contract/errors.js'
+import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { root } from '../contract/path.js'
 import type { Config } from '../gateway/config.js'
 import { lockHolderOf, gatewayFolders, lockDataFolder, type LockHolder } from '../gateway/data-folder.js'
@@ -34,14 +34,8 @@ import type { StorageRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
 import { openStore } from '../store/store.js'
 import { configOf, databaseOf, withAddressOptions, withCommonOptions, type CommonFlags } from './data-folder.js'
+import { commandLine, daemonRequired, finding, wordFor, type Finding } from './finding.js'
 import { formatTable, print } from './output.js'
-
-interface Finding {
-  readonly what: string
-  /** null: not checked. */
-  readonly ok: boolean | null
-  readonly detail: string
-}
 
 /** Milliseconds for a storage or the daemon to answer. */
 const answerTimeout = 15_000
@@ -66,36 +60,20 @@ export async function check(
 ): Promise<readonly Finding[]> {
   const findings: Finding[] = [{ what: 'configuration', ok: true, detail: `data in ${config.data}` }]
   findings.push(...(await checkDatabase(config, drivers, timeout)))
-  if (config.dist_dir !== '') findings.push(await finding('web client', () => checkWebClient(config)))
+  if (config.dist_dir !== '') {
+    const remedy = 'name the folder of a built web client in dist_dir, or remove that key'
+    findings.push(await finding('web client', () => checkWebClient(config), remedy))
+  }
   for (const [name, address] of Object.entries(config.addresses)) {
     if (address === 'off') continue
-    findings.push(await finding(name, () => checkPort(address, config, name === 'https')))
+    findings.push(await finding(name, () => checkPort(address, config, name === 'https'), portRemedy(name, address)))
   }
   return findings
 }
 
-function wordFor(ok: boolean | null): string {
-  if (ok === null) return 'not checked'
-  return ok ? 'ok' : 'WRONG'
-}
-
-async function finding(what: string, work: () => Promise<string>): Promise<Finding> {
-  try {
-    return { what, ok: true, detail: await work() }
-  } catch (error) {
-    // Not a failure.
-    if (hasDetail(error, 'daemon_required')) return { what, ok: null, detail: error.reason }
-    return { what, ok: false, detail: reasonOf(error) }
-  }
-}
-
-function daemonRequired(reason: string): GatewayError {
-  return new GatewayError('unsupported', { detail: 'daemon_required', reason })
-}
-
-function reasonOf(error: unknown): string {
-  const { cause, code, reason } = toGatewayError(error)
-  return cause instanceof Error && code === 'internal' ? cause.message : reason
+function portRemedy(name: string, address: string): string {
+  const { port } = splitAddress(address)
+  return `ss -ltnp 'sport = :${port}' # shows who listens there: stop that program, or choose another address with --${name}`
 }
 
 async function checkWebClient(config: Config): Promise<string> {
@@ -109,11 +87,15 @@ async function checkDatabase(
   timeout: number,
 ): Promise<readonly Finding[]> {
   let store: Store | undefined
-  const database = await finding('database', async () => {
-    store = await openStore(await databaseOf(config), { runs: thisInstance().runs })
-    const [users, rows] = [await store.users.all(), await store.storages.all()]
-    return `${counted(users.length, 'user')}, ${counted(rows.length, 'storage')}`
-  })
+  const database = await finding(
+    'database',
+    async () => {
+      store = await openStore(await databaseOf(config), { runs: thisInstance().runs })
+      const [users, rows] = [await store.users.all(), await store.storages.all()]
+      return `${counted(users.length, 'user')}, ${counted(rows.length, 'storage')}`
+    },
+    'name the data folder with --data; if its database is damaged, restore a backup of it',
+  )
   if (store === undefined) return [database]
   try {
     return [database, ...(await checkStorages({ config, store, drivers, timeout }, () => true))]
@@ -164,15 +146,19 @@ async function checkStorages(subject: Subject, isSelected: (row: StorageRow) => 
       const own = await gatewayFolders(config.data)
       const networks = (await store.settings.all()).get('egress_networks') ?? ''
       const egress = new EgressGuard(() => networks)
-      return await Promise.all(rows.map((row) => storageFinding(row, () => openStorage(row, subject, { own, egress }))))
+      return await Promise.all(
+        rows.map((row) => storageFinding(config, row, () => openStorage(row, subject, { own, egress }))),
+      )
     } finally {
       await releaseFolder()
     }
   }
 }
 
-function storageFinding(row: StorageRow, work: () => Promise<string>): Promise<Finding> {
-  return finding(`storage ${row.mountPath}`, async () => (row.disabled ? 'disabled' : work()))
+function storageFinding(config: Config, row: StorageRow, work: () => Promise<string>): Promise<Finding> {
+  const disable = commandLine(config, 'storage', 'disable', row.mountPath)
+  const remedy = `${disable} # until it works; "tidegate storage edit" changes its options`
+  return finding(`storage ${row.mountPath}`, async () => (row.disabled ? 'disabled' : work()), remedy)
 }
 
 /**
@@ -253,16 +239,20 @@ async function askDaemon(
   const process = `process ${holder.pid}`
   const token = (await store.settings.all()).get('token') ?? ''
   let url = ''
-  const daemon = await finding('daemon', async () => {
-    url = await announcedUrl(config.data)
-    await request(config, `${url}/ping`).catch((error: unknown) => {
-      const reason = `${process} serves the data folder, but does not answer at ${url}`
-      throw new GatewayError('unavailable', { reason, cause: error })
-    })
-    return `${process} answers at ${url}`
-  })
+  const daemon = await finding(
+    'daemon',
+    async () => {
+      url = await announcedUrl(config.data)
+      await request(config, `${url}/ping`).catch((error: unknown) => {
+        const reason = `${process} serves the data folder, but does not answer at ${url}`
+        throw new GatewayError('unavailable', { reason, cause: error })
+      })
+      return `${process} answers at ${url}`
+    },
+    `end ${process}, and start the daemon again`,
+  )
   const storages = (await store.storages.all()).filter(isSelected).map((row) =>
-    storageFinding(row, async () => {
+    storageFinding(config, row, async () => {
       if (daemon.ok !== true) throw daemonRequired(`only the daemon may open it while ${process} runs`)
       const answer = await request(config, `${url}/api/admin/storage/check?id=${row.id}`, { authorization: token })
       const { code, message } = envelope.parse(JSON.parse(answer))

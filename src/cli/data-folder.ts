@@ -79,7 +79,11 @@ export function configOf(flags: ConfigFlags): Promise<Config> {
 
 /** Opens the data folder, calls `work`, and closes it. */
 export async function inDataFolder<T>(flags: CommonFlags, work: (folder: DataFolder) => Promise<T>): Promise<T> {
-  const config = await configOf(flags)
+  return inConfigured(await configOf(flags), work)
+}
+
+/** The same for a configuration that is loaded. */
+export async function inConfigured<T>(config: Config, work: (folder: DataFolder) => Promise<T>): Promise<T> {
   const store = await openStore(await databaseOf(config), { runs: thisInstance().runs })
   try {
     const settings = await Settings.open(store)

@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import { addAdminCommands } from './admin.js'
 import { addCheckCommand } from './check.js'
 import { configOf, withAddressOptions, withDataOptions } from './data-folder.js'
+import { addDoctorCommand } from './doctor/doctor.js'
 import { addKeyCommands } from './keys.js'
 import { addNodesCommand } from './nodes.js'
 import { addSettingCommands } from './settings.js'
@@ -42,6 +43,7 @@ export function createProgram(): Command {
   addSettingCommands(program)
   addStoreCommands(program)
   addCheckCommand(program)
+  addDoctorCommand(program)
   addNodesCommand(program)
   return program
 }

@@ -1,0 +1,110 @@
+/** What the database says: accounts, settings, host keys, and the folders of this machine that storages show. */
+import { realpath, stat } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { publicHostKeys } from '../../../protocols/sftp/host-keys.js'
+import type { Accounts } from '../../accounts/accounts.js'
+import { isGatewayError } from '../../contract/errors.js'
+import type { Config } from '../../gateway/config.js'
+import type { Settings } from '../../settings/settings.js'
+import { parseAddition } from '../../storage/fields.js'
+import type { StorageRow } from '../../store/rows.js'
+import type { DataFolder } from '../data-folder.js'
+import { commandLine, reasonOf, shellWord, wrong, type Finding } from '../finding.js'
+import { mayRead } from './owner.js'
+
+/** The findings on the content of the database. Changes nothing. */
+export async function contentFindings({ config, store, settings, accounts }: DataFolder): Promise<readonly Finding[]> {
+  return [
+    adminFinding(config, accounts),
+    ...settingFindings(config, settings),
+    await temporaryFolderFinding(settings),
+    await hostKeysFinding(config, store.secrets),
+    proxyFinding(config),
+    ...(await localFindings(config, await store.storages.all())),
+  ]
+}
+
+function adminFinding(config: Config, accounts: Accounts): Finding {
+  const admin = accounts.users.byUniqueRole(2)
+  if (admin === undefined) return wrong('admin', 'there is no admin', 'start the daemon once: it creates the admin')
+  const { username, disabled } = admin
+  if (!disabled) return { what: 'admin', ok: true, detail: username }
+  return wrong('admin', `${username} is disabled`, commandLine(config, 'user', 'enable', username))
+}
+
+function settingFindings(config: Config, settings: Settings): readonly Finding[] {
+  const faults = [...settings.faults()]
+  if (faults.length === 0) return [{ what: 'settings', ok: true, detail: 'all values are valid' }]
+  return faults.map(({ key, reason, fallback }) =>
+    wrong(
+      `setting ${key}`,
+      reason,
+      key === 'token'
+        ? commandLine(config, 'admin', 'token', '--reset')
+        : commandLine(config, 'setting', 'set', key, fallback),
+    ),
+  )
+}
+
+async function temporaryFolderFinding(settings: Settings): Promise<Finding> {
+  const folder = settings.get('offline_download_temp_dir')
+  const what = 'temporary folder'
+  if (folder === '') return { what, ok: true, detail: 'in the data folder' }
+  const isFolder = await stat(folder).then(
+    (found) => found.isDirectory(),
+    () => false,
+  )
+  if (isFolder) return { what, ok: true, detail: folder }
+  const remedy = `mkdir -p ${shellWord(folder)} # for the user of the daemon`
+  return wrong(what, `the setting offline_download_temp_dir names ${folder}, which is no folder`, remedy)
+}
+
+async function hostKeysFinding(config: Config, secrets: Parameters<typeof publicHostKeys>[0]): Promise<Finding> {
+  const what = 'host keys'
+  try {
+    return { what, ok: true, detail: `${(await publicHostKeys(secrets)).length} in the database` }
+  } catch (error) {
+    if (isGatewayError(error, 'not_found')) return { what, ok: true, detail: 'the daemon makes them when it starts' }
+    return wrong(what, reasonOf(error), commandLine(config, 'admin', 'host-keys', '--rotate'))
+  }
+}
+
+/** Behind a proxy that is not trusted, all clients share one address, and with it the limit of failed sign-ins. */
+function proxyFinding(config: Config): Finding {
+  const trusted = config.trusted_proxies.rules.length
+  const isBehind = config.site_url.startsWith('https://') && config.addresses.https === 'off'
+  if (!isBehind || trusted > 0) return { what: 'proxies', ok: true, detail: `${trusted} trusted` }
+  return wrong(
+    'proxies',
+    'site_url is of https, which a proxy must serve, but none is trusted: all clients have the address of the proxy',
+    'list the address of the proxy in trusted_proxies',
+  )
+}
+
+/** Storages of the driver Local: their folders, as the user of the daemon sees them. */
+async function localFindings(config: Config, rows: readonly StorageRow[]): Promise<readonly Finding[]> {
+  const owner = await stat(config.data)
+  const shownAt = new Map<string, string>()
+  const findings: Finding[] = []
+  for (const { driver, disabled, mountPath, addition } of rows) {
+    if (driver !== 'Local' || disabled) continue
+    const path = parseAddition(addition).root_folder_path
+    const folder = await realpath(resolve(config.data, String(path))).catch(() => undefined)
+    // A missing folder is a fault of the storage, which `check` reports.
+    if (folder === undefined) continue
+    const what = `folder of ${mountPath}`
+    const other = shownAt.get(folder)
+    if (other !== undefined) {
+      const remedy = commandLine(config, 'storage', 'disable', mountPath)
+      findings.push(
+        wrong(what, `${folder} is the folder of ${other} too: locks and caches of one miss the other`, remedy),
+      )
+    }
+    shownAt.set(folder, mountPath)
+    if ((await mayRead(owner, folder, 'folder')) === false) {
+      const remedy = `chgrp ${owner.gid} ${shellWord(folder)} && chmod g+rx ${shellWord(folder)} # g+w to write there`
+      findings.push(wrong(what, `the user of the daemon (${owner.uid}) may not read ${folder}`, remedy))
+    }
+  }
+  return findings
+}

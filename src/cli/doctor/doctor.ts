@@ -1,0 +1,69 @@
+/** `tidegate doctor`: what is wrong with an installation, and what to do about it. */
+import type { Command } from 'commander'
+import type { AnyDriverType } from '../../contract/driver-type.js'
+import type { Config } from '../../gateway/config.js'
+import { version } from '../../contract/version.js'
+import { check } from '../check.js'
+import { configOf, inConfigured, withAddressOptions, withCommonOptions, type CommonFlags } from '../data-folder.js'
+import { reasonOf, wordFor, wrong, type Finding } from '../finding.js'
+import { print } from '../output.js'
+import { contentFindings } from './contents.js'
+import { fileFindings, type InstalledFiles } from './files.js'
+import { machineFindings } from './machine.js'
+
+export function addDoctorCommand(program: Command): void {
+  withAddressOptions(withCommonOptions(program.command('doctor')))
+    .description(
+      'check all that "check" does, and the machine, permissions, certificates, limits and settings; say what to do about ' +
+        'each fault; exits with status 1 if there is one',
+    )
+    .action(async (flags: CommonFlags) => {
+      const findings = await diagnose(flags)
+      print(flags, findings, findings.map(lineOf).join('\n'))
+      if (findings.some(({ ok }) => ok === false)) process.exitCode = 1
+    })
+}
+
+/** All findings on the installation that the flags and the environment name. */
+async function diagnose(flags: CommonFlags): Promise<readonly Finding[]> {
+  const configFile = flags.config ?? process.env.TIDEGATE_CONFIG
+  let config: Config
+  try {
+    config = await configOf(flags)
+  } catch (error) {
+    return [wrong('configuration', reasonOf(error), 'correct the file, the option or the variable that this names')]
+  }
+  return examine({ config, configFile })
+}
+
+interface ExamineOptions {
+  readonly drivers?: readonly AnyDriverType[]
+  /** Milliseconds for each storage to answer. */
+  readonly timeout?: number
+}
+
+/** The findings on an installation: those on files first, because the others may follow from them. */
+export async function examine(
+  installed: InstalledFiles,
+  { drivers, timeout }: ExamineOptions = {},
+): Promise<readonly Finding[]> {
+  const { config } = installed
+  const findings: Finding[] = [
+    { what: 'Tidegate', ok: true, detail: version },
+    ...(await machineFindings(config)),
+    ...(await fileFindings(installed)),
+  ]
+  // After the files: it opens the database, which changes their times.
+  const checked = await check(config, drivers, timeout)
+  findings.push(...checked)
+  if (checked.some(({ what, ok }) => what === 'database' && ok === true)) {
+    findings.push(...(await inConfigured(config, contentFindings)))
+  }
+  return findings
+}
+
+/** A line for the finding, and below it one for what to do. Control characters are replaced. */
+function lineOf({ what, ok, detail, remedy }: Finding): string {
+  const line = `${wordFor(ok).padEnd(11)}  ${what}: ${detail}`
+  return (remedy === undefined ? line : `${line}\n${' '.repeat(13)}→ ${remedy}`).replaceAll(/[^\P{Cc}\n]/gu, '\ufffd')
+}
