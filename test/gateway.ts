@@ -163,7 +163,7 @@ async function startNode(t: Test, options: RunOptions): Promise<RunningGateway> 
   })
   const log = options.log ?? createLog('fatal')
   const store = options.store ?? (file.store === '' ? await storeOf(dataFolder, t) : file.store)
-  const daemon = await start({ ...file, data: dataFolder, store }, log, adminPassword, { drivers: types })
+  const daemon = await start({ ...file, data: dataFolder, store }, log, { password: adminPassword }, { drivers: types })
   let stopped: Promise<void> | undefined
   const stop = () => (stopped ??= daemon.stop())
   t.teardown(stop)

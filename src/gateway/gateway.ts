@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import { Accounts } from '../accounts/accounts.js'
-import { bootstrapAccounts, type AdminPassword } from '../accounts/bootstrap.js'
+import { bootstrapAccounts, type FirstAdmin } from '../accounts/bootstrap.js'
 import type { Principal, ProtocolFacts } from '../accounts/principal.js'
 import type { KeyFingerprint } from '../accounts/public-keys.js'
 import { settlesWithin } from '../contract/cancellation.js'
@@ -66,7 +66,7 @@ interface GatewayOptions {
   readonly drivers: readonly AnyDriverType[]
   readonly protocols: readonly ProtocolFacts[]
   /** The password of a new admin account. */
-  readonly adminPassword: AdminPassword
+  readonly admin: FirstAdmin
   /** This run; by default a new one. */
   readonly instance?: ThisInstance
   /** Called when another node has ended this one: the gateway must be closed. Absent: nothing happens. */
@@ -450,9 +450,7 @@ async function closeAll(opened: Opened): Promise<void> {
 }
 
 /** Creates the database of the configuration, its first storage and accounts, if they do not exist. Rejects as `Gateway.open`. */
-export async function prepareDatabase(
-  options: Pick<GatewayOptions, 'config' | 'drivers' | 'adminPassword'>,
-): Promise<void> {
+export async function prepareDatabase(options: Pick<GatewayOptions, 'config' | 'drivers' | 'admin'>): Promise<void> {
   const { config } = options
   await mkdir(config.data, { recursive: true, mode: 0o700 })
   const store = await openStore(storeLocation(config))
@@ -466,13 +464,13 @@ export async function prepareDatabase(
 /** Creates a storage and the accounts in a new data folder. */
 async function firstRun(
   store: Store,
-  { config, drivers, adminPassword }: Pick<GatewayOptions, 'config' | 'drivers' | 'adminPassword'>,
+  { config, drivers, admin }: Pick<GatewayOptions, 'config' | 'drivers' | 'admin'>,
 ): Promise<void> {
   // The accounts are created last: their existence marks a completed first run.
   // Only the admin knows whether the nodes that share a database see the same folder.
   const isFirst = !store.isShared && (await store.users.all()).length === 0
   if (isFirst && (await store.storages.all()).length === 0) await createFirstStorage(store, config.data, drivers)
-  await bootstrapAccounts(store, adminPassword)
+  await bootstrapAccounts(store, admin)
 }
 
 /** Creates a folder in the data folder `data`, and mounts it at `/`. */

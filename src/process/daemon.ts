@@ -8,7 +8,7 @@ import { ClientConnections } from '../../protocols/lib/client-connections.js'
 import { HttpListener } from '../../protocols/lib/http-listener.js'
 import type { ProtocolServer } from '../../protocols/lib/listen.js'
 import type { Protocol, ProtocolEnv } from '../../protocols/lib/protocol.js'
-import type { AdminPassword } from '../accounts/bootstrap.js'
+import type { FirstAdmin } from '../accounts/bootstrap.js'
 import type { KeyFingerprint } from '../accounts/public-keys.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
@@ -61,14 +61,14 @@ interface DaemonParts {
 export async function startDaemon(
   config: Config,
   log: Log,
-  adminPassword: AdminPassword,
+  admin: FirstAdmin,
   { drivers = driverTypes, protocols = allProtocols, ...parts }: DaemonParts = {},
 ): Promise<Daemon> {
   const certificate = await checkedConfig(config, log, protocols)
   const isWorker = parts.channel !== undefined
   const releaseFolder = isWorker ? async () => undefined : await lockFolder(config.data)
   const instance = thisInstance()
-  const opening = Gateway.open({ config, log, ...parts, drivers, protocols, adminPassword, instance })
+  const opening = Gateway.open({ config, log, ...parts, drivers, protocols, admin, instance })
   const making = makeServers(protocols, { config, log, opening, pseudonym: pseudonymOf(instance) }, certificate)
   making.catch(() => undefined)
   const gateway = await opening.catch(async (error: unknown) => {

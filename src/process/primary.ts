@@ -5,7 +5,7 @@
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
 import { driverTypes } from '../../drivers/index.js'
-import type { AdminPassword } from '../accounts/bootstrap.js'
+import type { FirstAdmin } from '../accounts/bootstrap.js'
 import { GatewayError, toGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import type { Addresses, Config } from '../gateway/config.js'
@@ -34,14 +34,14 @@ const maxEnds = 10
 export async function startPrimary(
   config: Config,
   log: Log,
-  adminPassword: AdminPassword,
+  admin: FirstAdmin,
 ): Promise<{ readonly addresses: Addresses; stop(): Promise<void>; reload(): Promise<void>; check(): Promise<void> }> {
   const certificate = await checkedConfig(config, log)
   // Each worker has its own.
   certificate?.close()
   const releaseFolder = await lockFolder(config.data)
   try {
-    await prepareDatabase({ config, drivers: driverTypes, adminPassword })
+    await prepareDatabase({ config, drivers: driverTypes, admin })
     const onFailed = () => {
       log.error({}, 'the workers end too often')
       process.exit(1)

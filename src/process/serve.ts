@@ -5,6 +5,7 @@ import type { Addresses, Config } from '../gateway/config.js'
 import { LogTail } from '../gateway/log-tail.js'
 import { version } from '../contract/version.js'
 import { closingSeconds, startDaemon } from './daemon.js'
+import { firstRunLines } from './first-run.js'
 import { afterStartup } from './gc-flags.js'
 import { collectWhenIdle } from './idle-collection.js'
 import { createLog } from './log.js'
@@ -28,14 +29,21 @@ export async function serve(config: Config): Promise<void> {
   const logTail = new LogTail()
   const log = createLog(config.log_level, logTail)
   handleUncaughtErrors(log)
-  const password = process.env.TIDEGATE_ADMIN_PASSWORD || showPassword
+  let isFirstRun = false
+  const admin = {
+    password: process.env.TIDEGATE_ADMIN_PASSWORD,
+    onCreate: (random: string | undefined) => {
+      isFirstRun = true
+      if (random !== undefined) showPassword(random)
+    },
+  }
   if (config.workers > 1 && cluster.isPrimary) {
-    await run(await startPrimary(config, log, password), config, log)
+    await run(await startPrimary(config, log, admin), config, log, () => isFirstRun)
     return
   }
   const channel = cluster.isWorker ? new PrimaryChannel() : undefined
   const start = (addresses: Addresses) =>
-    startDaemon({ ...config, addresses }, log, password, {
+    startDaemon({ ...config, addresses }, log, admin, {
       logTail,
       onEnded: () => void restart(),
       ...(channel && { channel }),
@@ -64,11 +72,11 @@ export async function serve(config: Config): Promise<void> {
     check: async () => (await daemon).gateway.store.settings.all(),
   }
   if (channel) runWorker(service, channel, log)
-  else await run(service, config, log)
+  else await run(service, config, log, () => isFirstRun)
 }
 
 /** Reports that the service is ready, and stops it when a signal asks for it. */
-async function run(service: Service, config: Config, log: Logger): Promise<void> {
+async function run(service: Service, config: Config, log: Logger, isFirstRun: () => boolean): Promise<void> {
   const systemd = new SystemdNotifications({ environment: process.env, log, healthCheck: () => service.check() })
   let stopping = false
   const stop = (signal: NodeJS.Signals) => {
@@ -94,6 +102,7 @@ async function run(service: Service, config: Config, log: Logger): Promise<void>
   const addresses = Object.entries(service.addresses).filter(([, address]) => address !== 'off')
   const urls = addresses.map(([name, address]) => `${name}://${address}`)
   console.log(`tidegate ${version} ready: ${urls.join(' ')}`)
+  if (isFirstRun()) console.log(firstRunLines(config, service.addresses).join('\n'))
   await systemd.ready()
 }
 

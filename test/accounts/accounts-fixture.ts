@@ -66,7 +66,7 @@ export async function fixture(t: Test): Promise<Fixture> {
   const file = join(t.testdir(), 'tidegate.db')
   const clock = { time: Date.now() }
   const first = await openStore(file)
-  await bootstrapAccounts(first, 'admin password')
+  await bootstrapAccounts(first, { password: 'admin password' })
   await first.close()
   const opened = await openAccounts(t, file, clock)
   const ada = await opened.accounts.users.create(newUser({}))

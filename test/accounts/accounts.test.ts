@@ -39,17 +39,15 @@ void t.test(
   async (t) => {
     const store = await openStore(join(t.testdir(), 'tidegate.db'))
     t.teardown(() => store.close())
-    const cut = (made: string) => {
+    const cut = (made = '') => {
       throw new Error(`the process ends when ${made} is shown`)
     }
-    await t.rejects(bootstrapAccounts(store, cut), { cause: { message: /when [a-z2-9]{20} is shown/ } })
+    await t.rejects(bootstrapAccounts(store, { onCreate: cut }), { cause: { message: /when [a-z2-9]{20} is shown/ } })
     t.same(await store.users.all(), [])
     let shown = 0
-    const show = () => {
-      shown++
-    }
-    await Promise.all([bootstrapAccounts(store, show), bootstrapAccounts(store, show)])
-    await bootstrapAccounts(store, show)
+    const admin = { onCreate: () => shown++ }
+    await Promise.all([bootstrapAccounts(store, admin), bootstrapAccounts(store, admin)])
+    await bootstrapAccounts(store, admin)
     t.equal(shown, 1, 'no password is shown if an admin exists')
     const users = await store.users.all()
     t.match(

@@ -49,7 +49,13 @@ async function open(t: Test): Promise<{ gateway: Gateway; observed: Observed }> 
   }
   const config = { ...configSchema(protocols).parse({}), data: join(t.testdir(), 'data') }
   const log = createLog('silent')
-  const gateway = await Gateway.open({ config, log, drivers: [local, observed.type], protocols, adminPassword: 'x' })
+  const gateway = await Gateway.open({
+    config,
+    log,
+    drivers: [local, observed.type],
+    protocols,
+    admin: { password: 'x' },
+  })
   t.teardown(() => gateway.close())
   return { gateway, observed }
 }
@@ -72,7 +78,7 @@ void t.test('Gateway.open() closes the storages if a later step fails', async (t
   const config = { ...configSchema(protocols).parse({}), data: join(t.testdir(), 'data') }
   const log = createLog('silent')
   const local = { ...observed.type, name: 'Local', fields: {} }
-  const begin = () => Gateway.open({ config, log, drivers: [local], protocols, adminPassword: 'x' })
+  const begin = () => Gateway.open({ config, log, drivers: [local], protocols, admin: { password: 'x' } })
   const gateway = await begin()
   const [admin] = await gateway.store.users.all()
   const task = await gateway.tasks.add(gateway.accounts.forTask(admin?.id ?? 0), {

@@ -17,7 +17,7 @@ async function openNode(t: Test, data: string, store: string) {
     error: (_fields: object, message: string) => void errors.push(message),
   })
   const config = { ...configSchema(protocols).parse({}), data, store }
-  const gateway = await Gateway.open({ config, log, drivers: [], protocols, adminPassword: 'x' })
+  const gateway = await Gateway.open({ config, log, drivers: [], protocols, admin: { password: 'x' } })
   t.teardown(() => gateway.close())
   return { gateway, errors, egress: new EgressGuard(() => gateway.settings.get('egress_networks')) }
 }

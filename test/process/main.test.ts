@@ -68,17 +68,17 @@ void t.test(
     const environment = { TIDEGATE_ADMIN_PASSWORD: '' }
     const first = start(t, data, [], environment)
     const url = await first.ready()
-    t.match(first.out(), /ready: http:\/\/127\.0\.0\.1:\d+ sftp:\/\/127\.0\.0\.1:\d+\n$/)
+    t.match(first.out(), /ready: http:\/\/127\.0\.0\.1:\d+ sftp:\/\/127\.0\.0\.1:\d+\n/)
     const password = /password (\S+)/.exec(first.out())?.[1] ?? ''
     t.ok(await signIn(url, password))
     first.child.kill('SIGTERM')
     t.equal(await first.ended, 0)
     t.notMatch(first.err(), password, 'the password is not in the log')
+    t.match(first.out(), `  ${url}/\nhttp:// is plain HTTP`, 'where the console is, and that it is plain HTTP')
 
     const second = start(t, data, ['--sftp', 'off'], environment)
     t.ok(await signIn(await second.ready(), password))
-    t.notMatch(second.out(), 'password')
-    t.match(second.out(), /ready: http:\/\/127\.0\.0\.1:\d+\n$/, 'a protocol that is off is left out')
+    t.match(second.out(), /^tidegate \S+ ready: http:\/\/127\.0\.0\.1:\d+\n$/, 'a protocol that is off is left out')
     second.child.kill('SIGINT')
     t.equal(await second.ended, 0)
   },

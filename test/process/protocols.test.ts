@@ -69,7 +69,12 @@ const addresses = { http: '127.0.0.1:0', sftp: 'off', line: '127.0.0.1:0' }
 async function start(t: Test, protocols: readonly Protocol[] = all) {
   const flags = { data: join(t.testdir(), 'data'), ...addresses }
   const config = await loadConfig({ flags, environment: {}, protocols })
-  const daemon = await startDaemon({ ...config, site_url: '/site' }, createLog('silent'), 'tide', { protocols })
+  const daemon = await startDaemon(
+    { ...config, site_url: '/site' },
+    createLog('silent'),
+    { password: 'tide' },
+    { protocols },
+  )
   let stopped: Promise<void> | undefined
   const stop = () => (stopped ??= daemon.stop())
   t.teardown(stop)

@@ -314,7 +314,7 @@ void t.test('the index survives a restart, with the last change before it', asyn
       log: createLog('silent'),
       drivers: [local],
       protocols,
-      adminPassword: 'x',
+      admin: { password: 'x' },
     })
   let gateway = await open()
   await gateway.settings.set(new Map([['search_index', 'database']]))

@@ -65,7 +65,7 @@ const password = 'a password for tests'
 const [data = ''] = process.argv.slice(2)
 // Requests come from different addresses, so that the limit of sign-ins does not reject them.
 const file = { http: '127.0.0.1:0', sftp: 'off', drain_seconds: 1, trusted_proxies: ['127.0.0.1'] }
-const daemon = await startDaemon({ ...configSchema(protocols).parse(file), data }, createLog('fatal'), password)
+const daemon = await startDaemon({ ...configSchema(protocols).parse(file), data }, createLog('fatal'), { password })
 const { accounts, rules, search, settings, storages } = daemon.gateway
 
 const own = settingsTable.filter(({ flag, key }) => flag !== 'readonly' && key !== 'index_progress')

@@ -64,6 +64,11 @@ const config = await loadConfig({
   environment: process.env,
   protocols,
 })
-const daemon = await startDaemon(config, createLog('error'), adminPassword, { drivers: [...driverTypes, slow] })
+const daemon = await startDaemon(
+  config,
+  createLog('error'),
+  { password: adminPassword },
+  { drivers: [...driverTypes, slow] },
+)
 process.on('SIGTERM', () => void daemon.stop().then(() => process.exit(0)))
 console.log(`ready: http://${daemon.addresses.http} sftp://${daemon.addresses.sftp}`)

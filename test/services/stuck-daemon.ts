@@ -41,6 +41,11 @@ const stuckTypes = Object.entries(stuckCalls).map(([name, call]): AnyDriverType 
 
 const flags = { data, http: '127.0.0.1:0', sftp: '127.0.0.1:0' }
 const config = { ...(await loadConfig({ flags, environment: process.env, protocols })), drain_seconds: 1 }
-const daemon = await startDaemon(config, createLog('warn'), adminPassword, { drivers: [...driverTypes, ...stuckTypes] })
+const daemon = await startDaemon(
+  config,
+  createLog('warn'),
+  { password: adminPassword },
+  { drivers: [...driverTypes, ...stuckTypes] },
+)
 process.on('SIGTERM', () => void daemon.stop().then(() => process.exit(0)))
 console.log(`ready: http://${daemon.addresses.http} sftp://${daemon.addresses.sftp}`)

@@ -59,6 +59,11 @@ const config = await loadConfig({
   protocols,
 })
 const { TIDEGATE_ADMIN_PASSWORD: adminPassword = 'a password for tests' } = process.env
-const daemon = await startDaemon(config, createLog('error'), adminPassword, { drivers: [...driverTypes, unreliable] })
+const daemon = await startDaemon(
+  config,
+  createLog('error'),
+  { password: adminPassword },
+  { drivers: [...driverTypes, unreliable] },
+)
 process.on('SIGTERM', () => void daemon.stop().then(() => process.exit(0)))
 console.log(`ready: http://${daemon.addresses.http} sftp://${daemon.addresses.sftp}`)

@@ -66,7 +66,7 @@ void t.test(`a search over ${names} names does not delay other requests`, async 
     log: createLog('silent'),
     drivers: [type],
     protocols,
-    adminPassword: password,
+    admin: { password },
   })
   t.teardown(() => gateway.close())
   const url = await listen(t, httpHandler(gateway, { trustedProxies: new BlockList(), siteUrl: '' }))

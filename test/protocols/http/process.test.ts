@@ -81,7 +81,7 @@ async function withLog(t: Test, level: string): Promise<{ served: Served; logTai
   const logTail = new LogTail()
   const config = configSchema(protocols).parse({ http: '127.0.0.1:0', sftp: 'off', drain_seconds: 0 })
   const log = createLog(level, logTail)
-  const daemon = await startDaemon({ ...config, data: t.testdir() }, log, adminPassword, { logTail })
+  const daemon = await startDaemon({ ...config, data: t.testdir() }, log, { password: adminPassword }, { logTail })
   t.teardown(() => daemon.stop())
   const url = `http://${daemon.addresses.http}`
   return { served: new Served(url, daemon.gateway, await signedIn(url, adminPassword)), logTail }

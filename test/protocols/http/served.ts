@@ -149,7 +149,7 @@ export async function serve(
     log,
     drivers: allDrivers,
     protocols,
-    adminPassword,
+    admin: { password: adminPassword },
   })
   test.teardown(() => gateway.close())
   const web = await (config.dist_dir === ''

@@ -123,7 +123,7 @@ void t.test('a slow CLOSE delays only requests of the same path', async (t) => {
     log: createLog('silent'),
     drivers: [type],
     protocols,
-    adminPassword: password,
+    admin: { password },
   })
   t.teardown(() => gateway.close())
   const protocol = await serveProtocol(t, gateway)

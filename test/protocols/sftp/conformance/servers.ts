@@ -56,7 +56,7 @@ export async function openssh(t: Test): Promise<Server> {
 export async function tidegate(t: Test, storage: 'Local' | 'Memory' | 'streams alone'): Promise<Server> {
   const config = { ...configSchema(protocols).parse({ sftp: 'off' }), data: join(t.testdir(), 'data') }
   const drivers = [storage === 'Local' ? localType : mounted(storage === 'Memory' ? memory : streams)]
-  const gateway = await Gateway.open({ config, log: createLog('silent'), drivers, protocols, adminPassword: password })
+  const gateway = await Gateway.open({ config, log: createLog('silent'), drivers, protocols, admin: { password } })
   t.teardown(() => gateway.close())
   const protocol = await serveProtocol(t, gateway, { sessions: 100_000 })
   const reader = { username: 'reader', password, basePath: '/', role: 0 as const, disabled: false, ssoId: '' }
