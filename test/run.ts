@@ -20,7 +20,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   // Many tests mostly wait for disks, timers and other programs.
   options: {
-    jobs: { type: 'string', default: String(2 * availableParallelism()) },
+    jobs: { type: 'string', default: String(3 * availableParallelism()) },
     minutes: { type: 'string', default: '20' },
   },
 })
