@@ -8,7 +8,7 @@ export const settingsPagePath = 'docs/settings.md'
 
 const introduction = `# Settings
 
-What an admin changes at run time, as opposed to the [configuration](../README.md#configuration) that is read at start. Values are
+What an admin changes at run time, as opposed to the [configuration](configuration.md) that is read at start. Values are
 stored in the database; where none is stored, the default holds. Names and defaults are those of the AList / OpenList API, so that
 clients written for it find them; many belong to parts that this version does not have.
 
