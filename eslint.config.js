@@ -2,7 +2,7 @@ import js from '@eslint/js'
 import tseslint from 'typescript-eslint'
 
 export default tseslint.config(
-  { ignores: ['web/api/schema.d.ts', 'dist/', 'data/', 'node_modules/', '.tap/'] },
+  { ignores: ['web/api/schema.d.ts', 'dist/', 'data/', 'node_modules/', '.tap/', 'build/'] },
   js.configs.recommended,
   {
     files: ['web/*.mjs'],

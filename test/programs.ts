@@ -38,6 +38,8 @@ const programs: readonly Program[] = [
   { name: 'apache2', package: 'apache2-bin' },
   { name: 'openssl', package: 'openssl' },
   { name: 'git', package: 'git' },
+  { name: 'zsh', package: 'zsh' },
+  { name: 'fish', package: 'fish' },
   { name: 'gcc', package: 'gcc' },
   { name: 'tar', package: 'tar' },
   { name: 'unzip', package: 'unzip' },
