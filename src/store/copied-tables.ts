@@ -1,6 +1,6 @@
 /** The tables whose rows a copy of the database gets, read from what the migrations create. */
 import type { Knex } from 'knex'
-import { migrate } from './migrations.js'
+import { migrate, type Migration } from './migrations.js'
 import { connectSqlite } from './sqlite.js'
 
 export interface CopiedTable {
@@ -29,11 +29,11 @@ const kinds: Readonly<Record<string, CopiedColumn['kind']>> = {
   blob: 'bytes',
 }
 
-/** The tables of the newest schema. A table that others reference is before them. */
-export async function copiedTables(): Promise<readonly CopiedTable[]> {
+/** The tables after these steps, by default of the newest schema. A table that others reference is before them. */
+export async function copiedTables(steps?: readonly Migration[]): Promise<readonly CopiedTable[]> {
   const connection = connectSqlite(':memory:')
   try {
-    await migrate(connection)
+    await migrate(connection, steps)
     const found = await rowsOf<{ name: string; sql: string }>(
       connection,
       "select name, sql from sqlite_master where type = 'table' and name not like 'sqlite!_%' escape '!' order by name",

@@ -121,15 +121,21 @@ async function copyTables(
   writing: Knex,
   tables: readonly CopiedTable[],
 ): Promise<readonly CopyResult[]> {
-  for (const table of tables) {
-    for await (const page of pagesOf(reading, table)) await insert(writing, table, page)
-  }
+  await copyRows(reading, writing, tables)
   const results: CopyResult[] = []
   for (const table of tables) results.push({ table: table.name, rows: await compare(reading, writing, table) })
-  for (const { name, hasGeneratedId } of tables) {
-    if (hasGeneratedId) await setLastId(writing, name, await lastId(reading, name))
-  }
   return results
+}
+
+/**
+ * Copies the rows of these tables, page by page, and the highest ids that were given. Both are transactions; `reading` must see one state of
+ * the database. Rejects with `invalid` if a row cannot be stored; the reason names it.
+ */
+export async function copyRows(reading: Knex, writing: Knex, tables: readonly CopiedTable[]): Promise<void> {
+  for (const table of tables) {
+    for await (const page of pagesOf(reading, table)) await insert(writing, table, page)
+    if (table.hasGeneratedId) await setLastId(writing, table.name, await lastId(reading, table.name))
+  }
 }
 
 /** All rows in the order of the primary key. */

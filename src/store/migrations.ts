@@ -53,6 +53,22 @@ export function newestVersion(steps: readonly Migration[] = migrations): number 
 }
 
 /**
+ * The steps that bring a new database to this version. Throws `unsupported` if the version is newer than the last of the steps, or only
+ * unreleased programs have used it.
+ */
+export function stepsTo(version: number, steps: readonly Migration[] = migrations): readonly Migration[] {
+  if (version > newestVersion(steps)) throw newerSchema(version, newestVersion(steps))
+  assertReleased(version)
+  return steps.slice(0, version - firstVersion + 1)
+}
+
+/** The version of the schema of a database; 0 if it has none. */
+export async function storedVersion(query: Knex): Promise<number> {
+  if (!(await query.schema.hasTable('schema_version'))) return 0
+  return (await query<VersionRow>('schema_version').where({ id: 1 }).first())?.version ?? 0
+}
+
+/**
  * Migrates the schema to the newest version. Each step runs in its own transaction; a failed step leaves the previous
  * version. Safe for concurrent processes. Rejects with `unsupported` if a newer program has written the database and this
  * one cannot use it, if an unreleased one has, or if a step is breaking and a node is alive. `runs`: whether
@@ -96,20 +112,8 @@ async function runNextStep(
   const version = row?.version ?? 0
   const newest = newestVersion(steps)
   if (version > newest && (row?.oldest ?? version) <= newest) return false
-  if (version > newest) {
-    throw new GatewayError('unsupported', {
-      reason:
-        `the database was written by a newer Tidegate (its schema is version ${version}, ` +
-        `this program supports up to ${newest}): run the newer program, or restore an older backup`,
-    })
-  }
-  if (version > 0 && version < firstVersion) {
-    throw new GatewayError('unsupported', {
-      reason:
-        `the database was written by an unreleased Tidegate (its schema is version ${version}, this program ` +
-        `supports ${firstVersion} and later): rename data.db, so that the next start creates a new one; files are kept`,
-    })
-  }
+  if (version > newest) throw newerSchema(version, newest)
+  assertReleased(version)
   const next = version === 0 ? firstVersion : version + 1
   const step = steps[next - firstVersion]
   if (step === undefined) return false
@@ -121,6 +125,24 @@ async function runNextStep(
     .where({ id: 1 })
     .update({ version: next, ...(isBreaking && { oldest: next }) })
   return true
+}
+
+function newerSchema(version: number, newest: number): GatewayError {
+  return new GatewayError('unsupported', {
+    reason:
+      `the database was written by a newer Tidegate (its schema is version ${version}, ` +
+      `this program supports up to ${newest}): run the newer program, or restore an older backup`,
+  })
+}
+
+/** Throws `unsupported` for a version that only unreleased programs have used. */
+function assertReleased(version: number): void {
+  if (version === 0 || version >= firstVersion) return
+  throw new GatewayError('unsupported', {
+    reason:
+      `the database was written by an unreleased Tidegate (its schema is version ${version}, this program ` +
+      `supports ${firstVersion} and later): rename data.db, so that the next start creates a new one; files are kept`,
+  })
 }
 
 /** Ends the nodes that are dead. Rejects with `unsupported` if others are alive. */

@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto'
 import type { Knex } from 'knex'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import type { Engine, ProcessChannel } from './engine.js'
-import { openPostgres } from './postgres.js'
-import { openSqlite } from './sqlite.js'
+import { connectPostgres, openPostgres } from './postgres.js'
+import { connectSqlite, openSqlite } from './sqlite.js'
 import { connectionLimits, isPostgresUrl, withoutPassword } from './store-url.js'
 
 const noPassword =
@@ -32,10 +32,33 @@ export async function openEngine(
   prepare: (connection: Knex) => Promise<void>,
   { channel, connections = connectionLimits.default }: EngineOptions = {},
 ): Promise<Engine> {
+  return explained(location, () =>
+    isPostgresUrl(location)
+      ? openPostgres({ url: location, session: node, connections }, prepare)
+      : openSqlite(location, prepare, channel),
+  )
+}
+
+/**
+ * Calls `work` with one connection of its own, whatever schema the database has. `location`: as for `openStore`. Rejects
+ * with the GatewayErrors of `work`, and with `unavailable` if the database cannot be used; the reason is a sentence for the admin.
+ */
+export async function withConnection<T>(location: string, work: (connection: Knex) => Promise<T>): Promise<T> {
+  return explained(location, async () => {
+    const connection = isPostgresUrl(location)
+      ? connectPostgres({ url: location, session: newNode() }, 1)
+      : connectSqlite(location)
+    try {
+      return await work(connection)
+    } finally {
+      await connection.destroy()
+    }
+  })
+}
+
+async function explained<T>(location: string, work: () => Promise<T>): Promise<T> {
   try {
-    return isPostgresUrl(location)
-      ? await openPostgres({ url: location, session: node, connections }, prepare)
-      : await openSqlite(location, prepare, channel)
+    return await work()
   } catch (error) {
     if (isGatewayError(error)) throw error
     const text = error instanceof Error ? error.message || error.name : String(error)

@@ -41,8 +41,8 @@ export async function openPostgres(
 ): Promise<Engine> {
   // As many changes can be made at a time as connections hold locks.
   const lockConnections = Math.round((options.connections - otherConnections) * 0.75)
-  const durable = connect(options, options.connections - otherConnections - lockConnections)
-  const relaxed = connect(options, relaxedConnections, '-c synchronous_commit=off')
+  const durable = connectPostgres(options, options.connections - otherConnections - lockConnections)
+  const relaxed = connectPostgres(options, relaxedConnections, '-c synchronous_commit=off')
   const locks = new AdvisoryLocks(connectionOf(options.url, options.session), lockConnections, lockTimeout)
   const close = async () => {
     await Promise.all([durable.destroy(), relaxed.destroy(), locks.close()])
@@ -72,7 +72,12 @@ export async function openPostgres(
   }
 }
 
-function connect({ url, session }: PostgresOptions, connections: number, options?: string): Knex {
+/** Up to this number of connections to the server, with further options of libpq. */
+export function connectPostgres(
+  { url, session }: Omit<PostgresOptions, 'connections'>,
+  connections: number,
+  options?: string,
+): Knex {
   return knex({
     client: 'pg',
     connection: { ...connectionOf(url, session), ...(options !== undefined && { options }) },

@@ -1,4 +1,5 @@
 /** Opens the database. The tables have their files in this folder; there is no SQL elsewhere. */
+import type { Knex } from 'knex'
 import { AppPasswordsTable, KeysTable, RevokedTokensTable, UsersTable } from './accounts.js'
 import { AttributesTable } from './attributes.js'
 import { ConsoleSessionsTable } from './console-sessions.js'
@@ -10,7 +11,7 @@ import { ForeignChanges } from './foreign-changes.js'
 import { IntentsTable } from './intents.js'
 import { LocksTable } from './locks.js'
 import { LeasesTable } from './leases.js'
-import { migrate, newestVersion, type Migration } from './migrations.js'
+import { migrate, newestVersion, storedVersion, type Migration } from './migrations.js'
 import { NodesTable } from './nodes.js'
 import { newNode, openEngine, type EngineOptions } from './open-engine.js'
 import { Presence } from './presence.js'
@@ -19,6 +20,7 @@ import type { FileRecords, Store } from './tables.js'
 import { RulesTable } from './rules.js'
 import { SecretsTable, SettingsTable } from './settings.js'
 import { SignInsTable } from './sign-ins.js'
+import { writeSnapshot } from './snapshot.js'
 import { DriverStateTable, StoragesTable } from './storages.js'
 import { TasksTable } from './tasks.js'
 import { UploadsTable } from './uploads.js'
@@ -34,9 +36,16 @@ interface StoreOptions extends EngineOptions {
    * heartbeats only.
    */
   readonly runs?: (id: string) => boolean | undefined
+  /**
+   * Called before the schema of an existing database is changed, with its version and a function that writes a snapshot (`writeSnapshot`) to a
+   * new file. If it rejects, nothing is changed.
+   */
+  readonly beforeUpgrade?: BeforeUpgrade | undefined
   /** For tests. */
   readonly steps?: readonly Migration[]
 }
+
+export type BeforeUpgrade = (version: number, snapshot: (file: string) => Promise<number>) => Promise<void>
 
 /**
  * Opens the database, and migrates its schema. `location` is the path of a file of SQLite, which is created if it is
@@ -45,8 +54,17 @@ interface StoreOptions extends EngineOptions {
  * sentence for the admin.
  */
 export async function openStore(location: string, options: StoreOptions = {}): Promise<Store> {
-  const { steps, runs, node = newNode() } = options
-  const engine = await openEngine(location, node, (connection) => migrate(connection, steps, runs), options)
+  const { steps, runs, beforeUpgrade, node = newNode() } = options
+  const prepare = async (connection: Knex) => {
+    if (beforeUpgrade) {
+      const version = await storedVersion(connection)
+      if (version > 0 && version < newestVersion(steps)) {
+        await beforeUpgrade(version, (file) => writeSnapshot(connection, file, steps))
+      }
+    }
+    await migrate(connection, steps, runs)
+  }
+  const engine = await openEngine(location, node, prepare, options)
   return storeOf(engine, node, steps)
 }
 

@@ -4,84 +4,22 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import type { Knex } from 'knex'
 import t, { type Test } from 'tap'
 import { GatewayError } from '../../src/contract/errors.js'
 import { asPath } from '../../src/contract/path.js'
-import { copiedTables, ownTables, type CopiedTable } from '../../src/store/copied-tables.js'
+import { ownTables } from '../../src/store/copied-tables.js'
 import { copyDatabase } from '../../src/store/copy.js'
 import { isPostgres } from '../../src/store/dialect.js'
 import { migrate, migrations } from '../../src/store/migrations.js'
 import { openEngine } from '../../src/store/open-engine.js'
 import { openStore } from '../../src/store/store.js'
 import { engines } from './engines.js'
+import { dump, fill, tables, within } from './filled-database.js'
 import { storageRow, userRow } from './store-rows.js'
 
-const tables = await copiedTables()
 const [sqlite, postgres] = engines
 if (!sqlite || !postgres) throw new Error('there are two engines')
 const { skip } = postgres
-
-/** Opens the database with the newest schema, and closes it after `work`. */
-async function within<T>(location: string, work: (query: Knex) => Promise<T>): Promise<T> {
-  const engine = await openEngine(location, 'a test', (connection) => migrate(connection))
-  try {
-    return await engine.durable.run(work)
-  } finally {
-    await engine.close()
-  }
-}
-
-/** A row of every kind of value, with references to the rows of the same number. */
-function rowOf({ columns }: CopiedTable, number: number): Record<string, unknown> {
-  const value = (name: string, kind: string) => {
-    if (kind === 'integer') return name === 'role' ? 0 : number
-    if (kind === 'boolean') return number % 2 === 0
-    if (kind === 'bytes') return Buffer.from([0, number % 256, 255])
-    return `${name === 'task_id' ? 'id' : name} ${number} é😀 '"\\ \n`
-  }
-  return Object.fromEntries(columns.map(({ name, kind }) => [name, value(name, kind)]))
-}
-
-/** Inserts `count` rows into each table, and then deletes those with the highest ids. */
-async function fill(location: string, count: number): Promise<void> {
-  await within(location, async (query) => {
-    for (const table of tables) {
-      for (let number = 1; number <= count; number += 100) {
-        const numbers = Array.from({ length: Math.min(100, count - number + 1) }, (_, index) => number + index)
-        await query(table.name).insert(numbers.map((each) => rowOf(table, each)))
-      }
-      if (isPostgres(query) && table.hasGeneratedId) {
-        await query.raw("select setval(pg_get_serial_sequence(?, 'id'), ?)", [table.name, count])
-      }
-    }
-    // Above what JavaScript's numbers can tell apart.
-    await query('tasks')
-      .where({ name: `name 1 é😀 '"\\ \n` })
-      .update({ total_bytes: '9007199254740993', started: null, status: '' })
-    for (const { name, hasGeneratedId } of tables) {
-      if (hasGeneratedId && name !== 'users' && name !== 'storages') await query(name).where({ id: count }).delete()
-    }
-  })
-}
-
-/** All rows, with integers as text. */
-async function dump(location: string): Promise<unknown> {
-  return within(location, async (query) => {
-    const content: Record<string, unknown> = {}
-    for (const { name, key, columns } of tables) {
-      const texts = columns.map((column) =>
-        column.kind === 'integer' ? query.raw('cast(?? as text) as ??', [column.name, column.name]) : column.name,
-      )
-      const rows = await query(name)
-        .select<readonly Record<string, unknown>[]>(texts)
-        .orderBy(key.map((column) => `${name}.${column}`))
-      const plain = (value: unknown) => (typeof value === 'boolean' ? Number(value) : value)
-      content[name] = rows.map((row) => Object.entries(row).map(([column, value]) => [column, plain(value)]))
-    }
-    return content
-  })
-}
 
 for (const from of engines) {
   for (const to of engines) {
