@@ -32,8 +32,7 @@ import { runExclusively } from '../storage/exclusive-work.js'
 import type { PathClaim } from '../store/engine.js'
 import type { StorageRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
-import { openStore } from '../store/store.js'
-import { configOf, databaseOf, withAddressOptions, withCommonOptions, type CommonFlags } from './data-folder.js'
+import { configOf, openData, withAddressOptions, withCommonOptions, type CommonFlags } from './data-folder.js'
 import { commandLine, daemonRequired, finding, wordFor, type Finding } from './finding.js'
 import { formatTable, print } from './output.js'
 
@@ -90,7 +89,7 @@ async function checkDatabase(
   const database = await finding(
     'database',
     async () => {
-      store = await openStore(await databaseOf(config), { runs: thisInstance().runs })
+      store = await openData(config)
       const [users, rows] = [await store.users.all(), await store.storages.all()]
       return `${counted(users.length, 'user')}, ${counted(rows.length, 'storage')}`
     },

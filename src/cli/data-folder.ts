@@ -4,6 +4,7 @@ import { Option, type Command } from 'commander'
 import { protocols } from '../../protocols/index.js'
 import { Accounts } from '../accounts/accounts.js'
 import { GatewayError } from '../contract/errors.js'
+import { backupBeforeUpgrade } from '../gateway/backup.js'
 import {
   listenAddresses,
   loadConfig,
@@ -77,6 +78,14 @@ export function configOf(flags: ConfigFlags): Promise<Config> {
   return loadConfig({ flags, environment: process.env, protocols })
 }
 
+/** Opens the database of an existing installation, as the daemon would. Rejects as `databaseOf` and `openStore`. */
+export async function openData(config: Config): Promise<Store> {
+  return openStore(await databaseOf(config), {
+    runs: thisInstance().runs,
+    beforeUpgrade: backupBeforeUpgrade(config),
+  })
+}
+
 /** Opens the data folder, calls `work`, and closes it. */
 export async function inDataFolder<T>(flags: CommonFlags, work: (folder: DataFolder) => Promise<T>): Promise<T> {
   return inConfigured(await configOf(flags), work)
@@ -84,7 +93,7 @@ export async function inDataFolder<T>(flags: CommonFlags, work: (folder: DataFol
 
 /** The same for a configuration that is loaded. */
 export async function inConfigured<T>(config: Config, work: (folder: DataFolder) => Promise<T>): Promise<T> {
-  const store = await openStore(await databaseOf(config), { runs: thisInstance().runs })
+  const store = await openData(config)
   try {
     const settings = await Settings.open(store)
     const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours })

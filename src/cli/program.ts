@@ -1,5 +1,7 @@
+/** The commands of the program. */
 import { Command } from 'commander'
 import { addAdminCommands } from './admin.js'
+import { addBackupCommands } from './backup.js'
 import { addCheckCommand } from './check.js'
 import { configOf, withAddressOptions, withDataOptions } from './data-folder.js'
 import { addDoctorCommand } from './doctor/doctor.js'
@@ -42,6 +44,7 @@ export function createProgram(): Command {
   addAdminCommands(program)
   addSettingCommands(program)
   addStoreCommands(program)
+  addBackupCommands(program)
   addCheckCommand(program)
   addDoctorCommand(program)
   addNodesCommand(program)

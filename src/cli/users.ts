@@ -147,7 +147,8 @@ export function findUser(accounts: Accounts, username: string): UserRow {
   return user
 }
 
-function describe(user: UserRow) {
+/** The user as commands print it, without secrets. */
+export function describe(user: UserRow) {
   return {
     id: user.id,
     username: user.username,

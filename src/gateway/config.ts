@@ -187,6 +187,8 @@ type ConfigFile = z.output<ReturnType<typeof configSchema>>
 export interface Config extends ConfigFile {
   /** Absolute path of the data folder. */
   readonly data: string
+  /** Path of the configuration file, if there is one. */
+  readonly configFile?: string | undefined
 }
 
 /** Where the database is, for `openStore`: a file, or a URL of PostgreSQL. */
@@ -231,7 +233,7 @@ export async function loadConfig({ flags, environment, protocols }: ConfigSource
       reason: `bad configuration: ${where ? `${where}: ` : ''}${issue?.message ?? ''}${source}`,
     })
   }
-  return { ...parsed.data, data: resolve(flags.data ?? environment.TIDEGATE_DATA ?? 'data') }
+  return { ...parsed.data, data: resolve(flags.data ?? environment.TIDEGATE_DATA ?? 'data'), configFile: path }
 }
 
 async function readConfigFile(path: string): Promise<Record<string, unknown>> {

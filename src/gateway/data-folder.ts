@@ -12,10 +12,14 @@ const pidFile = 'daemon.pid'
 /** The folder of the first storage, below the data folder. */
 export const firstStorageFolder = 'files'
 
+/** The folder of the backups before upgrades, below the data folder. */
+export const backupFolder = 'backups'
+
 /** The gateway's own folders. The data folder must exist. Its database is next to the protected ones. */
 export async function gatewayFolders(folder: string): Promise<GatewayFolders> {
   const data = await realpath(folder)
-  return { data, protectedPaths: ['ssh', 'spool', temporaryDownloads, 'rclone'].map((name) => join(data, name)) }
+  const names = ['ssh', 'spool', temporaryDownloads, 'rclone', backupFolder]
+  return { data, protectedPaths: names.map((name) => join(data, name)) }
 }
 
 /**
@@ -48,8 +52,8 @@ async function createWhole(file: string, text: string): Promise<boolean> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EEXIST') return false
-    // A file system without hard links: a reader between creation and writing sees an empty file.
-    if (code !== 'EPERM' && code !== 'ENOTSUP' && code !== 'EOPNOTSUPP') throw error
+    // A reader between creation and writing sees an empty file.
+    if (!lacksHardLinks(error)) throw error
     try {
       await writeFile(file, text, { flag: 'wx', mode: 0o644 })
       return true
@@ -60,6 +64,11 @@ async function createWhole(file: string, text: string): Promise<boolean> {
   } finally {
     await rm(temporary, { force: true })
   }
+}
+
+/** Whether `link` has rejected because the file system has no hard links. */
+export function lacksHardLinks(error: unknown): boolean {
+  return ['EPERM', 'ENOTSUP', 'EOPNOTSUPP'].includes((error as NodeJS.ErrnoException).code ?? '')
 }
 
 /** The process that holds the lock. */

@@ -49,6 +49,7 @@ import { SubtreeDriver } from '../tree/subtree-driver.js'
 import { VirtualFs, type TreeDependencies } from '../tree/virtual-fs.js'
 import { UploadSessions, uploadsCloseTimeout } from '../uploads/upload-sessions.js'
 import { needsSignature } from '../tree/visibility.js'
+import { backupBeforeUpgrade } from './backup.js'
 import { storeLocation, type Addresses, type Config } from './config.js'
 import { firstStorageFolder, gatewayFolders } from './data-folder.js'
 import { processDescriptors } from './descriptors.js'
@@ -234,7 +235,7 @@ export class Gateway {
     const location = storeLocation(config)
     const { name: node, runs } = run
     const store = await openStore(location, {
-      ...{ node, runs, connections: config.store_connections },
+      ...{ node, runs, connections: config.store_connections, beforeUpgrade: backupBeforeUpgrade(config) },
       ...(options.channel && { channel: options.channel }),
     })
     const opened: Opened = { store }
@@ -453,7 +454,7 @@ async function closeAll(opened: Opened): Promise<void> {
 export async function prepareDatabase(options: Pick<GatewayOptions, 'config' | 'drivers' | 'admin'>): Promise<void> {
   const { config } = options
   await mkdir(config.data, { recursive: true, mode: 0o700 })
-  const store = await openStore(storeLocation(config))
+  const store = await openStore(storeLocation(config), { beforeUpgrade: backupBeforeUpgrade(config) })
   try {
     await firstRun(store, options)
   } finally {

@@ -141,6 +141,15 @@ const shareSummary = `{{creator}} shares with you by {{site_title}}:
 {{/each}}
 {{base_url}}/@s/{{id}}{{#if pwd}} (password: {{pwd}}){{/if}}{{#if expires}}, until {{expires}}{{/if}}`
 
+/** Settings whose values are secret. */
+export const secretSettings: ReadonlySet<string> = new Set<SettingKey>([
+  'token',
+  'sso_client_secret',
+  'ldap_manager_password',
+  's3_secret_access_key',
+  'aria2_secret',
+])
+
 /** In display order; the position is the `index` of the API. */
 export const settingsTable: readonly SettingDefinition[] = [
   ...inGroup('site', [

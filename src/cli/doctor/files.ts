@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { Certificate } from '../../../protocols/lib/certificate.js'
 import { GatewayError } from '../../contract/errors.js'
 import type { Config } from '../../gateway/config.js'
+import { backupFolder } from '../../gateway/data-folder.js'
 import { createLog } from '../../process/log.js'
 import { withoutPassword } from '../../store/store-url.js'
 import { finding, shellWord, wrong, type Finding } from '../finding.js'
@@ -58,7 +59,7 @@ function dataFolderFinding(data: string, { mode, uid }: { readonly mode: number;
 /** A command that another user has run leaves files that the daemon cannot open. */
 async function ownerFinding(data: string, { uid, gid }: Owner): Promise<Finding> {
   // The files of storages, in `files` and below, may belong to anybody.
-  const folders = [data, ...['ssh', 'spool', 'backups'].map((name) => join(data, name))]
+  const folders = [data, ...['ssh', 'spool', backupFolder].map((name) => join(data, name))]
   const foreign: string[] = []
   for (const folder of folders) {
     const names = await readdir(folder).catch(() => [])
