@@ -266,8 +266,9 @@ await t.test('each broken installation', { skip: process.env.TIDEGATE_TEST_STORE
           ),
       }
       const examined = () => {
-        const config = { ...configSchema(protocols).parse(installation.config), data }
-        return examine({ config, configFile: installation.configFile }, { drivers: driverTypes, timeout: 300 })
+        const { configFile } = installation
+        const config = { ...configSchema(protocols).parse(installation.config), data, configFile }
+        return examine(config, { drivers: driverTypes, timeout: 300 })
       }
       if (name === breaks[0]?.name) t.same(faults(await examined()), [], 'nothing is wrong before')
       await how(installation)

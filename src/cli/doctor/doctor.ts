@@ -8,7 +8,7 @@ import { configOf, inConfigured, withAddressOptions, withCommonOptions, type Com
 import { reasonOf, wordFor, wrong, type Finding } from '../finding.js'
 import { print } from '../output.js'
 import { contentFindings } from './contents.js'
-import { fileFindings, type InstalledFiles } from './files.js'
+import { fileFindings } from './files.js'
 import { machineFindings } from './machine.js'
 
 export function addDoctorCommand(program: Command): void {
@@ -26,14 +26,13 @@ export function addDoctorCommand(program: Command): void {
 
 /** All findings on the installation that the flags and the environment name. */
 async function diagnose(flags: CommonFlags): Promise<readonly Finding[]> {
-  const configFile = flags.config ?? process.env.TIDEGATE_CONFIG
   let config: Config
   try {
     config = await configOf(flags)
   } catch (error) {
     return [wrong('configuration', reasonOf(error), 'correct the file, the option or the variable that this names')]
   }
-  return examine({ config, configFile })
+  return examine(config)
 }
 
 interface ExamineOptions {
@@ -43,15 +42,11 @@ interface ExamineOptions {
 }
 
 /** The findings on an installation: those on files first, because the others may follow from them. */
-export async function examine(
-  installed: InstalledFiles,
-  { drivers, timeout }: ExamineOptions = {},
-): Promise<readonly Finding[]> {
-  const { config } = installed
+export async function examine(config: Config, { drivers, timeout }: ExamineOptions = {}): Promise<readonly Finding[]> {
   const findings: Finding[] = [
     { what: 'Tidegate', ok: true, detail: version },
     ...(await machineFindings(config)),
-    ...(await fileFindings(installed)),
+    ...(await fileFindings(config)),
   ]
   // After the files: it opens the database, which changes their times.
   const checked = await check(config, drivers, timeout)

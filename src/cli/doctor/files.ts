@@ -16,14 +16,8 @@ const renewalDays = 14
 /** Entries of a folder that are looked at. */
 const maxEntries = 10_000
 
-export interface InstalledFiles {
-  readonly config: Config
-  /** The configuration file, if there is one. */
-  readonly configFile: string | undefined
-}
-
 /** The findings on the data folder, the configuration file, and the certificate. Changes nothing. */
-export async function fileFindings({ config, configFile }: InstalledFiles): Promise<readonly Finding[]> {
+export async function fileFindings(config: Config): Promise<readonly Finding[]> {
   const folder = await statOf(config.data)
   if (!folder?.isDirectory()) {
     const remedy = `install -d -m 700 ${shellWord(config.data)} # as the user of the daemon, or name another with --data`
@@ -33,7 +27,7 @@ export async function fileFindings({ config, configFile }: InstalledFiles): Prom
     dataFolderFinding(config.data, folder),
     await ownerFinding(config.data, folder),
     await hostKeyFinding(config.data),
-    ...(configFile === undefined ? [] : [await configFileFinding(config, configFile)]),
+    ...(config.configFile === undefined ? [] : [await configFileFinding(config, config.configFile)]),
     ...(config.addresses.https === 'off' ? [] : await certificateFindings(config, folder)),
   ]
 }
