@@ -14,6 +14,7 @@ import { LocalCodeLimiter, LocalSignInLimiter, lockout, put } from './limiter.js
 import { SshKeys } from './ssh-keys.js'
 import { PasswordCheck } from './password-check.js'
 import { Principal, type ProtocolFacts } from './principal.js'
+import { RecoveryCodes } from './recovery-codes.js'
 import { Sessions, type Credential } from './sessions.js'
 import { SharedCodeLimiter, SharedSignInLimiter, sweepSignIns } from './shared-limiter.js'
 import { timingSafeEqualText } from './timing-safe-text.js'
@@ -25,7 +26,7 @@ export interface Credentials {
   readonly username: string
   /** The plain password, or its static hash as clients send it (64 lower-case hexadecimal characters). */
   readonly password: { readonly plain: string } | { readonly hash: string }
-  /** The one-time code, if one was sent. */
+  /** The one-time code or recovery code, if one was sent. */
   readonly code?: string | undefined
   /** The client's address without port. */
   readonly address: string
@@ -61,6 +62,7 @@ export class Accounts {
   readonly keys: SshKeys
   readonly appPasswords: AppPasswords
   readonly consoleSessions: ConsoleSessions
+  readonly recoveryCodes: RecoveryCodes
   readonly #store: Store
   readonly #settings: AccountsOptions['settings']
   readonly #tokens: SessionTokens
@@ -106,10 +108,12 @@ export class Accounts {
       hours: options.tokenHours,
       now,
     })
+    this.recoveryCodes = new RecoveryCodes(store)
     this.#passwords = new PasswordCheck({
       get: (id) => this.users.get(id),
       byName: (username) => this.users.byName(username),
       useOtpStep: (id, step) => store.users.useOtpStep(id, step),
+      useRecoveryCode: (user, code) => this.recoveryCodes.use(user, code),
       limiter: store.isShared ? new SharedSignInLimiter(store.signIns) : new LocalSignInLimiter(now),
       codeLimiter: store.isShared ? new SharedCodeLimiter(store.signIns) : new LocalCodeLimiter(now),
       hashes,
@@ -309,6 +313,25 @@ export class Accounts {
       throw new GatewayError('invalid', { detail: 'code_required' })
     }
     await this.users.update(userId, { otpSecret: proof.secret })
+  }
+
+  /**
+   * Replaces the recovery codes of a user who is signed in and sends the password again. Resolves to the new ones, which cannot be
+   * retrieved later. Rejects with `invalid` if two-step verification is off, with the detail `wrong_credentials`, with `throttled` after too many
+   * failed sign-ins, and with `aborted`.
+   */
+  async renewRecoveryCodes(
+    userId: number,
+    proof: Pick<Credentials, 'password' | 'address' | 'signal'>,
+  ): Promise<string[]> {
+    const user = this.users.get(userId)
+    if (user === undefined) throw sessionRevoked({ detail: 'account_missing' })
+    const credentials = { ...proof, username: user.username }
+    return this.#logged(credentials, 'http', async () => {
+      await this.#passwords.checkPassword(credentials, { remembered: false })
+      this.#assertUnchanged(user)
+      return this.recoveryCodes.renew(user)
+    })
   }
 
   /** The key of this blob if `username` has it. Records nothing. Throws `denied` if the account is disabled. */

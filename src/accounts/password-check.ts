@@ -17,6 +17,8 @@ interface PasswordCheckOptions {
   readonly byName: (username: string) => UserRow | undefined
   /** Marks the code of a time step as used: false if it was used before. */
   readonly useOtpStep: (userId: number, step: number) => Promise<boolean>
+  /** Marks a recovery code as used: false if it is none, or was used before. */
+  readonly useRecoveryCode: (user: UserRow, code: string) => Promise<boolean>
   readonly limiter: SignInLimiter
   readonly codeLimiter: CodeLimiter
   /** In which slow hashes take their turns. */
@@ -103,7 +105,7 @@ export class PasswordCheck {
   }
 
   /**
-   * Checks the one-time code of an account with two-step verification, after the password. Rejects with the detail
+   * Checks the one-time code, or recovery code, of an account with two-step verification, after the password. Rejects with the detail
    * `code_required` if the code is missing, which does not count as a failure, or if it is wrong or already used, which does. Rejects
    * with `throttled` after too many failures of the address, or too many wrong codes for the account from any address.
    */
@@ -116,13 +118,18 @@ export class PasswordCheck {
     try {
       const confirm = await this.options.codeLimiter.countAttempt(user.id, network)
       hasFailed = true
-      const step = otpStep(user.otpSecret, code, this.options.now())
-      if (step === undefined || !(await this.options.useOtpStep(user.id, step))) throw codeRequired()
+      if (!(await this.#useCode(user, code))) throw codeRequired()
       hasFailed = false
       await confirm()
     } finally {
       await settle(hasFailed ? 'failed' : 'not failed')
     }
+  }
+
+  /** Marks a code as used. False if it is wrong or was used before. */
+  #useCode(user: UserRow, code: string): Promise<boolean> {
+    const step = otpStep(user.otpSecret, code, this.options.now())
+    return step === undefined ? this.options.useRecoveryCode(user, code) : this.options.useOtpStep(user.id, step)
   }
 
   /**

@@ -6,7 +6,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { timingSafeEqualText } from './timing-safe-text.js'
 
 /** 32 characters of five bits each, without look-alikes. */
-const alphabet = 'abcdefghijkmnpqrstuvwxyz23456789'
+export const alphabet = 'abcdefghijkmnpqrstuvwxyz23456789'
 const prefixLength = 8
 const secretLength = 32
 
@@ -48,6 +48,6 @@ function digestOf(secret: string): string {
 }
 
 /** Random characters of the alphabet, five bits each. */
-function random(length: number): string {
+export function random(length: number): string {
   return Array.from(randomBytes(length), (byte) => alphabet.charAt(byte & 31)).join('')
 }

@@ -34,6 +34,7 @@ export interface ProtocolAccounts extends Pick<
   | 'isGuestName'
   | 'isPermanentToken'
   | 'reload'
+  | 'renewRecoveryCodes'
   | 'signIn'
   | 'signInToConsole'
   | 'signOut'
@@ -45,6 +46,7 @@ export interface ProtocolAccounts extends Pick<
   readonly keys: Pick<Accounts['keys'], 'add' | 'delete' | 'get' | 'list'>
   readonly appPasswords: Pick<Accounts['appPasswords'], 'add' | 'delete' | 'get' | 'list'>
   readonly consoleSessions: Pick<Accounts['consoleSessions'], 'close' | 'delete' | 'find' | 'list'>
+  readonly recoveryCodes: Pick<Accounts['recoveryCodes'], 'count'>
 }
 
 export type ProtocolSettings = Pick<

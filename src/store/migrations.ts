@@ -10,6 +10,7 @@ import { addWorking } from './node-working.js'
 import { addNodes, deadAfter } from './nodes.js'
 import { addOldestVersion } from './oldest-version.js'
 import { addPropertyOwners } from './property-owners.js'
+import { addRecoveryCodes } from './recovery-codes.js'
 import { createSchema } from './schema.js'
 import { addSignIns } from './sign-ins.js'
 import { addTaskRequests } from './tasks.js'
@@ -45,6 +46,7 @@ export const migrations: readonly Migration[] = [
   addOldestVersion,
   addTaskRequests,
   addPropertyOwners,
+  addRecoveryCodes,
 ]
 
 /** The version after these steps. */

@@ -17,6 +17,7 @@ import { newNode, openEngine, type EngineOptions } from './open-engine.js'
 import { Presence } from './presence.js'
 import { PropertiesTable } from './properties.js'
 import type { FileRecords, Store } from './tables.js'
+import { RecoveryCodesTable } from './recovery-codes.js'
 import { RulesTable } from './rules.js'
 import { SecretsTable, SettingsTable } from './settings.js'
 import { SignInsTable } from './sign-ins.js'
@@ -83,6 +84,7 @@ function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): St
     users: new UsersTable(database),
     keys: new KeysTable(database),
     appPasswords: new AppPasswordsTable(database),
+    recoveryCodes: new RecoveryCodesTable(database),
     consoleSessions: new ConsoleSessionsTable(database),
     signIns: new SignInsTable(database),
     storages: new StoragesTable(database),

@@ -169,6 +169,14 @@ export interface Store extends FileRecords {
     touch(id: number, lastUsed: Date): Promise<void>
     delete(id: number): Promise<boolean>
   }
+  /** Recovery codes of two-step verification, as digests. Deleted when the secret of their user changes, and with the user. */
+  readonly recoveryCodes: {
+    count(userId: number): Promise<number>
+    /** Replaces all codes of the user in one transaction. False, without a change, if the user has another secret. */
+    replace(userId: number, otpSecret: string, digests: readonly string[]): Promise<boolean>
+    /** Deletes a code: false if there is none. Of concurrent calls, one resolves to true. */
+    use(userId: number, digest: string): Promise<boolean>
+  }
   readonly appPasswords: {
     all(): Promise<AppPasswordRow[]>
     /**

@@ -167,6 +167,35 @@ void t.test('codes of concurrent sign-ins with the same password are counted one
   t.same(reasons, [...Array<string>(5).fill('unauthenticated'), ...Array<string>(16).fill('throttled')])
 })
 
+void t.test(
+  'recovery codes are counted like one-time codes, and each lets one of many concurrent sign-ins in',
+  async (t) => {
+    const { accounts, ada } = await fixture(t)
+    const user = await accounts.users.update(ada.id, { otpSecret: newOtpSecret() })
+    const [code = '', other = ''] = await accounts.recoveryCodes.renew(user)
+    const { wrong } = codesOf(user.otpSecret, Date.now())
+    const tries = Array.from({ length: 5 }, () => accounts.signIn(credentials({ code })))
+    const outcomes = await Promise.allSettled(tries)
+    t.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 1)
+    const refused = { code: 'unauthenticated', detail: 'code_required' }
+    for (const bad of [code, 'x'.repeat(65_536), `${other}a`, wrong, wrong, wrong]) {
+      await t.rejects(accounts.signIn(credentials({ code: bad })), refused)
+    }
+    await t.rejects(accounts.signIn(credentials({ code: other })), throttled, 'ten wrong codes')
+    t.equal(await accounts.recoveryCodes.count(ada.id), 9, 'a code that is refused is not used')
+  },
+)
+
+void t.test('the password that new recovery codes require is limited like that of a sign-in', async (t) => {
+  const { accounts, ada, warnings } = await fixture(t)
+  await accounts.users.update(ada.id, { otpSecret: newOtpSecret() })
+  const renew = (plain: string) => accounts.renewRecoveryCodes(ada.id, { password: { plain }, address: '198.51.100.8' })
+  for (let n = 0; n < 5; n++) await t.rejects(renew('wrong'), { code: 'unauthenticated', detail: 'wrong_credentials' })
+  t.equal(warnings.length, 5)
+  await t.rejects(renew(adaPassword), throttled)
+  t.equal(await accounts.recoveryCodes.count(ada.id), 0)
+})
+
 void t.test('wrong codes while two-step verification is enabled are counted like those of sign-ins', async (t) => {
   const { accounts, ada, clock } = await fixture(t)
   const secret = newOtpSecret()
@@ -507,6 +536,7 @@ void t.test('the code of one account does not wait for that of another', async (
     get: () => undefined,
     byName: () => undefined,
     useOtpStep: async () => true,
+    useRecoveryCode: async () => false,
     limiter: new LocalSignInLimiter(() => now),
     codeLimiter: { countAttempt: (userId) => (userId === 1 ? stuck : Promise.resolve(async () => undefined)) },
     hashes,

@@ -249,6 +249,31 @@ for (const engine of engines) {
       t.equal(await users.useOtpStep(id, 101), true)
     })
 
+    void s.test(
+      'recovery codes: used once, replaced together, deleted with their secret and with their user',
+      async (t) => {
+        const { users, recoveryCodes } = await fresh(t)
+        const { id } = await users.insert(userRow({ username: 'ada', otpSecret: 'one' }))
+        const bob = await users.insert(userRow({ username: 'bob', otpSecret: 'two' }))
+        t.equal(await recoveryCodes.replace(id, 'one', ['a', 'b']), true)
+        t.equal(await recoveryCodes.replace(bob.id, 'two', ['a']), true, 'codes of users are apart')
+        t.equal(await recoveryCodes.replace(id, 'other', ['x']), false)
+        t.equal(await recoveryCodes.count(id), 2)
+        const uses = await Promise.all([1, 2, 3].map(() => recoveryCodes.use(id, 'a')))
+        t.same(uses.sort(), [false, false, true])
+        t.equal(await recoveryCodes.replace(id, 'one', ['c', 'd', 'e']), true)
+        t.equal(await recoveryCodes.use(id, 'b'), false)
+        await users.change(id, () => ({ otpSecret: 'one', disabled: true }))
+        t.equal(await recoveryCodes.count(id), 3, 'the secret is the same')
+        await users.change(id, () => ({ otpSecret: '' }))
+        t.equal(await recoveryCodes.count(id), 0)
+        t.equal(await recoveryCodes.replace(id, 'one', ['x']), false, 'the secret has gone meanwhile')
+        t.equal(await recoveryCodes.use(bob.id, 'x'), false)
+        await users.delete(bob.id)
+        t.equal(await recoveryCodes.count(bob.id), 0)
+      },
+    )
+
     void s.test('keys: deleted with their user, and titles are unique per user', async (t) => {
       const { users, keys } = await fresh(t)
       const ada = await users.insert(userRow({ username: 'ada' }))

@@ -1,4 +1,5 @@
 /** Signing in and out in the console. */
+import { readFile } from 'node:fs/promises'
 import { generateSync } from 'otplib'
 import type { Page } from 'playwright-core'
 import t from 'tap'
@@ -105,6 +106,7 @@ void t.test('signing in', { skip: withoutBrowser }, async (t) => {
     await createUser(site, 'twice')
     const user = { username: 'twice', password: 'password' }
     let secret = ''
+    let codes: readonly string[] = []
     await visit(t, site, { user, at: '/@profile' }, async (page) => {
       await button(page, 'Set up').click()
       await page.getByRole('img', { name: 'QR code of the secret' }).waitFor()
@@ -112,6 +114,26 @@ void t.test('signing in', { skip: withoutBrowser }, async (t) => {
       await page.getByRole('textbox', { name: 'One-time code' }).fill(generateSync({ secret }))
       await dialog(page, 'Two-step verification').getByRole('button', { name: 'Save' }).click()
       await page.getByRole('status').getByText('Two-step verification is on.').waitFor()
+      const renew = dialog(page, 'Recovery codes')
+      await renew.getByRole('textbox', { name: 'Password' }).fill('wrong')
+      await renew.getByRole('button', { name: 'Make new recovery codes' }).click()
+      await renew.getByRole('alert').getByText('the password is wrong').waitFor()
+      await renew.getByRole('textbox', { name: 'Password' }).fill('password')
+      await renew.getByRole('button', { name: 'Make new recovery codes' }).click()
+      const shown = dialog(page, 'Your recovery codes')
+      const text = (await shown.locator('code').textContent()) ?? ''
+      codes = text.split('\n')
+      t.equal(codes.length, 10)
+      const [saved] = await Promise.all([
+        page.waitForEvent('download'),
+        shown.getByRole('link', { name: 'Save as a file' }).click(),
+      ])
+      t.equal(saved.suggestedFilename(), 'tidegate-recovery-codes.txt')
+      t.equal(await readFile(await saved.path(), 'utf8'), `${text}\n`)
+      await shown.getByRole('button', { name: 'Copy' }).click()
+      await page.getByRole('status').getByText('Copied').waitFor()
+      await shown.getByRole('button', { name: 'Close' }).click()
+      await page.getByText('Recovery codes left: 10.').waitFor()
     })
     await visit(t, site, nobody, async (page) => {
       await enter(page, 'twice', 'password')
@@ -119,10 +141,18 @@ void t.test('signing in', { skip: withoutBrowser }, async (t) => {
       const code = page.getByRole('textbox', { name: 'One-time code' })
       await code.fill('000000')
       await button(page, 'Sign in').click()
-      await page.getByRole('alert').getByText('The one-time code is wrong').waitFor()
+      await page.getByRole('alert').getByText('The code is wrong').waitFor()
       await code.fill(generateSync({ secret, epoch: Date.now() / 1000 + 30 }))
       await button(page, 'Sign in').click()
       await files(page).waitFor()
+    })
+    await visit(t, site, nobody, async (page) => {
+      await enter(page, 'twice', 'password')
+      await page.getByText('or one of your recovery codes').waitFor()
+      await page.getByRole('textbox', { name: 'One-time code' }).fill(codes[0] ?? '')
+      await button(page, 'Sign in').click()
+      await page.getByRole('link', { name: 'Profile' }).click()
+      await page.getByText('Recovery codes left: 9.').waitFor()
     })
     await visit(t, site, { at: '/@manage/users' }, async (page) => {
       const edit = dialog(page, 'Edit twice')

@@ -7,14 +7,17 @@ import { Dialog } from '../parts/dialog.tsx'
 import { report, reporting } from '../parts/notices.tsx'
 import type { Me } from '../session/me.ts'
 import { texts } from '../texts.ts'
+import { RecoveryCodes } from './recovery-codes.tsx'
 
 export function TwoStep({ me }: { readonly me: Me }) {
   const [generated, setGenerated] = useState<Data<'/api/auth/2fa/generate'>>()
   const [code, setCode] = useState('')
+  const [renewing, setRenewing] = useState(false)
   async function verify(secret: string): Promise<void> {
     await post('/api/auth/2fa/verify', { code, secret })
     report(texts.profile.twoStepDone)
     await askWhoIsSignedIn()
+    setRenewing(true)
   }
   return (
     <section>
@@ -23,6 +26,7 @@ export function TwoStep({ me }: { readonly me: Me }) {
       <button type="button" onClick={() => void reporting(post('/api/auth/2fa/generate').then(setGenerated))}>
         {me.otp ? texts.profile.setUpAgain : texts.profile.setUp}
       </button>
+      {me.otp && <RecoveryCodes renewing={renewing} onRenewing={setRenewing} />}
       {generated && (
         <Dialog
           title={texts.profile.twoStep}

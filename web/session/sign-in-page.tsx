@@ -106,7 +106,7 @@ function CodeField({ value, onValue }: { readonly value: string; readonly onValu
         {texts.session.code}
         <input
           ref={setInput}
-          inputMode="numeric"
+          autocapitalize="none"
           autocomplete="one-time-code"
           aria-describedby="code-hint"
           required

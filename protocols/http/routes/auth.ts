@@ -9,7 +9,8 @@ import { flag, oneTimeCode, requiredText, signInBodyLimit, text } from '../field
 import { clearSessionCookie, consoleSecretOf, isSameOrigin, setSessionCookie } from '../session-cookie.js'
 
 const nameField = { username: requiredText.meta({ example: 'ann' }) }
-const plainFields = z.object({ ...nameField, password: text.meta({ example: 'secret' }), otp_code: oneTimeCode })
+const codeField = { otp_code: oneTimeCode.describe('Six digits of the authenticator app, or a recovery code.') }
+const plainFields = z.object({ ...nameField, password: text.meta({ example: 'secret' }), ...codeField })
 const hashFields = z.object({
   ...nameField,
   password: text
@@ -17,7 +18,7 @@ const hashFields = z.object({
     .describe(
       'The SHA-256 of the password with the suffix `-https://github.com/alist-org/alist`, in lower-case hexadecimal.',
     ),
-  otp_code: oneTimeCode,
+  ...codeField,
 })
 const consoleFields = plainFields.extend({
   remember: flag.describe('Whether the browser stores the cookie when it is closed.'),

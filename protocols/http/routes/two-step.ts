@@ -2,12 +2,15 @@
 import { z } from 'zod'
 import { newOtpSecret, otpUri } from '../../../src/accounts/otp.js'
 import { endpoint, type Refusal } from '../endpoint.js'
-import { oneTimeCode } from '../fields.js'
+import { withResponses } from '../errors.js'
+import { oneTimeCode, requiredText, signInBodyLimit } from '../fields.js'
+import { signalOf } from '../http-api.js'
 
 /** Width and height of the QR code, in pixels. */
 const qrCodeSize = 400
 
 const guestRefusal: Refusal = { code: 403, text: 'Guest user can not generate 2FA code' }
+const wrongPassword: Refusal = { code: 400, text: 'the password is wrong' }
 
 export const twoStepEndpoints = [
   // The secret is not stored until `verify` proves that the user has it.
@@ -55,6 +58,50 @@ export const twoStepEndpoints = [
     answer({ context, api, fields: { code, secret }, principal }) {
       const { address } = api.clientOf(context.req)
       return api.gateway.accounts.enableTwoStep(principal.userId, { secret, code, address })
+    },
+  }),
+  endpoint({
+    method: 'get',
+    path: '/api/me/recovery_codes',
+    tag: 'Own account',
+    summary: 'Count the recovery codes that the current user has left',
+    access: 'user',
+    data: z.object({ left: z.int().describe('0 also if two-step verification is off.') }),
+    answer: async ({ api, principal }) => ({ left: await api.gateway.accounts.recoveryCodes.count(principal.userId) }),
+  }),
+  endpoint({
+    method: 'post',
+    path: '/api/auth/2fa/recovery_codes',
+    tag: 'Signing in',
+    summary: 'Make new recovery codes in place of those that the current user has',
+    description:
+      'A sign-in accepts each recovery code once in place of a one-time code. They end when two-step verification is ' +
+      'turned off or gets another secret.',
+    access: 'user',
+    guestRefusal,
+    bodyLimit: signInBodyLimit,
+    fields: z.object({ password: requiredText.meta({ example: 'secret' }).describe('The password of the user.') }),
+    data: z.object({
+      codes: z
+        .array(z.string())
+        .meta({ example: ['abcd-efgh-jkmn-pqrs'] })
+        .describe('Ten codes, which are returned only here.'),
+    }),
+    refusals: [
+      wrongPassword,
+      { code: 400, text: 'two-step verification is off: set it up first' },
+      {
+        code: 429,
+        text: 'Too many …',
+        when: 'the limit of failed sign-ins or of concurrent sign-ins of the address is reached',
+      },
+    ],
+    async answer({ context, api, fields: { password }, principal }) {
+      const { address } = api.clientOf(context.req)
+      const proof = { password: { plain: password }, address, signal: signalOf(context.res) }
+      return withResponses({ wrong_credentials: wrongPassword }, async () => ({
+        codes: await api.gateway.accounts.renewRecoveryCodes(principal.userId, proof),
+      }))
     },
   }),
 ]

@@ -199,6 +199,12 @@ const table: Readonly<Record<string, Row>> = {
     codes: [401, 403, 400, 400, 400],
     call: () => ({ body: { code: '000000', secret: 'JBSWY3DPEHPK3PXP' } }),
   },
+  // The same is true here: the codes of an account without it are refused.
+  'post /api/auth/2fa/recovery_codes': {
+    codes: [401, 403, 400, 400, 400],
+    call: () => ({ body: { password: 'password' } }),
+  },
+  'get /api/me/recovery_codes': { codes: ownAccount },
 
   'get /api/me': { codes: everyAccount },
   'post /api/me/update': { codes: ownProfile, call: ({ username }) => ({ body: { username } }) },

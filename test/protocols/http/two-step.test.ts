@@ -1,6 +1,7 @@
 /** Users enable two-step verification and change their own name and password; the guest can do neither. */
 import { generateSync } from 'otplib'
 import t from 'tap'
+import { newOtpSecret } from '../../../src/accounts/otp.js'
 import { adminPassword, Served, serve } from './served.js'
 
 const done = { code: 200, message: 'success', data: null }
@@ -40,12 +41,51 @@ void t.test('two-step verification', async (t) => {
   t.not((again as { secret: string }).secret, secret, 'a new secret can be generated at any time')
 })
 
+void t.test('recovery codes', async (t) => {
+  const admin = await serve(t)
+  const ann = await admin.as('ann', [])
+  const { accounts } = admin.gateway
+  const id = accounts.users.byName('ann')?.id ?? 0
+  const renew = async (password = 'password') => {
+    const answer = await ann.post('/api/auth/2fa/recovery_codes', { password })
+    return { ...answer, codes: (answer.data as { codes: string[] } | null)?.codes ?? [] }
+  }
+  const signIn = (code?: string, password = 'password') =>
+    ann.post('/api/auth/login', { username: 'ann', password, otp_code: code })
+  const left = async () => ((await ann.get('/api/me/recovery_codes')).data as { left: number }).left
+  const refusal = { code: 402, message: 'Invalid 2FA code' }
+
+  t.match(await renew(), { code: 400, message: 'two-step verification is off: set it up first' })
+  await accounts.users.update(id, { otpSecret: newOtpSecret() })
+  t.match(await renew(''), { code: 400, message: /^password: / })
+  t.match(await renew('wrong'), { code: 400, message: 'the password is wrong', data: null })
+  const { codes } = await renew()
+  t.equal(new Set(codes).size, 10)
+  for (const code of codes) t.match(code, /^[a-km-z2-9]{4}(?:-[a-km-z2-9]{4}){3}$/, '80 random bits')
+  t.equal(await left(), 10)
+
+  const [first = '', second = '', third = ''] = codes
+  t.match(await signIn(first, 'wrong'), { code: 400 }, 'the password is still required')
+  t.match(await signIn(first), { code: 200, data: { token: /./ } })
+  t.match(await signIn(first), refusal, 'a code is accepted once')
+  t.match(await signIn(` ${second.toUpperCase().replaceAll('-', ' ')} `), { code: 200 }, 'as people type it')
+  t.equal(await left(), 8)
+
+  const renewed = await renew()
+  t.match(await signIn(third), refusal, 'new codes replace the others')
+  t.equal(await left(), 10)
+  t.match(await admin.post(`/api/admin/user/cancel_2fa?id=${id}`), done)
+  t.equal(await left(), 0, 'turned off')
+  await accounts.users.update(id, { otpSecret: newOtpSecret() })
+  t.match(await signIn(renewed.codes[0]), refusal)
+})
+
 void t.test('the guest cannot change its profile', async (t) => {
   const admin = await serve(t)
   const guest = admin.gateway.accounts.users.byUniqueRole(1)
   await admin.gateway.accounts.users.update(guest?.id ?? 0, { disabled: false })
   const nobody = new Served(admin.url, admin.gateway)
-  for (const path of ['generate', 'verify']) {
+  for (const path of ['generate', 'verify', 'recovery_codes']) {
     t.match(await nobody.post(`/api/auth/2fa/${path}`), { code: 403, message: 'Guest user can not generate 2FA code' })
   }
   t.match(await nobody.post('/api/me/update', { username: 'x' }), {
