@@ -2,12 +2,8 @@
  * `tidegate check`: checks whether the daemon would start and its storages would work. Changes no configuration or
  * file.
  */
-import { once } from 'node:events'
-import { request as httpRequest, type IncomingMessage } from 'node:http'
-import { createServer, type Socket } from 'node:net'
-import { text } from 'node:stream/consumers'
+import { createServer } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { connect as connectTls } from 'node:tls'
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { driverTypes } from '../../drivers/index.js'
@@ -32,21 +28,30 @@ import { runExclusively } from '../storage/exclusive-work.js'
 import type { PathClaim } from '../store/engine.js'
 import type { StorageRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
+import { overTls, requestDaemon } from './daemon-request.js'
 import { configOf, openData, withAddressOptions, withCommonOptions, type CommonFlags } from './data-folder.js'
 import { commandLine, daemonRequired, finding, wordFor, type Finding } from './finding.js'
+import { liveness } from './liveness.js'
 import { formatTable, print } from './output.js'
 
 /** Milliseconds for a storage or the daemon to answer. */
 const answerTimeout = 15_000
 
+interface CheckFlags extends CommonFlags {
+  readonly live?: boolean
+}
+
 export function addCheckCommand(program: Command): void {
   withAddressOptions(withCommonOptions(program.command('check')))
     .description('check configuration, database, storages and ports; exits with status 1 if a check fails')
-    .action(async (flags: CommonFlags) => {
+    .option('--live', 'check only whether the daemon is ready to serve, within 5 seconds')
+    .action(async (flags: CheckFlags) => {
       const config = await configOf(flags)
-      const findings = await check(config)
+      const findings = flags.live === true ? [await liveness(config)] : await check(config)
       const rows = findings.map(({ what, ok, detail }) => [wordFor(ok), what, detail])
-      print(flags, findings, formatTable(['', 'what', 'detail'], rows))
+      const lines = formatTable(['', 'what', 'detail'], rows)
+      // A health check logs one line, without the header.
+      print(flags, findings, flags.live === true ? lines.replace(/^.*\n/, '') : lines)
       if (findings.some(({ ok }) => ok === false)) process.exitCode = 1
     })
 }
@@ -242,7 +247,7 @@ async function askDaemon(
     'daemon',
     async () => {
       url = await announcedUrl(config.data)
-      await request(config, `${url}/ping`).catch((error: unknown) => {
+      await requestDaemon(config, `${url}/ping`, { timeout: answerTimeout }).catch((error: unknown) => {
         const reason = `${process} serves the data folder, but does not answer at ${url}`
         throw new GatewayError('unavailable', { reason, cause: error })
       })
@@ -253,8 +258,11 @@ async function askDaemon(
   const storages = (await store.storages.all()).filter(isSelected).map((row) =>
     storageFinding(config, row, async () => {
       if (daemon.ok !== true) throw daemonRequired(`only the daemon may open it while ${process} runs`)
-      const answer = await request(config, `${url}/api/admin/storage/check?id=${row.id}`, { authorization: token })
-      const { code, message } = envelope.parse(JSON.parse(answer))
+      const { body } = await requestDaemon(config, `${url}/api/admin/storage/check?id=${row.id}`, {
+        headers: { authorization: token },
+        timeout: answerTimeout,
+      })
+      const { code, message } = envelope.parse(JSON.parse(body))
       if (code !== 200) throw new GatewayError('unavailable', { reason: message })
       return `${row.driver} answers`
     }),
@@ -281,28 +289,6 @@ async function announcedUrl(folder: string): Promise<string> {
 }
 
 const envelope = z.object({ code: z.number(), message: z.string() })
-
-async function request(config: Config, url: string, headers: Record<string, string> = {}): Promise<string> {
-  const signal = AbortSignal.timeout(answerTimeout)
-  try {
-    const { hostname, host, port, pathname, search, protocol } = new URL(url)
-    const isSecure = protocol === 'https:'
-    const address = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || (isSecure ? 443 : 80)) }
-    const socket = await connectThrough(config.proxy_protocol, { ...address, signal })
-    const createConnection = () => (isSecure ? overTls(socket) : socket)
-    const sent = { host, ...headers }
-    const asked = httpRequest({ path: pathname + search, headers: sent, signal, createConnection }).end()
-    const [response] = (await once(asked, 'response')) as [IncomingMessage]
-    return await text(response)
-  } catch (error) {
-    throw new GatewayError('unavailable', { reason: 'the daemon does not answer in time', cause: error })
-  }
-}
-
-/** The certificate is for the name by which clients know the server, which here is known by its address. */
-function overTls(socket: Socket): Socket {
-  return connectTls({ socket, rejectUnauthorized: false })
-}
 
 /** Checks whether the daemon can listen at the address, or does so already. */
 async function checkPort(address: string, config: Config, isSecure: boolean): Promise<string> {

@@ -4,6 +4,7 @@ import { Writable } from 'node:stream'
 import type { Command } from 'commander'
 import { randomPassword } from '../accounts/passwords.js'
 import { GatewayError } from '../contract/errors.js'
+import { secretVariable } from '../gateway/secret-variables.js'
 import { readInput } from './input.js'
 
 export interface PasswordFlags {
@@ -15,7 +16,10 @@ export function withPasswordOptions(command: Command): Command {
   return command
     .option('--password-stdin', 'read the password from the first line of standard input')
     .option('--random', 'generate a random password and print it')
-    .addHelpText('after', '\nWithout these options, the password is read from TIDEGATE_PASSWORD or prompted for.')
+    .addHelpText(
+      'after',
+      '\nWithout these options, the password is read from TIDEGATE_PASSWORD, or the file that TIDEGATE_PASSWORD_FILE names, or prompted for.',
+    )
 }
 
 /**
@@ -30,7 +34,7 @@ export async function readPassword(
     const [line = ''] = (await readInput('-', 'password')).split(/\r?\n/, 1)
     return { password: line, generated: false }
   }
-  const fromEnvironment = process.env.TIDEGATE_PASSWORD
+  const fromEnvironment = await secretVariable('TIDEGATE_PASSWORD', process.env)
   if (fromEnvironment) return { password: fromEnvironment, generated: false }
   if (!process.stdin.isTTY) {
     throw new GatewayError('invalid', {

@@ -7,6 +7,7 @@ import { GatewayError } from '../contract/errors.js'
 import { decodeUtf8 } from '../contract/utf8.js'
 import { hostAndPort } from '../net/addresses.js'
 import { connectionLimits, withoutPassword } from '../store/store-url.js'
+import { secretVariable } from './secret-variables.js'
 
 /** An IP address, or a network in CIDR notation. */
 const network = z.string().transform((text, context) => {
@@ -212,15 +213,19 @@ interface ConfigSources {
 
 /**
  * Loads the configuration. Precedence: flags, environment, file, defaults. Rejects with `invalid` if the file cannot be
- * read or a value is not valid.
+ * read or a value is not valid, and as `secretVariable` does.
  */
 export async function loadConfig({ flags, environment, protocols }: ConfigSources): Promise<Config> {
   const path = flags.config ?? environment.TIDEGATE_CONFIG
   const file = path === undefined ? {} : await readConfigFile(path)
   if (typeof flags.store === 'string') assertNoPassword(flags.store, 'TIDEGATE_STORE, PGPASSWORD or PGPASSFILE')
   const names = [...listenAddresses(protocols).keys(), 'tls_certificate', 'tls_key', 'store', 'workers']
+  const variables: typeof environment = {
+    ...environment,
+    TIDEGATE_STORE: await secretVariable('TIDEGATE_STORE', environment),
+  }
   const overriding = names.flatMap((name) => {
-    const value = flags[name] ?? environment[variableOf(name)]
+    const value = flags[name] ?? variables[variableOf(name)]
     return value === undefined ? [] : [[name, value]]
   })
   const parsed = configSchema(protocols).safeParse({ ...file, ...Object.fromEntries(overriding) })

@@ -3,6 +3,7 @@ import cluster from 'node:cluster'
 import type { Logger } from 'pino'
 import type { Addresses, Config } from '../gateway/config.js'
 import { LogTail } from '../gateway/log-tail.js'
+import { secretVariable } from '../gateway/secret-variables.js'
 import { version } from '../contract/version.js'
 import { closingSeconds, startDaemon } from './daemon.js'
 import { firstRunLines } from './first-run.js'
@@ -31,7 +32,7 @@ export async function serve(config: Config): Promise<void> {
   handleUncaughtErrors(log)
   let isFirstRun = false
   const admin = {
-    password: process.env.TIDEGATE_ADMIN_PASSWORD,
+    password: await secretVariable('TIDEGATE_ADMIN_PASSWORD', process.env),
     onCreate: (random: string | undefined) => {
       isFirstRun = true
       if (random !== undefined) showPassword(random)

@@ -90,7 +90,9 @@ void t.test('user commands take effect in a running daemon', async (t) => {
   t.equal(again.status, 1)
   t.equal(again.err, 'tidegate: a user of this name exists already\n')
 
-  const changed = await tidegate(['user', 'passwd', 'anna', ...data], { environment: { TIDEGATE_PASSWORD: 'ebb' } })
+  const environment = { TIDEGATE_PASSWORD: '', TIDEGATE_PASSWORD_FILE: join(await folder(t), 'password') }
+  await writeFile(environment.TIDEGATE_PASSWORD_FILE, 'ebb\n')
+  const changed = await tidegate(['user', 'passwd', 'anna', ...data], { environment })
   t.equal(changed.status, 0, changed.err)
   t.ok(await soon(() => known()?.passwordHash !== before), 'the daemon knows the new password')
   t.ok(await canSignIn(url, 'anna', 'ebb'))

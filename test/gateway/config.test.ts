@@ -10,6 +10,7 @@ import {
   storeLocation,
   type ConfigFlags,
 } from '../../src/gateway/config.js'
+import { secretVariable } from '../../src/gateway/secret-variables.js'
 import { splitAddress } from '../../src/net/addresses.js'
 import { protocols } from '../../protocols/index.js'
 
@@ -125,4 +126,36 @@ void t.test('the database is a file of the data folder, or PostgreSQL by flag, v
   t.equal(storeLocation(await load({}, { TIDEGATE_STORE: withPassword })), withPassword)
   await t.rejects(load({ store: withPassword }), { code: 'invalid', reason: /^(?!.*secret).*on the command line/ })
   await t.rejects(load({ store: 'mysql://db/x' }), { code: 'invalid', reason: /^bad configuration: store: / })
+})
+
+void t.test('a secret comes from a variable, or from the file that the variable with _FILE names', async (t) => {
+  const file = await configFile(t, 'postgres://tide:secret@db/tidegate\n')
+  const { store } = await loadConfig({ flags: {}, environment: { TIDEGATE_STORE_FILE: file }, protocols })
+  t.equal(store, 'postgres://tide:secret@db/tidegate', 'in the configuration')
+
+  const read = (environment: Record<string, string>) => secretVariable('SECRET', environment)
+  t.equal(await read({}), undefined)
+  t.equal(await read({ SECRET: 'tide', SECRET_FILE: '' }), 'tide')
+  for (const [content, secret] of [
+    ['tide', 'tide'],
+    ['tide\r\n', 'tide'],
+    [' tide \n\n', ' tide \n'],
+    ['é'.repeat(32 * 1024), 'é'.repeat(32 * 1024)],
+  ] as const) {
+    t.equal(await read({ SECRET: '', SECRET_FILE: await configFile(t, content) }), secret)
+  }
+  const tooLarge = await configFile(t, 'x'.repeat(64 * 1024 + 1))
+  const notText = await configFile(t, '')
+  await writeFile(notText, Buffer.from([0xff]))
+  for (const [environment, reason] of [
+    [{ SECRET: 'tide', SECRET_FILE: file }, 'SECRET and SECRET_FILE are both set: unset one of them'],
+    [{ SECRET_FILE: '/nowhere' }, /^the file \/nowhere, which SECRET_FILE names, cannot be read: ENOENT/],
+    [{ SECRET_FILE: tmpdir() }, /cannot be read: EISDIR/],
+    [{ SECRET_FILE: tooLarge }, /is larger than 64 KiB$/],
+    [{ SECRET_FILE: '/dev/zero' }, /is larger than 64 KiB$/],
+    [{ SECRET_FILE: await configFile(t, '\n') }, /is empty$/],
+    [{ SECRET_FILE: notText }, /is not UTF-8$/],
+  ] as const) {
+    await t.rejects(read(environment), { code: 'invalid', reason }, String(reason))
+  }
 })

@@ -170,7 +170,10 @@ void t.test('after drain_seconds, running requests are cut off and the status is
   const data = await dataFolder(t)
   const config = join(data, '..', 'tidegate.json')
   await writeFile(config, '{ "drain_seconds": 0.5 }')
-  const daemon = start(t, data, ['--config', config], { TIDEGATE_ADMIN_PASSWORD: 'tide' })
+  const password = join(data, '..', 'password')
+  await writeFile(password, 'tide\n')
+  const environment = { TIDEGATE_ADMIN_PASSWORD: '', TIDEGATE_ADMIN_PASSWORD_FILE: password }
+  const daemon = start(t, data, ['--config', config], environment)
   const url = await daemon.ready()
   const upload = slowUpload(url, await signIn(url, 'tide'), 1_000_000)
   await wait(300)
@@ -196,6 +199,13 @@ void t.test('a bad configuration prints one sentence and exits with status 2', a
   const daemon = start(t, await dataFolder(t), ['--http', 'nowhere'])
   t.equal(await daemon.ended, 2)
   t.equal(daemon.err(), 'tidegate: bad configuration: http: must be HOST:PORT\n')
+  const environment = { TIDEGATE_ADMIN_PASSWORD: '', TIDEGATE_ADMIN_PASSWORD_FILE: '/nowhere' }
+  const other = start(t, await dataFolder(t), [], environment)
+  t.equal(await other.ended, 2)
+  t.match(
+    other.err(),
+    /^tidegate: the file \/nowhere, which TIDEGATE_ADMIN_PASSWORD_FILE names, cannot be read: [^\n]+\n$/,
+  )
 })
 
 void t.test('a data folder that cannot be made prints one sentence and exits with status 2', async (t) => {
