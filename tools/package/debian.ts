@@ -26,6 +26,15 @@ const configuration = 'etc/tidegate/tidegate.json'
 const sysusers = 'u tidegate - "Tidegate storage gateway" /var/lib/tidegate /usr/sbin/nologin\n'
 const tmpfiles = 'd /var/lib/tidegate 0700 tidegate tidegate -\n'
 
+/** What lintian takes for errors, and is meant so. */
+const overrides = `# The package brings Node.js and the libraries of its images, so that it runs on other releases too.
+tidegate: embedded-library *
+# Scripts of dependencies, which that Node.js could run.
+tidegate: missing-dep-for-interpreter node *
+# The project has no address for mail yet.
+tidegate: bogus-mail-host Maintainer tidegate@localhost
+`
+
 const postinst = `#!/bin/sh
 set -e
 if [ "$1" = configure ]; then
@@ -74,6 +83,7 @@ export async function writeDebianPackage(file: string, root: string, made: Debia
   await put(root, 'usr/lib/systemd/system/tidegate.service', await unit())
   await put(root, 'usr/lib/sysusers.d/tidegate.conf', sysusers)
   await put(root, 'usr/lib/tmpfiles.d/tidegate.conf', tmpfiles)
+  await put(root, 'usr/share/lintian/overrides/tidegate', overrides)
   await put(root, configuration, '{}\n')
   for (const [path, text] of generated) {
     const isPage = path.startsWith('usr/share/man/')
@@ -92,7 +102,7 @@ Version: ${version}
 Architecture: ${architecture.debian}
 Maintainer: Tidegate <tidegate@localhost>
 Installed-Size: ${size}
-Depends: libc6 (>= ${libc}), libstdc++6, systemd | systemd-standalone-sysusers
+Depends: libc6 (>= ${libc}), libstdc++6, systemd | systemd-standalone-sysusers, procps
 Section: net
 Priority: optional
 Description: storage gateway: one tree, served over HTTP, WebDAV and SFTP

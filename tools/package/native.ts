@@ -106,7 +106,8 @@ async function removeFiles(folder: string): Promise<void> {
       // What a compiler leaves beside the module that it has made.
       if (['obj.target', '.deps', 'obj'].includes(entry.name)) await rm(path, { recursive: true })
       else await removeFiles(path)
-    } else if (unusedFiles.test(entry.name) && !legalFiles.test(entry.name)) await rm(path)
+    } else if ((unusedFiles.test(entry.name) || entry.name.startsWith('.')) && !legalFiles.test(entry.name))
+      await rm(path)
   }
   if ((await readdir(folder)).length === 0) await rm(folder, { recursive: true })
 }
