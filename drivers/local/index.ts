@@ -28,7 +28,7 @@ export const localFields = {
   thumb_concurrency: {
     type: 'string',
     default: '16',
-    help: 'Maximum number of thumbnails that are created concurrently; 0 or more than 64: 64.',
+    help: 'Maximum number of thumbnails that are created concurrently; 0, empty or more than 64: 64.',
   },
   video_thumb_pos: {
     type: 'string',

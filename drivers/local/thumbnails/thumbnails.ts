@@ -139,7 +139,7 @@ export async function openThumbnails(
 ): Promise<Thumbnails | undefined> {
   const position = parsePosition(options.video_thumb_pos)
   if (!position) rejectInvalid('video_thumb_pos must be seconds, or a percentage up to 100%')
-  if (!/^\d{1,4}$/.test(options.thumb_concurrency.trim()))
+  if (!/^\d{0,4}$/.test(options.thumb_concurrency.trim()))
     rejectInvalid('thumb_concurrency must be a number, 0 or more')
   if (!options.thumbnail) return undefined
   const concurrency = Math.min(Number(options.thumb_concurrency) || maxConcurrent, maxConcurrent)
