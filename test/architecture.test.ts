@@ -221,7 +221,7 @@ void t.test('principals are made and widened by the accounts and by signed URLs 
     'src/tree/access.ts',
   ])
   // What a role permits is decided by the principal, the policy, the declarations of endpoints and the owner check of tasks.
-  // The accounts and their commands compare the stored number.
+  // The accounts, their commands and the imports compare the stored number.
   t.same(filesWith(/\brole [=!]==? /), [
     'protocols/http/register.ts',
     'src/accounts/accounts.ts',
@@ -229,6 +229,9 @@ void t.test('principals are made and widened by the accounts and by signed URLs 
     'src/accounts/principal.ts',
     'src/accounts/users.ts',
     'src/cli/users.ts',
+    'src/gateway/import/alist.ts',
+    'src/gateway/import/user.ts',
+    'src/store/installation.ts',
     'src/tasks/tasks.ts',
     'src/tree/policy.ts',
   ])

@@ -134,19 +134,20 @@ export async function rotateHostKeys(
 
 /**
  * Takes the keys in `folder` into the database, in one transaction; servers use them from their next start. A key whose
- * file is missing is unchanged. Resolves to the paths of backups, as `rotateHostKeys`. Rejects with `not_found` if `folder` has no key,
+ * file is missing is unchanged. `from`: where the keys are, if not in `folder`. Resolves to the paths of backups, as `rotateHostKeys`. Rejects with `not_found` if `folder` has no key,
  * and with `invalid` if a file has no usable key.
  */
 export async function importHostKeys(
   secrets: HostKeySecrets,
   folder: string,
   now = new Date(),
+  from = folder,
 ): Promise<readonly string[]> {
-  const found = await Promise.all(kinds.map(async (kind) => ({ kind, text: await readKey(folder, kind) })))
+  const found = await Promise.all(kinds.map(async (kind) => ({ kind, text: await readKey(from, kind) })))
   const keys = found.flatMap(({ kind, text }) => (text === undefined ? [] : [{ kind, text }]))
   if (keys.length === 0) {
     const names = kinds.map(({ file }) => file).join(' and no ')
-    throw new GatewayError('not_found', { reason: `there is no ${names} in ${folder}` })
+    throw new GatewayError('not_found', { reason: `there is no ${names} in ${from}` })
   }
   return replaceHostKeys(secrets, folder, keys, now)
 }

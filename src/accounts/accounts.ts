@@ -114,6 +114,7 @@ export class Accounts {
       byName: (username) => this.users.byName(username),
       useOtpStep: (id, step) => store.users.useOtpStep(id, step),
       useRecoveryCode: (user, code) => this.recoveryCodes.use(user, code),
+      replaceHash: (id, old, hash) => this.users.replaceHash(id, old, hash),
       limiter: store.isShared ? new SharedSignInLimiter(store.signIns) : new LocalSignInLimiter(now),
       codeLimiter: store.isShared ? new SharedCodeLimiter(store.signIns) : new LocalCodeLimiter(now),
       hashes,

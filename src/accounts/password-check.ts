@@ -10,7 +10,7 @@ import type { FairQueue } from './fair-queue.js'
 import type { CodeLimiter, SignInLimiter } from './limiter.js'
 import { otpStep } from './otp.js'
 import { PasswordCache } from './password-cache.js'
-import { impossiblePassword, isPassword, staticHash } from './passwords.js'
+import { hashPassword, impossiblePassword, isImported, isPassword, staticHash } from './passwords.js'
 
 interface PasswordCheckOptions {
   readonly get: (id: number) => UserRow | undefined
@@ -19,6 +19,8 @@ interface PasswordCheckOptions {
   readonly useOtpStep: (userId: number, step: number) => Promise<boolean>
   /** Marks a recovery code as used: false if it is none, or was used before. */
   readonly useRecoveryCode: (user: UserRow, code: string) => Promise<boolean>
+  /** Stores `hash` in place of the password hash `old`; undefined if the account has another one by now. */
+  readonly replaceHash: (userId: number, old: string, hash: string) => Promise<UserRow | undefined>
   readonly limiter: SignInLimiter
   readonly codeLimiter: CodeLimiter
   /** In which slow hashes take their turns. */
@@ -31,6 +33,7 @@ interface NormalizedCredentials {
   readonly network: string
   readonly name: string
   readonly hash: string
+  readonly plain: string | undefined
   readonly digest: string
 }
 
@@ -72,7 +75,9 @@ export class PasswordCheck {
     if (cached !== undefined) return cached
     const delay = await this.#limiter.admit(network, name)
     const party = (await this.#limiter.isFamiliar(network, name)) ? { account: name } : { network }
-    return this.#share(`${network} ${digest}`, credentials.signal, async (signal) => {
+    // A hash of bcrypt can only be compared with the plain form.
+    const form = normalized.plain === undefined ? 'hash' : 'plain'
+    return this.#share(`${network} ${digest} ${form}`, credentials.signal, async (signal) => {
       const user = await this.options.hashes.run({ party, signal }, () => this.#compare(normalized))
       if (user !== undefined) return user
       // The password has been compared: the delay takes no place from those who wait for that.
@@ -165,22 +170,27 @@ export class PasswordCheck {
     // A malformed hash matches no account; checking the empty one takes the usual time.
     const checked = /^[0-9a-f]{64}$/.test(hash) ? hash : ''
     const digest = this.#cache.digest(name, checked)
-    const normalized = { network: networkOf(address), name, hash: checked, digest }
+    const plain = 'plain' in password ? password.plain : undefined
+    const normalized = { network: networkOf(address), name, hash: checked, plain, digest }
     this.#normalized.set(credentials, normalized)
     return normalized
   }
 
-  /** The account if the password is right. Counts the attempt. */
-  async #compare({ network, name, hash }: NormalizedCredentials): Promise<UserRow | undefined> {
+  /** The account if the password is right. Counts the attempt. Replaces the hash of an imported password. */
+  async #compare({ network, name, hash, plain }: NormalizedCredentials): Promise<UserRow | undefined> {
     // Other attempts from this address may have failed while this one was queued.
     const settle = await this.#limiter.begin(network, name)
     let matching: UserRow | undefined
     try {
       const user = this.options.byName(name)
-      const isCorrect = await isPassword(hash, user?.passwordHash ?? this.#impossible)
+      const isCorrect = await isPassword(hash, user?.passwordHash ?? this.#impossible, plain)
       // The account may have changed while the hash was computed.
       const current = this.options.byName(name)
-      if (isCorrect && current !== undefined && current.passwordHash === user?.passwordHash) matching = current
+      if (isCorrect && current !== undefined && current.passwordHash === user?.passwordHash) {
+        matching = isImported(current.passwordHash)
+          ? await this.options.replaceHash(current.id, current.passwordHash, await hashPassword(hash))
+          : current
+      }
     } finally {
       await settle(matching === undefined ? 'failed' : 'not failed')
     }

@@ -2,6 +2,8 @@
  * Password hashing: a slow hash of the static hash that clients may send, so that both forms of sign-in can be checked.
  */
 import { createHash, randomBytes, randomInt, scrypt, timingSafeEqual } from 'node:crypto'
+import { GatewayError } from '../contract/errors.js'
+import { bcryptMatches, isBcrypt } from './bcrypt.js'
 
 /** Clients use it to compute the hash for the hashed form of sign-in, so it must never change. */
 const staticSuffix = '-https://github.com/alist-org/alist'
@@ -28,14 +30,50 @@ export async function hashPassword(hash: string): Promise<string> {
   return stored(salt, await derive(hash, salt, cost))
 }
 
-/** Whether `hash` is the static hash of the stored password; false if the latter is not a result of `hashPassword`. */
-export async function isPassword(hash: string, storedPassword: string): Promise<boolean> {
+/**
+ * Whether `hash` is the static hash of the stored password; false if the latter is not a result of a function of this
+ * file. `plain`: the password itself, if the client sent it: a hash of bcrypt matches nothing without it.
+ */
+export async function isPassword(hash: string, storedPassword: string, plain?: string): Promise<boolean> {
+  if (isBcrypt(storedPassword)) {
+    // The time of one slow hash at least, as for every other account.
+    const compared = plain === undefined ? false : bcryptMatches(plain, storedPassword)
+    const [isRight] = await Promise.all([compared, derive(hash, randomBytes(saltBytes), cost)])
+    return isRight
+  }
+  if (storedPassword.startsWith(saltedScheme)) {
+    const [salt = '', ...wrapped] = storedPassword.slice(saltedScheme.length).split('$')
+    return isPassword(saltedHash(hash, Buffer.from(salt, 'base64url').toString()), wrapped.join('$'))
+  }
   const [scheme, power, blocks, parallel, salt, digest] = storedPassword.split('$')
   if (scheme !== 'scrypt' || salt === undefined || digest === undefined) return false
   const expected = Buffer.from(digest, 'base64url')
   const parameters = { power: Number(power), blocks: Number(blocks), parallel: Number(parallel) }
   const derived = await derive(hash, Buffer.from(salt, 'base64url'), parameters)
   return expected.length === derived.length && timingSafeEqual(expected, derived)
+}
+
+/**
+ * The stored form of a password of which AList or OpenList stores `saltedHash(static hash, salt)`. Rejects with `invalid`
+ * if it is not such a hash.
+ */
+export async function wrapSaltedHash(salted: string, salt: string): Promise<string> {
+  if (!/^[0-9a-f]{64}$/.test(salted) || salt.length > 255) {
+    throw new GatewayError('invalid', { reason: 'the password is stored in an unknown form' })
+  }
+  return `${saltedScheme}${Buffer.from(salt).toString('base64url')}$${await hashPassword(salted)}`
+}
+
+/** Before the salt and the result of `hashPassword`. */
+const saltedScheme = 'salted$'
+
+function saltedHash(hash: string, salt: string): string {
+  return createHash('sha256').update(`${hash}-${salt}`).digest('hex')
+}
+
+/** Whether the stored password is an imported one, which `hashPassword` replaces when the user has signed in. */
+export function isImported(storedPassword: string): boolean {
+  return isBcrypt(storedPassword) || storedPassword.startsWith(saltedScheme)
 }
 
 /** A stored password that no password matches; checking it takes as long as any other. */

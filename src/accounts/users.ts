@@ -141,6 +141,20 @@ export class Users {
     return this.#change(id, decide)
   }
 
+  /**
+   * Stores `hash`, another hash of the same password, in place of `old`. Undefined if the account has been deleted or has
+   * another password.
+   */
+  async replaceHash(id: number, old: string, hash: string): Promise<UserRow | undefined> {
+    try {
+      const user = await this.#change(id, (stored) => (stored.passwordHash === old ? { passwordHash: hash } : {}))
+      return user.passwordHash === hash ? user : undefined
+    } catch (error) {
+      if (isGatewayError(error, 'not_found')) return undefined
+      throw error
+    }
+  }
+
   #assertFree(username: string): void {
     if (this.#byName.has(username)) throw nameTaken()
   }
@@ -263,7 +277,7 @@ function nameTaken(cause?: unknown): GatewayError {
 const forbiddenInNames = /[\u0000-\u001f\u007f:]/
 
 /** Why no user can have this name; undefined if one can. */
-function nameFault(username: string): string | undefined {
+export function nameFault(username: string): string | undefined {
   if (username === '') return 'a user needs a name'
   if (Buffer.byteLength(username) > 255) return 'the user name is too long'
   if (!isDecoded(username)) return 'a user name must be valid Unicode without U+FFFD'

@@ -5,6 +5,7 @@ import { addBackupCommands } from './backup.js'
 import { addCheckCommand } from './check.js'
 import { configOf, withAddressOptions, withDataOptions } from './data-folder.js'
 import { addDoctorCommand } from './doctor/doctor.js'
+import { addImportCommands } from './import.js'
 import { addKeyCommands } from './keys.js'
 import { addNodesCommand } from './nodes.js'
 import { addSettingCommands } from './settings.js'
@@ -45,6 +46,7 @@ export function createProgram(): Command {
   addSettingCommands(program)
   addStoreCommands(program)
   addBackupCommands(program)
+  addImportCommands(program)
   addCheckCommand(program)
   addDoctorCommand(program)
   addNodesCommand(program)

@@ -240,6 +240,21 @@ function deprecated(key: string): SettingDefinition {
   return { key, default: '', type: 'string', options: [], group, flag, help: '', inForce: false }
 }
 
+/** Why `set` would reject the value of a setting of the table; undefined if it would not. */
+export function settingFault(key: string, value: string): string | undefined {
+  const definition = definitions.get(key)
+  if (definition === undefined) return 'there is no such setting'
+  if (definition.flag === 'readonly') return 'it cannot be set'
+  try {
+    if (key.length + value.length > maxValueLength) throw tooLong(key)
+    checkValue(definition, value)
+    if (value !== '') valueChecks[key as SettingKey]?.(value)
+    return undefined
+  } catch (error) {
+    return toGatewayError(error).reason
+  }
+}
+
 const strongToken = 'at least 32 visible ASCII characters without blanks'
 
 /** Whether the token is long enough against guessing, and safe in an HTTP header. */

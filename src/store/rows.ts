@@ -4,7 +4,7 @@ import type { Path } from '../contract/path.js'
 export interface UserRow {
   readonly id: number
   readonly username: string
-  /** scrypt hash of the static hash of the password, with parameters and salt. */
+  /** scrypt hash of the static hash of the password, with parameters and salt; or an imported one (accounts/passwords.ts). */
   readonly passwordHash: string
   /**
    * Unix time in seconds of the last event that ended this account's sessions (a new password, a new name, being

@@ -8,6 +8,7 @@ import type { Engine } from './engine.js'
 import { toStoreError } from './errors.js'
 import { FoldersTable } from './folders.js'
 import { ForeignChanges } from './foreign-changes.js'
+import { assertNew, replaceInstallation } from './installation.js'
 import { IntentsTable } from './intents.js'
 import { LocksTable } from './locks.js'
 import { LeasesTable } from './leases.js'
@@ -91,6 +92,10 @@ function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): St
     settings: new SettingsTable(database),
     secrets: new SecretsTable(database),
     rules: new RulesTable(database),
+    installation: {
+      assertNew: (isFirst) => assertNew(database, isFirst),
+      replace: (by, isFirst) => replaceInstallation(database, by, isFirst),
+    },
     revokedTokens: new RevokedTokensTable(database),
     locks: new LocksTable(database),
     tasks: new TasksTable(database, node),

@@ -1,6 +1,7 @@
 /** The database as the core uses it: its tables, and what each of their methods promises. No SQL. */
 import type { Path } from '../contract/path.js'
 import type { SharedEngine } from './engine.js'
+import type { Installation } from './installation.js'
 import type {
   UserRow,
   KeyRow,
@@ -234,6 +235,11 @@ export interface Store extends FileRecords {
      * unchanged.
      */
     move(from: Path, to: Path): Promise<void>
+  }
+  /** What `installation.ts` says. `isFirst`: whether a first run makes this storage. */
+  readonly installation: {
+    assertNew(isFirst: (row: StorageRow) => boolean): Promise<void>
+    replace(by: Installation, isFirst: (row: StorageRow) => boolean): Promise<void>
   }
   readonly revokedTokens: {
     /** Tokens that have not expired yet: when they expire, by id. */

@@ -538,6 +538,7 @@ void t.test('the code of one account does not wait for that of another', async (
     byName: () => undefined,
     useOtpStep: async () => true,
     useRecoveryCode: async () => false,
+    replaceHash: async () => undefined,
     limiter: new LocalSignInLimiter(() => now),
     codeLimiter: { countAttempt: (userId) => (userId === 1 ? stuck : Promise.resolve(async () => undefined)) },
     hashes,

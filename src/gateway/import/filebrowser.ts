@@ -1,0 +1,188 @@
+/** The exports of File Browser, as rows of an installation. Nothing is read or written here. */
+import { isAbsolute, posix } from 'node:path'
+import { z } from 'zod'
+import { isBcrypt } from '../../accounts/bcrypt.js'
+import { allPermissions, permissionBits } from '../../accounts/principal.js'
+import { GatewayError } from '../../contract/errors.js'
+import { cleanPath, isWithin, root, under, type Path } from '../../contract/path.js'
+import { storedStatus } from '../../storage/mounts.js'
+import type { ImportedUser, Installation } from '../../store/installation.js'
+import { newStorage } from '../../store/new-storage.js'
+import type { FolderRule } from '../../store/rows.js'
+import type { Report } from './report.js'
+import { adminOf, userOf } from './user.js'
+
+const rule = z.object({
+  regex: z.boolean().default(false),
+  allow: z.boolean().default(false),
+  path: z.string().max(4096).default(''),
+})
+const rules = z
+  .array(rule)
+  .max(1000)
+  .nullish()
+  .transform((list) => list ?? [])
+const permissions = z.object({
+  ...{ admin: z.boolean(), execute: z.boolean().default(false), create: z.boolean(), rename: z.boolean() },
+  ...{ modify: z.boolean(), delete: z.boolean(), share: z.boolean(), download: z.boolean() },
+})
+const user = z.object({
+  id: z.number().int(),
+  username: z.string(),
+  password: z.string().max(1000),
+  scope: z.string().max(4096).default('.'),
+  lockPassword: z.boolean().default(false),
+  hideDotfiles: z.boolean().default(false),
+  perm: permissions,
+  rules,
+})
+const usersSchema = z.array(user).max(10_000)
+const configSchema = z.object({
+  server: z.object({ root: z.string().max(4096) }),
+  settings: z.object({
+    rules,
+    authMethod: z.string().default('json'),
+    branding: z.object({ name: z.string().max(1000).default('') }).nullish(),
+  }),
+})
+
+type FileBrowserUser = z.infer<typeof user>
+type Rule = z.infer<typeof rule>
+
+/** The texts of the two exports, and the folder to use in place of that of the configuration. */
+export interface FileBrowserExports {
+  readonly users: string
+  readonly config: string
+  readonly root?: string | undefined
+}
+
+/** Maps the exports, and reports everything in them. Rejects with `invalid` if one has another form, or has no administrator. */
+export async function fromFileBrowser(exports: FileBrowserExports, report: Report): Promise<Installation> {
+  const people = parse(usersSchema, exports.users, 'users')
+  const { server, settings } = parse(configSchema, exports.config, 'configuration')
+  const folder = exports.root ?? server.root
+  if (!isAbsolute(folder)) {
+    throw new GatewayError('invalid', { reason: `the folder ${folder} is relative: give the whole path with --root` })
+  }
+  const users: ImportedUser[] = []
+  const closed: { readonly id: number; readonly paths: readonly Path[] }[] = []
+  for (const person of people) {
+    const mapped = await report.mapped('user', person.username, () => mapUser(person, settings.rules, users))
+    if (mapped === undefined) continue
+    report.taken('user', person.username, mapped.changes)
+    users.push(mapped.user)
+    closed.push({ id: mapped.user.id, paths: mapped.closed })
+  }
+  const admin = adminOf(users)
+  const folderRules = rulesOf(closed, admin.id)
+  for (const { path } of folderRules) report.taken('folder rule', path, ['denies the folder itself and what is in it'])
+  if (settings.authMethod !== 'json')
+    report.leftOut('sign-in', settings.authMethod, 'users sign in with their passwords here')
+  const values = new Map<string, string>()
+  const name = settings.branding?.name ?? ''
+  if (name !== '') {
+    values.set('site_title', name)
+    report.taken('setting', 'site_title')
+  }
+  const addition = JSON.stringify({ root_folder_path: folder })
+  report.taken('storage', '/')
+  return {
+    users,
+    storages: [{ ...newStorage({ mountPath: root, driver: 'Local', addition }), status: storedStatus.starting }],
+    rules: folderRules,
+    settings: values,
+  }
+}
+
+function parse<T>(schema: z.ZodType<T>, text: string, what: string): T {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (cause) {
+    throw new GatewayError('invalid', { reason: `the export of the ${what} is not JSON`, cause })
+  }
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  const [issue] = result.error.issues
+  const at = issue?.path.slice(0, 4).map(String).join('.') ?? ''
+  throw new GatewayError('invalid', {
+    reason: `this is no export of the ${what} of File Browser: ${at === '' ? '' : `${at}: `}${issue?.message ?? ''}`,
+  })
+}
+
+interface MappedUser {
+  readonly user: ImportedUser
+  readonly changes: readonly string[]
+  /** The paths of the whole tree that are closed to the user. */
+  readonly closed: readonly Path[]
+}
+
+function mapUser(person: FileBrowserUser, global: readonly Rule[], taken: readonly ImportedUser[]): MappedUser {
+  const { perm } = person
+  const basePath = cleanPath(posix.join('/', person.scope))
+  const ownRules = [...global, ...person.rules]
+  const faults = [
+    ...(perm.download ? [] : ['it may not download, and whoever may list a folder here may also read it']),
+    ...(ownRules.every(({ regex, allow }) => !regex && !allow)
+      ? []
+      : ['one of its rules permits something or is a regular expression, which cannot be imported yet']),
+    ...(person.hideDotfiles ? ['hidden files are not shown to it, which cannot be imported yet'] : []),
+  ]
+  const draft = {
+    id: person.id,
+    username: person.username,
+    passwordHash: isBcrypt(person.password) ? person.password : undefined,
+    basePath,
+    role: perm.admin ? 2 : 0,
+    permission: perm.admin ? allPermissions : permissionOf(perm),
+    disabled: false,
+    ssoId: '',
+    otpSecret: '',
+    keys: [],
+  } as const
+  const { user, changes } = userOf(draft, taken, faults)
+  const notes = [
+    ...((perm.create || perm.rename) && !perm.modify && !perm.admin
+      ? ['it may not write or rename: it could replace files, which it may not change']
+      : []),
+    ...(perm.execute && !perm.admin ? ['commands are not run here'] : []),
+    ...(person.lockPassword ? ['it may change its password'] : []),
+  ]
+  const closed = ownRules
+    .filter(({ regex, allow }) => !regex && !allow)
+    .map(({ path }) => under(basePath, cleanPath(posix.join('/', path))))
+  return { user, changes: [...changes, ...notes], closed }
+}
+
+/** Every user reads over WebDAV and SFTP too: the same files as in the browser. */
+function permissionOf({ create, modify, rename, delete: remove, share }: FileBrowserUser['perm']): number {
+  const granted = [
+    permissionBits.webdavRead | permissionBits.sftpRead | permissionBits.readArchives,
+    create && modify ? permissionBits.write | permissionBits.copy : 0,
+    rename && modify ? permissionBits.rename : 0,
+    rename && modify && create ? permissionBits.move : 0,
+    remove ? permissionBits.remove : 0,
+    share ? permissionBits.share : 0,
+    (create && modify) || (rename && modify) || remove ? permissionBits.webdavManage | permissionBits.sftpManage : 0,
+  ]
+  return granted.reduce((sum, bits) => sum | bits, 0)
+}
+
+/**
+ * A rule for each path that is closed to someone: it names all others. The nearest rule applies, so a rule also closes
+ * its path to those to whom a folder above it is closed. The administrator can change the rules, and is always named.
+ */
+function rulesOf(
+  closed: readonly { readonly id: number; readonly paths: readonly Path[] }[],
+  adminId: number,
+): Omit<FolderRule, 'id'>[] {
+  const paths = [...new Set(closed.flatMap((each) => each.paths))]
+  return paths.map((path) => ({
+    ...{ path, password: '', passwordSub: false, write: false, writeSub: false, hide: '', hideSub: false },
+    ...{ readme: '', readmeSub: false, header: '', headerSub: false, writeUsers: [], writeUsersSub: false },
+    readUsers: closed
+      .filter(({ id, paths: own }) => id === adminId || !own.some((other) => isWithin(other, path)))
+      .map(({ id }) => id),
+    readUsersSub: true,
+  }))
+}

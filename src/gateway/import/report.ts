@@ -1,0 +1,45 @@
+/** What an import has done with each thing of the other program. */
+import { toGatewayError } from '../../contract/errors.js'
+
+/** 'changed': taken, but not as it was; the reason says how. */
+export type Outcome = 'taken' | 'changed' | 'left out'
+
+export interface ReportLine {
+  /** Such as `user`. */
+  readonly kind: string
+  readonly name: string
+  readonly outcome: Outcome
+  /** Empty for what is taken. */
+  readonly reason: string
+}
+
+export class Report {
+  readonly #lines: ReportLine[] = []
+
+  get lines(): readonly ReportLine[] {
+    return this.#lines
+  }
+
+  get leavesSomethingOut(): boolean {
+    return this.#lines.some(({ outcome }) => outcome === 'left out')
+  }
+
+  /** `changes`: what is not as it was. */
+  taken(kind: string, name: string, changes: readonly string[] = []): void {
+    this.#lines.push({ kind, name, outcome: changes.length === 0 ? 'taken' : 'changed', reason: changes.join('; ') })
+  }
+
+  leftOut(kind: string, name: string, reason: string): void {
+    this.#lines.push({ kind, name, outcome: 'left out', reason })
+  }
+
+  /** The result of `map`; if it throws an error, the thing is left out with its reason. */
+  async mapped<T>(kind: string, name: string, map: () => T | Promise<T>): Promise<T | undefined> {
+    try {
+      return await map()
+    } catch (error) {
+      this.leftOut(kind, name, toGatewayError(error).reason)
+      return undefined
+    }
+  }
+}

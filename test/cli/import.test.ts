@@ -1,0 +1,447 @@
+/** `tidegate import …` with data of the other programs, and what their users then see. */
+import { spawn } from 'node:child_process'
+import { createHmac } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { cp, mkdir, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Client, type ConnectConfig } from 'ssh2'
+import t, { type Test } from 'tap'
+import { driverTypes } from '../../drivers/index.js'
+import { isPassword, staticHash } from '../../src/accounts/passwords.js'
+import { isGatewayError } from '../../src/contract/errors.js'
+import { fromAlist } from '../../src/gateway/import/alist.js'
+import { fromFileBrowser } from '../../src/gateway/import/filebrowser.js'
+import { Report, type ReportLine } from '../../src/gateway/import/report.js'
+import { readAlistDatabase, type AlistDatabase, type AlistRow } from '../../src/store/alist-database.js'
+import { connectSqlite } from '../../src/store/sqlite.js'
+import { openStore } from '../../src/store/store.js'
+import { startGateway, type RunningGateway } from '../gateway.js'
+import { withoutSqlite } from '../store-location.js'
+
+const main = fileURLToPath(new URL('../../src/main.js', import.meta.url))
+const fixture = (path: string) => fileURLToPath(new URL(`../../../test/fixtures/${path}`, import.meta.url))
+const exports = [fixture('filebrowser/users.json'), fixture('filebrowser/config.json')] as const
+
+async function run(...words: readonly string[]) {
+  const child = spawn(process.execPath, [main, 'import', ...words], { env: { ...process.env, TIDEGATE_STORE: '' } })
+  let [out, err] = ['', '']
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text))
+  const [status] = (await once(child, 'close')) as [number | null]
+  return { status, out, err }
+}
+
+async function folder(t: Test): Promise<string> {
+  const made = await mkdtemp(join(tmpdir(), 'tidegate-import-'))
+  t.teardown(() => rm(made, { recursive: true, force: true, maxRetries: 3 }))
+  return made
+}
+
+interface Sent {
+  readonly username: string
+  readonly password: string
+  readonly otp_code?: string
+}
+
+async function call(url: string, path: string, body: object, token = ''): Promise<{ code: number; data: unknown }> {
+  const headers = { 'Content-Type': 'application/json', Authorization: token }
+  const response = await fetch(`${url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
+  return (await response.json()) as { code: number; data: unknown }
+}
+
+/** The token, or the code of the refusal. */
+async function signIn({ url }: RunningGateway, sent: Sent, path = '/api/auth/login'): Promise<string | number> {
+  const { code, data } = await call(url, path, sent)
+  return code === 200 ? (data as { token: string }).token : code
+}
+
+/** The names in a folder, or the code of the refusal. */
+async function names(
+  { url }: RunningGateway,
+  token: string | number,
+  path: string,
+): Promise<readonly string[] | number> {
+  const { code, data } = await call(url, '/api/fs/list', { path }, String(token))
+  if (code !== 200) return code
+  return ((data as { content: readonly { name: string }[] | null }).content ?? []).map(({ name }) => name).sort()
+}
+
+async function dav({ davUrl }: RunningGateway, { username, password }: Sent, method: string, path: string) {
+  const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
+  const response = await fetch(`${davUrl}${path}`, {
+    method,
+    headers: { authorization, ...(method === 'PROPFIND' && { depth: '1' }) },
+    ...(method === 'PUT' && { body: 'x' }),
+  })
+  await response.arrayBuffer()
+  return response.status
+}
+
+/** The names at `/` by SFTP. */
+async function sftpNames({ sftpPort }: RunningGateway, config: ConnectConfig): Promise<readonly string[]> {
+  const client = new Client()
+  try {
+    client.connect({ host: '127.0.0.1', port: sftpPort, ...config })
+    await once(client, 'ready')
+    return await new Promise((resolve, reject) =>
+      client.sftp((error, sftp) => {
+        if (error) {
+          reject(error)
+          return
+        }
+        sftp.readdir('/', (failure, list) =>
+          failure ? reject(failure) : resolve(list.map((each) => each.filename).sort()),
+        )
+      }),
+    )
+  } finally {
+    client.end()
+  }
+}
+
+/** RFC 6238. */
+function codeOf(secret: string): string {
+  const bits = Array.from(secret)
+    .map((letter) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(letter).toString(2).padStart(5, '0'))
+    .join('')
+  const key = Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => parseInt(byte, 2)))
+  const step = Buffer.alloc(8)
+  step.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000)))
+  const digest = createHmac('sha1', key).update(step).digest()
+  return String((digest.readUInt32BE((digest.at(-1) ?? 0) & 15) & 0x7fffffff) % 1_000_000).padStart(6, '0')
+}
+
+/** What each thing of the fixture must give: by kind and name, `taken` or the reason. */
+const openListReport = {
+  'user admin': 'taken',
+  'user guest': 'taken',
+  'user nora': 'taken',
+  'user ole': 'taken',
+  'user gone': 'taken',
+  'SSH key nora: laptop': 'taken',
+  'storage /files': 'taken',
+  'storage /photos': 'taken',
+  'storage /both': 'taken',
+  'storage /lanzou': 'disabled: there is no driver Lanzou',
+  'folder rule /files/team': 'taken',
+  'folder rule /photos': 'taken',
+  'setting site_title': 'taken',
+  'setting token': 'taken',
+  'SFTP host key ssh_host_rsa_key': 'taken',
+}
+
+const fileBrowserReport = {
+  'user admin': 'taken',
+  'user greta': 'it may not write or rename: it could replace files, which it may not change',
+  'user hugo': 'disabled: one of its rules permits something or is a regular expression, which cannot be imported yet',
+  'folder rule /trash': 'denies the folder itself and what is in it',
+  'folder rule /team/trash': 'denies the folder itself and what is in it',
+  'folder rule /private': 'denies the folder itself and what is in it',
+  'setting site_title': 'taken',
+  'storage /': 'taken',
+}
+
+function compared(lines: readonly ReportLine[], expected: Readonly<Record<string, string>>) {
+  const all = lines.map(({ kind, name, outcome, reason }) => [`${kind} ${name}`, reason || outcome] as const)
+  return Object.fromEntries(all.filter(([key]) => key in expected))
+}
+
+void t.test(
+  'OpenList: users, keys, storages, rules and settings are as they were',
+  { skip: withoutSqlite },
+  async (t) => {
+    const data = join(await folder(t), 'data')
+    const dry = await run('openlist', fixture('openlist'), '--data', data, '--dry-run')
+    t.equal(existsSync(data), false, 'a dry run writes nothing')
+    t.match(dry, {
+      status: 1,
+      err: '',
+      out: /\/lanzou +changed +disabled: there is no driver Lanzou[^]*this is a dry run/,
+    })
+
+    const { status, out } = await run('openlist', fixture('openlist'), '--data', data, '--json')
+    const { items } = JSON.parse(out) as { items: readonly ReportLine[] }
+    t.same(compared(items, openListReport), openListReport)
+    t.same(
+      items.filter(({ outcome }) => outcome === 'left out').map(({ name }) => name),
+      ['privacy_regs'],
+    )
+    t.equal(status, 1)
+
+    const again = await run('openlist', fixture('openlist'), '--data', data)
+    t.match(again, { status: 1, out: '', err: /this installation has users, storages or rules of its own/ })
+
+    const disk = await folder(t)
+    await mkdir(join(disk, 'files', 'team'), { recursive: true })
+    await mkdir(join(disk, 'photos', 'private'), { recursive: true })
+    await writeFile(join(disk, 'files', 'team', 'plan.txt'), 'plan')
+    for (const name of ['a.jpg', 'a.raw']) await writeFile(join(disk, 'photos', name), name)
+    const store = await openStore(join(data, 'data.db'))
+    const [admin] = await store.users.all()
+    t.notMatch(admin?.passwordHash, '8ed9f6bd8fac83ba0b07c6f3b990d5f2b5853dc2620479eb3e0cbcee7c3645de')
+    for (const { id, addition } of await store.storages.all()) {
+      await store.storages.update(id, { addition: addition.replace('/srv/fixture', disk) })
+    }
+    await store.close()
+
+    const gateway = await startGateway(t, { dataFolder: data, store: join(data, 'data.db') })
+    const { accounts, settings } = gateway.gateway
+    const adminToken = await signIn(gateway, { username: 'admin', password: 'Passw0rd-1' })
+    t.same(await names(gateway, adminToken, '/'), ['both', 'files', 'photos'])
+    t.notMatch(accounts.users.byName('admin')?.passwordHash, /^salted/, 'the first sign-in replaces the imported hash')
+    t.type(
+      await signIn(gateway, { username: 'admin', password: 'Passw0rd-1' }),
+      'string',
+      'and the password stays the same',
+    )
+    t.equal(await signIn(gateway, { username: 'admin', password: 'Passw0rd-2' }), 400)
+    t.equal(settings.get('site_title'), 'Harbour')
+
+    const nora = { username: 'nora', password: staticHash('Nora’s tide 7') }
+    t.equal(await signIn(gateway, nora, '/api/auth/login/hash'), 402, 'two-step verification stays on')
+    const noraToken = await signIn(
+      gateway,
+      { ...nora, otp_code: codeOf('JGJKTGE5XVQ2ULZIODQTDNZTARN5OB5L') },
+      '/api/auth/login/hash',
+    )
+    t.same(await names(gateway, noraToken, '/photos'), ['a.jpg'], 'the rule hides names')
+    t.equal(await names(gateway, noraToken, '/files/team'), 403, 'the rule asks for a password')
+    const privateKey = await readFile(fixture('openlist/nora_key'))
+    let hostKey = ''
+    const verify = (key: Buffer) => (hostKey = key.toString('base64')) !== ''
+    const bySftp = {
+      username: 'nora',
+      privateKey,
+      hostVerifier: verify,
+      algorithms: { serverHostKey: ['rsa-sha2-512' as const] },
+    }
+    t.same(await sftpNames(gateway, bySftp), ['both', 'files', 'photos'])
+    t.match(
+      await readFile(fixture('openlist/ssh/ssh_host_rsa_key.pub'), 'utf8'),
+      hostKey,
+      'SFTP clients see the same host key',
+    )
+
+    const ole = { username: 'ole', password: 'ole:colon:pass' }
+    t.equal(await dav(gateway, ole, 'PUT', 'new.txt'), 403)
+    t.equal(await dav(gateway, { ...ole, password: 'ole' }, 'PROPFIND', ''), 401)
+    t.notMatch(accounts.users.byName('ole')?.passwordHash, /^salted/)
+    t.match(accounts.users.byName('ole'), { basePath: '/files/team', permission: 256 })
+    t.match(accounts.users.byName('gone'), { disabled: true })
+
+    const lanzou = gateway.gateway.storages.list().find(({ driver }) => driver === 'Lanzou')
+    t.match(lanzou, { disabled: true, addition: /"type":"cookie"/ })
+    await gateway.gateway.storages.delete(lanzou?.id ?? 0)
+    t.equal(gateway.gateway.storages.list().length, 3, 'a storage of an unknown driver can be deleted')
+  },
+)
+
+void t.test(
+  'File Browser: users keep their passwords and what was closed to them',
+  { skip: withoutSqlite },
+  async (t) => {
+    const data = join(await folder(t), 'data')
+    const disk = await folder(t)
+    for (const path of ['trash', 'private', 'team/trash']) await mkdir(join(disk, path), { recursive: true })
+    await writeFile(join(disk, 'team', 'note.txt'), 'note')
+    const { status, out, err } = await run('filebrowser', ...exports, '--root', disk, '--data', data, '--json')
+    const { items } = JSON.parse(out) as { items: readonly ReportLine[] }
+    t.same(compared(items, fileBrowserReport), fileBrowserReport)
+    t.equal(items.length, Object.keys(fileBrowserReport).length)
+    t.match({ status, err }, { status: 0, err: '' })
+    await cp(fixture('openlist/ssh'), join(data, 'ssh'), { recursive: true })
+
+    const gateway = await startGateway(t, { dataFolder: data, store: join(data, 'data.db') })
+    const { users } = gateway.gateway.accounts
+    const admin = { username: 'admin', password: 'Admin fb 1' }
+    const greta = { username: 'greta', password: 'greta-1234' }
+    const hashed = { ...greta, password: staticHash(greta.password) }
+    t.equal(await signIn(gateway, hashed, '/api/auth/login/hash'), 400, 'a hash cannot be compared with one of bcrypt')
+    t.equal(await signIn(gateway, { ...greta, password: 'greta-12345' }), 400)
+    const gretaToken = await signIn(gateway, greta)
+    t.same(await names(gateway, gretaToken, '/'), ['note.txt'])
+    t.equal(await names(gateway, gretaToken, '/trash'), 403)
+    t.match(users.byName('greta')?.passwordHash, /^scrypt/, 'the first sign-in replaces the imported hash')
+    t.type(await signIn(gateway, hashed, '/api/auth/login/hash'), 'string', 'then the hash can be compared')
+    for (const [method, path, expected] of [
+      ['PROPFIND', '', 207],
+      ['PUT', 'new.txt', 403],
+      ['PROPFIND', 'trash/', 404],
+      ['DELETE', 'trash', 403],
+    ] as const) {
+      t.equal(await dav(gateway, greta, method, path), expected, `${method} /${path}`)
+    }
+    t.same(await sftpNames(gateway, greta), ['note.txt'])
+    t.same(await names(gateway, await signIn(gateway, admin), '/'), ['private', 'team', 'trash'])
+    t.equal(await dav(gateway, admin, 'PUT', 'by-admin.txt'), 201)
+    t.not(typeof (await signIn(gateway, { username: 'hugo', password: 'hugo-1234' })), 'string', 'hugo is disabled')
+    t.equal(users.byName('hugo')?.disabled, true)
+  },
+)
+
+/** The admin of a database whose other rows a test gives. */
+const adminRow = {
+  id: 1,
+  username: 'root',
+  pwd_hash: '0'.repeat(64),
+  salt: 's',
+  base_path: '/',
+  role: 2,
+  permission: 0,
+  disabled: 0,
+}
+
+function databaseWith(
+  rows: Partial<Record<keyof AlistDatabase['rows'], readonly AlistRow[]>>,
+  hasRoles = false,
+): AlistDatabase {
+  const none = { users: [], roles: [], storages: [], meta: [], ssh_public_keys: [], setting_items: [], sharing_dbs: [] }
+  return { hasRoles, rows: { ...none, ...rows, users: [adminRow, ...(rows.users ?? [])] } }
+}
+
+async function mapped(database: AlistDatabase) {
+  const report = new Report()
+  return { ...(await fromAlist('alist', database, driverTypes, report)), lines: report.lines }
+}
+
+void t.test('what cannot be expressed is disabled, closed or left out', async (t) => {
+  const ann = { ...adminRow, id: 2, username: 'ann', role: '[3]', permission: 0xffff }
+  const users = [
+    ann,
+    { ...ann, id: 3, username: 'bob', role: '[4]' },
+    { ...ann, id: 4, username: 'cy', role: '[3]', pwd_hash: '', password: 'plain' },
+  ]
+  const roles = [
+    { id: 3, raw_permission: '[{"path":"/","permission":65800}]' },
+    { id: 4, raw_permission: '[{"path":"/bob","permission":8}]' },
+  ]
+  const key = Buffer.from('AAAAC3NzaC1lZDI1NTE5AAAAIPjAam/SllZHtkU5f4wybUZRObi2QUyrJzBtczKECLF+', 'base64')
+  const found = await mapped(
+    databaseWith(
+      {
+        users,
+        roles,
+        ssh_public_keys: [
+          { id: 1, user_id: 2, title: 'raw', key_str: key },
+          { id: 2, user_id: 2, title: 'bad', key_str: 'x' },
+        ],
+        meta: [
+          { id: 1, path: '/a', hide: '(?<!x)y', write: 1 },
+          { id: 2, path: '/b', read_users: '[77]' },
+          { id: 3, path: '/c', read_users: '[2,77]' },
+        ],
+        storages: [{ id: 1, mount_path: '/x', driver: 'Local', addition: '{"root_folder_path":"data"}' }],
+        sharing_dbs: [{ id: 'abc' }],
+      },
+      true,
+    ),
+  )
+  t.match(found.users, [
+    { username: 'root', role: 2 },
+    { username: 'ann', permission: 65800 & 0x3fff, disabled: false, keys: [{ title: 'raw', blob: key }] },
+    { username: 'bob', permission: 0, disabled: true },
+    { username: 'cy', disabled: true },
+  ])
+  t.match(found.rules, [
+    { path: '/a', hide: '', write: false, readUsers: [1], readUsersSub: true, writeUsers: [1] },
+    { path: '/b', readUsers: [1], readUsersSub: true },
+    { path: '/c', readUsers: [2] },
+  ])
+  t.match(found.storages, [{ mountPath: '/x', disabled: true }])
+  const leftOut = found.lines.filter(({ outcome }) => outcome === 'left out')
+  t.same(
+    leftOut.map(({ kind, name }) => `${kind} ${name}`),
+    ['SSH key ann: bad', 'shares 1'],
+  )
+  t.equal(await isPassword('', found.users[3]?.passwordHash ?? ''), false)
+})
+
+void t.test('File Browser: whoever may not download, or has a rule that permits, is disabled', async (t) => {
+  const perm = { admin: false, create: true, rename: true, modify: true, delete: true, share: true, download: true }
+  const person = {
+    id: 2,
+    username: 'ann',
+    password: '$2a$10$RgyRpsSksxDTmWjg.YS9gurU2d0w7JgRyXBWQV.41pmIuahpNMynW',
+    scope: '..',
+    perm,
+    rules: [],
+  }
+  const admin = { ...person, id: 1, username: 'root', perm: { ...perm, admin: true } }
+  const people = [
+    admin,
+    person,
+    { ...person, id: 3, username: 'bob', perm: { ...perm, download: false } },
+    { ...person, id: 4, username: 'cy', rules: [{ allow: true, regex: false, path: '/x' }] },
+    { ...person, id: 5, username: 'dee', password: '$2a$31$RgyRpsSksxDTmWjg.YS9gurU2d0w7JgRyXBWQV.41pmIuahpNMynW' },
+    { ...admin, id: 6, username: 'second', rules: [{ allow: false, regex: false, path: '/../own' }] },
+  ]
+  const config = '{"server":{"root":"/srv"},"settings":{}}'
+  const { users, rules } = await fromFileBrowser({ users: JSON.stringify(people), config }, new Report())
+  t.same(
+    users.map(({ role, basePath, disabled }) => ({ role, basePath, disabled })),
+    [
+      { role: 2, basePath: '/', disabled: false },
+      { role: 0, basePath: '/', disabled: false },
+      ...[true, true, true, false].map((disabled) => ({ role: 0, basePath: '/', disabled })),
+    ],
+  )
+  t.match(rules, [{ path: '/own', readUsers: [1, 2, 3, 4, 5], readUsersSub: true }])
+})
+
+void t.test('hostile files are refused with one sentence', async (t) => {
+  const made = await folder(t)
+  const file = join(made, 'data.db')
+  const refused = async (work: Promise<unknown>, reason: RegExp, what: string) => {
+    const error: unknown = await work.then(
+      () => undefined,
+      (failure: unknown) => failure,
+    )
+    t.ok(isGatewayError(error, 'invalid'), `${what}: ${String(error)}`)
+    t.match(error, { reason }, what)
+    t.equal((error as { reason: string }).reason.includes('\n'), false)
+  }
+  await refused(readAlistDatabase(file, 'x_'), /cannot be read/, 'missing')
+  await writeFile(file, 'no database '.repeat(1000))
+  await refused(readAlistDatabase(file, 'x_'), /cannot be read as an SQLite database/, 'not SQLite')
+  await cp(fixture('openlist/data.db'), file)
+  await truncate(file, 20_000)
+  await refused(readAlistDatabase(file, 'x_'), /cannot be read as an SQLite database/, 'truncated')
+  await rm(file)
+  const connection = connectSqlite(file)
+  await connection.raw('PRAGMA journal_mode = DELETE')
+  for (const table of ['x_users', 'y_users', 'x_storages', 'z_storages']) {
+    await connection.schema.createTable(table, (columns) => void columns.integer('id'))
+  }
+  await connection.raw('alter table x_users add column username text')
+  await connection.raw('insert into x_users values (1, zeroblob(2000000))')
+  await connection.raw(
+    'insert into y_users with recursive n(i) as (select 1 union all select i + 1 from n where i < 10001) select i from n',
+  )
+  await connection.raw(
+    'create view y_storages as with recursive n(id) as (select 1 union all select id + 1 from n) select id from n',
+  )
+  await connection.destroy()
+  await refused(readAlistDatabase(file, 'x_'), /values of more than 1048576 bytes/, 'a large value')
+  await refused(readAlistDatabase(file, 'y_'), /more than 10000 rows/, 'many rows')
+  await refused(readAlistDatabase(file, 'z_'), /no tables z_users and z_storages/, 'another prefix')
+
+  const config = await readFile(exports[1], 'utf8')
+  const users = await readFile(exports[0], 'utf8')
+  const report = new Report()
+  await refused(fromFileBrowser({ users: '['.repeat(1_000_000), config }, report), /is not JSON/, 'deep JSON')
+  const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`
+  await refused(fromFileBrowser({ users: deep, config }, report), /no export of the users/, 'deep, valid JSON')
+  await refused(
+    fromFileBrowser({ users, config: '{}' }, report),
+    /no export of the configuration/,
+    'another configuration',
+  )
+  await refused(fromFileBrowser({ users: '[]', config }, report), /no administrator/, 'nobody')
+  await refused(fromFileBrowser({ users, config, root: 'files' }, report), /is relative/, 'a relative folder')
+
+  await writeFile(join(made, 'config.json'), '{"database":{"type":"mysql"}}')
+  t.match(await run('alist', made, '--dry-run'), { status: 2, err: /of the type mysql: only SQLite/ })
+})
