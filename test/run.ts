@@ -20,7 +20,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   // Many tests mostly wait for disks, timers and other programs.
   options: {
-    jobs: { type: 'string', default: String(3 * availableParallelism()) },
+    jobs: { type: 'string', default: String(Math.ceil(2.5 * availableParallelism())) },
     minutes: { type: 'string', default: '20' },
   },
 })

@@ -115,8 +115,8 @@ export async function startSwift(page = 1000): Promise<SwiftServer> {
   }
   try {
     await Promise.all(children.map((child) => once(child, 'spawn')))
-    await answers(`http://127.0.0.1:${proxyPort}/info`, 200)
-    for (const port of partPorts) await answers(`http://127.0.0.1:${port}/recon/version`, undefined)
+    await answers(`http://127.0.0.1:${proxyPort}/info`, children, 200)
+    for (const port of partPorts) await answers(`http://127.0.0.1:${port}/recon/version`, children)
   } catch (error) {
     await stop()
     throw error
@@ -144,15 +144,16 @@ function program(name: string): string {
   return found
 }
 
-/** Waits at most 30 seconds for a response, with this status if one is given. */
-async function answers(url: string, status: number | undefined): Promise<void> {
-  for (let tries = 0; tries < 300; tries++) {
+/** Waits for a response, with this status if one is given. Rejects if one of the servers has ended. */
+async function answers(url: string, servers: readonly ChildProcess[], status?: number): Promise<void> {
+  for (;;) {
     const answer = await fetch(url).catch(() => undefined)
     await answer?.arrayBuffer()
     if (answer && (status === undefined || answer.status === status)) return
+    const ended = servers.find(({ exitCode, signalCode }) => exitCode !== null || signalCode !== null)
+    if (ended) throw new Error(`no answer from ${url}: ${ended.spawnfile} has ended`)
     await pause(100)
   }
-  throw new Error(`no answer from ${url}`)
 }
 
 /** Sends SIGKILL: on SIGTERM it would wait for idle connections, and its files are not needed any more. */
