@@ -151,18 +151,13 @@ export class Settings {
 
   /**
    * The stored values that `set` would reject, which another program or an older version has stored, with the reason and
-   * the default. An empty value means the default.
+   * the default.
    */
   *faults(): Iterable<{ readonly key: string; readonly reason: string; readonly fallback: string }> {
-    for (const [key, value] of this.#stored) {
-      const definition = definitions.get(key)
-      if (definition === undefined) continue
-      try {
-        checkValue(definition, value)
-        if (value !== '') valueChecks[key as SettingKey]?.(value)
-      } catch (error) {
-        yield { key, reason: toGatewayError(error).reason, fallback: definition.default }
-      }
+    for (const { key, default: fallback, flag } of settingsTable) {
+      const value = this.#stored.get(key)
+      const reason = value === undefined || flag === 'readonly' ? undefined : settingFault(key, value)
+      if (reason !== undefined) yield { key, reason, fallback }
     }
   }
 
