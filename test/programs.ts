@@ -35,6 +35,7 @@ const programs: readonly Program[] = [
   { name: 'sshfs', package: 'sshfs' },
   { name: 'nginx', package: 'nginx-light' },
   { name: 'haproxy', package: 'haproxy' },
+  { name: 'caddy', package: 'caddy' },
   { name: 'apache2', package: 'apache2-bin' },
   { name: 'openssl', package: 'openssl' },
   { name: 'git', package: 'git' },

@@ -1,0 +1,61 @@
+/** The commands of README.md, from its text, as a new user runs them. */
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { startDaemon } from '../gateway.js'
+import { lacks } from '../programs.js'
+
+const run = promisify(execFile)
+
+const needs = lacks('curl', 'rclone', 'fusermount3') || (!existsSync('/dev/fuse') && 'this machine has no FUSE')
+
+/** The shell commands below a heading: those of each block, with what their last comment says that they print. */
+async function blocksBelow(
+  heading: string,
+): Promise<readonly { readonly commands: string; readonly printed: string }[]> {
+  const readme = await readFile('README.md', 'utf8')
+  const [, section = ''] = new RegExp(`^## ${heading}\\n(.*?)^## `, 'ms').exec(readme) ?? []
+  return Array.from(section.matchAll(/^```sh\n(.*?)^```$/gms), ([, text = '']) => {
+    const lines = text.split('\n')
+    const printed = lines.filter((line) => line.startsWith('# ')).map((line) => line.slice(2))
+    return { commands: lines.filter((line) => !line.startsWith('# ')).join('\n'), printed: printed.join('\n') }
+  })
+}
+
+void t.test(
+  'the first three minutes: a file is uploaded, downloaded, and written through a mount',
+  { skip: needs },
+  async (t) => {
+    const home = t.testdir()
+    const blocks = await blocksBelow('The first three minutes')
+    const readme = await readFile('README.md', 'utf8')
+    const [, password = ''] = /with the password (\S+)/.exec(readme) ?? []
+    t.equal(blocks.length, 2)
+    const daemon = await startDaemon(t, { adminPassword: password })
+    const port = new URL(daemon.url).port
+    const environment = {
+      ...process.env,
+      HOME: home,
+      XDG_CONFIG_HOME: join(home, 'config'),
+      XDG_CACHE_HOME: join(home, 'cache'),
+    }
+    const begun = performance.now()
+    for (const { commands, printed } of blocks) {
+      const here = commands.replaceAll('localhost:5244', `127.0.0.1:${port}`)
+      t.not(here, commands, 'they name the port')
+      // Each block is typed into the same shell: the first one sets the password.
+      const script = `PASSWORD=${password}\n${here}`
+      const { stdout } = await run('bash', ['-ec', script], { cwd: home, env: environment, timeout: 60_000 })
+      if (printed !== '') t.match(stdout, printed)
+    }
+    t.comment(`${((performance.now() - begun) / 1000).toFixed(1)} s`)
+    // fusermount returns while rclone still uploads.
+    const stored = join(daemon.dataFolder, 'files', 'neap.txt')
+    while ((await readFile(stored, 'utf8').catch(() => '')) !== 'neap\n')
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    t.equal(await readFile(join(daemon.dataFolder, 'files', 'tide.txt'), 'utf8'), 'high tide at noon\n')
+  },
+)
