@@ -5,6 +5,7 @@ import type { Addresses, Config } from '../gateway/config.js'
 import { LogTail } from '../gateway/log-tail.js'
 import { secretVariable } from '../gateway/secret-variables.js'
 import { version } from '../contract/version.js'
+import { applyContainerUser } from './container-user.js'
 import { closingSeconds, startDaemon } from './daemon.js'
 import { firstRunLines } from './first-run.js'
 import { afterStartup } from './gc-flags.js'
@@ -38,6 +39,8 @@ export async function serve(config: Config): Promise<void> {
       if (random !== undefined) showPassword(random)
     },
   }
+  // After the secrets, which only root may be able to read.
+  await applyContainerUser(config.data, process.env)
   if (config.workers > 1 && cluster.isPrimary) {
     await run(await startPrimary(config, log, admin), config, log, () => isFirstRun)
     return

@@ -34,13 +34,13 @@ interface Made {
 }
 
 /** Completions and manual pages, by their path in a system. */
-export function generatedFiles({ version, time }: Made): ReadonlyMap<string, string> {
+function generatedFiles({ version, time }: Made): ReadonlyMap<string, string> {
   const nodes = commandNodes(createProgram())
   const date = new Date(time * 1000).toISOString().slice(0, 10)
   return new Map([...completions(nodes), ...manualPages(nodes, configFileSchema(protocols), { version, date })])
 }
 
-/** Writes the packages of the program to the folder, which must be empty. Resolves to their names. */
+/** Writes the packages of the program, and the folders that they are made from, to the folder, which must be empty. */
 async function writePackages(folder: string, program: Program, architecture: Architecture, made: Made): Promise<void> {
   const { version, time } = made
   const name = `tidegate-${version}-linux-${architecture.name}`
@@ -80,7 +80,7 @@ function megabytes(bytes: number): string {
 }
 
 /** Makes the packages of an architecture in `out`, from a program that is installed. */
-export async function makePackages(
+async function makePackages(
   out: string,
   program: Program,
   architecture: Architecture,
@@ -141,4 +141,4 @@ async function main(): Promise<void> {
   console.log(await readFile(join(out, 'SHA256SUMS'), 'utf8'))
 }
 
-if (process.argv[1] === import.meta.filename) await main()
+await main()
