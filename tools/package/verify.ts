@@ -4,7 +4,7 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { access, copyFile, cp, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { access, copyFile, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -163,6 +163,7 @@ async function verifyDebianPackage(system: System, file: string): Promise<void> 
   } finally {
     daemon.kill('SIGKILL')
   }
+  for (const name of ['run/notify', 'run/heard']) await rm(system.path(name))
   const configuration = system.path('etc/tidegate/tidegate.json')
   await writeFile(configuration, '{ "log_level": "warn" }\n')
   await system.run('dpkg', '-i', '/root/tidegate.deb')
@@ -197,7 +198,7 @@ async function main(): Promise<void> {
     const base = join(work, 'base')
     await run('debootstrap', ['--variant=minbase', 'bookworm', base])
     console.log('the archive, on a minimal Debian 12, as an ordinary user')
-    await cp(base, join(work, 'archive'), { recursive: true, verbatimSymlinks: true })
+    await run('cp', ['-a', base, join(work, 'archive')])
     await verifyArchive(new System(join(work, 'archive')), archive)
     console.log('the Debian package, on the same')
     const system = new System(base)
