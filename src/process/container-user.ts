@@ -13,7 +13,10 @@ const maxId = 0xfffffffe
  * folder and what is in it get that user and the group `PGID` (by default the same number), but for what is below `files`, which belongs to whom its
  * user says; then this process becomes that user, for good. Rejects with `invalid` for other values, and with the errors of the system.
  */
-export async function applyContainerUser(data: string, environment: Readonly<Record<string, string | undefined>>): Promise<void> {
+export async function applyContainerUser(
+  data: string,
+  environment: Readonly<Record<string, string | undefined>>,
+): Promise<void> {
   const { PUID, PGID, UMASK } = environment
   if (UMASK !== undefined && UMASK !== '') process.umask(numberOf('UMASK', UMASK, 8, 0o777))
   if (process.getuid?.() !== 0 || PUID === undefined || PUID === '') return
@@ -29,7 +32,9 @@ export async function applyContainerUser(data: string, environment: Readonly<Rec
 function numberOf(name: string, text: string, base: 8 | 10, max: number): number {
   const value = (base === 8 ? /^[0-7]{1,4}$/ : /^\d{1,10}$/).test(text) ? parseInt(text, base) : NaN
   if (value >= 0 && value <= max) return value
-  throw new GatewayError('invalid', { reason: `${name} must be ${base === 8 ? 'an octal number such as 022' : 'the number of a user or group'}` })
+  throw new GatewayError('invalid', {
+    reason: `${name} must be ${base === 8 ? 'an octal number such as 022' : 'the number of a user or group'}`,
+  })
 }
 
 /** Changes the owner of the entry and, if it is a folder, of those in it for which `isEntered` is true. Symlinks are not followed. */

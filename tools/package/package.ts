@@ -80,12 +80,7 @@ function megabytes(bytes: number): string {
 }
 
 /** Makes the packages of an architecture in `out`, from a program that is installed. */
-async function makePackages(
-  out: string,
-  program: Program,
-  architecture: Architecture,
-  made: Made,
-): Promise<void> {
+async function makePackages(out: string, program: Program, architecture: Architecture, made: Made): Promise<void> {
   const work = await mkdtemp(join(tmpdir(), 'tidegate-packages-'))
   try {
     const [first, second] = [join(work, 'first'), join(work, 'second')]
