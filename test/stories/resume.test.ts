@@ -124,13 +124,13 @@ for (const [driver, bytes] of [
       const whole = await lftp(['put file -o by-lftp'])
       t.equal(whole.status, 0, whole.complaints)
       t.equal(proxy.cuts, before + 1)
-      t.equal((await stored('by-lftp'))?.hash, hash)
+      t.same(await stored('by-lftp'), { size: bytes, hash })
       proxy.cut('up', half, 1)
       t.not((await sftp(['put file part'])).status, 0)
       t.ok(((await settled('part'))?.size ?? 0) > 0)
       const outcome = await lftp(['put -c file -o part'])
       t.equal(outcome.status, 0, outcome.complaints)
-      t.equal((await stored('part'))?.hash, hash)
+      t.same(await stored('part'), { size: bytes, hash })
     })
 
     await t.test('rclone retries', async (t) => {
