@@ -2,7 +2,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -10,7 +9,7 @@ import t, { type Test } from 'tap'
 import { startGateway } from '../gateway.js'
 import { findProgram, lacks } from '../programs.js'
 import { makeCertificate } from '../services/certificates.js'
-import { freePort } from '../services/free-port.js'
+import { accepts, freePort } from '../services/free-port.js'
 
 const run = promisify(execFile)
 
@@ -86,15 +85,6 @@ async function startProxy(
     if (child.exitCode !== null) throw new Error(`${name} ended: ${complaints}`)
     await wait(50)
   }
-}
-
-function accepts(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1')
-    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
-    socket.once('close', () => socket.destroy())
-    socket.once('connect', () => socket.end())
-  })
 }
 
 for (const proxy of proxies) {

@@ -2,12 +2,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
-import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { findProgram } from '../programs.js'
-import { freePorts } from './free-port.js'
+import { accepts, freePorts } from './free-port.js'
 
 const defaults = 'defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 60s\n  timeout server 60s\n'
 
@@ -55,11 +54,4 @@ async function run(t: Test, listeners: string, port: number): Promise<void> {
     if (child.exitCode !== null) throw new Error(`HAProxy ended with status ${child.exitCode}`)
     await wait(20)
   }
-}
-
-function accepts(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => resolve(true))
-    socket.on('connect', () => socket.destroy()).on('error', () => resolve(false))
-  })
 }

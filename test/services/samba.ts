@@ -2,11 +2,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { connect } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { findProgram } from '../programs.js'
-import { freePort } from './free-port.js'
+import { accepts, freePort } from './free-port.js'
 
 export interface SambaServer {
   readonly port: number
@@ -96,15 +95,4 @@ async function ran(name: string, words: readonly string[], input = ''): Promise<
   child.stdin.end(input)
   const [code] = (await once(child, 'exit')) as [number | null]
   if (code !== 0) throw new Error(`${name} failed: ${said}`)
-}
-
-async function accepts(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1')
-    socket.once('connect', () => {
-      socket.destroy()
-      resolve(true)
-    })
-    socket.once('error', () => resolve(false))
-  })
 }
