@@ -1,6 +1,7 @@
 /** What `check` and `doctor` report. */
 import { GatewayError, hasDetail, toGatewayError } from '../contract/errors.js'
 import type { Config } from '../gateway/config.js'
+import { withoutPassword } from '../store/store-url.js'
 
 export interface Finding {
   readonly what: string
@@ -43,10 +44,18 @@ export function wordFor(ok: boolean | null): string {
   return ok ? 'ok' : 'WRONG'
 }
 
-/** A `tidegate` command on this data folder, as a line for a shell. */
-export function commandLine({ data }: Pick<Config, 'data'>, ...words: readonly string[]): string {
-  return ['tidegate', ...words, '--data', data].map(shellWord).join(' ')
+/**
+ * A `tidegate` command on this installation, as a line for a shell. The URL of a database that has a password is in the
+ * configuration file or in the environment, and stays there.
+ */
+export function commandLine({ data, store, configFile }: Installation, ...words: readonly string[]): string {
+  const options = ['--data', data]
+  if (configFile !== undefined) options.push('--config', configFile)
+  if (store !== '' && store === withoutPassword(store)) options.push('--store', store)
+  return ['tidegate', ...words, ...options].map(shellWord).join(' ')
 }
+
+type Installation = Pick<Config, 'data' | 'store' | 'configFile'>
 
 /** A word as POSIX shells read it (POSIX.1-2024, Shell Command Language, §2.2.2). */
 export function shellWord(text: string): string {

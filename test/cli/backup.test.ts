@@ -6,7 +6,6 @@ import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { protocols } from '../../protocols/index.js'
 import { generateKeyPair } from '../../protocols/sftp/host-keys.js'
@@ -25,8 +24,8 @@ import { engines, thisServer } from '../store/engines.js'
 import { ruleRow, userRow } from '../store/store-rows.js'
 import { withoutSqlite } from '../store-location.js'
 import { connect } from '../stories/task-client.js'
+import { main, outcomeOf } from './outcome.js'
 
-const main = fileURLToPath(new URL('../../src/main.js', import.meta.url))
 const key = (await generateKeyPair('ed25519', { comment: 'someone@somewhere' })).public
 const scratch = '.tidegate-scratch-'
 
@@ -37,11 +36,7 @@ function start(words: readonly string[], store = '') {
 
 async function tidegate(words: readonly string[], store = '') {
   const child = start(words, store)
-  let [out, err] = ['', '']
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text))
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text))
-  const [status] = (await once(child, 'close')) as [number | null]
-  return { status, out, err }
+  return outcomeOf(child)
 }
 
 async function newFolder(t: Test): Promise<string> {

@@ -6,7 +6,6 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import ssh2 from 'ssh2'
 import t, { type Test } from 'tap'
@@ -18,15 +17,9 @@ import { generateKeyPair } from '../../protocols/sftp/host-keys.js'
 import { startGateway } from '../gateway.js'
 import { storeVariables, withoutSqlite } from '../store-location.js'
 import { connectHttp } from '../stories/protocols.js'
+import { main, outcomeOf, type Outcome } from './outcome.js'
 
-const main = fileURLToPath(new URL('../../src/main.js', import.meta.url))
 const publicKey = (await generateKeyPair('ed25519', { comment: 'someone@somewhere' })).public
-
-interface Outcome {
-  readonly status: number | null
-  readonly out: string
-  readonly err: string
-}
 
 async function tidegate(
   words: readonly string[],
@@ -35,13 +28,9 @@ async function tidegate(
   const at = words.indexOf('--data') + 1
   const store = at > 0 ? await storeVariables(words[at] ?? '') : {}
   const child = spawn(process.execPath, [main, ...words], { env: { ...process.env, ...store, ...environment } })
-  let [out, err] = ['', '']
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text))
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text))
   child.stdin.on('error', () => undefined)
   child.stdin.end(input)
-  const [status] = (await once(child, 'close')) as [number | null]
-  return { status, out, err }
+  return outcomeOf(child)
 }
 
 async function folder(t: Test): Promise<string> {

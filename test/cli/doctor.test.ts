@@ -4,13 +4,12 @@ import { chmod, chown, cp, mkdir, mkdtemp, rm, utimes, writeFile } from 'node:fs
 import { createServer, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { driverTypes } from '../../drivers/index.js'
 import { protocols } from '../../protocols/index.js'
 import { examine } from '../../src/cli/doctor/doctor.js'
-import type { Finding } from '../../src/cli/finding.js'
+import { commandLine, type Finding } from '../../src/cli/finding.js'
 import { asPath } from '../../src/contract/path.js'
 import { configSchema, type ConfigInput } from '../../src/gateway/config.js'
 import { newStorage } from '../../src/store/new-storage.js'
@@ -18,9 +17,9 @@ import { openStore } from '../../src/store/store.js'
 import type { Store } from '../../src/store/tables.js'
 import { startGateway } from '../gateway.js'
 import { makeCertificate } from '../services/certificates.js'
+import { main } from './outcome.js'
 
 const run = promisify(execFile)
-const main = fileURLToPath(new URL('../../src/main.js', import.meta.url))
 
 interface Installation {
   readonly data: string
@@ -295,4 +294,14 @@ await t.test('doctor prints each finding and what to do about it, and has the st
   t.match(stdout, `WRONG        data folder: there is no folder ${data}\n             → install -d -m 700 ${data} `)
   t.match(stdout, /^ok {11}Node\.js: v\d+/m)
   t.match(stdout, /^ok {11}ssh2: the compiled part is in use$/m)
+})
+
+void t.test('the command of a remedy names the same installation', (t) => {
+  const data = '/srv/the data'
+  const command = (store: string, configFile?: string) => commandLine({ data, store, configFile }, 'user', 'list')
+  t.equal(command(''), "tidegate user list --data '/srv/the data'")
+  t.equal(command('', '/etc/tide.json'), "tidegate user list --data '/srv/the data' --config /etc/tide.json")
+  t.equal(command('postgres://db/tide'), "tidegate user list --data '/srv/the data' --store postgres://db/tide")
+  t.notMatch(command('postgres://tide:secret@db/tide'), /--store|secret/)
+  t.end()
 })

@@ -4,15 +4,13 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { liveness } from '../../src/cli/liveness.js'
 import { storeDaemonUrl } from '../../src/gateway/data-folder.js'
 import { startGateway, withoutNodes } from '../gateway.js'
 import { lacks } from '../programs.js'
 import { makeCertificate } from '../services/certificates.js'
-
-const main = fileURLToPath(new URL('../../src/main.js', import.meta.url))
+import { main } from './outcome.js'
 
 async function checkLive(...words: readonly string[]) {
   const child = spawn(process.execPath, [main, 'check', '--live', ...words], { stdio: ['ignore', 'pipe', 'inherit'] })

@@ -1,11 +1,9 @@
 /** `tidegate storage add` of a storage that does not start, with and without a running daemon. */
 import { execFile } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { startGateway } from '../gateway.js'
 import { storeVariables } from '../store-location.js'
-
-const main = fileURLToPath(new URL('../../src/main.js', import.meta.url))
+import { main } from './outcome.js'
 
 async function add(data: string, ...words: readonly string[]) {
   const env = { ...process.env, ...(await storeVariables(data)) }

@@ -5,7 +5,6 @@ import { existsSync, statSync } from 'node:fs'
 import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import type { CopyResult } from '../../src/store/copy.js'
 import { openStore } from '../../src/store/store.js'
@@ -15,9 +14,9 @@ import { lacks } from '../programs.js'
 import { proppatch, propfind, sender } from '../protocols/webdav/dav-client.js'
 import { connect, ended } from '../stories/task-client.js'
 import { thisServer } from '../store/engines.js'
+import { main, outcomeOf } from './outcome.js'
 
 const skip = lacks('postgres', 'initdb')
-const main = fileURLToPath(new URL('../../src/main.js', import.meta.url))
 
 /** Starts `tidegate store copy`. The passwords of URLs are passed as an admin passes them. */
 function startCopy(from: string, to: string, ...flags: readonly string[]) {
@@ -30,11 +29,7 @@ function startCopy(from: string, to: string, ...flags: readonly string[]) {
 
 async function copy(from: string, to: string, ...flags: readonly string[]) {
   const child = startCopy(from, to, ...flags)
-  let [out, err] = ['', '']
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text))
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text))
-  const [status] = (await once(child, 'close')) as [number | null]
-  return { status, out, err }
+  return outcomeOf(child)
 }
 
 /** What a client sees of the rows of each kind. */
