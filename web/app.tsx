@@ -9,7 +9,7 @@ import { Frame } from './frame.tsx'
 import { Failure } from './parts/failure.tsx'
 import { Loaded } from './parts/loaded.tsx'
 import { Notices } from './parts/notices.tsx'
-import { Page } from './parts/page.tsx'
+import { NoSuchPage } from './parts/page.tsx'
 import { basePath, isOfTree } from './parts/places.ts'
 import { mayLeave } from './look/unsaved.ts'
 import { forgetUser, isAdmin, isGuest, lastUser, useMe, type Me } from './session/me.ts'
@@ -20,6 +20,7 @@ import { texts } from './texts.ts'
 const TasksPage = lazy(() => import('./tasks/tasks-page.tsx'))
 const ProfilePage = lazy(() => import('./profile/profile-page.tsx'))
 const SearchPage = lazy(() => import('./search/search-page.tsx'))
+const ManualPage = lazy(() => import('./manual/manual-page.tsx'))
 const AdminPages = lazy(() => import('./admin/admin-pages.tsx'))
 
 const signInAddress = '/@login'
@@ -71,6 +72,7 @@ function Pages({ me }: { readonly me: Me }) {
             <Route path="/@search">
               <SearchPage me={me} />
             </Route>
+            <Route path="/@manual/*?">{({ '*': name }) => <ManualPage name={name || 'README'} />}</Route>
             {!isGuest(me) && (
               <Route path="/@tasks">
                 <TasksPage me={me} />
@@ -91,13 +93,5 @@ function Pages({ me }: { readonly me: Me }) {
         </Loaded>
       )}
     </Frame>
-  )
-}
-
-function NoSuchPage() {
-  return (
-    <Page title={texts.notFoundTitle}>
-      <p>{texts.notFound}</p>
-    </Page>
   )
 }

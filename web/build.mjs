@@ -86,6 +86,8 @@ const options = {
   metafile: true,
   jsx: 'automatic',
   jsxImportSource: 'preact',
+  // The documentation.
+  loader: { '.md': 'text' },
   logLevel: 'warning',
   plugins: [page, copiedFiles],
 }

@@ -3,3 +3,9 @@ declare module '*?file' {
   const url: string
   export default url
 }
+
+/** Texts of the documentation, as they are. */
+declare module '*.md' {
+  const text: string
+  export default text
+}

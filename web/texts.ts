@@ -17,6 +17,7 @@ export const texts = {
   unreachable: 'The server cannot be reached. Check the connection and try again.',
   announcement: 'Announcement',
   closeAnnouncement: 'Close the announcement',
+  manual: 'Documentation',
   notFoundTitle: 'Not found',
   notFound: 'There is no such page, or you have no permission to see it.',
   main: 'Main',
@@ -279,6 +280,7 @@ export const texts = {
 
   mount: {
     title: 'Reach your files as a drive',
+    more: 'More programs, in the documentation',
     system: 'Your system',
     systems: {
       windows: {

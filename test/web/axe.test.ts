@@ -63,6 +63,7 @@ const pages: Readonly<Record<string, Ready>> = {
   '/@manage/index': text('The index holds'),
   '/@manage/log': text('ebb tide'),
   '/@manage/start': text('The server shows one of these fingerprints'),
+  '/@manual': text('For administrators'),
   '/@nothing': text('There is no such page'),
 }
 

@@ -441,6 +441,22 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
     }),
   )
 
+  await t.test('the documentation is part of the console, with links between its pages', (t) =>
+    visit(t, site, { at: '/@manage/about' }, async (page) => {
+      await page.getByRole('link', { name: 'Documentation' }).click()
+      await page.getByRole('link', { name: 'Drivers', exact: true }).click()
+      await page.getByRole('heading', { name: 'Writing a driver' }).waitFor()
+      t.match(page.url(), /\/@manual\/drivers#writing-a-driver$/)
+      await page.getByRole('link', { name: 'Alias', exact: true }).click()
+      await page.waitForURL(/\/@manual\/drivers\/alias$/)
+      await page.goto('@manual/nothing')
+      await page.getByText('There is no such page').waitFor()
+      await page.goto('@profile')
+      await page.getByRole('link', { name: 'More programs' }).click()
+      await page.getByRole('heading', { name: 'Clients', level: 1 }).waitFor()
+    }),
+  )
+
   await t.test('the page about the daemon has its version and its addresses', (t) =>
     visit(t, site, { at: '/@manage/about' }, async (page) => {
       const facts = page.locator('dl')

@@ -1,4 +1,5 @@
 /** The version and the environment of the daemon. */
+import { Link } from 'wouter-preact'
 import { get } from '../api/client.ts'
 import { Failure } from '../parts/failure.tsx'
 import { formatTime } from '../parts/format.ts'
@@ -32,6 +33,9 @@ export function AboutPage() {
           </dd>
         </dl>
       )}
+      <p>
+        <Link href="/@manual">{texts.manual}</Link>
+      </p>
       <p>
         <a href="api/docs">{about.api}</a>
       </p>

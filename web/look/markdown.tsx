@@ -61,14 +61,23 @@ function escaped(text: string): string {
 /** The most pictures of one document: each costs a request. */
 const mostPictures = 100
 
-/** `path`: the folder to which relative links refer. */
-export default function Markdown({ text, path }: { readonly text: string; readonly path: string }) {
+interface MarkdownProps {
+  readonly text: string
+  /** The folder to which relative links refer. */
+  readonly path: string
+  /** The page for the target of a link; undefined: there is none. Absent: links and pictures are of the tree. */
+  readonly pageFor?: ((target: string) => string | undefined) | undefined
+}
+
+export default function Markdown({ text, path, pageFor }: MarkdownProps) {
   const place = useRef<HTMLDivElement>(null)
   const { data: me } = useMe()
   const [, navigate] = useLocation()
   useLayoutEffect(() => {
-    if (me) place.current?.replaceChildren(safeContent(text, path, me))
-  }, [text, path, me])
+    if (!me) return
+    place.current?.replaceChildren(safeContent({ text, path, pageFor }, me))
+    headingOf(place.current, location.hash.slice(1))?.scrollIntoView()
+  }, [text, path, pageFor, me])
   function onClick(event: MouseEvent): void {
     const link = event.target instanceof Element ? event.target.closest('a') : null
     if (!link?.hasAttribute('href') || link.target !== '') return
@@ -84,17 +93,18 @@ export default function Markdown({ text, path }: { readonly text: string; readon
 /** The beginning of the URLs of the console's pages. */
 const consoleUrl = location.origin + basePath
 
-function safeContent(text: string, path: string, me: Me): DocumentFragment {
+function safeContent({ text, path, pageFor }: MarkdownProps, me: Me): DocumentFragment {
   const content = DOMPurify.sanitize(markdown.parse(text, { async: false }), allowed)
   for (const link of content.querySelectorAll('a')) {
     const href = link.getAttribute('href') ?? ''
-    const found = linked(path, href)
-    if (found !== undefined) link.href = consoleUrl + addressOf(found) + (/[?#].*$/s.exec(href)?.[0] ?? '')
+    const target = linked(path, href)
+    const page = target === undefined ? undefined : (pageFor ?? addressOf)(target)
+    if (page !== undefined) link.href = consoleUrl + page + (/[?#].*$/s.exec(href)?.[0] ?? '')
     else if (/^(?:https?|mailto):/i.test(href)) openElsewhere(link)
     else if (!href.startsWith('#')) link.removeAttribute('href')
   }
   const pictures = [...content.querySelectorAll<HTMLElement>('span[cite]')]
-  for (const picture of pictures.splice(0, mostPictures)) addPicture(picture, path, me)
+  if (!pageFor) for (const picture of pictures.splice(0, mostPictures)) addPicture(picture, path, me)
   for (const picture of pictures) picture.removeAttribute('cite')
   nestHeadings(content)
   return content

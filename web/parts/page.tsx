@@ -14,3 +14,11 @@ export function Page({ title, children }: { readonly title: string; readonly chi
     </div>
   )
 }
+
+export function NoSuchPage() {
+  return (
+    <Page title={texts.notFoundTitle}>
+      <p>{texts.notFound}</p>
+    </Page>
+  )
+}

@@ -1,5 +1,6 @@
 /** How the user reaches the files by WebDAV and SFTP from each system, with the addresses of this server. */
 import { useState } from 'preact/hooks'
+import { Link } from 'wouter-preact'
 import { get, type Data } from '../api/client.ts'
 import { Copyable } from '../parts/copyable.tsx'
 import { Failure } from '../parts/failure.tsx'
@@ -24,6 +25,9 @@ export function MountHelp({ me }: { readonly me: Me }) {
     <>
       {may(me, 'webdavRead') && <WebDavHelp me={me} access={access} />}
       {may(me, 'sftpRead') && <SftpHelp me={me} access={access} />}
+      <p>
+        <Link href="/@manual/clients">{texts.mount.more}</Link>
+      </p>
     </>
   )
 }

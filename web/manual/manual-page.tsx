@@ -1,0 +1,37 @@
+/** The documentation of this version: the Markdown files of docs/. */
+import { useQuery } from '@tanstack/preact-query'
+import { Failure } from '../parts/failure.tsx'
+import { NoSuchPage, Page } from '../parts/page.tsx'
+import Markdown from '../look/markdown.tsx'
+import { texts } from '../texts.ts'
+
+const folder = '/docs/'
+
+/** `name`: the path of the file below docs/, without its extension. */
+export default function ManualPage({ name }: { readonly name: string }) {
+  const { data: text, error } = useQuery({ queryKey: ['manual', name], queryFn: () => load(name), staleTime: Infinity })
+  if (error) return <Failure error={error} />
+  if (text === undefined) return <p class="loading">{texts.loading}</p>
+  if (text === null) return <NoSuchPage />
+  return (
+    <Page title={/^# (.*)$/m.exec(text)?.[1] ?? name}>
+      <Markdown text={text.replace(/^# .*$/m, '')} path={folder + name.replace(/[^/]*$/, '')} pageFor={pageFor} />
+    </Page>
+  )
+}
+
+/** The text of the page; null: there is none. */
+async function load(name: string): Promise<string | null> {
+  try {
+    const page = (await import(`../../docs/${name}.md`)) as { readonly default: string }
+    return page.default
+  } catch (error) {
+    // esbuild has made a part of each file of docs/, and rejects any other name.
+    if (error instanceof Error && error.message.startsWith('Module not found in bundle')) return null
+    throw error
+  }
+}
+
+function pageFor(target: string): string | undefined {
+  return target.startsWith(folder) && target.endsWith('.md') ? `/@manual/${target.slice(folder.length, -3)}` : undefined
+}
