@@ -1,5 +1,6 @@
 /** The accounts of a new installation. */
 import { root } from '../contract/path.js'
+import type { UserRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
 import { hashPassword, impossiblePassword, randomPassword, staticHash } from './passwords.js'
 import { allPermissions } from './principal.js'
@@ -12,7 +13,7 @@ export interface FirstAdmin {
    * Called before the admin is stored, so that no admin exists whose random password was not shown. If several were shown,
    * because processes ended before they stored the admin, the last one is valid. A password that was given is not passed.
    */
-  readonly onCreate?: (random: string | undefined) => void
+  readonly onCreate?: (username: string, random: string | undefined) => void
 }
 
 /**
@@ -25,15 +26,25 @@ export async function bootstrapAccounts(store: Store, admin: FirstAdmin): Promis
   if (!present.some(({ role }) => role === 2)) {
     const random = admin.password ? undefined : randomPassword()
     const passwordHash = await hashPassword(staticHash(admin.password || (random ?? '')))
+    const username = freeName('admin', present)
     await store.users.addFirst(2, () => {
-      admin.onCreate?.(random)
-      return { ...common, username: 'admin', role: 2, permission: allPermissions, disabled: false, passwordHash }
+      admin.onCreate?.(username, random)
+      return { ...common, username, role: 2, permission: allPermissions, disabled: false, passwordHash }
     })
   }
   if (!present.some(({ role }) => role === 1)) {
     // The guest has no password, so no slow hash is computed.
     const passwordHash = impossiblePassword()
-    const guest = { ...common, username: 'guest', role: 1, permission: 0, disabled: true, passwordHash } as const
+    const username = freeName('guest', present)
+    const guest = { ...common, username, role: 1, permission: 0, disabled: true, passwordHash } as const
     await store.users.addFirst(1, () => guest)
   }
+}
+
+/** `wanted`, or with a number behind it: imported users may have the names that these accounts usually have. */
+function freeName(wanted: string, present: readonly UserRow[]): string {
+  const isTaken = (name: string) => present.some(({ username }) => username === name)
+  let name = wanted
+  for (let number = 2; isTaken(name); number++) name = `${wanted}${number}`
+  return name
 }

@@ -187,13 +187,20 @@ export class PasswordCheck {
       // The account may have changed while the hash was computed.
       const current = this.options.byName(name)
       if (isCorrect && current !== undefined && current.passwordHash === user?.passwordHash) {
-        matching = isImported(current.passwordHash)
-          ? await this.options.replaceHash(current.id, current.passwordHash, await hashPassword(hash))
-          : current
+        matching = isImported(current.passwordHash) ? await this.#replaceImported(current, hash) : current
       }
     } finally {
       await settle(matching === undefined ? 'failed' : 'not failed')
     }
     return matching
+  }
+
+  /** The account with a hash of the usual kind for the password; undefined if the account has another password by now. */
+  async #replaceImported({ id, passwordHash }: UserRow, hash: string): Promise<UserRow | undefined> {
+    const own = await hashPassword(hash)
+    const stored = await this.options.replaceHash(id, passwordHash, own)
+    if (stored === undefined || stored.passwordHash === own) return stored
+    // Another process has replaced it first, or the password was changed.
+    return (await isPassword(hash, stored.passwordHash)) ? stored : undefined
   }
 }

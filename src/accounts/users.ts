@@ -142,13 +142,12 @@ export class Users {
   }
 
   /**
-   * Stores `hash`, another hash of the same password, in place of `old`. Undefined if the account has been deleted or has
-   * another password.
+   * Stores `hash`, another hash of the same password, in place of `old`; changes nothing if that is no longer stored. Resolves
+   * to what is stored then; undefined if the account has been deleted.
    */
   async replaceHash(id: number, old: string, hash: string): Promise<UserRow | undefined> {
     try {
-      const user = await this.#change(id, (stored) => (stored.passwordHash === old ? { passwordHash: hash } : {}))
-      return user.passwordHash === hash ? user : undefined
+      return await this.#change(id, (stored) => (stored.passwordHash === old ? { passwordHash: hash } : {}))
     } catch (error) {
       if (isGatewayError(error, 'not_found')) return undefined
       throw error

@@ -56,14 +56,21 @@ export function addCheckCommand(program: Command): void {
     })
 }
 
-/** `timeout`: milliseconds for each storage to answer. */
+export interface CheckOptions {
+  readonly drivers?: readonly AnyDriverType[] | undefined
+  /** Milliseconds for each storage to answer. */
+  readonly timeout?: number | undefined
+  /** Further findings on the database, which it must not change. */
+  readonly further?: ((store: Store) => Promise<readonly Finding[]>) | undefined
+}
+
+/** Changes nothing. A database that an older version has written is not opened: the daemon upgrades it. */
 export async function check(
   config: Config,
-  drivers: readonly AnyDriverType[] = driverTypes,
-  timeout = answerTimeout,
+  { drivers = driverTypes, timeout = answerTimeout, further }: CheckOptions = {},
 ): Promise<readonly Finding[]> {
   const findings: Finding[] = [{ what: 'configuration', ok: true, detail: `data in ${config.data}` }]
-  findings.push(...(await checkDatabase(config, drivers, timeout)))
+  findings.push(...(await checkDatabase({ config, drivers, timeout }, further)))
   if (config.dist_dir !== '') {
     const remedy = 'name the folder of a built web client in dist_dir, or remove that key'
     findings.push(await finding('web client', () => checkWebClient(config), remedy))
@@ -86,15 +93,15 @@ async function checkWebClient(config: Config): Promise<string> {
 }
 
 async function checkDatabase(
-  config: Config,
-  drivers: readonly AnyDriverType[],
-  timeout: number,
+  subject: Omit<Subject, 'store'>,
+  further: CheckOptions['further'] = () => Promise.resolve([]),
 ): Promise<readonly Finding[]> {
+  const { config } = subject
   let store: Store | undefined
   const database = await finding(
     'database',
     async () => {
-      store = await openData(config)
+      store = await openData(config, refuseUpgrade)
       const [users, rows] = [await store.users.all(), await store.storages.all()]
       return `${counted(users.length, 'user')}, ${counted(rows.length, 'storage')}`
     },
@@ -102,11 +109,16 @@ async function checkDatabase(
   )
   if (store === undefined) return [database]
   try {
-    return [database, ...(await checkStorages({ config, store, drivers, timeout }, () => true))]
+    return [database, ...(await checkStorages({ ...subject, store }, () => true)), ...(await further(store))]
   } finally {
     await store.close()
   }
 }
+
+const refuseUpgrade = () =>
+  Promise.reject(
+    daemonRequired('an older version has written it: the daemon of this version upgrades it when it starts'),
+  )
 
 function counted(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`

@@ -17,7 +17,7 @@ import { thisInstance } from '../gateway/instance.js'
 import { Settings } from '../settings/settings.js'
 import type { Store } from '../store/tables.js'
 import { isPostgresUrl } from '../store/store-url.js'
-import { openStore } from '../store/store.js'
+import { openStore, type BeforeUpgrade } from '../store/store.js'
 
 export interface CommonFlags extends ConfigFlags {
   readonly json?: boolean
@@ -78,12 +78,15 @@ export function configOf(flags: ConfigFlags): Promise<Config> {
   return loadConfig({ flags, environment: process.env, protocols })
 }
 
-/** Opens the database of an existing installation, as the daemon would. Rejects as `databaseOf` and `openStore`. */
-export async function openData(config: Config): Promise<Store> {
-  return openStore(await databaseOf(config), {
-    runs: thisInstance().runs,
-    beforeUpgrade: backupBeforeUpgrade(config),
-  })
+/**
+ * Opens the database of an existing installation, as the daemon would unless `beforeUpgrade` says otherwise. Rejects as `databaseOf` and
+ * `openStore`.
+ */
+export async function openData(
+  config: Config,
+  beforeUpgrade: BeforeUpgrade = backupBeforeUpgrade(config),
+): Promise<Store> {
+  return openStore(await databaseOf(config), { runs: thisInstance().runs, beforeUpgrade })
 }
 
 /** Opens the data folder, calls `work`, and closes it. */
@@ -95,15 +98,24 @@ export async function inDataFolder<T>(flags: CommonFlags, work: (folder: DataFol
 export async function inConfigured<T>(config: Config, work: (folder: DataFolder) => Promise<T>): Promise<T> {
   const store = await openData(config)
   try {
-    const settings = await Settings.open(store)
-    const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours })
-    try {
-      return await work({ config, store, settings, accounts })
-    } finally {
-      await accounts.close()
-      settings.close()
-    }
+    return await withAccounts(config, store, work)
   } finally {
     await store.close()
+  }
+}
+
+/** The same for a database that is open, and stays open. */
+export async function withAccounts<T>(
+  config: Config,
+  store: Store,
+  work: (folder: DataFolder) => Promise<T>,
+): Promise<T> {
+  const settings = await Settings.open(store)
+  const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours })
+  try {
+    return await work({ config, store, settings, accounts })
+  } finally {
+    await accounts.close()
+    settings.close()
   }
 }

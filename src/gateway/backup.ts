@@ -1,6 +1,7 @@
 /** Backups of an installation: by an admin, and before an upgrade. */
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { makeFolders } from '../contract/make-folders.js'
 import { version } from '../contract/version.js'
 import type { BeforeUpgrade } from '../store/store.js'
@@ -12,7 +13,7 @@ import { writeAside } from './scratch-folder.js'
 /** What no backup has, as a sentence for admins. */
 export const leftOut = 'Not in a backup: the files of storages, and the search index.'
 
-/** Backups before upgrades that are kept, of the newest schemas. */
+/** Backups before upgrades that are kept: the last one, and those of the newest other schemas. */
 const keptUpgrades = 3
 
 interface Source {
@@ -30,7 +31,7 @@ export async function writeBackup(
   { snapshot, configFile }: Source,
   options?: { readonly replace: boolean },
 ): Promise<Manifest> {
-  // A daemon that is not upgraded does not load it.
+  // Loaded only when a backup is written: the daemon writes one only before an upgrade.
   const { archiveFormat, packArchive } = await import('./backup-archive.js')
   const write = async (archive: string, folder: string) => {
     const configuration = configFile === undefined ? undefined : await readFile(configFile)
@@ -44,20 +45,29 @@ export async function writeBackup(
 }
 
 /**
- * For `openStore`: writes a backup into the data folder before the schema is changed. There is one for each earlier version of the schema, and
- * those of the three newest are kept.
+ * For `openStore`: writes a backup into the data folder before the schema is changed. There is one for each earlier version of the schema, of which
+ * `keptUpgrades` are kept. None is written if another process has upgraded the database meanwhile.
  */
 export function backupBeforeUpgrade({ data, configFile }: Pick<Config, 'data' | 'configFile'>): BeforeUpgrade {
   return async (version, snapshot) => {
     const folder = join(data, backupFolder)
     await makeFolders(folder, 0o700)
-    await writeBackup(join(folder, nameOf(version)), { snapshot, configFile }, { replace: true })
-    const versions = (await readdir(folder)).flatMap((name) => {
-      const version = Number(/^before-upgrade-from-schema-(\d{1,9})\.tar\.gz$/.exec(name)?.[1] ?? NaN)
-      return Number.isNaN(version) ? [] : [version]
+    const ofThisVersion = async (file: string) => {
+      if ((await snapshot(file)) === version) return version
+      throw new GatewayError('precondition_failed', { reason: 'another process has upgraded the database' })
+    }
+    try {
+      await writeBackup(join(folder, nameOf(version)), { snapshot: ofThisVersion, configFile }, { replace: true })
+    } catch (error) {
+      if (isGatewayError(error, 'precondition_failed')) return
+      throw error
+    }
+    const others = (await readdir(folder)).flatMap((name) => {
+      const other = Number(/^before-upgrade-from-schema-(\d{1,9})\.tar\.gz$/.exec(name)?.[1] ?? version)
+      return other === version ? [] : [other]
     })
-    const old = versions.sort((one, other) => other - one).slice(keptUpgrades)
-    for (const version of old) await rm(join(folder, nameOf(version)), { force: true })
+    const old = others.sort((one, other) => other - one).slice(keptUpgrades - 1)
+    for (const other of old) await rm(join(folder, nameOf(other)), { force: true })
   }
 }
 

@@ -1,5 +1,5 @@
 /** Restores an installation from a backup. */
-import { access, constants, mkdir, stat } from 'node:fs/promises'
+import { access, constants, mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { copyDatabase, type CopyResult } from '../store/copy.js'
@@ -32,8 +32,14 @@ export async function restoreBackup(file: string, config: Pick<Config, 'data' | 
     return await inScratchFolder(config.data, async (folder) => {
       const [manifest, database] = await checked(file, folder)
       await mkdir(join(config.data, firstStorageFolder), { recursive: true, mode: 0o700 })
-      const tables = await copyDatabase(database, storeLocation(config))
-      return { manifest, tables, configuration: await placeConfiguration(folder, config.data) }
+      // Before the database: a restore that is killed between them can be repeated.
+      const configuration = await placeConfiguration(folder, config.data)
+      try {
+        return { manifest, configuration, tables: await copyDatabase(database, storeLocation(config)) }
+      } catch (error) {
+        if (configuration !== undefined) await rm(configuration)
+        throw error
+      }
     })
   } finally {
     await release()

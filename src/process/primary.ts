@@ -46,7 +46,9 @@ export async function startPrimary(
       log.error({}, 'the workers end too often')
       process.exit(1)
     }
-    const primary = new Primary({ count: config.workers, log, onFailed })
+    // The files of secrets may be readable only by root, who this process is no longer.
+    const environment = { TIDEGATE_STORE: config.store, TIDEGATE_STORE_FILE: '', TIDEGATE_ADMIN_PASSWORD_FILE: '' }
+    const primary = new Primary({ count: config.workers, environment, log, onFailed })
     process.once('exit', () => primary.kill())
     const addresses = await primary.start()
     await publishUrl(config, addresses, log)
@@ -83,6 +85,8 @@ interface RunningWorker {
 
 interface PrimaryOptions {
   readonly count: number
+  /** Variables of the workers that differ from those of this process. */
+  readonly environment: Readonly<Record<string, string>>
   readonly log: Log
   /** Called when the workers end too often. */
   readonly onFailed: () => void
@@ -139,7 +143,7 @@ class Primary {
   }
 
   #fork(): Promise<Addresses> {
-    const worker = cluster.fork()
+    const worker = cluster.fork(this.options.environment)
     passConnectionsOn(worker)
     const running: RunningWorker = {
       worker,

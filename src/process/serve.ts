@@ -34,9 +34,9 @@ export async function serve(config: Config): Promise<void> {
   let isFirstRun = false
   const admin = {
     password: await secretVariable('TIDEGATE_ADMIN_PASSWORD', process.env),
-    onCreate: (random: string | undefined) => {
+    onCreate: (username: string, random: string | undefined) => {
       isFirstRun = true
-      if (random !== undefined) showPassword(random)
+      if (random !== undefined) showPassword(username, random)
     },
   }
   // After the secrets, which only root may be able to read.
@@ -129,8 +129,8 @@ function runWorker({ addresses, stop, reload, check }: Service, channel: Primary
   channel.send({ kind: 'ready', addresses })
 }
 
-function showPassword(generated: string): void {
-  console.log(`first run: sign in as admin with the password ${generated} (it is shown only this once)`)
+function showPassword(username: string, generated: string): void {
+  console.log(`first run: sign in as ${username} with the password ${generated} (it is shown only this once)`)
 }
 
 /**

@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import jwt from 'jsonwebtoken'
 import { generateSync } from 'otplib'
+import { hashSync } from 'bcryptjs'
 import t from 'tap'
 import { bootstrapAccounts } from '../../src/accounts/bootstrap.js'
 import { newOtpSecret, otpUri } from '../../src/accounts/otp.js'
@@ -19,6 +20,7 @@ import { adaPassword, credentials, fixture, newUser, openAccounts } from './acco
 import { http } from '../../protocols/http/index.js'
 import { webdav } from '../../protocols/webdav/index.js'
 import { sftp } from '../../protocols/sftp/index.js'
+import { userRow } from '../store/store-rows.js'
 
 const refused = (detail: ErrorDetail) => ({ code: 'unauthenticated', detail })
 const wrong = refused('wrong_credentials')
@@ -39,7 +41,7 @@ void t.test(
   async (t) => {
     const store = await openStore(join(t.testdir(), 'tidegate.db'))
     t.teardown(() => store.close())
-    const cut = (made = '') => {
+    const cut = (_username: string, made = '') => {
       throw new Error(`the process ends when ${made} is shown`)
     }
     await t.rejects(bootstrapAccounts(store, { onCreate: cut }), { cause: { message: /when [a-z2-9]{20} is shown/ } })
@@ -58,6 +60,14 @@ void t.test(
       ],
     )
     t.equal(users.length, 2, 'two concurrent bootstraps create one admin')
+
+    const names = ['admin', 'admin2', 'guest']
+    await Promise.all(users.map(({ id }) => store.users.delete(id)))
+    for (const username of names) await store.users.insert(userRow({ username, role: 0 }))
+    const shownNames: string[] = []
+    await bootstrapAccounts(store, { onCreate: (username) => void shownNames.push(username) })
+    t.same(shownNames, ['admin3'], 'users that were imported keep their names')
+    t.match((await store.users.all()).map(({ username }) => username).sort(), [...names, 'admin3', 'guest2'].sort())
   },
 )
 
@@ -253,6 +263,20 @@ void t.test('a change by another process revokes principals of this process', as
   await other.users.delete(ada.id)
   await ended(next)
   await t.rejects(accounts.byPassword(credentials(), webdav), wrong)
+})
+
+void t.test('several processes accept an imported password at once, and store one new hash', async (t) => {
+  const { store, file, clock, ada } = await fixture(t)
+  const imported = `$2y$${hashSync('neap tide', 4).slice(4)}`
+  await store.users.update(ada.id, { passwordHash: imported })
+  const processes = await Promise.all([1, 2, 3].map(() => openAccounts(t, file, clock)))
+  const signIns = processes.map(({ accounts }) => accounts.byPassword(credentials({ plain: 'neap tide' }), webdav))
+  t.same(
+    (await Promise.all(signIns)).map(({ username }) => username),
+    ['ada', 'ada', 'ada'],
+  )
+  const stored = (await store.users.all()).find(({ id }) => id === ada.id)
+  t.match(stored?.passwordHash, /^scrypt\$/)
 })
 
 void t.test('users: an invalid field or change is rejected with its reason', async (t) => {

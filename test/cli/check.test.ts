@@ -94,7 +94,7 @@ async function rotating(t: Test) {
   return {
     ...{ saved, state, first, start, dataFolder },
     check: async (http?: string) => {
-      const findings = await check(config(http), types)
+      const findings = await check(config(http), { drivers: types })
       return Object.fromEntries(findings.map(({ what, ok, detail }) => [what, { ok, detail }]))
     },
   }
@@ -141,7 +141,7 @@ await t.test('check reports a timeout for a storage whose driver ignores its sig
     data: dataFolder,
     store: await storeOf(dataFolder),
   }
-  const findings = await check(config, types, 200)
+  const findings = await check(config, { drivers: types, timeout: 200 })
   for (const driver of ['Silent', 'Deaf']) {
     const detail = 'it does not answer within 0.2 seconds'
     t.match(

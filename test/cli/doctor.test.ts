@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process'
 import { chmod, chown, cp, mkdir, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
@@ -13,10 +14,12 @@ import { commandLine, type Finding } from '../../src/cli/finding.js'
 import { asPath } from '../../src/contract/path.js'
 import { configSchema, type ConfigInput } from '../../src/gateway/config.js'
 import { newStorage } from '../../src/store/new-storage.js'
+import { migrations } from '../../src/store/migrations.js'
 import { openStore } from '../../src/store/store.js'
 import type { Store } from '../../src/store/tables.js'
 import { startGateway } from '../gateway.js'
 import { makeCertificate } from '../services/certificates.js'
+import { withoutSqlite } from '../store-location.js'
 import { main } from './outcome.js'
 
 const run = promisify(execFile)
@@ -304,4 +307,19 @@ void t.test('the command of a remedy names the same installation', (t) => {
   t.equal(command('postgres://db/tide'), "tidegate user list --data '/srv/the data' --store postgres://db/tide")
   t.notMatch(command('postgres://tide:secret@db/tide'), /--store|secret/)
   t.end()
+})
+
+void t.test('a database of an older version is not changed', { skip: withoutSqlite }, async (t) => {
+  const data = t.testdir()
+  const older = { steps: migrations.slice(0, -1) }
+  await (await openStore(join(data, 'data.db'), older)).close()
+  const config = { ...configSchema(protocols).parse({ http: '127.0.0.1:0', sftp: 'off' }), data }
+  const found = await examine(config)
+  t.match(
+    found.find(({ what }) => what === 'database'),
+    { ok: null, detail: /older version .* the daemon of this version upgrades it when it starts/ },
+  )
+  t.notOk(existsSync(join(data, 'backups')))
+  const refused = () => Promise.reject(new Error('not upgraded'))
+  await t.rejects(openStore(join(data, 'data.db'), { beforeUpgrade: refused }), { message: /not upgraded/ })
 })

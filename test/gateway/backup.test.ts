@@ -249,6 +249,21 @@ void t.test('an upgrade keeps a backup for each of the three newest schemas befo
     [5, 4, 3].map((back) => `user ${migrations.length - back}`),
   )
   await store.close()
+
+  // An older database, such as one that was restored by hand, has the lowest version.
+  const back = newestVersion(migrations.slice(0, migrations.length - 4))
+  await beforeUpgrade(back, async (file) => {
+    await copyFile(upgraded, file)
+    return back
+  })
+  const names = await readdir(join(data, 'backups'))
+  t.same(names.sort(), [nameOf(migrations.length - 4), ...kept.slice(1), 'own.tar.gz'].sort(), 'the last one is kept')
+  await writeFile(join(data, 'backups', nameOf(migrations.length - 1)), 'of the process that was first')
+  await beforeUpgrade(newestVersion(migrations.slice(0, -1)), (file) =>
+    copyFile(upgraded, file).then(() => newestVersion()),
+  )
+  const untouched = await readFile(join(data, 'backups', nameOf(migrations.length - 1)), 'utf8')
+  t.equal(untouched, 'of the process that was first', 'a database that was upgraded meanwhile replaces nothing')
 })
 
 void t.test('a start of the daemon writes a backup before it migrates', { skip: withoutSqlite }, async (t) => {

@@ -4,9 +4,10 @@ import type { AnyDriverType } from '../../contract/driver-type.js'
 import type { Config } from '../../gateway/config.js'
 import { version } from '../../contract/version.js'
 import { check } from '../check.js'
-import { configOf, inConfigured, withAddressOptions, withCommonOptions, type CommonFlags } from '../data-folder.js'
+import { configOf, withAccounts, withAddressOptions, withCommonOptions, type CommonFlags } from '../data-folder.js'
 import { reasonOf, wordFor, wrong, type Finding } from '../finding.js'
 import { print } from '../output.js'
+import type { Store } from '../../store/tables.js'
 import { contentFindings } from './contents.js'
 import { fileFindings } from './files.js'
 import { machineFindings } from './machine.js'
@@ -43,18 +44,14 @@ interface ExamineOptions {
 
 /** The findings on an installation: those on files first, because the others may follow from them. */
 export async function examine(config: Config, { drivers, timeout }: ExamineOptions = {}): Promise<readonly Finding[]> {
-  const findings: Finding[] = [
+  const findings: readonly Finding[] = [
     { what: 'Tidegate', ok: true, detail: version },
     ...(await machineFindings(config)),
     ...(await fileFindings(config)),
   ]
   // After the files: it opens the database, which changes their times.
-  const checked = await check(config, drivers, timeout)
-  findings.push(...checked)
-  if (checked.some(({ what, ok }) => what === 'database' && ok === true)) {
-    findings.push(...(await inConfigured(config, contentFindings)))
-  }
-  return findings
+  const further = (store: Store) => withAccounts(config, store, contentFindings)
+  return [...findings, ...(await check(config, { drivers, timeout, further }))]
 }
 
 /** A line for the finding, and below it one for what to do. Control characters are replaced. */

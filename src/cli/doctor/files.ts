@@ -1,11 +1,11 @@
 /** Who may read and write the files of an installation. */
 import { X509Certificate } from 'node:crypto'
-import { readFile, readdir, stat } from 'node:fs/promises'
+import { lstat, readFile, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Certificate } from '../../../protocols/lib/certificate.js'
 import { GatewayError } from '../../contract/errors.js'
 import type { Config } from '../../gateway/config.js'
-import { backupFolder } from '../../gateway/data-folder.js'
+import { backupFolder, firstStorageFolder } from '../../gateway/data-folder.js'
 import { createLog } from '../../process/log.js'
 import { withoutPassword } from '../../store/store-url.js'
 import { finding, shellWord, wrong, type Finding } from '../finding.js'
@@ -16,9 +16,18 @@ const renewalDays = 14
 /** Entries of a folder that are looked at. */
 const maxEntries = 10_000
 
+/** Entries of the data folder that may belong to anyone: the files of users, and what the file system has made. */
+const ownedByAnyone: ReadonlySet<string> = new Set([firstStorageFolder, 'lost+found'])
+
 /** The findings on the data folder, the configuration file, and the certificate. Changes nothing. */
 export async function fileFindings(config: Config): Promise<readonly Finding[]> {
-  const folder = await statOf(config.data)
+  let folder: Awaited<ReturnType<typeof statOf>>
+  try {
+    folder = await statOf(config.data)
+  } catch (error) {
+    const remedy = 'run this as the user of the daemon, or as root'
+    return [wrong('data folder', `${config.data} cannot be examined: ${(error as Error).message}`, remedy)]
+  }
   if (!folder?.isDirectory()) {
     const remedy = `install -d -m 700 ${shellWord(config.data)} # as the user of the daemon, or name another with --data`
     return [wrong('data folder', `there is no folder ${config.data}`, remedy)]
@@ -52,13 +61,13 @@ function dataFolderFinding(data: string, { mode, uid }: { readonly mode: number;
 
 /** A command that another user has run leaves files that the daemon cannot open. */
 async function ownerFinding(data: string, { uid, gid }: Owner): Promise<Finding> {
-  // The files of storages, in `files` and below, may belong to anybody.
   const folders = [data, ...['ssh', 'spool', backupFolder].map((name) => join(data, name))]
   const foreign: string[] = []
   for (const folder of folders) {
     const names = await readdir(folder).catch(() => [])
     for (const name of names.slice(0, maxEntries)) {
-      const entry = await statOf(join(folder, name))
+      if (folder === data && ownedByAnyone.has(name)) continue
+      const entry = await lstat(join(folder, name)).catch(() => undefined)
       if (entry && entry.uid !== uid) foreign.push(join(folder, name))
     }
   }
@@ -68,7 +77,7 @@ async function ownerFinding(data: string, { uid, gid }: Owner): Promise<Finding>
   return wrong(
     'owners',
     `${first}${more} do not belong to the user of the data folder`,
-    `chown ${uid}:${gid} ${foreign.map(shellWord).join(' ')}`,
+    `chown -h ${uid}:${gid} ${foreign.map(shellWord).join(' ')}`,
   )
 }
 
@@ -117,7 +126,8 @@ async function certificateFindings(config: Config, owner: Owner): Promise<readon
     },
     renew,
   )
-  const file = await statOf(key)
+  // What cannot be found or examined is a fault of the pair.
+  const file = await statOf(key).catch(() => undefined)
   if (!file) return [pair]
   if ((file.mode & 0o007) !== 0) {
     const detail = `other users of this machine may read ${key}`

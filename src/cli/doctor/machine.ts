@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module'
 import { readFile, stat, statfs } from 'node:fs/promises'
 import { totalmem } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Config } from '../../gateway/config.js'
 import { lockHolderOf } from '../../gateway/data-folder.js'
 import { isPostgresUrl } from '../../store/store-url.js'
@@ -43,7 +43,7 @@ export async function machineFindings(config: Config): Promise<readonly Finding[
     { what: 'Node.js', ok: true, detail: `${process.version} for ${process.arch}` },
     ...compiledParts.map(compiledFinding),
     await descriptorFinding(config.data),
-    await memoryFinding(),
+    await memoryFinding(config.data),
     await spaceFinding(config),
     await clockFinding(config),
   ]
@@ -74,9 +74,16 @@ async function descriptorFinding(data: string): Promise<Finding> {
   )
 }
 
-async function memoryFinding(): Promise<Finding> {
-  const limit = Number(await readFile('/sys/fs/cgroup/memory.max', 'utf8').catch(() => 'max'))
-  const bytes = Math.min(totalmem(), Number.isNaN(limit) ? Infinity : limit)
+/** The limits of control groups (cgroups(7), version 2) apply to the groups below them too. */
+async function memoryFinding(data: string): Promise<Finding> {
+  const daemon = (await lockHolderOf(data))?.pid
+  const groups = await readFile(`/proc/${daemon ?? 'self'}/cgroup`, 'utf8').catch(() => '')
+  let bytes = totalmem()
+  for (let group = /^0::(.*)$/m.exec(groups)?.[1] ?? '/'; ; group = dirname(group)) {
+    const limit = Number(await readFile(join('/sys/fs/cgroup', group, 'memory.max'), 'utf8').catch(() => 'max'))
+    if (limit < bytes) bytes = limit
+    if (group === '/' || group === '.') break
+  }
   const detail = `${Math.round(bytes / 1024 ** 2)} MiB`
   if (bytes >= leastMemory) return { what: 'memory', ok: true, detail }
   return wrong('memory', `only ${detail}`, 'raise MemoryMax in the unit, or the limit of the container, to 256 MiB')
