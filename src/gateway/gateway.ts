@@ -66,7 +66,7 @@ interface GatewayOptions {
   readonly logTail?: LogTail
   readonly drivers: readonly AnyDriverType[]
   readonly protocols: readonly ProtocolFacts[]
-  /** The password of a new admin account. */
+  /** The admin account that the first run makes. */
   readonly admin: FirstAdmin
   /** This run; by default a new one. */
   readonly instance?: ThisInstance
