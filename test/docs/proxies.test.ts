@@ -128,5 +128,7 @@ for (const proxy of proxies) {
       codes.push((JSON.parse(answer.toString()) as { code: number }).code)
     }
     t.equal(codes[5], 429, `an address that guesses is locked, whatever it claims to be: ${codes.join(', ')}`)
+    const elsewhere = await curl('--interface', '127.0.0.2', ...signIn(adminPassword))
+    t.match(JSON.parse(elsewhere.toString()), { code: 200 }, 'the proxy forwards which address it is')
   })
 }

@@ -53,9 +53,12 @@ void t.test(
     const pages = manualPages(nodes, schema, { version: '1.2.3', date: '2026-01-02' })
     const [commands = '', configuration = ''] = pages.values()
     const visible = (page: string) => page.replaceAll('\\-', '-').replaceAll('\\e', '\\')
+    for (const usage of ['serve', 'restore <file>', 'storage add <mount-path> <driver>', 'backup <file>']) {
+      t.ok(visible(commands).includes(`\n.SS tidegate ${usage}\n`), usage)
+    }
     for (const { path, options, commands: below } of nodes) {
       if (below.length > 0) continue
-      t.match(visible(commands), new RegExp(`^\\.SS tidegate ${path.join(' ')}( .*)?$`, 'm'))
+      t.match(visible(commands), new RegExp(`^\\.SS tidegate ${path.join(' ')}( [<[].*)?$`, 'm'))
       for (const { usage } of options) t.ok(visible(commands).includes(`.B ${usage}\n`), usage)
     }
     const { properties } = JSON.parse(schema) as { readonly properties: object }

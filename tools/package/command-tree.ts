@@ -1,5 +1,5 @@
 /** The tree of commands, as completions and the manual page need it. */
-import type { Command } from 'commander'
+import type { Argument, Command } from 'commander'
 
 export interface CommandOption {
   /** `--data`, or `-o` where it has no long form. */
@@ -33,15 +33,17 @@ export function commandNodes(command: Command, path: readonly string[] = []): re
   }))
   const own = {
     ...{ path, options },
-    parameters: help
-      .visibleArguments(command)
-      .map((each) => help.argumentTerm(each))
-      .map((name) => `<${name}>`)
-      .join(' '),
+    parameters: command.registeredArguments.map(termOf).join(' '),
     description: command.description(),
     commands: commands.map((each) => ({ name: each.name(), description: each.description() })),
   }
   return [own, ...commands.flatMap((each) => commandNodes(each, [...path, each.name()]))]
+}
+
+/** `<file>`, `[file]` where it is optional, `<file...>` where it may be repeated. */
+function termOf(argument: Argument): string {
+  const name = argument.name() + (argument.variadic ? '...' : '')
+  return argument.required ? `<${name}>` : `[${name}]`
 }
 
 function valueOf(flags: string, hasValue: boolean): CommandOption['value'] {
