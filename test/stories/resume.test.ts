@@ -21,6 +21,28 @@ async function hashOf(file: string): Promise<string> {
   return hash.digest('hex')
 }
 
+/** Where the files begin to differ, with the bytes there; undefined if one begins with the other. */
+async function differenceOf(one: string, other: string): Promise<string | undefined> {
+  const handles = [await open(one), await open(other)] as const
+  try {
+    const buffers = [Buffer.alloc(mebibyte), Buffer.alloc(mebibyte)] as const
+    for (let at = 0; ; at += mebibyte) {
+      const reads = await Promise.all([
+        handles[0].read(buffers[0], 0, mebibyte, at),
+        handles[1].read(buffers[1], 0, mebibyte, at),
+      ])
+      const length = Math.min(...reads.map(({ bytesRead }) => bytesRead))
+      if (length === 0) return undefined
+      if (buffers[0].compare(buffers[1], 0, length, 0, length) === 0) continue
+      const byte = buffers[0].findIndex((value, index) => value !== buffers[1][index])
+      const [found, expected] = buffers.map((buffer) => buffer.subarray(byte, byte + 16).toString('hex'))
+      return `at ${at + byte}: ${found}, not ${expected}`
+    }
+  } finally {
+    await Promise.all(handles.map((handle) => handle.close()))
+  }
+}
+
 async function writeRandom(file: string, bytes: number): Promise<void> {
   const handle = await open(file, 'w')
   try {
@@ -40,12 +62,14 @@ async function prepare(t: Test, { bytes = size, keep = false, ...options }: RunO
   const clients = await sftpClients(t, running, proxy.port)
   const file = join(clients.folder, 'file')
   await writeRandom(file, bytes)
-  /** The hash of a file of the gateway, downloaded by a client; undefined if it is missing. */
+  /** A file of the gateway, downloaded by a client, beside the local one; undefined if it is missing. */
   const stored = async (name: string) => {
     const fetched = join(clients.folder, '.fetched')
     await rm(fetched, { force: true })
     const { status } = await clients.sftp([`get ${name} .fetched`])
-    return status === 0 ? { size: (await stat(fetched)).size, hash: await hashOf(fetched) } : undefined
+    if (status !== 0) return undefined
+    const difference = await differenceOf(fetched, file)
+    return { size: (await stat(fetched)).size, hash: await hashOf(fetched), ...(difference && { difference }) }
   }
   /** The gateway may notice the interruption a little later than the client. */
   const settled = async (name: string) => {

@@ -66,6 +66,16 @@ void t.test('an account with two-step verification is prompted for a code, which
   await t.rejects(protocol.connect(), shut, 'the password alone')
 })
 
+void t.test('a recovery code replaces the code once', async (t) => {
+  const { protocol, signIn } = await account(t, { twoStep: true })
+  const { recoveryCodes, users } = protocol.gateway.accounts
+  const ada = users.byName('ada')
+  const [first = '', second = ''] = ada ? await recoveryCodes.renew(ada) : []
+  t.equal((await signIn([password, first.toUpperCase()])).length, 2)
+  await t.rejects(signIn([password, first]), shut, 'a second time')
+  t.equal((await signIn([password, second])).length, 2)
+})
+
 void t.test('a code is prompted for only after the right password, and may contain spaces', async (t) => {
   const { code, signIn } = await account(t, { twoStep: true })
   await t.rejects(signIn(['wrong', code()]), shut)
