@@ -219,6 +219,7 @@ export const texts = {
     passwordHint: 'A new password ends all your other sessions.',
     changePassword: 'Change the password',
     passwordChanged: 'The password is changed.',
+    passwordEndsThis: 'With two-step verification this session ends too: sign in with the new password and a code.',
     newPassword: 'New password',
     repeatPassword: 'Repeat the new password',
     passwordsDiffer: 'The passwords are not the same.',

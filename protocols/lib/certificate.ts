@@ -1,6 +1,7 @@
 /** The certificate and the key of the HTTPS port, read again when their files change. */
 import { X509Certificate } from 'node:crypto'
-import { readFile, stat } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { open, stat } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { Log } from '../../src/contract/log.js'
@@ -113,7 +114,14 @@ async function readPair({ certificate, key }: CertificateFiles): Promise<Pair> {
 
 async function readPem(option: string, file: string): Promise<Buffer> {
   try {
-    return await readFile(file)
+    // A named pipe without a writer would never be read.
+    const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK)
+    try {
+      if (!(await handle.stat()).isFile()) throw new Error('it is no file')
+      return await handle.readFile()
+    } finally {
+      await handle.close()
+    }
   } catch (error) {
     const { message } = error as Error
     throw new GatewayError('invalid', { reason: `${option} cannot be read: ${message}`, cause: error })

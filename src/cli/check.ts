@@ -9,6 +9,7 @@ import { z } from 'zod'
 import { driverTypes } from '../../drivers/index.js'
 import { WebClient } from '../../protocols/http/site/web-client.js'
 import { protocols } from '../../protocols/index.js'
+import { Certificate } from '../../protocols/lib/certificate.js'
 import { sitePath } from '../../protocols/lib/client.js'
 import { connectThrough } from '../../protocols/lib/proxy-protocol.js'
 import { settlesWithin, untilAborted } from '../contract/cancellation.js'
@@ -74,6 +75,15 @@ export async function check(
   if (config.dist_dir !== '') {
     const remedy = 'name the folder of a built web client in dist_dir, or remove that key'
     findings.push(await finding('web client', () => checkWebClient(config), remedy))
+  }
+  const { tls_certificate: certificate, tls_key: key } = config
+  if (config.addresses.https !== 'off') {
+    const pair = async () => {
+      const loaded = await Certificate.load({ certificate, key }, createLog('silent'))
+      loaded.close()
+      return `${certificate} and its key`
+    }
+    findings.push(await finding('certificate', pair, 'name a certificate and its key in tls_certificate and tls_key'))
   }
   for (const [name, address] of Object.entries(config.addresses)) {
     if (address === 'off') continue

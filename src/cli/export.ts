@@ -40,10 +40,12 @@ function storageOf({ addition, ...row }: StorageRow, withSecrets: boolean): obje
   return { ...snakeCase(row), addition: withSecrets ? (options ?? addition) : Object.fromEntries(shown) }
 }
 
-/** Undefined if the text is not valid. */
+/** Undefined if the text is not valid, or so deep that it cannot be written. */
 function optionsOf(addition: string): Record<string, unknown> | undefined {
   try {
-    return parseAddition(addition)
+    const options = parseAddition(addition)
+    JSON.stringify(options)
+    return options
   } catch {
     return undefined
   }

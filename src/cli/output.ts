@@ -4,7 +4,7 @@ type Cell = string | number | boolean
 
 /** Formats an aligned table with a header. Control characters are replaced. */
 export function formatTable(columns: readonly string[], rows: readonly (readonly Cell[])[]): string {
-  const lines = [columns.map((column) => column.toUpperCase()), ...rows.map((row) => row.map(printable))]
+  const lines = [columns.map((column) => column.toUpperCase()), ...rows.map((row) => row.map(cellOf))]
   const widths = columns.map((_, index) => Math.max(...lines.map((line) => (line[index] ?? '').length)))
   return lines
     .map((line) =>
@@ -16,9 +16,14 @@ export function formatTable(columns: readonly string[], rows: readonly (readonly
     .join('\n')
 }
 
-function printable(cell: Cell): string {
-  if (typeof cell === 'boolean') return cell ? 'yes' : 'no'
-  return String(cell).replaceAll(/\p{Cc}/gu, '\ufffd')
+function cellOf(value: Cell): string {
+  if (typeof value === 'boolean') return value ? 'yes' : 'no'
+  return printable(String(value))
+}
+
+/** A text in one line of a terminal: control characters are replaced. */
+export function printable(text: string): string {
+  return text.replaceAll(/\p{Cc}/gu, '\ufffd')
 }
 
 /** Prints `value` as JSON with `--json`, else `text`. */

@@ -33,7 +33,9 @@ export function addStoreCommands(program: Command): void {
       const [from, to] = [await placeOf(fromWord), await placeOf(toWord)]
       if (from.location === to.location) throw new GatewayError('invalid', { reason: 'both are the same database' })
       if (!isPostgresUrl(from.location)) await assertExists(from.location)
-      const tables = await whileLocked([from, to], () => copyDatabase(from.location, to.location))
+      const tables = await whileLocked([from, to], () =>
+        copyDatabase(from.location, to.location, { mayUpgrade: false }),
+      )
       const total = tables.reduce((sum, { rows }) => sum + rows, 0)
       const cells = tables.map(({ table, rows }) => [table, rows])
       const message = `${formatTable(['table', 'rows'], cells)}\n${total} rows are copied, and equal on both sides.`

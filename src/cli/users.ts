@@ -154,8 +154,8 @@ export function describe(user: UserRow) {
     username: user.username,
     role: roles[user.role],
     base_path: user.basePath,
-    permission: user.role === 2 ? allPermissions : user.permission,
-    permissions: namesOf(user.role === 2 ? allPermissions : user.permission),
+    permission: user.permission,
+    permissions: namesOf(user.permission),
     disabled: user.disabled,
     two_step: user.otpSecret !== '',
   }

@@ -1,6 +1,7 @@
 /** Locks the data folder: a second daemon would delete the files that the first is receiving. */
 import { link, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import type { GatewayFolders } from '../contract/driver-env.js'
 import { GatewayError } from '../contract/errors.js'
 import { makeFolders } from '../contract/make-folders.js'
@@ -38,7 +39,27 @@ export async function lockDataFolder(folder: string): Promise<() => Promise<void
       const reason = `another tidegate (process ${holder.split(' ', 1).join('')}) serves the data folder ${folder}`
       throw new GatewayError('busy', { reason })
     }
-    await rm(file, { force: true })
+    await removeStale(folder, holder)
+  }
+}
+
+/**
+ * Removes the lock of `holder`, which has ended. One process at a time does so, and looks again: another could remove the lock that a third
+ * has taken meanwhile.
+ */
+async function removeStale(folder: string, holder: string): Promise<void> {
+  const [file, claim] = [join(folder, pidFile), join(folder, `${pidFile}.stale`)]
+  if (!(await createWhole(claim, thisProcess()))) {
+    const claimant = await readFile(claim, 'utf8').catch(() => undefined)
+    if (claimant !== undefined && !isHolderRunning(claimant)) await rm(claim, { force: true })
+    await wait(10)
+    return
+  }
+  try {
+    const found = await readFile(file, 'utf8').catch(() => undefined)
+    if (found?.split('\n', 1).join('') === holder) await rm(file, { force: true })
+  } finally {
+    await rm(claim, { force: true })
   }
 }
 

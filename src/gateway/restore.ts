@@ -1,9 +1,10 @@
 /** Restores an installation from a backup. */
 import { access, constants, mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { GatewayError, isGatewayError } from '../contract/errors.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
 import { copyDatabase, type CopyResult } from '../store/copy.js'
 import { checkSnapshot } from '../store/snapshot.js'
+import { openStore } from '../store/store.js'
 import { unpackArchive, type Manifest } from './backup-archive.js'
 import { storeLocation, type Config } from './config.js'
 import { firstStorageFolder, lockDataFolder } from './data-folder.js'
@@ -62,11 +63,30 @@ async function checked(file: string, folder: string): Promise<readonly [manifest
   try {
     const manifest = await unpackArchive(file, folder)
     await checkSnapshot(database)
+    await assertUsable(database)
     return [manifest, database]
   } catch (error) {
     if (!isGatewayError(error)) throw error
     const { code, reason } = error
     throw new GatewayError(code, { reason: `the backup ${file} cannot be restored: ${reason}`, cause: error })
+  }
+}
+
+/** Rejects with `invalid` if the daemon could not start with these rows. Upgrades the copy. */
+async function assertUsable(database: string): Promise<void> {
+  const store = await openStore(database)
+  try {
+    const { users, storages, rules, settings } = store
+    for (const [what, table] of Object.entries({ users, storages, 'folder rules': rules, settings })) {
+      await table.all().catch((error: unknown) => {
+        throw new GatewayError('invalid', {
+          reason: `its ${what} cannot be read: ${toGatewayError(error).message}`,
+          cause: error,
+        })
+      })
+    }
+  } finally {
+    await store.close()
   }
 }
 

@@ -1,4 +1,5 @@
 /** Files that are written aside: their folder, and how a complete one gets its name. */
+import { rmSync } from 'node:fs'
 import { link, lstat, mkdir, open, opendir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
@@ -15,16 +16,37 @@ export async function inScratchFolder<T>(parent: string, work: (folder: string) 
   const { name, isOver } = thisInstance()
   const folder = join(parent, prefix + name)
   await mkdir(folder, { mode: 0o700 })
+  const forget = onInterruption(() => rmSync(folder, { recursive: true, force: true }))
   try {
     for await (const found of await opendir(parent)) {
       if (!found.name.startsWith(prefix) || isOver(found.name.slice(prefix.length)) !== true) continue
-      // It may belong to another user.
-      await rm(join(parent, found.name), { recursive: true, force: true }).catch(() => undefined)
+      await removeOwn(join(parent, found.name)).catch(() => undefined)
     }
     return await work(folder)
   } finally {
+    forget()
     await rm(folder, { recursive: true, force: true })
   }
+}
+
+/** Calls `clear` when SIGINT or SIGTERM ends this process, until the returned function is called. */
+function onInterruption(clear: () => void): () => void {
+  const forgets = (['SIGINT', 'SIGTERM'] as const).map((signal) => {
+    const end = () => {
+      clear()
+      // Without this listener, the signal ends the process unless another one handles it.
+      process.kill(process.pid, signal)
+    }
+    process.once(signal, end)
+    return () => process.off(signal, end)
+  })
+  return () => forgets.forEach((forget) => forget())
+}
+
+/** Removes the folder if only this user can have made it: in that of another user, names may be replaced while they are removed. */
+async function removeOwn(folder: string): Promise<void> {
+  const { uid, mode } = await lstat(folder)
+  if (uid === process.getuid?.() && (mode & 0o077) === 0) await rm(folder, { recursive: true, force: true })
 }
 
 /**

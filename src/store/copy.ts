@@ -7,7 +7,7 @@ import { copiedTables, type CopiedTable } from './copied-tables.js'
 import { Database } from './database.js'
 import { isPostgres } from './dialect.js'
 import { isConnectionError } from './errors.js'
-import { migrate } from './migrations.js'
+import { migrate, newestVersion, storedVersion } from './migrations.js'
 import { deadAfter, NodesTable } from './nodes.js'
 import { newNode, openEngine } from './open-engine.js'
 import { withoutPassword } from './store-url.js'
@@ -28,15 +28,20 @@ export interface CopyResult {
 
 /**
  * Copies every row of `from` to `to` in one transaction, and compares them before its end. The locations are those of
- * `openStore`. Both get the newest schema. Changes of `from` by others wait for the end of the copy. `to` does not give an
+ * `openStore`. Both get the newest schema, `from` only if `mayUpgrade` is true. Changes of `from` by others wait for the end of the copy. `to` does not give an
  * id to a new row that `from` has given to one. Rejects, and copies nothing, with
  *
  * - `not_found` if `from` has no schema,
+ * - `unsupported` if `from` has an older schema and must keep it, or a newer one than this program,
  * - `exists` if `to` has rows,
  * - `busy` if a daemon uses one of them in PostgreSQL; the data folders of files must be locked by the caller,
  * - `invalid` if `to` cannot store a row; the reason names it.
  */
-export async function copyDatabase(from: string, to: string): Promise<readonly CopyResult[]> {
+export async function copyDatabase(
+  from: string,
+  to: string,
+  { mayUpgrade = true } = {},
+): Promise<readonly CopyResult[]> {
   const tables = await copiedTables()
   const node = newNode()
   // Checked before the schemas are changed.
@@ -50,6 +55,11 @@ export async function copyDatabase(from: string, to: string): Promise<readonly C
       await assertNobodyUses(connection, from)
       if (!(await connection.schema.hasTable('schema_version'))) {
         throw new GatewayError('not_found', { reason: `there is no database of Tidegate in ${withoutPassword(from)}` })
+      }
+      if (!mayUpgrade && (await storedVersion(connection)) < newestVersion()) {
+        throw new GatewayError('unsupported', {
+          reason: `the database ${withoutPassword(from)} is of an older version: start the daemon of this version there once, which keeps a backup`,
+        })
       }
       await migrate(connection)
     })

@@ -8,7 +8,12 @@ export function isPostgresUrl(location: string): boolean {
   return /^postgres(ql)?:\/\//i.test(location)
 }
 
-/** The URL without its password, for messages. */
+/**
+ * The URL without its password, for messages. A password with an unescaped `/`, `?` or `#` ends at the last `@` of a URL of PostgreSQL, although
+ * the URL is not valid then.
+ */
 export function withoutPassword(url: string): string {
-  return url.replace(/^(\w+:\/\/[^/?#]*?):[^/?#]*@/, '$1@').replace(/([?&]password=)[^&#]*/i, '$1…')
+  const isMistaken = isPostgresUrl(url) && !/^\w+:\/\/[^/?#]*@/.test(url)
+  const password = isMistaken ? /^(\w+:\/\/[^/?#]*?):.*@/s : /^(\w+:\/\/[^/?#]*?):[^/?#]*@/
+  return url.replace(password, '$1@').replace(/([?&]password=)[^&#]*/i, '$1…')
 }

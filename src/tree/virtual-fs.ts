@@ -17,7 +17,7 @@ import type {
 } from '../contract/capabilities.js'
 import type { ByteRange, Source } from '../contract/call-options.js'
 import { isSymlink, isRealFolder, type Entry } from '../contract/entry.js'
-import { GatewayError, isGatewayError } from '../contract/errors.js'
+import { GatewayError, isGatewayError, isWithoutStorage } from '../contract/errors.js'
 import { nameOf, parentOf, resolvePath, root, under, within, type Path } from '../contract/path.js'
 import type { DownloadRoute, DownloadRouteOptions } from '../urls/download-routing.js'
 import { MountedTree, type ResolvedPath } from '../storage/mounted-tree.js'
@@ -241,14 +241,14 @@ export class VirtualFs {
     return this.#reading('usage', path, options, ({ storage }) => storage.usage({ signal: options.signal }))
   }
 
-  /** As `usage`; undefined if the storage cannot report it or does not respond. */
+  /** As `usage`; undefined if the storage cannot report it or does not respond, and where no storage is mounted. */
   async usageOrUndefined(path: Path, options: AccessOptions = {}): Promise<Usage | undefined> {
     try {
       return await this.#reading('usage', path, options, ({ storage }) =>
         storage.usageOrUndefined({ signal: options.signal }),
       )
     } catch (error) {
-      if (isGatewayError(error, 'unavailable')) return undefined
+      if (isGatewayError(error, 'unavailable') || isWithoutStorage(error)) return undefined
       throw error
     }
   }

@@ -236,7 +236,7 @@ void t.test('commands that are killed leave nothing that is taken for whole', { 
     'with recursive n (i) as (select 1 union all select i + 1 from n where i < 5000) select i, hex(randomblob(1000))'
   await engines[0]?.query(data, `insert into settings (key, value) ${values} from n`)
 
-  const backup = start(['backup', file, '--data', folder])
+  let backup = start(['backup', file, '--data', folder])
   const isWriting = async () => {
     const [found] = (await readdir(folder)).filter((name) => name.startsWith(scratch))
     return found !== undefined && existsSync(join(folder, found, 'written'))
@@ -246,6 +246,15 @@ void t.test('commands that are killed leave nothing that is taken for whole', { 
   await once(backup, 'close')
   t.notOk(existsSync(file))
   t.equal((await readdir(folder)).filter((name) => name.startsWith(scratch)).length, 1, 'it was killed half-way')
+  await rm(join(folder, (await readdir(folder)).find((name) => name.startsWith(scratch)) ?? ''), { recursive: true })
+  backup = start(['backup', file, '--data', folder])
+  while (backup.exitCode === null && !(await isWriting())) await wait(1)
+  backup.kill('SIGTERM')
+  t.same(await once(backup, 'close'), [null, 'SIGTERM'])
+  t.notOk(
+    (await readdir(folder)).some((name) => name.startsWith(scratch)),
+    'one that is interrupted removes its files',
+  )
   t.match(await tidegate(['backup', file, '--data', folder]), { status: 0 })
   t.same(
     (await readdir(folder)).filter((name) => name.startsWith(scratch)),

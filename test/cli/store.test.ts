@@ -2,11 +2,12 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, statSync } from 'node:fs'
-import { mkdir, rename, writeFile } from 'node:fs/promises'
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { CopyResult } from '../../src/store/copy.js'
+import { migrations } from '../../src/store/migrations.js'
 import { openStore } from '../../src/store/store.js'
 import { withoutPassword } from '../../src/store/store-url.js'
 import { startDaemon, type Daemon } from '../gateway.js'
@@ -150,6 +151,11 @@ void t.test('what cannot be a source or a target is refused with a sentence', as
     t.match(await copy(from, to), outcome)
     t.equal(existsSync(join(folder, 'new.db')), false)
   }
+  const older = join(folder, 'older.db')
+  await (await openStore(older, { steps: migrations.slice(0, -1) })).close()
+  const outcome = await copy(older, join(folder, 'new.db'))
+  t.match(outcome, { status: 1, err: /older\.db is of an older version: start the daemon of this version there once/ })
+  await rm(join(folder, 'new.db'))
   await writeFile(join(folder, 'text.db'), 'no database')
   t.match(await copy(join(folder, 'text.db'), join(folder, 'new.db')), { status: 1, err: /text\.db cannot be used: / })
   const child = spawn(process.execPath, [main, 'store', 'copy', folder, 'postgres://ada:secret@127.0.0.1:1/x'])

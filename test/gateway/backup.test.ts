@@ -9,6 +9,7 @@ import { promisify } from 'node:util'
 import { createGzip, gunzipSync, gzipSync } from 'node:zlib'
 import * as tar from 'tar-stream'
 import t, { type Test } from 'tap'
+import { asPath } from '../../src/contract/path.js'
 import { backupBeforeUpgrade, writeBackup } from '../../src/gateway/backup.js'
 import { thisInstance } from '../../src/gateway/instance.js'
 import { restoreBackup } from '../../src/gateway/restore.js'
@@ -16,7 +17,8 @@ import { migrations, newestVersion } from '../../src/store/migrations.js'
 import { snapshotDatabase } from '../../src/store/snapshot.js'
 import { openStore } from '../../src/store/store.js'
 import { startGateway } from '../gateway.js'
-import { userRow } from '../store/store-rows.js'
+import { ruleRow, userRow } from '../store/store-rows.js'
+import { engines } from '../store/engines.js'
 import { withoutSqlite } from '../store-location.js'
 
 const scratch = '.tidegate-scratch-'
@@ -110,11 +112,15 @@ void t.test(
       `import { thisInstance } from '${module}'; console.log(thisInstance().name)`,
     ]
     const dead = (await promisify(execFile)(process.execPath, words)).stdout.trim()
-    for (const name of [dead, thisInstance().name, 'of-another-machine']) await mkdir(join(folder, scratch + name))
+    for (const name of [thisInstance().name, 'of-another-machine']) await mkdir(join(folder, scratch + name))
+    await mkdir(join(folder, scratch + dead), { mode: 0o700 })
+    const others = `${dead}2`
+    await mkdir(join(folder, scratch + others))
     await writeBackup(file, source)
     const left = (await readdir(folder)).filter((name) => name.startsWith(scratch))
-    t.equal(left.length, 2)
+    t.equal(left.length, 3)
     t.notOk(left.includes(scratch + dead), 'folders of processes that may run are kept')
+    t.ok(left.includes(scratch + others), 'one that others may enter was not made by a backup')
   },
 )
 
@@ -201,6 +207,18 @@ void t.test('archives that are damaged, hostile or newer are refused, and nothin
     await writeFile(bad, gzipSync(Buffer.concat(header)))
     const data = join(folder, 'refused')
     await t.rejects(restoreBackup(bad, { data, store: '' }), { code: 'no_space', message: /not enough space/ })
+  })
+
+  await t.test('rows with which the daemon could not start are refused', async (t) => {
+    const odd = join(folder, 'odd.db')
+    await copyFile(database, odd)
+    const store = await openStore(odd)
+    await store.rules.insert(ruleRow({ path: asPath('/x') }))
+    await store.close()
+    await engines[0]?.query(odd, "update folder_rules set read_users = 'no JSON'")
+    const bad = await archive(join(folder, 'odd.tar.gz'), [first, named('data.db', await readFile(odd))])
+    const refused = { code: 'invalid', message: /its folder rules cannot be read: / }
+    await t.rejects(restoreBackup(bad, { data: join(folder, 'refused'), store: '' }), refused)
   })
 
   await t.test('a newer schema is refused', async (t) => {

@@ -78,3 +78,25 @@ void t.test('a stopping daemon removes its address from the lock file', async (t
   upload.destroy()
   await stopped
 })
+
+void t.test('of several processes that find the lock of a dead one, one gets it', async (t) => {
+  const module = new URL('../../src/gateway/data-folder.js', import.meta.url).href
+  const program = `
+    const { lockDataFolder } = await import(${JSON.stringify(module)})
+    process.stdin.once('data', (folder) => lockDataFolder(folder.toString()).then(
+      () => console.log('locked'),
+      ({ code }) => console.log(code),
+    ))
+    console.log('waiting')`
+  for (let round = 0; round < 4; round++) {
+    const folder = t.testdir({ 'daemon.pid': '999999 1' })
+    const children = Array.from({ length: 5 }, () => spawn(process.execPath, ['--input-type=module', '-e', program]))
+    t.teardown(() => children.forEach((child) => child.kill('SIGKILL')))
+    const answer = async ({ stdout }: (typeof children)[number]) => String(await once(stdout, 'data')).trim()
+    await Promise.all(children.map(answer))
+    const answers = Promise.all(children.map(answer))
+    for (const { stdin } of children) stdin.write(folder)
+    t.same((await answers).sort(), ['busy', 'busy', 'busy', 'busy', 'locked'])
+    for (const child of children) child.kill('SIGKILL')
+  }
+})

@@ -79,6 +79,11 @@ void t.test('a database that cannot be used is named without its password', { sk
     code: 'unavailable',
     message: /^(?!.*a-wrong-word).*postgres:\/\/tide@127\.0\.0\.1:\d+\/\w+ cannot be used: .*password/,
   })
+  for (const password of ['sEc#ReT1', '12/sEcReT', 'sE?c@ReT']) {
+    const mistaken = `postgres://tide:${password}@127.0.0.1:1/x`
+    t.equal(withoutPassword(mistaken), 'postgres://tide@127.0.0.1:1/x', 'a password that is not escaped')
+  }
+  t.equal(withoutPassword('postgres://db:5432/x'), 'postgres://db:5432/x')
   await t.rejects(openStore(withoutPassword(url)), {
     code: 'unavailable',
     message: /no password was found: .*PGPASSFILE/,

@@ -57,6 +57,17 @@ void t.test('the space that a file system reserves for root is neither used nor 
   t.same(await toldByWebDav(running), { used: 4 * block, free: 5 * block })
 })
 
+void t.test('a root without a storage of its own has no usage, and is listed over WebDAV', async (t) => {
+  const running = await startGateway(t)
+  const { storages } = running.gateway
+  for (const { id, ...row } of storages.list()) await storages.update(id, { ...row, mountPath: '/below' })
+  const asked = propfind('<D:resourcetype/><D:quota-available-bytes/>')
+  const { status, body } = await sender(running)('PROPFIND', '/', { depth: '1' }, asked)
+  t.equal(status, 207)
+  t.match(body, /<D:href>\/dav\/below\/<\/D:href>/)
+  t.match(body, /quota-available-bytes\/>.*404 Not Found/s)
+})
+
 void t.test('the usage of a local disk is that of statfs', async (t) => {
   const running = await startGateway(t)
   const { bsize, blocks, bfree, bavail } = await statfs(running.dataFolder)

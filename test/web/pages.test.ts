@@ -215,7 +215,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       const row = tableRow(page, 'Storages', '/added')
       await row.waitFor({ state: 'detached' })
       await button(page, 'Add a storage').click()
-      await form('Add a storage').getByRole('textbox', { name: 'Mount path' }).fill('/added')
+      await form('Add a storage').getByRole('textbox', { name: 'Mount path' }).fill('added')
       t.equal(await root('Add a storage').inputValue(), '')
       await root('Add a storage').fill(join(folder, 'missing'))
       await form('Add a storage').getByRole('button', { name: 'Save' }).click()

@@ -123,9 +123,15 @@ function isCreated(error: unknown): boolean {
   return error instanceof ApiError && error.message.includes('storage is already created')
 }
 
+/** `path`: as it was entered. The server adds a slash before it, and removes others. */
 async function storageAt(path: string): Promise<Storage | undefined> {
   const { content } = await get('/api/admin/storage/list')
-  return content.find(({ mount_path: other }) => other === path)
+  const names = (text: string) =>
+    text
+      .split('/')
+      .filter((name) => name !== '')
+      .join('/')
+  return content.find(({ mount_path: other }) => names(other) === names(path))
 }
 
 /** The value of a field in the type that the API expects. */

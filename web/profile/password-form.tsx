@@ -33,6 +33,7 @@ export function PasswordForm({ me }: { readonly me: Me }) {
         {texts.profile.repeatPassword}
         <input name="repeated" type="password" autocomplete="new-password" required />
       </label>
+      {me.otp && <p>{texts.profile.passwordEndsThis}</p>}
       <button type="submit" class="primary" disabled={busy}>
         {texts.profile.changePassword}
       </button>

@@ -6,7 +6,7 @@ import { version } from '../../contract/version.js'
 import { check } from '../check.js'
 import { configOf, withAccounts, withAddressOptions, withCommonOptions, type CommonFlags } from '../data-folder.js'
 import { reasonOf, wordFor, wrong, type Finding } from '../finding.js'
-import { print } from '../output.js'
+import { print, printable } from '../output.js'
 import type { Store } from '../../store/tables.js'
 import { contentFindings } from './contents.js'
 import { fileFindings } from './files.js'
@@ -54,8 +54,8 @@ export async function examine(config: Config, { drivers, timeout }: ExamineOptio
   return [...findings, ...(await check(config, { drivers, timeout, further }))]
 }
 
-/** A line for the finding, and below it one for what to do. Control characters are replaced. */
+/** A line for the finding, and below it one for what to do. */
 function lineOf({ what, ok, detail, remedy }: Finding): string {
-  const line = `${wordFor(ok).padEnd(11)}  ${what}: ${detail}`
-  return (remedy === undefined ? line : `${line}\n${' '.repeat(13)}→ ${remedy}`).replaceAll(/[^\P{Cc}\n]/gu, '\ufffd')
+  const line = printable(`${wordFor(ok).padEnd(11)}  ${what}: ${detail}`)
+  return remedy === undefined ? line : `${line}\n${' '.repeat(13)}→ ${printable(remedy)}`
 }

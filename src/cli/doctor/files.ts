@@ -2,13 +2,10 @@
 import { X509Certificate } from 'node:crypto'
 import { lstat, readFile, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Certificate } from '../../../protocols/lib/certificate.js'
-import { GatewayError } from '../../contract/errors.js'
 import type { Config } from '../../gateway/config.js'
 import { backupFolder, firstStorageFolder } from '../../gateway/data-folder.js'
-import { createLog } from '../../process/log.js'
 import { withoutPassword } from '../../store/store-url.js'
-import { finding, shellWord, wrong, type Finding } from '../finding.js'
+import { shellWord, wrong, type Finding } from '../finding.js'
 import { mayRead, type Owner } from './owner.js'
 
 /** Days before its end from which a certificate is reported. */
@@ -86,7 +83,7 @@ async function hostKeyFinding(data: string): Promise<Finding> {
   const names = (await readdir(folder).catch(() => [])).filter((name) => !name.endsWith('.pub'))
   const open: string[] = []
   for (const name of names.slice(0, maxEntries)) {
-    const file = await statOf(join(folder, name))
+    const file = await lstat(join(folder, name)).catch(() => undefined)
     if (file?.isFile() && (file.mode & 0o077) !== 0) open.push(join(folder, name))
   }
   if (open.length === 0) return { what: 'host key files', ok: true, detail: 'no other user may read them' }
@@ -109,34 +106,36 @@ async function configFileFinding({ store }: Config, path: string): Promise<Findi
 
 async function certificateFindings(config: Config, owner: Owner): Promise<readonly Finding[]> {
   const { tls_certificate: certificate, tls_key: key } = config
-  const renew = 'renew it: the daemon reads the new files by itself'
-  const pair = await finding(
-    'certificate',
-    async () => {
-      const loaded = await Certificate.load({ certificate, key }, createLog('silent'))
-      loaded.close()
-      const { validTo } = new X509Certificate(await readFile(certificate))
-      const days = (Date.parse(validTo) - Date.now()) / 86_400_000
-      if (days < renewalDays) {
-        throw new GatewayError('invalid', {
-          reason: `${certificate} ${days < 0 ? 'has expired' : 'expires'}: ${validTo}`,
-        })
-      }
-      return `${certificate} is valid until ${validTo}`
-    },
-    renew,
-  )
-  // What cannot be found or examined is a fault of the pair.
+  // `check` reports a pair that cannot be loaded.
   const file = await statOf(key).catch(() => undefined)
-  if (!file) return [pair]
+  const end = await readFile(certificate).then(
+    (bytes) => endFinding(certificate, bytes),
+    () => [],
+  )
+  if (!file) return end
   if ((file.mode & 0o007) !== 0) {
     const detail = `other users of this machine may read ${key}`
-    return [pair, wrong('certificate key', detail, `chmod o= ${shellWord(key)}`)]
+    return [...end, wrong('certificate key', detail, `chmod o= ${shellWord(key)}`)]
   }
   const readable = await mayRead(owner, key, 'file')
   if (readable === false) {
     const remedy = `chgrp ${owner.gid} ${shellWord(key)} && chmod g+r ${shellWord(key)} # and its folders: chmod g+x`
-    return [pair, wrong('certificate key', `the user of the daemon (${owner.uid}) may not read ${key}`, remedy)]
+    return [...end, wrong('certificate key', `the user of the daemon (${owner.uid}) may not read ${key}`, remedy)]
   }
-  return [pair]
+  return end
+}
+
+/** When the certificate ends. None for a file that is no certificate. */
+function endFinding(file: string, bytes: Buffer): readonly Finding[] {
+  let validTo: string
+  try {
+    validTo = new X509Certificate(bytes).validTo
+  } catch {
+    return []
+  }
+  const what = 'end of the certificate'
+  const days = (Date.parse(validTo) - Date.now()) / 86_400_000
+  if (days >= renewalDays) return [{ what, ok: true, detail: `${file} is valid until ${validTo}` }]
+  const detail = `${file} ${days < 0 ? 'has expired' : 'expires'}: ${validTo}`
+  return [wrong(what, detail, 'renew it: the daemon reads the new files by itself')]
 }

@@ -146,6 +146,11 @@ void t.test(
     const other = await newFiles(t)
     const missing = { ...files, key: '/no/such/key' }
     await t.rejects(Certificate.load(missing, log), { code: 'invalid', message: /^tls_key cannot be read: ENOENT/ })
+    const pipe = join(await newFolder(t), 'pipe')
+    await run('mkfifo', [pipe])
+    await t.rejects(Certificate.load({ ...files, key: pipe }, log), {
+      message: /^tls_key cannot be read: it is no file/,
+    })
     const mixed = { ...files, key: other.key }
     await t.rejects(Certificate.load(mixed, log), {
       code: 'invalid',
