@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { appendFileSync, existsSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -142,6 +142,9 @@ const fileBrowserReport = {
   'folder rule /private': 'denies the folder itself and what is in it',
   'setting site_title': 'taken',
   'storage /': 'taken',
+  'folder rule /trash2': 'File Browser before 2026 applied the rule for /trash to it too',
+  'folder rule /team/trash.txt': 'File Browser before 2026 applied the rule for /team/trash to it too',
+  'folder rule /private-old': 'File Browser before 2026 applied the rule for /private to it too',
 }
 
 function compared(lines: readonly ReportLine[], expected: Readonly<Record<string, string>>) {
@@ -245,8 +248,10 @@ void t.test(
   async (t) => {
     const data = join(await folder(t), 'data')
     const disk = await folder(t)
-    for (const path of ['trash', 'private', 'team/trash']) await mkdir(join(disk, path), { recursive: true })
-    await writeFile(join(disk, 'team', 'note.txt'), 'note')
+    for (const path of ['trash', 'trash2', 'private', 'private-old', 'team/trash', 'team/tras']) {
+      await mkdir(join(disk, path), { recursive: true })
+    }
+    for (const name of ['note.txt', 'trash.txt']) await writeFile(join(disk, 'team', name), name)
     const { status, out, err } = await run('filebrowser', ...exports, '--root', disk, '--data', data, '--json')
     const { items } = JSON.parse(out) as { items: readonly ReportLine[] }
     t.same(compared(items, fileBrowserReport), fileBrowserReport)
@@ -262,7 +267,11 @@ void t.test(
     t.equal(await signIn(gateway, hashed, '/api/auth/login/hash'), 400, 'a hash cannot be compared with one of bcrypt')
     t.equal(await signIn(gateway, { ...greta, password: 'greta-12345' }), 400)
     const gretaToken = await signIn(gateway, greta)
-    t.same(await names(gateway, gretaToken, '/'), ['note.txt'])
+    t.same(
+      await names(gateway, gretaToken, '/'),
+      ['note.txt', 'tras'],
+      'also names that begin with a denied one are closed',
+    )
     t.equal(await names(gateway, gretaToken, '/trash'), 403)
     t.match(users.byName('greta')?.passwordHash, /^scrypt/, 'the first sign-in replaces the imported hash')
     t.type(await signIn(gateway, hashed, '/api/auth/login/hash'), 'string', 'then the hash can be compared')
@@ -270,12 +279,14 @@ void t.test(
       ['PROPFIND', '', 207],
       ['PUT', 'new.txt', 403],
       ['PROPFIND', 'trash/', 404],
+      ['GET', 'trash.txt', 404],
       ['DELETE', 'trash', 403],
     ] as const) {
       t.equal(await dav(gateway, greta, method, path), expected, `${method} /${path}`)
     }
-    t.same(await sftpNames(gateway, greta), ['note.txt'])
-    t.same(await names(gateway, await signIn(gateway, admin), '/'), ['private', 'team', 'trash'])
+    t.same(await sftpNames(gateway, greta), ['note.txt', 'tras'])
+    const all = ['private', 'private-old', 'team', 'trash', 'trash2']
+    t.same(await names(gateway, await signIn(gateway, admin), '/'), all)
     t.equal(await dav(gateway, admin, 'PUT', 'by-admin.txt'), 201)
     t.not(typeof (await signIn(gateway, { username: 'hugo', password: 'hugo-1234' })), 'string', 'hugo is disabled')
     t.equal(users.byName('hugo')?.disabled, true)
@@ -389,6 +400,61 @@ void t.test('File Browser: whoever may not download, or has a rule that permits,
     ],
   )
   t.match(rules, [{ path: '/own', readUsers: [1, 2, 3, 4, 5], readUsersSub: true }])
+})
+
+void t.test('File Browser: what also was denied is found once, or its users are disabled', async (t) => {
+  const disk = await folder(t)
+  const perm = { admin: false, create: true, rename: true, modify: true, delete: true, share: true, download: true }
+  const password = '$2a$10$RgyRpsSksxDTmWjg.YS9gurU2d0w7JgRyXBWQV.41pmIuahpNMynW'
+  const person = { username: 'ann', password, scope: '.', perm, rules: [] }
+  const people = [
+    { ...person, id: 1, username: 'root', perm: { ...perm, admin: true } },
+    { ...person, id: 2 },
+    { ...person, id: 3, username: 'bob', rules: [{ path: '/many/x' }] },
+    { ...person, id: 4, username: 'cy', rules: [{ path: '/a' }, { path: '/abc' }] },
+    { ...person, id: 5, username: 'dee', rules: [{ path: '/b/' }, { path: '/nowhere/x' }, { path: '/' }] },
+  ]
+  for (const path of ['a', 'ab', 'abc', 'b', 'b2', 'many']) await mkdir(join(disk, path))
+  for (let count = 0; count < 1001; count++) appendFileSync(join(disk, 'many', `x${count}`), '')
+  const imported = async (list: unknown, root: string) => {
+    const report = new Report()
+    const config = JSON.stringify({ server: { root }, settings: { rules: [{ path: '/ab' }] } })
+    return { ...(await fromFileBrowser({ users: JSON.stringify(list), config }, report)), lines: report.lines }
+  }
+  const { users, rules, lines } = await imported(people, disk)
+  t.same(
+    users.map(({ username, disabled }) => `${username} ${String(disabled)}`),
+    ['root false', 'ann false', 'bob true', 'cy false', 'dee false'],
+  )
+  t.match(
+    lines.find(({ name }) => name === 'bob')?.reason,
+    /^disabled: more than 1000 names in \/many begin with x, which/,
+  )
+  t.same(Object.fromEntries(rules.map(({ path, readUsers }) => [path, readUsers])), {
+    '/ab': [1],
+    '/abc': [1],
+    '/many/x': [1, 2, 4],
+    '/a': [1, 2, 3],
+    '/b': [1, 2, 3, 4],
+    '/nowhere/x': [1, 2, 3, 4],
+    '/': [1, 2, 3, 4],
+  })
+  const elsewhere = await imported(people, join(disk, 'gone'))
+  t.match(elsewhere.lines.at(-1), {
+    kind: 'storage',
+    outcome: 'changed',
+    reason: /^there is no folder .*gone here, so only/,
+  })
+
+  const crowd = Array.from({ length: 1001 }, (_, id) => ({
+    ...{ ...people[0], id, username: `u${id}`, perm: id === 0 ? people[0]?.perm : perm },
+    rules: [{ path: `/${id}/` }],
+  }))
+  await t.rejects(imported(crowd, disk), {
+    code: 'invalid',
+    reason: /rules are for 1003 paths and 1001 users: this is more/,
+  })
+  await t.rejects(imported(Array(1_000_000).fill(0), disk), { code: 'invalid', reason: /no export of the users/ })
 })
 
 void t.test('hostile files are refused with one sentence', async (t) => {

@@ -1,14 +1,16 @@
-/** The exports of File Browser, as rows of an installation. Nothing is read or written here. */
+/** The exports of File Browser, as rows of an installation. Nothing is written here, and only names are read. */
+import { access } from 'node:fs/promises'
 import { isAbsolute, posix } from 'node:path'
 import { z } from 'zod'
 import { isBcrypt } from '../../accounts/bcrypt.js'
 import { allPermissions, permissionBits } from '../../accounts/principal.js'
-import { GatewayError } from '../../contract/errors.js'
-import { cleanPath, isWithin, root, under, type Path } from '../../contract/path.js'
+import { GatewayError, toGatewayError } from '../../contract/errors.js'
+import { cleanPath, root, selfAndAncestors, under, type Path } from '../../contract/path.js'
 import { storedStatus } from '../../storage/mounts.js'
 import type { ImportedUser, Installation } from '../../store/installation.js'
 import { newStorage } from '../../store/new-storage.js'
 import type { FolderRule } from '../../store/rows.js'
+import { PrefixedNames } from './prefixed-names.js'
 import type { Report } from './report.js'
 import { adminOf, userOf } from './user.js'
 
@@ -17,9 +19,9 @@ const rule = z.object({
   allow: z.boolean().default(false),
   path: z.string().max(4096).default(''),
 })
-const rules = z
-  .array(rule)
-  .max(1000)
+/** The length is checked before the items are. */
+const listOf = <Item extends z.ZodType>(item: Item, max: number) => z.array(z.unknown()).max(max).pipe(z.array(item))
+const rules = listOf(rule, 1000)
   .nullish()
   .transform((list) => list ?? [])
 const permissions = z.object({
@@ -36,7 +38,7 @@ const user = z.object({
   perm: permissions,
   rules,
 })
-const usersSchema = z.array(user).max(10_000)
+const usersSchema = listOf(user, 10_000)
 const configSchema = z.object({
   server: z.object({ root: z.string().max(4096) }),
   settings: z.object({
@@ -56,18 +58,22 @@ export interface FileBrowserExports {
   readonly root?: string | undefined
 }
 
+/** The largest number of folder rules, multiplied by that of the users whom each names. */
+const maxNamed = 1_000_000
+
 /** Maps the exports, and reports everything in them. Rejects with `invalid` if one has another form, or has no administrator. */
 export async function fromFileBrowser(exports: FileBrowserExports, report: Report): Promise<Installation> {
   const people = parse(usersSchema, exports.users, 'users')
   const { server, settings } = parse(configSchema, exports.config, 'configuration')
   const folder = exports.root ?? server.root
   if (!isAbsolute(folder)) {
-    throw new GatewayError('invalid', { reason: `the folder ${folder} is relative: give the whole path with --root` })
+    throw new GatewayError('invalid', { reason: `the folder ${folder} is relative: give the whole path as the root` })
   }
   const users: ImportedUser[] = []
-  const closed: { readonly id: number; readonly paths: readonly Path[] }[] = []
+  const closed: { readonly id: number; readonly paths: ClosedPaths }[] = []
+  const names = new PrefixedNames(folder)
   for (const person of people) {
-    const mapped = await report.mapped('user', person.username, () => mapUser(person, settings.rules, users))
+    const mapped = await report.mapped('user', person.username, () => mapUser(person, settings.rules, users, names))
     if (mapped === undefined) continue
     report.taken('user', person.username, mapped.changes)
     users.push(mapped.user)
@@ -75,7 +81,13 @@ export async function fromFileBrowser(exports: FileBrowserExports, report: Repor
   }
   const admin = adminOf(users)
   const folderRules = rulesOf(closed, admin.id)
-  for (const { path } of folderRules) report.taken('folder rule', path, ['denies the folder itself and what is in it'])
+  for (const { path } of folderRules) {
+    const origins = closed.flatMap(({ paths }) => paths.get(path) ?? [])
+    const change = origins.includes(path)
+      ? 'denies the folder itself and what is in it'
+      : `File Browser before 2026 applied the rule for ${origins[0] ?? ''} to it too`
+    report.taken('folder rule', path, [change])
+  }
   if (settings.authMethod !== 'json')
     report.leftOut('sign-in', settings.authMethod, 'users sign in with their passwords here')
   const values = new Map<string, string>()
@@ -85,13 +97,22 @@ export async function fromFileBrowser(exports: FileBrowserExports, report: Repor
     report.taken('setting', 'site_title')
   }
   const addition = JSON.stringify({ root_folder_path: folder })
-  report.taken('storage', '/')
+  const isMissing = folderRules.length > 0 && !(await exists(folder))
+  const change = `there is no folder ${folder} here, so only the paths of rules are denied, and no names that begin with them`
+  report.taken('storage', '/', isMissing ? [change] : [])
   return {
     users,
     storages: [{ ...newStorage({ mountPath: root, driver: 'Local', addition }), status: storedStatus.starting }],
     rules: folderRules,
     settings: values,
   }
+}
+
+async function exists(folder: string): Promise<boolean> {
+  return access(folder).then(
+    () => true,
+    () => false,
+  )
 }
 
 function parse<T>(schema: z.ZodType<T>, text: string, what: string): T {
@@ -110,18 +131,27 @@ function parse<T>(schema: z.ZodType<T>, text: string, what: string): T {
   })
 }
 
+/** The paths of the whole tree that are closed to a user, each with the path of the rule that closes it. */
+type ClosedPaths = ReadonlyMap<Path, Path>
+
 interface MappedUser {
   readonly user: ImportedUser
   readonly changes: readonly string[]
-  /** The paths of the whole tree that are closed to the user. */
-  readonly closed: readonly Path[]
+  readonly closed: ClosedPaths
 }
 
-function mapUser(person: FileBrowserUser, global: readonly Rule[], taken: readonly ImportedUser[]): MappedUser {
+async function mapUser(
+  person: FileBrowserUser,
+  global: readonly Rule[],
+  taken: readonly ImportedUser[],
+  names: PrefixedNames,
+): Promise<MappedUser> {
   const { perm } = person
   const basePath = cleanPath(posix.join('/', person.scope))
   const ownRules = [...global, ...person.rules]
+  const { closed, fault } = await closedBy(ownRules, basePath, names)
   const faults = [
+    ...(fault === undefined ? [] : [fault]),
     ...(perm.download ? [] : ['it may not download, and whoever may list a folder here may also read it']),
     ...(ownRules.every(({ regex, allow }) => !regex && !allow)
       ? []
@@ -148,10 +178,30 @@ function mapUser(person: FileBrowserUser, global: readonly Rule[], taken: readon
     ...(perm.execute && !perm.admin ? ['commands are not run here'] : []),
     ...(person.lockPassword ? ['it may change its password'] : []),
   ]
-  const closed = ownRules
-    .filter(({ regex, allow }) => !regex && !allow)
-    .map(({ path }) => under(basePath, cleanPath(posix.join('/', path))))
   return { user, changes: [...changes, ...notes], closed }
+}
+
+/** What the rules close to a user. `fault`: why this may not be all. */
+async function closedBy(
+  rules: readonly Rule[],
+  basePath: Path,
+  names: PrefixedNames,
+): Promise<{ readonly closed: ClosedPaths; readonly fault: string | undefined }> {
+  const closed = new Map<Path, Path>()
+  let fault: string | undefined
+  for (const { regex, allow, path } of rules) {
+    if (regex || allow) continue
+    const denied = under(basePath, cleanPath(posix.join('/', path)))
+    closed.set(denied, denied)
+    // A slash at the end was part of the prefix. Above the base folder is nothing that the user sees.
+    if (path.endsWith('/') || denied === basePath) continue
+    try {
+      for (const other of await names.beside(denied)) if (!closed.has(other)) closed.set(other, denied)
+    } catch (error) {
+      fault = toGatewayError(error).reason
+    }
+  }
+  return { closed, fault }
 }
 
 /** Every user reads over WebDAV and SFTP too: the same files as in the browser. */
@@ -170,18 +220,24 @@ function permissionOf({ create, modify, rename, delete: remove, share }: FileBro
 
 /**
  * A rule for each path that is closed to someone: it names all others. The nearest rule applies, so a rule also closes
- * its path to those to whom a folder above it is closed. The administrator can change the rules, and is always named.
+ * its path to those to whom a folder above it is closed. The administrator can change the rules, and is always named. Throws
+ * `invalid` if there are too many.
  */
 function rulesOf(
-  closed: readonly { readonly id: number; readonly paths: readonly Path[] }[],
+  closed: readonly { readonly id: number; readonly paths: ClosedPaths }[],
   adminId: number,
 ): Omit<FolderRule, 'id'>[] {
-  const paths = [...new Set(closed.flatMap((each) => each.paths))]
-  return paths.map((path) => ({
+  const paths = new Set<Path>()
+  for (const each of closed) for (const path of each.paths.keys()) paths.add(path)
+  if (paths.size * closed.length > maxNamed) {
+    const reason = `its rules are for ${paths.size} paths and ${closed.length} users: this is more than can be imported`
+    throw new GatewayError('invalid', { reason })
+  }
+  return [...paths].map((path) => ({
     ...{ path, password: '', passwordSub: false, write: false, writeSub: false, hide: '', hideSub: false },
     ...{ readme: '', readmeSub: false, header: '', headerSub: false, writeUsers: [], writeUsersSub: false },
     readUsers: closed
-      .filter(({ id, paths: own }) => id === adminId || !own.some((other) => isWithin(other, path)))
+      .filter(({ id, paths: own }) => id === adminId || ![...selfAndAncestors(path)].some((above) => own.has(above)))
       .map(({ id }) => id),
     readUsersSub: true,
   }))
