@@ -1,6 +1,7 @@
 /** What a protocol tells of itself, and how the daemon starts it. `protocols/index.ts` lists all protocols. */
 import type { ProtocolFacts } from '../../src/accounts/principal.js'
 import type { ListenAddress, Config } from '../../src/gateway/config.js'
+import type { KeyedProtocol } from '../../src/gateway/import/server-keys.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import type { Log } from '../../src/contract/log.js'
 import type { RequestHandler } from './handler.js'
@@ -15,7 +16,7 @@ export interface ProtocolEnv {
   readonly pseudonym: string
 }
 
-interface CommonProtocol extends ProtocolFacts {
+interface CommonProtocol extends ProtocolFacts, KeyedProtocol {
   /**
    * Checks what the configuration says of this protocol, before the data folder is opened. Rejects with `invalid` and a
    * reason for the admin.

@@ -8,6 +8,19 @@ export const sftp: Protocol = {
   appPasswords: true,
   listen: { default: '0.0.0.0:5222', description: 'address of the SFTP server, or "off"', optional: true },
   greeting: 'SSH-2.0-Tidegate',
+  keys: {
+    kind: 'SFTP host key',
+    // The only one that AList and OpenList have.
+    file: 'ssh_host_rsa_key',
+    async check(text) {
+      const { parseHostKey } = await import('./host-keys.js')
+      parseHostKey(text, 'it')
+    },
+    async take(secrets, data, from) {
+      const { importHostKeys } = await import('./host-keys.js')
+      await importHostKeys(secrets, join(data, 'ssh'), new Date(), from)
+    },
+  },
   async server({ config, opening, pseudonym }, at) {
     const [{ sftpServer }, { loadHostKeys }] = await Promise.all([import('./server.js'), import('./host-keys.js')])
     const hostKeys = await loadHostKeys(join(config.data, 'ssh'), opening)

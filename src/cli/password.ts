@@ -5,7 +5,7 @@ import type { Command } from 'commander'
 import { randomPassword } from '../accounts/passwords.js'
 import { GatewayError } from '../contract/errors.js'
 import { secretVariable } from '../gateway/secret-variables.js'
-import { readInput } from './input.js'
+import { readInput } from '../gateway/input.js'
 
 export interface PasswordFlags {
   readonly passwordStdin?: boolean

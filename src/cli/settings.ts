@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { GatewayError } from '../contract/errors.js'
 import type { Settings } from '../settings/settings.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
-import { readInput } from './input.js'
+import { readInput } from '../gateway/input.js'
 import { formatTable, print } from './output.js'
 
 export function addSettingCommands(program: Command): void {

@@ -14,7 +14,7 @@ import type { StorageRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
 import { checkStorage } from './check.js'
 import { inDataFolder, withCommonOptions, type CommonFlags, type DataFolder } from './data-folder.js'
-import { readInput } from './input.js'
+import { readInput } from '../gateway/input.js'
 import { formatTable, print } from './output.js'
 
 interface OptionFlags extends CommonFlags {

@@ -39,7 +39,7 @@ export async function assertNew(database: Database, isFirst: (row: StorageRow) =
   const isNew = users.every(({ role }) => role === 1 || role === 2) && storages.every(isFirst) && filled.length === 0
   if (isNew) return
   throw new GatewayError('exists', {
-    reason: 'this installation has users, storages or rules of its own: name a new data folder with --data',
+    reason: 'this installation has users, storages or rules of its own: import into a new one',
   })
 }
 

@@ -3,9 +3,9 @@ import { spawn } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { appendFileSync, existsSync } from 'node:fs'
-import { cp, mkdir, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { appendFile, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Client, type ConnectConfig } from 'ssh2'
 import t, { type Test } from 'tap'
@@ -14,7 +14,9 @@ import { isPassword, staticHash } from '../../src/accounts/passwords.js'
 import { isGatewayError } from '../../src/contract/errors.js'
 import { fromAlist } from '../../src/gateway/import/alist.js'
 import { fromFileBrowser } from '../../src/gateway/import/filebrowser.js'
+import { prepareImport } from '../../src/gateway/import/importer.js'
 import { Report, type ReportLine } from '../../src/gateway/import/report.js'
+import { withStillDatabase } from '../../src/gateway/import/still-database.js'
 import { readAlistDatabase, type AlistDatabase, type AlistRow } from '../../src/store/alist-database.js'
 import { connectSqlite } from '../../src/store/sqlite.js'
 import { openStore } from '../../src/store/store.js'
@@ -80,11 +82,19 @@ async function dav({ davUrl }: RunningGateway, { username, password }: Sent, met
   return response.status
 }
 
-/** The names at `/` by SFTP. */
-async function sftpNames({ sftpPort }: RunningGateway, config: ConnectConfig): Promise<readonly string[]> {
+/** The names at `/` by SFTP. `answers`: to what the server asks for interactively, in its order. */
+async function sftpNames(
+  { sftpPort }: RunningGateway,
+  config: ConnectConfig,
+  answers?: readonly string[],
+): Promise<readonly string[]> {
   const client = new Client()
+  const left = [...(answers ?? [])]
+  client.on('keyboard-interactive', (_name, _instructions, _language, prompts, finish) =>
+    finish(prompts.map(() => left.shift() ?? '')),
+  )
   try {
-    client.connect({ host: '127.0.0.1', port: sftpPort, ...config })
+    client.connect({ host: '127.0.0.1', port: sftpPort, tryKeyboard: answers !== undefined, ...config })
     await once(client, 'ready')
     return await new Promise((resolve, reject) =>
       client.sftp((error, sftp) => {
@@ -102,14 +112,14 @@ async function sftpNames({ sftpPort }: RunningGateway, config: ConnectConfig): P
   }
 }
 
-/** RFC 6238. */
-function codeOf(secret: string): string {
+/** RFC 6238. `steps`: of 30 seconds from now. Each code opens one session, and none before it. */
+function codeOf(secret: string, steps = 0): string {
   const bits = Array.from(secret)
     .map((letter) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(letter).toString(2).padStart(5, '0'))
     .join('')
   const key = Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => parseInt(byte, 2)))
   const step = Buffer.alloc(8)
-  step.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000)))
+  step.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000) + steps))
   const digest = createHmac('sha1', key).update(step).digest()
   return String((digest.readUInt32BE((digest.at(-1) ?? 0) & 15) & 0x7fffffff) % 1_000_000).padStart(6, '0')
 }
@@ -209,6 +219,15 @@ void t.test(
       gateway,
       { ...nora, otp_code: codeOf('JGJKTGE5XVQ2ULZIODQTDNZTARN5OB5L') },
       '/api/auth/login/hash',
+    )
+    const byPassword = { username: 'nora', password: 'Nora’s tide 7' }
+    t.equal(await dav(gateway, byPassword, 'PROPFIND', ''), 403, 'the password alone does not open WebDAV')
+    await t.rejects(sftpNames(gateway, byPassword), /authentication methods failed/, 'nor SFTP')
+    const answers = [byPassword.password, codeOf('JGJKTGE5XVQ2ULZIODQTDNZTARN5OB5L', 1)]
+    t.same(
+      await sftpNames(gateway, { username: 'nora' }, answers),
+      ['both', 'files', 'photos'],
+      'with the code it does',
     )
     t.same(await names(gateway, noraToken, '/photos'), ['a.jpg'], 'the rule hides names')
     t.equal(await names(gateway, noraToken, '/files/team'), 403, 'the rule asks for a password')
@@ -455,6 +474,64 @@ void t.test('File Browser: what also was denied is found once, or its users are 
     reason: /rules are for 1003 paths and 1001 users: this is more/,
   })
   await t.rejects(imported(Array(1_000_000).fill(0), disk), { code: 'invalid', reason: /no export of the users/ })
+})
+
+/** Every file of a folder, with what it holds. */
+async function contentsOf(folder: string): Promise<Readonly<Record<string, string>>> {
+  const read = (await readdir(folder)).map(async (name) => [name, await readFile(join(folder, name), 'base64')])
+  return Object.fromEntries(await Promise.all(read)) as Record<string, string>
+}
+
+void t.test('a database in use is imported with its write-ahead log, and its folder is not touched', async (t) => {
+  const [source, scratch] = [await folder(t), await folder(t)]
+  const file = join(source, 'data.db')
+  for (const name of ['data.db', 'config.json']) await cp(fixture(`openlist/${name}`), join(source, name))
+  // As the running program has it open.
+  const connection = connectSqlite(file)
+  t.teardown(() => connection.destroy())
+  await connection.raw('PRAGMA wal_autocheckpoint = 0')
+  await connection('x_users').where({ username: 'ole' }).update({ username: 'newcomer' })
+  t.equal((await readFile(file)).includes('newcomer'), false, 'only the log has the new name')
+  const before = await contentsOf(source)
+  t.match(Object.keys(before).sort(), ['config.json', 'data.db', 'data.db-shm', 'data.db-wal'])
+  const options = { driverTypes, serverKeys: [] }
+  const { installation } = await prepareImport({ program: 'openlist', folder: source, scratch }, options)
+  t.ok(installation.users.some(({ username }) => username === 'newcomer'))
+  t.same(await contentsOf(source), before)
+  t.same(await readdir(scratch), [], 'the copy is removed')
+
+  await t.test('the copy can be read by this user only', async (t) => {
+    const modes = await withStillDatabase(file, scratch, async (copy) => {
+      t.equal(dirname(dirname(copy)), scratch)
+      return Promise.all([dirname(copy), copy, `${copy}-wal`].map(async (path) => (await stat(path)).mode & 0o777))
+    })
+    t.same(modes, [0o700, 0o600, 0o600])
+  })
+
+  await t.test('a database that changes while it is read is copied', async (t) => {
+    const [own] = [join(await folder(t), 'data.db')]
+    await writeFile(own, 'one')
+    const seen = await withStillDatabase(own, scratch, async (path) => {
+      const text = await readFile(path, 'utf8')
+      if (path === own) await appendFile(own, ' two')
+      return text
+    })
+    t.equal(seen, 'one two')
+    await writeFile(`${own}-journal`, 'cut off')
+    await t.rejects(withStillDatabase(own, scratch, readFile), {
+      code: 'invalid',
+      reason: /-journal has a change that was cut/,
+    })
+  })
+
+  await t.test('one that changes all the time is refused', async (t) => {
+    const own = join(await folder(t), 'data.db')
+    for (const path of [own, `${own}-wal`]) await writeFile(path, 'x')
+    const changing = setInterval(() => appendFileSync(`${own}-wal`, 'x'), 2)
+    t.teardown(() => clearInterval(changing))
+    await t.rejects(withStillDatabase(own, scratch, readFile), { code: 'busy', reason: /changes all the time: stop/ })
+    t.same(await readdir(scratch), [])
+  })
 })
 
 void t.test('hostile files are refused with one sentence', async (t) => {

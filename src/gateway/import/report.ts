@@ -1,5 +1,7 @@
 /** What an import has done with each thing of the other program. */
+import { throwIfAborted } from '../../contract/cancellation.js'
 import { toGatewayError } from '../../contract/errors.js'
+import { Pauses } from '../../contract/pauses.js'
 
 /** 'changed': taken, but not as it was; the reason says how. */
 export type Outcome = 'taken' | 'changed' | 'left out'
@@ -15,13 +17,15 @@ export interface ReportLine {
 
 export class Report {
   readonly #lines: ReportLine[] = []
+  readonly #pauses: Pauses
+
+  /** `signal`: ends the import. */
+  constructor(private readonly signal?: AbortSignal) {
+    this.#pauses = new Pauses(signal)
+  }
 
   get lines(): readonly ReportLine[] {
     return this.#lines
-  }
-
-  get leavesSomethingOut(): boolean {
-    return this.#lines.some(({ outcome }) => outcome === 'left out')
   }
 
   /** `changes`: what is not as it was. */
@@ -33,8 +37,10 @@ export class Report {
     this.#lines.push({ kind, name, outcome: 'left out', reason })
   }
 
-  /** The result of `map`; if it throws an error, the thing is left out with its reason. */
+  /** The result of `map`; if it throws an error, the thing is left out with its reason. Rejects with `aborted`. */
   async mapped<T>(kind: string, name: string, map: () => T | Promise<T>): Promise<T | undefined> {
+    throwIfAborted(this.signal)
+    if (this.#pauses.areDue) await this.#pauses.take()
     try {
       return await map()
     } catch (error) {
@@ -42,4 +48,8 @@ export class Report {
       return undefined
     }
   }
+}
+
+export function leavesSomethingOut(lines: readonly ReportLine[]): boolean {
+  return lines.some(({ outcome }) => outcome === 'left out')
 }

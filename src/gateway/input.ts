@@ -1,4 +1,4 @@
-/** Reads the input files of commands. */
+/** Reads the input files of commands and imports. */
 import { createReadStream } from 'node:fs'
 import { buffer } from 'node:stream/consumers'
 import { GatewayError } from '../contract/errors.js'
