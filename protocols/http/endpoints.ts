@@ -4,6 +4,7 @@ import { downloadDescriptions } from './download-descriptions.js'
 import { accessEndpoints } from './routes/access.js'
 import { adminCredentialEndpoints } from './routes/admin-credentials.js'
 import { adminDriverEndpoints } from './routes/admin-driver.js'
+import { adminImportEndpoints } from './routes/admin-import.js'
 import { adminIndexEndpoints } from './routes/admin-index.js'
 import { adminLockEndpoints } from './routes/admin-lock.js'
 import { adminMetaEndpoints } from './routes/admin-meta.js'
@@ -59,6 +60,7 @@ export const endpoints: readonly Endpoint[] = [
   ...adminStorageEndpoints,
   ...adminSettingEndpoints,
   ...adminIndexEndpoints,
+  ...adminImportEndpoints,
   ...adminProcessEndpoints,
   ...adminNodeEndpoints,
   ...documentationEndpoints(() => documentedEndpoints),

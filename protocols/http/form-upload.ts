@@ -1,4 +1,4 @@
-/** Streams one file of a multipart form (RFC 7578) without buffering it in memory or on disk. */
+/** Streams the files of a multipart form (RFC 7578) without buffering them in memory or on disk. */
 import type { IncomingMessage } from 'node:http'
 import { pipeline, Transform, type Readable } from 'node:stream'
 import { pipeline as piped } from 'node:stream/promises'
@@ -25,8 +25,7 @@ export async function filePart(request: IncomingMessage, signal: AbortSignal): P
   return new Promise((resolve, reject) => {
     let content: Transform | undefined
     const formEnd = piped(body, form).catch((error: unknown) => {
-      const failure = toGatewayError(error)
-      throw failure.code === 'internal' ? malformed(error) : failure
+      throw failureOf(error)
     })
     form.on('file', (_name, part, fileName: string | undefined) => {
       // Busboy replaces bytes that are not UTF-8.
@@ -66,6 +65,46 @@ export async function filePart(request: IncomingMessage, signal: AbortSignal): P
       },
     )
   })
+}
+
+/**
+ * Calls `save` with the name and the content of every part `file`, in their order. A part is read after the one before it.
+ * Resolves when all are saved and the form has ended. Rejects as the stream of `filePart`, and with the errors of `save`,
+ * when nothing is being saved any more.
+ */
+export async function eachFilePart(
+  request: IncomingMessage,
+  signal: AbortSignal,
+  save: (name: string, content: Readable) => Promise<void>,
+): Promise<void> {
+  const form = newForm(request)
+  const body = await bodySource(request).read(undefined, { signal })
+  const parts: Readable[] = []
+  const saving: Promise<void>[] = []
+  form.on('file', (_name, part, fileName: string | undefined) => {
+    // It may be refused before something reads it.
+    part.on('error', () => undefined)
+    const saved = save(fileName ?? '', part)
+    saved.catch((error: unknown) => form.destroy(toGatewayError(error)))
+    parts.push(part)
+    saving.push(saved)
+  })
+  try {
+    await piped(body, form)
+    await Promise.all(saving)
+  } catch (error) {
+    const failure = failureOf(error)
+    // Destroyed without an error, a part does not end its pipeline.
+    for (const part of parts) part.destroy(failure)
+    await Promise.allSettled(saving)
+    throw failure
+  }
+}
+
+/** The parser has no errors of its own type. */
+function failureOf(error: unknown): GatewayError {
+  const failure = toGatewayError(error)
+  return failure.code === 'internal' ? malformed(error) : failure
 }
 
 function newForm(request: IncomingMessage) {

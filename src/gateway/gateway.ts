@@ -53,6 +53,8 @@ import { backupBeforeUpgrade } from './backup.js'
 import { storeLocation, type Addresses, type Config } from './config.js'
 import { firstStorageFolder, gatewayFolders } from './data-folder.js'
 import { processDescriptors } from './descriptors.js'
+import { serverKeysOf, type KeyedProtocol } from './import/server-keys.js'
+import { UploadedImports } from './import/uploaded-imports.js'
 import { thisInstance, type ThisInstance } from './instance.js'
 import { LogTail } from './log-tail.js'
 import { Metrics } from './metrics.js'
@@ -65,7 +67,7 @@ interface GatewayOptions {
   /** Gets the lines of `log`. Absent: none are held. */
   readonly logTail?: LogTail
   readonly drivers: readonly AnyDriverType[]
-  readonly protocols: readonly ProtocolFacts[]
+  readonly protocols: readonly (ProtocolFacts & KeyedProtocol)[]
   /** The admin account that the first run makes. */
   readonly admin: FirstAdmin
   /** This run; by default a new one. */
@@ -145,6 +147,8 @@ export class Gateway {
   readonly downloads: OfflineDownloads
   /** Files that clients send in chunks. */
   readonly uploads: UploadSessions
+  /** Imports from other programs. */
+  readonly imports: UploadedImports
   readonly mounts: Mounts
   readonly supervisor: MountSupervisor
   readonly storages: StorageAdmin
@@ -199,6 +203,13 @@ export class Gateway {
     this.uploads = opened.uploads = new UploadSessions({
       as: (principal) => this.as(principal),
       uploads: dependencies.taskUploads,
+    })
+    this.imports = new UploadedImports({
+      store: this.store,
+      data: resolve(options.config.data),
+      driverTypes: options.drivers,
+      serverKeys: serverKeysOf(options.protocols),
+      log: options.log,
     })
     opened.unsubscribe = [
       dependencies.membership.onCountChange(() => void dependencies.supervisor.processesChanged()),

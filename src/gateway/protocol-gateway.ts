@@ -16,6 +16,7 @@ import type { Locks } from '../tree/locks.js'
 import type { UploadSessions } from '../uploads/upload-sessions.js'
 import type { SignedUrls } from '../urls/signed-urls.js'
 import type { Gateway, Listening } from './gateway.js'
+import type { UploadedImports } from './import/uploaded-imports.js'
 import type { LogTail } from './log-tail.js'
 import type { Metrics } from './metrics.js'
 import type { StorageAdmin } from './storages.js'
@@ -74,6 +75,7 @@ export interface ProtocolGateway extends Pick<
   /** What storages can be created of. `storages` opens them. */
   readonly driverTypes: readonly DriverDescription[]
   readonly downloads: Pick<OfflineDownloads, 'add' | 'setAria2' | 'setQBittorrent' | 'setStorageFolder' | 'toolNames'>
+  readonly imports: Pick<UploadedImports, 'run'>
   readonly listening: Listening
   readonly locks: Pick<Locks, 'break' | 'list'>
   readonly logTail: Pick<LogTail, 'after' | 'lastId'>

@@ -1,4 +1,4 @@
-/** What an admin does first: a password, a storage, and the addresses at which files are reached. */
+/** What an admin does first: the data of another program, or a password and a storage; then how files are reached. */
 import { useState } from 'preact/hooks'
 import { Link } from 'wouter-preact'
 import { Page } from '../parts/page.tsx'
@@ -7,6 +7,7 @@ import { PasswordForm } from '../profile/password-form.tsx'
 import { endFirstRun } from '../session/first-run.tsx'
 import { useMe } from '../session/me.ts'
 import { texts } from '../texts.ts'
+import { ImportForm } from './import-form.tsx'
 import { StorageForm } from './storage-form.tsx'
 
 export function StartPage() {
@@ -16,6 +17,10 @@ export function StartPage() {
   return (
     <Page title={texts.admin.pages.start}>
       <p>{start.about}</p>
+      <details>
+        <summary>{texts.admin.import.title}</summary>
+        <ImportForm />
+      </details>
       <ol class="steps">
         <li>
           <h2>{start.password}</h2>

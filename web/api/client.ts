@@ -68,6 +68,17 @@ export async function putFile(headers: Readonly<Record<string, string>>, text: s
   return response.headers.get('ETag') ?? ''
 }
 
+/** Resolves to the `data` of the response to a POST of a form with the files. Rejects as `post` does. */
+export async function postFiles<Path extends EndpointPath>(
+  path: Path,
+  query: Query<Path>,
+  files: readonly File[],
+): Promise<Data<Path>> {
+  const form = new FormData()
+  for (const file of files) form.append('file', file)
+  return dataOf<Path>(await send(apiUrl(path, {}, query ?? {}), { method: 'POST', body: form }))
+}
+
 async function request<Path extends EndpointPath>(
   path: Path,
   method: 'GET' | 'POST',

@@ -78,6 +78,10 @@ export class Served {
     return this.#ask('/api/fs/put', { method: 'PUT', body, headers: sent })
   }
 
+  async form(path: string, form: FormData): Promise<Envelope> {
+    return this.#ask(path, { method: 'POST', body: form, headers: { authorization: this.token } })
+  }
+
   async names(path: string): Promise<string[]> {
     const { data } = await this.post('/api/fs/list', { path })
     return (data as { content: { name: string }[] }).content.map(({ name }) => name)

@@ -1,0 +1,67 @@
+/** The import of another program's data into a new installation. An extension of this gateway, described in docs/api.md. */
+import { z } from 'zod'
+import { signalOf } from '../http-api.js'
+import { endpoint } from '../endpoint.js'
+import { withResponses } from '../errors.js'
+import { flag, optionalField } from '../fields.js'
+import { eachFilePart } from '../form-upload.js'
+
+const reportData = z
+  .object({
+    dry_run: z.boolean(),
+    items: z.array(
+      z.object({
+        kind: z.string().meta({ example: 'user' }),
+        name: z.string(),
+        outcome: z.enum(['taken', 'changed', 'left out']).describe('`changed`: taken, but not as it was.'),
+        reason: z.string().describe('Empty for what is taken.'),
+      }),
+    ),
+    notes: z.array(z.string()).describe('Sentences for the administrator.'),
+  })
+  .meta({ id: 'ImportReport' })
+
+export const adminImportEndpoints = [
+  endpoint({
+    method: 'post',
+    path: '/api/admin/import',
+    tag: 'Process',
+    summary: 'Import the accounts, storages, rules and settings of another program',
+    description:
+      'As `tidegate import` does, into an installation that has only what a first run makes, which is replaced: afterwards ' +
+      'no session of before is valid, and the accounts are those of the other program.',
+    access: 'admin',
+    query: z.object({
+      program: z.enum(['alist', 'openlist', 'filebrowser'], {
+        error: 'must be alist, openlist or filebrowser',
+      }),
+      dry_run: flag.describe('Only report: store nothing.'),
+      root: optionalField(z.string().max(4096)).describe(
+        'File Browser: the folder with the files, if it is not that of the configuration.',
+      ),
+    }),
+    content: {
+      type: 'multipart/form-data',
+      description:
+        'A form (RFC 7578) with the files, each in a part `file` with its name. AList and OpenList: `config.json`, the ' +
+        'database that it names, its `-wal` file if there is one, and `ssh_host_rsa_key` if it is to be kept. File Browser: ' +
+        '`users.json` and `config.json`.',
+      part: 'file',
+    },
+    data: reportData,
+    refusals: [
+      { code: 400, text: '…', when: 'a file is missing, cannot be read or is not used; the message says which' },
+      { code: 409, text: '…', when: 'the installation has users, storages or rules of its own' },
+      { code: 413, text: '…', when: 'the files have more than 1 GiB' },
+      { code: 507, text: '…', when: 'the disk is full' },
+      { code: 503, text: '…', when: 'another import is running' },
+    ],
+    answer({ api: { gateway }, context, query: { program, dry_run: dryRun, root } }) {
+      const signal = signalOf(context.res)
+      const options = { program, dryRun, root: root === '' ? undefined : root, signal }
+      return withResponses({ exists: { code: 409 } }, () =>
+        gateway.imports.run(options, (save) => eachFilePart(context.req, signal, save)),
+      )
+    },
+  }),
+]
