@@ -11,7 +11,8 @@ const maxId = 0xfffffffe
 /**
  * Applies the variables that images of other programs have too. `UMASK` (octal) applies always. If this process is root and `PUID` is set, the data
  * folder and what is in it get that user and the group `PGID` (by default the same number), but for what is below `files`, which belongs to whom its
- * user says; then this process becomes that user, for good. Rejects with `invalid` for other values, and with the errors of the system.
+ * user says; then this process becomes that user, for good. Rejects with `invalid` for other values and if root may not do so, and with the other
+ * errors of the system.
  */
 export async function applyContainerUser(
   data: string,
@@ -22,11 +23,20 @@ export async function applyContainerUser(
   if (process.getuid?.() !== 0 || PUID === undefined || PUID === '') return
   const uid = numberOf('PUID', PUID, 10, maxId)
   const gid = PGID === undefined || PGID === '' ? uid : numberOf('PGID', PGID, 10, maxId)
-  await makeFolders(data, 0o700)
-  await give(data, uid, gid, (name) => name !== firstStorageFolder)
-  process.setgroups?.([gid])
-  process.setgid?.(gid)
-  process.setuid?.(uid)
+  try {
+    await makeFolders(data, 0o700)
+    await give(data, uid, gid, (name) => name !== firstStorageFolder)
+    process.setgroups?.([gid])
+    process.setgid?.(gid)
+    process.setuid?.(uid)
+  } catch (error) {
+    const { code = '', message } = error as NodeJS.ErrnoException
+    if (!['EACCES', 'EPERM'].includes(code)) throw error
+    throw new GatewayError('invalid', {
+      reason: `PUID needs the capabilities CHOWN, DAC_READ_SEARCH, SETUID and SETGID: ${message}`,
+      cause: error,
+    })
+  }
 }
 
 function numberOf(name: string, text: string, base: 8 | 10, max: number): number {
