@@ -1,5 +1,5 @@
 /** The Debian package: the same program below /usr/lib/tidegate, the unit, its user, completions and manual pages. */
-import { cp, mkdir, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { Architecture } from './architectures.js'
@@ -162,22 +162,4 @@ async function parentOf(root: string, path: string): Promise<string> {
 
 async function put(root: string, path: string, content: string | Buffer): Promise<void> {
   await writeFile(await parentOf(root, path), content)
-}
-
-/** The newest version of the C library that a binary below the folder asks for. */
-export async function libcOf(folder: string, { toolPrefix }: Architecture): Promise<string> {
-  const names = await readdir(folder, { recursive: true })
-  const binaries = names.filter(
-    (name) => name.endsWith('.node') || name.endsWith('bin/node') || /\.so(\.|$)/.test(name),
-  )
-  let newest = [0, 0]
-  for (const name of binaries) {
-    // Tools with the prefix of this machine's own architecture are installed with its compiler.
-    const symbols = await run(`${toolPrefix}objdump`, ['-T', join(folder, name)])
-    for (const [, major = '', minor = ''] of symbols.matchAll(/GLIBC_(\d+)\.(\d+)/g)) {
-      const version = [Number(major), Number(minor)]
-      if ((version[0] ?? 0) * 1000 + (version[1] ?? 0) > (newest[0] ?? 0) * 1000 + (newest[1] ?? 0)) newest = version
-    }
-  }
-  return newest.join('.')
 }

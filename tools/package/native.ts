@@ -72,7 +72,7 @@ const buildTools = ['node-gyp', 'prebuild-install', 'node-addon-api', 'nan', 'bu
 const unusedFolders = ['test', 'tests', '__tests__', 'example', 'examples', 'benchmark', 'benchmarks', '.github']
 const sourceFolders = ['deps', 'src', 'examples']
 const unusedFiles =
-  /\.(?:map|[cm]?ts|c|cc|cpp|h|hpp|gyp|gypi|md|markdown|flow|yml|o|a|d|mk|tgz|gz)$|^(?:Makefile|binding\.Makefile)$/i
+  /\.(?:map|[cm]?ts|c|cc|cpp|h|hpp|gyp|gypi|md|markdown|flow|yml|o|a|d|mk|tgz|gz|bare|html)$|^(?:Makefile|binding\.Makefile)$/i
 const legalFiles = /^(?:licen[cs]e|copying|notice|copyright)/i
 
 /** Removes from `node_modules` what no start loads: sources, headers, types, tests, binaries for other systems. */

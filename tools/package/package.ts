@@ -16,9 +16,10 @@ import { configFileSchema } from '../../src/gateway/config.js'
 import { architectures, type Architecture } from './architectures.js'
 import { normalize, writeArchive } from './archive.js'
 import { billOfMaterials } from './bill-of-materials.js'
+import { libcOf } from './binaries.js'
 import { commandNodes } from './command-tree.js'
 import { completions } from './completions.js'
-import { libcOf, writeDebianPackage } from './debian.js'
+import { writeDebianPackage } from './debian.js'
 import { manualPages } from './manual.js'
 import { installProgram, type Program } from './native.js'
 import { run } from './run.js'
@@ -84,10 +85,11 @@ async function makePackages(out: string, program: Program, architecture: Archite
   const work = await mkdtemp(join(tmpdir(), 'tidegate-packages-'))
   try {
     const [first, second] = [join(work, 'first'), join(work, 'second')]
-    for (const folder of [first, second]) {
+    const write = async (folder: string) => {
       await mkdir(folder)
       await writePackages(folder, program, architecture, made)
     }
+    await Promise.all([write(first), write(second)])
     for (const name of await packagesIn(first)) {
       if ((await sha256Of(join(first, name))) !== (await sha256Of(join(second, name)))) {
         throw new Error(`${name} differs from the same packaged again`)

@@ -2,6 +2,7 @@
 import { chmod, copyFile, cp, mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Architecture } from './architectures.js'
+import { strip } from './binaries.js'
 import { prune, type Program } from './native.js'
 
 /** What of this repository is in it, beside the built program. */
@@ -33,4 +34,5 @@ export async function writeTree(root: string, program: Program, architecture: Ar
     await cp(join('dist', name), join(root, 'dist', name), { recursive: true, filter: isLoaded })
   await cp(join(program.folder, 'node_modules'), join(root, 'node_modules'), { recursive: true })
   await prune(join(root, 'node_modules'), architecture)
+  await strip(root, architecture)
 }
