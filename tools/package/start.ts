@@ -1,11 +1,10 @@
 /** Starts a packaged program as its user would: without another Node.js, and with its native modules. */
 import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { isForeign, type Architecture } from './architectures.js'
+import { addresses, ready, stop } from './daemon.js'
 import { run } from './run.js'
 
 /** Native modules that have a slower replacement, which would be used without a word. */
@@ -23,18 +22,17 @@ export async function assertStarts(root: string, architecture: Architecture): Pr
   ]
   const [program = '', ...words] = isForeign(architecture) ? emulated : [join(root, 'bin', 'tidegate')]
   const data = await mkdtemp(join(tmpdir(), 'tidegate-started-'))
-  const addresses = ['--data', data, '--http', '127.0.0.1:0', '--sftp', '127.0.0.1:0']
+  const flags = ['--data', data, ...addresses]
   const environment = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' }
-  const daemon = spawn(program, [...words, 'serve', ...addresses], {
+  const daemon = spawn(program, [...words, 'serve', ...flags], {
     env: environment,
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  const ended = once(daemon, 'exit')
   try {
-    const url = await readyUrl(daemon.stdout, ended)
+    const { url } = await ready(daemon)
     const { status } = await fetch(`${url}/readyz`)
     if (status !== 200) throw new Error(`/readyz has the status ${status}`)
-    const report = await run(program, [...words, 'doctor', '--json', ...addresses], { environment }).catch(
+    const report = await run(program, [...words, 'doctor', '--json', ...flags], { environment }).catch(
       (error: unknown) => {
         throw new Error('the doctor of the packaged program found a fault', { cause: error })
       },
@@ -44,21 +42,9 @@ export async function assertStarts(root: string, architecture: Architecture): Pr
       if (findings.find(({ what }) => what === part)?.ok !== true)
         throw new Error(`the native part of ${part} is not used`)
     }
-    daemon.kill('SIGTERM')
-    const [code] = (await ended) as [number | null]
-    if (code !== 0) throw new Error(`the packaged program stopped with the status ${String(code)}`)
+    await stop(daemon)
   } finally {
     daemon.kill('SIGKILL')
     await rm(data, { recursive: true })
   }
-}
-
-async function readyUrl(stdout: NodeJS.ReadableStream, ended: Promise<unknown>): Promise<string> {
-  return new Promise((resolve, reject) => {
-    createInterface(stdout).on('line', (line) => {
-      const [, url] = /ready: (\S+)/.exec(line) ?? []
-      if (url !== undefined) resolve(url)
-    })
-    void ended.then(() => reject(new Error('the packaged program ended before it was ready')))
-  })
 }

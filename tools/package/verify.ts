@@ -1,21 +1,19 @@
 /**
  * `npm run package:verify -- [--out DIR]`: installs the packages in `build/` as their users would, in a fresh Debian 12 without Node.js, npm
- * and a compiler, made by debootstrap. As root. Prints what it has seen, and has the status 1 if anything is not as it must be.
+ * and a compiler, made by debootstrap, and makes and runs the image. As root. Prints what it has seen, and has the status 1 if anything is not as it
+ * must be.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
 import { access, copyFile, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import ssh2, { type SFTPWrapper } from 'ssh2'
+import { architectures, isForeign } from './architectures.js'
+import { assert } from './assert.js'
+import { addresses, ready, stop, useProtocols } from './daemon.js'
 import { run } from './run.js'
-
-const httpPort = 15_244
-const sftpPort = 15_222
-const addresses = ['--http', `127.0.0.1:${httpPort}`, '--sftp', `127.0.0.1:${sftpPort}`]
-const url = `http://127.0.0.1:${httpPort}`
+import { verifyImage } from './verify-image.js'
 
 /** A Debian system below a folder. Its programs see the processes and the network of this machine. */
 class System {
@@ -49,60 +47,6 @@ class System {
   }
 }
 
-function assert(condition: boolean, what: string): void {
-  if (!condition) throw new Error(`not so: ${what}`)
-  console.log(`ok  ${what}`)
-}
-
-/** Resolves to what the daemon prints until it is ready. */
-async function ready(daemon: ChildProcess): Promise<string> {
-  let text = ''
-  daemon.stdout?.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
-  while (!/ready.*\n/.test(text)) {
-    if (daemon.exitCode !== null) throw new Error(`the daemon ended: ${text}`)
-    await wait(50)
-  }
-  return text
-}
-
-/** Uploads a file by each protocol, and reads each by the next. */
-async function useProtocols(password: string): Promise<void> {
-  const signIn = { method: 'POST', headers: { 'Content-Type': 'application/json' } }
-  const answer = await fetch(`${url}/api/auth/login`, {
-    ...signIn,
-    body: JSON.stringify({ username: 'admin', password }),
-  })
-  const { data } = (await answer.json()) as { data: { token: string } }
-  const headers = { Authorization: data.token, 'File-Path': '/by-http' }
-  await fetch(`${url}/api/fs/put`, { method: 'PUT', headers, body: 'by HTTP' })
-  const authorization = `Basic ${Buffer.from(`admin:${password}`).toString('base64')}`
-  const dav = await fetch(`${url}/dav/by-http`, { headers: { authorization } })
-  assert((await dav.text()) === 'by HTTP', 'a file by HTTP, read by WebDAV')
-  await fetch(`${url}/dav/by-dav`, { method: 'PUT', headers: { authorization }, body: 'by WebDAV' })
-  const client = new ssh2.Client()
-  client.connect({ host: '127.0.0.1', port: sftpPort, username: 'admin', password })
-  await once(client, 'ready')
-  const sftp = await new Promise<SFTPWrapper>((done, failed) => {
-    client.sftp((error, session) => (error ? failed(error) : done(session)))
-  })
-  const read = await new Promise<string>((done, failed) => {
-    sftp.readFile('/by-dav', (error, bytes) => (error ? failed(error) : done(bytes.toString())))
-  })
-  assert(read === 'by WebDAV', 'a file by WebDAV, read by SFTP')
-  client.end()
-}
-
-async function stopped(daemon: ChildProcess): Promise<void> {
-  const ended = once(daemon, 'exit')
-  daemon.kill('SIGTERM')
-  const [status] = (await ended) as [number | null]
-  assert(status === 0, 'the daemon stops with the status 0')
-}
-
-function passwordIn(text: string): string {
-  return /password (\S+)/.exec(text)?.[1] ?? ''
-}
-
 /** The archive, as an ordinary user. */
 async function verifyArchive(system: System, archive: string): Promise<void> {
   await mkdir(system.path('home/ann'), { recursive: true })
@@ -113,8 +57,8 @@ async function verifyArchive(system: System, archive: string): Promise<void> {
   const words = [...asAnn, `/opt/${folder}/bin/tidegate`, 'serve', '--data', '/home/ann/data', ...addresses]
   const daemon = system.start(...words)
   try {
-    await useProtocols(passwordIn(await ready(daemon)))
-    await stopped(daemon)
+    await useProtocols(await ready(daemon))
+    await stop(daemon)
   } finally {
     daemon.kill('SIGKILL')
   }
@@ -156,10 +100,10 @@ async function verifyDebianPackage(system: System, file: string): Promise<void> 
   assert(true, 'installed, and the unit is valid')
   const { daemon, heard } = await startUnit(system)
   try {
-    await useProtocols(passwordIn(await ready(daemon)))
+    await useProtocols(await ready(daemon))
     while (!(await heard()).includes('READY=1')) await wait(50)
     assert(true, 'the unit tells systemd that it is ready')
-    await stopped(daemon)
+    await stop(daemon)
   } finally {
     daemon.kill('SIGKILL')
   }
@@ -182,16 +126,19 @@ async function verifyDebianPackage(system: System, file: string): Promise<void> 
   assert(left.length === 0, `nothing else is left: ${left.join(' ')}`)
 }
 
+/** Their paths in the system. */
 async function filesOf({ root }: System): Promise<readonly string[]> {
-  return (await run('find', [root, '-xdev', '-not', '-path', `${root}/var/lib/apt/*`])).split('\n')
+  return (await run('find', [root, '-xdev', '-not', '-path', `${root}/var/lib/apt/*`, '-printf', '%P\\n'])).split('\n')
 }
 
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { out: { type: 'string', default: 'build' } } })
   const out = resolve(values.out)
   const { version } = JSON.parse(await readFile('package.json', 'utf8')) as { readonly version: string }
-  const archive = join(out, `tidegate-${version}-linux-x64.tar.gz`)
-  const debian = join(out, `tidegate_${version}_amd64.deb`)
+  const architecture = architectures.find((each) => !isForeign(each))
+  if (architecture === undefined) throw new Error(`there are no packages for ${process.arch}`)
+  const archive = join(out, `tidegate-${version}-linux-${architecture.name}.tar.gz`)
+  const debian = join(out, `tidegate_${version}_${architecture.debian}.deb`)
   for (const file of [archive, debian]) await stat(file)
   const work = await mkdtemp(join(tmpdir(), 'tidegate-verify-'))
   try {
@@ -200,10 +147,15 @@ async function main(): Promise<void> {
     console.log('the archive, on a minimal Debian 12, as an ordinary user')
     await run('cp', ['-a', base, join(work, 'archive')])
     await verifyArchive(new System(join(work, 'archive')), archive)
+    console.log('the image, on the same')
+    await mkdir(join(work, 'image'))
+    await verifyImage(archive, architecture, base, join(work, 'image'))
     console.log('the Debian package, on the same')
     const system = new System(base)
     await system.run('apt-get', 'update', '-q')
     await verifyDebianPackage(system, debian)
+    await run('lintian', ['--fail-on', 'error', debian])
+    assert(true, 'lintian finds no errors')
   } finally {
     await rm(work, { recursive: true })
   }
