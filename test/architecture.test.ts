@@ -221,14 +221,13 @@ void t.test('principals are made and widened by the accounts and by signed URLs 
     'src/tree/access.ts',
   ])
   // What a role permits is decided by the principal, the policy, the declarations of endpoints and the owner check of tasks.
-  // The accounts, their commands and the imports compare the stored number.
+  // The accounts and the imports compare the stored number.
   t.same(filesWith(/\brole [=!]==? /), [
     'protocols/http/register.ts',
     'src/accounts/accounts.ts',
     'src/accounts/bootstrap.ts',
     'src/accounts/principal.ts',
     'src/accounts/users.ts',
-    'src/cli/users.ts',
     'src/gateway/import/alist.ts',
     'src/gateway/import/user.ts',
     'src/store/installation.ts',

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { Option, type Command } from 'commander'
 import { driverTypes } from '../../drivers/index.js'
 import { protocols } from '../../protocols/index.js'
+import { GatewayError } from '../contract/errors.js'
 import { storeLocation } from '../gateway/config.js'
 import { lockDataFolder } from '../gateway/data-folder.js'
 import {
@@ -75,7 +76,11 @@ async function store(prepared: PreparedImport, flags: ImportFlags): Promise<void
   const config = await configOf(flags)
   const release = await lockDataFolder(config.data)
   try {
-    const opened = await openStore(storeLocation(config), { runs: thisInstance().runs })
+    const beforeUpgrade = () =>
+      Promise.reject(
+        new GatewayError('exists', { reason: 'an older version has made this installation: import into a new one' }),
+      )
+    const opened = await openStore(storeLocation(config), { runs: thisInstance().runs, beforeUpgrade })
     try {
       await storeImport(prepared, { store: opened, data: config.data })
     } finally {

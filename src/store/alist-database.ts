@@ -164,10 +164,12 @@ async function rowsOf(query: Knex, prefix: string, name: AlistTable): Promise<re
   return rows
 }
 
-/** The text of a value; empty for none. */
+/** The text of a value; empty for none. Throws `invalid` for bytes that are not UTF-8. */
 export function textOf(value: AlistRow[string]): string {
   if (value === null || value === undefined) return ''
-  return Buffer.isBuffer(value) ? (decodeUtf8(value) ?? '') : String(value)
+  const text = Buffer.isBuffer(value) ? decodeUtf8(value) : String(value)
+  if (text === undefined) throw invalid('a value is not text in UTF-8')
+  return text
 }
 
 function invalid(reason: string, cause?: unknown): GatewayError {

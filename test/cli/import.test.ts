@@ -170,7 +170,7 @@ void t.test(
     const dry = await run('openlist', fixture('openlist'), '--data', data, '--dry-run')
     t.equal(existsSync(data), false, 'a dry run writes nothing')
     t.match(dry, {
-      status: 1,
+      status: 0,
       err: '',
       out: /\/lanzou +changed +disabled: there is no driver Lanzou[^]*this is a dry run/,
     })
@@ -179,10 +179,14 @@ void t.test(
     const { items } = JSON.parse(out) as { items: readonly ReportLine[] }
     t.same(compared(items, openListReport), openListReport)
     t.same(
-      items.filter(({ outcome }) => outcome === 'left out').map(({ name }) => name),
-      ['privacy_regs'],
+      items.filter(({ outcome }) => outcome === 'left out'),
+      [],
     )
-    t.equal(status, 1)
+    t.match(
+      items.find(({ name }) => name === 'privacy_regs'),
+      { outcome: 'changed', reason: /^those of here stay: / },
+    )
+    t.equal(status, 0)
 
     const again = await run('openlist', fixture('openlist'), '--data', data)
     t.match(again, { status: 1, out: '', err: /this installation has users, storages or rules of its own/ })
@@ -343,6 +347,9 @@ void t.test('what cannot be expressed is disabled, closed or left out', async (t
     ann,
     { ...ann, id: 3, username: 'bob', role: '[4]' },
     { ...ann, id: 4, username: 'cy', role: '[3]', pwd_hash: '', password: 'plain' },
+    { ...ann, id: 5, username: 'di', disabled: 'T' },
+    { ...ann, id: 5, username: 'eve' },
+    { ...ann, id: 6, username: 'x'.repeat(1_000_000) },
   ]
   const roles = [
     { id: 3, raw_permission: '[{"path":"/","permission":65800}]' },
@@ -362,6 +369,7 @@ void t.test('what cannot be expressed is disabled, closed or left out', async (t
           { id: 1, path: '/a', hide: '(?<!x)y', write: 1 },
           { id: 2, path: '/b', read_users: '[77]' },
           { id: 3, path: '/c', read_users: '[2,77]' },
+          { id: 4, path: '/d', password: Buffer.from('fffe7077', 'hex'), p_sub: 1 },
         ],
         storages: [{ id: 1, mount_path: '/x', driver: 'Local', addition: '{"root_folder_path":"data"}' }],
         sharing_dbs: [{ id: 'abc' }],
@@ -374,17 +382,19 @@ void t.test('what cannot be expressed is disabled, closed or left out', async (t
     { username: 'ann', permission: 65800 & 0x3fff, disabled: false, keys: [{ title: 'raw', blob: key }] },
     { username: 'bob', permission: 0, disabled: true },
     { username: 'cy', disabled: true },
+    { username: 'di', disabled: true },
   ])
   t.match(found.rules, [
     { path: '/a', hide: '', write: false, readUsers: [1], readUsersSub: true, writeUsers: [1] },
     { path: '/b', readUsers: [1], readUsersSub: true },
     { path: '/c', readUsers: [2] },
+    { path: '/d', readUsers: [1], readUsersSub: true, password: '' },
   ])
   t.match(found.storages, [{ mountPath: '/x', disabled: true }])
   const leftOut = found.lines.filter(({ outcome }) => outcome === 'left out')
   t.same(
     leftOut.map(({ kind, name }) => `${kind} ${name}`),
-    ['SSH key ann: bad', 'shares 1'],
+    ['SSH key ann: bad', 'user eve', `user ${'x'.repeat(199)}…`, 'shares 1'],
   )
   t.equal(await isPassword('', found.users[3]?.passwordHash ?? ''), false)
 })

@@ -32,7 +32,7 @@ void t.test(
       await dryRun.click()
       const row = report.getByRole('row').filter({ hasText: '/lanzou' })
       await row.getByText('disabled: there is no driver Lanzou').waitFor()
-      await page.getByRole('status').getByText('21 taken, 1 changed, 1 left out').waitFor()
+      await page.getByRole('status').getByText('21 taken, 2 changed, 0 left out').waitFor()
       t.same(await axeViolations(page), [])
       t.ok(site.gateway.accounts.users.byName('nora') === undefined, 'nothing is stored yet')
 

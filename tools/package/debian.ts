@@ -40,32 +40,41 @@ set -e
 if [ "$1" = configure ]; then
   systemd-sysusers tidegate.conf
   install -d -m 0700 -o tidegate -g tidegate /var/lib/tidegate
+  # It may hold the password of a database.
+  if [ -z "$2" ]; then chown root:tidegate /${configuration}; chmod 0640 /${configuration}; fi
   if [ -d /run/systemd/system ]; then
     systemctl daemon-reload
-    if [ -z "$2" ]; then systemctl enable --now tidegate; else systemctl try-restart tidegate; fi
+    if [ -z "$2" ]; then systemctl enable tidegate; fi
+    # Also after a removal, which stops the service and leaves it enabled.
+    if systemctl is-enabled --quiet tidegate; then
+      systemctl restart tidegate || echo 'The service has not started; the reason: journalctl -u tidegate'
+    fi
   fi
 fi
 `
 
 const prerm = `#!/bin/sh
 set -e
-if [ "$1" = remove ] && [ -d /run/systemd/system ]; then systemctl disable --now tidegate; fi
+if [ "$1" = remove ] && [ -d /run/systemd/system ]; then systemctl stop tidegate; fi
 `
 
-/** What the daemon has stored of its own goes; what users have stored stays. */
+/** What the daemon has stored of its own goes; what users have stored stays, also in other folders that storages show. */
 const postrm = `#!/bin/sh
 set -e
 if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
 if [ "$1" = purge ]; then
   data=/var/lib/tidegate
   if [ -d "$data" ]; then
-    find "$data" -mindepth 1 -maxdepth 1 ! -name files -exec rm -rf {} +
+    for name in data.db data.db-wal data.db-shm search.db search.db-wal search.db-shm daemon.pid ssh spool rclone backups temp; do
+      rm -rf "\${data:?}/$name"
+    done
+    rm -rf "$data"/.tidegate-scratch-*
     rmdir --ignore-fail-on-non-empty "$data/files" 2>/dev/null || true
     rmdir --ignore-fail-on-non-empty "$data"
   fi
-  rm -rf /etc/systemd/system/tidegate.service.d
+  rm -rf /etc/systemd/system/tidegate.service.d /etc/systemd/system/multi-user.target.wants/tidegate.service
   if [ -d "$data" ]; then
-    echo "The files of users stay in $data/files, and so does the account tidegate that owns them."
+    echo "The files of users stay in $data, and so does the account tidegate that owns them."
   elif command -v userdel >/dev/null; then
     userdel tidegate 2>/dev/null || true
   fi

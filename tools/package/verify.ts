@@ -114,12 +114,15 @@ async function verifyDebianPackage(system: System, file: string): Promise<void> 
   assert((await readFile(configuration, 'utf8')).includes('warn'), 'an upgrade keeps a changed configuration')
   await system.run('dpkg', '--remove', 'tidegate')
   assert(await system.has('var/lib/tidegate/data.db'), 'after the removal the data is there')
+  await mkdir(system.path('var/lib/tidegate/photos'))
+  await writeFile(system.path('var/lib/tidegate/photos/own'), 'in the folder of another storage')
   const said = await system.run('dpkg', '--purge', 'tidegate')
-  assert(said.includes('stay in /var/lib/tidegate/files'), 'the purge says what stays')
+  assert(said.includes('stay in /var/lib/tidegate'), 'the purge says what stays')
   assert(
     (await readFile(system.path('var/lib/tidegate/files/by-http'), 'utf8')) === 'by HTTP',
     'the files of users stay',
   )
+  assert(await system.has('var/lib/tidegate/photos/own'), 'also those in other folders')
   assert(!(await system.has('var/lib/tidegate/data.db')), 'nothing else of the data stays')
   await rm(system.path('var/lib/tidegate'), { recursive: true })
   const left = (await filesOf(system)).filter((name) => !before.includes(name) && name.includes('tidegate'))

@@ -122,7 +122,7 @@ async function usersOf(
         basePath: textOf(row.base_path) || '/',
         role,
         permission: permission & (program === 'openlist' && !hasRoles ? allPermissions : sharedPermissions),
-        disabled: isTrue(row.disabled),
+        disabled: isDisabled(row.disabled),
         ssoId: textOf(row.sso_id).slice(0, 255),
         otpSecret,
         keys: [],
@@ -218,7 +218,7 @@ function storageOf(row: AlistRow, driverTypes: readonly AnyDriverType[]): Mapped
     cacheExpiration: Math.max(0, integerOf(row.cache_expiration)),
     customCachePolicies: textOf(row.custom_cache_policies),
     remark: textOf(row.remark),
-    disabled: isTrue(row.disabled),
+    disabled: isDisabled(row.disabled),
     disableIndex: isTrue(row.disable_index),
     enableSign: isTrue(row.enable_sign),
     orderBy: oneOf(row.order_by, ['', 'name', 'size', 'modified']),
@@ -251,42 +251,37 @@ function storageOf(row: AlistRow, driverTypes: readonly AnyDriverType[]): Mapped
 
 /** A rule that cannot be expressed closes its folder to all but the admin. `ids`: of the users that are taken. */
 function ruleOf(row: AlistRow, ids: ReadonlySet<number>, adminId: number): Mapped<Omit<FolderRule, 'id'>> {
-  const rule = {
-    path: cleanPath(textOf(row.path)),
-    password: textOf(row.password),
-    passwordSub: isTrue(row.p_sub),
-    write: isTrue(row.write),
-    writeSub: isTrue(row.w_sub),
-    hide: textOf(row.hide),
-    hideSub: isTrue(row.h_sub),
-    readme: textOf(row.readme),
-    readmeSub: isTrue(row.r_sub),
-    header: textOf(row.header),
-    headerSub: isTrue(row.header_sub),
-    readUsersSub: isTrue(row.read_users_sub),
-    writeUsersSub: isTrue(row.write_users_sub),
-  }
+  const path = cleanPath(textOf(row.path))
   try {
-    hidePatterns(rule.hide)
-    for (const pattern of patternLines(rule.hide)) compileLinear(pattern)
-    const named = { readUsers: userIds(row.read_users, ids), writeUsers: userIds(row.write_users, ids) }
-    return { row: { ...rule, ...named }, changes: [] }
+    const hide = textOf(row.hide)
+    hidePatterns(hide)
+    for (const pattern of patternLines(hide)) compileLinear(pattern)
+    const rule = {
+      path,
+      password: textOf(row.password),
+      passwordSub: isTrue(row.p_sub),
+      write: isTrue(row.write),
+      writeSub: isTrue(row.w_sub),
+      hide,
+      hideSub: isTrue(row.h_sub),
+      readme: textOf(row.readme),
+      readmeSub: isTrue(row.r_sub),
+      header: textOf(row.header),
+      headerSub: isTrue(row.header_sub),
+      readUsers: userIds(row.read_users, ids),
+      readUsersSub: isTrue(row.read_users_sub),
+      writeUsers: userIds(row.write_users, ids),
+      writeUsersSub: isTrue(row.write_users_sub),
+    }
+    return { row: rule, changes: [] }
   } catch (error) {
     const closed = {
-      ...rule,
-      ...{
-        hide: '',
-        write: false,
-        readUsers: [adminId],
-        readUsersSub: true,
-        writeUsers: [adminId],
-        writeUsersSub: true,
-      },
+      ...{ path, password: '', passwordSub: false, write: false, writeSub: false, hide: '', hideSub: false },
+      ...{ readme: '', readmeSub: false, header: '', headerSub: false },
+      ...{ readUsers: [adminId], readUsersSub: true, writeUsers: [adminId], writeUsersSub: true },
     }
-    return {
-      row: closed,
-      changes: [`the folder is closed to all but the administrator: ${toGatewayError(error).reason}`],
-    }
+    const reason = `the folder is closed to all but the administrator: ${toGatewayError(error).reason}`
+    return { row: closed, changes: [reason] }
   }
 }
 
@@ -319,7 +314,9 @@ function settingsOf(rows: readonly AlistRow[], report: Report): ReadonlyMap<stri
       continue
     }
     const fault = settingFault(key, value)
-    if (fault !== undefined) report.leftOut('setting', key, fault)
+    // The default of these programs has a repetition that is refused here. The patterns of this program hide the same.
+    if (fault !== undefined && key === 'privacy_regs') report.taken('setting', key, [`those of here stay: ${fault}`])
+    else if (fault !== undefined) report.leftOut('setting', key, fault)
     else {
       values.set(key, value)
       report.taken('setting', key)
@@ -341,6 +338,11 @@ function jsonOf(text: string): unknown {
 /** Booleans are stored as numbers, or as text by some versions. */
 function isTrue(value: AlistRow[string]): boolean {
   return ['1', 'true'].includes(textOf(value))
+}
+
+/** A value that says neither is taken for disabled. */
+function isDisabled(value: AlistRow[string]): boolean {
+  return !['', '0', 'false'].includes(textOf(value))
 }
 
 function integerOf(value: AlistRow[string]): number {

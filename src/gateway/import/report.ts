@@ -30,11 +30,15 @@ export class Report {
 
   /** `changes`: what is not as it was. */
   taken(kind: string, name: string, changes: readonly string[] = []): void {
-    this.#lines.push({ kind, name, outcome: changes.length === 0 ? 'taken' : 'changed', reason: changes.join('; ') })
+    this.#add({ kind, name, outcome: changes.length === 0 ? 'taken' : 'changed', reason: changes.join('; ') })
   }
 
   leftOut(kind: string, name: string, reason: string): void {
-    this.#lines.push({ kind, name, outcome: 'left out', reason })
+    this.#add({ kind, name, outcome: 'left out', reason })
+  }
+
+  #add({ kind, name, outcome, reason }: ReportLine): void {
+    this.#lines.push({ kind, name: shortened(name, 200), outcome, reason: shortened(reason, 1000) })
   }
 
   /** The result of `map`; if it throws an error, the thing is left out with its reason. Rejects with `aborted`. */
@@ -48,6 +52,11 @@ export class Report {
       return undefined
     }
   }
+}
+
+/** Names come from the other program, and may have any length. */
+function shortened(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1)}…`
 }
 
 export function leavesSomethingOut(lines: readonly ReportLine[]): boolean {

@@ -27,6 +27,9 @@ export function userOf(
   if (taken.some(({ username }) => username === draft.username)) {
     throw new GatewayError('invalid', { reason: 'another user has this name' })
   }
+  if (taken.some(({ id }) => id === draft.id)) {
+    throw new GatewayError('invalid', { reason: 'another user has the same id, by which rules name it' })
+  }
   const isSecond = draft.role > 0 && taken.some(({ role }) => role === draft.role)
   const role = isSecond ? 0 : draft.role
   const changes = isSecond ? ['taken as a general user: there is one administrator and one guest'] : []
