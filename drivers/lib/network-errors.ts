@@ -1,12 +1,26 @@
 /** Maps network errors to GatewayErrors. */
 import { GatewayError, isGatewayError, toGatewayError, type ErrorCode } from '../../src/contract/errors.js'
 
-const unreachable = (server: string) => `the ${server} cannot be reached`
+/** Why a server cannot be reached, by the system's error code. The system's message has its address, which must not be disclosed. */
+const causes: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'it refuses the connection',
+  ENOTFOUND: 'its name is unknown',
+  EAI_AGAIN: 'its name cannot be looked up',
+  EHOSTUNREACH: 'there is no route to it',
+  ENETUNREACH: 'there is no route to it',
+}
+
+/** The reason that the server cannot be reached. `server` names it, as in "WebDAV server". */
+export function unreachable(server: string, code = ''): string {
+  const cause = Object.hasOwn(causes, code) ? `: ${causes[code] ?? ''}` : ''
+  return `the ${server} cannot be reached${cause}`
+}
+
 const connectionLost = (server: string) => `the connection to the ${server} was lost`
 const untrustedCertificate = (server: string) => `the certificate of the ${server} is not trusted`
 const protocolViolation = (server: string) => `the ${server} violates the protocol`
 
-type Meaning = readonly [ErrorCode, ((server: string) => string)?]
+type Meaning = readonly [ErrorCode, ((server: string, code: string) => string)?]
 
 /** By error code of the system, of TLS, or of the HTTP parser of Node (by its prefix `HPE_`). */
 const meanings: Readonly<Record<string, Meaning>> = {
@@ -55,7 +69,7 @@ export function networkError(error: unknown, server: string, plainAddress = 'beg
   const found = meaningOf(code)
   if (!found) return toGatewayError(error)
   const [meaning, reason] = found
-  return new GatewayError(meaning, { reason: reason?.(server), cause: error })
+  return new GatewayError(meaning, { reason: reason?.(server, code), cause: error })
 }
 
 /** Whether the server has answered a TLS handshake with something else. OpenSSL's code is in the message only. */

@@ -10,6 +10,7 @@ import {
   type Stats,
 } from 'ssh2'
 import { GatewayError } from '../../src/contract/errors.js'
+import { unreachable } from '../lib/network-errors.js'
 import { translated } from './errors.js'
 
 /** Milliseconds to connect and authenticate. */
@@ -351,9 +352,9 @@ function connectError(error: (Error & { level?: string }) | undefined): GatewayE
     })
   }
   if (error?.level === 'client-timeout') return new GatewayError('timeout', { cause: error })
-  // The system's message contains the server's address, which must not be disclosed.
   if (error?.level === 'client-socket' || error?.level === 'client-dns') {
-    return new GatewayError('unavailable', { reason: 'the server cannot be reached', cause: error })
+    const { code } = error as NodeJS.ErrnoException
+    return new GatewayError('unavailable', { reason: unreachable('server', code), cause: error })
   }
   const reason = error === undefined ? 'the server closed the connection' : 'the SSH handshake with the server failed'
   return new GatewayError('unavailable', { reason, cause: error })

@@ -1,5 +1,6 @@
 /** Maps NT status codes and connection errors to `GatewayError`s. */
 import { GatewayError, toGatewayError, type ErrorCode } from '../../src/contract/errors.js'
+import { unreachable } from '../lib/network-errors.js'
 import { ConnectionError, StatusError } from './client/errors.js'
 import { status } from './client/statuses.js'
 
@@ -65,9 +66,8 @@ const meanings: ReadonlyMap<number, Meaning> = new Map([
   [status.passwordMustChange, ['denied', 'the password must be changed first']],
 ])
 
-const connectionMeanings: Readonly<Record<ConnectionError['kind'], Meaning>> = {
+const connectionMeanings: Readonly<Record<Exclude<ConnectionError['kind'], 'refused'>, Meaning>> = {
   lost: ['unavailable', 'the connection to the server was lost'],
-  refused: ['unavailable', 'the server cannot be reached'],
   ended: ['unavailable', 'the server has ended the session'],
   timeout: ['timeout', 'the server does not respond'],
   closed: ['aborted', 'the storage was stopped'],
@@ -81,6 +81,10 @@ export function translateError(error: unknown): GatewayError {
     return new GatewayError(code, { reason, cause: error })
   }
   if (error instanceof ConnectionError) {
+    if (error.kind === 'refused') {
+      const { code } = (error.cause ?? {}) as NodeJS.ErrnoException
+      return new GatewayError('unavailable', { reason: unreachable('server', code), cause: error })
+    }
     const [code, reason = error.message] = connectionMeanings[error.kind]
     return new GatewayError(code, { reason, cause: error })
   }
