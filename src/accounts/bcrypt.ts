@@ -8,9 +8,9 @@ export interface BcryptWork {
   readonly hash: string
 }
 
-/** Whether a text is a hash of bcrypt whose cost, a power of two, is at most 14: a second or two of one core. */
+/** Whether a text is a hash of bcrypt whose cost, a power of two, is at most 12: about half a second of one core. */
 export function isBcrypt(hash: string): boolean {
-  return /^\$2[aby]\$(?:0[4-9]|1[0-4])\$[./A-Za-z0-9]{53}$/.test(hash)
+  return /^\$2[aby]\$(?:0[4-9]|1[0-2])\$[./A-Za-z0-9]{53}$/.test(hash)
 }
 
 /** Whether it is the password of the hash. */

@@ -183,7 +183,10 @@ async function checkStorages(subject: Subject, isSelected: (row: StorageRow) => 
 
 function storageFinding(config: Config, row: StorageRow, work: () => Promise<string>): Promise<Finding> {
   const disable = commandLine(config, 'storage', 'disable', row.mountPath)
-  const remedy = `${disable} # until it works; "tidegate storage edit" changes its options`
+  const isKnown = driverTypes.some(({ name }) => name === row.driver)
+  const remedy = isKnown
+    ? `${disable} # until it works; "tidegate storage edit" changes its options`
+    : commandLine(config, 'storage', 'rm', row.mountPath)
   return finding(`storage ${row.mountPath}`, async () => (row.disabled ? 'disabled' : work()), remedy)
 }
 

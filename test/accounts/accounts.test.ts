@@ -10,6 +10,7 @@ import jwt from 'jsonwebtoken'
 import { generateSync } from 'otplib'
 import { hashSync } from 'bcryptjs'
 import t from 'tap'
+import { isBcrypt } from '../../src/accounts/bcrypt.js'
 import { bootstrapAccounts } from '../../src/accounts/bootstrap.js'
 import { newOtpSecret, otpUri } from '../../src/accounts/otp.js'
 import { staticHash } from '../../src/accounts/passwords.js'
@@ -277,6 +278,8 @@ void t.test('several processes accept an imported password at once, and store on
   )
   const stored = (await store.users.all()).find(({ id }) => id === ada.id)
   t.match(stored?.passwordHash, /^scrypt\$/)
+  const costs = ['04', '12', '13', '31'].map((cost) => isBcrypt(`$2a$${cost}$${'a'.repeat(53)}`))
+  t.same(costs, [true, true, false, false], 'each attempt at a higher cost would take seconds')
 })
 
 void t.test('users: an invalid field or change is rejected with its reason', async (t) => {
