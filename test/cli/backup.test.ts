@@ -52,7 +52,7 @@ interface Round {
 }
 
 /**
- * Uploads a file, and adds an account, a key, a rule, a property and a lock, at most 20 times a second, until `isDone`. Appends each round that the
+ * Uploads five files, and adds an account, a key, a rule, a property and a lock, at most 20 times a second, until `isDone`. Appends each round that the
  * daemon has acknowledged to `rounds`.
  */
 async function load(running: RunningGateway, rounds: Round[], isDone: () => boolean): Promise<void> {
@@ -75,6 +75,7 @@ async function load(running: RunningGateway, rounds: Round[], isDone: () => bool
       client.post('/api/admin/user/create', user),
       client.post('/api/me/sshkey/add', { title: name, key }),
       client.post('/api/admin/meta/create', { id: 0, path: `/${name}`, readme: 'hello' }),
+      ...[1, 2, 3, 4].map((other) => status(201, send('PUT', `/${name}-${other}`, {}, 'x'))),
       pause,
     ])
     rounds.push({ name, lock: tokenOf(locked).slice(1, -1) })
