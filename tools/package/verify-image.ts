@@ -58,7 +58,7 @@ async function build(archive: string, { name }: Architecture, base: string, work
   await buildah('commit', '--rm', '--format', 'docker', empty, 'localhost/base')
   const context = join(work, 'context')
   await mkdir(join(context, 'build'), { recursive: true })
-  for (const file of ['Containerfile', '.containerignore']) await copyFile(file, join(context, file))
+  for (const file of ['Containerfile', '.dockerignore']) await copyFile(file, join(context, file))
   await copyFile(archive, join(context, 'build', basename(archive)))
   const values = ['--build-arg', 'BASE=localhost/base', '--build-arg', `ARCH=${name}`]
   await buildah('bud', ...isolation, '--format', 'docker', ...values, '--tag', 'localhost/tidegate', context)
