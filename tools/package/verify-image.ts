@@ -66,6 +66,8 @@ async function build(archive: string, { name }: Architecture, base: string, work
     readonly Docker: { readonly config: Configuration }
   }
   const container = await buildah('from', 'localhost/tidegate')
+  // Else buildah mounts one of its own at the same place, before or after that of `run`.
+  await buildah('config', '--volume', `${volume}-`, container)
   const root = await buildah('mount', container)
   const data = join(work, 'data')
   // As an engine does with a new volume.
@@ -161,7 +163,11 @@ async function use(
     await useProtocols({ ...at, password })
     await stop(started, pid)
   } finally {
-    started.kill('SIGKILL')
+    // Ending what waits for the daemon would leave it running.
+    if (started.exitCode === null && started.signalCode === null) {
+      process.kill(await innermost(started.pid ?? 0), 'SIGKILL')
+      started.kill('SIGKILL')
+    }
   }
 }
 
