@@ -29,18 +29,25 @@ export async function inScratchFolder<T>(parent: string, work: (folder: string) 
   }
 }
 
-/** Calls `clear` when SIGINT or SIGTERM ends this process, until the returned function is called. */
+const interruptions = ['SIGINT', 'SIGTERM'] as const
+const clearing = new Set<() => void>()
+
+/** Calls `clear` before SIGINT or SIGTERM ends this process, until the returned function is called. */
 function onInterruption(clear: () => void): () => void {
-  const forgets = (['SIGINT', 'SIGTERM'] as const).map((signal) => {
-    const end = () => {
-      clear()
-      // Without this listener, the signal ends the process unless another one handles it.
-      process.kill(process.pid, signal)
-    }
-    process.once(signal, end)
-    return () => process.off(signal, end)
-  })
-  return () => forgets.forEach((forget) => forget())
+  if (clearing.size === 0) for (const signal of interruptions) process.on(signal, end)
+  clearing.add(clear)
+  return () => {
+    clearing.delete(clear)
+    if (clearing.size === 0) for (const signal of interruptions) process.off(signal, end)
+  }
+}
+
+function end(signal: NodeJS.Signals): void {
+  // A daemon handles the signal: it ends this work, which then removes its folder.
+  if (process.listenerCount(signal) > 1) return
+  for (const clear of clearing) clear()
+  process.off(signal, end)
+  process.kill(process.pid, signal)
 }
 
 /** Removes the folder if only this user can have made it: in that of another user, names may be replaced while they are removed. */

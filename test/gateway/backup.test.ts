@@ -1,5 +1,6 @@
 /** Backups and what can be wrong with them, in this process. */
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -299,4 +300,24 @@ void t.test('a start of the daemon writes a backup before it migrates', { skip: 
   const old = await openStore(join(restored, 'data.db'))
   t.match(await old.users.all(), { length: 1 }, 'without the accounts that the start has made')
   await old.close()
+})
+
+void t.test('work in a daemon, which handles signals, is not ended by one', async (t) => {
+  const folder = t.testdir()
+  const module = new URL('../../src/gateway/scratch-folder.js', import.meta.url).href
+  const program = `
+    const { inScratchFolder } = await import(${JSON.stringify(module)})
+    let finish
+    const alive = setInterval(() => undefined, 1000)
+    process.on('SIGTERM', () => (console.log('stopping'), setTimeout(finish, 100), clearInterval(alive)))
+    await inScratchFolder(${JSON.stringify(folder)}, () => new Promise((resolve) => (finish = resolve, console.log('working'))))`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program])
+  let out = ''
+  child.stdout.on('data', (chunk: Buffer) => {
+    out += chunk.toString()
+    if (out === 'working\n') child.kill('SIGTERM')
+  })
+  t.same(await once(child, 'close'), [0, null])
+  t.equal(out, 'working\nstopping\n', 'the signal arrives once')
+  t.same(await readdir(folder), [])
 })
