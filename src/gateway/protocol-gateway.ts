@@ -77,7 +77,7 @@ export interface ProtocolGateway extends Pick<
   readonly downloads: Pick<OfflineDownloads, 'add' | 'setAria2' | 'setQBittorrent' | 'setStorageFolder' | 'toolNames'>
   readonly imports: Pick<UploadedImports, 'run'>
   readonly listening: Listening
-  readonly locks: Pick<Locks, 'break' | 'list'>
+  readonly locks: Pick<Locks, 'break' | 'know' | 'list'>
   readonly logTail: Pick<LogTail, 'after' | 'lastId'>
   readonly membership: Pick<Membership, 'id' | 'status'>
   readonly metrics: Pick<Metrics, 'contentType' | 'text'>

@@ -49,6 +49,7 @@ export const adminLockEndpoints = [
     refusals: [unknownLock],
     async answer({ api, query: { token } }) {
       const { locks } = api.gateway
+      await locks.know([token])
       if (!locks.list().some((lock) => lock.token === token)) throw refused(unknownLock)
       await locks.break(token)
     },
