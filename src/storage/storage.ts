@@ -49,21 +49,25 @@ import { DirectUrlCache } from './direct-url-cache.js'
 import { withEmptyFolders } from './empty-folders.js'
 import { EndingWrites } from './ending-writes.js'
 import type { Events } from './events.js'
-import { callIfSupported, undefinedIfUnsupported, withAllWrites } from './fallbacks.js'
+import {
+  callIfSupported,
+  undefinedIfUnsupported,
+  withAllWrites,
+  streamRange,
+  sendAsNeeded,
+  removeItems,
+} from './fallbacks.js'
 import { FailureLog } from './failure-log.js'
 import { ListableNames, type SkippedNames } from './listable-names.js'
 import { withOwnChanges } from './listing-lag.js'
 import type { ListingBudget } from './listing-cache.js'
 import { Listings, type FolderListing, type ListingOptions } from './listings.js'
 import { withPathRules } from './path-rules.js'
-import { removeItems } from './remove-items.js'
 import { writeResumable, type ResumableUpload } from './resumable-write.js'
 import type { Spool } from './spool.js'
 import { StorageChanges } from './storage-changes.js'
 import { openByStreams } from './stream-handles.js'
-import { streamRange } from './stream-range.js'
 import { UsageProbe } from './usage-probe.js'
-import { sendAsNeeded } from './write-needs.js'
 
 interface StorageDependencies {
   readonly row: StorageRow

@@ -10,10 +10,10 @@ import type { Entry } from '../contract/entry.js'
 import { GatewayError, toGatewayError, type ErrorCode } from '../contract/errors.js'
 import type { Path } from '../contract/path.js'
 import type { StorageRow } from '../store/rows.js'
-import { countBytes } from './byte-count.js'
 import type { Events } from './events.js'
 import type { FileHooks } from './file-hooks.js'
 import type { Storage } from './storage.js'
+import { countBytes } from './streams.js'
 
 /** 'aborted': by the client, the task, or the end of the principal's session. */
 type TransferOutcome = 'completed' | 'failed' | 'aborted'

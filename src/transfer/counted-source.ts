@@ -1,6 +1,6 @@
 /** A source that reports the number of bytes read from it. */
 import type { Source } from '../contract/call-options.js'
-import { countBytes } from '../storage/byte-count.js'
+import { countBytes } from '../storage/streams.js'
 
 interface CountedSource extends Source {
   /** Reports the bytes of the source that were not read, because the backend copied them by itself. */

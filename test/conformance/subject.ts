@@ -18,8 +18,8 @@ import { ListableNames } from '../../src/storage/listable-names.js'
 import { withOwnChanges } from '../../src/storage/listing-lag.js'
 import { driverProperties, overriding } from '../../src/storage/overriding.js'
 import { Spool } from '../../src/storage/spool.js'
-import { sendAsNeeded } from '../../src/storage/write-needs.js'
 import { withPathRules } from '../../src/storage/path-rules.js'
+import { sendAsNeeded } from '../../src/storage/fallbacks.js'
 
 /** Changes of the backend by another program, of which the driver learns nothing. Paths are those of the driver. */
 export interface Elsewhere {

@@ -5,7 +5,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { byteSource } from '../../src/contract/byte-source.js'
 import { GatewayError } from '../../src/contract/errors.js'
-import { countBytes } from '../../src/storage/byte-count.js'
+import { countBytes } from '../../src/storage/streams.js'
 import {
   at,
   bytesAt,

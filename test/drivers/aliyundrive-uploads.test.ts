@@ -5,9 +5,9 @@ import { partLengthOf } from '../../drivers/lib/part-length.js'
 import { proofOffset } from '../../drivers/aliyundrive/rapid.js'
 import { byteSource } from '../../src/contract/byte-source.js'
 import type { Source } from '../../src/contract/call-options.js'
-import { countBytes } from '../../src/storage/byte-count.js'
 import { at, bytesAt, namesIn, put, refuses, textAt } from '../conformance/subject.js'
 import { startAliyundrive } from '../doubles/aliyundrive.js'
+import { countBytes } from '../../src/storage/streams.js'
 import { newMount } from './aliyundrive-mount.js'
 
 const mebibyte = 1024 * 1024

@@ -5,8 +5,8 @@ import { byteSource } from '../../src/contract/byte-source.js'
 import type { Source } from '../../src/contract/call-options.js'
 import { conformance } from '../conformance/driver.js'
 import { asPath } from '../../src/contract/path.js'
-import { countBytes } from '../../src/storage/byte-count.js'
 import { newTree, sourceOf, text } from '../tree/tree-fixture.js'
+import { countBytes } from '../../src/storage/streams.js'
 import { HashDriveDriver, HashVendor, partLength } from './hash-drive.js'
 
 const x = asPath('/x')

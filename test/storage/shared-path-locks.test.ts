@@ -2,8 +2,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { asPath } from '../../src/contract/path.js'
-import { SharedPathLocks } from '../../src/storage/shared-path-locks.js'
 import type { LockOptions } from '../../src/store/engine.js'
+import { SharedPathLocks } from '../../src/storage/path-locks.js'
 
 const claims = [{ path: asPath('/a'), tree: false }]
 const notices = { take: () => [], putBack: () => undefined }

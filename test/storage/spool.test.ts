@@ -7,8 +7,8 @@ import { setImmediate as turn } from 'node:timers/promises'
 import t, { type TAP } from 'tap'
 import type { Source } from '../../src/contract/call-options.js'
 import { GatewayError } from '../../src/contract/errors.js'
-import { SpooledFile } from '../../src/storage/spooled-file.js'
 import { Spool } from '../../src/storage/spool.js'
+import { SpooledFile } from '../../src/storage/stream-handles.js'
 import { entryOf, readAt } from './open-file.js'
 
 const instance = { name: 'run', isOver: () => true }

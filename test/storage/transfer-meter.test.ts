@@ -6,11 +6,11 @@ import { pipeline } from 'node:stream/promises'
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { GatewayError } from '../../src/contract/errors.js'
-import { countBytes } from '../../src/storage/byte-count.js'
 import { Events } from '../../src/storage/events.js'
 import { TransferMeter, type TransferEvent } from '../../src/storage/transfer-meter.js'
 import { storageRow } from '../store/store-rows.js'
 import { sourceOf } from '../tree/tree-fixture.js'
+import { countBytes } from '../../src/storage/streams.js'
 
 const storage = { row: { ...storageRow({}), id: 7 } }
 
