@@ -1,7 +1,7 @@
 /** The description of a copy or move, and the journal that records its progress. */
 import type { GatewayError } from '../contract/errors.js'
 import type { FairShare, Holder } from '../contract/fair-share.js'
-import { under, within, type Path } from '../contract/path.js'
+import { nameOf, parentOf, under, within, type Path } from '../contract/path.js'
 import type { SkippedNames } from '../storage/listable-names.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { ResumableUpload } from '../storage/resumable-write.js'
@@ -162,4 +162,52 @@ export interface CopiedState {
 /** The path of the target to which a member of the source is copied. */
 export function targetOf({ from, to }: Pick<CopyJob, 'from' | 'to'>, inner: Path): Path {
   return under(to.inner, within(from.inner, inner) ?? inner)
+}
+
+/** The journal of a copy within a request, in memory. */
+export class MemoryJournal implements CopyJournal {
+  readonly resumes = false
+  /** By folder, then by name. */
+  readonly #copied = new Map<Path, Map<string, CopiedState>>()
+
+  async itemsIn(folder: Path): Promise<RecordedMembers> {
+    return { copied: this.#copied.get(folder) ?? new Map<string, CopiedState>(), extraneous: [] }
+  }
+
+  async copied(path: Path): Promise<CopiedState | undefined> {
+    return this.#copied.get(parentOf(path))?.get(nameOf(path))
+  }
+
+  async record(path: Path, state: CopiedState): Promise<void> {
+    const folder = parentOf(path)
+    const members = this.#copied.get(folder)
+    if (members) members.set(nameOf(path), state)
+    else this.#copied.set(folder, new Map([[nameOf(path), state]]))
+  }
+
+  // No later run reads this journal, so the other records are not stored.
+
+  resumableUpload(): undefined {
+    return undefined
+  }
+
+  hasBegun(): Promise<boolean> {
+    return Promise.resolve(false)
+  }
+
+  begin(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  forget(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  recordExtraneous(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  flushed(): Promise<void> {
+    return Promise.resolve()
+  }
 }

@@ -1,16 +1,18 @@
 /**
- * Copies one file or symlink: writes and verifies it. Without `overwrite`, an entry that another writer creates in the
- * meantime is not replaced.
+ * Copies files and symlinks: writes and verifies one, or many small files of a folder in one call, if the target's driver
+ * supports it (docs/decisions/0016). Without `overwrite`, an entry that another writer creates in the meantime is not
+ * replaced.
  */
 import type { Source } from '../contract/call-options.js'
-import { contentVersion, hasReliableVersion, isRealFolder, type Entry } from '../contract/entry.js'
+import { contentVersion, hasReliableVersion, isRealFolder, isSymlink, type Entry } from '../contract/entry.js'
 import { GatewayError } from '../contract/errors.js'
-import type { Path } from '../contract/path.js'
+import { childOf, type Path } from '../contract/path.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { ResumableUpload } from '../storage/resumable-write.js'
 import type { Storage } from '../storage/storage.js'
-import type { CopyJob, RemovalReason } from './copy-job.js'
+import { targetOf, type CopiedState, type CopyJob, type RemovalReason } from './copy-job.js'
 import { countedSource } from './counted-source.js'
+import { isSameContent } from './same-content.js'
 
 /** Minimum size in bytes of a file whose progress is reported while it is read. */
 const minCountedSize = 1024 * 1024
@@ -217,4 +219,116 @@ export function hasSameSizeAndHashes(entry: Entry, copy: Entry): boolean {
   } catch {
     return false
   }
+}
+
+/** Maximum size in bytes of a file in a bundle. */
+const maxSmallSize = 128 * 1024
+/** Maximum number of files in a bundle. */
+const maxBundleSize = 64
+/** Minimum number of files in a bundle; fewer are copied one by one. */
+const minBundleSize = 8
+
+/** Small files of one folder of the source. */
+export interface Bundle {
+  readonly folder: Path
+  readonly files: readonly Entry[]
+}
+
+/** Bundles of those members of a folder that can be copied together. */
+export function createBundles({ from, to }: CopyJob, folder: Path, members: Iterable<Entry>): readonly Bundle[] {
+  if (!to.storage.takesFilesOf(from.storage)) return []
+  const files = [...members].filter(isSmallFile)
+  const bundles: Bundle[] = []
+  for (let at = 0; files.length - at >= minBundleSize; at += maxBundleSize)
+    bundles.push({ folder, files: files.slice(at, at + maxBundleSize) })
+  return bundles
+}
+
+function isSmallFile(entry: Entry): boolean {
+  return !isRealFolder(entry) && !isSymlink(entry) && entry.size <= maxSmallSize && entry.revision !== undefined
+}
+
+/**
+ * Copies the files into the folder `to`. Resolves, in the order of the files, to the copy, or to undefined for a file
+ * that was not copied or not verified.
+ */
+export async function copyBundle(
+  job: CopyJob,
+  { folder, files }: Bundle,
+  to: Path,
+): Promise<readonly (Entry | undefined)[]> {
+  const { from, to: target, signal } = job
+  const pathOf = (name: string) => target.storage.treePath(childOf(to, name))
+  // What a storage copies within itself is no transfer.
+  const isTransfer = from.storage !== target.storage
+  const transfers = isTransfer ? [job.meter.start(from.storage, 'read'), job.meter.start(target.storage, 'write')] : []
+  let release: (() => void) | undefined
+  const beforePublish = async (names: readonly string[]) => {
+    const grant = await job.beforePublish(names.map(pathOf), false)
+    ;({ release } = grant)
+    return new Set(names.filter((name) => !grant.refused.has(pathOf(name))))
+  }
+  try {
+    const copies = await target.storage.copyFiles(
+      { source: from.storage, from: folder, to, files, beforePublish },
+      { signal },
+    )
+    const bytes = copies.reduce((sum, copy) => sum + (copy?.size ?? 0), 0)
+    for (const transfer of transfers) {
+      transfer.count(bytes)
+      transfer.end()
+    }
+    return files.map((entry, index) => {
+      const copy = copies[index]
+      return copy && hasSameSizeAndHashes(entry, copy) ? copy : undefined
+    })
+  } catch (error) {
+    for (const transfer of transfers) transfer.end(error)
+    throw error
+  } finally {
+    release?.()
+  }
+}
+
+/**
+ * Checks whether the entry at the target is the copy of a source, so that a later run can skip it, or a move can remove the
+ * source. Resolves to `known` if the copy is in the state that was verified. Otherwise compares the content, and resolves to a
+ * new state if it is equal, or to undefined if it differs. `entry` is the source, `copy` the entry at the target.
+ */
+export async function verifiedCopy(
+  job: CopyJob,
+  from: Path,
+  entry: Entry,
+  copy: Entry,
+  known: CopiedState | undefined,
+): Promise<CopiedState | undefined> {
+  if (known?.copy === contentVersion(copy) && (isSymlink(entry) || hasSameSizeAndHashes(entry, copy))) return known
+  const isEqual = isSymlink(entry) ? isEqualSymlink(job, from, copy) : isEqualFile(job, from, entry, copy)
+  if (!(await isEqual)) return undefined
+  // Another writer may have put the source itself there, so the two are not known to be distinct.
+  return { source: contentVersion(entry), size: entry.size, distinct: false, copy: contentVersion(copy) }
+}
+
+/** Compares in the way `copySymlink` copies: the target text, or the content of the file it leads to. */
+async function isEqualSymlink(job: CopyJob, from: Path, copy: Entry): Promise<boolean> {
+  const { signal } = job
+  const { storage } = job.from
+  if (storage === job.to.storage) {
+    if (!isSymlink(copy)) return false
+    const [text, other] = await Promise.all(
+      [from, targetOf(job, from)].map((at) => storage.readSymlink(at, { signal })),
+    )
+    return text === other
+  }
+  const entry = await storage.stat(from, { signal })
+  if (entry.kind !== 'file') return false
+  await job.assertReadable(storage.treePath(from))
+  return isEqualFile(job, from, entry, copy)
+}
+
+async function isEqualFile(job: CopyJob, from: Path, entry: Entry, copy: Entry): Promise<boolean> {
+  if (copy.kind !== 'file' || isSymlink(copy)) return false
+  const { from: source, to, meter, signal } = job
+  const one = meter.source(source.storage, from, entry)
+  return isSameContent(one, meter.source(to.storage, targetOf(job, from), copy), signal)
 }

@@ -9,13 +9,21 @@ import { contentVersion, isSymlink, isRealFolder, type Entry, type Identity } fr
 import { GatewayError, isGatewayError, toGatewayError, TreeError, type MemberFailure } from '../contract/errors.js'
 import { childOf, foldCase, nameOf, parentOf, reservedPrefix, type Path } from '../contract/path.js'
 import type { Storage } from '../storage/storage.js'
-import { createBundles, copyBundle, type Bundle } from './copy-bundle.js'
 import { targetOf, type CopiedState, type CopyJob, type RecordedMembers } from './copy-job.js'
-import { copySymlink, withBackup, withPublishCheck, withRemovalCheck, writeFile } from './copy-member.js'
+import {
+  copySymlink,
+  withBackup,
+  withPublishCheck,
+  withRemovalCheck,
+  writeFile,
+  createBundles,
+  copyBundle,
+  verifiedCopy,
+  type Bundle,
+} from './copy-member.js'
 import { identitiesUpward, matchesAny, sameFileError, sameness, type Sameness } from './same-file.js'
 import { hasVanished, SourceRemoval } from './source-removal.js'
 import { TreeWalk, type EnteredFolder, type TreeVisitor } from './tree-walk.js'
-import { verifiedCopy } from './verify-copy.js'
 
 /**
  * Copies the tree at `from`. Rejects with a TreeError that lists the members that could not be copied; all other

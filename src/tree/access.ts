@@ -1,7 +1,7 @@
 /**
  * Authorizes every operation of `VirtualFs` for one principal, and translates between the principal's paths and paths
- * of the whole tree, also in errors and locks. Two other callers authorize without an operation: `base-folders.ts`
- * before it creates a base folder, and `visible-names.ts` for search results.
+ * of the whole tree, also in errors and locks. Two other callers authorize without an operation: `BaseFolders`
+ * before it creates a base folder, and `VisibleNames` for search results.
  */
 import type { Principal } from '../accounts/principal.js'
 import type { Awaitable } from '../contract/awaitable.js'

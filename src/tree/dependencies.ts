@@ -1,7 +1,6 @@
 /** The dependencies of `VirtualFs` that all principals share. */
 import type { FairShare } from '../contract/fair-share.js'
 import type { Log } from '../contract/log.js'
-import type { DownloadRouting } from '../urls/download-routing.js'
 import type { Membership } from '../nodes/membership.js'
 import type { Search } from '../search/search.js'
 import type { Settings } from '../settings/settings.js'
@@ -13,9 +12,10 @@ import type { PathLocks } from '../storage/path-locks.js'
 import type { Store } from '../store/tables.js'
 import type { InPlaceHandles } from '../transfer/in-place-handles.js'
 import type { Intents } from '../transfer/intents.js'
-import type { BaseFolders } from './base-folders.js'
+import type { DownloadRouting } from '../urls/download-routing.js'
 import type { Rules } from './folder-rules.js'
 import type { Locks } from './locks.js'
+import type { BaseFolders } from './missing-folders.js'
 
 export interface TreeDependencies {
   readonly membership: Pick<Membership, 'assertCurrent'>

@@ -9,15 +9,15 @@ import type { Awaitable } from '../contract/awaitable.js'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, isWithoutStorage } from '../contract/errors.js'
 import { checkName, foldCase, nameOf, type Path } from '../contract/path.js'
+import { joinSignals, sharedController } from '../contract/cancellation.js'
 import type { MountedTree, ResolvedPath } from '../storage/mounted-tree.js'
 import type { MountedPath } from '../storage/mounts.js'
-import type { PathClaim } from '../storage/path-locks.js'
+import type { PathClaim, PathLocks } from '../storage/path-locks.js'
 import type { Storage } from '../storage/storage.js'
 import type { Lock } from '../store/rows.js'
 import type { TreeDependencies } from './dependencies.js'
 import { LockedError, type LockedPath } from './locks.js'
 import { assertPreconditions, hasPreconditions, type Preconditions, type ResourceState } from './preconditions.js'
-import { LockGuard } from './lock-guard.js'
 import type { AccessOptions, ChangeOptions } from './operation-options.js'
 
 /** One path of a change, and what exists there. Paths are of the whole tree. */
@@ -389,4 +389,37 @@ export function assertSamePaths(before: readonly Path[], now: readonly Path[]): 
 /** The error for a path whose symlinks have changed during an operation. */
 export function symlinkChanged(): GatewayError {
   return new GatewayError('busy', { reason: 'a symlink has changed meanwhile' })
+}
+
+/** Ends a change whose path locks are lost with the connection to the database. */
+class LockGuard {
+  /** For the calls of drivers: aborts as the signal of the request does, and when the path locks are lost. */
+  readonly signal: AbortSignal | undefined
+  /** For `PathLocks.acquire`. */
+  readonly onLost: (() => void) | undefined
+  readonly #isLost: () => boolean = () => false
+  readonly #release: () => void = () => undefined
+
+  constructor({ canBeLost }: Pick<PathLocks, 'canBeLost'>, signal: AbortSignal | undefined) {
+    this.signal = signal
+    if (!canBeLost) return
+    const lost = sharedController()
+    const joined = joinSignals(signal, lost.signal)
+    this.signal = joined.signal
+    this.onLost = () => lost.abort()
+    this.#isLost = () => lost.signal.aborted
+    this.#release = () => joined.release()
+  }
+
+  /** The error for the client: `unavailable` instead of `aborted`, if the path locks were lost. */
+  reported(error: unknown): unknown {
+    if (!this.#isLost() || !isGatewayError(error, 'aborted')) return error
+    const reason = 'this server has lost the connection to its database during the change'
+    return new GatewayError('unavailable', { reason, retryAfter: 1, cause: error })
+  }
+
+  /** Must be called when the change has ended. */
+  end(): void {
+    this.#release()
+  }
 }

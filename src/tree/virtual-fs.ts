@@ -19,7 +19,6 @@ import type { ByteRange, Source } from '../contract/call-options.js'
 import { isSymlink, isRealFolder, type Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, isWithoutStorage } from '../contract/errors.js'
 import { nameOf, parentOf, resolvePath, root, under, within, type Path } from '../contract/path.js'
-import type { DownloadRoute, DownloadRouteOptions } from '../urls/download-routing.js'
 import { MountedTree, type ResolvedPath } from '../storage/mounted-tree.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { OperationName } from '../storage/operation-names.js'
@@ -27,9 +26,9 @@ import type { FreshStatOptions, Storage } from '../storage/storage.js'
 import { TransferMeter } from '../storage/transfer-meter.js'
 import type { Lock, LockRequest, Property, PropertyChange } from '../store/rows.js'
 import { sameness } from '../transfer/same-file.js'
+import type { DownloadRoute, DownloadRouteOptions } from '../urls/download-routing.js'
 import { Access } from './access.js'
 import { seesMountUsages } from './authorizer.js'
-import { DeadProperties } from './dead-properties.js'
 import type { TreeDependencies } from './dependencies.js'
 import {
   FileContent,
@@ -39,7 +38,7 @@ import {
   type SendingOptions,
   type WritableTreeFile,
 } from './file-content.js'
-import { findNames, type SearchResult, type SearchOptions } from './finding.js'
+import { findNames, VisibleNames, type SearchResult, type SearchOptions } from './finding.js'
 import { FolderContents, type FolderListOptions, type Listing } from './folder-contents.js'
 import { removeEntry } from './follow-up.js'
 import { makeMissingParents } from './missing-folders.js'
@@ -53,11 +52,10 @@ import type {
   TransferResult,
   WriteResult,
 } from './operation-options.js'
-import { PrincipalLocks, type LockOptions, type LockResult } from './principal-locks.js'
 import { Transfers, type TransferOptions } from './transfers.js'
 import { TreeMembers, type TreeMember } from './tree-members.js'
 import { folderView, type FolderView } from './visibility.js'
-import { VisibleNames } from './visible-names.js'
+import { PrincipalLocks, DeadProperties, type LockOptions, type LockResult } from './locks-and-properties.js'
 
 export type { Property, PropertyChange, PropertyName } from '../store/rows.js'
 export { maxPropertiesSize } from '../store/properties.js'

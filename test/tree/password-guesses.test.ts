@@ -1,6 +1,6 @@
 /** The limit of wrong folder passwords. */
 import t from 'tap'
-import { PasswordGuesses } from '../../src/tree/password-guesses.js'
+import { PasswordGuesses } from '../../src/tree/folder-rules.js'
 import { principal } from '../accounts/principals.js'
 
 const rule = { id: 1, path: '/closed' }

@@ -1,7 +1,7 @@
 /** Renaming by pattern: the expansion of replacements, and the limits of patterns, names and results. */
 import t from 'tap'
-import { compileRenaming } from '../../src/tree/regex-rename.js'
 import { processorTime } from '../processor-time.js'
+import { compileRenaming } from '../../src/tree/bulk-operations.js'
 
 void t.test('every match is replaced, and groups of the replacement are expanded', async (t) => {
   const cases: readonly (readonly [pattern: string, replacement: string, name: string, result: string | undefined])[] =

@@ -1,8 +1,13 @@
 /** Bulk changes: batch rename, regex rename, recursive move, removal of empty folders. */
 import { z } from 'zod'
 import { cleanPath, type Path } from '../../../src/contract/path.js'
-import { gatherFiles, removeEmptyFolders, renameEach, renameMembers } from '../../../src/tree/bulk-operations.js'
-import { compileRenaming } from '../../../src/tree/regex-rename.js'
+import {
+  gatherFiles,
+  removeEmptyFolders,
+  renameEach,
+  renameMembers,
+  compileRenaming,
+} from '../../../src/tree/bulk-operations.js'
 import { endpoint, type Refusal } from '../endpoint.js'
 import { badRequest, withResponses } from '../errors.js'
 import { text } from '../fields.js'

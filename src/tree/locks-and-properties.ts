@@ -1,12 +1,13 @@
-/** WebDAV locks, as one principal takes, sees and releases them. In this file, `at` is a path of the whole tree. */
+/** What WebDAV keeps about a path: locks and dead properties. */
 import { GatewayError, isGatewayError } from '../contract/errors.js'
-import type { Path } from '../contract/path.js'
-import type { Lock, LockRequest } from '../store/rows.js'
+import { childOf, nameOf, type Path } from '../contract/path.js'
+import type { Lock, LockRequest, Property, PropertyChange } from '../store/rows.js'
 import type { Access } from './access.js'
 import type { FileContent } from './file-content.js'
 import type { Locks } from './locks.js'
-import type { OnePath, Operation, Operations } from './operation.js'
+import type { OnePath, Operation, Operations, Target } from './operation.js'
 import type { AccessOptions, ChangeOptions } from './operation-options.js'
+import type { TreeDependencies } from './dependencies.js'
 
 export interface LockOptions extends ChangeOptions {
   /** false: rejects with `not_found` if there is nothing to lock. */
@@ -19,6 +20,7 @@ export interface LockResult {
   readonly created: boolean
 }
 
+/** WebDAV locks, as one principal takes, sees and releases them. `at` is a path of the whole tree. */
 export class PrincipalLocks {
   constructor(
     private readonly locks: Locks,
@@ -87,5 +89,35 @@ export class PrincipalLocks {
   covering(at: Path, members: readonly string[]): readonly Lock[] {
     const onMembers = this.locks.onMembers(at, members).filter(({ path }) => !this.access.isOmitted(path))
     return [...this.locks.covering(at), ...onMembers].map((lock) => this.access.redactLock(lock, at))
+  }
+}
+
+/** Characters of the properties of all members of a folder that are returned together. */
+const maxMemberPropertiesSize = 4 * 1024 * 1024
+
+/** The dead properties of WebDAV (RFC 4918 §4) of files and folders. Paths are of the whole tree. */
+export class DeadProperties {
+  constructor(private readonly dependencies: Pick<TreeDependencies, 'mounts' | 'store'>) {}
+
+  of(at: Path): Promise<readonly Property[]> {
+    return this.dependencies.store.properties.of(at)
+  }
+
+  /** See `VirtualFs.memberProperties`. */
+  async ofMembers(
+    folder: Path,
+    names: readonly string[] | undefined,
+  ): Promise<ReadonlyMap<string, readonly Property[]> | undefined> {
+    const { properties } = this.dependencies.store
+    if (names === undefined && (await properties.sizeOfChildren(folder)) > maxMemberPropertiesSize) return undefined
+    const paths = names?.map((name) => childOf(folder, name))
+    return new Map([...(await properties.ofChildren(folder, paths))].map(([child, kept]) => [nameOf(child), kept]))
+  }
+
+  /** Makes all of the changes, or none. They are as durable as the storage of the target. `userId`: who makes them. */
+  async change(target: Target, changes: readonly PropertyChange[], userId: number): Promise<void> {
+    const { mounts, store } = this.dependencies
+    const { properties } = mounts.isMountFolder(target.at) ? store : target.storage.records
+    await properties.change(target.at, changes, userId)
   }
 }
