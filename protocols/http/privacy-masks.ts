@@ -3,7 +3,7 @@ import type { Log } from '../../src/contract/log.js'
 import { hasDetail } from '../../src/contract/errors.js'
 import type { Pattern } from '../../src/contract/patterns.js'
 import type { ProtocolSettings } from '../../src/gateway/protocol-gateway.js'
-import { privacyPatterns } from '../../src/settings/value-checks.js'
+import { privacyPatterns } from '../../src/settings/settings.js'
 
 const key = 'privacy_regs'
 

@@ -8,8 +8,7 @@ import { z } from 'zod'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import type { ProxyAccess } from '../net/egress-proxy.js'
 import { parseUrl } from './http-request.js'
-import { callProgram } from './local-program.js'
-import type { DownloadKey, DownloadTool, Progress, DownloadInput } from './tool.js'
+import { callProgram, type DownloadKey, type DownloadTool, type Progress, type DownloadInput } from './tool.js'
 
 interface Aria2Access {
   /**

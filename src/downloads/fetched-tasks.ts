@@ -9,13 +9,45 @@ import {
   type MemberFailure,
 } from '../contract/errors.js'
 import { checkName, childOf, nameOf, under, type Path } from '../contract/path.js'
+import type { Source } from '../contract/call-options.js'
 import type { TaskRun } from '../tasks/task.js'
 import { pathBelowBase } from '../tasks/transfer-tasks.js'
 import { countedSource } from '../transfer/counted-source.js'
 import { isSameContent } from '../transfer/same-content.js'
 import type { VirtualFs } from '../tree/virtual-fs.js'
 import type { FetchedPlan } from './download.js'
-import type { FetchedFile, FetchedFolder } from './fetched-folder.js'
+
+interface FetchedItem {
+  /** The segments of its path, relative to the folder. */
+  readonly names: readonly string[]
+  readonly size: number
+  /** Changes whenever the content does. */
+  readonly version: string
+}
+
+export type FetchedFile =
+  | (FetchedItem & { readonly kind: 'folder' })
+  | (FetchedItem & { readonly kind: 'other' })
+  | (FetchedItem & { readonly kind: 'file'; readonly source: Source })
+
+/** A folder with what was downloaded, until it is stored in the tree. */
+export interface FetchedFolder {
+  /** The names in the folder. Empty if it does not exist. */
+  names(): Promise<readonly string[]>
+  /**
+   * All files below a name in the folder. Folders precede their members. Symlinks are of kind 'other' and not followed.
+   * Rejects with `not_found` if the name does not exist any more.
+   */
+  files(name: string): Promise<readonly FetchedFile[]>
+  /** Removes a name in the folder, with everything below it. It need not exist. */
+  remove(name: string): Promise<void>
+  /** Removes the folder, if nothing that was downloaded is left in it. */
+  removeIfEmpty(): Promise<void>
+  /** Removes the folder with everything in it. It need not exist. */
+  removeAll(): Promise<void>
+  /** A name in the folder as the names of tasks show it. */
+  displayName(name: string): string
+}
 
 /** Files that are stored concurrently. */
 const concurrency = 4

@@ -19,8 +19,6 @@ import { pathBelowBase, displayPath } from '../tasks/transfer-tasks.js'
 import type { AccessOptions } from '../tree/operation-options.js'
 import type { VirtualFs } from '../tree/virtual-fs.js'
 import { Aria2, type Aria2ProxyProvider } from './aria2.js'
-import { assertCanReceive } from './destination.js'
-import { DownloadSpace } from './download-space.js'
 import {
   downloadPlan,
   fetchedPlan,
@@ -30,14 +28,12 @@ import {
   type FetchedPlan,
   type RemotePlace,
 } from './download.js'
-import type { FetchedFolder } from './fetched-folder.js'
-import { storeFetched } from './fetched-tasks.js'
+import { storeFetched, type FetchedFolder } from './fetched-tasks.js'
 import { parseUrl, parseWebAddress } from './http-request.js'
 import { assertSupported, fetchByProgram, seed } from './program-download.js'
 import { QBittorrent } from './qbittorrent.js'
-import { downloadInto } from './simple-http.js'
-import { fetchByStorage, removeDownload } from './storage-download.js'
-import { StorageFetchedFolder } from './storage-folder.js'
+import { downloadInto, assertCanReceive } from './simple-http.js'
+import { fetchByStorage, removeDownload, StorageFetchedFolder } from './storage-download.js'
 import { StorageTools, unsupportedTool } from './storage-tools.js'
 import {
   downloadFolders,
@@ -46,6 +42,7 @@ import {
   makeFolder,
   removeOrphanFolders,
   temporaryDownloads,
+  DownloadSpace,
 } from './temporary-folders.js'
 import { ToolReadiness } from './tool-readiness.js'
 import { cloudTools, simpleHttp, type DownloadTool } from './tool.js'

@@ -5,8 +5,14 @@
 import { z } from 'zod'
 import { GatewayError } from '../contract/errors.js'
 import { parseUrl } from './http-request.js'
-import { callProgram, type ProgramResponse } from './local-program.js'
-import type { DownloadKey, DownloadTool, Progress, DownloadInput } from './tool.js'
+import {
+  callProgram,
+  type DownloadKey,
+  type DownloadTool,
+  type Progress,
+  type DownloadInput,
+  type ProgramResponse,
+} from './tool.js'
 
 const name = 'qBittorrent'
 const torrent = z.object({

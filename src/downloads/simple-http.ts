@@ -1,12 +1,17 @@
-/** Downloads by the gateway itself: streams from a web server into the tree, without the local disk. */
+/**
+ * Downloads by the gateway itself: streams from a web server into the tree, without the local disk. Also the check of the target
+ * folder, which downloads by other tools have too.
+ */
+import { randomUUID } from 'node:crypto'
 import type { Source } from '../contract/call-options.js'
-import { isGatewayError, nameTaken } from '../contract/errors.js'
+import { isGatewayError, nameTaken, GatewayError } from '../contract/errors.js'
 import { childOf, nameOf, type Path } from '../contract/path.js'
 import type { SpeedLimit } from '../storage/bandwidth.js'
 import type { TaskRun } from '../tasks/task.js'
 import { countedSource } from '../transfer/counted-source.js'
 import { isSameContent } from '../transfer/same-content.js'
 import type { VirtualFs } from '../tree/virtual-fs.js'
+import type { AccessOptions } from '../tree/operation-options.js'
 import { RemoteFile, type RemoteOptions } from './remote-file.js'
 import { simpleHttp } from './tool.js'
 
@@ -69,4 +74,14 @@ async function isStored(
   if (kind !== 'file') return false
   const read = () => fs.read(path, undefined, { password, signal })
   return isSameContent({ ...source, size: source.size ?? size }, { size, rereadable: true, read }, signal)
+}
+
+/** Rejects if the principal cannot create a file in the folder. The folder itself need not exist yet. */
+export async function assertCanReceive(fs: VirtualFs, folder: Path, access: AccessOptions): Promise<void> {
+  try {
+    if ((await fs.stat(folder, access)).kind !== 'folder') throw new GatewayError('not_folder')
+  } catch (error) {
+    if (!isGatewayError(error, 'not_found')) throw error
+  }
+  await fs.assertWritable(childOf(folder, randomUUID()), access)
 }

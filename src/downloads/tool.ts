@@ -1,6 +1,6 @@
-/** The interface to the external programs that download for users. */
-
-import type { GatewayError } from '../contract/errors.js'
+/** The interface to the external programs that download for users, and HTTP calls to them. */
+import { GatewayError, toGatewayError } from '../contract/errors.js'
+import { joinSignals } from '../contract/cancellation.js'
 
 /** The progress of a download. */
 export interface Progress {
@@ -63,3 +63,35 @@ export const simpleHttp = 'SimpleHttp'
 export const cloudTools: readonly string[] = [
   ...['115 Cloud', '115 Open', '123Pan', '123 Open', 'PikPak', 'Thunder', 'ThunderX', 'ThunderBrowser', 'GuangYaPan'],
 ]
+
+/** Milliseconds of one call. */
+const timeout = 10_000
+
+export interface ProgramResponse {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+/**
+ * Sends a request. An admin sets the address of the program, so the egress guard does not apply; a redirect fails. Rejects with `unavailable` if the program does not answer in time.
+ */
+export async function callProgram(
+  name: string,
+  url: string | URL,
+  init: RequestInit & { readonly signal: AbortSignal },
+): Promise<ProgramResponse> {
+  // AbortSignal.any does not reference the timeout signal: once that is garbage-collected, the call has no timeout
+  // (nodejs/node#57736).
+  const joined = joinSignals(init.signal, AbortSignal.timeout(timeout))
+  try {
+    const response = await fetch(url, { ...init, signal: joined.signal, redirect: 'error' })
+    return { status: response.status, headers: response.headers, text: await response.text() }
+  } catch (error) {
+    const failure = toGatewayError(error)
+    if (failure.code === 'aborted' && init.signal.aborted) throw failure
+    throw new GatewayError('unavailable', { reason: `${name} does not answer`, cause: error })
+  } finally {
+    joined.release()
+  }
+}

@@ -1,9 +1,13 @@
 /** The current settings, cached in memory: stored values, else the defaults of the table. */
 import { randomInt, randomUUID } from 'node:crypto'
+import { isAbsolute } from 'node:path'
 import PQueue from 'p-queue'
 import { GatewayError, toGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import { version } from '../contract/version.js'
+import { compilePatterns, patternLines, type Pattern } from '../contract/patterns.js'
+import { hostAndPort } from '../net/addresses.js'
+import { parseNetworks } from '../net/egress.js'
 import type { Store } from '../store/tables.js'
 import {
   settingFlags,
@@ -14,7 +18,6 @@ import {
   type SettingGroup,
 } from './settings-table.js'
 import type { SettingKey } from './settings-help.js'
-import { valueChecks } from './value-checks.js'
 
 /** A setting as the API returns it to an admin. */
 interface SettingRow {
@@ -282,4 +285,27 @@ const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 function newToken(): string {
   const tail = Array.from({ length: 64 }, () => alphabet.charAt(randomInt(alphabet.length))).join('')
   return `tidegate-${randomUUID()}${tail}`
+}
+
+/** What values must be, beside what their types say. Each throws `invalid` or `costly_pattern`, with a reason for the admin. */
+const valueChecks: Readonly<Partial<Record<SettingKey, (value: string) => void>>> = {
+  egress_networks: (value) => void parseNetworks(value),
+  metrics_networks: (value) => void parseNetworks(value),
+  egress_proxy: (value) => {
+    if (value === '' || value === 'off' || hostAndPort.safeParse(value).success) return
+    throw new GatewayError('invalid', { reason: 'it must be HOST:PORT, off, or empty' })
+  },
+  offline_download_temp_dir: (value) => {
+    if (value === '' || isAbsolute(value)) return
+    throw new GatewayError('invalid', { reason: 'it must be an absolute path' })
+  },
+  privacy_regs: (value) => void privacyPatterns(value),
+}
+
+/** Compiles one pattern per line. Ignores lines that are not regular expressions. Throws `costly_pattern`. */
+export function privacyPatterns(text: string): readonly Pattern[] {
+  return compilePatterns(
+    patternLines(text).map((line) => line.trim()),
+    'ignored',
+  )
 }

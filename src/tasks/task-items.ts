@@ -1,11 +1,59 @@
-/** The journal of one task's items: rows of the store, and those that `ItemJournal` has not committed yet. */
+/** The journal of the items of tasks: rows of the store, which are committed in batches. */
 import { childOf, nameOf } from '../contract/path.js'
 import type { TaskItemRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
 import type { CopiedState } from '../transfer/copy-job.js'
 import type { TaskUploads } from '../transfer/task-uploads.js'
-import type { ItemJournal } from './item-journal.js'
 import type { TaskItems } from './task.js'
+
+/** Milliseconds between the first row of a batch and its commit. */
+const batchDelay = 200
+/** Rows of a batch that is committed immediately. */
+const batchSize = 1000
+/** Pending rows at which `put` waits for a commit. */
+const maxPending = 4 * batchSize
+
+/** Batches the item rows of all tasks, and commits each batch in one transaction. */
+export class ItemJournal {
+  #rows: TaskItemRow[] = []
+  #timer: NodeJS.Timeout | undefined
+  /** Serializes the commits. */
+  #committing: Promise<void> = Promise.resolve()
+
+  constructor(private readonly store: { putItems(rows: readonly TaskItemRow[]): Promise<void> }) {}
+
+  /** Adds a row. Resolves immediately, or after a commit if too many rows are pending. Rejects if that commit fails. */
+  async put(row: TaskItemRow): Promise<void> {
+    this.#rows.push(row)
+    if (this.#rows.length >= maxPending) return this.flush()
+    if (this.#rows.length >= batchSize) this.#commitSoon()
+    else this.#timer ??= setTimeout(() => this.#commitSoon(), batchDelay)
+  }
+
+  /** Resolves when all rows that were added before are committed. */
+  async flush(): Promise<void> {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    const previous = this.#committing.catch(() => undefined)
+    const commit = previous.then(async () => {
+      const rows = this.#rows
+      this.#rows = []
+      try {
+        await this.store.putItems(rows)
+      } catch (error) {
+        // Retried with the next batch. A lost row only means that a file is compared again.
+        this.#rows = [...rows, ...this.#rows].slice(-maxPending)
+        throw error
+      }
+    })
+    this.#committing = commit
+    return commit
+  }
+
+  #commitSoon(): void {
+    this.flush().catch(() => undefined)
+  }
+}
 
 interface TaskItemsDependencies {
   readonly store: Pick<Store['tasks'], 'clearFailures' | 'deleteItem' | 'item' | 'itemsIn'>
@@ -17,6 +65,7 @@ interface TaskItemsDependencies {
 
 const noItem = { source: '', copy: '', size: 0, error: '' } as const
 
+/** The items of one task: rows of the store, and those that the journal has not committed yet. */
 export function taskItemsOf(taskId: string, dependencies: TaskItemsDependencies): TaskItems {
   const { store, putItems, journal, uploads } = dependencies
   const put = (row: Partial<TaskItemRow> & Pick<TaskItemRow, 'path' | 'state'>) =>

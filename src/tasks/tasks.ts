@@ -15,13 +15,13 @@ import type { TaskAction, TaskItemRow, TaskRequestRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
 import type { TaskUploads } from '../transfer/task-uploads.js'
 import { failureText, retryDelay, shortened } from './failures.js'
-import { ItemJournal } from './item-journal.js'
-import { taskItemsOf } from './task-items.js'
-import { assertRoomFor, unfinishedByUser } from './task-limits.js'
+import { taskItemsOf, ItemJournal } from './task-items.js'
 import { TaskRequests } from './task-requests.js'
 import {
   hasEnded,
   taskKinds,
+  assertRoomFor,
+  unfinishedByUser,
   type FailedItem,
   type Task,
   type TaskKind,

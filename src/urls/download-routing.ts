@@ -1,4 +1,4 @@
-/** Routes downloads by the verdict of the download policy. */
+/** Decides how a file is delivered, by the gateway or by a redirect, and routes its download. */
 import type { Awaitable } from '../contract/awaitable.js'
 import type { CallOptions } from '../contract/call-options.js'
 import type { DirectUrl, UrlClient } from '../contract/capabilities.js'
@@ -8,7 +8,6 @@ import { encodePath, nameOf, trimTrailing, type Path } from '../contract/path.js
 import type { Settings } from '../settings/settings.js'
 import type { Storage } from '../storage/storage.js'
 import type { StorageRow } from '../store/rows.js'
-import { judgeDownload, type DownloadRequestKind, type DownloadVerdict } from './download-policy.js'
 import type { SignedUrls } from './signed-urls.js'
 
 /**
@@ -98,4 +97,50 @@ function redirectUrl(direct: DirectUrl | undefined): string | undefined {
   if (!direct || Object.keys(direct.headers ?? {}).length > 0) return undefined
   if (!/^(https?:\/\/|\/(?!\/))/i.test(direct.url)) return undefined
   return direct.url.toWellFormed().replace(/[^\x21-\x7e]+/g, encodeURIComponent)
+}
+
+/**
+ * The kind of request: a download that may be redirected to the backend, one that may not, the display of a file in the
+ * console, the URL in the details of a file, or a GET of a file server.
+ */
+export type DownloadRequestKind = 'download' | 'proxied download' | 'preview' | 'file details' | 'file server'
+
+interface DownloadFacts {
+  readonly route: DownloadRequestKind
+  /** The backend has a direct URL of the file that needs no additional request headers. */
+  readonly direct: boolean
+  /** The storage's option to deliver files through a proxy even if there is a direct URL. */
+  readonly webProxy: boolean
+  /** Of file servers, although its stored name is that of WebDAV. */
+  readonly webdavPolicy: StorageRow['webdavPolicy']
+  /** A proxy is configured for the storage, and the request does not bypass it. */
+  readonly ownProxy: boolean
+  /** Whether the name's extension is in this setting. */
+  isListed(setting: 'proxy_types' | 'text_types'): boolean
+}
+
+/** 'refused': a 'proxied download' of this file is not allowed. */
+export type DownloadVerdict = 'stream' | 'direct' | 'own proxy' | 'refused'
+
+/** The download policy: a pure function, like `judge()`. */
+export function judgeDownload(facts: DownloadFacts): DownloadVerdict {
+  const { route, direct, webdavPolicy } = facts
+  const proxied = facts.ownProxy ? 'own proxy' : 'stream'
+  const mustProxy = !direct || facts.webProxy
+  switch (route) {
+    case 'download':
+      return mustProxy || facts.isListed('proxy_types') ? proxied : 'direct'
+    case 'proxied download': {
+      const may = mustProxy || webdavPolicy === 'use_proxy_url'
+      return may || facts.isListed('proxy_types') || facts.isListed('text_types') ? proxied : 'refused'
+    }
+    case 'preview':
+      // The policy of the console lets browsers load files from this server only.
+      return 'stream'
+    case 'file details':
+      return mustProxy ? proxied : 'direct'
+    case 'file server':
+      if (webdavPolicy === '302_redirect') return direct ? 'direct' : 'stream'
+      return webdavPolicy === 'use_proxy_url' ? proxied : 'stream'
+  }
 }

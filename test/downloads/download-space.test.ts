@@ -2,8 +2,7 @@
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { DownloadSpace } from '../../src/downloads/download-space.js'
-import { downloadFolders, folderFor } from '../../src/downloads/temporary-folders.js'
+import { downloadFolders, folderFor, DownloadSpace } from '../../src/downloads/temporary-folders.js'
 
 const ids = ['a', 'b', 'c'].map((letter) => letter.repeat(22))
 const full = { code: 'no_space', reason: /spool_size_limit/ }

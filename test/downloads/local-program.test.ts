@@ -4,7 +4,7 @@ import { createServer, type AddressInfo } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
-import { callProgram } from '../../src/downloads/local-program.js'
+import { callProgram } from '../../src/downloads/tool.js'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void

@@ -1,7 +1,7 @@
 /** The delivery of a file for every combination of request, storage options and file type, as a table. */
 import t from 'tap'
-import { judgeDownload, type DownloadRequestKind, type DownloadVerdict } from '../../src/urls/download-policy.js'
 import type { StorageRow } from '../../src/store/rows.js'
+import { judgeDownload, type DownloadRequestKind, type DownloadVerdict } from '../../src/urls/download-routing.js'
 
 type Policy = StorageRow['webdavPolicy']
 type Marks = 'direct' | 'webProxy' | 'ownProxy' | 'proxy_types' | 'text_types'

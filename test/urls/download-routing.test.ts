@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import { asPath as p } from '../../src/contract/path.js'
-import type { DownloadRequestKind } from '../../src/urls/download-policy.js'
+import type { DownloadRequestKind } from '../../src/urls/download-routing.js'
 import { flaky } from '../drivers/flaky.js'
 import { altered, newTree, sourceOf, type MountAsk } from '../tree/tree-fixture.js'
 
