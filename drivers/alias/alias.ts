@@ -12,9 +12,8 @@ import { pageSize, type Entry, type Identity } from '../../src/contract/entry.js
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { childOf, nameOf, parentOf, root, segmentsOf, under, type Path } from '../../src/contract/path.js'
 import type { AliasOptions } from './index.js'
-import { namedPaths } from './paths.js'
-import { pickRandom, pickByFreeSpace, selectByPolicy, denied } from './policies.js'
 import { writeAll } from './write-all.js'
+import { pickRandom, pickByFreeSpace, selectByPolicy, denied, namedPaths } from './options.js'
 
 /** Policies that always select the same single storage for a file. */
 const singleTargetPolicies: ReadonlySet<string> = new Set(['first', 'deterministic'])

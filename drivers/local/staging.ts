@@ -5,7 +5,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
-import { rmdir } from 'node:fs/promises'
+import { rmdir, lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Instance } from '../../src/contract/driver-env.js'
 import { GatewayError } from '../../src/contract/errors.js'
@@ -15,7 +15,6 @@ import { systemTime } from './entry.js'
 import { systemCode } from './errors.js'
 import type { Folder } from './folder.js'
 import { RunningCalls, type RunningCall } from './running-calls.js'
-import { sweepOrphans } from './orphan-sweep.js'
 import { reservedName, type Location, type RootFolder } from './root-folder.js'
 import { copyBytes, LocalStagedFile, unlinkIfExists, type Staged } from './staged-file.js'
 import { resumableNames, recordSuffix, StagingRegistry } from './staging-registry.js'
@@ -25,6 +24,8 @@ const { O_CREAT, O_EXCL, O_RDWR, O_NOFOLLOW } = constants
 const createFlags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW
 /** Milliseconds that `close` waits for staged files to be released. */
 const closingTimeout = 3000
+/** Milliseconds without a change after which the files of a run on another machine count as orphaned. */
+const orphanedAfter = 24 * 3_600_000
 
 interface OpenStagingFolder {
   readonly folder: Folder
@@ -66,9 +67,37 @@ export class LocalStaging {
   }
 
   /** Removes the staged files of runs that have ended, except those that `tokens` refer to. Never rejects. */
-  sweep(tokens: readonly string[]): Promise<void> {
-    const { root, instance, log } = this
-    return sweepOrphans({ root, instance, log, files: this.#registry }, resumableNames(tokens))
+  async sweep(tokens: readonly string[]): Promise<void> {
+    const retained = resumableNames(tokens)
+    const staging = join(this.root.real, reservedName)
+    for (const run of await readdir(staging).catch(() => [])) {
+      try {
+        await this.#sweepIfEnded(run, retained)
+      } catch (error) {
+        this.log.warn({ err: error }, 'cannot remove staged files of an earlier run')
+      }
+    }
+    await rmdir(staging).catch(() => undefined)
+  }
+
+  /** `retained`: names of files to leave, as `<run>/<name>`. */
+  async #sweepIfEnded(run: string, retained: ReadonlySet<string>): Promise<void> {
+    const { root, instance } = this
+    const host = join(root.real, reservedName, run)
+    const folder = await root.openRealPath(host)
+    if (!folder) return
+    let names: readonly string[]
+    try {
+      names = await readdir(folder.selfPath)
+      const times = await Promise.all(['.', ...names].map(async (name) => (await lstat(folder.pathOf(name))).mtimeMs))
+      // The state of a run on another machine is unknown. Its files are removed when none of them has changed for a day.
+      if (!(instance.isOver(run) ?? Date.now() - Math.max(...times) > orphanedAfter)) return
+    } finally {
+      folder.close()
+    }
+    const orphans = names.filter((name) => !retained.has(`${run}/${name}`))
+    for (const name of orphans) await this.#registry.remove({ run, name })
+    if (names.length === 0) await rmdir(host)
   }
 
   /**

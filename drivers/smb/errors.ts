@@ -1,8 +1,7 @@
 /** Maps NT status codes and connection errors to `GatewayError`s. */
 import { GatewayError, toGatewayError, type ErrorCode } from '../../src/contract/errors.js'
 import { unreachable } from '../lib/network-errors.js'
-import { ConnectionError, StatusError } from './client/errors.js'
-import { status } from './client/statuses.js'
+import { ConnectionError, StatusError, status } from './client/errors.js'
 
 type Meaning = readonly [code: ErrorCode, reason?: string]
 

@@ -4,10 +4,10 @@ import { GatewayError } from '../../src/contract/errors.js'
 import { nameOf, parentOf, segmentsOf, type Path } from '../../src/contract/path.js'
 import type { FileFacts } from './client/messages.js'
 import type { Share } from './client/share.js'
-import { status } from './client/statuses.js'
 import { entryOf, isFolder } from './entry.js'
 import { isMissing, isStatus } from './errors.js'
 import { normalizationForms, isAmbiguous, isSameName, joinWirePath, nameFromWire, wireName } from './names.js'
+import { status } from './client/errors.js'
 
 /**
  * A path of the share in the server's spelling, with the attributes of what exists there; undefined if nothing exists.

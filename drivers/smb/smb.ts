@@ -23,17 +23,15 @@ import { isOrphan, parseResumeToken, resumablePaths, stagingRun, stagedName } fr
 import { discardLateUpload, checkpointPolicy, StagedUpload, type CheckpointPolicy } from '../lib/staged-upload.js'
 import type { FileFacts, FileId } from './client/messages.js'
 import { Share } from './client/share.js'
-import { status } from './client/statuses.js'
 import { entryOf, isFolder } from './entry.js'
 import { isStatus, translateError } from './errors.js'
 import type { SmbOptions } from './index.js'
 import { SmbLocations } from './locations.js'
 import { folderOf, isAmbiguous, isSameName, joinWirePath, nameFromWire, wireName } from './names.js'
-import { fileOperations, pipelinedFile } from './open-file.js'
-import { shareOptionsOf } from './share-options.js'
-import { SharePool } from './shares.js'
-import { renamePath } from './staged-file.js'
+import { SharePool, shareOptionsOf } from './shares.js'
 import { SmbStaging } from './staging.js'
+import { renamePath, fileOperations, pipelinedFile } from './open-files.js'
+import { status } from './client/errors.js'
 
 /** Milliseconds that closing waits for aborted writes. */
 const closeTimeout = 2000
@@ -188,7 +186,10 @@ class SmbDriver implements Driver {
       const name = staged.wirePath.slice(staged.wirePath.lastIndexOf('\\') + 1)
       return new StagedUpload(
         {
-          ...{ size, signal, replaceToken: replace, file: pipelinedFile(lease.share, staged.id) },
+          size,
+          signal,
+          replaceToken: replace,
+          file: pipelinedFile(lease.share, staged.id),
           resumable: { path: childOf(parentOf(path), name), committed },
           sync: () => lease.share.flush(staged.id),
           run: (work) => this.#within(signal, work),

@@ -9,7 +9,7 @@ import type { Share } from './client/share.js'
 import type { SmbLocation, SmbLocations } from './locations.js'
 import { folderOf, isSameName, joinWirePath, wireName } from './names.js'
 import type { ShareLease, SharePool } from './shares.js'
-import { SmbStagedFile } from './staged-file.js'
+import { SmbStagedFile } from './open-files.js'
 
 interface StagingDependencies {
   /** The name of this process instance, part of each staged name. */

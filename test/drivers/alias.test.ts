@@ -3,7 +3,7 @@
  */
 import t from 'tap'
 import { aliasFields, aliasType, type AliasOptions } from '../../drivers/alias/index.js'
-import { namedPaths } from '../../drivers/alias/paths.js'
+import { namedPaths } from '../../drivers/alias/options.js'
 import type { DriverEnv, TreeDriver } from '../../src/contract/driver-env.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { asPath } from '../../src/contract/path.js'

@@ -1,15 +1,13 @@
 /** The SMB client's keys, signatures and ciphers against published vectors, and its handling of malformed messages. */
 import { createHash } from 'node:crypto'
 import t from 'tap'
-import { dialects } from '../../drivers/smb/client/dialects.js'
 import { ciphers, MessageEncryption } from '../../drivers/smb/client/encryption.js'
 import { ProtocolError } from '../../drivers/smb/client/errors.js'
-import { dateOf, fileTimeOf } from '../../drivers/smb/client/file-time.js'
 import { FrameReader, framePrefix } from '../../drivers/smb/client/frames.js'
 import { readHeader } from '../../drivers/smb/client/header.js'
-import { PreauthenticationHash, sessionKeys } from '../../drivers/smb/client/keys.js'
+import { dialects, PreauthenticationHash, sessionKeys } from '../../drivers/smb/client/keys.js'
 import { md4 } from '../../drivers/smb/client/md4.js'
-import { parseDirectory, parseRead } from '../../drivers/smb/client/messages.js'
+import { parseDirectory, parseRead, dateOf, fileTimeOf } from '../../drivers/smb/client/messages.js'
 import {
   authenticateMessage,
   negotiateMessage,

@@ -5,10 +5,10 @@
 import { once } from 'node:events'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import type { Test } from 'tap'
-import { dialects } from '../../drivers/smb/client/dialects.js'
 import { framePrefix } from '../../drivers/smb/client/frames.js'
 import { commands, headerLength } from '../../drivers/smb/client/header.js'
-import { status } from '../../drivers/smb/client/statuses.js'
+import { dialects } from '../../drivers/smb/client/keys.js'
+import { status } from '../../drivers/smb/client/errors.js'
 
 /** A request, with methods to respond to it. */
 export interface Asked {

@@ -5,12 +5,11 @@
 import { connect as connectSocket, type Socket } from 'node:net'
 import { Credits } from './credits.js'
 import { MessageEncryption, isEncrypted } from './encryption.js'
-import { ConnectionError, ProtocolError, StatusError } from './errors.js'
+import { ConnectionError, ProtocolError, StatusError, status, statusName } from './errors.js'
 import { FrameReader, framePrefix } from './frames.js'
 import { headerLength, readHeader, writeHeader, type ResponseHeader } from './header.js'
 import { echoRequest, type SmbRequest } from './messages.js'
 import type { Signer } from './signing.js'
-import { status, statusName } from './statuses.js'
 
 export interface ConnectionLimits {
   /** Milliseconds to connect. */

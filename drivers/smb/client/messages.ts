@@ -2,7 +2,6 @@
  * Encodes requests and parses responses for files (MS-SMB2 §2.2.13 to §2.2.40). Paths and patterns are in wire form.
  */
 import { ProtocolError } from './errors.js'
-import { dateOf, fileTimeOf } from './file-time.js'
 import { commands, headerLength, type SmbCommand } from './header.js'
 
 /** A request without its header. */
@@ -363,4 +362,18 @@ function sizeAt(message: Buffer, offset: number): number {
   const size = message.readBigUInt64LE(offset)
   if (size > BigInt(Number.MAX_SAFE_INTEGER)) throw new ProtocolError('file size out of range')
   return Number(size)
+}
+
+/** FILETIME: 100 ns intervals since 1601-01-01 UTC (MS-DTYP §2.3.3). */
+const stepsPerMillisecond = 10_000n
+const millisecondsTo1970 = 11_644_473_600_000n
+
+export function fileTimeOf(date: Date): bigint {
+  const milliseconds = BigInt(Math.trunc(date.getTime())) + millisecondsTo1970
+  // 0 means "unchanged" in SET_INFO.
+  return milliseconds <= 0n ? 1n : milliseconds * stepsPerMillisecond
+}
+
+export function dateOf(fileTime: bigint): Date {
+  return new Date(Number(fileTime / stepsPerMillisecond - millisecondsTo1970))
 }

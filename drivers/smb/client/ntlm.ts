@@ -1,8 +1,8 @@
 /** NTLMv2 authentication (MS-NLMP): its three messages and the session key. */
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { ProtocolError } from './errors.js'
-import { fileTimeOf } from './file-time.js'
 import { md4 } from './md4.js'
+import { fileTimeOf } from './messages.js'
 
 export interface NtlmCredentials {
   readonly username: string

@@ -4,7 +4,7 @@
  */
 import { SmbConnection, type ResponseMessage, type ConnectionLimits } from './connection.js'
 import { bytesPerCredit } from './credits.js'
-import { afterChange, ConnectionError, StatusError } from './errors.js'
+import { afterChange, ConnectionError, StatusError, status } from './errors.js'
 import {
   access,
   attributes,
@@ -42,7 +42,6 @@ import {
   type Space,
 } from './messages.js'
 import { signIn, type NegotiatedParameters, type SignInOptions } from './sign-in.js'
-import { status } from './statuses.js'
 
 export interface ShareOptions extends SignInOptions {
   readonly host: string

@@ -2,16 +2,14 @@
 import { randomBytes } from 'node:crypto'
 import type { SmbConnection } from './connection.js'
 import { bytesPerCredit } from './credits.js'
-import { allDialects, dialects, type Dialect } from './dialects.js'
 import { allCiphers, cipherKeyLength, ciphers, MessageEncryption, type Cipher } from './encryption.js'
-import { ConnectionError, ProtocolError, StatusError } from './errors.js'
+import { ConnectionError, ProtocolError, StatusError, status } from './errors.js'
 import { commands, headerLength } from './header.js'
-import { PreauthenticationHash, sessionKeys } from './keys.js'
+import { allDialects, dialects, PreauthenticationHash, sessionKeys, type Dialect } from './keys.js'
 import { parseControl, part, validateNegotiationRequest, type SmbRequest } from './messages.js'
 import { authenticateMessage, firstSignature, negotiateMessage, type NtlmCredentials } from './ntlm.js'
 import { Signer, signingAlgorithms, type SigningAlgorithm } from './signing.js'
 import { initialToken, mechanisms, responseToken, tokenOf } from './spnego.js'
-import { status } from './statuses.js'
 
 export interface SignInOptions {
   readonly credentials: NtlmCredentials
