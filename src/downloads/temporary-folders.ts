@@ -93,7 +93,7 @@ export async function downloadFolders(root: string, tools: readonly string[]): P
 }
 
 /** The total size of all files in a folder, including control files. */
-export async function sizeOfFolder(folder: string): Promise<number> {
+async function sizeOfFolder(folder: string): Promise<number> {
   let bytes = 0
   const pending = [folder]
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {

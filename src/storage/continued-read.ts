@@ -31,7 +31,7 @@ export async function ofSameContent(stream: Readable, entry: Entry, stat: () => 
   }
 }
 
-export interface ContinuedRead {
+interface ContinuedRead {
   /** Where the stream begins in the file, and the position after its last byte, which the size of the file bounds. */
   readonly start: number
   readonly end: number

@@ -11,7 +11,7 @@ import type { FileNotices } from './file-notices.js'
 
 export type { PathClaim } from '../store/engine.js'
 
-export interface AcquireOptions extends LockOptions {
+interface AcquireOptions extends LockOptions {
   /** Milliseconds. */
   readonly timeout?: number
 }

@@ -212,7 +212,7 @@ function assertSame(entry: Entry, copy: Entry): void {
   }
 }
 
-export function hasSameSizeAndHashes(entry: Entry, copy: Entry): boolean {
+function hasSameSizeAndHashes(entry: Entry, copy: Entry): boolean {
   try {
     assertSame(entry, copy)
     return true

@@ -13,7 +13,7 @@ import type { MountedPath } from '../storage/mounts.js'
 import { compareIdentities, identitiesOf } from './same-file.js'
 
 /** A handle that was opened to change a file. */
-export interface InPlaceFile {
+interface InPlaceFile {
   readonly file: WritableFile
   /** Whether a move has removed the file. Changes reject with `busy` then. */
   readonly isMovedAway: () => boolean

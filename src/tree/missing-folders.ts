@@ -15,7 +15,7 @@ import type { TreeDependencies } from './dependencies.js'
  * other change. Resolves to the number of folders that did not exist. Rejects with `not_folder` if a file is in the way.
  * `preferred`: the storage to use if it is one of several at the same mount point.
  */
-export async function makeMissingFolders(
+async function makeMissingFolders(
   tree: MountedTree,
   operations: Operations,
   folder: Path,

@@ -229,7 +229,7 @@ export class Operations {
     signal: AbortSignal | undefined = operation.options.signal,
   ): Promise<Targets<Paths>> {
     const paths = await operation.resolve()
-    assertSamePaths(pathsOf(before), pathsOf(paths))
+    if (!areSamePaths(pathsOf(before), pathsOf(paths))) throw symlinkChanged()
     return this.#checked(operation, paths, signal, before)
   }
 
@@ -379,11 +379,6 @@ export function areSamePaths(some: readonly Path[], others: readonly Path[]): bo
     const other = others[index] ?? path
     return path === other || foldCase(path) === foldCase(other)
   })
-}
-
-/** Rejects with `busy` if a symlink has changed between two resolutions of the same paths. */
-export function assertSamePaths(before: readonly Path[], now: readonly Path[]): void {
-  if (!areSamePaths(before, now)) throw symlinkChanged()
 }
 
 /** The error for a path whose symlinks have changed during an operation. */

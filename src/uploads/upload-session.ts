@@ -37,10 +37,10 @@ export interface AnnouncedFile {
  * 'receiving': chunks are expected. 'failed_retriable': the next attempt may succeed. 'failed_permanent': it would fail
  * for the same reason.
  */
-export type UploadState = 'receiving' | 'completed' | 'failed_retriable' | 'failed_permanent' | 'aborted'
+type UploadState = 'receiving' | 'completed' | 'failed_retriable' | 'failed_permanent' | 'aborted'
 
 /** Chunks, from the next one on, whose requests may wait for their turn. */
-export const chunkWindow = 8
+const chunkWindow = 8
 
 /** In milliseconds. */
 export interface UploadTimes {
