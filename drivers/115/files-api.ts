@@ -154,8 +154,18 @@ export class FilesApi implements AccountApi<Item115> {
   ): Promise<Page | Order> {
     const url = new URL(by === 'file_name' ? 'https://aps.115.com/natsort/files.php' : 'https://webapi.115.com/files')
     const query = {
-      ...{ aid: 1, cid: folderId, o: by, asc: ascending ? 1 : 0, offset, limit, show_dir: 1, snap: 0, natsort: 0 },
-      ...{ record_open_time: 1, format: 'json', fc_mix: 0 },
+      aid: 1,
+      cid: folderId,
+      o: by,
+      asc: ascending ? 1 : 0,
+      offset,
+      limit,
+      show_dir: 1,
+      snap: 0,
+      natsort: 0,
+      record_open_time: 1,
+      format: 'json',
+      fc_mix: 0,
     }
     for (const [name, value] of Object.entries(query)) url.searchParams.set(name, String(value))
     const { data } = await this.session.call({ url, signal, accepts: (answer) => codeOf(answer) === wrongOrderCode })

@@ -79,10 +79,18 @@ export class WebUploads implements UploadServer {
     const [signKey, signValue] = [proof?.key ?? '', proof?.digest ?? '']
     const signed = { userId, userKey, sha1, size: file.size, target, time, appVersion, signKey, signValue }
     const fields = {
-      ...{ appid: '0', appversion: appVersion, fileid: sha1, filename: file.name, filesize: String(file.size) },
+      appid: '0',
+      appversion: appVersion,
+      fileid: sha1,
+      filename: file.name,
+      filesize: String(file.size),
       sig: uploadSignature(signed),
       ...(proof && { sign_key: signKey, sign_val: signValue }),
-      ...{ t: String(time), target, token: uploadToken(signed), topupload: 'true', userid: userId },
+      t: String(time),
+      target,
+      token: uploadToken(signed),
+      topupload: 'true',
+      userid: userId,
     }
     const form = new URLSearchParams(fields)
     form.sort()

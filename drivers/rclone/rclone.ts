@@ -145,7 +145,10 @@ class RcloneDriver implements Driver {
       exclusively: (path, work) => this.#exclusively(path, work),
     })
     this.#publishing = new Publishing({
-      ...{ remote, files: this.#files, replacements: this.#replacements, env },
+      remote,
+      files: this.#files,
+      replacements: this.#replacements,
+      env,
       exclusively: (path, work, signal) => this.#exclusively(path, work, signal),
     })
     // Without both, a staged file would be sent again to get its name, and a part of it could have that name.

@@ -117,7 +117,10 @@ export class Remote {
   async #transfer(command: string, from: Path, to: Path, signal: Signal): Promise<void> {
     // Without IgnoreTimes, a source that looks like the target is thrown away, on some remotes by its size alone.
     const parameters = {
-      ...{ srcFs: this.fs, srcRemote: wire(from), dstFs: this.fs, dstRemote: wire(to) },
+      srcFs: this.fs,
+      srcRemote: wire(from),
+      dstFs: this.fs,
+      dstRemote: wire(to),
       _config: { IgnoreTimes: true },
     }
     await this.#call(command, parameters, { signal, timeout: lengthyTimeout })

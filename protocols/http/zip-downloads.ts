@@ -21,7 +21,9 @@ export interface ZipDownload {
 export class ZipDownloads {
   readonly #running = new FairShare(maxRunning, {
     most: maxPerUser,
-    ...{ code: 'throttled', reason: 'too many archives are being downloaded', retryAfter: 10 },
+    code: 'throttled',
+    reason: 'too many archives are being downloaded',
+    retryAfter: 10,
   })
   readonly #directories = new FairShare(maxDirectories)
 

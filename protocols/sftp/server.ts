@@ -108,7 +108,14 @@ export function sftpServer(
       evicted.destroy()
     }
     const connection = new SftpConnection(gateway, socket, {
-      ...{ hostKeys: keys, limits, budget, held, signedIn, pseudonym, rekeys, turn },
+      hostKeys: keys,
+      limits,
+      budget,
+      held,
+      signedIn,
+      pseudonym,
+      rekeys,
+      turn,
     })
     connections.set(socket, connection)
     socket.once('close', () => {

@@ -46,7 +46,10 @@ export async function fetchByProgram(
   const { tool, plan, limit, claim } = download
   const { signal } = run
   const followed: FollowedDownload = {
-    ...{ name: tool.name, pollInterval, limit, claim },
+    name: tool.name,
+    pollInterval,
+    limit,
+    claim,
     async start() {
       const input = await sanitizedInput(download, signal)
       await prepare()

@@ -244,7 +244,10 @@ export class Gateway {
     const location = storeLocation(config)
     const { name: node, runs } = run
     const store = await openStore(location, {
-      ...{ node, runs, connections: config.store_connections, beforeUpgrade: backupBeforeUpgrade(config) },
+      node,
+      runs,
+      connections: config.store_connections,
+      beforeUpgrade: backupBeforeUpgrade(config),
       ...(options.channel && { channel: options.channel }),
     })
     const opened: Opened = { store }
@@ -337,8 +340,22 @@ export class Gateway {
       const downloadRouting = new DownloadRouting(settings, signedUrls)
       const bases = new BaseFolders({ mounts, supervisor, rules, locks, pathLocks, events, log })
       const tree = {
-        ...{ membership, store, rules, locks, events, mounts, supervisor, intents, bases },
-        ...{ inPlaceHandles, pathLocks, settings, bandwidth, downloadRouting, search, log },
+        membership,
+        store,
+        rules,
+        locks,
+        events,
+        mounts,
+        supervisor,
+        intents,
+        bases,
+        inPlaceHandles,
+        pathLocks,
+        settings,
+        bandwidth,
+        downloadRouting,
+        search,
+        log,
         descriptors: processDescriptors(),
         searches: new FairShare(maxSearches),
         thumbnails: new FairShare(maxThumbnails),

@@ -35,7 +35,11 @@ export async function nodeStatuses(
     if (ended !== undefined && now - ended.getTime() > listedTime) return []
     const isSilent = isShared ? age >= usualTimes.current : isOver(id) === true
     return {
-      ...{ id, name, version, started, ended },
+      id,
+      name,
+      version,
+      started,
+      ended,
       addresses: JSON.parse(addresses) as NodeStatus['addresses'],
       heartbeatAge: Math.round(age / 1000),
       state: ended !== undefined ? 'ended' : isSilent ? 'silent' : 'current',

@@ -16,12 +16,21 @@ export const driverProperties: PropertiesOf<Driver> = {
   >),
 }
 export const fileProperties: PropertiesOf<OpenFile> = {
-  ...{ entry: true, preferredReadSize: true },
-  ...{ read: true, write: true, truncate: true, sync: true, commit: true, close: true },
+  entry: true,
+  preferredReadSize: true,
+  read: true,
+  write: true,
+  truncate: true,
+  sync: true,
+  commit: true,
+  close: true,
 }
 export const uploadProperties: PropertiesOf<Upload> = {
-  ...{ token: true, committedOffset: true },
-  ...{ write: true, commit: true, close: true },
+  token: true,
+  committedOffset: true,
+  write: true,
+  commit: true,
+  close: true,
 }
 
 /**

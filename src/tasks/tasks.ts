@@ -44,17 +44,17 @@ interface TasksDependencies {
 interface TaskEntry {
   task: Task
   /** Aborts the current run. Undefined if the task is not running. */
-  controller: AbortController | undefined
-  running: Promise<void> | undefined
+  controller?: AbortController | undefined
+  running?: Promise<void> | undefined
   /** Settles when its last state is stored. */
   stored: Promise<void>
-  timer: NodeJS.Timeout | undefined
+  timer?: NodeJS.Timeout | undefined
   /** The remark of the last run. */
   remark: string
   /** The progress that was stored last, as JSON. */
   progress: string
   /** 'lost': another node owns the task. Set: no longer listed or stored here. */
-  gone: 'deleted' | 'lost' | undefined
+  gone?: 'deleted' | 'lost' | undefined
 }
 
 /** Characters of the finished tasks of one user that a sweep leaves. The oldest are deleted first. */
@@ -644,10 +644,7 @@ export class Tasks {
 }
 
 function newEntry(task: Task): TaskEntry {
-  return {
-    ...{ task, controller: undefined, running: undefined, stored: Promise.resolve(), timer: undefined },
-    ...{ remark: '', progress: '', gone: undefined },
-  }
+  return { task, stored: Promise.resolve(), remark: '', progress: '' }
 }
 
 function byCreation(one: Task, other: Task): number {

@@ -188,7 +188,11 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     const isNew = await this.#createFolder(from, to, earlier)
     if (!isNew && !this.job.merge) this.entersOld = true
     const folder: Folder = {
-      ...{ from, to, entry, hasConflict, isNew },
+      from,
+      to,
+      entry,
+      hasConflict,
+      isNew,
       isTop: parent === undefined,
       extraneous: isNew ? [] : await this.#extraneousNames(from, to, names, earlier),
     }

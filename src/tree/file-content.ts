@@ -291,7 +291,13 @@ export class FileContent {
           )
         : {
             file: await storage.open(inner, openMode, {
-              ...{ signal, user, createOnly, modified, mode, readable, beforePublish },
+              signal,
+              user,
+              createOnly,
+              modified,
+              mode,
+              readable,
+              beforePublish,
             }),
             isMovedAway: () => false,
           }

@@ -32,7 +32,8 @@ export function commandNodes(command: Command, path: readonly string[] = []): re
     value: valueOf(flags, required || optional),
   }))
   const own = {
-    ...{ path, options },
+    path,
+    options,
     parameters: command.registeredArguments.map(termOf).join(' '),
     description: command.description(),
     commands: commands.map((each) => ({ name: each.name(), description: each.description() })),

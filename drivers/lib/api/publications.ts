@@ -218,7 +218,8 @@ function parsed(value: unknown): Interruptible | undefined {
   if (id === '' || !first) return undefined
   const isPublished = field(value, 'isPublished') === true
   return {
-    ...{ id, places: [first, ...others] },
+    id,
+    places: [first, ...others],
     ...(old.id !== '' && { replaced: old }),
     ...(isPublished && { isPublished }),
   }

@@ -33,7 +33,11 @@ export const adminNodeEndpoints = [
     async answer({ api: { gateway } }) {
       const { membership } = gateway
       return (await membership.status()).map(({ id, name, version, addresses, started, ...node }) => ({
-        ...{ id, name, version, addresses: { ...addresses }, started: wireTime(started) },
+        id,
+        name,
+        version,
+        addresses: { ...addresses },
+        started: wireTime(started),
         heartbeat_age: node.heartbeatAge,
         state: node.state,
         tasks: node.working.tasks ?? 0,

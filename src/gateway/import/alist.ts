@@ -276,9 +276,21 @@ function ruleOf(row: AlistRow, ids: ReadonlySet<number>, adminId: number): Mappe
     return { row: rule, changes: [] }
   } catch (error) {
     const closed = {
-      ...{ path, password: '', passwordSub: false, write: false, writeSub: false, hide: '', hideSub: false },
-      ...{ readme: '', readmeSub: false, header: '', headerSub: false },
-      ...{ readUsers: [adminId], readUsersSub: true, writeUsers: [adminId], writeUsersSub: true },
+      path,
+      password: '',
+      passwordSub: false,
+      write: false,
+      writeSub: false,
+      hide: '',
+      hideSub: false,
+      readme: '',
+      readmeSub: false,
+      header: '',
+      headerSub: false,
+      readUsers: [adminId],
+      readUsersSub: true,
+      writeUsers: [adminId],
+      writeUsersSub: true,
     }
     const reason = `the folder is closed to all but the administrator: ${toGatewayError(error).reason}`
     return { row: closed, changes: [reason] }

@@ -25,8 +25,14 @@ const rules = listOf(rule, 1000)
   .nullish()
   .transform((list) => list ?? [])
 const permissions = z.object({
-  ...{ admin: z.boolean(), execute: z.boolean().default(false), create: z.boolean(), rename: z.boolean() },
-  ...{ modify: z.boolean(), delete: z.boolean(), share: z.boolean(), download: z.boolean() },
+  admin: z.boolean(),
+  execute: z.boolean().default(false),
+  create: z.boolean(),
+  rename: z.boolean(),
+  modify: z.boolean(),
+  delete: z.boolean(),
+  share: z.boolean(),
+  download: z.boolean(),
 })
 const user = z.object({
   id: z.number().int(),
@@ -234,8 +240,19 @@ function rulesOf(
     throw new GatewayError('invalid', { reason })
   }
   return [...paths].map((path) => ({
-    ...{ path, password: '', passwordSub: false, write: false, writeSub: false, hide: '', hideSub: false },
-    ...{ readme: '', readmeSub: false, header: '', headerSub: false, writeUsers: [], writeUsersSub: false },
+    path,
+    password: '',
+    passwordSub: false,
+    write: false,
+    writeSub: false,
+    hide: '',
+    hideSub: false,
+    readme: '',
+    readmeSub: false,
+    header: '',
+    headerSub: false,
+    writeUsers: [],
+    writeUsersSub: false,
     readUsers: closed
       .filter(({ id, paths: own }) => id === adminId || ![...selfAndAncestors(path)].some((above) => own.has(above)))
       .map(({ id }) => id),
