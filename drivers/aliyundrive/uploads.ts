@@ -1,8 +1,8 @@
 /** Uploads to Aliyundrive: files that it knows already, and parts that are sent in order to signed URLs. */
-import { byteSource } from '../../src/contract/byte-source.js'
 import type { Readable } from 'node:stream'
 import type { Source } from '../../src/contract/call-options.js'
 import { isGatewayError } from '../../src/contract/errors.js'
+import { byteSource } from '../../src/contract/sources.js'
 import { ossAnswer, ossCodeOf, withOssRetries } from '../lib/aliyun-oss.js'
 import { PartLinks } from '../lib/api/lease.js'
 import { field, numberOf, textOf } from '../lib/api/lenient.js'

@@ -1,6 +1,6 @@
 /** An open folder. Names in it are used relative to its handle where the system supports that. */
 import { closeSync, readlinkSync, realpathSync, type BigIntStats } from 'node:fs'
-import type { Awaitable } from '../../src/contract/awaitable.js'
+import type { Awaitable } from '../../src/contract/call-options.js'
 import type { Syscalls } from './syscalls.js'
 
 /** An open folder inside the root. The owner closes it. */

@@ -1,8 +1,7 @@
 /** Lists a folder in pages. Blocks the event loop for at most 2 ms at a time, whatever the size of the folder. */
 import { constants, opendirSync, type BigIntStats } from 'node:fs'
 import { opendir } from 'node:fs/promises'
-import type { Awaitable } from '../../src/contract/awaitable.js'
-import type { ListOptions } from '../../src/contract/call-options.js'
+import type { ListOptions, Awaitable } from '../../src/contract/call-options.js'
 import { pageSize, type Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { childOf, isListableName, type Path } from '../../src/contract/path.js'

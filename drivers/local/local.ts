@@ -3,7 +3,6 @@ import { constants, type BigIntStats } from 'node:fs'
 import { readdir, realpath, stat, statfs } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { addAbortSignal, type Readable } from 'node:stream'
-import type { Awaitable } from '../../src/contract/awaitable.js'
 import { throwIfAborted } from '../../src/contract/cancellation.js'
 import type {
   Attributes,
@@ -25,6 +24,7 @@ import type {
   Source,
   StatOptions,
   WriteOptions,
+  Awaitable,
 } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv, GatewayFolders } from '../../src/contract/driver-env.js'

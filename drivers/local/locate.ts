@@ -1,9 +1,9 @@
 /** Locates and opens files for the methods of the driver. */
 import { constants, fsync, type BigIntStats } from 'node:fs'
 import { promisify } from 'node:util'
-import type { Awaitable } from '../../src/contract/awaitable.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { Path } from '../../src/contract/path.js'
+import type { Awaitable } from '../../src/contract/call-options.js'
 import { systemCode } from './errors.js'
 import type { Folder } from './folder.js'
 import { isReserved, type Location, type RootFolder } from './root-folder.js'

@@ -9,9 +9,9 @@
  */
 import { constants, type BigIntStats } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import type { Awaitable } from '../../src/contract/awaitable.js'
 import { GatewayError, hasDetail, isGatewayError } from '../../src/contract/errors.js'
 import { findDeepest, segmentsOf, nameOf, parentOf, root, under, within, type Path } from '../../src/contract/path.js'
+import type { Awaitable } from '../../src/contract/call-options.js'
 import { systemCode } from './errors.js'
 import { FolderHandleCache } from './folder-handle-cache.js'
 import { Handle, HandleFolder, joined, PlainFolder, type Folder } from './folder.js'

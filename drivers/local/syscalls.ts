@@ -6,8 +6,8 @@
  */
 import fs, { type BigIntStats } from 'node:fs'
 import { promisify } from 'node:util'
-import type { Awaitable } from '../../src/contract/awaitable.js'
 import { decodeUtf8 } from '../../src/contract/utf8.js'
+import type { Awaitable } from '../../src/contract/call-options.js'
 
 export interface Syscalls {
   /** Whether calls are synchronous. */

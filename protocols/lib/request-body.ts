@@ -2,10 +2,10 @@
 import type { IncomingMessage } from 'node:http'
 import { addAbortSignal, Readable } from 'node:stream'
 import type { DetachableReadable } from '../../src/contract/capabilities.js'
-import { byteSource } from '../../src/contract/byte-source.js'
 import type { Source } from '../../src/contract/call-options.js'
 import type { Hashes } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
+import { byteSource } from '../../src/contract/sources.js'
 import { declineBody, isContinueDeferred, sendContinue } from './continue.js'
 
 /** Chunks with fewer bytes are copied together: each of one byte takes some 200 bytes of memory. */

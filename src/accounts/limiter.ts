@@ -3,7 +3,7 @@
  * for addresses with a recent successful sign-in, so that users cannot lock each other out. Addresses are those of
  * `networkOf`. One process counts in memory; nodes that share a database count in it (shared-limiter.ts).
  */
-import type { Awaitable } from '../contract/awaitable.js'
+import type { Awaitable } from '../contract/call-options.js'
 import { tooManyAttempts } from './errors.js'
 
 const minute = 60_000

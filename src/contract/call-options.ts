@@ -3,6 +3,9 @@ import type { Readable } from 'node:stream'
 import type { Entry, Hashes } from './entry.js'
 import type { Holder } from './fair-share.js'
 
+/** A value that is available now, or later. `await` takes both; `instanceof Promise` tells them apart. */
+export type Awaitable<T> = T | Promise<T>
+
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined
   /**

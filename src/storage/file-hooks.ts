@@ -1,7 +1,7 @@
 /** A handle whose calls are watched: to guard it, to measure and throttle it, and to follow its changes. */
-import type { Awaitable } from '../contract/awaitable.js'
 import type { Attributes, OpenFile, WritableFile } from '../contract/capabilities.js'
 import type { Entry } from '../contract/entry.js'
+import type { Awaitable } from '../contract/call-options.js'
 
 /** Callbacks around the calls of a handle. */
 export interface FileHooks {

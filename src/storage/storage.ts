@@ -4,7 +4,6 @@
  * the driver's own.
  */
 import { Readable } from 'node:stream'
-import type { Awaitable } from '../contract/awaitable.js'
 import { untilAborted } from '../contract/cancellation.js'
 import type {
   Attributes,
@@ -31,6 +30,7 @@ import type {
   Source,
   StatOptions,
   WriteOptions,
+  Awaitable,
 } from '../contract/call-options.js'
 import type { Driver } from '../contract/driver.js'
 import { defaultTraits, type Traits } from '../contract/traits.js'

@@ -4,10 +4,9 @@
  * before it creates a base folder, and `VisibleNames` for search results.
  */
 import type { Principal } from '../accounts/principal.js'
-import type { Awaitable } from '../contract/awaitable.js'
 import { joinSignals } from '../contract/cancellation.js'
 import type { Attributes, OpenFile, WritableFile } from '../contract/capabilities.js'
-import type { StatOptions } from '../contract/call-options.js'
+import type { StatOptions, Awaitable } from '../contract/call-options.js'
 import { isRealFolder } from '../contract/entry.js'
 import {
   GatewayError,

@@ -3,7 +3,6 @@
  * measured, throttled, and ended when the session is revoked. In this file, `at` is a path of the whole tree.
  */
 import type { Readable } from 'node:stream'
-import { byteSource } from '../contract/byte-source.js'
 import { joinSignals } from '../contract/cancellation.js'
 import type { OpenFile, OpenMode, WritableFile } from '../contract/capabilities.js'
 import type { ByteRange, Source } from '../contract/call-options.js'
@@ -12,6 +11,7 @@ import type { Release } from '../contract/fair-share.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { newFileMode } from '../contract/modes.js'
 import { checkName, nameOf, type Path } from '../contract/path.js'
+import { byteSource } from '../contract/sources.js'
 import { throttled } from '../storage/bandwidth.js'
 import type { MountedTree } from '../storage/mounted-tree.js'
 import type { ResumableUpload } from '../storage/resumable-write.js'

@@ -5,11 +5,11 @@
  * check is made when the body has arrived, just before the file takes its name.
  */
 import type { Principal } from '../accounts/principal.js'
-import type { Awaitable } from '../contract/awaitable.js'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, isWithoutStorage } from '../contract/errors.js'
 import { checkName, foldCase, nameOf, type Path } from '../contract/path.js'
 import { joinSignals, sharedController } from '../contract/cancellation.js'
+import type { Awaitable } from '../contract/call-options.js'
 import type { MountedTree, ResolvedPath } from '../storage/mounted-tree.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { PathClaim, PathLocks } from '../storage/path-locks.js'

@@ -1,6 +1,5 @@
 /** Decides how a file is delivered, by the gateway or by a redirect, and routes its download. */
-import type { Awaitable } from '../contract/awaitable.js'
-import type { CallOptions } from '../contract/call-options.js'
+import type { CallOptions, Awaitable } from '../contract/call-options.js'
 import type { DirectUrl, UrlClient } from '../contract/capabilities.js'
 import { GatewayError } from '../contract/errors.js'
 import { extensionOf, extensionsOf } from '../contract/file-extensions.js'

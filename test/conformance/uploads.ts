@@ -2,11 +2,11 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { Upload } from '../../src/contract/capabilities.js'
-import { byteSource } from '../../src/contract/byte-source.js'
 import type { Source, WriteOptions } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
 import { hashNames, type Hashes } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
+import { byteSource } from '../../src/contract/sources.js'
 import { at, bytesAt, makeFolder, missesParent, namesIn, put, refuses, textAt, without, type Run } from './subject.js'
 
 const mebibyte = 1024 * 1024

@@ -3,8 +3,8 @@
  * nothing.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { byteSource } from '../../src/contract/byte-source.js'
 import { GatewayError } from '../../src/contract/errors.js'
+import { byteSource } from '../../src/contract/sources.js'
 import { countBytes } from '../../src/storage/streams.js'
 import {
   at,

@@ -1,10 +1,10 @@
 /** Drives that ask for hashes first: what is read, hashed, proved and sent, and what is not. */
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { byteSource } from '../../src/contract/byte-source.js'
 import type { Source } from '../../src/contract/call-options.js'
 import { conformance } from '../conformance/driver.js'
 import { asPath } from '../../src/contract/path.js'
+import { byteSource } from '../../src/contract/sources.js'
 import { newTree, sourceOf, text } from '../tree/tree-fixture.js'
 import { countBytes } from '../../src/storage/streams.js'
 import { HashDriveDriver, HashVendor, partLength } from './hash-drive.js'

@@ -9,7 +9,6 @@ import { contiguousParts, resumableUpload, sendParts, withBody, BodyReader } fro
 import { PartLinks } from '../../drivers/lib/api/lease.js'
 import { rangeOf } from '../../drivers/lib/api/source-range.js'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
-import { byteSource } from '../../src/contract/byte-source.js'
 import type { ByteRange, CallOptions, ListOptions, Source, WriteOptions } from '../../src/contract/call-options.js'
 import type { Upload, UploadPlan } from '../../src/contract/capabilities.js'
 import type { Driver } from '../../src/contract/driver.js'
@@ -18,6 +17,7 @@ import type { Traits } from '../../src/contract/traits.js'
 import { throwIfAborted } from '../../src/contract/cancellation.js'
 import { GatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import { childOf, parentOf, type Path } from '../../src/contract/path.js'
+import { byteSource } from '../../src/contract/sources.js'
 
 interface Session {
   readonly size: number

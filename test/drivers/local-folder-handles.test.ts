@@ -5,7 +5,7 @@ import { setImmediate as nextEvent } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { RootFolder } from '../../drivers/local/root-folder.js'
 import { asPath } from '../../src/contract/path.js'
-import { byteSource } from '../../src/contract/byte-source.js'
+import { byteSource } from '../../src/contract/sources.js'
 import { openLocal } from './env.js'
 
 const path = asPath('/shelf/box')

@@ -2,7 +2,6 @@
 import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
 import type { Source } from '../../../src/contract/call-options.js'
-import { verifiedSource } from '../../../src/contract/verified-source.js'
 import { etagOf } from '../../../src/tree/preconditions.js'
 import { receiveBody } from '../../lib/request-body.js'
 import { signalOf } from '../http-api.js'
@@ -12,6 +11,7 @@ import { filePart } from '../form-upload.js'
 import { changeRefusals, pathRefusals, taskRefusals } from '../refusals.js'
 import { taskData, taskObject } from '../task-object.js'
 import { uploadHeaders, type UploadHeaders } from '../upload-headers.js'
+import { verifiedSource } from '../../../src/contract/sources.js'
 
 export const noUploads: Refusal = {
   code: 500,

@@ -1,12 +1,12 @@
 /** PUT, MKCOL and DELETE. */
 import type { Entry } from '../../../src/contract/entry.js'
-import { verifiedSource } from '../../../src/contract/verified-source.js'
 import { etagOf } from '../../../src/tree/preconditions.js'
 import { receiveBody } from '../../lib/request-body.js'
 import { HttpError } from '../errors.js'
 import { sendFailures, memberFailures } from '../multistatus.js'
 import { allowedMethods, sendStatus, expectDepth, hasBody, type Command } from '../webdav-request.js'
 import { parseUploadHeaders } from '../upload-headers.js'
+import { verifiedSource } from '../../../src/contract/sources.js'
 
 /** Responds once the content is stored. */
 export const put: Command = async (webdavRequest) => {

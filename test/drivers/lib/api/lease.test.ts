@@ -4,8 +4,8 @@ import t from 'tap'
 import { Lease, PartLinks } from '../../../../drivers/lib/api/lease.js'
 import { rangeOf } from '../../../../drivers/lib/api/source-range.js'
 import { GatewayError, isGatewayError } from '../../../../src/contract/errors.js'
+import { byteSource } from '../../../../src/contract/sources.js'
 import { refuses } from '../../../conformance/subject.js'
-import { byteSource } from '../../../../src/contract/byte-source.js'
 
 const isExpired = (error: unknown) => isGatewayError(error, 'denied')
 

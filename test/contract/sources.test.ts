@@ -1,7 +1,7 @@
 /** Sources of bytes in memory. */
 import { buffer } from 'node:stream/consumers'
 import t from 'tap'
-import { byteSource } from '../../src/contract/byte-source.js'
+import { byteSource } from '../../src/contract/sources.js'
 
 void t.test('byteSource() can be read again, as a whole and in ranges', async (t) => {
   const modified = new Date(5000)

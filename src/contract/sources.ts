@@ -1,9 +1,24 @@
-/** Verifies content against the digests that the client announced. */
+/** Sources of bytes: of bytes that are in memory, and of content that is verified against the digests that the client announced. */
 import { createHash } from 'node:crypto'
-import { pipeline, Transform } from 'node:stream'
+import { pipeline, Readable, Transform } from 'node:stream'
 import type { Source } from './call-options.js'
 import { hashNames } from './entry.js'
 import { GatewayError } from './errors.js'
+
+/** Returns a source of these bytes, which must not be modified while it is used. */
+export function byteSource(bytes: Buffer, facts: Pick<Source, 'modified' | 'hashes'> = {}): Source {
+  return {
+    size: bytes.length,
+    modified: facts.modified,
+    hashes: facts.hashes,
+    rereadable: true,
+    bytes,
+    read: async ({ offset = 0, length = bytes.length } = { offset: 0 }) => {
+      const part = bytes.subarray(offset, offset + length)
+      return Readable.from(part.length === 0 ? [] : [part], { objectMode: false })
+    },
+  }
+}
 
 /**
  * Returns a source whose stream fails with `invalid` before its end if the content does not match `source.hashes`. A
