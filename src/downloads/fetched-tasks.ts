@@ -10,10 +10,10 @@ import {
 } from '../contract/errors.js'
 import { checkName, childOf, nameOf, under, type Path } from '../contract/path.js'
 import type { Source } from '../contract/call-options.js'
+import { countedSource } from '../storage/streams.js'
 import type { TaskRun } from '../tasks/task.js'
 import { pathBelowBase } from '../tasks/transfer-tasks.js'
-import { countedSource } from '../transfer/counted-source.js'
-import { isSameContent } from '../transfer/same-content.js'
+import { isSameContent } from '../transfer/same-file.js'
 import type { VirtualFs } from '../tree/virtual-fs.js'
 import type { FetchedPlan } from './download.js'
 

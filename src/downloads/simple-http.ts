@@ -7,9 +7,9 @@ import type { Source } from '../contract/call-options.js'
 import { isGatewayError, nameTaken, GatewayError } from '../contract/errors.js'
 import { childOf, nameOf, type Path } from '../contract/path.js'
 import type { SpeedLimit } from '../storage/bandwidth.js'
+import { countedSource } from '../storage/streams.js'
 import type { TaskRun } from '../tasks/task.js'
-import { countedSource } from '../transfer/counted-source.js'
-import { isSameContent } from '../transfer/same-content.js'
+import { isStored } from '../tasks/upload-tasks.js'
 import type { VirtualFs } from '../tree/virtual-fs.js'
 import type { AccessOptions } from '../tree/operation-options.js'
 import { RemoteFile, type RemoteOptions } from './remote-file.js'
@@ -57,23 +57,9 @@ async function store(fs: VirtualFs, path: Path, remote: Source, password: string
   } catch (error) {
     source.revert()
     if (!isGatewayError(error, 'exists')) throw error
-    // An earlier run may have stored the file and been interrupted before it was recorded.
-    if (resumes && reads === 0 && (await isStored(fs, path, source, password, signal))) return
+    if (resumes && reads === 0 && (await isStored(fs, path, source, { password, signal }))) return
     throw nameTaken(nameOf(path), error)
   }
-}
-
-async function isStored(
-  fs: VirtualFs,
-  path: Path,
-  source: Source,
-  password: string | undefined,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const { kind, size } = await fs.stat(path, { password, signal })
-  if (kind !== 'file') return false
-  const read = () => fs.read(path, undefined, { password, signal })
-  return isSameContent({ ...source, size: source.size ?? size }, { size, rereadable: true, read }, signal)
 }
 
 /** Rejects if the principal cannot create a file in the folder. The folder itself need not exist yet. */

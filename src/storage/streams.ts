@@ -1,6 +1,7 @@
-/** Streams of bytes, which are counted, or whose errors are converted, without another buffer in between. */
+/** Streams and sources of bytes, which are counted, or whose errors are converted, without another buffer in between. */
 import { EventEmitter } from 'node:events'
 import { finished, Readable } from 'node:stream'
+import type { Source } from '../contract/call-options.js'
 
 /**
  * Calls `count` with the length of each chunk that the consumer of the stream receives. Does not start the stream, which
@@ -47,4 +48,34 @@ export function convertErrors(bytes: Readable, convert: (error: unknown) => Erro
     else converted.push(null)
   })
   return converted
+}
+
+interface CountedSource extends Source {
+  /** Reports the bytes of the source that were not read, because the backend copied them by itself. */
+  complete(): void
+  /** Reports everything counted so far as a negative number, after a failure. */
+  revert(): void
+}
+
+/**
+ * Calls `advance` with the number of bytes of each chunk that is read. A read that starts at an offset counts the bytes
+ * before it immediately, and replaces the count of earlier reads.
+ */
+export function countedSource(source: Source, advance: (bytes: number) => void): CountedSource {
+  let counted = 0
+  const count = (bytes: number) => {
+    counted += bytes
+    advance(bytes)
+  }
+  return {
+    ...source,
+    bytes: undefined,
+    revert: () => count(-counted),
+    complete: () => count((source.size ?? counted) - counted),
+    async read(range, options) {
+      const bytes = await source.read(range, options)
+      count((range?.offset ?? 0) - counted)
+      return countBytes(bytes, count)
+    },
+  }
 }

@@ -1,13 +1,14 @@
 /** Tasks that store uploads which the gateway has received completely. */
 import { basename } from 'node:path'
 import type { Principal } from '../accounts/principal.js'
+import type { Source } from '../contract/call-options.js'
 import type { Hashes } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { nameOf, parentOf, under, type Path } from '../contract/path.js'
 import type { Mounts } from '../storage/mounts.js'
 import type { Spool, Spooled } from '../storage/spool.js'
-import { countedSource } from '../transfer/counted-source.js'
-import { isSameContent } from '../transfer/same-content.js'
+import { countedSource } from '../storage/streams.js'
+import { isSameContent } from '../transfer/same-file.js'
 import type { AccessOptions } from '../tree/operation-options.js'
 import type { VirtualFs } from '../tree/virtual-fs.js'
 import { hasEnded, planOf, type Task, type TaskRequest, type TaskRun, type TaskType } from './task.js'
@@ -98,19 +99,27 @@ async function upload(spool: Spool, fs: VirtualFs, run: TaskRun): Promise<void> 
     await fs.write(path, source, { createOnly, modified, password, signal, parents: true, resumable })
   } catch (error) {
     source.revert()
-    // An earlier run may have stored the file and been interrupted before it was recorded.
     if (resumes && isGatewayError(error, 'exists') && (await isStored(fs, path, received, { password, signal }))) return
     throw error
   }
 }
 
-async function isStored(
+/**
+ * Whether the file at `path` has the content of the source: an earlier run of the task may have stored it and been
+ * interrupted before that was recorded.
+ */
+export async function isStored(
   fs: VirtualFs,
   path: Path,
-  received: Spooled,
+  source: Source,
   access: AccessOptions & Pick<TaskRun, 'signal'>,
 ): Promise<boolean> {
   const { size, kind } = await fs.stat(path, access)
+  if (kind !== 'file') return false
   const read = () => fs.read(path, undefined, access)
-  return kind === 'file' && isSameContent(received, { size, rereadable: true, read }, access.signal)
+  return isSameContent(
+    source.size === undefined ? { ...source, size } : source,
+    { size, rereadable: true, read },
+    access.signal,
+  )
 }

@@ -10,9 +10,9 @@ import { childOf, type Path } from '../contract/path.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { ResumableUpload } from '../storage/resumable-write.js'
 import type { Storage } from '../storage/storage.js'
+import { countedSource } from '../storage/streams.js'
 import { targetOf, type CopiedState, type CopyJob, type RemovalReason } from './copy-job.js'
-import { countedSource } from './counted-source.js'
-import { isSameContent } from './same-content.js'
+import { isSameContent } from './same-file.js'
 
 /** Minimum size in bytes of a file whose progress is reported while it is read. */
 const minCountedSize = 1024 * 1024

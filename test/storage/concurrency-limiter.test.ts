@@ -14,9 +14,9 @@ import { asPath, type Path } from '../../src/contract/path.js'
 import { ConcurrencyLimiter } from '../../src/storage/concurrency-limiter.js'
 import type { ResumableUpload } from '../../src/storage/resumable-write.js'
 import type { Storage } from '../../src/storage/storage.js'
-import { isSameContent } from '../../src/transfer/same-content.js'
 import { bare, contents, newStorage, newTree, openBody, sourceOf, text, type Over } from '../tree/tree-fixture.js'
 import { webdav } from '../../protocols/webdav/index.js'
+import { isSameContent } from '../../src/transfer/same-file.js'
 
 const root = asPath('/')
 const x = asPath('/x')
