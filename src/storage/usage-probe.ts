@@ -1,4 +1,5 @@
 /** The usage of a backend, with a timeout: while a slow request is pending, later callers do not wait for it. */
+import { settlesWithin } from '../contract/cancellation.js'
 import type { Usage } from '../contract/capabilities.js'
 
 /** Milliseconds that a caller waits. */
@@ -22,17 +23,9 @@ export class UsageProbe {
         this.#isOverdue = false
       })
     if (this.#isOverdue) return undefined
-    let timer: NodeJS.Timeout | undefined
-    const timedOut = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => {
-        this.#isOverdue = true
-        resolve(undefined)
-      }, callerTimeout)
-    })
-    try {
-      return await Promise.race([this.#pending, timedOut])
-    } finally {
-      clearTimeout(timer)
-    }
+    const pending = this.#pending
+    if (await settlesWithin(pending, callerTimeout)) return pending
+    this.#isOverdue = true
+    return undefined
   }
 }
