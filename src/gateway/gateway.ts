@@ -39,7 +39,7 @@ import { transferRequest, transferTasks, type TransferTaskOptions } from '../tas
 import { spooledFiles, uploadRequest, uploadTasks, type UploadOptions } from '../tasks/upload-tasks.js'
 import { InPlaceHandles } from '../transfer/in-place-handles.js'
 import { Intents } from '../transfer/intents.js'
-import { storageRecovery, TaskUploads } from '../transfer/task-uploads.js'
+import { TaskUploads } from '../transfer/task-uploads.js'
 import { BaseFolders } from '../tree/missing-folders.js'
 import { Rules } from '../tree/folder-rules.js'
 import { Locks } from '../tree/locks.js'
@@ -296,7 +296,8 @@ export class Gateway {
       settings.override('multipart_enabled', () => (processes() > 1 ? 'false' : undefined))
       const supervisor: MountSupervisor = (opened.supervisor = new MountSupervisor({
         mounts,
-        recovery: storageRecovery(intents, uploads),
+        intents,
+        uploads,
         egress,
         pathLocks,
         processes,

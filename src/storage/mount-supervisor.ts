@@ -32,21 +32,22 @@ import type { PathLocks } from './path-locks.js'
 import type { Spool } from './spool.js'
 import { Storage } from './storage.js'
 
-/** Recovers what an interruption left on a storage. */
-export interface StorageRecovery {
-  /**
-   * Completes or undoes interrupted operations on a storage that is not in use yet. Resolves after some seconds in any
-   * case.
-   */
+/** Changes that an earlier run has begun and not ended. */
+interface InterruptedOperations {
+  /** Completes or undoes them on a storage that is not in use yet. Resolves after some seconds in any case. */
   recover(storage: Storage): Promise<void>
-  /** Discards uploads that no task will resume, on a storage that runs. Never rejects. */
-  discardUnused(storage: Storage): Promise<void>
-  /** Discards the uploads with these tokens on a storage that was deleted. Never rejects. */
-  discardAll(storage: Storage, tokens: readonly string[]): Promise<void>
-  /** Tokens of the uploads that a task may resume, on all storages. */
-  tokens(): Promise<readonly string[]>
   /** Ends all retries. */
   close(): void
+}
+
+/** Resumable uploads that are not complete. */
+interface UnfinishedUploads {
+  /** Discards those that no task will resume, on a storage that runs. Never rejects. */
+  discardUnused(storage: Storage): Promise<void>
+  /** Discards those with these tokens on a storage that was deleted. Never rejects. */
+  discardOn(storage: Storage, tokens: readonly string[]): Promise<void>
+  /** Tokens of those that a task may resume, on all storages. */
+  tokens(): Promise<readonly string[]>
 }
 
 interface MountSupervisorDependencies {
@@ -63,7 +64,8 @@ interface MountSupervisorDependencies {
   /** A path of the tree as a driver, for drivers that are made of other storages. */
   readonly tree: (path: Path) => TreeDriver
   readonly egress: Egress
-  readonly recovery: StorageRecovery
+  readonly intents: InterruptedOperations
+  readonly uploads: UnfinishedUploads
   readonly pathLocks: PathLocks
   /** The number of processes that serve the tree, as far as it is known. */
   readonly processes: () => number
@@ -152,7 +154,7 @@ export class MountSupervisor {
 
   /** Closes all storages. A storage that does not close in time is logged and abandoned. */
   async stop(): Promise<void> {
-    this.dependencies.recovery.close()
+    this.dependencies.intents.close()
     this.#stopReleasing()
     this.#stopListening()
     const closing = new Set(this.#mounts.values())
@@ -191,7 +193,7 @@ export class MountSupervisor {
     const mount = this.#detach(id)
     if (mount?.storage) {
       await mount.storage.endWrites()
-      await settlesWithin(this.dependencies.recovery.discardAll(mount.storage, tokens), discardTimeout)
+      await settlesWithin(this.dependencies.uploads.discardOn(mount.storage, tokens), discardTimeout)
     }
     return this.#close(mount)
   }
@@ -243,12 +245,12 @@ export class MountSupervisor {
    * some seconds in any case; what is slow continues in the background.
    */
   async recoverAll(): Promise<void> {
-    const { recovery, log } = this.dependencies
+    const { intents, uploads, log } = this.dependencies
     await Promise.all([...this.#mounts.values()].map(({ journals }) => journals.takeOver()))
     const storages = [...this.#mounts.values()].flatMap(({ storage }) => storage ?? [])
-    await Promise.all(storages.map((storage) => recovery.recover(storage)))
+    await Promise.all(storages.map((storage) => intents.recover(storage)))
     for (const storage of storages) {
-      const discarded = recovery.discardUnused(storage).then(() => storage.removeOrphans())
+      const discarded = uploads.discardUnused(storage).then(() => storage.removeOrphans())
       discarded.catch((error: unknown) => {
         const details = { err: error, storage: storage.mountPoint }
         log.warn(details, 'could not remove what uploads of a dead node have left')
@@ -335,14 +337,14 @@ export class MountSupervisor {
       const storage = await this.#newStorage(mount)
       if (!storage) return
       // Before requests can create a file where an interrupted operation has left one to restore.
-      await this.dependencies.recovery.recover(storage)
+      await this.dependencies.intents.recover(storage)
       if (controller.signal.aborted) {
         await storage.close()
         return
       }
       mount.storage = storage
       mount.failures = 0
-      void this.dependencies.recovery.discardUnused(storage)
+      void this.dependencies.uploads.discardUnused(storage)
       await this.#setStatus(mount, workingStatus(mount.warnings))
       if (!storage.traits.metered) mount.check?.start()
     } catch (error) {
@@ -440,7 +442,7 @@ export class MountSupervisor {
   }
 
   #env(mount: SupervisedMount): DriverEnv {
-    const { store, log, instance, own, tree, egress, recovery, pathLocks } = this.dependencies
+    const { store, log, instance, own, tree, egress, uploads, pathLocks } = this.dependencies
     const { id } = mount.row
     const { journals, changeListeners } = mount
     return {
@@ -465,7 +467,7 @@ export class MountSupervisor {
         exclusively: (key, work) => runExclusively(pathLocks, key, work),
         journal: (key) => journals.journal(key),
       },
-      resumableUploads: () => recovery.tokens(),
+      resumableUploads: () => uploads.tokens(),
       tree: (path, shownAt = (member) => [member]) => {
         mount.shows = [...mount.shows, { path, shownAt }]
         return tree(path)

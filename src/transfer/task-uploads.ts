@@ -6,12 +6,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { hasDetail, isTransient } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import type { Path } from '../contract/path.js'
-import type { StorageRecovery } from '../storage/mount-supervisor.js'
 import type { ResumableUpload, UploadWork } from '../storage/resumable-write.js'
 import type { Storage } from '../storage/storage.js'
 import type { UploadRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
-import type { Intents } from './intents.js'
 
 /** Maximum time in milliseconds for which a task waits until its uploads are discarded. */
 const discardTimeout = 2000
@@ -206,19 +204,5 @@ export class TaskUploads {
     } finally {
       this.#busy.delete(id)
     }
-  }
-}
-
-/** What transfers recover when a storage starts: interrupted intents, then uploads that no task will resume. */
-export function storageRecovery(
-  intents: Pick<Intents, 'recover' | 'close'>,
-  uploads: Pick<TaskUploads, 'discardUnused' | 'discardOn' | 'tokens'>,
-): StorageRecovery {
-  return {
-    recover: (storage) => intents.recover(storage),
-    discardUnused: (storage) => uploads.discardUnused(storage),
-    discardAll: (storage, tokens) => uploads.discardOn(storage, tokens),
-    tokens: () => uploads.tokens(),
-    close: () => intents.close(),
   }
 }

@@ -33,7 +33,7 @@ import type { Store } from '../../src/store/tables.js'
 import { openStore } from '../../src/store/store.js'
 import { InPlaceHandles } from '../../src/transfer/in-place-handles.js'
 import { Intents } from '../../src/transfer/intents.js'
-import { storageRecovery, TaskUploads } from '../../src/transfer/task-uploads.js'
+import { TaskUploads } from '../../src/transfer/task-uploads.js'
 import { BaseFolders } from '../../src/tree/missing-folders.js'
 import { Rules } from '../../src/tree/folder-rules.js'
 import { Locks } from '../../src/tree/locks.js'
@@ -187,7 +187,8 @@ export async function newTree(
   const uploads = new TaskUploads({ store: store.uploads, storageOf, log })
   const supervisor: MountSupervisor = new MountSupervisor({
     mounts,
-    recovery: storageRecovery(intents, uploads),
+    intents,
+    uploads,
     egress: new EgressGuard(() => ''),
     pathLocks,
     processes: () => 1,
