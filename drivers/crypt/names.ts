@@ -4,8 +4,7 @@ import { GatewayError } from '../../src/contract/errors.js'
 import { isListableName } from '../../src/contract/path.js'
 import { decodeUtf8 } from '../../src/contract/utf8.js'
 import type { CryptKeys } from './passwords.js'
-import { obfuscateName, deobfuscateName } from './rotation.js'
-import { WideBlockCipher, wideBlockLimit } from './wide-block.js'
+import { obfuscateName, deobfuscateName, WideBlockCipher, wideBlockLimit } from './name-ciphers.js'
 
 interface NameOptions {
   readonly filename_encryption: string

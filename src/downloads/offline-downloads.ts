@@ -33,8 +33,6 @@ import { parseUrl, parseWebAddress } from './http-request.js'
 import { assertSupported, fetchByProgram, seed } from './program-download.js'
 import { QBittorrent } from './qbittorrent.js'
 import { downloadInto, assertCanReceive } from './simple-http.js'
-import { fetchByStorage, removeDownload, StorageFetchedFolder } from './storage-download.js'
-import { StorageTools, unsupportedTool } from './storage-tools.js'
 import {
   downloadFolders,
   folderFor,
@@ -46,6 +44,13 @@ import {
 } from './temporary-folders.js'
 import { ToolReadiness } from './tool-readiness.js'
 import { cloudTools, simpleHttp, type DownloadTool } from './tool.js'
+import {
+  StorageTools,
+  unsupportedTool,
+  fetchByStorage,
+  removeDownload,
+  StorageFetchedFolder,
+} from './storage-downloads.js'
 
 interface OfflineDownloadsDependencies {
   readonly tasks: Tasks

@@ -39,7 +39,13 @@ import {
   type WritableTreeFile,
 } from './file-content.js'
 import { findNames, VisibleNames, type SearchResult, type SearchOptions } from './finding.js'
-import { FolderContents, type FolderListOptions, type Listing } from './folder-contents.js'
+import {
+  FolderContents,
+  TreeMembers,
+  type FolderListOptions,
+  type Listing,
+  type TreeMember,
+} from './folder-contents.js'
 import { removeEntry } from './follow-up.js'
 import { makeMissingParents } from './missing-folders.js'
 import { Operations, type OnePath, type Operation, type Target, type Targets, type TwoPaths } from './operation.js'
@@ -53,7 +59,6 @@ import type {
   WriteResult,
 } from './operation-options.js'
 import { Transfers, type TransferOptions } from './transfers.js'
-import { TreeMembers, type TreeMember } from './tree-members.js'
 import { folderView, type FolderView } from './visibility.js'
 import { PrincipalLocks, DeadProperties, type LockOptions, type LockResult } from './locks-and-properties.js'
 

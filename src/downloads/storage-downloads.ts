@@ -1,15 +1,125 @@
-/** One offline download by a storage itself: added, followed until it is complete, and found in the storage. */
+/** Offline downloads by storages themselves: the tools that can, one download, and the folder that it fills. */
 import { setTimeout as delay } from 'node:timers/promises'
+import type { AnyDriverType, DownloadToolFacts } from '../contract/driver-type.js'
+import { GatewayError, isGatewayError, isTransient } from '../contract/errors.js'
+import { childOf, cleanPath, isListableName, parentOf, root, type Path } from '../contract/path.js'
 import type { RemoteDownload } from '../contract/capabilities.js'
 import { isRealFolder, contentVersion, type Entry } from '../contract/entry.js'
-import { GatewayError, isGatewayError, isTransient } from '../contract/errors.js'
-import { childOf, isListableName, parentOf, root, type Path } from '../contract/path.js'
+import type { Settings } from '../settings/settings.js'
+import type { Mounts } from '../storage/mounts.js'
 import type { Storage } from '../storage/storage.js'
 import type { TaskRun } from '../tasks/task.js'
-import type { RemotePlace } from './download.js'
+import type { DownloadPlan, RemotePlace } from './download.js'
+import { assertNoCredentials, parseUrl } from './http-request.js'
+import { nameFor } from './temporary-folders.js'
 import { follow } from './followed-download.js'
 import type { Progress } from './tool.js'
 import type { FetchedFile, FetchedFolder } from './fetched-tasks.js'
+
+interface StorageToolsDependencies {
+  readonly driverTypes: readonly AnyDriverType[]
+  readonly mounts: Pick<Mounts, 'find' | 'rowOf' | 'rows' | 'storageOf'>
+  readonly settings: Pick<Settings, 'get'>
+}
+
+interface StorageTool extends DownloadToolFacts {
+  /** The name of the driver type. */
+  readonly driver: string
+}
+
+/**
+ * The tools: one for each type of driver that can download. A storage of that type downloads into the target folder if it is its
+ * own, otherwise into a folder of its own from which the files are then transferred.
+ */
+export class StorageTools {
+  readonly #tools: ReadonlyMap<string, StorageTool>
+
+  constructor(private readonly dependencies: StorageToolsDependencies) {
+    const tools = dependencies.driverTypes.flatMap(({ name, facts }) =>
+      facts?.downloadTool ? [{ ...facts.downloadTool, driver: name }] : [],
+    )
+    this.#tools = new Map(tools.map((tool) => [tool.name, tool]))
+  }
+
+  has(name: string): boolean {
+    return this.#tools.has(name)
+  }
+
+  /** The names of the tools for which a storage runs. */
+  get readyNames(): readonly string[] {
+    const { mounts } = this.dependencies
+    const running = mounts.rows().filter(({ id }) => mounts.storageOf(id)?.hasDownloads)
+    const drivers = new Set(running.map(({ driver }) => driver))
+    return [...this.#tools.values()].filter(({ driver }) => drivers.has(driver)).map(({ name }) => name)
+  }
+
+  /** Throws `invalid` if no storage can be asked for this address. The backend judges its scheme. */
+  assertSupported(address: string): void {
+    if (!/^[a-z][a-z0-9+.-]*:/i.test(address)) throw new GatewayError('invalid', { reason: 'this is no address' })
+    // A line break would separate two addresses.
+    if (/\p{Cc}/u.test(address)) throw new GatewayError('invalid', { reason: 'an address has no control characters' })
+    const url = parseUrl(address)
+    if (url) assertNoCredentials(url)
+  }
+
+  /**
+   * Where the tool downloads for this target. Throws `unsupported` if the target is on a storage of another type and the
+   * setting names no folder of a storage of this type, and as `Mounts.find`.
+   */
+  placeFor({ id, tool: name, to, policy }: DownloadPlan): RemotePlace {
+    const tool = this.#toolOf(name)
+    if (this.#isOf(tool, to)) return { ...this.#located(to), isTarget: true }
+    const setting = this.dependencies.settings.get(tool.folderSetting).trim()
+    if (setting === '') throw unsupportedTool(name)
+    const { storageId, folder } = this.#located(this.#folderOf(tool, setting))
+    return { storageId, folder: childOf(folder, nameFor(id, policy === 'delete_never')), isTarget: false }
+  }
+
+  /**
+   * The key of the setting for the folder of the tool. Throws `unsupported` if `folder` is neither empty nor in a storage
+   * of the tool.
+   */
+  settingFor(name: string, folder: string): string {
+    const tool = this.#toolOf(name)
+    if (folder.trim() !== '') this.#folderOf(tool, folder.trim())
+    return tool.folderSetting
+  }
+
+  /** Throws `unavailable` if the storage does not run. */
+  storageOf({ storageId }: RemotePlace): Storage {
+    const storage = this.dependencies.mounts.storageOf(storageId)
+    if (storage) return storage
+    throw new GatewayError('unavailable', { reason: 'the storage that downloads does not run' })
+  }
+
+  #toolOf(name: string): StorageTool {
+    const tool = this.#tools.get(name)
+    if (tool) return tool
+    throw unsupportedTool(name)
+  }
+
+  #folderOf(tool: StorageTool, setting: string): Path {
+    const folder = cleanPath(setting)
+    if (this.#isOf(tool, folder)) return folder
+    throw new GatewayError('unsupported', { reason: `${tool.folderSetting} is not in a storage of ${tool.driver}` })
+  }
+
+  #isOf({ driver }: StorageTool, path: Path): boolean {
+    return this.dependencies.mounts.rowOf(path)?.driver === driver
+  }
+
+  #located(path: Path): Pick<RemotePlace, 'storageId' | 'folder'> {
+    const { storage, inner } = this.dependencies.mounts.find(path)
+    return { storageId: storage.row.id, folder: inner }
+  }
+}
+
+/** The error of a download by a tool whose storages are not involved. */
+export function unsupportedTool(name: string): GatewayError {
+  return new GatewayError('unsupported', {
+    reason: `unsupported storage driver for offline download, only ${name} is supported`,
+  })
+}
 
 interface StorageDownload {
   readonly tool: string
@@ -32,7 +142,9 @@ const maxSearches = 5
 /** Milliseconds for which a listing may lack what a backend says it has stored. */
 const listingTimeout = 60_000
 
-/** Resolves to the place of the complete download, when the storage's listings show it. */
+/**
+ * Adds the download, and follows it until it is complete. Resolves to its place when the storage's listings show it.
+ */
 export async function fetchByStorage(download: StorageDownload, run: TaskRun): Promise<RemotePlace> {
   const { tool, address, storage, limit, keep } = download
   const { signal } = run
