@@ -1,27 +1,10 @@
-/** Sessions of the console: their table, and the step of the schema that adds it. */
+/** Sessions of the console. */
 import type { Knex } from 'knex'
-import { reportChangesOf } from './change-notices.js'
 import { integer, text, time, type Columns } from './columns.js'
 import type { Database } from './database.js'
 import { RowTable } from './row-table.js'
 import type { ConsoleSessionRow } from './rows.js'
 import type { Store } from './tables.js'
-
-export async function addConsoleSessions(query: Knex): Promise<void> {
-  await query.schema.createTable('console_sessions', (table) => {
-    table.increments('id')
-    table.integer('user_id').notNullable().references('id').inTable('users').onDelete('CASCADE').index()
-    table.text('prefix').notNullable().unique()
-    table.text('digest').notNullable()
-    table.bigInteger('password_time').notNullable()
-    table.text('address').notNullable()
-    table.text('user_agent').notNullable()
-    table.bigInteger('created').notNullable()
-    table.bigInteger('last_used').notNullable()
-    table.bigInteger('expires').notNullable()
-  })
-  await reportChangesOf(query, 'console_sessions', 'accounts')
-}
 
 const columns: Columns<ConsoleSessionRow> = {
   id: integer('id'),

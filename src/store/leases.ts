@@ -1,5 +1,4 @@
 /** What one node at a time does for all of them: each has a name, and the node that does it. */
-import type { Knex } from 'knex'
 import type { Database } from './database.js'
 
 export class LeasesTable {
@@ -28,12 +27,4 @@ export class LeasesTable {
   async release(name: string): Promise<void> {
     await this.database.run((query) => query('leases').where({ name, owner: this.owner }).delete())
   }
-}
-
-/** The step of the schema that adds leases. */
-export async function addLeases(query: Knex): Promise<void> {
-  await query.schema.createTable('leases', (table) => {
-    table.text('name').primary()
-    table.text('owner').notNullable()
-  })
 }

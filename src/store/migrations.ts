@@ -1,19 +1,9 @@
 /** The steps that bring the schema of an older database to the newest version. */
 import type { Knex } from 'knex'
 import { GatewayError } from '../contract/errors.js'
-import { renameAppPasswordProtocols } from './app-password-protocols.js'
-import { reportChanges } from './change-notices.js'
-import { addConsoleSessions } from './console-sessions.js'
 import { databaseTime, isPostgres, lockSchema, useByteOrder } from './dialect.js'
-import { addLeases } from './leases.js'
-import { addWorking } from './node-working.js'
-import { addNodes, deadAfter } from './nodes.js'
-import { addOldestVersion } from './oldest-version.js'
-import { addPropertyOwners } from './property-owners.js'
-import { addRecoveryCodes } from './recovery-codes.js'
-import { createSchema } from './schema.js'
-import { addSignIns } from './sign-ins.js'
-import { addTaskRequests } from './tasks.js'
+import { deadAfter } from './nodes.js'
+import { addPropertyOwners, addRecoveryCodes, createSchema } from './schema.js'
 
 type Step = (query: Knex) => Promise<void>
 
@@ -26,28 +16,15 @@ export type Migration = Step | { readonly breaking: Step }
 interface VersionRow {
   readonly id: number
   readonly version: number
-  /** The oldest version whose programs can use the database. Absent in databases of earlier programs. */
+  /** The oldest version whose programs can use the database. The first step adds the column. */
   readonly oldest?: number
 }
 
 /** The version that the first step creates. Databases of earlier versions were written by unreleased programs. */
-const firstVersion = 8
+const firstVersion = 17
 
 /** In order: each step after the first brings the schema to the next version. */
-export const migrations: readonly Migration[] = [
-  createSchema,
-  reportChanges,
-  renameAppPasswordProtocols,
-  addConsoleSessions,
-  addNodes,
-  addLeases,
-  addSignIns,
-  addWorking,
-  addOldestVersion,
-  addTaskRequests,
-  addPropertyOwners,
-  addRecoveryCodes,
-]
+export const migrations: readonly Migration[] = [createSchema, addPropertyOwners, addRecoveryCodes]
 
 /** The version after these steps. */
 export function newestVersion(steps: readonly Migration[] = migrations): number {

@@ -110,17 +110,3 @@ async function endSessions(query: Knex, id: string): Promise<void> {
     [id],
   )
 }
-
-/** The step of the schema that adds nodes, and the owners of unfinished work. */
-export async function addNodes(query: Knex): Promise<void> {
-  await query.schema.createTable('nodes', (table) => {
-    table.text('id').primary()
-    table.text('name').notNullable()
-    table.text('version').notNullable()
-    table.text('addresses').notNullable()
-    table.bigInteger('started').notNullable()
-    table.bigInteger('heartbeat').notNullable()
-    table.bigInteger('ended')
-  })
-  for (const name of ownedTables) await query.schema.alterTable(name, (table) => void table.text('owner'))
-}

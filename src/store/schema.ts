@@ -1,17 +1,26 @@
-/** The tables of the database in the first version of the schema. */
+/** The steps of the schema: the tables of the first version, and what each later step adds. */
 import type { Knex } from 'knex'
+import { changeChannel } from './change-notices.js'
+import { isPostgres } from './dialect.js'
+import type { Topic } from './rows.js'
 
 /**
- * Creates all tables. Ranges over `path` rely on byte order, which is SQLite's default; a database with a
+ * Creates the tables of version 17. Ranges over `path` rely on byte order, which is SQLite's default; a database with a
  * language-dependent collation needs byte order for these columns (PostgreSQL: collation "C").
  */
 export async function createSchema(query: Knex): Promise<void> {
+  await query.schema.alterTable('schema_version', (table) => {
+    // The oldest version whose programs can use the database.
+    table.integer('oldest').notNullable().defaultTo(0)
+  })
   await createAccounts(query)
   await createTree(query)
   await createTasks(query)
+  await createNodes(query)
+  await countChanges(query)
 }
 
-/** Users and their credentials, storages, settings, secrets, revoked tokens and guards. */
+/** Users, how they sign in, storages, settings, secrets and guards. */
 async function createAccounts(query: Knex): Promise<void> {
   await query.schema.createTable('users', (table) => {
     table.increments('id')
@@ -49,11 +58,41 @@ async function createAccounts(query: Knex): Promise<void> {
     table.text('name').notNullable()
     table.text('prefix').notNullable().unique()
     table.text('digest').notNullable()
-    table.text('doors').notNullable()
+    table.text('protocols').notNullable()
     table.boolean('read_only').notNullable()
     table.bigInteger('added').notNullable()
     table.bigInteger('last_used')
     table.unique(['user_id', 'name'])
+  })
+
+  await query.schema.createTable('console_sessions', (table) => {
+    table.increments('id')
+    table.integer('user_id').notNullable().references('id').inTable('users').onDelete('CASCADE').index()
+    table.text('prefix').notNullable().unique()
+    table.text('digest').notNullable()
+    table.bigInteger('password_time').notNullable()
+    table.text('address').notNullable()
+    table.text('user_agent').notNullable()
+    table.bigInteger('created').notNullable()
+    table.bigInteger('last_used').notNullable()
+    table.bigInteger('expires').notNullable()
+  })
+
+  await query.schema.createTable('revoked_tokens', (table) => {
+    table.text('id').primary()
+    table.bigInteger('expires').notNullable()
+  })
+
+  // Attempts to sign in.
+  await query.schema.createTable('sign_ins', (table) => {
+    table.bigIncrements('id')
+    table.text('kind').notNullable()
+    table.text('network').notNullable()
+    table.text('account').notNullable()
+    table.bigInteger('time').notNullable()
+    table.boolean('pending').notNullable()
+    table.index(['network', 'time'])
+    table.index(['account', 'time'])
   })
 
   await query.schema.createTable('storages', (table) => {
@@ -90,15 +129,10 @@ async function createAccounts(query: Knex): Promise<void> {
     table.text('value').notNullable()
   })
 
-  await query.schema.createTable('revoked_tokens', (table) => {
-    table.text('id').primary()
-    table.bigInteger('expires').notNullable()
-  })
-
   await query.schema.createTable('guards', (table) => {
     table.text('name').primary()
   })
-  await query('guards').insert([{ name: 'users' }, { name: 'locks' }])
+  await query('guards').insert([{ name: 'users' }, { name: 'locks' }, { name: 'sign_ins' }])
 }
 
 /** Records about paths of the tree, and about storages. */
@@ -172,10 +206,11 @@ async function createTree(query: Knex): Promise<void> {
     table.text('from_path').notNullable()
     table.text('to_path').notNullable()
     table.boolean('spare').notNullable()
+    table.text('owner')
   })
 }
 
-/** Tasks, their items, and the resumable uploads of large files. Uploads without a task are orphans. */
+/** Tasks, their items, requests to their owners, and the resumable uploads of large files. Uploads without a task are orphans. */
 async function createTasks(query: Knex): Promise<void> {
   await query.schema.createTable('tasks', (table) => {
     table.text('id').primary()
@@ -195,6 +230,8 @@ async function createTasks(query: Knex): Promise<void> {
     table.text('plan').notNullable().defaultTo('{}')
     table.integer('tries').notNullable().defaultTo(0)
     table.bigInteger('created').notNullable().defaultTo(0)
+    table.text('owner')
+    table.text('phase')
   })
 
   await query.schema.createTable('task_items', (table) => {
@@ -211,6 +248,12 @@ async function createTasks(query: Knex): Promise<void> {
     table.primary(['task_id', 'parent', 'name'])
   })
 
+  await query.schema.createTable('task_requests', (table) => {
+    table.increments('id')
+    table.text('task_id').notNullable().references('id').inTable('tasks').onDelete('CASCADE').index()
+    table.text('action').notNullable()
+  })
+
   await query.schema.createTable('uploads', (table) => {
     table.increments('id')
     table.text('task_id').references('id').inTable('tasks').onDelete('SET NULL')
@@ -219,5 +262,106 @@ async function createTasks(query: Knex): Promise<void> {
     table.integer('storage_id').notNullable().references('id').inTable('storages').onDelete('CASCADE').index()
     table.text('token').notNullable()
     table.unique(['task_id', 'path'])
+    table.text('owner')
   })
+}
+
+/** Nodes, which own intents, tasks and uploads, and leases. */
+async function createNodes(query: Knex): Promise<void> {
+  await query.schema.createTable('nodes', (table) => {
+    table.text('id').primary()
+    table.text('name').notNullable()
+    table.text('version').notNullable()
+    table.text('addresses').notNullable()
+    table.bigInteger('started').notNullable()
+    table.bigInteger('heartbeat').notNullable()
+    table.bigInteger('ended')
+    table.text('working').notNullable().defaultTo('{}')
+  })
+
+  await query.schema.createTable('leases', (table) => {
+    table.text('name').primary()
+    table.text('owner').notNullable()
+  })
+}
+
+/** The topic of each table whose changes other processes are notified of. */
+const topics = {
+  users: 'accounts',
+  ssh_keys: 'accounts',
+  app_passwords: 'accounts',
+  console_sessions: 'accounts',
+  revoked_tokens: 'accounts',
+  locks: 'locks',
+  folder_rules: 'rules',
+  settings: 'settings',
+  storages: 'storages',
+  task_requests: 'tasks',
+} satisfies Record<string, Topic>
+
+/**
+ * Counts the changes of each topic. PostgreSQL also notifies the processes that listen. Triggers do it, so that no writer
+ * of a table can omit it.
+ */
+async function countChanges(query: Knex): Promise<void> {
+  await query.schema.createTable('change_counts', (table) => {
+    table.text('topic').primary()
+    table.bigInteger('count').notNullable()
+  })
+  await query('change_counts').insert([...new Set(Object.values(topics))].map((topic) => ({ topic, count: 0 })))
+  if (isPostgres(query)) {
+    await query.raw(`
+      create function tidegate_report_change() returns trigger language plpgsql as $$
+      begin
+        if not exists (select from changed) then return null; end if;
+        update change_counts set count = count + 1 where topic = tg_argv[0];
+        perform pg_notify('${changeChannel}', tg_argv[0] || ' ' || current_setting('application_name'));
+        return null;
+      end $$`)
+  }
+  for (const [table, topic] of Object.entries(topics)) {
+    for (const change of ['insert', 'update', 'delete']) {
+      const trigger = `create trigger ${table}_${change}_count after ${change} on ${table}`
+      const rows = change === 'delete' ? 'old' : 'new'
+      await query.raw(
+        isPostgres(query)
+          ? `${trigger} referencing ${rows} table as changed for each statement ` +
+              `execute function tidegate_report_change('${topic}')`
+          : `${trigger} begin update change_counts set count = count + 1 where topic = '${topic}'; end`,
+      )
+    }
+  }
+}
+
+/** Version 18: who has stored a property, and its size. Properties of earlier versions have neither. */
+export async function addPropertyOwners(query: Knex): Promise<void> {
+  await query.schema.alterTable('properties', (table) => {
+    table.integer('user_id')
+    table.integer('size')
+    table.index(['user_id', 'size'])
+  })
+}
+
+/**
+ * Version 19: recovery codes of two-step verification. A trigger deletes the codes of a secret that is replaced or removed, so that
+ * programs without this step do so too.
+ */
+export async function addRecoveryCodes(query: Knex): Promise<void> {
+  await query.schema.createTable('recovery_codes', (table) => {
+    table.integer('user_id').notNullable().references('id').inTable('users').onDelete('CASCADE')
+    table.text('digest').notNullable()
+    table.primary(['user_id', 'digest'])
+  })
+  const deletion = 'delete from recovery_codes where user_id = new.id;'
+  if (isPostgres(query)) {
+    await query.raw(
+      `create function tidegate_delete_recovery_codes() returns trigger language plpgsql as $$
+      begin ${deletion} return null; end $$`,
+    )
+  }
+  await query.raw(
+    'create trigger users_otp_secret_change after update of otp_secret on users ' +
+      `for each row when (old.otp_secret <> new.otp_secret) ` +
+      (isPostgres(query) ? 'execute function tidegate_delete_recovery_codes()' : `begin ${deletion} end`),
+  )
 }

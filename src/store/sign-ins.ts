@@ -1,4 +1,4 @@
-/** Attempts to sign in, for limits that hold for all processes together; and the step of the schema that adds them. */
+/** Attempts to sign in, for limits that hold for all processes together. */
 import type { Knex } from 'knex'
 import type { Database } from './database.js'
 import { databaseTime } from './dialect.js'
@@ -70,18 +70,4 @@ async function newestOf(query: Knex, { kinds, ...fields }: SignInFilter, limit: 
     .limit(limit)
     .select('pending', { age: query.raw('? - time', [databaseTime(query)]) })
   return rows.map(({ age, pending }) => ({ age: Number(age), pending: Boolean(pending) && Number(age) < pendingTime }))
-}
-
-export async function addSignIns(query: Knex): Promise<void> {
-  await query.schema.createTable('sign_ins', (table) => {
-    table.bigIncrements('id')
-    table.text('kind').notNullable()
-    table.text('network').notNullable()
-    table.text('account').notNullable()
-    table.bigInteger('time').notNullable()
-    table.boolean('pending').notNullable()
-    table.index(['network', 'time'])
-    table.index(['account', 'time'])
-  })
-  await query('guards').insert({ name: 'sign_ins' })
 }

@@ -1,6 +1,5 @@
 /** Tasks, and the journal of their items. */
 import type { Knex } from 'knex'
-import { reportChangesOf } from './change-notices.js'
 import { childOf, nameOf, parentOf, root, type Path } from '../contract/path.js'
 import {
   integer,
@@ -256,16 +255,4 @@ function itemOf({ path: at, ...row }: TaskItemRow): StoredItem {
 
 function splitPath(at: Path): Pick<StoredItem, 'parent' | 'name'> {
   return at === root ? { parent: '', name: '' } : { parent: parentOf(at), name: nameOf(at) }
-}
-
-/** The step of the schema that adds requests to the owners of tasks, and the phases of tasks. */
-export async function addTaskRequests(query: Knex): Promise<void> {
-  await query.schema.alterTable('tasks', (table) => void table.text('phase'))
-  await query.schema.createTable('task_requests', (table) => {
-    table.increments('id')
-    table.text('task_id').notNullable().references('id').inTable('tasks').onDelete('CASCADE').index()
-    table.text('action').notNullable()
-  })
-  await query('change_counts').insert({ topic: 'tasks', count: 0 })
-  await reportChangesOf(query, 'task_requests', 'tasks')
 }

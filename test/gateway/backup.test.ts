@@ -243,18 +243,21 @@ void t.test('an upgrade keeps a backup for each of the three newest schemas befo
   const { folder } = await installation(t)
   const [data, upgraded] = [join(folder, 'data'), join(folder, 'data', 'data.db')]
   await mkdir(data)
+  // The oldest backup that is kept is of the schema that this program restores.
+  const nothing = () => Promise.resolve()
+  const newer = [...migrations, nothing, nothing, nothing]
   const beforeUpgrade = backupBeforeUpgrade({ data })
-  const nameOf = (count: number) => `before-upgrade-from-schema-${newestVersion(migrations.slice(0, count))}.tar.gz`
-  for (let count = migrations.length - 5; count < migrations.length; count++) {
-    const steps = migrations.slice(0, count)
+  const nameOf = (count: number) => `before-upgrade-from-schema-${newestVersion(newer.slice(0, count))}.tar.gz`
+  for (let count = newer.length - 5; count < newer.length; count++) {
+    const steps = newer.slice(0, count)
     const store = await openStore(upgraded, { steps, beforeUpgrade })
     await store.users.insert(userRow({ username: `user ${count}` }))
     await store.close()
   }
   await writeFile(join(data, 'backups', 'own.tar.gz'), '')
-  await (await openStore(upgraded, { beforeUpgrade })).close()
-  await (await openStore(upgraded, { beforeUpgrade })).close()
-  const kept = [3, 2, 1].map((back) => nameOf(migrations.length - back))
+  await (await openStore(upgraded, { steps: newer, beforeUpgrade })).close()
+  await (await openStore(upgraded, { steps: newer, beforeUpgrade })).close()
+  const kept = [3, 2, 1].map((back) => nameOf(newer.length - back))
   t.same((await readdir(join(data, 'backups'))).sort(), [...kept, 'own.tar.gz'].sort())
   const [oldest = ''] = kept
   const file = join(data, 'backups', oldest)
@@ -265,23 +268,23 @@ void t.test('an upgrade keeps a backup for each of the three newest schemas befo
   const store = await openStore(join(restored, 'data.db'))
   t.same(
     (await store.users.all()).map(({ username }) => username),
-    [5, 4, 3].map((back) => `user ${migrations.length - back}`),
+    [5, 4, 3].map((back) => `user ${newer.length - back}`),
   )
   await store.close()
 
   // An older database, such as one that was restored by hand, has the lowest version.
-  const back = newestVersion(migrations.slice(0, migrations.length - 4))
+  const back = newestVersion(newer.slice(0, newer.length - 4))
   await beforeUpgrade(back, async (file) => {
     await copyFile(upgraded, file)
     return back
   })
   const names = await readdir(join(data, 'backups'))
-  t.same(names.sort(), [nameOf(migrations.length - 4), ...kept.slice(1), 'own.tar.gz'].sort(), 'the last one is kept')
-  await writeFile(join(data, 'backups', nameOf(migrations.length - 1)), 'of the process that was first')
-  await beforeUpgrade(newestVersion(migrations.slice(0, -1)), (file) =>
-    copyFile(upgraded, file).then(() => newestVersion()),
+  t.same(names.sort(), [nameOf(newer.length - 4), ...kept.slice(1), 'own.tar.gz'].sort(), 'the last one is kept')
+  await writeFile(join(data, 'backups', nameOf(newer.length - 1)), 'of the process that was first')
+  await beforeUpgrade(newestVersion(newer.slice(0, -1)), (file) =>
+    copyFile(upgraded, file).then(() => newestVersion(newer)),
   )
-  const untouched = await readFile(join(data, 'backups', nameOf(migrations.length - 1)), 'utf8')
+  const untouched = await readFile(join(data, 'backups', nameOf(newer.length - 1)), 'utf8')
   t.equal(untouched, 'of the process that was first', 'a database that was upgraded meanwhile replaces nothing')
 })
 

@@ -99,7 +99,7 @@ for (const engine of engines) {
     const [source, target] = [await sqlite.newDatabase(t), await engine.newDatabase(t)]
     await fill(source, 1)
     const older = await openEngine(target, 'a test', async (connection) => {
-      await migrate(connection, migrations.slice(0, 2))
+      await migrate(connection, migrations.slice(0, 1))
     })
     await older.durable.run((query) => query('settings').insert({ key: 'a', value: 'b' }))
     await older.close()
@@ -108,7 +108,7 @@ for (const engine of engines) {
       message: /it has rows in settings: name a new one/,
     })
     const same = await openEngine(target, 'a test', async (connection) => {
-      t.equal(await connection.schema.hasTable('console_sessions'), false)
+      t.equal(await connection.schema.hasTable('recovery_codes'), false)
     })
     await same.close()
   })
