@@ -13,7 +13,6 @@ import { storeDaemonUrl } from '../gateway/data-folder.js'
 import { prepareDatabase } from '../gateway/gateway.js'
 import { PathLocksInProcess } from '../storage/path-locks.js'
 import type { PathClaim } from '../store/engine.js'
-import { passConnectionsOn } from './connection-handover.js'
 import { checkedConfig, lockFolder, publishUrl } from './daemon.js'
 import type { Topic } from '../store/rows.js'
 import { OutgoingMessages } from './outgoing-messages.js'
@@ -144,7 +143,6 @@ class Primary {
 
   #fork(): Promise<Addresses> {
     const worker = cluster.fork(this.options.environment)
-    passConnectionsOn(worker)
     const running: RunningWorker = {
       worker,
       outgoing: new OutgoingMessages((messages) => worker.isConnected() && worker.send(messages)),
