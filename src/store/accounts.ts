@@ -1,4 +1,4 @@
-/** Accounts: users, SSH keys, app passwords and revoked tokens. */
+/** Accounts: users, SSH keys, app passwords, sessions of the console, revoked tokens and recovery codes. */
 import { GatewayError } from '../contract/errors.js'
 import {
   bool,
@@ -13,10 +13,10 @@ import {
   type Columns,
   type StoredRow,
 } from './columns.js'
-import { deleteEndedSessions } from './console-sessions.js'
 import type { Database } from './database.js'
 import { RowTable } from './row-table.js'
-import type { AppPasswordRow, KeyRow, UserRow } from './rows.js'
+import type { AppPasswordRow, ConsoleSessionRow, KeyRow, UserRow } from './rows.js'
+import type { Store } from './tables.js'
 
 const userColumns: Columns<UserRow> = {
   id: integer('id'),
@@ -42,7 +42,10 @@ export class UsersTable extends RowTable<UserRow> {
       if (stored === undefined) throw new GatewayError('not_found', { reason: 'there is no such row' })
       const updated = await this.updateWith(query, id, decide(readRow(this.columns, stored)))
       if (updated.passwordTime !== Number(stored.password_time)) {
-        await deleteEndedSessions(query, id, updated.passwordTime)
+        await query('console_sessions')
+          .where({ user_id: id })
+          .whereNot({ password_time: updated.passwordTime })
+          .delete()
       }
       return updated
     })
@@ -112,6 +115,48 @@ export class AppPasswordsTable extends CredentialsTable<AppPasswordRow> {
   }
 }
 
+const sessionColumns: Columns<ConsoleSessionRow> = {
+  id: integer('id'),
+  userId: integer('user_id'),
+  prefix: text('prefix'),
+  digest: text('digest'),
+  passwordTime: integer('password_time'),
+  address: text('address'),
+  userAgent: text('user_agent'),
+  created: time('created'),
+  lastUsed: time('last_used'),
+  expires: time('expires'),
+}
+
+export class ConsoleSessionsTable extends RowTable<ConsoleSessionRow> {
+  constructor(database: Database) {
+    super(database, 'console_sessions', sessionColumns)
+  }
+
+  async add(row: Omit<ConsoleSessionRow, 'id'>, max: number): ReturnType<Store['consoleSessions']['add']> {
+    return this.database.guarded('users', async (query) => {
+      const others: readonly { id: number }[] = await query(this.table)
+        .where({ user_id: row.userId })
+        .orderBy([
+          { column: 'last_used', order: 'desc' },
+          { column: 'id', order: 'desc' },
+        ])
+        .select('id')
+      const ended = others.slice(max - 1).map(({ id }) => id)
+      await query(this.table).whereIn('id', ended).delete()
+      return { row: await this.insertWith(query, row), ended }
+    })
+  }
+
+  async touch(id: number, lastUsed: Date): Promise<void> {
+    await this.database.run((query) => query(this.table).where({ id }).update({ last_used: lastUsed.getTime() }))
+  }
+
+  async sweep(now: Date): Promise<void> {
+    await this.database.run((query) => query(this.table).where('expires', '<=', now.getTime()).delete())
+  }
+}
+
 interface RevokedColumns {
   id: string
   /** Text if the database driver does not support 64-bit integers. */
@@ -139,5 +184,34 @@ export class RevokedTokensTable {
     await this.database.run((query) =>
       query<RevokedColumns>('revoked_tokens').where('expires', '<=', now.getTime()).delete(),
     )
+  }
+}
+
+/** Recovery codes of two-step verification. */
+export class RecoveryCodesTable {
+  constructor(private readonly database: Database) {}
+
+  async count(userId: number): Promise<number> {
+    const codes = await this.database.read((query) =>
+      query('recovery_codes').where({ user_id: userId }).select('digest'),
+    )
+    return codes.length
+  }
+
+  async replace(userId: number, otpSecret: string, digests: readonly string[]): Promise<boolean> {
+    return this.database.guarded('users', async (query) => {
+      const users = await query('users').where({ id: userId, otp_secret: otpSecret }).select('id')
+      if (users.length === 0) return false
+      await query('recovery_codes').where({ user_id: userId }).delete()
+      await query('recovery_codes').insert(digests.map((digest) => ({ user_id: userId, digest })))
+      return true
+    })
+  }
+
+  async use(userId: number, digest: string): Promise<boolean> {
+    const deleted = await this.database.run((query) =>
+      query('recovery_codes').where({ user_id: userId, digest }).delete(),
+    )
+    return deleted > 0
   }
 }

@@ -4,17 +4,20 @@
  */
 import { createHash } from 'node:crypto'
 import pg from 'pg'
+import { GatewayError } from '../contract/errors.js'
 import { foldCase, parentOf, root, truncateTo, type Path } from '../contract/path.js'
 import { isConnectionError, isRolledBack, toStoreError } from './errors.js'
 import { countsOf, fileChannel, type ChangeCount } from './change-notices.js'
 import type { HeldLocks, LockOptions, PathClaim } from './engine.js'
-import { NestedSlots } from './nested-slots.js'
 import { retried } from './retries.js'
 
 type LockMode = 'shared' | 'exclusive'
 
 /** Claims below a deeper path are claims of this depth: the database limits the locks of one transaction. */
 const maxDepth = 64
+
+/** Slots for a storage that is based on a second one, which is based on a third one, whose driver locks something itself. */
+const reservedSlots = 3
 
 export class AdvisoryLocks {
   readonly #pool: pg.Pool
@@ -120,4 +123,65 @@ function modesOf(claims: readonly PathClaim[]): ReadonlyMap<bigint, LockMode> {
 /** A 64-bit number. Two paths with the same number exclude each other needlessly, which is unlikely and harmless. */
 function keyOf(kind: 'name' | 'tree', path: Path): bigint {
   return createHash('sha1').update(`${kind} ${path}`).digest().readBigInt64BE()
+}
+
+interface Waiting {
+  readonly level: number
+  readonly grant: () => void
+}
+
+/**
+ * Limits how many locks this process holds, because each of them needs a connection. Work may take another slot, of the next level, while it holds some. The last slots are for deeper levels
+ * only, so that work which holds a slot does not wait for others that do the same.
+ */
+export class NestedSlots {
+  readonly #reserved: number
+  #taken = 0
+  readonly #waiting = new Set<Waiting>()
+
+  /** `timeout`: milliseconds to wait for a slot. */
+  constructor(
+    private readonly count: number,
+    private readonly timeout: number,
+  ) {
+    this.#reserved = Math.min(reservedSlots, count - 1)
+  }
+
+  /** Resolves to a function that frees the slot. Rejects with `busy` after the timeout. */
+  async take(level: number): Promise<() => void> {
+    if (!this.#isFree(level)) await this.#wait(level)
+    else this.#taken++
+    return () => {
+      this.#taken--
+      // Deeper levels first: they hold slots.
+      const waiting = [...this.#waiting].sort((one, other) => other.level - one.level)
+      for (const each of waiting) if (this.#isFree(each.level)) each.grant()
+    }
+  }
+
+  #isFree(level: number): boolean {
+    return this.#taken < this.count - this.#reserved + Math.min(level, this.#reserved)
+  }
+
+  #wait(level: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const end = () => {
+        clearTimeout(timer)
+        this.#waiting.delete(waiting)
+      }
+      const waiting = {
+        level,
+        grant: () => {
+          end()
+          this.#taken++
+          resolve()
+        },
+      }
+      const timer = setTimeout(() => {
+        end()
+        reject(new GatewayError('busy', { reason: 'too many changes wait for the database', retryAfter: 1 }))
+      }, this.timeout)
+      this.#waiting.add(waiting)
+    })
+  }
 }

@@ -3,10 +3,12 @@ import knex, { type Knex } from 'knex'
 import PQueue from 'p-queue'
 import { countsOf, type ChangeCount } from './change-notices.js'
 import { Database, type Runner } from './database.js'
-import type { Engine, ProcessChannel } from './engine.js'
-import { PolledCommits } from './polled-commits.js'
+import type { Engine, ForeignCommits, ProcessChannel } from './engine.js'
 import { ensurePrivate } from './private-file.js'
 import type { Topic } from './rows.js'
+
+/** Milliseconds between two looks for commits of other processes. */
+const pollInterval = 250
 
 /**
  * Opens the file, and creates it if it is missing. Only its owner can read it. `channel`: to the other processes that use
@@ -132,4 +134,53 @@ async function dataVersion(connection: Knex): Promise<number> {
 /** The number of changes of each topic, by any process. */
 async function changeCounts(connection: Knex): Promise<ReadonlyMap<Topic, number>> {
   return countsOf(await connection<ChangeCount>('change_counts').select())
+}
+
+interface ChangeState {
+  /** A number that changes when another process commits, and is unaffected by commits of this connection. */
+  version(): Promise<number>
+  /** The number of changes of each topic, by any process. */
+  counts(): Promise<ReadonlyMap<Topic, number>>
+}
+
+/** Detects commits of other processes, of which SQLite notifies nobody. */
+export class PolledCommits implements ForeignCommits {
+  #timer: NodeJS.Timeout | undefined
+  #polling: Promise<void> | undefined
+
+  private constructor(
+    private readonly state: ChangeState,
+    private lastVersion: number,
+    private lastCounts: ReadonlyMap<Topic, number>,
+  ) {}
+
+  /** Detects changes that are committed from now on. */
+  static async open(state: ChangeState): Promise<PolledCommits> {
+    return new PolledCommits(state, await state.version(), await state.counts())
+  }
+
+  start(changed: (topics: ReadonlySet<Topic>) => void): void {
+    this.#timer = setInterval(() => {
+      // A poll that fails is repeated by the next one.
+      this.#polling ??= this.#poll(changed)
+        .catch(() => undefined)
+        .finally(() => (this.#polling = undefined))
+    }, pollInterval).unref()
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#polling
+  }
+
+  async #poll(changed: (topics: ReadonlySet<Topic>) => void): Promise<void> {
+    const version = await this.state.version()
+    if (version === this.lastVersion) return
+    // Read after the version: a commit in between is included here, and its new version then changes no count.
+    const counts = await this.state.counts()
+    const topics = [...counts.keys()].filter((topic) => counts.get(topic) !== this.lastCounts.get(topic))
+    this.lastVersion = version
+    this.lastCounts = counts
+    if (topics.length > 0) changed(new Set(topics))
+  }
 }

@@ -1,8 +1,14 @@
 /** Opens the database. The tables have their files in this folder; there is no SQL elsewhere. */
 import type { Knex } from 'knex'
-import { AppPasswordsTable, KeysTable, RevokedTokensTable, UsersTable } from './accounts.js'
+import {
+  AppPasswordsTable,
+  ConsoleSessionsTable,
+  KeysTable,
+  RecoveryCodesTable,
+  RevokedTokensTable,
+  UsersTable,
+} from './accounts.js'
 import { AttributesTable } from './attributes.js'
-import { ConsoleSessionsTable } from './console-sessions.js'
 import type { Database } from './database.js'
 import type { Engine } from './engine.js'
 import { toStoreError } from './errors.js'
@@ -11,14 +17,12 @@ import { ForeignChanges } from './foreign-changes.js'
 import { assertNew, replaceInstallation } from './installation.js'
 import { IntentsTable } from './intents.js'
 import { LocksTable } from './locks.js'
-import { LeasesTable } from './leases.js'
 import { migrate, newestVersion, storedVersion, type Migration } from './migrations.js'
-import { NodesTable } from './nodes.js'
+import { LeasesTable, NodesTable } from './nodes.js'
 import { newNode, openEngine, type EngineOptions } from './open-engine.js'
 import { Presence } from './presence.js'
 import { PropertiesTable } from './properties.js'
 import type { FileRecords, Store } from './tables.js'
-import { RecoveryCodesTable } from './recovery-codes.js'
 import { RulesTable } from './rules.js'
 import { SecretsTable, SettingsTable } from './settings.js'
 import { SignInsTable } from './sign-ins.js'

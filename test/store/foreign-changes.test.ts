@@ -1,7 +1,7 @@
 /** Listeners are notified of changes by other processes: once per commit, and again after a failure. */
 import t, { type Test } from 'tap'
 import { ForeignChanges } from '../../src/store/foreign-changes.js'
-import { PolledCommits } from '../../src/store/polled-commits.js'
+import { PolledCommits } from '../../src/store/sqlite.js'
 import type { Topic } from '../../src/store/rows.js'
 
 /** A database that another process changes. */

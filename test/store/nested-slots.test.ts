@@ -1,7 +1,7 @@
 /** Slots that work takes while it holds others. */
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
-import { NestedSlots } from '../../src/store/nested-slots.js'
+import { NestedSlots } from '../../src/store/advisory-locks.js'
 
 void t.test('work that needs a slot of every level always goes on', async (t) => {
   const slots = new NestedSlots(6, 2000)
