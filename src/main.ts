@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /** The entry point of the process: runs the command that the arguments name. */
-import './process/gc-flags.js' // must be the first import that loads code
+import './process/garbage-collection.js' // must be the first import that loads code
 import { printable } from './cli/output.js'
 import { createProgram } from './cli/program.js'
 import { GatewayError } from './contract/errors.js'

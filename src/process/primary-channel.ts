@@ -2,8 +2,7 @@
 import { GatewayError } from '../contract/errors.js'
 import type { HeldLocks, PathClaim, ProcessChannel } from '../store/engine.js'
 import type { Topic } from '../store/rows.js'
-import { OutgoingMessages } from './outgoing-messages.js'
-import type { ToPrimary, ToWorker } from './worker-messages.js'
+import { OutgoingMessages, type ToPrimary, type ToWorker } from './worker-messages.js'
 
 interface Waiting {
   readonly resolve: () => void

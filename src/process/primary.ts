@@ -15,8 +15,7 @@ import { PathLocksInProcess } from '../storage/path-locks.js'
 import type { PathClaim } from '../store/engine.js'
 import { checkedConfig, lockFolder, publishUrl } from './daemon.js'
 import type { Topic } from '../store/rows.js'
-import { OutgoingMessages } from './outgoing-messages.js'
-import type { Counts, ToPrimary, ToWorker } from './worker-messages.js'
+import { OutgoingMessages, type Counts, type ToPrimary, type ToWorker } from './worker-messages.js'
 
 /** Milliseconds between two checks of the workers, and without an answer after which one is killed. */
 const checkInterval = 5000

@@ -8,8 +8,7 @@ import { version } from '../contract/version.js'
 import { applyContainerUser } from './container-user.js'
 import { closingSeconds, startDaemon } from './daemon.js'
 import { firstRunLines } from './first-run.js'
-import { afterStartup } from './gc-flags.js'
-import { collectWhenIdle } from './idle-collection.js'
+import { afterStartup } from './garbage-collection.js'
 import { createLog } from './log.js'
 import { startPrimary } from './primary.js'
 import { PrimaryChannel } from './primary-channel.js'
@@ -68,7 +67,6 @@ export async function serve(config: Config): Promise<void> {
   let daemon = start(config.addresses)
   const { addresses } = await daemon
   afterStartup()
-  collectWhenIdle()
   const service = {
     addresses,
     stop: async () => (await daemon).stop(),

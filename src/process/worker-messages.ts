@@ -1,4 +1,4 @@
-/** What the primary process and its workers send to each other: arrays of these messages. */
+/** What the primary process and its workers send to each other: arrays of messages. */
 import type { Addresses } from '../gateway/config.js'
 import type { PathClaim } from '../store/engine.js'
 import type { Topic } from '../store/rows.js'
@@ -32,3 +32,36 @@ export type ToWorker =
   | { readonly kind: 'reload' }
   /** The worker must stop, and end. */
   | { readonly kind: 'stop' }
+
+/** The longest time in milliseconds that `sendLater` keeps a message. */
+const latest = 2
+
+/** Sends several messages together, because each write to a pipe wakes the other process. */
+export class OutgoingMessages<Message> {
+  #messages: Message[] = []
+  #immediate: NodeJS.Immediate | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(private readonly write: (messages: readonly Message[]) => void) {}
+
+  /** Sends the message with the others of this turn of the event loop. */
+  send(message: Message): void {
+    this.#messages.push(message)
+    this.#immediate ??= setImmediate(() => this.#flush())
+  }
+
+  /** Sends a message that nothing waits for with the next one, or within 2 ms. */
+  sendLater(message: Message): void {
+    this.#messages.push(message)
+    this.#timer ??= setTimeout(() => this.#flush(), latest)
+  }
+
+  #flush(): void {
+    clearImmediate(this.#immediate)
+    clearTimeout(this.#timer)
+    this.#immediate = this.#timer = undefined
+    const messages = this.#messages
+    this.#messages = []
+    this.write(messages)
+  }
+}

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
-import { IdleCollector } from '../../src/process/idle-collection.js'
+import { IdleCollector } from '../../src/process/garbage-collection.js'
 import { startDaemon } from '../gateway.js'
 
 const mebibyte = 1024 * 1024
