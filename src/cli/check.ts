@@ -32,11 +32,12 @@ import type { Store } from '../store/tables.js'
 import { overTls, requestDaemon } from './daemon-request.js'
 import { configOf, openData, withAddressOptions, withCommonOptions, type CommonFlags } from './data-folder.js'
 import { commandLine, daemonRequired, finding, wordFor, type Finding } from './finding.js'
-import { liveness } from './liveness.js'
 import { formatTable, print } from './output.js'
 
 /** Milliseconds for a storage or the daemon to answer. */
 const answerTimeout = 15_000
+/** The same with `--live`: with the start of this program it takes at most 5 seconds. */
+const liveTimeout = 3000
 
 interface CheckFlags extends CommonFlags {
   readonly live?: boolean
@@ -57,7 +58,7 @@ export function addCheckCommand(program: Command): void {
     })
 }
 
-export interface CheckOptions {
+interface CheckOptions {
   readonly drivers?: readonly AnyDriverType[] | undefined
   /** Milliseconds for each storage to answer. */
   readonly timeout?: number | undefined
@@ -368,4 +369,28 @@ async function isTidegate(
     }, 300)
     socket.on('timeout', finish).on('error', finish).on('end', finish)
   })
+}
+
+/**
+ * Whether a daemon serves the data folder and is ready, for health checks of containers: asks for its `/readyz`. Does not
+ * open the database, and does not verify the certificate. `timeout`: milliseconds for the daemon to answer.
+ */
+export function liveness(config: Config, timeout = liveTimeout): Promise<Finding> {
+  return finding('daemon', async () => {
+    const holder = await lockHolderOf(config.data)
+    if (holder === undefined) throw unavailable(`no daemon serves ${config.data}`)
+    const { pid, url } = holder
+    if (url === undefined) throw unavailable(`process ${pid} serves the data folder, but is not ready yet`)
+    const answer = await requestDaemon(config, `${url}/readyz`, { timeout }).catch((error: unknown) => {
+      throw unavailable(`process ${pid} serves the data folder, but does not answer at ${url}`, error)
+    })
+    const { status, body } = answer
+    if (status !== 200 || body !== 'ok\n')
+      throw unavailable(`process ${pid} at ${url} is not ready: it answers ${status}`)
+    return `process ${pid} at ${url} is ready`
+  })
+}
+
+function unavailable(reason: string, cause?: unknown): GatewayError {
+  return new GatewayError('unavailable', { reason, cause })
 }

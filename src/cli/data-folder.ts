@@ -91,11 +91,7 @@ export async function openData(
 
 /** Opens the data folder, calls `work`, and closes it. */
 export async function inDataFolder<T>(flags: CommonFlags, work: (folder: DataFolder) => Promise<T>): Promise<T> {
-  return inConfigured(await configOf(flags), work)
-}
-
-/** The same for a configuration that is loaded. */
-export async function inConfigured<T>(config: Config, work: (folder: DataFolder) => Promise<T>): Promise<T> {
+  const config = await configOf(flags)
   const store = await openData(config)
   try {
     return await withAccounts(config, store, work)

@@ -9,8 +9,7 @@ import type { Log } from '../contract/log.js'
 import { version } from '../contract/version.js'
 import type { NodeRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
-import { nodeStatuses, type NodeStatus } from './node-status.js'
-import { usualTimes, type NodeTimes } from './node-times.js'
+import { nodeStatuses, usualTimes, type NodeStatus, type NodeTimes } from './node-status.js'
 
 /** Milliseconds by which clocks may differ without effect: the time of the network is part of the difference. */
 const clockTolerance = 1000
@@ -27,7 +26,7 @@ interface MembershipOptions {
   readonly times?: NodeTimes
 }
 
-export interface NodeHandlers {
+interface NodeHandlers {
   /** Reads everything again that this process mirrors: changes of others may have been missed. */
   reload(): Promise<void>
   /** Continues or settles the work of nodes that have ended. This node owns their rows now. */

@@ -1,16 +1,25 @@
 /** The exports of File Browser, as rows of an installation. Nothing is written here, and only names are read. */
-import { access } from 'node:fs/promises'
-import { isAbsolute, posix } from 'node:path'
+import { access, opendir } from 'node:fs/promises'
+import { isAbsolute, join, posix } from 'node:path'
 import { z } from 'zod'
 import { isBcrypt } from '../../accounts/bcrypt.js'
 import { allPermissions, permissionBits } from '../../accounts/principal.js'
 import { GatewayError, toGatewayError } from '../../contract/errors.js'
-import { cleanPath, root, selfAndAncestors, under, type Path } from '../../contract/path.js'
+import {
+  childOf,
+  cleanPath,
+  isListableName,
+  nameOf,
+  parentOf,
+  root,
+  selfAndAncestors,
+  under,
+  type Path,
+} from '../../contract/path.js'
 import { storedStatus } from '../../storage/mounts.js'
 import type { ImportedUser, Installation } from '../../store/installation.js'
 import { newStorage } from '../../store/new-storage.js'
 import type { FolderRule } from '../../store/rows.js'
-import { PrefixedNames } from './prefixed-names.js'
 import type { Report } from './report.js'
 import { adminOf, userOf } from './user.js'
 
@@ -58,7 +67,7 @@ type FileBrowserUser = z.infer<typeof user>
 type Rule = z.infer<typeof rule>
 
 /** The texts of the two exports, and the folder to use in place of that of the configuration. */
-export interface FileBrowserExports {
+interface FileBrowserExports {
   readonly users: string
   readonly config: string
   readonly root?: string | undefined
@@ -66,6 +75,8 @@ export interface FileBrowserExports {
 
 /** The largest number of folder rules, multiplied by that of the users whom each names. */
 const maxNamed = 1_000_000
+/** The largest number of rules with another path, and of names that begin with one. */
+const limits = { rules: 10_000, names: 1000 }
 
 /** Maps the exports, and reports everything in them. Rejects with `invalid` if one has another form, or has no administrator. */
 export async function fromFileBrowser(exports: FileBrowserExports, report: Report): Promise<Installation> {
@@ -258,4 +269,52 @@ function rulesOf(
       .map(({ id }) => id),
     readUsersSub: true,
   }))
+}
+
+/**
+ * What the rules of old versions also denied: paths that begin with the path of a rule. Each folder is read once for each
+ * path.
+ */
+class PrefixedNames {
+  readonly #found = new Map<Path, Promise<readonly Path[]>>()
+
+  /** `folder`: of the disk, which is shown at `/`. */
+  constructor(private readonly folder: string) {}
+
+  /**
+   * The paths of the entries in the same folder whose names begin with the name of this path and have more characters.
+   * Empty if the folder does not exist. Rejects with `invalid` if it cannot be read or has too many of them.
+   */
+  async beside(path: Path): Promise<readonly Path[]> {
+    if (path === root) return []
+    const known = this.#found.get(path)
+    if (known) return known
+    if (this.#found.size === limits.rules) {
+      throw new GatewayError('invalid', { reason: `there are rules for more than ${limits.rules} paths` })
+    }
+    const reading = this.#read(parentOf(path), nameOf(path))
+    this.#found.set(path, reading)
+    return reading
+  }
+
+  async #read(parent: Path, prefix: string): Promise<readonly Path[]> {
+    const found: Path[] = []
+    try {
+      for await (const { name } of await opendir(join(this.folder, parent))) {
+        if (name === prefix || !name.startsWith(prefix) || !isListableName(name)) continue
+        if (found.push(childOf(parent, name)) > limits.names) {
+          throw new GatewayError('invalid', {
+            reason: `more than ${limits.names} names in ${parent} begin with ${prefix}, which old versions denied too`,
+          })
+        }
+      }
+    } catch (error) {
+      if (error instanceof GatewayError) throw error
+      const { code, message } = error as NodeJS.ErrnoException
+      if (code === 'ENOENT' || code === 'ENOTDIR') return []
+      const reason = `the folder ${parent} cannot be read, in which old versions also denied names: ${message}`
+      throw new GatewayError('invalid', { reason, cause: error })
+    }
+    return found
+  }
 }
