@@ -22,7 +22,7 @@ import type { Metrics } from './metrics.js'
 import type { StorageAdmin } from './storages.js'
 
 /** Signing in, which yields principals, and the rows of accounts for their administration. */
-export interface ProtocolAccounts extends Pick<
+interface ProtocolAccounts extends Pick<
   Accounts,
   | 'byConsoleSession'
   | 'byKey'

@@ -10,7 +10,7 @@ import { storeLocation, type Config } from './config.js'
 import { firstStorageFolder, lockDataFolder } from './data-folder.js'
 import { inScratchFolder, publish } from './scratch-folder.js'
 
-export interface Restored {
+interface Restored {
   readonly manifest: Manifest
   readonly tables: readonly CopyResult[]
   /** Where the configuration file of the backup was written; undefined if it has none, or the file exists. */

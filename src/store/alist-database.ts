@@ -60,7 +60,7 @@ const tables = {
   setting_items: ['key', 'value'],
   sharing_dbs: ['id'],
 } as const
-export type AlistTable = keyof typeof tables
+type AlistTable = keyof typeof tables
 
 /** Rows by table; empty for a table that does not exist. */
 export interface AlistDatabase {

@@ -25,7 +25,7 @@ const relaxedConnections = 2
 const otherConnections = relaxedConnections + 1 + 3
 /** Milliseconds that a change waits for its locks. */
 const lockTimeout = 10_000
-export interface PostgresOptions {
+interface PostgresOptions {
   /** `postgres://USER@HOST:PORT/DATABASE`. libpq's variables PGPASSWORD and PGPASSFILE give the password. */
   readonly url: string
   /** Identifies the sessions of this process, at most 63 bytes: their `application_name`. */

@@ -82,7 +82,7 @@ export async function prepareImport(source: ImportSource, options: ImportOptions
 }
 
 /** Where an import is stored. `data`: the data folder. */
-export interface ImportTarget {
+interface ImportTarget {
   readonly store: Pick<Store, 'installation' | 'secrets'>
   readonly data: string
 }

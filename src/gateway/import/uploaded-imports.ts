@@ -22,7 +22,7 @@ import {
 /** The largest size of all files of an import, in bytes. */
 const maxImportSize = 1024 ** 3
 
-export interface UploadedImport {
+interface UploadedImport {
   readonly program: AlistProgram | 'filebrowser'
   /** Where the files of File Browser are, if not in the folder of its configuration. */
   readonly root: string | undefined

@@ -46,7 +46,7 @@ const writerSettings = `set client_min_messages = warning; set jit = off; set ra
     ${columnsOfName}
   ) on commit delete rows`
 
-export interface PostgresTables {
+interface PostgresTables {
   readonly writing: Database
   readonly reading: Database
   close(): Promise<void>
