@@ -4,8 +4,7 @@ import { Writable } from 'node:stream'
 import type { Command } from 'commander'
 import { randomPassword } from '../accounts/passwords.js'
 import { GatewayError } from '../contract/errors.js'
-import { secretVariable } from '../gateway/secret-variables.js'
-import { readInput } from '../gateway/input.js'
+import { readInput, secretVariable } from '../gateway/input.js'
 
 export interface PasswordFlags {
   readonly passwordStdin?: boolean

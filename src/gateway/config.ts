@@ -7,7 +7,7 @@ import { GatewayError } from '../contract/errors.js'
 import { decodeUtf8 } from '../contract/utf8.js'
 import { hostAndPort } from '../net/addresses.js'
 import { connectionLimits, withoutPassword } from '../store/store-url.js'
-import { secretVariable } from './secret-variables.js'
+import { secretVariable } from './input.js'
 
 /** An IP address, or a network in CIDR notation. */
 const network = z.string().transform((text, context) => {

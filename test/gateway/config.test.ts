@@ -10,7 +10,7 @@ import {
   storeLocation,
   type ConfigFlags,
 } from '../../src/gateway/config.js'
-import { secretVariable } from '../../src/gateway/secret-variables.js'
+import { secretVariable } from '../../src/gateway/input.js'
 import { splitAddress } from '../../src/net/addresses.js'
 import { protocols } from '../../protocols/index.js'
 
