@@ -373,15 +373,15 @@ async function isTidegate(
 
 /**
  * Whether a daemon serves the data folder and is ready, for health checks of containers: asks for its `/readyz`. Does not
- * open the database, and does not verify the certificate. `timeout`: milliseconds for the daemon to answer.
+ * open the database, and does not verify the certificate.
  */
-export function liveness(config: Config, timeout = liveTimeout): Promise<Finding> {
+export function liveness(config: Config): Promise<Finding> {
   return finding('daemon', async () => {
     const holder = await lockHolderOf(config.data)
     if (holder === undefined) throw unavailable(`no daemon serves ${config.data}`)
     const { pid, url } = holder
     if (url === undefined) throw unavailable(`process ${pid} serves the data folder, but is not ready yet`)
-    const answer = await requestDaemon(config, `${url}/readyz`, { timeout }).catch((error: unknown) => {
+    const answer = await requestDaemon(config, `${url}/readyz`, { timeout: liveTimeout }).catch((error: unknown) => {
       throw unavailable(`process ${pid} serves the data folder, but does not answer at ${url}`, error)
     })
     const { status, body } = answer

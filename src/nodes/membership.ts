@@ -192,11 +192,6 @@ export class Membership {
     return Date.now() + this.#clockOffset
   }
 
-  /** The nodes, as of the last heartbeat. */
-  list(): readonly NodeRow[] {
-    return this.#nodes
-  }
-
   /** The number of living nodes, as of the last heartbeat; at least 1. */
   get count(): number {
     return Math.max(1, this.#nodes.filter(({ ended }) => ended === undefined).length)

@@ -150,10 +150,9 @@ export interface Store extends FileRecords {
      * error of `make` cancels it. `exists` for a taken name.
      */
     addFirst(role: UserRow['role'], make: () => New<UserRow>): Promise<void>
-    update(id: number, changes: Partial<New<UserRow>>): Promise<UserRow> // `not_found`, `exists`
     /**
      * Updates the row with what `decide` returns for the stored row, in one transaction. An error of `decide` cancels
-     * the update. A new `passwordTime` deletes the console sessions of the user.
+     * the update. A new `passwordTime` deletes the console sessions of the user. `not_found`, `exists`.
      */
     change(id: number, decide: (stored: UserRow) => Partial<New<UserRow>>): Promise<UserRow>
     /** Marks the one-time code of this time step as used: false if that step, or a later one, was used before. */

@@ -269,7 +269,7 @@ void t.test('a change by another process revokes principals of this process', as
 void t.test('several processes accept an imported password at once, and store one new hash', async (t) => {
   const { store, file, clock, ada } = await fixture(t)
   const imported = `$2y$${hashSync('neap tide', 4).slice(4)}`
-  await store.users.update(ada.id, { passwordHash: imported })
+  await store.users.change(ada.id, () => ({ passwordHash: imported }))
   const processes = await Promise.all([1, 2, 3].map(() => openAccounts(t, file, clock)))
   const signIns = processes.map(({ accounts }) => accounts.byPassword(credentials({ plain: 'neap tide' }), webdav))
   t.same(

@@ -226,7 +226,7 @@ void t.test('what looks like an earlier run is ended only if it is', { skip }, a
   await wait(times.current)
   const runs = (id: string) => (id === 'killed' ? false : undefined)
   const node = await join(t, location, 'node', { isOver: (id) => (id === 'node' ? false : true), runs })
-  const ended = node.membership.list().filter((each) => each.ended !== undefined)
+  const ended = (await node.membership.status()).filter((each) => each.ended !== undefined)
   t.same(ended.map(({ id }) => id).sort(), ['killed', 'silent'])
   t.ok(copy.membership.isCurrent)
   await Promise.all([killed, silent].map((each) => each.close()))
@@ -280,7 +280,7 @@ for (const engine of engines) {
       await store.close()
       const node = await join(t, location, 'next')
       t.equal((await node.store.intents.ofStorage(id)).length, 1)
-      t.match(node.membership.list(), [{ id: 'next', ended: undefined }])
+      t.match(await node.membership.status(), [{ id: 'next', ended: undefined }])
     },
   )
 }

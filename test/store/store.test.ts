@@ -200,10 +200,17 @@ for (const engine of engines) {
       await t.rejects(users.insert(userRow({ username: 'ada' })), { code: 'exists' })
       const admin = await users.insert(userRow({ username: 'admin', role: 2 }))
       await t.rejects(users.insert(userRow({ username: 'root', role: 2 })), { code: 'exists' })
-      await t.rejects(users.update(ada.id, { username: 'admin' }), { code: 'exists' })
-      await t.rejects(users.update(99, { ssoId: 'x' }), { code: 'not_found' })
-      t.match(await users.update(ada.id, { disabled: false, permission: 7 }), { disabled: false, permission: 7 })
-      t.match(await users.update(ada.id, {}), { permission: 7 })
+      await t.rejects(
+        users.change(ada.id, () => ({ username: 'admin' })),
+        { code: 'exists' },
+      )
+      await t.rejects(
+        users.change(99, () => ({ ssoId: 'x' })),
+        { code: 'not_found' },
+      )
+      const changes = { disabled: false, permission: 7 }
+      t.match(await users.change(ada.id, () => changes), changes)
+      t.match(await users.change(ada.id, () => ({})), { permission: 7 })
       t.equal(await users.delete(admin.id), true)
       t.equal(await users.delete(admin.id), false)
       t.ok((await users.insert(userRow({ username: 'eve' }))).id > admin.id)

@@ -1,6 +1,5 @@
 /** `tidegate doctor`: what is wrong with an installation, and what to do about it. */
 import type { Command } from 'commander'
-import type { AnyDriverType } from '../../contract/driver-type.js'
 import type { Config } from '../../gateway/config.js'
 import { version } from '../../contract/version.js'
 import { check } from '../check.js'
@@ -36,14 +35,11 @@ async function diagnose(flags: CommonFlags): Promise<readonly Finding[]> {
   return examine(config)
 }
 
-interface ExamineOptions {
-  readonly drivers?: readonly AnyDriverType[]
-  /** Milliseconds for each storage to answer. */
-  readonly timeout?: number
-}
-
-/** The findings on an installation: those on files first, because the others may follow from them. */
-export async function examine(config: Config, { drivers, timeout }: ExamineOptions = {}): Promise<readonly Finding[]> {
+/**
+ * The findings on an installation: those on files first, because the others may follow from them. `timeout`: milliseconds for
+ * each storage to answer.
+ */
+export async function examine(config: Config, timeout?: number): Promise<readonly Finding[]> {
   const findings: readonly Finding[] = [
     { what: 'Tidegate', ok: true, detail: version },
     ...(await machineFindings(config)),
@@ -51,7 +47,7 @@ export async function examine(config: Config, { drivers, timeout }: ExamineOptio
   ]
   // After the files: it opens the database, which changes their times.
   const further = (store: Store) => withAccounts(config, store, contentFindings)
-  return [...findings, ...(await check(config, { drivers, timeout, further }))]
+  return [...findings, ...(await check(config, { timeout, further }))]
 }
 
 /** A line for the finding, and below it one for what to do. */
