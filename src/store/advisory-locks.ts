@@ -6,10 +6,9 @@ import { createHash } from 'node:crypto'
 import pg from 'pg'
 import { GatewayError } from '../contract/errors.js'
 import { foldCase, parentOf, root, truncateTo, type Path } from '../contract/path.js'
-import { isConnectionError, isRolledBack, toStoreError } from './errors.js'
+import { isConnectionError, isRolledBack, retried, toStoreError } from './errors.js'
 import { countsOf, fileChannel, type ChangeCount } from './change-notices.js'
 import type { HeldLocks, LockOptions, PathClaim } from './engine.js'
-import { retried } from './retries.js'
 
 type LockMode = 'shared' | 'exclusive'
 

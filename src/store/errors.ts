@@ -1,4 +1,5 @@
-/** Translates database errors. */
+/** Errors of databases: what they are translated to, and which work is repeated. */
+import { setTimeout as delay } from 'node:timers/promises'
 import { GatewayError, toGatewayError } from '../contract/errors.js'
 
 /** SQLSTATEs of a server that accepts no connections, and of sessions that it has ended. */
@@ -15,6 +16,9 @@ const socketErrors = new Set([
   'EAI_AGAIN',
   'EHOSTUNREACH',
 ])
+
+/** Milliseconds for which work waits for a server that restarts. */
+const reconnectTime = 5000
 
 /** The driver's error for a server that accepts a connection and does not greet. */
 const connectTimeout = 'timeout expired'
@@ -75,4 +79,17 @@ export function toStoreError(error: unknown): GatewayError {
     if (error.message.includes('FOREIGN KEY constraint failed')) return new GatewayError('not_found', { cause })
   }
   return toGatewayError(error)
+}
+
+/** Runs `work` again, after increasing pauses, while it rejects with an error that is `isRepeatable`. */
+export async function retried<T>(work: () => Promise<T>, isRepeatable: (error: unknown) => boolean): Promise<T> {
+  const end = performance.now() + reconnectTime
+  for (let pause = 20; ; pause = Math.min(2 * pause, 500)) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!isRepeatable(error) || performance.now() + pause > end) throw error
+    }
+    await delay(pause)
+  }
 }

@@ -7,8 +7,7 @@ import { AdvisoryLocks } from './advisory-locks.js'
 import { changeChannel, fileChannel } from './change-notices.js'
 import { Database, type Runner } from './database.js'
 import type { Engine, ForeignCommits } from './engine.js'
-import { isConnectionError, isRolledBack, isUnsent } from './errors.js'
-import { retried } from './retries.js'
+import { isConnectionError, isRolledBack, isUnsent, retried } from './errors.js'
 import { isTopic, topics, type Topic } from './rows.js'
 
 /** The oldest supported version, as `server_version_num`. */

@@ -7,8 +7,7 @@ import { copyRows } from './copy.js'
 import { databaseTime, isPostgres } from './dialect.js'
 import { migrate, migrations, stepsTo, storedVersion, type Migration } from './migrations.js'
 import { withConnection } from './open-engine.js'
-import { ensurePrivate } from './private-file.js'
-import { connectSqlite } from './sqlite.js'
+import { connectSqlite, ensurePrivate } from './sqlite.js'
 
 /**
  * Writes a snapshot of a database to a new file, which only its owner can read. Other processes go on writing to the

@@ -6,7 +6,7 @@ import { rm } from 'node:fs/promises'
 import knex, { type Knex } from 'knex'
 import { GatewayError } from '../../contract/errors.js'
 import { Database } from '../database.js'
-import { ensurePrivate } from '../private-file.js'
+import { ensurePrivate } from '../sqlite.js'
 
 /** The tables of a file of another version are recreated: the storages are read again. */
 const schemaVersion = 1
