@@ -3,7 +3,7 @@
  */
 import type { Readable } from 'node:stream'
 import { pageSize, type Entry } from '../../src/contract/entry.js'
-import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { GatewayError, isGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import { isListableName, nameOf, parentOf, type Path } from '../../src/contract/path.js'
 import type { FtpConnection, FtpTransfer } from './connection.js'
 import { isRefusalOfArgument, isUnspecificRefusal } from './errors.js'
@@ -83,10 +83,7 @@ export class Files {
     const entry = on.features.machineListings
       ? this.#fromMlst(on, path, ofSymlink)
       : this.#fromCommands(on, path, ofSymlink)
-    return entry.catch((error: unknown) => {
-      if (isGatewayError(error, 'not_found')) return undefined
-      throw error
-    })
+    return undefinedIfMissing(entry)
   }
 
   async #kindAt(on: FtpConnection, path: Path): Promise<Kind> {
@@ -293,10 +290,7 @@ export class Files {
 
   /** Whether the path is a folder that can be entered (CWD). Rejects with `denied` if the server says so. */
   async #isFolder(on: FtpConnection, wire: string): Promise<boolean> {
-    const entered = await this.#refusalAsNotFound(on.send(`CWD ${wire}`)).catch((error: unknown) => {
-      if (isGatewayError(error, 'not_found')) return undefined
-      throw error
-    })
+    const entered = await undefinedIfMissing(this.#refusalAsNotFound(on.send(`CWD ${wire}`)))
     if (!entered) return false
     await this.#leaveFolder(on)
     return true

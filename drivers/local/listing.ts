@@ -3,7 +3,7 @@ import { constants, opendirSync, type BigIntStats } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import type { ListOptions, Awaitable } from '../../src/contract/call-options.js'
 import { pageSize, type Entry } from '../../src/contract/entry.js'
-import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { GatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import { childOf, isListableName, type Path } from '../../src/contract/path.js'
 import { ownTurn } from '../../src/contract/pauses.js'
 import { kindOf, reuseOrCreateEntry, statusOf, type FileStatus } from './entry.js'
@@ -49,7 +49,7 @@ export async function* listFolder(
         const kind = kindOf(status.mode)
         const needsEntry = kind === 'symlink' || (options.resolvesFolders && kind === 'folder')
         const entry = needsEntry
-          ? await entryIfExists(options, path, name, status)
+          ? await undefinedIfMissing(options.resolveEntry(childOf(path, name), name, status))
           : reuseOrCreateEntry(name, status, known?.(name))
         if (entry) page.push(entry)
       }
@@ -70,20 +70,6 @@ export async function* listFolder(
  */
 function assertUnmoved(folder: Folder): void {
   if (!folder.isUnmoved()) throw new GatewayError('not_found', { reason: 'the folder was moved while it was listed' })
-}
-
-async function entryIfExists(
-  options: ListingOptions,
-  path: Path,
-  name: string,
-  status: FileStatus,
-): Promise<Entry | undefined> {
-  try {
-    return await options.resolveEntry(childOf(path, name), name, status)
-  } catch (error) {
-    if (isGatewayError(error, 'not_found')) return undefined
-    throw error
-  }
 }
 
 /** `isImmediate`: whether lookups in the folder may be synchronous at this moment. */

@@ -30,7 +30,7 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv, GatewayFolders } from '../../src/contract/driver-env.js'
 import type { Entry, Identity } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
-import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { GatewayError, isGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import { makeFolders } from '../../src/contract/make-folders.js'
 import { settableMode } from '../../src/contract/modes.js'
 import { foldCase, nameOf, type Path } from '../../src/contract/path.js'
@@ -444,7 +444,7 @@ class Local implements Driver {
       const location = located instanceof Promise ? await located : located
       if (!location) {
         const real = await root.realPath(path, true)
-        return { path: real, entry: await this.#entryIfExists(real, signal) }
+        return { path: real, entry: await undefinedIfMissing(this.stat(real, { signal })) }
       }
       try {
         if (!location.stats) return { path, entry: undefined }
@@ -456,15 +456,6 @@ class Local implements Driver {
         location.folder.close()
       }
     })
-  }
-
-  async #entryIfExists(path: Path, signal?: AbortSignal): Promise<Entry | undefined> {
-    try {
-      return await this.stat(path, { signal })
-    } catch (error) {
-      if (isGatewayError(error, 'not_found')) return undefined
-      throw error
-    }
   }
 
   identities(path: Path, { signal }: CallOptions = {}): Promise<readonly Identity[]> {

@@ -9,7 +9,7 @@
  */
 import { constants, type BigIntStats } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { GatewayError, hasDetail, isGatewayError } from '../../src/contract/errors.js'
+import { GatewayError, hasDetail, isGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import { findDeepest, segmentsOf, nameOf, parentOf, root, under, within, type Path } from '../../src/contract/path.js'
 import type { Awaitable } from '../../src/contract/call-options.js'
 import { systemCode } from './errors.js'
@@ -240,14 +240,8 @@ export class RootFolder {
 
   /** Resolves a path; undefined if it does not exist or is a dangling symlink. */
   async #target(path: Path): Promise<Path | undefined> {
-    try {
-      return this.pathOf((await this.#walk(this.real, segmentsOf(path))).host)
-    } catch (error) {
-      if (isGatewayError(error, 'not_found', 'not_folder')) {
-        return undefined
-      }
-      throw error
-    }
+    const target = await undefinedIfMissing(this.#walk(this.real, segmentsOf(path)), 'not_folder')
+    return target && this.pathOf(target.host)
   }
 
   /**
@@ -255,12 +249,8 @@ export class RootFolder {
    * dangling target is allowed.
    */
   async assertInside(folder: Folder, target: string): Promise<void> {
-    try {
-      await this.#walk(target.startsWith('/') ? '/' : folder.host, target.split('/'))
-    } catch (error) {
-      if (isGatewayError(error, 'not_found', 'not_folder')) return
-      throw error
-    }
+    const start = target.startsWith('/') ? '/' : folder.host
+    await undefinedIfMissing(this.#walk(start, target.split('/')), 'not_folder')
   }
 
   /** Opens a folder by its real path; undefined if there is no folder, or if the path contains a symlink. */

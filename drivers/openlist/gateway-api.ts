@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { UrlClient } from '../../src/contract/capabilities.js'
 import type { Entry } from '../../src/contract/entry.js'
-import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { GatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import { encodePath, nameOf, parentOf, type Path } from '../../src/contract/path.js'
 import type { ApiAnswer, ApiClient } from '../lib/api/api-client.js'
 import { field, flagOf, listOf, numberOf, textOf, timeOf } from '../lib/api/lenient.js'
@@ -134,14 +134,7 @@ export class GatewayApi {
       const state = await this.#taskState(id, signal)
       if (state !== undefined && failedStates.includes(state))
         throw protocolViolation('could not move it: a task failed')
-      const isGone = await this.details(path, signal).then(
-        () => false,
-        (error: unknown) => {
-          if (isGatewayError(error, 'not_found')) return true
-          throw error
-        },
-      )
-      if (isGone) return
+      if ((await undefinedIfMissing(this.details(path, signal))) === undefined) return
       if (state === undefined) throw protocolViolation('did not move it')
       await sleep(taskInterval, undefined, { signal }).catch((error: unknown) => {
         throw new GatewayError('aborted', { cause: error })
@@ -153,13 +146,9 @@ export class GatewayApi {
   async #taskState(id: string, signal: AbortSignal | undefined): Promise<number | undefined> {
     const url = this.#url('task/move/info')
     url.searchParams.set('tid', id)
-    try {
-      const { data } = await this.options.client.call({ method: 'POST', url, repeatable: true, signal })
-      return numberOf(field(data, 'data', 'state'))
-    } catch (error) {
-      if (isGatewayError(error, 'not_found')) return undefined
-      throw error
-    }
+    const call = this.options.client.call({ method: 'POST', url, repeatable: true, signal })
+    const answer = await undefinedIfMissing(call)
+    return answer && numberOf(field(answer.data, 'data', 'state'))
   }
 
   #get(path: string, signal: AbortSignal | undefined): Promise<ApiAnswer> {

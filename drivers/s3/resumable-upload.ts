@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { AbortMultipartUploadCommand, HeadObjectCommand, ListPartsCommand, type Part } from '@aws-sdk/client-s3'
 import type { UploadPlan } from '../../src/contract/capabilities.js'
-import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { GatewayError, isGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import type { BucketClient } from './client.js'
 import { revisionOf } from './object-keys.js'
 import { contiguousParts } from '../lib/parts.js'
@@ -75,12 +75,7 @@ async function isCompleted(client: BucketClient, token: Token): Promise<boolean>
     latest = Math.max(latest, LastModified?.getTime() ?? 0)
   }
   const head = new HeadObjectCommand({ Bucket: client.bucket, Key: token.key })
-  const object = await client
-    .call((s3, options) => s3.send(head, options), undefined)
-    .catch((error: unknown) => {
-      if (isGatewayError(error, 'not_found')) return undefined
-      throw error
-    })
+  const object = await undefinedIfMissing(client.call((s3, options) => s3.send(head, options), undefined))
   // An object older than the parts has the same content, but from another upload. Some times have a precision of one
   // second.
   const isOlder = (object?.LastModified?.getTime() ?? latest) + 1000 <= latest

@@ -19,7 +19,7 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { Entry } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
-import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { GatewayError, isGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import { nameOf, parentOf, type Path } from '../../src/contract/path.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
 import { resumableUpload, withBody } from '../lib/parts.js'
@@ -323,22 +323,18 @@ class S3Driver implements Driver {
 
   async #headOf(key: string, signal: AbortSignal | undefined): Promise<HeadObjectCommandOutput | undefined> {
     const object = { Bucket: this.#client.bucket, Key: key }
-    return this.#client
-      .call(async (s3, options) => {
-        try {
-          return await s3.send(new HeadObjectCommand(object), options)
-        } catch (error) {
-          if (statusOf(error) !== 400) throw error
-          // An answer to HEAD has no body, which would name the error.
-          const { Body } = await s3.send(new GetObjectCommand({ ...object, Range: 'bytes=0-0' }), options)
-          if (Body instanceof Readable) Body.destroy()
-          throw error
-        }
-      }, signal)
-      .catch((error: unknown) => {
-        if (isGatewayError(error, 'not_found')) return undefined
+    const answer = this.#client.call(async (s3, options) => {
+      try {
+        return await s3.send(new HeadObjectCommand(object), options)
+      } catch (error) {
+        if (statusOf(error) !== 400) throw error
+        // An answer to HEAD has no body, which would name the error.
+        const { Body } = await s3.send(new GetObjectCommand({ ...object, Range: 'bytes=0-0' }), options)
+        if (Body instanceof Readable) Body.destroy()
         throw error
-      })
+      }
+    }, signal)
+    return undefinedIfMissing(answer)
   }
 
   /** The first objects with this prefix, at most `count`. */

@@ -5,7 +5,7 @@
 import type { Stats } from 'ssh2'
 import type { WriteOptions } from '../../src/contract/call-options.js'
 import type { Entry } from '../../src/contract/entry.js'
-import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
+import { GatewayError, isGatewayError, toGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import { nameOf, parentOf, root, trimTrailing, type Path } from '../../src/contract/path.js'
 import type { SftpConnection } from './connection.js'
 import { entryOf } from './entry.js'
@@ -59,10 +59,7 @@ export class SftpLocations {
 
   /** The entry at the path, with a symlink resolved; undefined if there is none. */
   async entryOrUndefined(on: SftpConnection, path: Path): Promise<Entry | undefined> {
-    return this.entryAt(on, path, false).catch((error: unknown) => {
-      if (isGatewayError(error, 'not_found', 'not_folder')) return undefined
-      throw error
-    })
+    return undefinedIfMissing(this.entryAt(on, path, false), 'not_folder')
   }
 
   /**

@@ -14,7 +14,7 @@ import type { ByteRange, CallOptions, Source, WriteOptions } from '../../src/con
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { inPages, type Entry } from '../../src/contract/entry.js'
-import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { GatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import { childOf, cleanPath, nameOf, parentOf, segmentsOf, type Path } from '../../src/contract/path.js'
 import { BackgroundDeleter } from '../lib/background-deleter.js'
 import { createReadStream, writeAll } from '../lib/pipelined-io.js'
@@ -210,9 +210,8 @@ class SmbDriver implements Driver {
     if (!resumable) return
     const remove = (share: Share) =>
       this.#locations.withServerPath(share, resumable.path, (wire) => share.removeAt(wire))
-    await this.#within(signal, () => this.#writers.useIdempotent(remove)).catch((error: unknown) => {
-      if (!isGatewayError(error, 'not_found', 'not_folder')) throw error
-    })
+    const removed = this.#within(signal, () => this.#writers.useIdempotent(remove))
+    await undefinedIfMissing(removed, 'not_folder')
   }
 
   async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {

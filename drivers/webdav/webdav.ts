@@ -7,7 +7,13 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { Entry } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
-import { GatewayError, hasDetail, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
+import {
+  GatewayError,
+  hasDetail,
+  isGatewayError,
+  toGatewayError,
+  undefinedIfMissing,
+} from '../../src/contract/errors.js'
 import { pseudonymOf } from '../../src/contract/own-requests.js'
 import { childOf, nameOf, parentOf, type Path } from '../../src/contract/path.js'
 import { HttpClient } from '../lib/http-client.js'
@@ -310,10 +316,7 @@ class WebdavDriver implements Driver {
 
   /** As `#stat`; undefined if nothing exists there. */
   async #statOrUndefined(path: Path, signal: AbortSignal | undefined): Promise<Properties | undefined> {
-    return this.#stat(path, signal).catch((error: unknown) => {
-      if (isGatewayError(error, 'not_found', 'parent_missing', 'not_folder')) return undefined
-      throw error
-    })
+    return undefinedIfMissing(this.#stat(path, signal), 'parent_missing', 'not_folder')
   }
 
   /** The file that a write would replace. Rejects with `is_folder`, and with `exists` if `createOnly` is set. */

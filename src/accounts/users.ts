@@ -1,7 +1,7 @@
 /** The user accounts, cached in memory. */
 import { isDeepStrictEqual } from 'node:util'
 import type PQueue from 'p-queue'
-import { GatewayError, isGatewayError } from '../contract/errors.js'
+import { GatewayError, isGatewayError, undefinedIfMissing } from '../contract/errors.js'
 import { cleanPath } from '../contract/path.js'
 import { isDecoded } from '../contract/utf8.js'
 import type { UserRow } from '../store/rows.js'
@@ -146,12 +146,8 @@ export class Users {
    * to what is stored then; undefined if the account has been deleted.
    */
   async replaceHash(id: number, old: string, hash: string): Promise<UserRow | undefined> {
-    try {
-      return await this.#change(id, (stored) => (stored.passwordHash === old ? { passwordHash: hash } : {}))
-    } catch (error) {
-      if (isGatewayError(error, 'not_found')) return undefined
-      throw error
-    }
+    const changed = this.#change(id, (stored) => (stored.passwordHash === old ? { passwordHash: hash } : {}))
+    return undefinedIfMissing(changed)
   }
 
   #assertFree(username: string): void {

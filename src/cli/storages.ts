@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { driverTypes } from '../../drivers/index.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
-import { GatewayError, isGatewayError } from '../contract/errors.js'
+import { GatewayError, undefinedIfMissing } from '../contract/errors.js'
 import { cleanPath } from '../contract/path.js'
 import { lockHolderOf } from '../gateway/data-folder.js'
 import { insertStorage } from '../gateway/storages.js'
@@ -183,9 +183,7 @@ async function deletedByDaemon(store: Store, { id, mountPath }: StorageRow): Pro
     if (row === undefined) return
     // Again where the daemon has stored another status.
     if (row.status !== storedStatus.removing) {
-      await store.storages.update(id, { status: storedStatus.removing }).catch((error: unknown) => {
-        if (!isGatewayError(error, 'not_found')) throw error
-      })
+      await undefinedIfMissing(store.storages.update(id, { status: storedStatus.removing }))
     }
     await setTimeout(pollInterval)
   }

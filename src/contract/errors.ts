@@ -220,12 +220,15 @@ export function isTransient(error: unknown): boolean {
   return isGatewayError(error, 'unavailable', 'timeout', 'busy', 'throttled', 'aborted')
 }
 
-/** Resolves to undefined if the work rejects with `not_found`, except where no storage is mounted. */
-export async function undefinedIfMissing<Found>(work: Promise<Found>): Promise<Found | undefined> {
+/** Resolves to undefined if the work rejects with `not_found` or `others`, except where no storage is mounted. */
+export async function undefinedIfMissing<Found>(
+  work: Promise<Found>,
+  ...others: readonly ErrorCode[]
+): Promise<Found | undefined> {
   try {
     return await work
   } catch (error) {
-    if (isGatewayError(error, 'not_found') && !isWithoutStorage(error)) return undefined
+    if (isGatewayError(error, 'not_found', ...others) && !isWithoutStorage(error)) return undefined
     throw error
   }
 }

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
-import { GatewayError, isGatewayError } from '../contract/errors.js'
+import { GatewayError, isGatewayError, undefinedIfMissing } from '../contract/errors.js'
 import type { ProxyAccess } from '../net/egress-proxy.js'
 import { parseUrl } from './http-request.js'
 import { callProgram, type DownloadKey, type DownloadTool, type Progress, type DownloadInput } from './tool.js'
@@ -139,12 +139,8 @@ export class Aria2 implements DownloadTool {
   }
 
   async #status(gid: string, signal: AbortSignal): Promise<Status | undefined> {
-    try {
-      return statusOf.parse(await this.#call('aria2.tellStatus', [gid, statusKeys], signal))
-    } catch (error) {
-      if (isGatewayError(error, 'not_found')) return undefined
-      throw error
-    }
+    const status = this.#call('aria2.tellStatus', [gid, statusKeys], signal)
+    return undefinedIfMissing(status.then((told) => statusOf.parse(told)))
   }
 
   /**

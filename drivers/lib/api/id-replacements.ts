@@ -9,7 +9,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DriverEnv } from '../../../src/contract/driver-env.js'
-import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
+import { GatewayError, isGatewayError, undefinedIfMissing } from '../../../src/contract/errors.js'
 import { childOf, nameOf, siblingPathOf, type Path } from '../../../src/contract/path.js'
 import { stagingRun } from '../staged-names.js'
 import { Intents } from './intents.js'
@@ -111,7 +111,7 @@ export class IdReplacements {
     try {
       await this.#intents.add(intent)
       // If another client has removed it, nothing is in the way.
-      if (hasUniqueNames) await calls.rename(oldId, backupNameOf(name)).catch(ignoreMissing)
+      if (hasUniqueNames) await undefinedIfMissing(calls.rename(oldId, backupNameOf(name)))
       result = await publish()
     } catch (error) {
       await this.#undo(intent, error)
@@ -132,7 +132,7 @@ export class IdReplacements {
     const { calls, hasUniqueNames, env } = this.options
     try {
       if (!hasUniqueNames || isGatewayError(error, 'unavailable', 'timeout', 'aborted')) throw error
-      await calls.rename(intent.oldId, intent.name).catch(ignoreMissing)
+      await undefinedIfMissing(calls.rename(intent.oldId, intent.name))
       await this.#intents.forget(intent)
     } catch (reason) {
       env.log.warn({ err: reason, name: intent.name }, 'a replacement was interrupted, will be settled')
@@ -145,7 +145,7 @@ export class IdReplacements {
     const { calls, hasUniqueNames, env } = this.options
     const { oldId, name } = intent
     try {
-      await calls.remove(oldId, AbortSignal.timeout(removeTimeout)).catch(ignoreMissing)
+      await undefinedIfMissing(calls.remove(oldId, AbortSignal.timeout(removeTimeout)))
       await this.#intents.forget(intent)
     } catch (error) {
       env.log.warn({ err: error, name }, 'cannot remove a file that was replaced, will retry')
@@ -159,13 +159,10 @@ export class IdReplacements {
   async #settle(intent: Intent, since: number, signal: AbortSignal): Promise<void> {
     const { calls, hasUniqueNames, env } = this.options
     const { folderId, name, oldId, newId, isPublished } = intent
-    if (isPublished) return calls.remove(oldId, signal).catch(ignoreMissing)
+    if (isPublished) return undefinedIfMissing(calls.remove(oldId, signal))
     await this.#waitForListings(since, signal)
-    const items = await calls.members(folderId, signal).catch((error: unknown) => {
-      // The folder was removed, with both files.
-      if (isGatewayError(error, 'not_found')) return []
-      throw error
-    })
+    // Missing: the folder was removed, with both files.
+    const items = (await undefinedIfMissing(calls.members(folderId, signal))) ?? []
     const hasName = (item: IdItem) => item.name === name
     const isTaken = items.some((item) => hasName(item) && item.id !== oldId && item.id !== newId)
     if (hasUniqueNames && isTaken) {
@@ -173,7 +170,7 @@ export class IdReplacements {
     } else if (isReplaced(intent, items)) {
       // One with another name was set aside, or another client has renamed it to keep it.
       const hasOld = items.some((item) => item.id === oldId && (hasUniqueNames || hasName(item)))
-      if (hasOld) await calls.remove(oldId, signal).catch(ignoreMissing)
+      if (hasOld) await undefinedIfMissing(calls.remove(oldId, signal))
     } else if (hasUniqueNames) await this.#restore(intent, items, signal)
   }
 
@@ -184,7 +181,7 @@ export class IdReplacements {
     if (items.some(({ id }) => id === oldId)) {
       await calls.rename(oldId, name, signal)
       const isStaged = next !== undefined && stagingRun(next.name) !== undefined
-      if (isStaged) await calls.remove(newId, signal).catch(ignoreMissing)
+      if (isStaged) await undefinedIfMissing(calls.remove(newId, signal))
     } else if (next) await calls.rename(newId, name, signal)
   }
 
@@ -203,10 +200,6 @@ function isReplaced({ newId, name, isPublished }: Intent, items: readonly IdItem
 /** The name of the old file in the meantime. */
 function backupNameOf(name: string): string {
   return nameOf(siblingPathOf(childOf('/' as Path, escapeName(name)), 'replaced'))
-}
-
-function ignoreMissing(error: unknown): void {
-  if (!isGatewayError(error, 'not_found')) throw error
 }
 
 function parsed(value: unknown): Intent | undefined {

@@ -7,7 +7,7 @@ import { untilAborted } from '../../../src/contract/cancellation.js'
 import type { ListOptions } from '../../../src/contract/call-options.js'
 import type { ChangeElsewhere, DriverEnv } from '../../../src/contract/driver-env.js'
 import { pageSize } from '../../../src/contract/entry.js'
-import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
+import { GatewayError, isGatewayError, undefinedIfMissing } from '../../../src/contract/errors.js'
 import { childOf, nameOf, parentOf, segmentsOf, under, within, type Path } from '../../../src/contract/path.js'
 import { IdCache, type KnownId } from './id-cache.js'
 import { RecentChanges } from './recent-changes.js'
@@ -131,10 +131,7 @@ export class IdTree<Item extends IdItem> {
 
   /** The entry at `path`; undefined if nothing exists there. */
   async find(path: Path, options: Options = {}): Promise<Located<Item> | undefined> {
-    return this.#find(path, options).catch((error: unknown) => {
-      if (isGatewayError(error, 'not_found')) return undefined
-      throw error
-    })
+    return undefinedIfMissing(this.#find(path, options))
   }
 
   /**
