@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
 import { rmdir, lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { settlesWithin } from '../../src/contract/cancellation.js'
 import type { Instance } from '../../src/contract/driver-env.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { DriverLog } from '../../src/contract/log.js'
@@ -290,10 +291,7 @@ export class LocalStaging {
    */
   async close(): Promise<void> {
     const removed = this.#runningCalls.abortAll().then(() => this.#remove())
-    let timer: NodeJS.Timeout | undefined
-    const timeout = new Promise<void>((resolve) => (timer = setTimeout(resolve, closingTimeout)))
-    await Promise.race([removed, timeout])
-    clearTimeout(timer)
+    await settlesWithin(removed, closingTimeout)
   }
 
   async #remove(): Promise<void> {

@@ -1,6 +1,7 @@
 /** The body of an HTTP request as a Source, and how an unread body is drained. */
 import type { IncomingMessage } from 'node:http'
 import { addAbortSignal, Readable } from 'node:stream'
+import { settlesWithin } from '../../src/contract/cancellation.js'
 import type { DetachableReadable } from '../../src/contract/capabilities.js'
 import type { Source } from '../../src/contract/call-options.js'
 import type { Hashes } from '../../src/contract/entry.js'
@@ -216,11 +217,13 @@ const smallBodyTimeout = 60_000
 /**
  * The result of `reading`. Rejects with `late()` after the timeout; the caller must then drain the rest of the body.
  */
-export function withTimeout<T>(reading: Promise<T>, late: () => Error, milliseconds = smallBodyTimeout): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(late()), milliseconds)
-    void reading.then(resolve, reject).finally(() => clearTimeout(timer))
-  })
+export async function withTimeout<T>(
+  reading: Promise<T>,
+  late: () => Error,
+  milliseconds = smallBodyTimeout,
+): Promise<T> {
+  if (await settlesWithin(reading, milliseconds)) return reading
+  throw late()
 }
 
 interface DrainLimits {

@@ -1,6 +1,6 @@
 /** Reads at any position, for backends that only read streams. */
 import type { Readable } from 'node:stream'
-import { setTimeout as pause } from 'node:timers/promises'
+import { settlesWithin } from '../contract/cancellation.js'
 import type { OpenFile } from '../contract/capabilities.js'
 import type { ByteRange } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
@@ -129,8 +129,8 @@ export class StreamReader implements OpenFile {
 
   /** Waits for the end of a stream whose bytes have all arrived, so that its connection can be reused. */
   async #finish(): Promise<void> {
-    const ended = this.#chunks?.next().catch(() => undefined)
-    await Promise.race([ended, pause(endTimeout, undefined, { ref: false })])
+    const ended = this.#chunks?.next()
+    if (ended) await settlesWithin(ended, endTimeout)
     this.#drop()
   }
 

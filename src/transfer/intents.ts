@@ -5,7 +5,7 @@
  * of a folder that was copied elsewhere is only remembered: the same move, made again, completes it.
  */
 import { randomUUID } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
+import { settlesWithin } from '../contract/cancellation.js'
 import type { Entry } from '../contract/entry.js'
 import { isGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
@@ -100,7 +100,7 @@ export class Intents {
    * after a timeout; the rest continues in the background. Failures are logged and retried.
    */
   async recover(storage: Storage): Promise<void> {
-    await Promise.race([this.#recoverAll(storage, 0), delay(startTimeout, undefined, { ref: false })])
+    await settlesWithin(this.#recoverAll(storage, 0), startTimeout)
   }
 
   /**

@@ -2,7 +2,7 @@
  * Resumable uploads of large files: stores their tokens, so that a later run of the task can resume them, and discards
  * orphaned uploads (docs/decisions/0015).
  */
-import { setTimeout as delay } from 'node:timers/promises'
+import { settlesWithin } from '../contract/cancellation.js'
 import { hasDetail, isTransient } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import type { Path } from '../contract/path.js'
@@ -102,7 +102,7 @@ export class TaskUploads {
   async discardAll(taskId: string): Promise<void> {
     await this.options.store.orphanAll(taskId)
     const dropped = this.#discardOrphans(({ id }) => !this.#failed.has(id))
-    await Promise.race([dropped, delay(discardTimeout, undefined, { ref: false })])
+    await settlesWithin(dropped, discardTimeout)
   }
 
   /** Discards the orphaned uploads of a storage that has started. Never rejects. */
