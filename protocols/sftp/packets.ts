@@ -1,5 +1,5 @@
 /** The SFTP wire format: splits the stream into packets, reads their fields and builds responses. Avoids copies. */
-import { decodeUtf8 } from '../../src/contract/utf8.js'
+import { WireReader } from '../../src/accounts/ssh-wire.js'
 import { limits, packetType } from './wire.js'
 
 /** A packet cannot be decoded: the response is BAD_MESSAGE, which no error code of the core has. */
@@ -124,45 +124,22 @@ export class PacketParser {
   }
 }
 
-/** Reads the fields of a packet in order. Every method throws MalformedPacket if the packet ends too early. */
-export class FieldReader {
-  #at = 0
-
-  constructor(private readonly bytes: Buffer) {}
-
-  get remaining(): number {
-    return this.bytes.length - this.#at
-  }
-
-  uint32(): number {
-    return this.bytes.readUInt32BE(this.#advance(4))
-  }
-
+/** Reads the fields of a packet in order. Throws MalformedPacket if the packet ends too early, and for text that is not UTF-8. */
+export class FieldReader extends WireReader {
   /** Exact up to 2^53; larger values return Infinity. */
   uint64(): number {
-    const at = this.#advance(8)
+    const at = this.advance(8)
     const high = this.bytes.readUInt32BE(at)
     return high > 0x1fffff ? Number.POSITIVE_INFINITY : high * 0x1_0000_0000 + this.bytes.readUInt32BE(at + 4)
   }
 
-  string(): Buffer {
-    const length = this.uint32()
-    const at = this.#advance(length)
-    return this.bytes.subarray(at, at + length)
+  protected override endsEarly(): Error {
+    return new MalformedPacket('the packet ends too early')
   }
 
-  /** A string that must be UTF-8. Throws MalformedPacket otherwise: such a name could not be requested again. */
-  text(): string {
-    const text = decodeUtf8(this.string())
-    if (text === undefined) throw new MalformedPacket('names must be UTF-8')
-    return text
-  }
-
-  #advance(length: number): number {
-    const at = this.#at
-    if (length > this.remaining) throw new MalformedPacket('the packet ends too early')
-    this.#at += length
-    return at
+  /** Names must be UTF-8: another one could not be requested again. */
+  protected override notUtf8(): Error {
+    return new MalformedPacket('names must be UTF-8')
   }
 }
 

@@ -1,24 +1,37 @@
 /** A strict reader for the data types of RFC 4251 §5. */
 import { decodeUtf8 } from '../contract/utf8.js'
 
-/** The bytes are malformed. */
 /** The bytes do not match the format. The callers decide what that means: an invalid key, or a wrong signature. */
 export class SshWireError extends Error {}
 
 export class WireReader {
-  #offset = 0
+  #at = 0
 
-  constructor(private readonly bytes: Buffer) {}
+  constructor(protected readonly bytes: Buffer) {}
+
+  get remaining(): number {
+    return this.bytes.length - this.#at
+  }
+
+  byte(): number {
+    return this.bytes.readUInt8(this.advance(1))
+  }
+
+  uint32(): number {
+    return this.bytes.readUInt32BE(this.advance(4))
+  }
 
   /** A string: its length as a uint32, then its bytes. */
   string(): Buffer {
     const length = this.uint32()
-    return this.#take(length)
+    const at = this.advance(length)
+    return this.bytes.subarray(at, at + length)
   }
 
+  /** A string that must be UTF-8. */
   text(): string {
     const text = decodeUtf8(this.string())
-    if (text === undefined) throw new SshWireError('text is not UTF-8')
+    if (text === undefined) throw this.notUtf8()
     return text
   }
 
@@ -33,23 +46,24 @@ export class WireReader {
     return bytes.subarray(1)
   }
 
-  byte(): number {
-    return this.#take(1).readUInt8()
-  }
-
-  uint32(): number {
-    return this.#take(4).readUInt32BE()
-  }
-
   /** Throws if bytes remain. */
   expectEnd(): void {
-    if (this.#offset !== this.bytes.length) throw new SshWireError('unexpected trailing bytes')
+    if (this.remaining > 0) throw new SshWireError('unexpected trailing bytes')
   }
 
-  #take(length: number): Buffer {
-    if (length > this.bytes.length - this.#offset) throw new SshWireError('bytes are missing')
-    const bytes = this.bytes.subarray(this.#offset, this.#offset + length)
-    this.#offset += length
-    return bytes
+  /** Passes over this many bytes, and returns the offset of the first one. */
+  protected advance(length: number): number {
+    const at = this.#at
+    if (length > this.remaining) throw this.endsEarly()
+    this.#at += length
+    return at
+  }
+
+  protected endsEarly(): Error {
+    return new SshWireError('bytes are missing')
+  }
+
+  protected notUtf8(): Error {
+    return new SshWireError('text is not UTF-8')
   }
 }
