@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { resolvePath, root, type Path } from '../../src/contract/path.js'
-import { networkOf } from '../../src/net/networks.js'
+import { networkOf } from '../../src/net/addresses.js'
 import { percentDecoded } from '../../src/contract/utf8.js'
 import { requestDetails } from '../lib/request-details.js'
 import { urlClientOf } from '../lib/client.js'

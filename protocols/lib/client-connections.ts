@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net'
 import type { FairShare } from '../../src/contract/fair-share.js'
 import type { Log } from '../../src/contract/log.js'
-import { networkOf } from '../../src/net/networks.js'
+import { networkOf } from '../../src/net/addresses.js'
 
 /** Milliseconds between two lines of the log about connections that were not accepted. */
 const logInterval = 60_000

@@ -1,9 +1,10 @@
 /** The client of an HTTP request: its address, and the URL by which it reaches this server. */
 import { setMaxListeners } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { isIP, isIPv6, type BlockList, type Socket } from 'node:net'
+import { isIPv6, type BlockList, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { UrlClient } from '../../src/contract/capabilities.js'
+import { isWithinNetworks, plainAddress } from '../../src/net/addresses.js'
 import { mergeSlashes } from './request-target.js'
 
 export interface ClientOptions {
@@ -57,7 +58,7 @@ function peerOf(socket: Socket, proxies: BlockList): Peer {
   const known = peers.get(socket)
   if (known?.proxies === proxies) return known
   const address = plainAddress(socket.remoteAddress ?? '') ?? '0.0.0.0'
-  const peer = { address, proxies, isTrusted: isTrusted(address, proxies) }
+  const peer = { address, proxies, isTrusted: isWithinNetworks(proxies, address) }
   peers.set(socket, peer)
   return peer
 }
@@ -157,30 +158,13 @@ function forwardedElements(text: string): Forwarded {
 function clientAddress(peer: string, chain: readonly string[], proxies: BlockList): string {
   let address = peer
   for (const text of chain.toReversed()) {
-    if (!isTrusted(address, proxies)) break
+    if (!isWithinNetworks(proxies, address)) break
     const next = plainAddress(text)
     // `unknown`, or an obfuscated or invalid identifier: the addresses before it cannot be trusted.
     if (next === undefined) break
     address = next
   }
   return address
-}
-
-function isTrusted(address: string, proxies: BlockList): boolean {
-  return proxies.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
-}
-
-/**
- * The IP address without brackets, port and zone. IPv4-mapped IPv6 becomes IPv4. Undefined if it is not an IP address.
- */
-function plainAddress(text: string): string | undefined {
-  const trimmed = text.trim()
-  const bare =
-    /^\[([^\]]*)\](?::\d*)?$/.exec(trimmed)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+):\d*$/.exec(trimmed)?.[1] ?? trimmed
-  const address = bare.replace(/%.*$/, '').toLowerCase()
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(address)?.[1]
-  if (mapped !== undefined && isIP(mapped) === 4) return mapped
-  return isIP(address) === 0 ? undefined : address
 }
 
 /** Returns `text` if it is a host with an optional port, and can be used in a URL. */

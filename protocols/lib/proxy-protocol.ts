@@ -3,8 +3,9 @@
  * connections sends the address of the client first.
  */
 import { once } from 'node:events'
-import { BlockList, connect, isIP, isIPv6, SocketAddress, type Server, type Socket } from 'node:net'
+import { BlockList, connect, isIP, SocketAddress, type Server, type Socket } from 'node:net'
 import type { Log } from '../../src/contract/log.js'
+import { isWithinNetworks } from '../../src/net/addresses.js'
 
 /** The proxies that send a header, and where invalid ones are logged. */
 export interface ProxyHeaders {
@@ -53,7 +54,7 @@ export function readProxyHeaders(server: Server, { proxies, log }: ProxyHeaders)
   server.removeAllListeners('connection')
   server.on('connection', (socket: Socket) => {
     const proxy = socket.remoteAddress
-    if (!isProxy(proxies, proxy)) {
+    if (!isWithinNetworks(proxies, proxy ?? '')) {
       accept(socket)
       return
     }
@@ -94,12 +95,8 @@ export async function connectThrough(
     throw error
   }
   // The address by which the server knows this machine.
-  if (isProxy(proxies, socket.localAddress)) socket.write('PROXY UNKNOWN\r\n')
+  if (isWithinNetworks(proxies, socket.localAddress ?? '')) socket.write('PROXY UNKNOWN\r\n')
   return socket
-}
-
-function isProxy(proxies: BlockList, address = ''): boolean {
-  return isIP(address) !== 0 && proxies.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
 }
 
 /** Calls `done` when the header has been read from the socket, or with the reason why the socket is destroyed. */

@@ -2,7 +2,7 @@
  * Limits key exchanges by network or user: each takes milliseconds of the processor, and needs no account. Several begin one shortly
  * after another, so that other connections have their turn. More than `burst` of them wait as `perSecond` says.
  */
-import { networkOf } from '../../src/net/networks.js'
+import { networkOf } from '../../src/net/addresses.js'
 
 export interface KeyExchangeLimits {
   /** Number of key exchanges of a network that do not wait for `perSecond`. */

@@ -1,7 +1,7 @@
 /** Verification of passwords and one-time codes. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sharedController, untilAborted } from '../contract/cancellation.js'
-import { networkOf } from '../net/networks.js'
+import { networkOf } from '../net/addresses.js'
 import type { UserRow } from '../store/rows.js'
 import type { Credentials } from './accounts.js'
 import { GatewayError } from '../contract/errors.js'

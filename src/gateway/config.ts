@@ -1,28 +1,19 @@
 /** The configuration, fixed when the process starts. What an admin changes at run time is in `src/settings/`. */
 import { readFile } from 'node:fs/promises'
-import { BlockList, isIP } from 'node:net'
+import { BlockList } from 'node:net'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { GatewayError } from '../contract/errors.js'
 import { decodeUtf8 } from '../contract/utf8.js'
-import { hostAndPort } from '../net/addresses.js'
+import { hostAndPort, subnetOf } from '../net/addresses.js'
 import { connectionLimits, withoutPassword } from '../store/store-url.js'
 import { secretVariable } from './input.js'
 
 /** An IP address, or a network in CIDR notation. */
 const network = z.string().transform((text, context) => {
-  const [address = '', prefix, ...rest] = text.split('/')
-  const version = isIP(address)
-  const maxBits = version === 4 ? 32 : 128
-  const bits = prefix === undefined ? maxBits : /^\d{1,3}$/.test(prefix) ? Number(prefix) : NaN
-  if (version !== 0 && rest.length === 0 && bits <= maxBits) {
-    return { address, bits, family: version === 4 ? ('ipv4' as const) : ('ipv6' as const) }
-  }
-  context.issues.push({
-    code: 'custom',
-    message: 'must be an address or a network such as 10.0.0.0/8',
-    input: text,
-  })
+  const subnet = subnetOf(text)
+  if (subnet) return subnet
+  context.issues.push({ code: 'custom', message: 'must be an address or a network such as 10.0.0.0/8', input: text })
   return z.NEVER
 })
 
@@ -60,9 +51,9 @@ function listenKey({ default: address, description, optional }: ListenAddress) {
 
 const networks = z
   .array(network)
-  .transform((networks) => {
+  .transform((subnets) => {
     const list = new BlockList()
-    for (const { address, bits, family } of networks) list.addSubnet(address, bits, family)
+    for (const subnet of subnets) list.addSubnet(...subnet)
     return list
   })
   .prefault([])

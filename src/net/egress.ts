@@ -7,9 +7,10 @@
 import { lookup, type LookupAddress, type LookupAllOptions } from 'node:dns'
 import { Agent as HttpAgent, type AgentOptions } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
-import { BlockList, connect, isIP, isIPv4, type LookupFunction, type Socket } from 'node:net'
+import { connect, isIP, isIPv4, type BlockList, type LookupFunction, type Socket } from 'node:net'
 import type { AgentPool, Egress } from '../contract/driver-env.js'
 import { GatewayError } from '../contract/errors.js'
+import { groupsOf, isWithinNetworks, parseNetworks } from './addresses.js'
 
 /**
  * IPv4 networks that are not the public internet: the special-purpose address registry (RFC 6890 and later additions),
@@ -30,59 +31,27 @@ const globalIPv6 = '2000::/3'
 const specialIPv6 = ['2001::/23', '2001:db8::/32', '3fff::/20']
 
 /**
- * IPv6 networks that embed an IPv4 address, and its byte offset: mapped (RFC 4291), NAT64 (RFC 6052), 6to4 (RFC 3056).
+ * IPv6 networks that embed an IPv4 address, and its first group: mapped (RFC 4291), NAT64 (RFC 6052), 6to4 (RFC 3056).
  */
 const embeddings = [
-  { prefix: '::ffff:0:0/96', offset: 12 },
-  { prefix: '64:ff9b::/96', offset: 12 },
-  { prefix: '2002::/16', offset: 2 },
-].map(({ prefix, offset }) => ({ network: networkList([prefix]), offset }))
+  { network: parseNetworks('::ffff:0:0/96'), group: 6 },
+  { network: parseNetworks('64:ff9b::/96'), group: 6 },
+  { network: parseNetworks('2002::/16'), group: 1 },
+]
 
-const special = networkList([...specialIPv4, ...specialIPv6])
-const global = networkList([globalIPv6])
-
-/** Parses addresses and networks, separated by commas or whitespace. Throws `invalid` with the first malformed one. */
-export function parseNetworks(text: string): BlockList {
-  return networkList(text.split(/[\s,]+/).filter((part) => part !== ''))
-}
-
-function networkList(networks: readonly string[]): BlockList {
-  const list = new BlockList()
-  for (const network of networks) {
-    const [address = '', prefix, ...rest] = network.split('/')
-    const maxBits = isIP(address) === 4 ? 32 : 128
-    const bits = prefix === undefined ? maxBits : /^\d{1,3}$/.test(prefix) ? Number(prefix) : NaN
-    if (isIP(address) === 0 || address.includes('%') || rest.length > 0 || !(bits <= maxBits)) {
-      throw new GatewayError('invalid', { reason: `${network} is not an address or a network such as 10.0.0.0/8` })
-    }
-    list.addSubnet(address, bits, isIPv4(address) ? 'ipv4' : 'ipv6')
-  }
-  return list
-}
+const special = parseNetworks([...specialIPv4, ...specialIPv6].join())
+const global = parseNetworks(globalIPv6)
 
 /** Whether connections to this IP address are allowed. For IPv6 with an embedded IPv4 address, checks the latter. */
 export function isAllowedAddress(address: string, allowed: BlockList): boolean {
   const [plain = ''] = address.split('%')
-  if (isIPv4(plain)) return allowed.check(plain, 'ipv4') || !special.check(plain, 'ipv4')
   if (isIP(plain) === 0) return false
-  const embedding = embeddings.find(({ network }) => network.check(plain, 'ipv6'))
-  if (embedding)
-    return isAllowedAddress(
-      bytesOfIPv6(plain)
-        .slice(embedding.offset, embedding.offset + 4)
-        .join('.'),
-      allowed,
-    )
-  return allowed.check(plain, 'ipv6') || (global.check(plain, 'ipv6') && !special.check(plain, 'ipv6'))
-}
-
-function bytesOfIPv6(address: string): number[] {
-  // The URL parser normalizes the address; it also writes the last 32 bits as hexadecimal groups.
-  const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::')
-  const groups = (text: string) => (text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16)))
-  const [first, last] = [groups(head), groups(tail ?? '')]
-  const all = [...first, ...Array.from({ length: 8 - first.length - last.length }, () => 0), ...last]
-  return all.flatMap((group) => [group >> 8, group & 0xff])
+  const isIn = (networks: BlockList) => isWithinNetworks(networks, plain)
+  if (isIPv4(plain)) return isIn(allowed) || !isIn(special)
+  const embedding = embeddings.find(({ network }) => isIn(network))
+  if (!embedding) return isIn(allowed) || (isIn(global) && !isIn(special))
+  const embedded = groupsOf(plain).slice(embedding.group, embedding.group + 2)
+  return isAllowedAddress(embedded.flatMap((group) => [group >> 8, group & 0xff]).join('.'), allowed)
 }
 
 /** Milliseconds after which an idle connection of a pool is closed. */
@@ -97,7 +66,7 @@ type Resolve = (
 export class EgressGuard implements Egress {
   /** The text from which `#allowed` was parsed. */
   #text = ''
-  #allowed = networkList([])
+  #allowed = parseNetworks('')
 
   /** `allowedNetworks` returns the current setting, as text for `parseNetworks`. */
   constructor(

@@ -6,8 +6,7 @@ import { GatewayError, toGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import { version } from '../contract/version.js'
 import { compilePatterns, patternLines, type Pattern } from '../contract/patterns.js'
-import { hostAndPort } from '../net/addresses.js'
-import { parseNetworks } from '../net/egress.js'
+import { hostAndPort, parseNetworks } from '../net/addresses.js'
 import type { Store } from '../store/tables.js'
 import {
   settingFlags,

@@ -15,7 +15,7 @@ import { hashPassword, impossiblePassword, isPassword, staticHash } from '../../
 import { SharedCodeLimiter, SharedSignInLimiter, sweepSignIns } from '../../src/accounts/shared-limiter.js'
 import { sharedController } from '../../src/contract/cancellation.js'
 import type { GatewayError } from '../../src/contract/errors.js'
-import { networkOf } from '../../src/net/networks.js'
+import { networkOf } from '../../src/net/addresses.js'
 import { openStore } from '../../src/store/store.js'
 import { processorTime } from '../processor-time.js'
 import { lacks } from '../programs.js'

@@ -5,7 +5,8 @@ import { createServer, request, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { GatewayError } from '../../src/contract/errors.js'
-import { EgressGuard, isAllowedAddress, parseNetworks } from '../../src/net/egress.js'
+import { parseNetworks } from '../../src/net/addresses.js'
+import { EgressGuard, isAllowedAddress } from '../../src/net/egress.js'
 import { startGateway } from '../gateway.js'
 
 const none = parseNetworks('')

@@ -1,7 +1,6 @@
 /** Metrics for Prometheus. */
 import type { IncomingMessage } from 'node:http'
-import { isIPv6 } from 'node:net'
-import { parseNetworks } from '../../../src/net/egress.js'
+import { isWithinNetworks, parseNetworks } from '../../../src/net/addresses.js'
 import { tokenOf } from '../authenticate.js'
 import type { HttpApi } from '../http-api.js'
 import { endpoint } from '../endpoint.js'
@@ -42,5 +41,5 @@ function isPermitted(api: HttpApi, request: IncomingMessage): boolean {
   // A page of another site must not read them through a browser at a permitted address.
   if (request.headers.origin !== undefined) return false
   const { address } = api.clientOf(request)
-  return parseNetworks(settings.get('metrics_networks')).check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
+  return isWithinNetworks(parseNetworks(settings.get('metrics_networks')), address)
 }
