@@ -7,6 +7,7 @@ import { GatewayError, hasDetail, toGatewayError } from '../../src/contract/erro
 import type { FairShare, Release } from '../../src/contract/fair-share.js'
 import { logInternal, type Log } from '../../src/contract/log.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
+import { plainAddress } from '../../src/net/addresses.js'
 import { algorithms } from './algorithms.js'
 import { HeldBytes, type ByteBudget } from './byte-budget.js'
 import { enforceWindow } from './channel-window.js'
@@ -75,7 +76,7 @@ export class SftpConnection {
     private readonly options: SftpConnectionOptions,
   ) {
     const { hostKeys, limits, pseudonym } = options
-    this.#address = plainAddress(socket.remoteAddress ?? '')
+    this.#address = plainAddress(socket.remoteAddress ?? '') ?? ''
     this.#log = gateway.log.child({ protocol: 'sftp', address: this.#address })
     this.#readGate = new ReadGate(socket)
     const server = new ssh2.Server(
@@ -338,9 +339,4 @@ function rejectCommand(channel: ServerChannel): void {
   channel.end()
   // What the client still sends is dropped.
   channel.resume()
-}
-
-/** On a dual-stack socket, IPv4 addresses are reported as IPv4-mapped IPv6. */
-function plainAddress(address: string): string {
-  return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
 }
