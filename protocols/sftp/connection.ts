@@ -10,7 +10,6 @@ import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import { plainAddress } from '../../src/net/addresses.js'
 import { algorithms } from './algorithms.js'
 import { HeldBytes, type ByteBudget } from './byte-budget.js'
-import { enforceWindow } from './channel-window.js'
 import type { KeyExchanges, KeyExchangeTurn } from './key-exchanges.js'
 import { ReadGate, yieldToOthers } from './read-gate.js'
 import type { SftpLimits } from './server.js'
@@ -339,4 +338,29 @@ function rejectCommand(channel: ServerChannel): void {
   channel.end()
   // What the client still sends is dropped.
   channel.resume()
+}
+
+interface ReceiveEvents {
+  /** The client has sent more than the window permits. That is dropped; ssh2 itself would keep it. */
+  readonly exceeded: () => void
+  /** Bytes were added to the channel's buffer, or were read at once. */
+  readonly received: () => void
+}
+
+/** Enforces the receive window of a channel (RFC 4254 §5.2), so that a client cannot fill the memory. */
+export function enforceWindow(
+  channel: Pick<ServerChannel, 'push' | 'incoming'>,
+  { exceeded, received }: ReceiveEvents,
+): void {
+  const incoming = channel.incoming as { readonly window: number }
+  const push = channel.push.bind(channel)
+  channel.push = (chunk, encoding) => {
+    if (incoming.window < 0) {
+      exceeded()
+      return false
+    }
+    const hasRoom = push(chunk, encoding)
+    received()
+    return hasRoom
+  }
 }

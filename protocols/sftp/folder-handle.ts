@@ -1,8 +1,7 @@
 /** An open folder: READDIR in batches, with constant memory. */
 import type { Entry } from '../../src/contract/entry.js'
 import { childOf, parentOf, type Path } from '../../src/contract/path.js'
-import { asSymlink, writeAttributes } from './attributes.js'
-import { longName } from './long-name.js'
+import { asSymlink, longName, writeAttributes } from './attributes.js'
 import { PacketBuilder } from './packets.js'
 import { limits, packetType } from './wire.js'
 import type { SftpFileSystem } from './file-system.js'

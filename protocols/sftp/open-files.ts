@@ -8,7 +8,6 @@ import type { Awaitable } from '../../src/contract/call-options.js'
 import { etagOf } from '../../src/tree/preconditions.js'
 import type { RequestedAttributes } from './attributes.js'
 import type { FolderHandle } from './folder-handle.js'
-import { needsLookup, planOpen, type OpenPlan } from './open-plan.js'
 import { openFlag } from './wire.js'
 import type { SftpFileSystem } from './file-system.js'
 import { WorkingFile } from './working-file.js'
@@ -343,4 +342,37 @@ export class OpenFiles {
 function danglingSymlink(path: Path, flags: number): GatewayError {
   const code = (flags & openFlag.create) === 0 ? 'not_found' : 'denied'
   return new GatewayError(code, { op: 'open', path, detail: 'dangling_symlink' })
+}
+
+/** What the flags of OPEN (draft §6.3) mean for the tree. */
+interface OpenPlan {
+  readonly read: boolean
+  readonly write: boolean
+  /** Every write appends, regardless of its offset. */
+  readonly append: boolean
+  /** 'create': an empty file is created immediately, then replaced as if it had existed before. */
+  readonly action: 'read' | 'update' | 'replace' | 'create' | 'refuse missing' | 'refuse existing'
+}
+
+/**
+ * Follows open(2). Without READ and WRITE, the file is opened for reading. EXCL requires CREAT. A file that does not
+ * exist requires CREAT. TRUNC requires WRITE, so that opening for reading never truncates a file.
+ */
+export function planOpen(flags: number, exists: boolean): OpenPlan {
+  const has = (flag: keyof typeof openFlag) => (flags & openFlag[flag]) !== 0
+  const write = has('write')
+  const read = has('read') || !write
+  const plan = (action: OpenPlan['action']): OpenPlan => ({ read, write, append: write && has('append'), action })
+  if (!exists && !has('create')) return plan('refuse missing')
+  if (has('create') && has('exclusive')) return plan(exists ? 'refuse existing' : 'create')
+  if (!exists || (write && has('truncate'))) return plan('replace')
+  return plan(write ? 'update' : 'read')
+}
+
+/** Whether the plan depends on what exists at the path. False for plain reads, and for replacing whatever exists. */
+export function needsLookup(flags: number): boolean {
+  const { write, create, truncate, exclusive } = openFlag
+  const replacing = write | create | truncate
+  if ((flags & (replacing | exclusive)) === replacing) return false
+  return (flags & replacing) !== 0
 }

@@ -1,7 +1,7 @@
 /** What a client sends beyond the window of its channel is not kept. */
 import { Readable } from 'node:stream'
 import t from 'tap'
-import { enforceWindow } from '../../../protocols/sftp/channel-window.js'
+import { enforceWindow } from '../../../protocols/sftp/connection.js'
 
 void t.test('data within the window is passed on, and more is reported and dropped', async (t) => {
   const incoming = { window: 10 }

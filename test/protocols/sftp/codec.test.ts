@@ -1,10 +1,15 @@
 /** SFTP packets, attributes, long names, OPEN flags, error statuses and signatures are parsed and serialized. */
 import t from 'tap'
-import { readAttributes, modeOf, writeAttributes } from '../../../protocols/sftp/attributes.js'
+import {
+  readAttributes,
+  modeOf,
+  writeAttributes,
+  longName,
+  permissionLetters,
+} from '../../../protocols/sftp/attributes.js'
 import { errorText } from '../../../protocols/lib/error-text.js'
 import { errorResponses } from '../../../protocols/sftp/errors.js'
-import { longName, permissionLetters } from '../../../protocols/sftp/long-name.js'
-import { needsLookup, planOpen } from '../../../protocols/sftp/open-plan.js'
+import { needsLookup, planOpen } from '../../../protocols/sftp/open-files.js'
 import {
   MalformedStream,
   FieldReader,
@@ -14,7 +19,7 @@ import {
   type Packet,
 } from '../../../protocols/sftp/packets.js'
 import { limits, openFlag, statusCode } from '../../../protocols/sftp/wire.js'
-import { encodeSignature } from '../../../protocols/sftp/signature-blob.js'
+import { encodeSignature } from '../../../protocols/sftp/sign-in.js'
 import type { Entry } from '../../../src/contract/entry.js'
 import { errorCodes, GatewayError } from '../../../src/contract/errors.js'
 import { string, uint32, uint64 } from './packet-client.js'
