@@ -1,7 +1,6 @@
 /** SSH public keys: blobs of RFC 4253 §6.6 and lines of authorized_keys files, parsed strictly. */
 import { createHash, createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import { GatewayError } from '../contract/errors.js'
-import { isOnEd25519 } from './ed25519-points.js'
 import { SshWireError, WireReader } from './ssh-wire.js'
 
 const keyTypes = [
@@ -189,4 +188,39 @@ function imported(key: JsonWebKey): KeyObject {
   } catch (cause) {
     throw new GatewayError('invalid', { reason: 'provided key invalid: the point is not on the curve', cause })
   }
+}
+
+/** The constants of the curve of Ed25519 (RFC 8032 §5.1): p, and d = −121665/121666. */
+const p = 2n ** 255n - 19n
+const d = 37095705934669439343138083508754565189542113879843219016388785533085940283555n
+
+/**
+ * Whether 32 bytes encode a point of the curve −x² + y² = 1 + d·x²·y² (RFC 8032 §5.1.3) that is not one of the eight
+ * points of small order, for which signatures can be forged without a private key. Node.js imports any 32 bytes as a
+ * public key, as OpenSSL does (openssl/openssl#23379).
+ */
+export function isOnEd25519(encoded: Buffer): boolean {
+  // The most significant bit is the sign of x; either both x and −x are on the curve, or neither is.
+  const y = BigInt(`0x${Buffer.from(encoded).reverse().toString('hex')}`) & (2n ** 255n - 1n)
+  if (y >= p) return false
+  const yy = (y * y) % p
+  // x² is numerator / denominator, a square exactly where their product is one.
+  const numerator = yy - 1n
+  const denominator = d * yy + 1n
+  const product = mod(numerator * denominator)
+  // x = 0: the points of order 1 and 2. y = 0: those of order 4. x² = −y²: those of order 8, whose doubles have y = 0.
+  if (product === 0n || y === 0n || mod(numerator + yy * denominator) === 0n) return false
+  return power(product, (p - 1n) / 2n) === 1n
+}
+
+function mod(number: bigint): bigint {
+  return ((number % p) + p) % p
+}
+
+function power(base: bigint, exponent: bigint): bigint {
+  let result = 1n
+  for (let square = base, rest = exponent; rest > 0n; rest >>= 1n, square = (square * square) % p) {
+    if (rest & 1n) result = (result * square) % p
+  }
+  return result
 }
