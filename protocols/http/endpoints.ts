@@ -1,6 +1,6 @@
 /** All endpoints of the HTTP protocol. */
 import type { EndpointDescription, Endpoint } from './endpoint.js'
-import { downloadDescriptions } from './download-descriptions.js'
+import { downloadDescriptions } from './download.js'
 import { accessEndpoints } from './routes/access.js'
 import { adminCredentialEndpoints } from './routes/admin-credentials.js'
 import { adminDriverEndpoints } from './routes/admin-driver.js'

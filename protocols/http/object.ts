@@ -4,10 +4,17 @@ import type { Entry } from '../../src/contract/entry.js'
 import { childOf, encodePath, under, type Path } from '../../src/contract/path.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import type { FolderView, VirtualFs } from '../../src/tree/virtual-fs.js'
+import type { Usage } from '../../src/contract/capabilities.js'
 import type { HttpApi } from './http-api.js'
 import { folderType, thumbnailKind } from './file-types.js'
-import { mountDetailsData } from './mount-details.js'
 import { timestamp } from './schemas.js'
+
+/** The space usage of a storage, in bytes. */
+export const mountDetailsData = z.object({ total_space: z.number(), used_space: z.number(), free_space: z.number() })
+
+export function mountDetails({ total, used, free }: Usage): z.input<typeof mountDetailsData> {
+  return { total_space: total, used_space: used, free_space: free }
+}
 
 export const fileData = z
   .object({

@@ -7,8 +7,7 @@ import type { StorageConfiguration, StorageRow } from '../../src/gateway/storage
 import { commonFields } from './driver-template.js'
 import { escapeMarkup } from './escape.js'
 import { choice, flag, flagValue, optionalField, integer, integerValue, requiredText, text } from './fields.js'
-import { mountDetails, mountDetailsData } from './mount-details.js'
-import { wireTime } from './object.js'
+import { mountDetails, mountDetailsData, wireTime } from './object.js'
 import { timestamp } from './schemas.js'
 
 export const storageFields = z.object({

@@ -11,7 +11,7 @@ const maxDirectories = 128 * 1024 * 1024
 const directoryStep = 1024 * 1024
 
 /** A running download. */
-export interface ZipDownload {
+interface ZipDownload {
   /** Counts bytes that are held until the end. Throws `too_large` if a limit is exceeded. */
   reserve(bytes: number): void
   /** Must be called at the end. */

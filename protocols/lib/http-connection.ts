@@ -1,7 +1,7 @@
 /** One connection of the HTTP server: its requests run one after the other, and few of them wait. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { RequestHandler } from './handler.js'
+import type { RequestHandler } from './protocol.js'
 
 export interface OpenRequest {
   readonly request: IncomingMessage

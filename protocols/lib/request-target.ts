@@ -1,4 +1,5 @@
 /** The target of an HTTP request (RFC 9112 §3.2). */
+import type { IncomingMessage } from 'node:http'
 
 /**
  * The target in origin form, with one slash for each run of slashes in its path: clients whose base URL ends with a slash
@@ -21,4 +22,12 @@ export function mergeSlashes(path: string): string {
 export function pathOf(target: string): string {
   const query = target.indexOf('?')
   return query < 0 ? target : target.slice(0, query)
+}
+
+/**
+ * What the log says about a request whose error no operation on the tree has logged: its method, and its target without
+ * the query, which may hold a signature.
+ */
+export function requestDetails({ method, url }: IncomingMessage): { readonly method?: string; readonly url?: string } {
+  return { ...(method !== undefined && { method }), ...(url !== undefined && { url: pathOf(url) }) }
 }

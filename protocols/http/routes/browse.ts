@@ -14,8 +14,8 @@ import { endpoint } from '../endpoint.js'
 import { accessDenied, withResponses } from '../errors.js'
 import { choice, flag, paging, text } from '../fields.js'
 import { accessOptions, treeHeaders } from '../access-options.js'
-import { mountDetails } from '../mount-details.js'
 import {
+  mountDetails,
   absoluteUrl,
   fileObjectsForm,
   fileData,

@@ -1,7 +1,7 @@
 /** Headers that declare size, time and checksums of an upload. A wrong checksum keeps the old file. */
 import { createHash } from 'node:crypto'
 import t from 'tap'
-import { parseUploadHeaders } from '../../../protocols/webdav/upload-headers.js'
+import { parseUploadHeaders } from '../../../protocols/webdav/commands/write.js'
 import { startGateway } from '../../gateway.js'
 import { sender } from './dav-client.js'
 
