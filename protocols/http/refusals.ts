@@ -113,17 +113,3 @@ function accessRefusals(access: Audience, refusalForGuest = guestRefusal): reado
   if (access === 'guest') return authenticationRefusals
   return [...authenticationRefusals, access === 'admin' ? adminRefusal : refusalForGuest]
 }
-
-/** Whether the message matches the text of the refusal, in which `…` matches any text. */
-export function matchesRefusal(message: string, { text }: Refusal): boolean {
-  const [first = '', ...rest] = text.split('…')
-  if (rest.length === 0) return message === text
-  if (!message.startsWith(first)) return false
-  let position = first.length
-  for (const [index, part] of rest.entries()) {
-    const found = index === rest.length - 1 ? message.length - part.length : message.indexOf(part, position)
-    if (found < position || !message.startsWith(part, found)) return false
-    position = found + part.length
-  }
-  return true
-}

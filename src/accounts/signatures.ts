@@ -4,25 +4,14 @@ import { isGatewayError } from '../contract/errors.js'
 import { curves, parseKeyBlob, type CurveName, type PublicKey } from './public-keys.js'
 import { SshWireError, WireReader } from './ssh-wire.js'
 
-interface SignatureOptions {
-  /** Required application of a security key; any if undefined. */
-  readonly application?: string | undefined
-}
-
 /**
  * Whether `signature` (algorithm and signature, encoded as in RFC 4253 §6.6) is a valid signature of `data` by the key
  * of `blob`. RSA requires SHA-2 (RFC 8332); security keys require user presence. Returns false, without an error, for a
  * malformed key or signature.
  */
-export function verifySignature(
-  blob: Buffer,
-  data: Buffer,
-  signature: Buffer,
-  { application }: SignatureOptions = {},
-): boolean {
+export function verifySignature(blob: Buffer, data: Buffer, signature: Buffer): boolean {
   try {
     const key = parseKeyBlob(blob)
-    if (application !== undefined && key.application !== undefined && key.application !== application) return false
     const reader = new WireReader(signature)
     const algorithm = reader.text()
     const signatureBlob = reader.string()

@@ -3,9 +3,9 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { z } from 'zod'
-import type { EndpointDescription } from '../../../protocols/http/endpoint.js'
+import type { EndpointDescription, Refusal } from '../../../protocols/http/endpoint.js'
 import { endpoints } from '../../../protocols/http/endpoints.js'
-import { matchesRefusal, refusalsOf } from '../../../protocols/http/refusals.js'
+import { refusalsOf } from '../../../protocols/http/refusals.js'
 import type { Envelope } from './served.js'
 
 /** Throws if the response is not one that its endpoint declares. `target`: path and query. */
@@ -38,4 +38,18 @@ function faultOfRefusal(endpoint: EndpointDescription, { code, data, message }: 
   if (data === null) return undefined
   const { refusalData } = endpoint
   return refusalData === undefined ? `a refusal carries ${JSON.stringify(data)}` : faultOfData(refusalData.schema, data)
+}
+
+/** Whether the message matches the text of the refusal, in which `…` matches any text. */
+export function matchesRefusal(message: string, { text }: Refusal): boolean {
+  const [first = '', ...rest] = text.split('…')
+  if (rest.length === 0) return message === text
+  if (!message.startsWith(first)) return false
+  let position = first.length
+  for (const [index, part] of rest.entries()) {
+    const found = index === rest.length - 1 ? message.length - part.length : message.indexOf(part, position)
+    if (found < position || !message.startsWith(part, found)) return false
+    position = found + part.length
+  }
+  return true
 }

@@ -6,10 +6,9 @@ import t from 'tap'
 import { HttpApi } from '../../../protocols/http/http-api.js'
 import { documentedEndpoints, endpoints } from '../../../protocols/http/endpoints.js'
 import { documentedMethods, openApiDocument, type OpenApiDocument } from '../../../protocols/http/openapi.js'
-import { matchesRefusal } from '../../../protocols/http/refusals.js'
 import { apiRoutes } from '../../../protocols/http/server.js'
 import { version } from '../../../src/contract/version.js'
-import { assertDeclared } from './declared.js'
+import { assertDeclared, matchesRefusal } from './declared.js'
 import { serve } from './served.js'
 
 const document = openApiDocument(documentedEndpoints)
