@@ -1,6 +1,7 @@
 /**
  * The Crypt driver: encrypts names and contents and stores them in another path of the tree. No plaintext is stored.
  */
+import { LRUCache } from 'lru-cache'
 import { addAbortSignal, pipeline, type Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { throwIfAborted } from '../../src/contract/cancellation.js'
@@ -73,8 +74,8 @@ class CryptDriver implements Driver {
   readonly traits: Partial<Traits>
   readonly #tree: TreeDriver
   readonly #names: Names
-  /** Cached nonces by encrypted path, in order of use. Decryption with a stale nonce fails, so it is detected. */
-  readonly #nonces = new Map<Path, Buffer>()
+  /** Cached nonces by encrypted path. Decryption with a stale nonce fails, so it is detected. */
+  readonly #nonces = new LRUCache<Path, Buffer>({ maxSize: maxNonces, sizeCalculation: () => 1 })
 
   constructor(private readonly dependencies: CryptDependencies) {
     this.#tree = dependencies.tree
@@ -148,7 +149,7 @@ class CryptDriver implements Driver {
     const range = blocks === undefined ? undefined : { offset: 0, length: headerSize + blocks * sealedBlockSize }
     const sealed = await this.#tree.read(at, range, options)
     const plain = await this.#decrypted(sealed, { block: 0, skip: 0, length: length ?? Infinity }, options)
-    this.#cacheNonce(at, await plain.started)
+    this.#nonces.set(at, await plain.started)
     return plain
   }
 
@@ -166,7 +167,7 @@ class CryptDriver implements Driver {
       const header = await buffer(await this.#tree.read(at, { offset: 0, length: headerSize }, options))
       const nonce = nonceFromHeader(header)
       if (!nonce) throw notEncrypted()
-      this.#cacheNonce(at, nonce)
+      this.#nonces.set(at, nonce)
       try {
         return await this.#readBlocks(at, range, nonce, options)
       } catch (error) {
@@ -203,13 +204,6 @@ class CryptDriver implements Driver {
     pipeline(sealed, plain, () => undefined)
     await plain.started
     return plain
-  }
-
-  #cacheNonce(at: Path, nonce: Buffer): void {
-    this.#nonces.delete(at)
-    this.#nonces.set(at, nonce)
-    const [oldest] = this.#nonces.keys()
-    if (this.#nonces.size > maxNonces && oldest !== undefined) this.#nonces.delete(oldest)
   }
 
   async thumbnail(path: Path, _kind: ThumbnailKind, options: CallOptions = {}): Promise<Thumbnail> {

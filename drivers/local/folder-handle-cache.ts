@@ -3,6 +3,7 @@
  * path. It is checked once for each turn of the event loop (docs/decisions/0002-local-on-disk.md). Handles are closed soon,
  * so that disks can be unmounted and revoked permissions take effect.
  */
+import { LRUCache } from 'lru-cache'
 import { HandleFolder } from './folder.js'
 import type { Syscalls } from './syscalls.js'
 
@@ -14,16 +15,19 @@ const maxHandles = 128
 
 interface CachedFolder {
   readonly folder: HandleFolder
-  readonly expiresAt: number
   /** The number of the last turn in which it was where it was opened, and the time in milliseconds. */
   checkedIn: number
   checkedAt: number
 }
 
 export class FolderHandleCache {
-  /** By path of the host, oldest first. */
-  readonly #cached = new Map<string, CachedFolder>()
-  #timer: NodeJS.Timeout | undefined
+  /** By path of the host. */
+  readonly #cached = new LRUCache<string, CachedFolder>({
+    max: maxHandles,
+    ttl: lifetime,
+    ttlAutopurge: true,
+    dispose: ({ folder }) => folder.close(),
+  })
 
   /**
    * The cached folder of this path, if neither it nor a folder above it was moved or replaced before this turn. The
@@ -35,8 +39,8 @@ export class FolderHandleCache {
     const { folder } = cached
     const now = performance.now()
     if (cached.checkedIn !== turn || now - cached.checkedAt > checkLifetime) {
-      if (now >= cached.expiresAt || !folder.isUnmoved()) {
-        this.#evict(cached)
+      if (!folder.isUnmoved()) {
+        this.#cached.delete(host)
         return undefined
       }
       cached.checkedIn = turn
@@ -47,30 +51,11 @@ export class FolderHandleCache {
 
   /** Caches another reference to the handle, which was opened in this turn. The caller still closes its own. */
   add({ host, calls, handle }: HandleFolder, turn: number): void {
-    const previous = this.#cached.get(host)
-    if (previous) this.#evict(previous)
     const folder = new HandleFolder(host, calls, handle.share())
-    const now = performance.now()
-    this.#cached.set(host, { folder, expiresAt: now + lifetime, checkedIn: turn, checkedAt: now })
-    const [oldest] = this.#cached.values()
-    if (oldest && this.#cached.size > maxHandles) this.#evict(oldest)
-    this.#timer ??= setTimeout(() => this.#evictExpired(), lifetime).unref()
-  }
-
-  #evict({ folder }: CachedFolder): void {
-    this.#cached.delete(folder.host)
-    folder.close()
-  }
-
-  #evictExpired(): void {
-    const now = performance.now()
-    for (const cached of this.#cached.values()) if (cached.expiresAt <= now) this.#evict(cached)
-    this.#timer = this.#cached.size > 0 ? setTimeout(() => this.#evictExpired(), lifetime).unref() : undefined
+    this.#cached.set(host, { folder, checkedIn: turn, checkedAt: performance.now() })
   }
 
   close(): void {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-    for (const cached of this.#cached.values()) this.#evict(cached)
+    this.#cached.clear()
   }
 }

@@ -2,6 +2,7 @@
  * The drivers `Quark` and `UC`. Entries have ids, and a new content has a new id. A file is uploaded under a staged name
  * beside its target, and renamed when it is complete: see `IdReplacements` for how it replaces another.
  */
+import { LRUCache } from 'lru-cache'
 import mimeTypes from 'mime-types'
 import type { Readable } from 'node:stream'
 import { throwIfAborted, untilAborted } from '../../src/contract/cancellation.js'
@@ -69,7 +70,7 @@ export class QuarkDriver implements Driver {
   /** Ids of files that are being uploaded. */
   readonly #uploading = new Set<string>()
   /** When the content of files that this driver has uploaded or renamed was written, by their ids: the service reports when they were renamed. */
-  readonly #times = new Map<string, Date>()
+  readonly #times = new LRUCache<string, Date>({ maxSize: maxTimes, sizeCalculation: () => 1 })
 
   constructor(private readonly dependencies: QuarkDependencies) {
     const { vendor, options, env, api, replacements } = dependencies
@@ -242,8 +243,6 @@ export class QuarkDriver implements Driver {
   }
 
   #remember({ id, modified }: QuarkItem): void {
-    const [oldest] = this.#times.keys()
-    if (oldest !== undefined && this.#times.size >= maxTimes) this.#times.delete(oldest)
     this.#times.set(id, modified)
   }
 

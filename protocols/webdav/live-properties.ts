@@ -1,4 +1,5 @@
 /** Live properties: computed from entries, locks and usage (RFC 4918 §15 and others) and rendered as XML elements. */
+import { LRUCache } from 'lru-cache'
 import { contentType } from 'mime-types'
 import type { Usage } from '../../src/contract/capabilities.js'
 import type { Entry } from '../../src/contract/entry.js'
@@ -119,16 +120,14 @@ function memoized(format: (date: Date) => string): (date: Date) => string {
 const httpDate = memoized((date) => date.toUTCString())
 const isoDate = memoized((date) => date.toISOString().replace('.000Z', 'Z'))
 
-const typesByExtension = new Map<string, string>()
+/** Bounded, because clients choose the names. */
+const typesByExtension = new LRUCache<string, string>({
+  max: 1000,
+  memoMethod: (extension) => contentType(`x.${extension}`) || 'application/octet-stream',
+})
 
 /** The media type for the extension of a name, as GET sends it. */
 function typeOf(name: string): string {
   const dot = name.lastIndexOf('.')
-  const extension = dot < 0 ? '' : name.slice(dot + 1).toLowerCase()
-  let type = typesByExtension.get(extension)
-  if (type === undefined) {
-    type = contentType(`x.${extension}`) || 'application/octet-stream'
-    if (typesByExtension.size < 1000) typesByExtension.set(extension, type) // bounded: clients choose the names
-  }
-  return type
+  return typesByExtension.memo(dot < 0 ? '' : name.slice(dot + 1).toLowerCase())
 }

@@ -1,5 +1,6 @@
 /** Recently verified passwords, for protocols that send the password with every request. */
 import { createHmac, randomBytes } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import type { UserRow } from '../store/rows.js'
 
 /** Milliseconds after the last use until an entry expires. */
@@ -13,12 +14,21 @@ const maxEntries = 10_000
  */
 export class PasswordCache {
   readonly #key = randomBytes(32)
-  readonly #entries = new Map<string, { readonly user: UserRow; used: number }>()
+  readonly #users: LRUCache<string, UserRow>
 
   constructor(
     private readonly current: (id: number) => UserRow | undefined,
-    private readonly now: () => number,
-  ) {}
+    now: () => number,
+  ) {
+    this.#users = new LRUCache({
+      maxSize: maxEntries,
+      sizeCalculation: () => 1,
+      ttl: idleTimeout,
+      updateAgeOnGet: true,
+      ttlResolution: 0,
+      perf: { now },
+    })
+  }
 
   /** The cache key for a user name and a static hash. */
   digest(username: string, hash: string): string {
@@ -27,24 +37,14 @@ export class PasswordCache {
 
   /** The account, if these credentials were verified recently and the account has not changed since. */
   get(digest: string): UserRow | undefined {
-    const entry = this.#entries.get(digest)
-    if (entry === undefined) return undefined
-    const now = this.now()
+    const user = this.#users.get(digest)
     // Rows are immutable: another object means that the account changed.
-    if (this.current(entry.user.id) !== entry.user || now - entry.used > idleTimeout) {
-      this.#entries.delete(digest)
-      return undefined
-    }
-    entry.used = now
-    return entry.user
+    if (user === undefined || this.current(user.id) === user) return user
+    this.#users.delete(digest)
+    return undefined
   }
 
   add(digest: string, user: UserRow): void {
-    this.#entries.delete(digest)
-    this.#entries.set(digest, { user, used: this.now() })
-    if (this.#entries.size > maxEntries) {
-      const [oldest] = this.#entries.keys()
-      if (oldest !== undefined) this.#entries.delete(oldest)
-    }
+    this.#users.set(digest, user)
   }
 }

@@ -1,4 +1,5 @@
 /** The principals of recently verified tokens, for protocols whose clients send the token with every request. */
+import { LRUCache } from 'lru-cache'
 import type { Principal, ProtocolFacts } from './principal.js'
 
 const maxEntries = 1000
@@ -15,7 +16,7 @@ interface Entry {
  */
 export class TokenCache {
   /** Tokens differ between protocols only in the principal that they yield. */
-  readonly #byProtocol = new Map<ProtocolFacts, Map<string, Entry>>()
+  readonly #byProtocol = new Map<ProtocolFacts, LRUCache<string, Entry>>()
 
   constructor(private readonly now: () => number) {}
 
@@ -30,10 +31,8 @@ export class TokenCache {
 
   add(token: string, principal: Principal, until: number): void {
     const { protocol } = principal
-    const entries = this.#byProtocol.get(protocol) ?? new Map<string, Entry>()
+    const entries = this.#byProtocol.get(protocol) ?? new LRUCache<string, Entry>({ max: maxEntries })
     this.#byProtocol.set(protocol, entries)
     entries.set(token, { principal, until })
-    const [oldest] = entries.keys()
-    if (oldest !== undefined && entries.size > maxEntries) entries.delete(oldest)
   }
 }

@@ -2,6 +2,7 @@
  * Caches the direct URLs of files until shortly before they expire. Concurrent requests for one file share a request to
  * the backend, unless its URLs are bound to different clients.
  */
+import { LRUCache } from 'lru-cache'
 import type { DirectUrl, UrlClient } from '../contract/capabilities.js'
 import { isWithin, type Path } from '../contract/path.js'
 
@@ -13,8 +14,8 @@ const maxUrls = 4096
 type Key = string
 
 export class DirectUrlCache {
-  /** URLs with an expiry time, oldest first. */
-  readonly #urls = new Map<Key, DirectUrl>()
+  /** URLs with an expiry time. */
+  readonly #urls = new LRUCache<Key, DirectUrl>({ maxSize: maxUrls, sizeCalculation: () => 1 })
   readonly #pending = new Map<Key, Promise<DirectUrl | undefined>>()
   #hasBoundUrls = false
 
@@ -52,19 +53,10 @@ export class DirectUrlCache {
     try {
       const url = await request()
       if (!url || timeLeft(url) <= 0) return undefined
-      if (url.until && isValid()) this.#add(key, url)
+      if (url.until && isValid()) this.#urls.set(key, url)
       return url
     } finally {
       if (isValid()) this.#pending.delete(key)
-    }
-  }
-
-  #add(key: Key, url: DirectUrl): void {
-    this.#urls.delete(key)
-    this.#urls.set(key, url)
-    for (const oldest of this.#urls.keys()) {
-      if (this.#urls.size <= maxUrls) break
-      this.#urls.delete(oldest)
     }
   }
 
@@ -76,7 +68,7 @@ export class DirectUrlCache {
     for (const items of [this.#urls, this.#pending]) {
       items.delete(path)
       if (!below && !this.#hasBoundUrls) continue
-      for (const key of items.keys()) {
+      for (const key of [...items.keys()]) {
         const at = pathOf(key)
         if (at === path || (below && isWithin(path, at))) items.delete(key)
       }

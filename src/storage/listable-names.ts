@@ -1,6 +1,7 @@
 /**
  * Checks the names that a driver returns. Entries whose names cannot be part of a path are omitted from every listing.
  */
+import { LRUCache } from 'lru-cache'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError } from '../contract/errors.js'
 import type { DriverLog } from '../contract/log.js'
@@ -23,7 +24,7 @@ export interface SkippedNames {
 export class ListableNames {
   readonly #logged = new Set<Path>()
   /** For the most recently listed folders. */
-  readonly #skipped = new Map<Path, SkippedNames>()
+  readonly #skipped = new LRUCache<Path, SkippedNames>({ maxSize: maxLoggedFolders, sizeCalculation: () => 1 })
 
   constructor(private readonly log: DriverLog) {}
 
@@ -54,11 +55,8 @@ export class ListableNames {
   }
 
   #record(folder: Path, skipped: SkippedNames): void {
-    this.#skipped.delete(folder)
-    if (skipped.count === 0) return
-    this.#skipped.set(folder, skipped)
-    const [oldest] = this.#skipped.keys()
-    if (oldest !== undefined && this.#skipped.size > maxLoggedFolders) this.#skipped.delete(oldest)
+    if (skipped.count === 0) this.#skipped.delete(folder)
+    else this.#skipped.set(folder, skipped)
   }
 
   /** Returns the entry. Throws `not_found` if a listing would omit it. */

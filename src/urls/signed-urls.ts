@@ -4,6 +4,7 @@
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
+import { LRUCache } from 'lru-cache'
 import { Principal, type ProtocolFacts } from '../accounts/principal.js'
 import { GatewayError, type ErrorDetail } from '../contract/errors.js'
 import { root, under, type Path } from '../contract/path.js'
@@ -34,8 +35,11 @@ export class SignedUrls {
   readonly #needsSignature: (path: Path) => boolean
   readonly #now: () => number
   /** Cached signatures without expiry. */
-  readonly #cache = new Map<Path, string>()
-  #cacheSize = 0
+  readonly #cache = new LRUCache<Path, string>({
+    maxSize: maxCacheSize,
+    sizeCalculation: (signature, path) => path.length + signature.length,
+    memoMethod: (path) => this.#signature(path, 0),
+  })
   #key: string
   #controller = newController()
   readonly #unsubscribe: () => void
@@ -60,14 +64,7 @@ export class SignedUrls {
   sign(path: Path): string {
     if (this.#key === '') return ''
     const hours = this.#settings.number('link_expiration')
-    if (hours > 0) return this.#signature(path, Math.floor(this.#now() / 1000 + hours * 3600))
-    const cached = this.#cache.get(path)
-    if (cached !== undefined) return cached
-    const signature = this.#signature(path, 0)
-    this.#cacheSize += path.length + signature.length
-    if (this.#cacheSize > maxCacheSize) this.#clearCache(path.length + signature.length)
-    this.#cache.set(path, signature)
-    return signature
+    return hours > 0 ? this.#signature(path, Math.floor(this.#now() / 1000 + hours * 3600)) : this.#cache.memo(path)
   }
 
   /**
@@ -175,14 +172,9 @@ export class SignedUrls {
     const key = this.#settings.get('token')
     if (key === this.#key) return
     this.#key = key
-    this.#clearCache(0)
+    this.#cache.clear()
     this.#controller.abort(refused('signature_wrong'))
     this.#controller = newController()
-  }
-
-  #clearCache(newSize: number): void {
-    this.#cache.clear()
-    this.#cacheSize = newSize
   }
 }
 

@@ -1,4 +1,5 @@
 /** The ids of paths, as listings and own changes have shown them: bounded, and for a limited time. */
+import { LRUCache } from 'lru-cache'
 import type { EntryKind } from '../../../src/contract/entry.js'
 import { nameOf, parentOf, selfAndAncestors, under, within, type Path } from '../../../src/contract/path.js'
 
@@ -22,9 +23,8 @@ interface IdCacheOptions {
 export class IdCache {
   readonly #limit: number
   readonly #maxAge: number
-  /** The members of folders, the least recently used folder first. */
-  readonly #folders = new Map<Path, Map<string, CachedId>>()
-  #count = 0
+  /** The members of folders, none of which is empty. */
+  readonly #folders: LRUCache<Path, Map<string, CachedId>>
 
   constructor(
     private readonly root: KnownId,
@@ -32,21 +32,17 @@ export class IdCache {
   ) {
     this.#limit = limit
     this.#maxAge = maxAge
+    this.#folders = new LRUCache({ maxSize: limit, sizeCalculation: ({ size }) => size })
   }
 
   get size(): number {
-    return this.#count
+    return this.#folders.calculatedSize
   }
 
   get(path: Path): KnownId | undefined {
     if (path === '/') return this.root
-    const folder = parentOf(path)
-    const members = this.#folders.get(folder)
-    const known = members?.get(nameOf(path))
-    if (!members || !known || performance.now() - known.since > this.#maxAge) return undefined
-    this.#folders.delete(folder)
-    this.#folders.set(folder, members)
-    return known
+    const known = this.#folders.get(parentOf(path))?.get(nameOf(path))
+    return known && performance.now() - known.since <= this.#maxAge ? known : undefined
   }
 
   /** The deepest path among `path` and its ancestors whose id is known. */
@@ -62,74 +58,56 @@ export class IdCache {
     if (path === '/') return
     const folder = parentOf(path)
     const members = this.#folders.get(folder) ?? new Map<string, CachedId>()
-    this.#folders.delete(folder)
-    this.#folders.set(folder, members)
-    if (!members.has(nameOf(path))) this.#count++
     members.set(nameOf(path), { id, kind, since: performance.now() })
-    this.#trim(folder)
+    const [oldest] = members.keys()
+    if (members.size > this.#limit && oldest !== undefined) members.delete(oldest)
+    this.#keep(folder, members)
   }
 
   /** Replaces what is known of the members of a folder. Of too many, the first ones are kept. */
   setMembers(folder: Path, members: Iterable<readonly [name: string, known: KnownId]>): void {
-    this.#dropFolder(folder)
     const since = performance.now()
     const cached = new Map<string, CachedId>()
     for (const [name, { id, kind }] of members) {
       if (cached.size >= this.#limit) break
       cached.set(name, { id, kind, since })
     }
-    this.#folders.set(folder, cached)
-    this.#count += cached.size
-    this.#trim(folder)
+    this.#keep(folder, cached)
   }
 
   /** Drops the id of a path, and those below it. */
   drop(path: Path): void {
-    const members = this.#folders.get(parentOf(path))
-    if (path !== '/' && members?.delete(nameOf(path)) === true) this.#count--
-    for (const folder of [...this.#folders.keys()]) if (within(path, folder) !== undefined) this.#dropFolder(folder)
+    if (path !== '/') this.#dropMember(path)
+    for (const folder of [...this.#folders.keys()]) if (within(path, folder) !== undefined) this.#folders.delete(folder)
   }
 
   /** Drops the ids of a path and of all folders above it, and those below it: one of them is wrong. */
   dropWithAncestors(path: Path): void {
     this.drop(path)
-    for (const at of selfAndAncestors(path)) {
-      if (at !== '/' && this.#folders.get(parentOf(at))?.delete(nameOf(at)) === true) this.#count--
-    }
+    for (const at of selfAndAncestors(path)) if (at !== '/') this.#dropMember(at)
   }
 
   /** An entry was moved with everything below it. Ids do not change by that. */
   move(from: Path, to: Path): void {
     const known = this.get(from)
-    const below = [...this.#folders].flatMap(([folder, members]) => {
+    const below = [...this.#folders].reverse().flatMap(([folder, members]) => {
       const relative = within(from, folder)
       return relative === undefined ? [] : [[relative, members] as const]
     })
     this.drop(from)
     this.drop(to)
     if (known) this.set(to, known)
-    for (const [relative, members] of below) {
-      this.#folders.set(under(to, relative), members)
-      this.#count += members.size
-    }
+    for (const [relative, members] of below) this.#folders.set(under(to, relative), members)
   }
 
-  #dropFolder(folder: Path): void {
-    this.#count -= this.#folders.get(folder)?.size ?? 0
+  #dropMember(path: Path): void {
+    const members = this.#folders.peek(parentOf(path))
+    if (members?.delete(nameOf(path)) === true) this.#keep(parentOf(path), members)
+  }
+
+  #keep(folder: Path, members: Map<string, CachedId>): void {
+    // Without this, the size of the same map would not be calculated again.
     this.#folders.delete(folder)
-  }
-
-  /** Drops the folders that were not used for longest, except this one, while there are too many ids. */
-  #trim(current: Path): void {
-    for (const folder of this.#folders.keys()) {
-      if (this.#count <= this.#limit) return
-      if (folder !== current) this.#dropFolder(folder)
-    }
-    const members = this.#folders.get(current)
-    for (const name of members?.keys() ?? []) {
-      if (this.#count <= this.#limit) return
-      members?.delete(name)
-      this.#count--
-    }
+    if (members.size > 0) this.#folders.set(folder, members)
   }
 }

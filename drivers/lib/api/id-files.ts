@@ -7,6 +7,7 @@
  * ends between these steps, the next run removes the old file. A staged file of a run that has ended is removed when its
  * folder is listed, unless its upload may be resumed.
  */
+import { LRUCache } from 'lru-cache'
 import type { CallOptions, ListOptions, WriteOptions } from '../../../src/contract/call-options.js'
 import { throwIfAborted } from '../../../src/contract/cancellation.js'
 import type { DriverEnv } from '../../../src/contract/driver-env.js'
@@ -56,7 +57,7 @@ export class IdFiles<Item extends FileItem> {
   /** Staged names of uploads that have failed, so that it is not known whether there is a file. */
   readonly #abandoned = new Set<string>()
   /** Files by their ids, as they were last reported: the content of an id does not change. */
-  readonly #facts = new Map<string, Item>()
+  readonly #facts = new LRUCache<string, Item>({ maxSize: maxFacts, sizeCalculation: () => 1 })
 
   constructor(private readonly options: IdFilesOptions<Item>) {
     const { vendor, rootId, lag, absence = 0, env } = options
@@ -316,10 +317,7 @@ export class IdFiles<Item extends FileItem> {
 
   #remember(item: Item): void {
     if (item.kind !== 'file') return
-    this.#facts.delete(item.id)
     this.#facts.set(item.id, item)
-    const [oldest] = this.#facts.keys()
-    if (oldest !== undefined && this.#facts.size > maxFacts) this.#facts.delete(oldest)
   }
 
   #itemOrUndefined(path: Path, options: CallOptions): Promise<Item | undefined> {

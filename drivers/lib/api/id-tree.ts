@@ -3,6 +3,7 @@
  * unless the id of the next one is cached. An id that has become wrong is noticed when the backend does not find it; the
  * path is then walked once more.
  */
+import { LRUCache } from 'lru-cache'
 import { untilAborted } from '../../../src/contract/cancellation.js'
 import type { ListOptions } from '../../../src/contract/call-options.js'
 import type { ChangeElsewhere, DriverEnv } from '../../../src/contract/driver-env.js'
@@ -95,7 +96,7 @@ export class IdTree<Item extends IdItem> {
   /** All that are running, also those that no further call may join. */
   readonly #running = new Set<SharedListing<Item>>()
   /** By the ids of folders: what their last listings did not show, for the time of `absence`. */
-  readonly #absences = new Map<string, Absence<Item>>()
+  readonly #absences = new LRUCache<string, Absence<Item>>({ max: maxAbsences })
   #forgetting: NodeJS.Timeout | undefined
   /** Number of own changes. A listing from before the last one may be wrong, and is not remembered. */
   #changes = 0
@@ -380,10 +381,7 @@ export class IdTree<Item extends IdItem> {
     const { absence = 0 } = this.options
     const until = since + absence
     if (until <= performance.now()) return
-    this.#absences.delete(id)
     this.#absences.set(id, { shown, late, until })
-    const [oldest] = this.#absences.keys()
-    if (oldest !== undefined && this.#absences.size > maxAbsences) this.#absences.delete(oldest)
     clearTimeout(this.#forgetting)
     this.#forgetting = setTimeout(() => this.#absences.clear(), absence).unref()
   }

@@ -1,4 +1,5 @@
 /** Download links of files: one request for a link serves all readers that wait for it, and later ones while it is valid. */
+import { LRUCache } from 'lru-cache'
 import { untilAborted } from '../../../src/contract/cancellation.js'
 
 /** Milliseconds for which a link is given to readers that know the file, if it is valid for longer. */
@@ -27,8 +28,8 @@ interface CachedLink<Link> {
 }
 
 export class LinkCache<Link> {
-  /** By keys such as the ids of the files, oldest first. */
-  readonly #cached = new Map<string, CachedLink<Link>>()
+  /** By keys such as the ids of the files. */
+  readonly #cached = new LRUCache<string, CachedLink<Link>>({ max: maxLinks })
 
   constructor(private readonly options: LinkCacheOptions<Link>) {}
 
@@ -83,14 +84,11 @@ export class LinkCache<Link> {
 
   #request(key: string, request: () => Promise<Link>): CachedLink<Link> {
     const cached: CachedLink<Link> = { link: request(), until: Number.POSITIVE_INFINITY }
-    this.#cached.delete(key)
     this.#cached.set(key, cached)
     cached.link.then(
       (link) => (cached.until = performance.now() + this.options.lifetime(link)),
       () => this.#forget(key, cached),
     )
-    const [oldest] = this.#cached.keys()
-    if (oldest !== undefined && this.#cached.size > maxLinks) this.#cached.delete(oldest)
     return cached
   }
 }
