@@ -10,13 +10,13 @@ import { ConsoleSessions, type Browser } from './console-sessions.js'
 import { accountDisabled, codeRequired, sessionRevoked } from './errors.js'
 import { FairQueue } from './fair-queue.js'
 import { networkOf } from '../net/addresses.js'
-import { LocalCodeLimiter, LocalSignInLimiter, lockout, put } from './limiter.js'
+import { CodeLimiter, lockout, SignInLimiter, sweepSignIns } from './limiter.js'
+import { put, SignInsInMemory } from './attempts-in-memory.js'
 import { SshKeys } from './ssh-keys.js'
 import { PasswordCheck } from './password-check.js'
 import { Principal, type ProtocolFacts } from './principal.js'
 import { RecoveryCodes } from './recovery-codes.js'
 import { Sessions, type Credential } from './sessions.js'
-import { SharedCodeLimiter, SharedSignInLimiter, sweepSignIns } from './shared-limiter.js'
 import { timingSafeEqualText } from './timing-safe-text.js'
 import { TokenCache } from './token-cache.js'
 import { SessionTokens, type Claims } from './tokens.js'
@@ -109,14 +109,15 @@ export class Accounts {
       now,
     })
     this.recoveryCodes = new RecoveryCodes(store)
+    const signIns = store.isShared ? store.signIns : new SignInsInMemory(now)
     this.#passwords = new PasswordCheck({
       get: (id) => this.users.get(id),
       byName: (username) => this.users.byName(username),
       useOtpStep: (id, step) => store.users.useOtpStep(id, step),
       useRecoveryCode: (user, code) => this.recoveryCodes.use(user, code),
       replaceHash: (id, old, hash) => this.users.replaceHash(id, old, hash),
-      limiter: store.isShared ? new SharedSignInLimiter(store.signIns) : new LocalSignInLimiter(now),
-      codeLimiter: store.isShared ? new SharedCodeLimiter(store.signIns) : new LocalCodeLimiter(now),
+      limiter: store.isShared ? new SignInLimiter(signIns) : new SignInLimiter(signIns, now, 0),
+      codeLimiter: new CodeLimiter(signIns),
       hashes,
       now,
     })

@@ -5,7 +5,8 @@
 import { GatewayError } from '../contract/errors.js'
 import { throwIfAborted } from '../contract/cancellation.js'
 import { tooManyAttempts } from './errors.js'
-import { lockout, RecentCounts } from './limiter.js'
+import { RecentCounts } from './attempts-in-memory.js'
+import { lockout } from './limiter.js'
 
 /** Maximum places, per party with the job that runs, and of all that wait. */
 const maxPlaces = { perParty: 16, waiting: 512 }

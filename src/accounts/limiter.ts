@@ -1,10 +1,17 @@
 /**
  * Limits failed sign-ins, for all protocols together. An address is locked out. An account is only slowed down, and not
  * for addresses with a recent successful sign-in, so that users cannot lock each other out. Addresses are those of
- * `networkOf`. One process counts in memory; nodes that share a database count in it (shared-limiter.ts).
+ * `networkOf`. Nodes that share a database count the attempts in it together, a process of its own in memory.
  */
 import type { Awaitable } from '../contract/call-options.js'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { SignInAge } from '../store/rows.js'
+import type { Store } from '../store/tables.js'
+import { PairTable, put } from './attempts-in-memory.js'
 import { tooManyAttempts } from './errors.js'
+
+type SignIns = Omit<Store['signIns'], 'sweep'>
+type Newest = SignIns['newest']
 
 const minute = 60_000
 
@@ -14,254 +21,181 @@ export const lockout = { failures: 5, time: 5 * minute }
  * Failures of one account after which the answers to further ones are delayed, and `time` until they expire. Delays double from
  * `minDelay` up to `maxDelay`. In milliseconds.
  */
-export const backoff = { failures: 10, time: 15 * minute, minDelay: 200, maxDelay: 5000 }
+const backoff = { failures: 10, time: 15 * minute, minDelay: 200, maxDelay: 5000 }
 /** Milliseconds for which an address is familiar to an account after a successful sign-in. */
-export const familiarTime = 24 * 60 * minute
-/**
- * Maximum entries of one table; beyond it, the oldest are removed, so that a distributed attack cannot exhaust the
- * memory.
- */
-const maxEntries = 50_000
+const familiarTime = 24 * 60 * minute
+/** Failures of an account from which its delay does not grow any more. */
+const maxCounted = backoff.failures + Math.ceil(Math.log2(backoff.maxDelay / backoff.minDelay))
+/** Milliseconds for which an attempt waits for the outcome of attempts on other nodes, and between two looks. */
+const outcomeWait = { total: 2000, pause: 50 }
 
 /** Limits failed sign-ins by address, by address and account (a pair), and by account. */
-export interface SignInLimiter {
+export class SignInLimiter {
+  /** The pairs that this process knows to be locked: until when. */
+  readonly #lockedPairs = new PairTable<number>()
+  /** When this process last stored a success, by pair. */
+  readonly #recorded = new Map<string, number>()
+
+  /** `now`: milliseconds since any time. `recordInterval`: milliseconds within which a repeated success is not stored again. */
+  constructor(
+    private readonly signIns: SignIns,
+    private readonly now = () => performance.now(),
+    private readonly recordInterval = 3600_000,
+  ) {}
+
   /** Throws `throttled` if this process knows of too many failures for this account from this address. */
-  assertPairNotLocked(address: string, name: string): void
+  assertPairNotLocked(network: string, account: string): void {
+    const left = (this.#lockedPairs.get(network, account) ?? -Infinity) - this.now()
+    if (left > 0) throw tooManyAttempts(left / 1000)
+  }
+
   /**
    * Resolves to the milliseconds by which the answer to an attempt is delayed if it fails. Rejects with `throttled` if the
    * pair or the address is locked. The attempt then counts as a failure of the pair.
    */
-  admit(address: string, name: string): Promise<number>
+  async admit(network: string, account: string): Promise<number> {
+    const newest: Newest = (filter, limit) => this.signIns.newest(filter, limit)
+    const failures = await this.#assertPair(newest, network, account)
+    const ofAddress = await newest({ kinds: ['password'], network }, lockout.failures)
+    if (isLocked(ofAddress) && !ofAddress.some(({ pending }) => pending)) {
+      await this.#refuse(network, account, failures, ofAddress)
+    }
+    const ofAccount = await newest({ kinds: ['password'], account }, maxCounted)
+    const settled = ofAccount.filter(({ pending }) => !pending)
+    const delay = delayOf(unexpired(settled, backoff.time) - backoff.failures)
+    return delay > 0 && (await this.isFamiliar(network, account)) ? 0 : delay
+  }
+
   /** Whether the address has a recent successful sign-in to the account. */
-  isFamiliar(address: string, name: string): Awaitable<boolean>
+  async isFamiliar(network: string, account: string): Promise<boolean> {
+    return isRecent(await this.signIns.newest({ kinds: ['signed_in'], network, account }, 1))
+  }
+
   /**
    * Counts an attempt before credentials are compared, after the outcome of attempts of this address that are being compared.
    * Rejects as `admit` does. The result must be called with the outcome.
    */
-  begin(address: string, name: string): Promise<(outcome: 'failed' | 'not failed') => Promise<void>>
+  async begin(network: string, account: string): Promise<(outcome: 'failed' | 'not failed') => Promise<void>> {
+    let failures = 0
+    let ofAddress: readonly SignInAge[] = []
+    const check = async (newest: Newest) => {
+      failures = await this.#assertPair(newest, network, account)
+      ofAddress = await newest({ kinds: ['password'], network }, lockout.failures)
+      return !isLocked(ofAddress)
+    }
+    const end = performance.now() + outcomeWait.total
+    for (;;) {
+      const attempt = await this.signIns.attempt({ kind: 'password', network, account }, check)
+      if (attempt !== undefined) {
+        return async (outcome) => {
+          await attempt[outcome === 'failed' ? 'fail' : 'drop']()
+          if (outcome === 'failed') this.#learn(network, account, failures + 1)
+        }
+      }
+      if (!ofAddress.some(({ pending }) => pending)) await this.#refuse(network, account, failures, ofAddress)
+      // Other nodes are comparing attempts of this address, which may succeed.
+      if (performance.now() > end) throw tooManyAttempts(1)
+      await sleep(outcomeWait.pause)
+    }
+  }
+
   /**
    * Makes the address familiar to the account. Does not reset the count of the address; otherwise a user could guess the
    * passwords of others between own sign-ins. Does not reject.
    */
-  recordSuccess(address: string, name: string): void | Promise<void>
-}
-
-/** Limits the sign-ins of one process, in memory. */
-export class LocalSignInLimiter implements SignInLimiter {
-  readonly #addresses: RecentCounts
-  /** Pairs with fewer failures than lock one, and those that are locked: new names cannot remove these. */
-  readonly #tried = new PairTable<Failures>()
-  readonly #locked = new PairTable<Failures>()
-  readonly #accounts: RecentCounts
-  /** The end of the attempt that is being compared, by address. */
-  readonly #compared = new Map<string, Promise<void>>()
-  /** Time of the last successful sign-in, by address and account. */
-  readonly #familiar = new Map<string, number>()
-
-  constructor(private readonly now: () => number) {
-    this.#addresses = new RecentCounts(lockout.time, now)
-    this.#accounts = new RecentCounts(backoff.time, now)
+  async recordSuccess(network: string, account: string): Promise<void> {
+    const key = `${network} ${account}`
+    const now = this.now()
+    if (now - (this.#recorded.get(key) ?? -Infinity) < this.recordInterval) return
+    put(this.#recorded, key, now)
+    await this.signIns.replace({ kind: 'signed_in', network, account }).catch(() => void this.#recorded.delete(key))
   }
 
-  assertPairNotLocked(address: string, name: string): void {
-    const left = this.#left(this.#locked.get(address, name))
-    if (left > 0) throw tooManyAttempts(left / 1000)
+  /** Resolves to the number of failures of the pair. Rejects with `throttled` if it is locked. */
+  async #assertPair(newest: Newest, network: string, account: string): Promise<number> {
+    this.assertPairNotLocked(network, account)
+    const ages = await newest({ kinds: ['password', 'refused'], network, account }, lockout.failures)
+    const failures = ages.filter(({ pending }) => !pending)
+    const count = unexpired(failures, lockout.time)
+    if (count < lockout.failures) return count
+    const left = remaining(failures)
+    this.#lockedPairs.set(network, account, this.now() + left)
+    throw tooManyAttempts(left / 1000)
   }
 
-  async admit(address: string, name: string): Promise<number> {
-    this.#assertNotLocked(address, name)
-    const excess = this.#accounts.count(name) - backoff.failures
-    return this.isFamiliar(address, name) ? 0 : delayOf(excess)
+  /** Counts an attempt from a locked address as a failure of the pair. Rejects with `throttled`. */
+  async #refuse(network: string, account: string, failures: number, ofAddress: readonly SignInAge[]): Promise<never> {
+    await this.signIns.record({ kind: 'refused', network, account })
+    this.#learn(network, account, failures + 1)
+    throw tooManyAttempts(remaining(ofAddress) / 1000)
   }
 
-  isFamiliar(address: string, name: string): boolean {
-    return isRecent(this.#familiar.get(pairOf(address, name)), this.now())
+  /** Remembers that a pair is locked if it has this many failures, the last one now. */
+  #learn(network: string, account: string, failures: number): void {
+    if (failures < lockout.failures) return
+    this.#lockedPairs.set(network, account, this.now() + lockout.time)
   }
-
-  async begin(address: string, name: string): Promise<(outcome: 'failed' | 'not failed') => Promise<void>> {
-    while (this.#compared.has(address)) await this.#compared.get(address)
-    this.#assertNotLocked(address, name)
-    let end: () => void = () => undefined
-    this.#compared.set(address, new Promise((resolve) => (end = resolve)))
-    return async (outcome) => {
-      this.#compared.delete(address)
-      end()
-      if (outcome === 'not failed') return
-      this.#addresses.add(address)
-      this.#addToPair(address, name)
-      this.#accounts.add(name)
-    }
-  }
-
-  recordSuccess(address: string, name: string): void {
-    put(this.#familiar, pairOf(address, name), this.now())
-  }
-
-  #assertNotLocked(address: string, name: string): void {
-    this.assertPairNotLocked(address, name)
-    if (this.#addresses.count(address) < lockout.failures) return
-    this.#addToPair(address, name)
-    throw tooManyAttempts(this.#addresses.remaining(address) / 1000)
-  }
-
-  #addToPair(address: string, name: string): void {
-    const known = this.#locked.get(address, name) ?? this.#tried.get(address, name)
-    const count = known !== undefined && this.#left(known) > 0 ? known.count + 1 : 1
-    this.#tried.delete(address, name)
-    this.#locked.delete(address, name)
-    const pairs = count < lockout.failures ? this.#tried : this.#locked
-    pairs.set(address, name, { count, last: this.now() })
-  }
-
-  /** Milliseconds until the failures of a pair are forgotten. */
-  #left(failures: Failures | undefined): number {
-    return (failures?.last ?? -Infinity) + lockout.time - this.now()
-  }
-}
-
-/** The delay of a failed attempt after `excess` failures above the limit of the account. Milliseconds. */
-export function delayOf(excess: number): number {
-  return excess < 0 ? 0 : Math.min(backoff.maxDelay, backoff.minDelay * 2 ** excess)
 }
 
 /** Maximum wrong one-time codes for one account within `time` milliseconds, from all addresses together. */
-export const codeLimit = { failures: 10, time: 15 * minute }
+const codeLimit = { failures: 10, time: 15 * minute }
 
 /**
  * Limits wrong one-time codes per account, for all addresses together: an attacker who has the password may use many
  * addresses. Beyond the limit, a code is accepted only from an address with a correct code in the last day.
  */
-export interface CodeLimiter {
+export class CodeLimiter {
+  constructor(private readonly signIns: SignIns) {}
+
   /**
    * Counts a code as wrong before it is compared, so that concurrent attempts cannot exceed the limit. Rejects with
    * `throttled` if the account has reached the limit. The caller must call the returned function if the code is
    * correct.
    */
-  countAttempt(userId: number, network: string): Promise<() => Promise<void>>
-}
-
-/** Limits the codes of one process, in memory. */
-export class LocalCodeLimiter implements CodeLimiter {
-  readonly #accounts = new Map<number, CodeHistory>()
-
-  constructor(private readonly now: () => number) {}
-
   async countAttempt(userId: number, network: string): Promise<() => Promise<void>> {
-    const now = this.now()
-    const { wrong, familiar } = this.#accounts.get(userId) ?? { wrong: [], familiar: new Map<string, number>() }
-    const recent = wrong.filter(({ time }) => now - time < codeLimit.time).slice(-codeLimit.failures)
-    const [oldest] = recent
-    if (oldest !== undefined && recent.length === codeLimit.failures && !isRecent(familiar.get(network), now)) {
-      throw tooManyAttempts((oldest.time + codeLimit.time - now) / 1000)
-    }
-    const attempt = { time: now }
-    put(this.#accounts, userId, { wrong: [...recent, attempt], familiar })
-    return async () => this.#confirm(userId, network, attempt)
-  }
-
-  #confirm(userId: number, network: string, attempt: CodeAttempt): void {
-    const now = this.now()
-    const history = this.#accounts.get(userId)
-    const familiar = [...(history?.familiar ?? [])].filter(([, time]) => isRecent(time, now))
-    put(this.#accounts, userId, {
-      wrong: (history?.wrong ?? []).filter((each) => each !== attempt),
-      familiar: new Map([...familiar, [network, now]]),
+    const account = String(userId)
+    const attempt = await this.signIns.attempt({ kind: 'code', network, account }, async (newest) => {
+      const recent = await newest({ kinds: ['code'], account }, codeLimit.failures)
+      const oldest = recent[codeLimit.failures - 1]
+      const left = codeLimit.time - (oldest?.age ?? Infinity)
+      if (left <= 0 || isRecent(await newest({ kinds: ['code_accepted'], network, account }, 1))) return true
+      throw tooManyAttempts(left / 1000)
     })
+    return async () => {
+      await attempt?.drop()
+      await this.signIns.replace({ kind: 'code_accepted', network, account })
+    }
   }
 }
 
-interface CodeAttempt {
-  readonly time: number
+/** Deletes what no limit counts any more. */
+export async function sweepSignIns(signIns: Pick<Store['signIns'], 'sweep'>): Promise<void> {
+  // Each failure keeps the earlier ones, so that the oldest that counts is this old at most.
+  await signIns.sweep(['password', 'refused', 'code'], maxCounted * backoff.time)
+  await signIns.sweep(['signed_in', 'code_accepted'], familiarTime)
 }
 
-interface CodeHistory {
-  /** Oldest first. */
-  readonly wrong: readonly CodeAttempt[]
-  /** Time of the last correct code, by network. */
-  readonly familiar: ReadonlyMap<string, number>
+/** How many failures have not expired; newest first. Each keeps the earlier ones for another `time` milliseconds. */
+function unexpired(failures: readonly SignInAge[], time: number): number {
+  const end = failures.findIndex(({ age }, index) => age - (failures[index - 1]?.age ?? 0) >= time)
+  return end < 0 ? failures.length : end
 }
 
-function isRecent(lastTime: number | undefined, now: number): boolean {
-  return lastTime !== undefined && now - lastTime < familiarTime
+function isLocked(ofAddress: readonly SignInAge[]): boolean {
+  return unexpired(ofAddress, lockout.time) >= lockout.failures
 }
 
-interface Failures {
-  readonly count: number
-  readonly last: number
+/** Milliseconds until the failures of an address or a pair expire; newest first. */
+function remaining([newest]: readonly SignInAge[]): number {
+  return lockout.time - (newest?.age ?? 0)
 }
 
-/**
- * Values of pairs. Beyond `maxEntries`, the oldest one of the address with the most is removed: an address that tries many
- * names removes its own.
- */
-export class PairTable<Value> {
-  /** By name, by address; those of which a value was set last are last. */
-  readonly #addresses = new Map<string, Map<string, Value>>()
-  #size = 0
-
-  get(address: string, name: string): Value | undefined {
-    return this.#addresses.get(address)?.get(name)
-  }
-
-  set(address: string, name: string, value: Value): void {
-    this.delete(address, name)
-    const names = this.#addresses.get(address) ?? new Map<string, Value>()
-    this.#addresses.delete(address)
-    this.#addresses.set(address, names)
-    names.set(name, value)
-    this.#size++
-    if (this.#size > maxEntries) this.#removeOne()
-  }
-
-  delete(address: string, name: string): void {
-    const names = this.#addresses.get(address)
-    if (names?.delete(name) !== true) return
-    this.#size--
-    if (names.size === 0) this.#addresses.delete(address)
-  }
-
-  #removeOne(): void {
-    let [largest, most] = ['', new Map<string, Value>()]
-    for (const [address, names] of this.#addresses) if (names.size > most.size) [largest, most] = [address, names]
-    const [oldest] = most.keys()
-    if (oldest !== undefined) this.delete(largest, oldest)
-  }
+/** Whether an address is familiar after its last success. */
+function isRecent([last]: readonly SignInAge[]): boolean {
+  return last !== undefined && last.age < familiarTime
 }
 
-/** Counts events by key; those of a key are forgotten `time` milliseconds after its last one. */
-export class RecentCounts {
-  readonly #entries = new Map<string, Failures>()
-
-  constructor(
-    private readonly time: number,
-    private readonly now: () => number,
-  ) {}
-
-  add(key: string): void {
-    put(this.#entries, key, { count: this.count(key) + 1, last: this.now() })
-  }
-
-  count(key: string): number {
-    return this.remaining(key) > 0 ? (this.#entries.get(key)?.count ?? 0) : 0
-  }
-
-  /** Milliseconds until the events of the key are forgotten. */
-  remaining(key: string): number {
-    return (this.#entries.get(key)?.last ?? -Infinity) + this.time - this.now()
-  }
-}
-
-/** The key of an address and an account. */
-export function pairOf(address: string, name: string): string {
-  return `${address} ${name}`
-}
-
-/** Sets the entry as the newest one, and removes the oldest one if the table is full. */
-export function put<Key, Value>(table: Map<Key, Value>, key: Key, value: Value): void {
-  table.delete(key)
-  table.set(key, value)
-  if (table.size > maxEntries) {
-    const [oldest] = table.keys()
-    if (oldest !== undefined) table.delete(oldest)
-  }
+/** The delay of a failed attempt after `excess` failures above the limit of the account. Milliseconds. */
+function delayOf(excess: number): number {
+  return excess < 0 ? 0 : Math.min(backoff.maxDelay, backoff.minDelay * 2 ** excess)
 }

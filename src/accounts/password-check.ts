@@ -22,7 +22,7 @@ interface PasswordCheckOptions {
   /** Stores `hash` in place of the password hash `old`; undefined if the account has another one by now. */
   readonly replaceHash: (userId: number, old: string, hash: string) => Promise<UserRow | undefined>
   readonly limiter: SignInLimiter
-  readonly codeLimiter: CodeLimiter
+  readonly codeLimiter: Pick<CodeLimiter, 'countAttempt'>
   /** In which slow hashes take their turns. */
   readonly hashes: FairQueue
   readonly now: () => number

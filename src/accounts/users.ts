@@ -7,7 +7,7 @@ import { isDecoded } from '../contract/utf8.js'
 import type { UserRow } from '../store/rows.js'
 import type { Store } from '../store/tables.js'
 import type { FairQueue, Requester } from './fair-queue.js'
-import { RecentCounts } from './limiter.js'
+import { RecentCounts } from './attempts-in-memory.js'
 import { hashPassword, staticHash } from './passwords.js'
 import { allPermissions } from './principal.js'
 

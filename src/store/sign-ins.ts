@@ -2,6 +2,7 @@
 import type { Knex } from 'knex'
 import type { Database } from './database.js'
 import { databaseTime } from './dialect.js'
+import type { SignInAttempt } from './tables.js'
 import type { SignInAge, SignInEvent, SignInFilter, SignInKind } from './rows.js'
 
 /** Milliseconds after which an attempt whose outcome is unknown counts as failed: its process may have ended. */
@@ -17,24 +18,22 @@ export class SignInsTable {
   async attempt(
     event: SignInEvent,
     check: (newest: (filter: SignInFilter, limit: number) => Promise<SignInAge[]>) => Promise<boolean>,
-  ): Promise<number | undefined> {
-    return this.database.guarded('sign_ins', async (query) => {
+  ): Promise<SignInAttempt | undefined> {
+    const id = await this.database.guarded('sign_ins', async (query) => {
       if (!(await check((filter, limit) => newestOf(query, filter, limit)))) return undefined
       const [row] = await insert(query, event, true).returning<{ id: number }[]>('id')
       return Number(row?.id)
     })
-  }
-
-  async fail(id: number): Promise<void> {
-    await this.database.run((query) =>
-      query('sign_ins')
-        .where({ id })
-        .update({ pending: false, time: databaseTime(query) }),
-    )
-  }
-
-  async drop(id: number): Promise<void> {
-    await this.database.run((query) => query('sign_ins').where({ id }).delete())
+    if (id === undefined) return undefined
+    return {
+      fail: () =>
+        this.database.run((query) =>
+          query('sign_ins')
+            .where({ id })
+            .update({ pending: false, time: databaseTime(query) }),
+        ),
+      drop: () => this.database.run((query) => query('sign_ins').where({ id }).delete()),
+    }
   }
 
   async record(event: SignInEvent): Promise<void> {

@@ -31,6 +31,14 @@ import type {
 
 type New<Row> = Omit<Row, 'id'>
 
+/** An attempt to sign in whose outcome is pending. */
+export interface SignInAttempt {
+  /** Marks it as failed now. */
+  fail(): Promise<unknown>
+  /** Deletes it, because it has succeeded. */
+  drop(): Promise<unknown>
+}
+
 /** Records about files: tables that may be written once per file. */
 export interface FileRecords {
   /** Keyed by path of the whole tree. */
@@ -252,16 +260,12 @@ export interface Store extends FileRecords {
     newest(filter: SignInFilter, limit: number): Promise<SignInAge[]>
     /**
      * In one transaction that excludes other attempts: records an event whose outcome is pending if `check` allows it,
-     * and resolves to its id. `check` can read as `newest` does; an error of it rejects, and nothing is recorded.
+     * and resolves to it. `check` can read as `newest` does; an error of it rejects, and nothing is recorded.
      */
     attempt(
       event: SignInEvent,
       check: (newest: (filter: SignInFilter, limit: number) => Promise<SignInAge[]>) => Promise<boolean>,
-    ): Promise<number | undefined>
-    /** Marks a pending attempt as failed now. */
-    fail(id: number): Promise<void>
-    /** Deletes an attempt that has succeeded. */
-    drop(id: number): Promise<void>
+    ): Promise<SignInAttempt | undefined>
     record(event: SignInEvent): Promise<void>
     /** Records an event, and deletes the earlier ones that are equal. */
     replace(event: SignInEvent): Promise<void>

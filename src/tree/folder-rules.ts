@@ -1,6 +1,7 @@
 /** Folder rules (the API calls them metas), mirrored in memory, and the limit of wrong passwords. Paths are of the whole tree. */
 import { createHmac, randomBytes } from 'node:crypto'
-import { lockout, put, RecentCounts } from '../accounts/limiter.js'
+import { put, RecentCounts } from '../accounts/attempts-in-memory.js'
+import { lockout } from '../accounts/limiter.js'
 import type { Principal } from '../accounts/principal.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'

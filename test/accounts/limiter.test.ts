@@ -3,16 +3,11 @@ import { generateSync } from 'otplib'
 import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { FairQueue, type Requester } from '../../src/accounts/fair-queue.js'
-import {
-  LocalCodeLimiter,
-  LocalSignInLimiter,
-  type CodeLimiter,
-  type SignInLimiter,
-} from '../../src/accounts/limiter.js'
+import { SignInsInMemory } from '../../src/accounts/attempts-in-memory.js'
+import { CodeLimiter, SignInLimiter, sweepSignIns } from '../../src/accounts/limiter.js'
 import { newOtpSecret } from '../../src/accounts/otp.js'
 import { PasswordCheck } from '../../src/accounts/password-check.js'
 import { hashPassword, impossiblePassword, isPassword, staticHash } from '../../src/accounts/passwords.js'
-import { SharedCodeLimiter, SharedSignInLimiter, sweepSignIns } from '../../src/accounts/shared-limiter.js'
 import { sharedController } from '../../src/contract/cancellation.js'
 import type { GatewayError } from '../../src/contract/errors.js'
 import { networkOf } from '../../src/net/addresses.js'
@@ -31,6 +26,8 @@ const throttled = {
   detail: 'sign_in_throttled',
 }
 const minute = 60_000
+
+const limiterInMemory = (now: () => number) => new SignInLimiter(new SignInsInMemory(now), now, 0)
 
 void t.test('failures are counted by IPv4 address or by IPv6 /64 network', async (t) => {
   for (const [address, network] of [
@@ -234,7 +231,7 @@ void t.test('of the throttled sign-ins of a network, one in five minutes is logg
 void t.test(
   'names that one address makes up do not unlock accounts for others, and only many of them for itself',
   async (t) => {
-    const signIns = new LocalSignInLimiter(() => 0)
+    const signIns = limiterInMemory(() => 0)
     const lock = async (address: string, name: string) => {
       for (let n = 0; n < 5; n++) await (await signIns.begin(address, `${name}${n}`))('failed')
       for (let n = 0; n < 5; n++) await t.rejects(signIns.admit(address, name), throttled)
@@ -270,8 +267,8 @@ const inMemory = async (): Promise<Limiters> => {
   let time = 0
   const now = () => time
   return {
-    signIns: new LocalSignInLimiter(now),
-    codes: new LocalCodeLimiter(now),
+    signIns: limiterInMemory(now),
+    codes: new CodeLimiter(new SignInsInMemory(now)),
     advance: async (milliseconds) => void (time += milliseconds),
   }
 }
@@ -281,8 +278,8 @@ const inDatabase = (engine: (typeof engines)[number]) => async (t: Test) => {
   const store = await openStore(location)
   t.teardown(() => store.close())
   return {
-    signIns: new SharedSignInLimiter(store.signIns),
-    codes: new SharedCodeLimiter(store.signIns),
+    signIns: new SignInLimiter(store.signIns),
+    codes: new CodeLimiter(store.signIns),
     // Everything becomes older.
     advance: async (milliseconds: number) => {
       await engine.query(location, `update sign_ins set time = time - ${milliseconds}`)
@@ -371,11 +368,11 @@ void t.test('nodes that share a database count together', { skip: lacks('postgre
   const location = await (await thisServer()).createDatabase()
   const stores = await Promise.all([1, 2, 3].map(() => openStore(location)))
   t.teardown(() => Promise.all(stores.map((store) => store.close())))
-  const signIns = stores.map((store) => new SharedSignInLimiter(store.signIns))
+  const signIns = stores.map((store) => new SignInLimiter(store.signIns))
 
   // Each node compares one attempt of an address at a time.
   let compared = 0
-  const guess = async (limiter: SharedSignInLimiter) => {
+  const guess = async (limiter: SignInLimiter) => {
     for (let n = 0; n < 4; n++) {
       try {
         const settle = await limiter.begin('attacker', 'ada')
@@ -404,7 +401,7 @@ void t.test('nodes that share a database count together', { skip: lacks('postgre
   )
   t.same(uses, [4, 4, 4], 'successes of one address on several nodes wait for each other, and none is refused')
 
-  const codes = stores.map((store) => new SharedCodeLimiter(store.signIns))
+  const codes = stores.map((store) => new CodeLimiter(store.signIns))
   const attempts = codes.flatMap((limiter) => [1, 2, 3, 4, 5].map((n) => limiter.countAttempt(7, `bot ${n}`)))
   const outcomes = await Promise.allSettled(attempts)
   t.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 10)
@@ -539,7 +536,7 @@ void t.test('the code of one account does not wait for that of another', async (
     useOtpStep: async () => true,
     useRecoveryCode: async () => false,
     replaceHash: async () => undefined,
-    limiter: new LocalSignInLimiter(() => now),
+    limiter: limiterInMemory(() => now),
     codeLimiter: { countAttempt: (userId) => (userId === 1 ? stuck : Promise.resolve(async () => undefined)) },
     hashes,
     now: () => now,
