@@ -2,7 +2,7 @@
  * Memory budget for pending requests and responses, shared by all sessions of all connections. Each busy session may
  * hold an equal share. A client that does not read its responses holds its share indefinitely, but blocks no other
  * session: their shares only become smaller. If n sessions start one after another and all of them stall, they hold at
- * most `total` × (1 + ln n) bytes, plus one request each.
+ * most `total` × (1 + ln n) bytes, plus one request each. `p-queue` counts jobs, not bytes.
  */
 
 import { FairShare, type Holder, type Release } from '../../src/contract/fair-share.js'

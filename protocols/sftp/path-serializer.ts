@@ -1,4 +1,7 @@
-/** Runs pipelined requests for related paths in the order of arrival, and all others concurrently. */
+/**
+ * Runs pipelined requests for related paths in the order of arrival, and all others concurrently. The jobs of a `p-queue`
+ * cannot wait for some of the others only.
+ */
 import { isWithin, parentOf, type Path } from '../../src/contract/path.js'
 
 interface Running {

@@ -3,7 +3,6 @@
  * for addresses with a recent successful sign-in, so that users cannot lock each other out. Addresses are those of
  * `networkOf`. Nodes that share a database count the attempts in it together, a process of its own in memory.
  */
-import type { Awaitable } from '../contract/call-options.js'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SignInAge } from '../store/rows.js'
 import type { Store } from '../store/tables.js'

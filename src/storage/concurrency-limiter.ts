@@ -8,6 +8,8 @@
  *
  * To prevent deadlocks, a caller that holds a slot never waits for another one. Calls within a call of the same driver
  * use its slot. Calls within a call of another driver take a slot immediately, even if the limit is exceeded.
+ *
+ * `p-queue` knows neither the shares of users nor calls within calls.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { errorMonitor } from 'node:events'

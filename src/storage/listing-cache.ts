@@ -1,6 +1,6 @@
 /**
  * Listings cached in memory. Each storage has its own cache. All caches share one limit in bytes; when it is exceeded,
- * the least recently used listings are removed.
+ * the least recently used listings are removed. The limit of an `LRUCache` is its own, and not one for several.
  */
 import type { Entry } from '../contract/entry.js'
 import { isWithin, type Path } from '../contract/path.js'

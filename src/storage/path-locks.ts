@@ -1,7 +1,8 @@
 /**
  * Exclusive locks on paths. A change holds a lock from its last check to the end of the driver's call, so that of two
- * concurrent "create only if new" operations one fails. No lock is held while a request body is received.
- * With several nodes they exclude the changes of all (docs/decisions/0036).
+ * concurrent "create only if new" operations one fails. No lock is held while a request body is received. With several
+ * nodes they exclude the changes of all (docs/decisions/0036). The jobs of a `p-queue` wait for any place, and not for
+ * those whose paths overlap with theirs.
  */
 import { GatewayError } from '../contract/errors.js'
 import { foldCase, isWithin, type Path } from '../contract/path.js'

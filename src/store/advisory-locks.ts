@@ -130,8 +130,9 @@ interface Waiting {
 }
 
 /**
- * Limits how many locks this process holds, because each of them needs a connection. Work may take another slot, of the next level, while it holds some. The last slots are for deeper levels
- * only, so that work which holds a slot does not wait for others that do the same.
+ * Limits how many locks this process holds, because each of them needs a connection. Work may take another slot, of the
+ * next level, while it holds some. The last slots are for deeper levels only, so that work which holds a slot does not
+ * wait for others that do the same. `p-queue` cannot reserve places for work that holds some.
  */
 export class NestedSlots {
   readonly #reserved: number

@@ -1,7 +1,7 @@
 /**
  * The gate that all calls of one account pass, of all storages of this process that use it: it spaces them out, and
  * closes while the server wants none. The end of a longer pause is stored, so that a storage that is opened again does
- * not call in it either.
+ * not call in it either. `p-queue` can limit a rate, but has no classes of calls that stop together.
  */
 import type { DriverState } from '../../../src/contract/driver-env.js'
 import { GatewayError } from '../../../src/contract/errors.js'
