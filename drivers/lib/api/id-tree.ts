@@ -42,8 +42,6 @@ export interface Located<Item extends IdItem> extends KnownId {
 interface OwnChange<Item extends IdItem> {
   /** Undefined: nothing exists there. */
   readonly located: Located<Item> | undefined
-  /** Milliseconds of `performance.now()`: from then on, listings show it. */
-  readonly until: number
 }
 
 /** An item, and the name by which it is shown. */
@@ -100,8 +98,8 @@ export class IdTree<Item extends IdItem> {
   #forgetting: NodeJS.Timeout | undefined
   /** Number of own changes. A listing from before the last one may be wrong, and is not remembered. */
   #changes = 0
-  /** Own changes that listings may not show yet, oldest first. */
-  readonly #recent = new Map<Path, OwnChange<Item>>()
+  /** Own changes, while listings may not show them yet. */
+  readonly #recent: LRUCache<Path, OwnChange<Item>>
   /** Where own changes have put entries, and how they are named now, while listings may show otherwise. */
   readonly #placements: RecentChanges
   /** Folders with names that several entries have, and one of these names. */
@@ -110,6 +108,7 @@ export class IdTree<Item extends IdItem> {
   constructor(private readonly options: IdTreeOptions<Item>) {
     this.#cache = new IdCache({ id: options.rootId, kind: 'folder' }, options.cache)
     this.#placements = new RecentChanges(options.lag ?? 0)
+    this.#recent = new LRUCache({ maxSize: maxChanges, sizeCalculation: () => 1, ttl: options.lag ?? 0 })
     options.env.onChangeElsewhere((change) => this.#changedElsewhere(change))
   }
 
@@ -264,11 +263,7 @@ export class IdTree<Item extends IdItem> {
     this.#changes++
     for (const { late } of [...this.#running, ...this.#absences.values()]) late.set(path, located)
     const { lag = 0 } = this.options
-    if (lag === 0) return
-    this.#recent.delete(path)
-    this.#recent.set(path, { located, until: performance.now() + lag })
-    const [oldest] = this.#recent.keys()
-    if (oldest !== undefined && this.#recent.size > maxChanges) this.#recent.delete(oldest)
+    if (lag > 0) this.#recent.set(path, { located })
   }
 
   /** The entry at a path was removed or replaced, as far as its id is known. */
@@ -283,7 +278,7 @@ export class IdTree<Item extends IdItem> {
   }
 
   #knownId(path: Path): KnownId | undefined {
-    return this.#recentChange(path)?.located ?? this.#cache.get(path)
+    return this.#recent.peek(path)?.located ?? this.#cache.get(path)
   }
 
   /** Removes and returns the own changes of a path and below it, by their paths relative to it. */
@@ -296,17 +291,12 @@ export class IdTree<Item extends IdItem> {
     })
   }
 
-  #recentChange(path: Path): OwnChange<Item> | undefined {
-    const change = this.#recent.get(path)
-    return change && performance.now() < change.until ? change : undefined
-  }
-
   /** The ids of the members of a folder: as it was listed, with own changes that the listing may not show. */
   #members(folder: Path, shown: ReadonlyMap<string, Item>): ReadonlyMap<string, KnownId> {
     if (this.#recent.size === 0) return shown
     const members = new Map<string, KnownId>(shown)
     for (const path of this.#recent.keys()) {
-      const change = parentOf(path) === folder ? this.#recentChange(path) : undefined
+      const change = parentOf(path) === folder ? this.#recent.peek(path) : undefined
       if (change?.located) members.set(nameOf(path), change.located)
       else if (change) members.delete(nameOf(path))
     }
@@ -329,7 +319,7 @@ export class IdTree<Item extends IdItem> {
     let folder = at
     for (const name of segmentsOf(within(at, path) ?? path)) {
       if (current.kind !== 'folder') throw new GatewayError('not_found')
-      const own = this.#recentChange(childOf(folder, name))
+      const own = this.#recent.peek(childOf(folder, name))
       if (own) {
         if (!own.located) throw new GatewayError('not_found')
         folder = childOf(folder, name)
