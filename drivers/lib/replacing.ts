@@ -2,11 +2,12 @@
  * Files that get the names of others, on servers where that may stop in the middle, or be done without an answer. `settle`
  * finds out what has become of such a replacement, and completes or undoes it: the old or the new file has the name then,
  * and neither is removed while it may be the only copy. The servers differ in how they replace: by one move
- * (`staged-publishing.ts`), or only after the old file was set aside (`Replacements`).
+ * (`staged-files.ts`), or only after the old file was set aside (`Replacements`).
  */
-import type { DriverEnv, Journal, JournalEntry } from '../../src/contract/driver-env.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { nameOf, siblingPathOf, type Path } from '../../src/contract/path.js'
+import { ChangeJournal } from './change-journal.js'
 
 /** One replacement. Stored as JSON, so the names of its fields must not change. */
 export interface Replacement {
@@ -99,23 +100,24 @@ interface ReplacementsDependencies {
   readonly exclusively: <T>(path: Path, work: () => Promise<T>) => Promise<T>
 }
 
-type Intent = Replacement & Required<Pick<Replacement, 'backup'>>
+type SettingAside = Replacement & Required<Pick<Replacement, 'backup'>>
 
 /**
  * Replaces files on servers that cannot: the old file is set aside under a visible name, the new one gets its name, and
- * the old one is removed. An intent is stored before, from which a replacement that was interrupted, also by a kill of
- * the gateway, is settled.
+ * the old one is removed. Each replacement is in a journal, from which one that was interrupted is settled.
  */
 export class Replacements {
-  readonly #intents = new Map<Path, Intent>()
-  readonly #entries = new Map<Intent, JournalEntry>()
-  readonly #journal: Journal
-  /** Intents of replacements that failed in an unknown state. */
-  readonly #unsettled = new Set<Intent>()
+  readonly #journal: ChangeJournal<SettingAside>
   #lastAttempt = Number.NEGATIVE_INFINITY
 
   constructor(private readonly dependencies: ReplacementsDependencies) {
-    this.#journal = dependencies.env.state.journal('replacing')
+    const { env, exclusively } = dependencies
+    this.#journal = new ChangeJournal<SettingAside>({
+      ...env,
+      key: 'replacing',
+      parse: (value) => value as SettingAside | undefined,
+      settle: ({ to }) => exclusively(to, () => this.settleAt(to)),
+    })
   }
 
   /**
@@ -123,26 +125,18 @@ export class Replacements {
    * is settled before later calls.
    */
   async load(): Promise<void> {
-    await this.#journal.adopt((left) => {
-      for (const { entry, value } of left) {
-        if (value === undefined) continue
-        const intent = value as Intent
-        this.#intents.set(intent.backup, intent)
-        this.#entries.set(intent, entry)
-        this.#unsettled.add(intent)
-      }
-    })
+    await this.#journal.load()
     await this.settle()
   }
 
   /** Whether the path is that of a file that is set aside at present. Listings leave it out. */
   isBackup(path: Path): boolean {
-    return this.#intents.has(path)
+    return this.#journal.all.some(({ backup }) => backup === path)
   }
 
   /** Whether the file may still have to replace another one. */
   isNeeded(staged: Path): boolean {
-    return [...this.#intents.values()].some(({ from }) => from === staged)
+    return this.#journal.all.some(({ from }) => from === staged)
   }
 
   /**
@@ -152,11 +146,11 @@ export class Replacements {
   async replace(from: Path, to: Path, isStaged: boolean): Promise<void> {
     const { files, maxName } = this.dependencies
     const size = (await files.find(from))?.size
-    const intent: Intent = { from, to, backup: siblingPathOf(to, 'replaced', maxName), isStaged, size }
-    await this.#perform(intent, async () => {
-      await files.move(to, intent.backup, false)
+    const backup = siblingPathOf(to, 'replaced', maxName)
+    await this.#perform({ from, to, backup, isStaged, size }, async () => {
+      await files.move(to, backup, false)
       await files.move(from, to, false)
-      await files.remove(intent.backup)
+      await files.remove(backup)
     })
   }
 
@@ -166,63 +160,53 @@ export class Replacements {
    */
   async respell(from: Path, to: Path, isFolder: boolean): Promise<void> {
     const { files, maxName } = this.dependencies
-    const intent: Intent = { from, to, backup: siblingPathOf(to, 'kept', maxName), isStaged: false, isFolder }
-    await this.#perform(intent, async () => {
-      await files.move(from, intent.backup, isFolder)
-      await files.move(intent.backup, to, isFolder)
+    const backup = siblingPathOf(to, 'kept', maxName)
+    await this.#perform({ from, to, backup, isStaged: false, isFolder }, async () => {
+      await files.move(from, backup, isFolder)
+      await files.move(backup, to, isFolder)
     })
   }
 
-  async #perform(intent: Intent, steps: () => Promise<void>): Promise<void> {
-    const entry = this.#journal.entry()
-    this.#intents.set(intent.backup, intent)
-    this.#entries.set(intent, entry)
+  async #perform(replacement: SettingAside, steps: () => Promise<void>): Promise<void> {
     try {
-      await entry.set(intent)
+      await this.#journal.add(replacement)
       await steps()
-      await this.#forget(intent)
+      await this.#forget(replacement)
     } catch (error) {
-      const isReplaced = await this.#settle(intent).catch((reason: unknown) => this.#defer(intent, error, reason))
+      const settling = this.#settle(replacement)
+      const isReplaced = await settling.catch((reason: unknown) => this.#defer(replacement, error, reason))
       if (!isReplaced) throw error
     }
   }
 
   /** Completes or undoes what was interrupted. Never rejects. */
   async settle(): Promise<void> {
-    if (this.#unsettled.size === 0 || performance.now() - this.#lastAttempt < retryInterval) return
+    if (!this.#journal.hasInterrupted || performance.now() - this.#lastAttempt < retryInterval) return
     this.#lastAttempt = performance.now()
-    const { env, exclusively } = this.dependencies
-    for (const intent of [...this.#unsettled]) {
-      try {
-        await exclusively(intent.to, async () => {
-          if (this.#unsettled.has(intent)) await this.#settle(intent)
-        })
-      } catch (error) {
-        env.log.warn({ err: error, path: intent.to }, 'cannot settle an interrupted replacement, will retry')
-      }
-    }
+    await this.#journal.settle()
   }
 
   /** Settles what was interrupted at this name. Rejects if that is not possible now. Must run exclusively for `path`. */
   async settleAt(path: Path): Promise<void> {
-    for (const intent of [...this.#unsettled]) if (intent.to === path) await this.#settle(intent)
+    const isLeft = (each: SettingAside) => each.to === path && this.#journal.isInterrupted(each)
+    for (const replacement of this.#journal.all.filter(isLeft)) await this.#settle(replacement)
   }
 
   /** Resolves to whether the new file has the name. Rejects if that cannot be found out or achieved. */
-  async #settle(intent: Intent): Promise<boolean> {
+  async #settle(replacement: SettingAside): Promise<boolean> {
     const { files, env } = this.dependencies
-    const { to, backup } = intent
-    const { outcome } = await settle(files, intent)
+    const { to, backup } = replacement
+    const { outcome } = await settle(files, replacement)
     if (outcome === 'both') {
       env.log.error({ path: to, backup }, 'a file was created while another one was replaced, the old one remains')
     }
-    await this.#forget(intent)
+    await this.#forget(replacement)
     return outcome === 'replaced'
   }
 
-  #defer(intent: Intent, error: unknown, reason: unknown): never {
-    const { to, backup } = intent
-    this.#unsettled.add(intent)
+  #defer(replacement: SettingAside, error: unknown, reason: unknown): never {
+    const { to, backup } = replacement
+    this.#journal.interrupted(replacement)
     this.dependencies.env.log.error({ err: reason, path: to, backup }, 'a replacement was interrupted, will retry')
     throw new GatewayError(toGatewayError(error).code, {
       reason: `the original file may for a while be named "${nameOf(backup)}"`,
@@ -230,12 +214,8 @@ export class Replacements {
     })
   }
 
-  async #forget(intent: Intent): Promise<void> {
-    const entry = this.#entries.get(intent)
-    this.#unsettled.delete(intent)
-    this.#intents.delete(intent.backup)
-    this.#entries.delete(intent)
-    // A later run settles it once more, and finds nothing to do.
-    await entry?.set(undefined).catch(() => undefined)
+  /** Never rejects: a later run settles it once more, and finds nothing to do. */
+  async #forget(replacement: SettingAside): Promise<void> {
+    await this.#journal.forget(replacement).catch(() => undefined)
   }
 }

@@ -21,8 +21,8 @@ import { networkError } from '../lib/network-errors.js'
 import { RequestBody, sendable } from '../lib/request-body.js'
 import { ResponseBodies } from '../lib/response-bodies.js'
 import { parseServerAddress } from '../lib/server-address.js'
-import { isOrphan, stagedName } from '../lib/staged-names.js'
-import { StagedPublishing, type StagedVersion } from '../lib/staged-publishing.js'
+import { StagedFiles, type FileVersion } from '../lib/staged-files.js'
+import { isOrphan } from '../lib/staged-names.js'
 import { isRefusal, judge, OpenlistAnswer, protocolViolation, serverName } from './errors.js'
 import { changeTimeout, GatewayApi } from './gateway-api.js'
 import type { OpenlistOptions } from './index.js'
@@ -123,7 +123,7 @@ class OpenlistDriver implements Driver {
   readonly #api: GatewayApi
   readonly #bodies = new ResponseBodies(serverName, (error) => networkError(error, serverName))
   readonly #mutex = new KeyedMutex()
-  readonly #publishing: StagedPublishing
+  readonly #stagedFiles: StagedFiles
 
   constructor(private readonly dependencies: OpenlistDependencies) {
     const { api, env, options } = dependencies
@@ -135,13 +135,16 @@ class OpenlistDriver implements Driver {
       ],
     }
     if (dependencies.reportsUsage) this.usage = ({ signal } = {}) => this.#usage(signal)
-    this.#publishing = new StagedPublishing({
-      move: (from, to, overwrite, signal) => api.rename(this.#at(from), nameOf(to), overwrite, signal),
-      delete: (path, signal) => api.remove(this.#at(path), signal),
-      find: async (path, signal) => versionOf(await this.#statOrUndefined(path, signal)),
-      outcomeOf,
-      timeout: changeTimeout,
+    this.#stagedFiles = new StagedFiles({
       env,
+      remove: (path, signal) => api.remove(this.#at(path), signal),
+      exclusively: (path, work, signal) => this.#mutex.run(path, work, signal),
+      server: {
+        move: (from, to, overwrite, signal) => api.rename(this.#at(from), nameOf(to), overwrite, signal),
+        find: async (path, signal) => versionOf(await this.#statOrUndefined(path, signal)),
+        outcomeOf,
+        timeout: changeTimeout,
+      },
     })
   }
 
@@ -155,7 +158,7 @@ class OpenlistDriver implements Driver {
     let page: Entry[] = []
     for await (const members of this.#members(path, isPassedOn, signal)) {
       for (const entry of members) {
-        if (entry.name === '' || this.#publishing.isStaged(path, entry.name)) continue
+        if (entry.name === '' || this.#stagedFiles.isStaged(path, entry.name)) continue
         page.push(entry)
         if (page.length < pageSize) continue
         yield page
@@ -199,38 +202,27 @@ class OpenlistDriver implements Driver {
   }
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
-    const { signal, modified, beforePublish, createOnly } = options
+    const { signal, modified, createOnly } = options
     throwIfAborted(signal)
     await this.#assertParent(path, signal)
     await this.#replaceable(path, options)
-    const staged = childOf(parentOf(path), stagedName(this.dependencies.env.instance.name))
-    const progress = { moving: false }
-    const publish = async () => {
+    const body = new RequestBody(source, signal)
+    const fill = async (staged: Path) => {
+      const facts = { modified, hashes: source.hashes }
+      await this.#api.put(this.#at(staged), await sendable(body), facts, signal)
+      const { size } = await this.stat(staged, { signal })
+      if (size !== body.sent) throw protocolViolation('did not store the whole file')
+    }
+    const work = this.#stagedFiles.write(path, options, fill, async (move) => {
       const old = await this.#replaceable(path, options)
       throwIfAborted(signal)
-      progress.moving = true
-      await this.#publishing.move(staged, path, versionOf(old), createOnly !== true)
-      return this.stat(path, { signal })
-    }
-    const work = async () => {
-      try {
-        const body = new RequestBody(source, signal)
-        const facts = { modified, hashes: source.hashes }
-        await this.#api.put(this.#at(staged), await sendable(body), facts, signal)
-        const { size } = await this.stat(staged, { signal })
-        if (size !== body.sent) throw protocolViolation('did not store the whole file')
-        throwIfAborted(signal)
-        await beforePublish?.()
-        const entry = await this.#mutex.run(path, publish, signal)
-        // The name may lead to another file, on a storage that keeps several of one name.
-        if (entry.size !== body.sent) throw protocolViolation('shows another file than the one that was stored')
-        return entry
-      } catch (error) {
-        if (!progress.moving) await this.#publishing.discard(staged)
-        throw error
-      }
-    }
-    return untilAborted(work(), signal, { timeout: cleanupWait })
+      await move(versionOf(old), createOnly !== true)
+      const entry = await this.stat(path, { signal })
+      // The name may lead to another file, on a storage that keeps several of one name.
+      if (entry.size !== body.sent) throw protocolViolation('shows another file than the one that was stored')
+      return entry
+    })
+    return untilAborted(work, signal, { timeout: cleanupWait })
   }
 
   async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
@@ -372,7 +364,7 @@ class OpenlistDriver implements Driver {
   }
 }
 
-function versionOf(entry: Entry | undefined): StagedVersion | undefined {
+function versionOf(entry: Entry | undefined): FileVersion | undefined {
   if (!entry) return undefined
   const { revision, size, modified } = entry
   return { identity: revision ?? [size, modified.getTime()].join(' '), size }

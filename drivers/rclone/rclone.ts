@@ -1,5 +1,6 @@
 /** The Rclone driver: a folder of a remote of rclone, by a process of rclone that this gateway starts. */
 import { Readable } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
 import { settlesWithin, throwIfAborted, untilAborted } from '../../src/contract/cancellation.js'
 import type { Usage } from '../../src/contract/capabilities.js'
 import type { ByteRange, CallOptions, Source, WriteOptions } from '../../src/contract/call-options.js'
@@ -12,15 +13,15 @@ import type { Traits } from '../../src/contract/traits.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
 import { Replacements, type ReplacingFiles } from '../lib/replacing.js'
 import { ResponseBodies } from '../lib/response-bodies.js'
+import { StagedFiles } from '../lib/staged-files.js'
 import { entryOf, isShown, usableHashes, type Item } from './entry.js'
 import { Files } from './files.js'
 import type { RcloneOptions } from './index.js'
 import { commandOf, parseRemote } from './options.js'
 import { isRclone } from './process.js'
 import { leaseProcess, type Lease } from './processes.js'
-import { isMissing, Remote, translated, type RemoteFacts } from './remote.js'
+import { isMissing, isObjectStore, Remote, translated, type RemoteFacts } from './remote.js'
 import { failureOf } from './remote-control.js'
-import { Publishing, unkeptName } from './publishing.js'
 import { assertOutsideGatewayFolders, remotesOf } from './shown-folders.js'
 import { uploadTo } from './uploading.js'
 
@@ -32,6 +33,8 @@ const closeWait = 5000
 const maxCertainName = 100
 /** Bytes of the name of an old file that is set aside. Remotes that encrypt names have room for 143. */
 const maxBackupName = 120
+/** How often a listing is asked for a new name, and the milliseconds in between. */
+const [listingTries, listingPause] = [3, 300]
 
 export async function openRclone(options: RcloneOptions, env: DriverEnv): Promise<Driver> {
   const { fs, section } = parseRemote(options.remote)
@@ -61,7 +64,7 @@ export async function openRclone(options: RcloneOptions, env: DriverEnv): Promis
       isObjectStore: isObjectStore(facts, remotes, sections),
       isListOfBuckets: facts.features.has('BucketBased') && remotes.every((each) => each.root === ''),
       reportsUsage:
-        facts.features.has('About') && (await usageOf(remote, env.signal).catch(() => undefined)) !== undefined,
+        facts.features.has('About') && (await remote.usage(env.signal).catch(() => undefined)) !== undefined,
       hasClientTimes: !(usesServerTimes && remotes.some(({ features }) => features.has('SlowModTime'))),
       env,
     })
@@ -77,10 +80,7 @@ interface RcloneDependencies {
   readonly lease: Lease
   readonly remote: Remote
   readonly facts: RemoteFacts
-  /**
-   * Whether an upload is published when all of it has arrived. Shares of SMB are buckets to rclone, too, but have folders;
-   * and so have object stores with markers for folders, which are treated like them.
-   */
+  /** Whether an upload is published when all of it has arrived. */
   readonly isObjectStore: boolean
   /** Whether the folders at the root are buckets, beside which there can be no files. */
   readonly isListOfBuckets: boolean
@@ -117,7 +117,7 @@ class RcloneDriver implements Driver {
    */
   readonly #uploads = new KeyedMutex()
   readonly #replacements: Replacements
-  readonly #publishing: Publishing
+  readonly #stagedFiles: StagedFiles
   readonly #changes = new Set<Promise<unknown>>()
 
   constructor(dependencies: RcloneDependencies) {
@@ -138,18 +138,15 @@ class RcloneDriver implements Driver {
       ...(!features.has('PutStream') && { writeNeeds: 'size' }),
     }
     this.#files = new Files(remote, { caseSensitive: this.#isCaseSensitive, emptyFolders: this.#hasEmptyFolders })
-    this.#replacements = new Replacements({
-      files: replacingFiles(remote, this.#files),
-      maxName: maxBackupName,
+    const files = replacingFiles(remote, this.#files)
+    const exclusively = <T>(path: Path, work: () => Promise<T>, signal?: Signal) =>
+      this.#exclusively(path, work, signal)
+    this.#replacements = new Replacements({ files, maxName: maxBackupName, env, exclusively })
+    this.#stagedFiles = new StagedFiles({
       env,
-      exclusively: (path, work) => this.#exclusively(path, work),
-    })
-    this.#publishing = new Publishing({
-      remote,
-      files: this.#files,
-      replacements: this.#replacements,
-      env,
-      exclusively: (path, work, signal) => this.#exclusively(path, work, signal),
+      exclusively,
+      remove: (path) => files.remove(path),
+      isNeeded: (staged) => this.#replacements.isNeeded(staged),
     })
     // Without both, a staged file would be sent again to get its name, and a part of it could have that name.
     if (this.#isObjectStore || features.has('Move') || features.has('Copy')) {
@@ -181,7 +178,7 @@ class RcloneDriver implements Driver {
   async *pages(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
     await this.#replacements.settle()
     for await (const items of this.#files.members(path, signal)) {
-      const shown = items.filter((item) => isShown(item) && !this.#publishing.isTemporary(path, item.name))
+      const shown = items.filter((item) => isShown(item) && !this.#isTemporary(path, item.name))
       yield* inPages(shown.map((item) => this.#entry(item)))
     }
   }
@@ -230,8 +227,62 @@ class RcloneDriver implements Driver {
         const size = await uploadTo(this.#remote, this.#lease.process.sources, source, staged, { signal, modified })
         await this.#assertSize(staged, size, signal)
       }
-      return this.#entry(await this.#publishing.write(target, options, fill))
+      return this.#entry(await this.#writeStaged(target, options, fill))
     })
+  }
+
+  /** Writes a staged file with `fill` and gives it its name. The old file is intact until the new one is stored. */
+  #writeStaged(path: Path, options: WriteOptions, fill: (staged: Path) => Promise<void>): Promise<Item> {
+    const { signal, createOnly } = options
+    return this.#stagedFiles.write(path, options, fill, async (_move, staged) => {
+      await this.#replacements.settleAt(path)
+      if (createOnly === true) await this.#assertFree(path, signal)
+      throwIfAborted(signal)
+      return this.#published(path, await this.#rename(staged, path, true))
+    })
+  }
+
+  /**
+   * Gives a file a name, which may be that of another file. Resolves to whether it was. Rejects with `is_folder`. Must run
+   * exclusively for `to`.
+   */
+  async #rename(from: Path, to: Path, isStaged: boolean): Promise<'replaced' | 'new'> {
+    const { item } = await this.#files.find(to, undefined)
+    if (item?.isFolder === true) throw new GatewayError('is_folder')
+    if (item) {
+      await this.#replacements.replace(from, to, isStaged)
+      return 'replaced'
+    }
+    await this.#remote.moveFile(from, to).catch(async (error: unknown) => {
+      const isMoved = !(await this.#files.find(from, undefined)).item && (await this.#files.find(to, undefined)).item
+      if (!isMoved) throw error
+    })
+    return 'new'
+  }
+
+  /** The file that was published. Rejects with `invalid` if the remote has given a new file another name. */
+  async #published(path: Path, outcome: 'replaced' | 'new'): Promise<Item> {
+    for (let tries = 0; tries < listingTries; tries++) {
+      // A listing may be a moment late.
+      if (tries > 0) await pause(listingPause)
+      const { item } = await this.#files.find(path, undefined)
+      if (item) return item
+    }
+    const item = await this.#remote.findFile(path, undefined)
+    if (!item) throw new GatewayError('unavailable', { reason: 'the remote does not show the stored file' })
+    if (outcome === 'replaced') return item
+    await this.#stagedFiles.discard(path)
+    throw unkeptName()
+  }
+
+  /** Rejects with `exists`. Most remotes do not create atomically, so callers must run exclusively. */
+  async #assertFree(path: Path, signal: Signal): Promise<void> {
+    if ((await this.#files.find(path, signal)).item) throw new GatewayError('exists')
+  }
+
+  /** Whether it is a staged file or a file that is being replaced. Schedules the removal of orphans. */
+  #isTemporary(folder: Path, name: string): boolean {
+    return this.#replacements.isBackup(childOf(folder, name)) || this.#stagedFiles.isStaged(folder, name)
   }
 
   /** Uploads to the name itself: object stores publish an object when all of it has arrived. */
@@ -243,7 +294,7 @@ class RcloneDriver implements Driver {
     const beforeEnd = () =>
       new Promise<void>((resolve, reject) => {
         const publish = async () => {
-          if (createOnly === true) await this.#publishing.assertFree(path, signal)
+          if (createOnly === true) await this.#assertFree(path, signal)
           await beforePublish?.()
           throwIfAborted(signal)
           resolve()
@@ -322,10 +373,26 @@ class RcloneDriver implements Driver {
       if (!this.#hasEmptyFolders) throw new GatewayError('not_empty')
       return this.#remote.removeEmptyFolder(at, signal).catch(async (error: unknown) => {
         if (!failureOf(error)) throw error
-        await this.#publishing.removeOrphans(at, error, signal)
+        await this.#removeOrphans(at, error, signal)
         await this.#remote.removeEmptyFolder(at, signal)
       })
     })
+  }
+
+  /**
+   * Removes the orphans of a folder that could not be removed because of `error`. Rejects with `not_empty` if it has other
+   * members, and with `error` if it has none.
+   */
+  async #removeOrphans(folder: Path, error: unknown, signal: Signal): Promise<void> {
+    const orphans: Path[] = []
+    for await (const items of this.#files.members(folder, signal)) {
+      const paths = items.map(({ name }) => childOf(folder, name))
+      if (!paths.every((path) => this.#stagedFiles.isOrphan(path)))
+        throw new GatewayError('not_empty', { cause: error })
+      orphans.push(...paths)
+    }
+    if (orphans.length === 0) throw error
+    for (const orphan of orphans) await this.#stagedFiles.removeOrphan(orphan)
   }
 
   async #move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
@@ -344,7 +411,7 @@ class RcloneDriver implements Driver {
         if (isSame) {
           await this.#replacements.respell(source.at, childOf(parentOf(source.at), nameOf(to)), isFolder)
         } else if (isFolder) await this.#remote.moveFolder(source.at, target.at)
-        else await this.#publishing.rename(source.at, target.at, false)
+        else await this.#rename(source.at, target.at, false)
       })
     })
   }
@@ -358,7 +425,7 @@ class RcloneDriver implements Driver {
       if (!keepsTime && this.traits.timeStep !== Infinity) throw new GatewayError('unsupported')
       const isCopied = this.#isObjectStore && (await this.#copyInPlace(at, target, options))
       if (isCopied) return
-      await this.#publishing.write(target, options, (staged) => this.#remote.copyFile(at, staged, undefined))
+      await this.#writeStaged(target, options, (staged) => this.#remote.copyFile(at, staged, undefined))
     })
   }
 
@@ -375,7 +442,7 @@ class RcloneDriver implements Driver {
   }
 
   async #usage({ signal }: CallOptions = {}): Promise<Usage> {
-    const usage = await usageOf(this.#remote, signal)
+    const usage = await this.#remote.usage(signal)
     if (!usage) throw new GatewayError('unsupported')
     return usage
   }
@@ -411,6 +478,11 @@ class RcloneDriver implements Driver {
   }
 }
 
+/** For names that a remote stores as others, as servers of Windows shares do with those of devices. */
+function unkeptName(): GatewayError {
+  return new GatewayError('invalid', { reason: 'the remote does not keep this name' })
+}
+
 /** The files of the remote as replacements use them. */
 function replacingFiles(remote: Remote, files: Files): ReplacingFiles {
   return {
@@ -421,26 +493,4 @@ function replacingFiles(remote: Remote, files: Files): ReplacingFiles {
         if (!isMissing(error)) throw error
       }),
   }
-}
-
-/** Types of remotes that make several objects of one file, or change a name in several steps. */
-const divisiveTypes = ['cache', 'chunker', 'compress', 'union']
-
-/** As `RcloneDependencies.isObjectStore`. `remotes`: all that the remote is made of. */
-function isObjectStore(
-  { features }: RemoteFacts,
-  remotes: readonly RemoteFacts[],
-  sections: Awaited<ReturnType<Remote['configuration']>>,
-): boolean {
-  const isDivisive = ({ name }: RemoteFacts) => divisiveTypes.includes(sections[name]?.type ?? '')
-  return features.has('BucketBased') && !features.has('CanHaveEmptyDirectories') && !remotes.some(isDivisive)
-}
-
-/** Undefined if the remote does not report enough. */
-async function usageOf(remote: Remote, signal: Signal): Promise<Usage | undefined> {
-  const { total, used, free } = await remote.about(signal)
-  const all = total ?? (used !== undefined && free !== undefined ? used + free : undefined)
-  const taken = used ?? (all !== undefined && free !== undefined ? all - free : undefined)
-  if (all === undefined || taken === undefined) return undefined
-  return { total: all, used: taken, free: Math.max(0, Math.min(free ?? Infinity, all - taken)) }
 }

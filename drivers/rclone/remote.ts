@@ -1,5 +1,6 @@
 /** One remote: its abilities, and operations on its files and folders by the remote control of rclone. */
 import { throwIfAborted } from '../../src/contract/cancellation.js'
+import type { Usage } from '../../src/contract/capabilities.js'
 import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
 import type { Path } from '../../src/contract/path.js'
 import { readItems } from '../lib/api/json-items.js'
@@ -151,9 +152,15 @@ export class Remote {
     await this.#call('operations/rmdir', { fs: this.fs, remote: wire(path) }, { signal })
   }
 
-  /** Bytes; each is absent if the remote does not report it. */
-  async about(signal: Signal): Promise<{ readonly total?: number; readonly used?: number; readonly free?: number }> {
-    return (await this.#call('operations/about', { fs: this.fs }, { signal })) as { total?: number }
+  /** Undefined if the remote does not report enough. */
+  async usage(signal: Signal): Promise<Usage | undefined> {
+    const answer = await this.#call('operations/about', { fs: this.fs }, { signal })
+    // Bytes; each is absent if the remote does not report it.
+    const { total, used, free } = answer as { readonly total?: number; readonly used?: number; readonly free?: number }
+    const all = total ?? (used !== undefined && free !== undefined ? used + free : undefined)
+    const taken = used ?? (all !== undefined && free !== undefined ? all - free : undefined)
+    if (all === undefined || taken === undefined) return undefined
+    return { total: all, used: taken, free: Math.max(0, Math.min(free ?? Infinity, all - taken)) }
   }
 
   get #entryOptions(): object {
@@ -191,4 +198,20 @@ export function translated(error: unknown, signal: Signal): GatewayError {
 
 function wire(path: Path): string {
   return path.slice(1)
+}
+
+/** Types of remotes that make several objects of one file, or change a name in several steps. */
+const divisiveTypes = ['cache', 'chunker', 'compress', 'union']
+
+/**
+ * Whether an upload is published when all of it has arrived. Shares of SMB are buckets to rclone, too, but have folders;
+ * and so have object stores with markers for folders, which are treated like them. `remotes`: all that the remote is made of.
+ */
+export function isObjectStore(
+  { features }: RemoteFacts,
+  remotes: readonly RemoteFacts[],
+  sections: Awaited<ReturnType<Remote['configuration']>>,
+): boolean {
+  const isDivisive = ({ name }: RemoteFacts) => divisiveTypes.includes(sections[name]?.type ?? '')
+  return features.has('BucketBased') && !features.has('CanHaveEmptyDirectories') && !remotes.some(isDivisive)
 }

@@ -15,15 +15,15 @@ import {
   undefinedIfMissing,
 } from '../../src/contract/errors.js'
 import { pseudonymOf } from '../../src/contract/own-requests.js'
-import { childOf, nameOf, parentOf, type Path } from '../../src/contract/path.js'
+import { nameOf, parentOf, type Path } from '../../src/contract/path.js'
 import { HttpClient } from '../lib/http-client.js'
 import { contentOf, contentRequest, rangeHeader } from '../lib/http-content.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
 import { networkError } from '../lib/network-errors.js'
 import { RequestBody, sendable } from '../lib/request-body.js'
 import { ResponseBodies } from '../lib/response-bodies.js'
-import { isOrphan, stagedName } from '../lib/staged-names.js'
-import { StagedPublishing, type StagedVersion } from '../lib/staged-publishing.js'
+import { StagedFiles, type FileVersion } from '../lib/staged-files.js'
+import { isOrphan } from '../lib/staged-names.js'
 import { parseServerAddress } from '../lib/server-address.js'
 import { entryOf, revisionOf } from './entry.js'
 import { protocolViolation, serverName, WebdavStatus } from './errors.js'
@@ -92,19 +92,22 @@ class WebdavDriver implements Driver {
   readonly #server: WebdavServer
   readonly #bodies = new ResponseBodies(serverName, (error) => networkError(error, serverName))
   readonly #mutex = new KeyedMutex()
-  readonly #publishing: StagedPublishing
+  readonly #stagedFiles: StagedFiles
   #requiresSize: boolean
 
   constructor(private readonly dependencies: WebdavDependencies) {
     const { server, env } = dependencies
     this.#server = server
-    this.#publishing = new StagedPublishing({
-      move: (from, to, overwrite, signal) => server.move(from, to, 'file', overwrite, signal),
-      delete: (path, signal) => server.delete(path, 'file', signal),
-      find: async (path, signal) => versionOf(await this.#statOrUndefined(path, signal)),
-      outcomeOf,
-      timeout,
+    this.#stagedFiles = new StagedFiles({
       env,
+      remove: (path, signal) => server.delete(path, 'file', signal),
+      exclusively: (path, work, signal) => this.#mutex.run(path, work, signal),
+      server: {
+        move: (from, to, overwrite, signal) => server.move(from, to, 'file', overwrite, signal),
+        find: async (path, signal) => versionOf(await this.#statOrUndefined(path, signal)),
+        outcomeOf,
+        timeout,
+      },
     })
     const { acceptsTimes, requiresSize } = dependencies.observed
     this.#requiresSize = requiresSize
@@ -143,7 +146,7 @@ class WebdavDriver implements Driver {
       for await (const { itself, members } of this.#server.members(path, signal)) {
         if (itself && itself.isFolder !== true) throw new GatewayError('not_folder')
         isFolder ||= itself !== undefined
-        const entries = members.filter(({ name }) => !this.#publishing.isStaged(path, name))
+        const entries = members.filter(({ name }) => !this.#stagedFiles.isStaged(path, name))
         buffered.push(...entries.map(({ name, properties }) => entryOf(name, properties)))
         // Most servers describe the folder first. Entries that precede it are buffered.
         if (!isFolder && buffered.length > maxBuffered) {
@@ -208,30 +211,16 @@ class WebdavDriver implements Driver {
     old: Properties | undefined,
     fill: (staged: Path) => Promise<void>,
   ): Promise<Entry> {
-    const { signal, beforePublish, createOnly } = options
-    const staged = childOf(parentOf(path), stagedName(this.dependencies.env.instance.name))
-    const progress = { moving: false }
-    const publish = async () => {
+    const { signal, createOnly } = options
+    const work = this.#stagedFiles.write(path, options, fill, async (move) => {
       if (createOnly === true) await this.#assertFree(path, signal)
       throwIfAborted(signal)
-      progress.moving = true
-      await this.#publishing
-        .move(staged, path, versionOf(old), createOnly !== true)
-        .catch((error: unknown) => this.#rejectRefined(error, path, signal))
+      await move(versionOf(old), createOnly !== true).catch((error: unknown) =>
+        this.#rejectRefined(error, path, signal),
+      )
       return this.stat(path, { signal })
-    }
-    const work = async () => {
-      try {
-        await fill(staged)
-        throwIfAborted(signal)
-        await beforePublish?.()
-        return await this.#mutex.run(path, publish, signal)
-      } catch (error) {
-        if (!progress.moving) await this.#publishing.discard(staged)
-        throw error
-      }
-    }
-    return untilAborted(work(), signal, { timeout: cleanupWait })
+    })
+    return untilAborted(work, signal, { timeout: cleanupWait })
   }
 
   /**
@@ -358,7 +347,7 @@ function kindOf({ isFolder }: Properties): ResourceKind {
 }
 
 /** The version of a file: its ETag, or its size and modification time. */
-function versionOf(file: Properties | undefined): StagedVersion | undefined {
+function versionOf(file: Properties | undefined): FileVersion | undefined {
   if (!file) return undefined
   const { etag, size, modified, isFolder = false } = file
   return { identity: revisionOf(etag) ?? [size, modified?.getTime()].join(' '), size, isFolder }

@@ -1,6 +1,6 @@
 /** What a driver has begun on one node is settled by another one only when the first has ended, and by one only. */
 import t, { type Test } from 'tap'
-import { Intents } from '../../drivers/lib/api/intents.js'
+import { ChangeJournal } from '../../drivers/lib/change-journal.js'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { DriverEnv, LeftEntry } from '../../src/contract/driver-env.js'
 import type { AnyDriverType } from '../../src/contract/driver-type.js'
@@ -79,20 +79,20 @@ void t.test(
   { skip: lacks('postgres', 'initdb') },
   async (t) => {
     const settled: string[] = []
-    const opened: Intents<string>[] = []
+    const opened: ChangeJournal<string>[] = []
     const type: AnyDriverType = {
       name: 'Journaling',
       fields: {},
       open: async (_options: never, { state }: DriverEnv) => {
-        const intents = new Intents<string>({
+        const changes = new ChangeJournal<string>({
           state,
           key: 'work',
           parse: (value) => (typeof value === 'string' ? value : undefined),
-          settle: async (intent) => void settled.push(intent),
+          settle: async (change) => void settled.push(change),
           log: createLog('silent'),
         })
-        await intents.load()
-        opened.push(intents)
+        await changes.load()
+        opened.push(changes)
         return new MemoryDriver(0)
       },
     }

@@ -12,7 +12,7 @@ import type { DriverEnv } from '../../../src/contract/driver-env.js'
 import { GatewayError, isGatewayError, undefinedIfMissing } from '../../../src/contract/errors.js'
 import { childOf, nameOf, siblingPathOf, type Path } from '../../../src/contract/path.js'
 import { stagingRun } from '../staged-names.js'
-import { Intents } from './intents.js'
+import { ChangeJournal } from '../change-journal.js'
 import { field, textOf } from './lenient.js'
 import { escapeName, type IdItem } from './shown-names.js'
 
@@ -54,11 +54,11 @@ const retryInterval = 10_000
 const removeTimeout = 60_000
 
 export class IdReplacements {
-  readonly #intents: Intents<Intent>
+  readonly #intents: ChangeJournal<Intent>
 
   constructor(private readonly options: IdReplacementsOptions) {
     const { env, key } = options
-    this.#intents = new Intents({
+    this.#intents = new ChangeJournal({
       state: env.state,
       key,
       parse: parsed,

@@ -4,7 +4,7 @@
  */
 import type { DriverEnv } from '../../../src/contract/driver-env.js'
 import { isGatewayError } from '../../../src/contract/errors.js'
-import { Intents } from './intents.js'
+import { ChangeJournal } from '../change-journal.js'
 import { field, listOf, textOf } from './lenient.js'
 
 /** Where an item is, and how it is named. */
@@ -47,14 +47,14 @@ const maxStored = 1000
 const retryInterval = 10_000
 
 export class Publications {
-  readonly #intents: Intents<Interruptible>
+  readonly #intents: ChangeJournal<Interruptible>
 
   constructor(
     private readonly calls: PublishingCalls,
     { state, log }: Pick<DriverEnv, 'state' | 'log'>,
   ) {
     const settle = (publication: Interruptible) => this.#complete(publication)
-    this.#intents = new Intents({ state, key: 'publications', parse: parsed, settle, retryInterval, log })
+    this.#intents = new ChangeJournal({ state, key: 'publications', parse: parsed, settle, retryInterval, log })
   }
 
   /** Completes what an earlier run has left. Never rejects: what cannot be completed now is tried again. */

@@ -1,24 +1,24 @@
 /**
- * The intents of changes that take several calls. An intent is stored before the first call. A change that is interrupted,
- * also by a kill of the gateway, is settled from its intent: completed or undone.
+ * The journal of changes that take several calls. A change is stored before its first call. One that is interrupted, also by
+ * a kill of the gateway, is settled: completed or undone.
  */
-import type { DriverState, Journal, JournalEntry } from '../../../src/contract/driver-env.js'
-import type { DriverLog } from '../../../src/contract/log.js'
+import type { DriverState, Journal, JournalEntry } from '../../src/contract/driver-env.js'
+import type { DriverLog } from '../../src/contract/log.js'
 
-interface IntentsOptions<Intent> {
+interface ChangeJournalOptions<Change> {
   readonly state: DriverState
   /** The name of the journal. */
   readonly key: string
-  /** A stored intent; undefined if it cannot be read, and is ignored. */
-  readonly parse: (value: unknown) => Intent | undefined
+  /** A stored change; undefined if it cannot be read, and is ignored. */
+  readonly parse: (value: unknown) => Change | undefined
   /**
    * Completes or undoes a change that was interrupted at `since`, in milliseconds of `performance.now()`, or before. Rejects
    * if that cannot be done now.
    */
-  readonly settle: (intent: Intent, since: number, signal: AbortSignal) => Promise<void>
+  readonly settle: (change: Change, since: number, signal: AbortSignal) => Promise<void>
   /**
-   * Milliseconds between two attempts to settle; doubled for each further one, to ten minutes at most. Undefined: only the
-   * next run tries again.
+   * Milliseconds between two attempts to settle; doubled for each further one, to ten minutes at most. Undefined: only
+   * `settle` and the next run try again.
    */
   readonly retryInterval?: number
   readonly log: DriverLog
@@ -26,11 +26,11 @@ interface IntentsOptions<Intent> {
 
 const maxRetryInterval = 10 * 60_000
 
-export class Intents<Intent> {
-  /** Those of running and of interrupted changes, the oldest first, and their entries in the journal. */
-  readonly #all = new Map<Intent, JournalEntry>()
+export class ChangeJournal<Change> {
+  /** Running and interrupted changes, the oldest first, and their entries in the journal. */
+  readonly #all = new Map<Change, JournalEntry>()
   /** When changes were interrupted, in milliseconds of `performance.now()`. */
-  readonly #interrupted = new Map<Intent, number>()
+  readonly #interrupted = new Map<Change, number>()
   readonly #closed = new AbortController()
   readonly #journal: Journal
   #isLoaded = false
@@ -39,7 +39,7 @@ export class Intents<Intent> {
   /** Attempts after which something was left. */
   #attempts = 0
 
-  constructor(private readonly options: IntentsOptions<Intent>) {
+  constructor(private readonly options: ChangeJournalOptions<Change>) {
     this.#journal = options.state.journal(options.key)
   }
 
@@ -51,48 +51,52 @@ export class Intents<Intent> {
     const { parse } = this.options
     await this.#journal.adopt((left) => {
       for (const { entry, value } of left) {
-        const intent = parse(value)
-        if (intent === undefined) {
+        const change = parse(value)
+        if (change === undefined) {
           void entry.set(undefined).catch(() => undefined)
           continue
         }
-        this.#all.set(intent, entry)
-        this.#interrupted.set(intent, performance.now())
+        this.#all.set(change, entry)
+        this.#interrupted.set(change, performance.now())
       }
       if (this.#isLoaded) void this.settle()
     })
     this.#isLoaded = true
   }
 
-  /** Those of running and of interrupted changes, the oldest first. */
-  get all(): readonly Intent[] {
+  /** Running and interrupted changes, the oldest first. */
+  get all(): readonly Change[] {
     return [...this.#all.keys()]
   }
 
-  isInterrupted(intent: Intent): boolean {
-    return this.#interrupted.has(intent)
+  get hasInterrupted(): boolean {
+    return this.#interrupted.size > 0
   }
 
-  /** Resolves when the intent is stored; the change may begin then. `earlier`: the one that it takes the place of. */
-  async add(intent: Intent, earlier?: Intent): Promise<void> {
+  isInterrupted(change: Change): boolean {
+    return this.#interrupted.has(change)
+  }
+
+  /** Resolves when the change is stored, and may begin. `earlier`: the one that it takes the place of. */
+  async add(change: Change, earlier?: Change): Promise<void> {
     const entry = (earlier === undefined ? undefined : this.#all.get(earlier)) ?? this.#journal.entry()
     if (earlier !== undefined) this.#all.delete(earlier)
-    this.#all.set(intent, entry)
-    await entry.set(intent)
+    this.#all.set(change, entry)
+    await entry.set(change)
   }
 
-  /** Nothing is left to do. If it rejects, the next run looks at the intent once more. */
-  async forget(intent: Intent): Promise<void> {
-    const entry = this.#all.get(intent)
-    this.#all.delete(intent)
-    this.#interrupted.delete(intent)
+  /** Nothing is left to do. If it rejects, the next run looks at the change once more. */
+  async forget(change: Change): Promise<void> {
+    const entry = this.#all.get(change)
+    this.#all.delete(change)
+    this.#interrupted.delete(change)
     await entry?.set(undefined)
   }
 
-  /** The change was interrupted just now. It is settled in the background. */
-  interrupted(intent: Intent): void {
-    this.#interrupted.set(intent, performance.now())
-    void this.settle()
+  /** The change was interrupted just now. With a `retryInterval`, it is settled in the background. */
+  interrupted(change: Change): void {
+    this.#interrupted.set(change, performance.now())
+    if (this.options.retryInterval !== undefined) void this.settle()
   }
 
   /** Settles what was interrupted, as far as that is possible now. Never rejects. */
@@ -115,13 +119,13 @@ export class Intents<Intent> {
     const { settle, log } = this.options
     const { signal } = this.#closed
     const isClosed = () => signal.aborted
-    for (const [intent, since] of this.#interrupted) {
+    for (const [change, since] of this.#interrupted) {
       if (isClosed()) return
       try {
-        await settle(intent, since, signal)
-        await this.forget(intent)
+        await settle(change, since, signal)
+        await this.forget(change)
       } catch (error) {
-        if (!isClosed()) log.warn({ err: error, intent }, 'cannot settle an interrupted change yet')
+        if (!isClosed()) log.warn({ err: error, change }, 'cannot settle an interrupted change yet')
       }
     }
   }
