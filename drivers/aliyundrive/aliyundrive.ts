@@ -16,9 +16,8 @@ import type { Entry } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import { childOf, nameOf, parentOf, siblingPathOf, type Path } from '../../src/contract/path.js'
-import type { IdReplacements } from '../lib/api/id-replacements.js'
+import { placesBetween, type IdReplacement, type IdReplacements, type Place } from '../lib/api/id-replacements.js'
 import { rootExists, type IdTree, type Located } from '../lib/api/id-tree.js'
-import { placesBetween, type Publications } from '../lib/api/publications.js'
 import { escapeName } from '../lib/api/shown-names.js'
 import { contentRequest } from '../lib/http-content.js'
 import type { KeyedMutex } from '../lib/keyed-mutex.js'
@@ -40,7 +39,6 @@ export interface AliyundriveParts {
   readonly uploads: AliyundriveUploads
   readonly downloads: AliyundriveDownloads
   readonly replacements: IdReplacements
-  readonly publications: Publications
   readonly mutex: KeyedMutex
   /** Closes all of these. */
   readonly close: () => Promise<void>
@@ -188,7 +186,7 @@ export class AliyundriveDriver implements Driver {
         throw protocolViolation('has stored another number of bytes')
       }
       const item = old
-        ? await replacements.replace({ folderId: folder, name, oldId: old.id, newId: upload.fileId }, complete)
+        ? await replacements.publish(replacementOf(upload.fileId, { parent: folder, name }, old), complete)
         : await complete()
       this.#tree.added(path, item, item)
       if (old) this.parts.downloads.forget(old.id)
@@ -254,7 +252,7 @@ export class AliyundriveDriver implements Driver {
       const spareName = this.#tree.newName(siblingPathOf(from, 'kept'))
       const places = await placesBetween(start, { parent: folder, name }, isFree, spareName)
       const replaced = old && { id: old.id, parent: folder }
-      await this.parts.publications.run({ id: entity.id, places, replaced }, start)
+      await this.parts.replacements.run({ id: entity.id, places, replaced }, start)
       this.#tree.moved(from, to, entity.item && { ...entity.item, name })
     }
     await this.parts.mutex.run(to, () => this.#attempt([from, to], move), signal)
@@ -295,7 +293,7 @@ export class AliyundriveDriver implements Driver {
         throw error
       }
     }
-    if (old) await replacements.replace({ folderId: folder, name, oldId: old.id, newId: by }, publish)
+    if (old) await replacements.publish(replacementOf(by, { parent: folder, name }, old), publish)
     else await publish()
     this.#tree.added(to, { id: by, kind: 'file' })
   }
@@ -376,4 +374,9 @@ export class AliyundriveDriver implements Driver {
     if (old && createOnly === true) throw new GatewayError('exists')
     return old
   }
+}
+
+/** A replacement of a file by another one in its place. */
+function replacementOf(id: string, place: Place, old: Entity): IdReplacement {
+  return { id, places: [place], replaced: { id: old.id, parent: place.parent } }
 }

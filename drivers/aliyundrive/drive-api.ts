@@ -100,13 +100,6 @@ export class DriveApi {
     throw protocolViolation('lists a folder without an end')
   }
 
-  /** All of a folder's entries. */
-  async members(folder: string, signal?: AbortSignal): Promise<readonly AliyundriveItem[]> {
-    const members: AliyundriveItem[] = []
-    for await (const items of this.list(folder, signal)) members.push(...items)
-    return members
-  }
-
   /** Rejects with `not_found` or `invalid` if no folder has this id. */
   async assertFolder(id: string, signal?: AbortSignal): Promise<void> {
     for await (const _page of this.list(id, signal, 1)) return

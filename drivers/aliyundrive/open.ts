@@ -3,9 +3,8 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { GatewayError, isGatewayError, toGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import { ApiClient } from '../lib/api/api-client.js'
-import { IdReplacements } from '../lib/api/id-replacements.js'
+import { IdReplacements, type ReplacingCalls } from '../lib/api/id-replacements.js'
 import { IdTree } from '../lib/api/id-tree.js'
-import { Publications, type PublishingCalls } from '../lib/api/publications.js'
 import { RateGate, type CallRates } from '../lib/api/rate-gate.js'
 import { HttpClient } from '../lib/http-client.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
@@ -117,10 +116,9 @@ async function driverOf({ options, env, client, api, tokens, partLength, closeAl
   const { renewal } = tokens
   const { rapid_upload: isRapid } = options
   const uploads = new AliyundriveUploads({ api, http: client.http, internalHttp, renewal, isRapid, partLength })
-  const replacements = new IdReplacements({ calls: api, env, key: 'replacements', hasUniqueNames: false, lag: 0 })
+  const replacements = new IdReplacements({ calls: replacingCalls(api), env, keys: ['publications', 'replacements'] })
   await replacements.load()
-  const publications = new Publications(publishingCalls(api), env)
-  await publications.resume()
+  await replacements.settle()
   const downloads = new AliyundriveDownloads(api, client.http, options.livp_download_format)
   return new AliyundriveDriver({
     options,
@@ -128,29 +126,23 @@ async function driverOf({ options, env, client, api, tokens, partLength, closeAl
     tree,
     uploads,
     replacements,
-    publications,
     downloads,
     mutex: new KeyedMutex(),
     close: async () => {
       downloads.close()
-      await replacements.close()
-      const completed = publications.close()
+      const settled = replacements.close()
       internalHttp?.close()
       await closeAll()
-      await completed
+      await settled
     },
   })
 }
 
-function publishingCalls(api: DriveApi): PublishingCalls {
+function replacingCalls(api: DriveApi): ReplacingCalls {
   return {
-    rename: async ({ id }, name) => {
-      await api.rename(id, name)
-    },
-    move: async ({ id }, folder) => {
-      await api.move(id, folder)
-    },
-    remove: ({ id }) => undefinedIfMissing(api.remove(id)),
+    rename: ({ id }, name) => api.rename(id, name),
+    move: ({ id }, folder) => api.move(id, folder),
+    remove: ({ id }, signal) => undefinedIfMissing(api.remove(id, signal)),
     placeOf: async (id, folders) => {
       for (const parent of folders) {
         const name = await undefinedIfMissing(api.find(parent, (item) => (item.id === id ? item.name : undefined)))

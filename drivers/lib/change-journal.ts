@@ -2,13 +2,13 @@
  * The journal of changes that take several calls. A change is stored before its first call. One that is interrupted, also by
  * a kill of the gateway, is settled: completed or undone.
  */
-import type { DriverState, Journal, JournalEntry } from '../../src/contract/driver-env.js'
+import type { DriverState, Journal, JournalEntry, LeftEntry } from '../../src/contract/driver-env.js'
 import type { DriverLog } from '../../src/contract/log.js'
 
 interface ChangeJournalOptions<Change> {
   readonly state: DriverState
-  /** The name of the journal. */
-  readonly key: string
+  /** The names of the journal. Changes are stored under the first; the others are those of older versions. */
+  readonly keys: readonly [string, ...string[]]
   /** A stored change; undefined if it cannot be read, and is ignored. */
   readonly parse: (value: unknown) => Change | undefined
   /**
@@ -33,6 +33,7 @@ export class ChangeJournal<Change> {
   readonly #interrupted = new Map<Change, number>()
   readonly #closed = new AbortController()
   readonly #journal: Journal
+  readonly #formerJournals: readonly Journal[]
   #isLoaded = false
   #settling: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
@@ -40,7 +41,9 @@ export class ChangeJournal<Change> {
   #attempts = 0
 
   constructor(private readonly options: ChangeJournalOptions<Change>) {
-    this.#journal = options.state.journal(options.key)
+    const [key, ...formerKeys] = options.keys
+    this.#journal = options.state.journal(key)
+    this.#formerJournals = formerKeys.map((each) => options.state.journal(each))
   }
 
   /**
@@ -48,20 +51,21 @@ export class ChangeJournal<Change> {
    * later is settled in the background.
    */
   async load(): Promise<void> {
-    const { parse } = this.options
-    await this.#journal.adopt((left) => {
-      for (const { entry, value } of left) {
-        const change = parse(value)
-        if (change === undefined) {
-          void entry.set(undefined).catch(() => undefined)
-          continue
-        }
-        this.#all.set(change, entry)
-        this.#interrupted.set(change, performance.now())
-      }
-      if (this.#isLoaded) void this.settle()
-    })
+    for (const journal of [...this.#formerJournals, this.#journal]) await journal.adopt((left) => this.#adopt(left))
     this.#isLoaded = true
+  }
+
+  #adopt(left: readonly LeftEntry[]): void {
+    for (const { entry, value } of left) {
+      const change = this.options.parse(value)
+      if (change === undefined) {
+        void entry.set(undefined).catch(() => undefined)
+        continue
+      }
+      this.#all.set(change, entry)
+      this.#interrupted.set(change, performance.now())
+    }
+    if (this.#isLoaded) void this.settle()
   }
 
   /** Running and interrupted changes, the oldest first. */

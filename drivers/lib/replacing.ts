@@ -113,8 +113,9 @@ export class Replacements {
   constructor(private readonly dependencies: ReplacementsDependencies) {
     const { env, exclusively } = dependencies
     this.#journal = new ChangeJournal<SettingAside>({
-      ...env,
-      key: 'replacing',
+      state: env.state,
+      log: env.log,
+      keys: ['replacing'],
       parse: (value) => value as SettingAside | undefined,
       settle: ({ to }) => exclusively(to, () => this.settleAt(to)),
     })

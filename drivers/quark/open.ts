@@ -1,10 +1,10 @@
 /** Opens the drivers `Quark` and `UC`: checks the cookie and the root folder, and builds the parts of the driver. */
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
-import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
+import { GatewayError, isGatewayError, toGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
 import { ApiClient } from '../lib/api/api-client.js'
 import { openCookieSession } from '../lib/api/cookie-session.js'
-import { IdReplacements } from '../lib/api/id-replacements.js'
+import { IdReplacements, type ReplacingCalls } from '../lib/api/id-replacements.js'
 import { RateGate } from '../lib/api/rate-gate.js'
 import { HttpClient } from '../lib/http-client.js'
 import { judge } from './answers.js'
@@ -36,9 +36,14 @@ export async function openQuark(vendor: QuarkVendor, options: QuarkOptions, env:
   try {
     await api.assertSignedIn(signal)
     await api.assertFolder(options.root_folder_id, signal)
-    const naming = { key: 'replacing', hasUniqueNames: true, lag: vendor.listingLag }
-    const replacements = new IdReplacements({ calls: api, env, ...naming })
+    const replacements = new IdReplacements({
+      calls: replacingCalls(api),
+      env,
+      keys: ['replacing'],
+      unique: { members: (folder, listing) => api.members(folder, listing), lag: vendor.listingLag },
+    })
     await replacements.load()
+    void replacements.settle()
     const downloads = new Downloads({ api, http, vendor, credentials })
     const uploads = new Uploads({ api, http, vendor, records: new UploadRecords(state) })
     return new QuarkDriver({ vendor, options, env, client, api, replacements, downloads, uploads })
@@ -47,5 +52,21 @@ export async function openQuark(vendor: QuarkVendor, options: QuarkOptions, env:
     throw isGatewayError(error, 'not_found')
       ? new GatewayError('invalid', { reason: 'root_folder_id does not exist', cause: error })
       : toGatewayError(error)
+  }
+}
+
+function replacingCalls(api: QuarkApi): ReplacingCalls {
+  return {
+    rename: ({ id }, name) => api.rename(id, name),
+    move: ({ id }, folder) => api.move(id, folder),
+    remove: ({ id }, signal) => undefinedIfMissing(api.remove(id, signal)),
+    placeOf: async (id, folders) => {
+      for (const parent of folders) {
+        const members = await undefinedIfMissing(api.members(parent, undefined))
+        const item = members?.find((each) => each.id === id)
+        if (item) return { parent, name: item.name }
+      }
+      return undefined
+    },
   }
 }

@@ -23,7 +23,7 @@ import { nameOf, parentOf, siblingPathOf, type Path } from '../../src/contract/p
 import type { Traits } from '../../src/contract/traits.js'
 import { maxOssParts } from '../lib/aliyun-oss.js'
 import type { ApiClient } from '../lib/api/api-client.js'
-import type { IdReplacements } from '../lib/api/id-replacements.js'
+import { placesBetween, type IdReplacements } from '../lib/api/id-replacements.js'
 import { IdTree, rootExists, type Located } from '../lib/api/id-tree.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
 import { BodyReader, resumableUpload, sendParts, withBody } from '../lib/parts.js'
@@ -194,13 +194,16 @@ export class QuarkDriver implements Driver {
       const moved = await this.#tree.look(from, { signal })
       const old = await undefinedIfMissing(this.#tree.look(to, { signal }))
       const source = await this.#tree.folderOf(parentOf(from), { signal })
-      const target = await this.#tree.folderOf(parentOf(to), { signal })
+      const { id: parent } = await this.#tree.folderOf(parentOf(to), { signal })
       if (old?.kind === 'folder') throw new GatewayError('is_folder')
       if (old && moved.kind === 'folder') throw new GatewayError('exists')
-      this.dependencies.replacements.assertSettled(moved.id)
-      const relocate = () => this.#relocate(moved, from, to, source.id, target.id)
-      await this.#placeAt(to, target, old, moved.id, relocate)
-      const item = moved.item && { ...moved.item, name: this.#tree.newName(to) }
+      const name = this.#tree.newName(to)
+      // The name that is shown may have a part that is made of the id.
+      const start = { parent: source.id, name: moved.item?.name ?? this.#tree.newName(from) }
+      // In between, the entry has a name that is free in both folders.
+      const places = await placesBetween(start, { parent, name }, async () => false, nameOf(siblingPathOf(to, 'kept')))
+      await this.dependencies.replacements.run({ id: moved.id, places, replaced: old && { id: old.id, parent } }, start)
+      const item = moved.item && { ...moved.item, name }
       if (item) this.#remember(item)
       this.#tree.moved(from, to, item)
     }
@@ -325,11 +328,14 @@ export class QuarkDriver implements Driver {
       // From here on it cannot be canceled: the service would continue.
       await upload.complete()
       const name = this.#tree.newName(path)
-      await this.#placeAt(path, parent, old, upload.fileId, async () => {
-        // The folder may have been replaced by another since the upload began.
-        if (upload.record.parentId !== parent.id) await this.#api.move(upload.fileId, parent.id)
-        await this.#api.rename(upload.fileId, name)
-      })
+      // The folder may have been replaced by another since the upload began.
+      const { parentId, stagedName: staged } = upload.record
+      const replacement = {
+        id: upload.fileId,
+        places: [{ parent: parent.id, name }] as const,
+        replaced: old && { id: old.id, parent: parent.id },
+      }
+      await this.dependencies.replacements.run(replacement, { parent: parentId, name: staged })
       upload.isPublished = true
       const { size } = upload.record
       const isVideo = upload.record.task.mime.startsWith('video/')
@@ -338,19 +344,6 @@ export class QuarkDriver implements Driver {
       return entryOf(nameOf(path), item)
     }
     return this.#mutex.run(path, publish, signal)
-  }
-
-  /** Calls `publish`, which gives the entry with this id its place at `path`, in the place of `old`. */
-  async #placeAt(
-    path: Path,
-    folder: Located<QuarkItem>,
-    old: Located<QuarkItem> | undefined,
-    newId: string,
-    publish: () => Promise<void>,
-  ): Promise<void> {
-    if (!old) return publish()
-    const files = { folderId: folder.id, name: this.#tree.newName(path), oldId: old.id, newId }
-    await this.dependencies.replacements.replace(files, publish)
   }
 
   /** The upload is not used any more. A file that it has left under its staged name is removed in the background. */
@@ -363,32 +356,6 @@ export class QuarkDriver implements Driver {
     this.dependencies.replacements.assertSettled(id)
     await this.#api.remove(id, signal)
     this.#tree.removed(path)
-  }
-
-  /** The service moves or renames, not both: in between, the entry has a name that is free in both folders. */
-  async #relocate(
-    { id, item }: Located<QuarkItem>,
-    from: Path,
-    to: Path,
-    sourceId: string,
-    targetId: string,
-  ): Promise<void> {
-    // The name that is shown may have a part that is made of the id.
-    const oldName = item?.name ?? this.#tree.newName(from)
-    const name = this.#tree.newName(to)
-    if (sourceId === targetId) return this.#api.rename(id, name)
-    if (oldName === name) return this.#api.move(id, targetId)
-    await this.#api.rename(id, nameOf(siblingPathOf(to, 'kept')))
-    try {
-      await this.#api.move(id, targetId)
-      await this.#api.rename(id, name)
-    } catch (error) {
-      await this.#api.move(id, sourceId).catch(() => undefined)
-      await this.#api.rename(id, oldName).catch((reason: unknown) => {
-        this.dependencies.env.log.warn({ err: reason, path: from }, 'a move has failed halfway')
-      })
-      throw error
-    }
   }
 }
 

@@ -86,7 +86,7 @@ void t.test(
       open: async (_options: never, { state }: DriverEnv) => {
         const changes = new ChangeJournal<string>({
           state,
-          key: 'work',
+          keys: ['work'],
           parse: (value) => (typeof value === 'string' ? value : undefined),
           settle: async (change) => void settled.push(change),
           log: createLog('silent'),

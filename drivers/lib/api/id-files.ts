@@ -19,7 +19,7 @@ import { KeyedMutex } from '../keyed-mutex.js'
 import { isOrphan, stagedName, stagingRun } from '../staged-names.js'
 import { IdTree, rootExists, type Located } from './id-tree.js'
 import type { FileItem, IdVendor } from './id-vendor.js'
-import { placesBetween, Publications, type Place } from './publications.js'
+import { IdReplacements, placesBetween, type Place } from './id-replacements.js'
 import { escapeName, isShownAs } from './shown-names.js'
 
 interface IdFilesOptions<Item extends FileItem> {
@@ -50,7 +50,7 @@ export class IdFiles<Item extends FileItem> {
   readonly #tree: IdTree<Item>
   readonly #vendor: IdVendor<Item>
   readonly #mutex = new KeyedMutex()
-  readonly #publications: Publications
+  readonly #replacements: IdReplacements
   readonly #orphans = new BackgroundDeleter<string>((id) => this.#removeOrphan(id))
   /** Orphans that were found, and their folders. */
   readonly #foldersOfOrphans = new Map<string, string>()
@@ -70,19 +70,21 @@ export class IdFiles<Item extends FileItem> {
       list: (id, listOptions) => this.#listed(id, listOptions),
     })
     const placeOf = async (id: string): Promise<Place | undefined> => undefinedIfMissing(vendor.info(id, {}))
-    const remove = (item: Pick<Item, 'id' | 'parent'>) => this.#removeIfPresent(item, {})
+    const remove = (item: Pick<Item, 'id' | 'parent'>, signal?: AbortSignal) => this.#removeIfPresent(item, { signal })
     const rename = vendor.rename.bind(vendor)
-    this.#publications = new Publications({ rename, move: vendor.move.bind(vendor), remove, placeOf }, env)
+    const calls = { rename, move: vendor.move.bind(vendor), remove, placeOf }
+    this.#replacements = new IdReplacements({ calls, env })
   }
 
   /** Completes what an earlier run has left. Called once, before any other method. */
   async resume(): Promise<void> {
-    await this.#publications.resume()
+    await this.#replacements.load()
+    await this.#replacements.settle()
   }
 
   /** Resolves when nothing is done in the background any more that has to be stored. */
   async close(): Promise<void> {
-    await this.#publications.close()
+    await this.#replacements.close()
   }
 
   async stat(path: Path, options: CallOptions = {}): Promise<Entry> {
@@ -159,7 +161,7 @@ export class IdFiles<Item extends FileItem> {
     const isFree = async (name: string) =>
       !(await this.#itemOrUndefined(childOf(parentOf(to), escapeName(name)), options))
     const places = await placesBetween(moved, target, isFree, this.#tree.newName(siblingPathOf(from, 'kept')))
-    await this.#attempt([from, to], () => this.#publications.run({ id: moved.id, places, replaced: old }, moved))
+    await this.#attempt([from, to], () => this.#replacements.run({ id: moved.id, places, replaced: old }, moved))
     this.#tree.moved(from, to)
   }
 
@@ -197,7 +199,7 @@ export class IdFiles<Item extends FileItem> {
       const { id: parent } = await this.#tree.folderOf(parentOf(path), { signal })
       const target = { parent, name: this.#tree.newName(path) }
       const from = { parent: staging.folder, name: staging.name }
-      await this.#attempt([path], () => this.#publications.run({ id, places: [target], replaced: old }, from))
+      await this.#attempt([path], () => this.#replacements.run({ id, places: [target], replaced: old }, from))
       this.#tree.added(path, { id, kind: 'file' })
       const published = await this.#published(id, target)
       if (!published) return { ...content, name: nameOf(path), kind: 'file' as const, modified: new Date() }
@@ -262,7 +264,7 @@ export class IdFiles<Item extends FileItem> {
    * is left alone until that is known.
    */
   abandon({ folder, name }: Pick<Staging, 'folder' | 'name'>, id?: string): void {
-    if (id !== undefined && !this.#publications.isPending(id)) {
+    if (id !== undefined && !this.#replacements.isNeeded(id)) {
       this.#enqueue(id, folder)
       return
     }
@@ -297,7 +299,7 @@ export class IdFiles<Item extends FileItem> {
   async #removeOrphan(id: string): Promise<void> {
     const parent = this.#foldersOfOrphans.get(id)
     this.#foldersOfOrphans.delete(id)
-    if (this.#publications.isPending(id)) return
+    if (this.#replacements.isNeeded(id)) return
     // It may have been published since.
     const item = await undefinedIfMissing(this.#vendor.info(id, {}))
     if (item && parent !== undefined && stagingRun(item.name) !== undefined) await this.#removeIfPresent(item, {})

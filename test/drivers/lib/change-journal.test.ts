@@ -16,7 +16,7 @@ async function journalOver({ state }: Pick<ReturnType<typeof memoryState>, 'stat
   let left = failures
   const journal = new ChangeJournal<Change>({
     state,
-    key: 'changes',
+    keys: ['changes'],
     parse: (value) => (typeof value === 'object' && value !== null && 'name' in value ? (value as Change) : undefined),
     settle: async ({ name }) => {
       if (left-- > 0) throw new GatewayError('unavailable')

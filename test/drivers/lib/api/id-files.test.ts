@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { IdFiles } from '../../../../drivers/lib/api/id-files.js'
 import type { IdVendor } from '../../../../drivers/lib/api/id-vendor.js'
-import { Publications, type Place } from '../../../../drivers/lib/api/publications.js'
+import { IdReplacements, type Place } from '../../../../drivers/lib/api/id-replacements.js'
 import type { Instance } from '../../../../src/contract/driver-env.js'
 import { GatewayError } from '../../../../src/contract/errors.js'
 import { thisInstance } from '../../../../src/gateway/instance.js'
@@ -164,9 +164,14 @@ await t.test('what cannot be read in the state is ignored', async (t) => {
   const { state } = memoryState()
   await state.set('publications', '{"id":')
   const calls = { rename: unavailable, move: unavailable, remove: unavailable, placeOf: unavailable }
-  await new Publications(calls, testEnv({ state })).resume()
+  const resume = async () => {
+    const replacements = new IdReplacements({ calls, env: testEnv({ state }) })
+    await replacements.load()
+    await replacements.settle()
+  }
+  await resume()
   await state.set('publications', JSON.stringify([{ id: 'x' }, 5, null]))
-  await new Publications(calls, testEnv({ state })).resume()
+  await resume()
   t.pass('nothing is rejected')
 })
 
