@@ -1,14 +1,18 @@
-/** One supervised process of rclone: started again when it ends by itself, and ended with its last user. */
+/**
+ * The processes of rclone of this gateway: one for each command, shared by its storages. Each is started again when it ends by
+ * itself, and ended with its last user.
+ */
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { createInterface } from 'node:readline'
 import { setTimeout as pause } from 'node:timers/promises'
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { settlesWithin, untilAborted } from '../../src/contract/cancellation.js'
-import type { DriverEnv } from '../../src/contract/driver-env.js'
+import type { DriverEnv, Instance } from '../../src/contract/driver-env.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { OneTimeSources } from './one-time-sources.js'
 import type { RcloneCommand } from './options.js'
-import { createProcessFolder, folderFlag, removeOrphans, removeProcessFolder } from './process-folder.js'
 import { RemoteControl } from './remote-control.js'
 
 /** Milliseconds that a start may take, and that a call waits for it. */
@@ -217,4 +221,105 @@ async function end({ child, ended }: Running): Promise<void> {
   child.kill('SIGTERM')
   if (!(await settlesWithin(ended, endTimeout))) child.kill('SIGKILL')
   await ended
+}
+
+// Folders for temporary files of processes, closed to other users, below the data folder. The name of each contains the run of
+// the gateway, and its path is on the command line of its process. So a later run finds what a killed one has left: the
+// folder, and the process where the system could not end it together with the gateway.
+
+/** The flag that names the folder on the command line. */
+const folderFlag = '--temp-dir'
+
+/** Creates the folder of a process. */
+async function createProcessFolder(data: string, instance: Instance): Promise<string> {
+  const folder = join(parentFolder(data), `${instance.name}-${randomBytes(4).toString('hex')}`)
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  return folder
+}
+
+async function removeProcessFolder(folder: string): Promise<void> {
+  // A process that was just killed may still be writing.
+  await rm(folder, { recursive: true, force: true, maxRetries: 5 }).catch(() => undefined)
+}
+
+/** Ends the processes of runs that are over, and removes their folders. Never rejects. */
+async function removeOrphans(data: string, instance: Instance): Promise<void> {
+  const names = await readdir(parentFolder(data)).catch(() => [])
+  const orphans = names.filter((name) => instance.isOver(name.replace(/-[\da-f]{8}$/, '')) === true)
+  for (const name of orphans) {
+    const folder = join(parentFolder(data), name)
+    for (const pid of await processesOf(folder)) endProcess(pid)
+    await removeProcessFolder(folder)
+  }
+}
+
+function parentFolder(data: string): string {
+  return join(data, 'rclone')
+}
+
+/** The processes with this folder on their command line; none on systems without /proc. */
+async function processesOf(folder: string): Promise<readonly number[]> {
+  const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name))
+  const found: number[] = []
+  for (const pid of pids) {
+    const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0')
+    if (words[words.indexOf(folderFlag) + 1] === folder && words.includes(folderFlag)) found.push(Number(pid))
+  }
+  return found
+}
+
+function endProcess(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended, or belongs to another user.
+  }
+}
+
+// Processes that storages share
+
+interface Shared {
+  readonly process: RcloneProcess
+  users: number
+}
+
+const processes = new Map<string, Shared>()
+/** The ends of processes, by configuration file. */
+const ending = new Map<string, Promise<unknown>>()
+
+export interface Lease {
+  readonly process: RcloneProcess
+  /** Ends the process if no other storage uses it. Resolves when it has ended. Later calls do nothing. */
+  release(): Promise<void>
+}
+
+/**
+ * A new process starts when those that end with the same configuration file have ended: rclone writes renewed tokens to it.
+ */
+export function leaseProcess(command: RcloneCommand, env: DriverEnv): Lease {
+  const key = JSON.stringify(command)
+  const start = () => new RcloneProcess(command, env, ending.get(command.config))
+  const shared = processes.get(key) ?? { process: start(), users: 0 }
+  processes.set(key, shared)
+  shared.users++
+  let isReleased = false
+  return {
+    process: shared.process,
+    release: async () => {
+      if (isReleased) return
+      isReleased = true
+      if (--shared.users > 0) return
+      processes.delete(key)
+      const ended = shared.process.close()
+      follow(command.config, ended)
+      await ended
+    },
+  }
+}
+
+function follow(config: string, ended: Promise<void>): void {
+  const all = Promise.allSettled([ending.get(config), ended]).finally(() => {
+    if (ending.get(config) === all) ending.delete(config)
+  })
+  ending.set(config, all)
 }

@@ -18,12 +18,10 @@ import { entryOf, isShown, usableHashes, type Item } from './entry.js'
 import { Files } from './files.js'
 import type { RcloneOptions } from './index.js'
 import { commandOf, parseRemote } from './options.js'
-import { isRclone } from './process.js'
-import { leaseProcess, type Lease } from './processes.js'
+import { isRclone, leaseProcess, type Lease } from './process.js'
 import { isMissing, isObjectStore, Remote, translated, type RemoteFacts } from './remote.js'
 import { failureOf } from './remote-control.js'
 import { assertOutsideGatewayFolders, remotesOf } from './shown-folders.js'
-import { uploadTo } from './uploading.js'
 
 /** Milliseconds that an aborted write waits for its cleanup. After that, the cleanup continues in the background. */
 const cleanupWait = 500
@@ -224,7 +222,7 @@ class RcloneDriver implements Driver {
         return this.#uploads.run(target, () => this.#writeInPlace(target, source, options), options.signal)
       const { signal, modified } = options
       const fill = async (staged: Path) => {
-        const size = await uploadTo(this.#remote, this.#lease.process.sources, source, staged, { signal, modified })
+        const size = await this.#remote.upload(staged, { source, signal, modified })
         await this.#assertSize(staged, size, signal)
       }
       return this.#entry(await this.#writeStaged(target, options, fill))
@@ -303,8 +301,7 @@ class RcloneDriver implements Driver {
         this.#exclusively(path, publish, signal).catch(reject)
       })
     try {
-      const { sources } = this.#lease.process
-      const size = await uploadTo(this.#remote, sources, source, path, { signal, modified, beforeEnd })
+      const size = await this.#remote.upload(path, { source, signal, modified, beforeEnd })
       return this.#entry(await this.#assertSize(path, size, undefined))
     } finally {
       finish()

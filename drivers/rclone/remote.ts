@@ -7,10 +7,14 @@ import { readItems } from '../lib/api/json-items.js'
 import type { HttpResponse } from '../lib/http-client.js'
 import { networkError } from '../lib/network-errors.js'
 import { itemOf, type Item } from './entry.js'
+import type { OneTimeBody } from './one-time-sources.js'
 import type { RcloneProcess } from './process.js'
 import { failureOf, lengthyTimeout, serverName, type CallLimits, type RemoteControl } from './remote-control.js'
 
 type Signal = AbortSignal | undefined
+
+/** Milliseconds that rclone has to discard an upload whose body has failed, until its call is canceled. */
+const discardTimeout = 3000
 
 /** What `operations/fsinfo` reports of a remote. Features that a version of rclone does not know are absent. */
 export interface RemoteFacts {
@@ -97,12 +101,38 @@ export class Remote {
     return this.#within(signal, (control) => control.get(this.fs, wire(path), range, { signal }))
   }
 
-  /** Stores what the address sends as a new file. `isSized`: the response has a length. */
-  async copyUrl(url: string, to: Path, isSized: boolean, signal: Signal): Promise<void> {
-    // By default rclone holds back the beginning of a body without a length, which may be all of it.
-    const config = isSized ? {} : { _config: { StreamingUploadCutoff: 0 } }
-    const parameters = { fs: this.fs, remote: wire(to), url, autoFilename: false, ...config }
-    await this.#call('operations/copyurl', parameters, { signal, timeout: lengthyTimeout })
+  /**
+   * Stores the body at `to`: rclone fetches it from an address of its own. Resolves to its length when rclone reports that it
+   * is stored. Rejects with the error of the body or of `beforeEnd` if one of them has failed, otherwise with that of rclone.
+   * After that nothing is stored, or a part under the name `to`.
+   */
+  async upload(to: Path, offered: OneTimeBody): Promise<number> {
+    const { source, signal } = offered
+    throwIfAborted(signal)
+    const body = await this.process.sources.offer(offered)
+    const canceled = new AbortController()
+    let timer: NodeJS.Timeout | undefined
+    const stop = () => {
+      body.close()
+      timer ??= setTimeout(() => canceled.abort(), discardTimeout)
+    }
+    signal?.addEventListener('abort', stop, { once: true })
+    body.sent.catch(stop)
+    try {
+      // By default rclone holds back the beginning of a body without a length, which may be all of it.
+      const config = source.size === undefined && { _config: { StreamingUploadCutoff: 0 } }
+      const parameters = { fs: this.fs, remote: wire(to), url: body.url, autoFilename: false, ...config }
+      await this.#call('operations/copyurl', parameters, { signal: canceled.signal, timeout: lengthyTimeout })
+      return await body.sent
+    } catch (error) {
+      if (signal?.aborted) throw new GatewayError('aborted', { cause: error })
+      if (body.hasSourceFailed()) await body.sent
+      throw error
+    } finally {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', stop)
+      body.close()
+    }
   }
 
   /** Renames a file. The new name must be free: rclone would remove a file there before the renaming. */
