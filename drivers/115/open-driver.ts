@@ -13,7 +13,7 @@ import { AccountDriver, type Tuning115 } from './account-driver.js'
 import { serverName } from './errors.js'
 import { Open115Api, refreshTokens, type Tokens } from './open-api.js'
 import { judge } from './open-errors.js'
-import { Open115Downloads } from './open-offline.js'
+import { Open115Downloads } from './offline.js'
 import type { Open115Options } from './open-type.js'
 import { Open115Uploads } from './open-uploads.js'
 

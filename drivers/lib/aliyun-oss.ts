@@ -5,12 +5,11 @@
  * Sources: the vendor's API documentation of PutObject, InitiateMultipartUpload, UploadPart, ListParts,
  * CompleteMultipartUpload, AbortMultipartUpload and Callback.
  */
-import { createHash } from 'node:crypto'
+import { createHash, createHmac } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { GatewayError, isGatewayError, type ErrorCode } from '../../src/contract/errors.js'
 import { byteSource } from '../../src/contract/sources.js'
-import { queryOf, signedHeaders, type OssSignedRequest, type OssToken } from './aliyun-oss-signature.js'
 import { Lease } from './api/lease.js'
 import { parseJson } from './api/lenient.js'
 import { retryAfter, type HttpClient, type HttpResponse } from './http-client.js'
@@ -18,8 +17,6 @@ import { isNetworkFailure, networkError } from './network-errors.js'
 import type { StoredPart } from './parts.js'
 import { delayAfter, maxPatience } from './repetition.js'
 import { RequestBody } from './request-body.js'
-
-export { stringToSign, type OssSignedRequest, type OssToken } from './aliyun-oss-signature.js'
 
 export interface OssObject {
   /** Host or address of the store, such as `oss-cn-shenzhen.aliyuncs.com`; default: that of the token. */
@@ -377,4 +374,56 @@ const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>',
 
 function escapeXml(text: string): string {
   return text.replace(/[<>&"]/g, (sign) => `&#${sign.charCodeAt(0)};`)
+}
+
+// Signatures of version 1, in the `Authorization` header
+
+/** A temporary credential for the object store. */
+export interface OssToken {
+  readonly id: string
+  readonly secret: string
+  readonly securityToken: string
+  /** Host or address of the store, if it comes with the token. */
+  readonly endpoint?: string
+  /** The end of its validity, if the server says it. */
+  readonly until?: Date | undefined
+}
+
+export interface OssSignedRequest {
+  readonly method: string
+  readonly bucket: string
+  /** The key of the object, not percent-encoded. */
+  readonly key: string
+  /** Subresources: query parameters that are part of the signature. An empty value is left out of it. */
+  readonly query: Readonly<Record<string, string>>
+  /** With lower-case names; `date` must be among them. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** The headers of a request with those that authorize it. */
+export function signedHeaders(request: OssSignedRequest, token: OssToken): Readonly<Record<string, string>> {
+  const headers = { ...request.headers, 'x-oss-security-token': token.securityToken }
+  const signature = createHmac('sha1', token.secret)
+    .update(stringToSign({ ...request, headers }))
+    .digest('base64')
+  return { ...headers, authorization: `OSS ${token.id}:${signature}` }
+}
+
+/** The query as it is sent, which is also how it is signed. */
+function queryOf(query: OssSignedRequest['query'], encode: (text: string) => string = encodeURIComponent): string {
+  const parameters = Object.entries(query)
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([name, value]) => (value === '' ? name : `${name}=${encode(value)}`))
+  return parameters.length === 0 ? '' : `?${parameters.join('&')}`
+}
+
+/** What is signed of a request. */
+export function stringToSign({ method, bucket, key, query, headers }: OssSignedRequest): string {
+  const vendorHeaders = Object.entries(headers)
+    .filter(([name]) => name.startsWith('x-oss-'))
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([name, value]) => `${name}:${value}\n`)
+  const resource = `/${bucket}/${key}${queryOf(query, (value) => value)}`
+  const standard = [method, headers['content-md5'] ?? '', headers['content-type'] ?? '', headers.date ?? '']
+  return `${standard.join('\n')}\n${vendorHeaders.join('')}${resource}`
 }

@@ -25,11 +25,10 @@ import { ResponseBodies } from '../lib/response-bodies.js'
 import { StagedFiles, type FileVersion } from '../lib/staged-files.js'
 import { isOrphan } from '../lib/staged-names.js'
 import { parseServerAddress } from '../lib/server-address.js'
-import { entryOf, revisionOf } from './entry.js'
 import { protocolViolation, serverName, WebdavStatus } from './errors.js'
 import type { WebdavOptions } from './index.js'
 import { ResourceUrls } from './resource-urls.js'
-import type { Properties } from './multistatus.js'
+import { entryOf, revisionOf, type Properties } from './multistatus.js'
 import { timeout, WebdavServer, type ResourceKind } from './server.js'
 
 /** Milliseconds that an aborted write waits for its cleanup. After that, the cleanup continues in the background. */

@@ -5,7 +5,7 @@ import { accountCookies } from '../../drivers/115/account-cookies.js'
 import { Ec115 } from '../../drivers/115/ec115.js'
 import { decompressLz4Block } from '../../drivers/115/lz4-block.js'
 import { derivedKey, M115 } from '../../drivers/115/m115.js'
-import { uploadSignature, uploadToken } from '../../drivers/115/upload-signature.js'
+import { uploadSignature, uploadToken } from '../../drivers/115/web-uploads.js'
 import { Ec115Server } from '../doubles/115/ec115.js'
 import { M115Server } from '../doubles/115/m115.js'
 

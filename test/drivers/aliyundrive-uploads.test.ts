@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import t from 'tap'
 import { partLengthOf } from '../../drivers/lib/part-length.js'
-import { proofOffset } from '../../drivers/aliyundrive/rapid.js'
+import { proofOffset } from '../../drivers/aliyundrive/uploads.js'
 import type { Source } from '../../src/contract/call-options.js'
 import { byteSource } from '../../src/contract/sources.js'
 import { at, bytesAt, namesIn, put, refuses, textAt } from '../conformance/subject.js'

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { entryOf } from '../../drivers/webdav/entry.js'
+import { entryOf } from '../../drivers/webdav/multistatus.js'
 import { webdavFields, webdavType, type WebdavOptions } from '../../drivers/webdav/index.js'
 import type { Source } from '../../src/contract/call-options.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'

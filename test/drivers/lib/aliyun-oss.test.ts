@@ -2,7 +2,7 @@
 import { buffer } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { AliyunOss, ossCodeOf } from '../../../drivers/lib/aliyun-oss.js'
-import { signedHeaders } from '../../../drivers/lib/aliyun-oss-signature.js'
+import { signedHeaders } from '../../../drivers/lib/aliyun-oss.js'
 import { HttpClient } from '../../../drivers/lib/http-client.js'
 import { contiguousParts } from '../../../drivers/lib/parts.js'
 import { GatewayError } from '../../../src/contract/errors.js'
