@@ -12,7 +12,7 @@ import { contentMode, settableMode } from '../../src/contract/modes.js'
 import { childOf, isListableName, nameOf, parentOf, trimTrailing, type Path } from '../../src/contract/path.js'
 import { BackgroundDeleter } from '../lib/background-deleter.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
-import { stagingRun, stagedName } from '../lib/staged-names.js'
+import { isOrphan, stagedName, stagingRun } from '../lib/staged-names.js'
 import { accountOf } from './account.js'
 import { abortTimeout, FtpConnection } from './connection.js'
 import { FtpConnections, type Use } from './connections.js'
@@ -354,7 +354,7 @@ class FtpDriver implements Driver {
   /** Whether the name is that of a staged file. Removes it in the background if its run is over. */
   #isStaged(folder: Path, name: string): boolean {
     if (stagingRun(name) === undefined) return false
-    if (this.#isOrphan(name)) this.#deleter.enqueue(this.files.wire(childOf(folder, name)))
+    if (isOrphan(name, this.env.instance)) this.#deleter.enqueue(this.files.wire(childOf(folder, name)))
     return true
   }
 
@@ -367,18 +367,13 @@ class FtpDriver implements Driver {
     const orphans: string[] = []
     for await (const page of this.files.listing(on, folder)) {
       for (const { name } of page) {
-        if (this.#isOrphan(name) && orphans.length < maxOrphans) orphans.push(name)
+        if (isOrphan(name, this.env.instance) && orphans.length < maxOrphans) orphans.push(name)
         else others++
       }
     }
     if (others > 0) return false
     for (const name of orphans) await on.send(`DELE ${this.files.wire(childOf(folder, name))}`).catch(ignoreRefusal)
     return true
-  }
-
-  #isOrphan(name: string): boolean {
-    const instance = stagingRun(name)
-    return instance !== undefined && this.env.instance.isOver(instance) === true
   }
 
   // Errors: servers use one reply code for most of them, so the cause is found by looking at the path

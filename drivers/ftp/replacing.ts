@@ -1,5 +1,5 @@
 /** Replaces a file on servers that cannot replace by renaming: the part of `drivers/lib/replacing.ts` that is FTP's own. */
-import { setTimeout as pause } from 'node:timers/promises'
+import { settlesWithin } from '../../src/contract/cancellation.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { DriverLog } from '../../src/contract/log.js'
 import { siblingPathOf, nameOf, type Path } from '../../src/contract/path.js'
@@ -24,39 +24,40 @@ export class FileReplacer {
    * users can find it after a failure. If the backup could not be restored, the error contains its name.
    */
   async replace(on: FtpConnection, from: Path, to: Path): Promise<void> {
-    const work = this.#run(on, from, to)
+    const work = this.#run(on, { from, to, backup: siblingPathOf(to, 'replaced'), isStaged: false })
     this.#pending.add(work)
-    try {
-      await work
-    } finally {
-      this.#pending.delete(work)
-    }
+    await work.finally(() => this.#pending.delete(work))
   }
 
   /** Resolves when no replacement is pending, or after `timeout` milliseconds. */
   async whenIdle(timeout: number): Promise<void> {
-    const expired = pause(timeout, undefined, { ref: false })
-    if (this.#pending.size > 0) await Promise.race([Promise.allSettled(this.#pending), expired])
+    await settlesWithin(Promise.allSettled(this.#pending), timeout)
   }
 
-  async #run(on: FtpConnection, from: Path, to: Path): Promise<void> {
-    const paths = { from, to, backup: siblingPathOf(to, 'replaced'), isStaged: false }
-    await on.send(`RNFR ${this.files.wire(to)}`).catch(rethrowRefusal)
+  async #run(on: FtpConnection, replacement: Replacement & { readonly backup: Path }): Promise<void> {
+    const { files, connections, log } = this
+    const { from, to, backup } = replacement
+    await on.send(`RNFR ${files.wire(to)}`).catch(rethrowRefusal)
     try {
-      await on.send(`RNTO ${this.files.wire(paths.backup)}`)
-      await on.rename(this.files.wire(from), this.files.wire(to))
+      await on.send(`RNTO ${files.wire(backup)}`)
+      await on.rename(files.wire(from), files.wire(to))
     } catch (error) {
-      const settling = this.connections.repair(on, (open) => settle(this.#filesOn(open), paths))
-      const { outcome } = await settling.catch((reason: unknown) => this.#reportUnrestored(paths, error, reason))
+      const unrestored = (reason: unknown): never => {
+        log.error({ err: reason, path: to, backup }, 'cannot restore the backup of a file')
+        throw new GatewayError(translated(error).code, {
+          reason: `the original file may now be named "${nameOf(backup)}"`,
+          cause: error,
+        })
+      }
+      const settling = connections.repair(on, (open) => settle(this.#filesOn(open), replacement))
+      const { outcome } = await settling.catch(unrestored)
       // Another client has created a file of this name.
-      if (outcome === 'both') this.#reportUnrestored(paths, error, new GatewayError('exists'))
+      if (outcome === 'both') unrestored(new GatewayError('exists'))
       if (outcome !== 'replaced') return rethrowRefusal(error)
     }
-    await this.connections
-      .repair(on, (open) => this.#deleteBackup(open, paths.backup))
-      .catch((error: unknown) => {
-        this.log.warn({ err: error, path: paths.backup }, 'cannot delete the backup of a replaced file')
-      })
+    await connections
+      .repair(on, (open) => this.#deleteBackup(open, backup))
+      .catch((error: unknown) => log.warn({ err: error, path: backup }, 'cannot delete the backup of a replaced file'))
   }
 
   #filesOn(on: FtpConnection): ReplacingFiles {
@@ -67,18 +68,6 @@ export class FileReplacer {
       // `replace` deletes the backup, over another connection if necessary.
       remove: async () => undefined,
     }
-  }
-
-  #reportUnrestored(
-    { to, backup }: Pick<Replacement, 'to'> & { readonly backup: Path },
-    error: unknown,
-    reason: unknown,
-  ): never {
-    this.log.error({ err: reason, path: to, backup }, 'cannot restore the backup of a file')
-    throw new GatewayError(translated(error).code, {
-      reason: `the original file may now be named "${nameOf(backup)}"`,
-      cause: error,
-    })
   }
 
   async #deleteBackup(on: FtpConnection, backup: Path): Promise<void> {
