@@ -1,7 +1,6 @@
 /** Uploads to Aliyundrive: files that it knows already, and parts that are sent in order to signed URLs. */
 import type { Readable } from 'node:stream'
 import { createHash } from 'node:crypto'
-import { byteSource } from '../../src/contract/byte-source.js'
 import type { Source } from '../../src/contract/call-options.js'
 import { isGatewayError } from '../../src/contract/errors.js'
 import { byteSource } from '../../src/contract/sources.js'
