@@ -7,7 +7,7 @@
 import type { CallOptions } from '../contract/call-options.js'
 import type { Driver } from '../contract/driver.js'
 import type { Entry } from '../contract/entry.js'
-import { GatewayError, isGatewayError } from '../contract/errors.js'
+import { GatewayError, isGatewayError, undefinedIfMissing } from '../contract/errors.js'
 import { childOf, nameOf, parentOf, type Path } from '../contract/path.js'
 import type { Store } from '../store/tables.js'
 import { driverProperties, overriding } from './overriding.js'
@@ -83,20 +83,10 @@ class EmptyFolders {
   }
 
   async find(path: Path, options: StatOptions = {}): Promise<Entry | undefined> {
-    const entry = await this.#backendEntry(path, options)
+    const entry = await undefinedIfMissing(this.inner.stat(path, options))
     if (entry) return entry
     const modified = await this.store.of(this.treePath(path))
     return modified && folderEntry(path, modified)
-  }
-
-  /** The backend's entry; undefined if nothing exists there. */
-  async #backendEntry(path: Path, options: StatOptions): Promise<Entry | undefined> {
-    try {
-      return await this.inner.stat(path, options)
-    } catch (error) {
-      if (isGatewayError(error, 'not_found')) return undefined
-      throw error
-    }
   }
 
   async *list(path: Path, options: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
@@ -142,7 +132,7 @@ class EmptyFolders {
    * with `not_found` and `not_empty`.
    */
   async removeStored(path: Path, { signal }: CallOptions = {}): Promise<boolean> {
-    if (await this.#backendEntry(path, { signal, ofSymlink: true })) return false
+    if (await undefinedIfMissing(this.inner.stat(path, { signal, ofSymlink: true }))) return false
     const at = this.treePath(path)
     if (!(await this.store.of(at))) throw new GatewayError('not_found')
     if ((await this.store.ofChildren(at)).size > 0) throw new GatewayError('not_empty')
