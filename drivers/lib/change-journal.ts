@@ -86,7 +86,13 @@ export class ChangeJournal<Change> {
     const entry = (earlier === undefined ? undefined : this.#all.get(earlier)) ?? this.#journal.entry()
     if (earlier !== undefined) this.#all.delete(earlier)
     this.#all.set(change, entry)
-    await entry.set(change)
+    try {
+      await entry.set(change)
+    } catch (error) {
+      // It does not begin.
+      if (earlier === undefined) await this.forget(change).catch(() => undefined)
+      throw error
+    }
   }
 
   /** Nothing is left to do. If it rejects, the next run looks at the change once more. */

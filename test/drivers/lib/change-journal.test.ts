@@ -41,6 +41,7 @@ await t.test('a change is stored before it begins, and a change that has ended l
   t.same(entriesOf(memory, 'changes'), [])
   memory.failures.push(new Error('the disk is full'))
   await t.rejects(journal.add(one), { message: 'the disk is full' }, 'the change must not begin')
+  t.same(journal.all, [])
   await journal.close()
 })
 
