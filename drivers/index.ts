@@ -1,7 +1,6 @@
 /** All driver types. Importing this module does not load an implementation. */
 import type { AnyDriverType } from '../src/contract/driver-type.js'
-import { cloud115Type, share115Type } from './115/index.js'
-import { open115Type } from './115/open-type.js'
+import { cloud115Type, open115Type, share115Type } from './115/index.js'
 import { aliasType } from './alias/index.js'
 import { aliyundriveType } from './aliyundrive/index.js'
 import { cryptType } from './crypt/index.js'

@@ -14,7 +14,7 @@ import { serverName } from './errors.js'
 import { Open115Api, refreshTokens, type Tokens } from './open-api.js'
 import { judge } from './open-errors.js'
 import { Open115Downloads } from './offline.js'
-import type { Open115Options } from './open-type.js'
+import type { Open115Options } from './index.js'
 import { Open115Uploads } from './open-uploads.js'
 
 /** Domains of 115, of its download servers, and of the object store. */

@@ -32,8 +32,7 @@ import type { FileHashes, QuarkApi } from './api.js'
 import type { Downloads } from './downloads.js'
 import { hasOrder, type QuarkOptions } from './index.js'
 import type { QuarkItem } from './items.js'
-import { Orphans } from './orphans.js'
-import type { StagedUpload, Uploads } from './uploads.js'
+import { Orphans, type StagedUpload, type Uploads } from './uploads.js'
 import type { QuarkVendor } from './vendor.js'
 
 /** Milliseconds that an aborted write waits for its cleanup. After that, the cleanup continues in the background. */

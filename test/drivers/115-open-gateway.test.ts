@@ -1,7 +1,7 @@
 /** A gateway with a storage of 115 Open: the download tool of that name, copies without bodies, and duplicate names. */
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { open115Type } from '../../drivers/115/open-type.js'
+import { open115Type } from '../../drivers/115/index.js'
 import { serve, type TaskShown } from '../protocols/http/served.js'
 import { startOpen115 } from '../doubles/115-open.js'
 import { credentialsOf } from './115-open-mount.js'

@@ -1,7 +1,7 @@
 /** Storages of the driver `115 Open` on the double of its API. */
 import type { Tuning115 } from '../../drivers/115/account-driver.js'
 import { openOpen115 } from '../../drivers/115/open-driver.js'
-import { open115Fields } from '../../drivers/115/open-type.js'
+import { open115Fields } from '../../drivers/115/index.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { checkOptions } from '../../src/storage/fields.js'
 import type { WritableDriver } from '../conformance/subject.js'

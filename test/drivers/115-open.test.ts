@@ -1,7 +1,7 @@
 /** The driver for 115's official API keeps the contract on a double of it. */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { open115Type } from '../../drivers/115/open-type.js'
+import { open115Type } from '../../drivers/115/index.js'
 import type { DirectUrl, UrlClient } from '../../src/contract/capabilities.js'
 import { conformance } from '../conformance/driver.js'
 import { startOpen115 } from '../doubles/115-open.js'

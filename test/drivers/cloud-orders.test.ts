@@ -1,7 +1,7 @@
 /** The options order_by and order_direction of drivers: the order of listings, if the storage has none of its own. */
 import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { open115Type } from '../../drivers/115/open-type.js'
+import { open115Type } from '../../drivers/115/index.js'
 import { aliyundriveType } from '../../drivers/aliyundrive/index.js'
 import { quarkType } from '../../drivers/quark/index.js'
 import { startAliyundrive } from '../doubles/aliyundrive.js'
