@@ -32,11 +32,15 @@ const maxNamed = 10
 /** The reason of the error; for a `TreeError`, the reasons of its first failures with their paths. */
 export function failureText(error: GatewayError): string {
   if (!(error instanceof TreeError)) return error.reason
-  const texts = error.failures
-    .slice(0, maxNamed)
-    .map(({ from, path, error: { reason } }) => `${from ?? path}: ${reason}`)
-  const more = error.failures.length - texts.length
-  return [...texts, ...(more > 0 ? [`and ${more} more`] : [])].join('; ')
+  const first = error.failures.slice(0, maxNamed)
+  const texts = first.map(({ from, path, error: { reason } }) => `${from ?? path}: ${reason}`)
+  return listed(texts, error.failures.length)
+}
+
+/** The first of `count` items, and how many more there are. */
+function listed(first: readonly string[], count: number): string {
+  const more = count - first.length
+  return [...first, ...(more > 0 ? [`and ${more} more`] : [])].join('; ')
 }
 
 /** The count of names that a copy skipped because they are not valid in a path, and the first of those names. */
@@ -53,9 +57,7 @@ export class SkippedNamesReport {
   /** Empty if nothing was skipped. */
   get text(): string {
     if (this.#count === 0) return ''
-    const more = this.#count - this.#paths.length
-    const all = [...this.#paths, ...(more > 0 ? [`and ${more} more`] : [])].join('; ')
-    return `left out ${this.#count} whose names no path can hold: ${all}`
+    return `left out ${this.#count} whose names no path can hold: ${listed(this.#paths, this.#count)}`
   }
 }
 
@@ -72,8 +74,6 @@ export class LostAttributesReport {
   /** Empty if there is no such folder. */
   get text(): string {
     if (this.#count === 0) return ''
-    const more = this.#count - this.#errors.length
-    const all = [...this.#errors, ...(more > 0 ? [`and ${more} more`] : [])].join('; ')
-    return `time and mode of ${this.#count} folders not set: ${all}`
+    return `time and mode of ${this.#count} folders not set: ${listed(this.#errors, this.#count)}`
   }
 }

@@ -2,7 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { asPath, foldCase, isWithin } from '../../src/contract/path.js'
-import { type PathClaim, type PathLocks, SharedPathLocks } from '../../src/storage/path-locks.js'
+import { SharedPathLocks, type PathClaim, type PathLocks } from '../../src/storage/path-locks.js'
 import { openStore } from '../../src/store/store.js'
 import { lacks } from '../programs.js'
 import { startPostgres } from '../services/postgres.js'
