@@ -32,7 +32,10 @@ interface Choice<T> {
   readonly merged: number
 }
 
-/** Selects which of several folders or copies a change applies to: at least one of `candidates`. Throws `denied` if the policy does not allow the change. */
+/**
+ * Selects which of several folders or copies a change applies to: at least one of `candidates`. Throws `denied` if the
+ * policy does not allow the change.
+ */
 export function selectByPolicy<T>(policy: string, { candidates, merged }: Choice<T>): readonly T[] {
   switch (policy) {
     case 'first':

@@ -52,8 +52,9 @@ function isCharacter(code: number): boolean {
 }
 
 /**
- * Obfuscates a name: rotates each character within its range. The result starts with the sum of the code points modulo 256 and a
- * dot; that sum and the key determine the rotation. `shift`: the part of the distance that is derived from the key.
+ * Obfuscates a name: rotates each character within its range. The result starts with the sum of the code points modulo
+ * 256 and a dot; that sum and the key determine the rotation. `shift`: the part of the distance that is derived from
+ * the key.
  */
 export function obfuscateName(name: string, shift: number): string {
   if (name === '') return ''
@@ -109,8 +110,9 @@ export const wideBlockLimit = 128 * blockSize
 type Blocks = (data: Buffer) => Buffer
 
 /**
- * EME (Halevi and Rogaway, "A Parallelizable Enciphering Mode", 2003) with AES-256: a wide-block cipher for 1 to 128 blocks. Each
- * bit of the ciphertext depends on each bit of the plaintext. It is deterministic, so that names can be looked up.
+ * EME (Halevi and Rogaway, "A Parallelizable Enciphering Mode", 2003) with AES-256: a wide-block cipher for 1 to 128
+ * blocks. Each bit of the ciphertext depends on each bit of the plaintext. It is deterministic, so that names can be
+ * looked up.
  */
 export class WideBlockCipher {
   readonly #encrypt: Blocks

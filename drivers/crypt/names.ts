@@ -1,4 +1,4 @@
-/** Encrypts and decrypts names. A name is one segment of a path. Files and folders may use different schemes and encodings. */
+/** Encrypts and decrypts names. A name is one segment of a path. Files and folders may use different schemes. */
 import { decode as decode32768, encode as encode32768 } from 'base32768'
 import { GatewayError } from '../../src/contract/errors.js'
 import { isListableName } from '../../src/contract/path.js'

@@ -51,8 +51,8 @@ async function withErrorTranslation<T>(work: Promise<T>): Promise<T> {
 }
 
 /**
- * A staged file: written under a hidden name and renamed to its final name when it is complete. It is marked delete-on-close, so
- * that the server removes it when its connection breaks, unless it belongs to a resumable upload.
+ * A staged file: written under a hidden name and renamed to its final name when it is complete. It is marked
+ * delete-on-close, so that the server removes it when its connection breaks, unless it belongs to a resumable upload.
  */
 export class SmbStagedFile {
   #isOpen = true

@@ -1,4 +1,4 @@
-/** A pool of connections to one share, opened on demand, shared by concurrent calls and closed when idle, and its options. */
+/** The options of a share, and a pool of connections to it: opened on demand, shared by calls, closed when idle. */
 import { settlesWithin } from '../../src/contract/cancellation.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { SmbOptions } from './index.js'

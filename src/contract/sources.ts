@@ -1,4 +1,4 @@
-/** Sources of bytes: of bytes that are in memory, and of content that is verified against the digests that the client announced. */
+/** Sources: of bytes in memory, and of bytes that are compared with the digests that the client announced. */
 import { createHash } from 'node:crypto'
 import { pipeline, Readable, Transform } from 'node:stream'
 import type { Source } from './call-options.js'

@@ -1,6 +1,6 @@
 /**
- * Downloads by the gateway itself: streams from a web server into the tree, without the local disk. Also the check of the target
- * folder, which downloads by other tools have too.
+ * Downloads by the gateway itself: streams from a web server into the tree, without the local disk. Also the check of
+ * the target folder, which downloads by other tools have too.
  */
 import { randomUUID } from 'node:crypto'
 import type { Source } from '../contract/call-options.js'

@@ -28,8 +28,8 @@ interface StorageTool extends DownloadToolFacts {
 }
 
 /**
- * The tools: one for each type of driver that can download. A storage of that type downloads into the target folder if it is its
- * own, otherwise into a folder of its own from which the files are then transferred.
+ * The tools: one for each type of driver that can download. A storage of that type downloads into the target folder if
+ * it is its own, otherwise into a folder of its own from which the files are then transferred.
  */
 export class StorageTools {
   readonly #tools: ReadonlyMap<string, StorageTool>
@@ -63,8 +63,8 @@ export class StorageTools {
   }
 
   /**
-   * Where the tool downloads for this target. Throws `unsupported` if the target is on a storage of another type and the
-   * setting names no folder of a storage of this type, and as `Mounts.find`.
+   * Where the tool downloads for this target. Throws `unsupported` if the target is on a storage of another type and
+   * the setting names no folder of a storage of this type, and as `Mounts.find`.
    */
   placeFor({ id, tool: name, to, policy }: DownloadPlan): RemotePlace {
     const tool = this.#toolOf(name)
@@ -76,8 +76,8 @@ export class StorageTools {
   }
 
   /**
-   * The key of the setting for the folder of the tool. Throws `unsupported` if `folder` is neither empty nor in a storage
-   * of the tool.
+   * The key of the setting for the folder of the tool. Throws `unsupported` if `folder` is neither empty nor in a
+   * storage of the tool.
    */
   settingFor(name: string, folder: string): string {
     const tool = this.#toolOf(name)

@@ -147,8 +147,8 @@ interface DownloadSpaceOptions {
 }
 
 /**
- * The disk space of all downloads by programs. Together with pending uploads they may use `spool_size_limit`. Finished downloads
- * that stay on the disk count like running ones. Uploads are not limited by the space of downloads.
+ * The disk space of all downloads by programs. Together with pending uploads they may use `spool_size_limit`. Finished
+ * downloads that stay on the disk count like running ones. Uploads are not limited by the space of downloads.
  */
 export class DownloadSpace {
   /** Bytes by folder: as claimed for running downloads, as measured for the others. */

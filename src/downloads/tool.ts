@@ -74,7 +74,8 @@ export interface ProgramResponse {
 }
 
 /**
- * Sends a request. An admin sets the address of the program, so the egress guard does not apply; a redirect fails. Rejects with `unavailable` if the program does not answer in time.
+ * Sends a request. An admin sets the address of the program, so the egress guard does not apply; a redirect fails.
+ * Rejects with `unavailable` if the program does not answer in time.
  */
 export async function callProgram(
   name: string,

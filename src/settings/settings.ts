@@ -286,7 +286,7 @@ function newToken(): string {
   return `tidegate-${randomUUID()}${tail}`
 }
 
-/** What values must be, beside what their types say. Each throws `invalid` or `costly_pattern`, with a reason for the admin. */
+/** Checks of values beside their types. Each throws `invalid` or `costly_pattern`, with a reason for the admin. */
 const valueChecks: Readonly<Partial<Record<SettingKey, (value: string) => void>>> = {
   egress_networks: (value) => void parseNetworks(value),
   metrics_networks: (value) => void parseNetworks(value),

@@ -1,12 +1,13 @@
-/** Streams and sources of bytes, which are counted, or whose errors are converted, without another buffer in between. */
+/** Streams and sources whose bytes are counted, or whose errors are converted, without another buffer in between. */
 import { EventEmitter } from 'node:events'
 import { finished, Readable } from 'node:stream'
 import type { Source } from '../contract/call-options.js'
 
 /**
- * Calls `count` with the length of each chunk that the consumer of the stream receives. Does not start the stream, which
- * `stream.on('data')` would. The consumer must not stop listening for 'readable' while it still needs the stream: some
- * versions of Node.js then start any stream that has a listener for 'data' (Node.js: lib/internal/streams/readable.js).
+ * Calls `count` with the length of each chunk that the consumer of the stream receives. Does not start the stream,
+ * which `stream.on('data')` would. The consumer must not stop listening for 'readable' while it still needs the stream:
+ * some versions of Node.js then start any stream that has a listener for 'data' (Node.js:
+ * lib/internal/streams/readable.js).
  */
 export function countBytes<Stream extends Readable>(stream: Stream, count: (bytes: number) => void): Stream {
   EventEmitter.prototype.on.call(stream, 'data', (chunk: Buffer) => count(chunk.length))

@@ -1,6 +1,6 @@
 /**
- * The types of background tasks, the interface that implements one kind of them, and how many of them may be unfinished: all
- * of those are in memory.
+ * The types of background tasks, the interface that implements one kind of them, and how many may be unfinished: those
+ * are in memory.
  */
 import type { Principal, Role } from '../accounts/principal.js'
 import { GatewayError } from '../contract/errors.js'

@@ -1,7 +1,7 @@
 /**
- * Copies files and symlinks: writes and verifies one, or many small files of a folder in one call, if the target's driver
- * supports it (docs/decisions/0016). Without `overwrite`, an entry that another writer creates in the meantime is not
- * replaced.
+ * Copies files and symlinks: writes and verifies one, or many small files of a folder in one call, if the target's
+ * driver supports it (docs/decisions/0016). Without `overwrite`, an entry that another writer creates in the meantime
+ * is not replaced.
  */
 import type { Source } from '../contract/call-options.js'
 import { contentVersion, hasReliableVersion, isRealFolder, isSymlink, type Entry } from '../contract/entry.js'
@@ -291,9 +291,10 @@ export async function copyBundle(
 }
 
 /**
- * Checks whether the entry at the target is the copy of a source, so that a later run can skip it, or a move can remove the
- * source. Resolves to `known` if the copy is in the state that was verified. Otherwise compares the content, and resolves to a
- * new state if it is equal, or to undefined if it differs. `entry` is the source, `copy` the entry at the target.
+ * Checks whether the entry at the target is the copy of a source, so that a later run can skip it, or a move can remove
+ * the source. Resolves to `known` if the copy is in the state that was verified. Otherwise compares the content, and
+ * resolves to a new state if it is equal, or to undefined if it differs. `entry` is the source, `copy` the entry at the
+ * target.
  */
 export async function verifiedCopy(
   job: CopyJob,

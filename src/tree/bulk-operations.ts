@@ -207,11 +207,11 @@ const maxLength = maxPatternLength
 type Piece = { readonly text: string } | { readonly group: string }
 
 /**
- * Compiles a renaming by regular expression: RE2 syntax, matched in linear time, with the replacement syntax of Go's package
- * regexp. Returns a function from a name to its new name, or to undefined if the pattern does not match. Every match is
- * replaced. `$1`, `${1}` and `${name}` insert a group, unknown groups insert nothing, `$$` inserts a dollar sign. The
- * result may be an invalid name. Throws `invalid` for a malformed or too costly pattern; the function throws `invalid`
- * for a name that takes too long to match.
+ * Compiles a renaming by regular expression: RE2 syntax, matched in linear time, with the replacement syntax of Go's
+ * package regexp. Returns a function from a name to its new name, or to undefined if the pattern does not match. Every
+ * match is replaced. `$1`, `${1}` and `${name}` insert a group, unknown groups insert nothing, `$$` inserts a dollar
+ * sign. The result may be an invalid name. Throws `invalid` for a malformed or too costly pattern; the function throws
+ * `invalid` for a name that takes too long to match.
  */
 export function compileRenaming(pattern: string, replacement: string): (name: string) => string | undefined {
   if (pattern.length > maxLength || replacement.length > maxLength) {

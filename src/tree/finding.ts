@@ -1,4 +1,6 @@
-/** Runs one search: returns a page of the results that the principal may see, ordered by name, and their total number. */
+/**
+ * Runs one search: returns a page of the results that the principal may see, ordered by name, and their total number.
+ */
 import type { Principal } from '../accounts/principal.js'
 import { GatewayError } from '../contract/errors.js'
 import { nameOf, parentOf, type Path } from '../contract/path.js'
@@ -148,8 +150,8 @@ interface QueryRules {
 }
 
 /**
- * Which names of the search index one principal may see: those in folders that the principal can reach from its base and list,
- * and that such a listing would return. Paths are of the whole tree.
+ * Which names of the search index one principal may see: those in folders that the principal can reach from its base
+ * and list, and that such a listing would return. Paths are of the whole tree.
  */
 export class VisibleNames {
   /** Cached results, by folder. */

@@ -1,6 +1,6 @@
 /**
- * The entries of a folder that one principal sees, as a sorted listing, in pages, or at any depth. Paths are of the whole tree,
- * except those of `TreeMembers`.
+ * The entries of a folder that one principal sees, as a sorted listing, in pages, or at any depth. Paths are of the
+ * whole tree, except those of `TreeMembers`.
  */
 import type { Entry } from '../contract/entry.js'
 import { isGatewayError, undefinedIfMissing, GatewayError } from '../contract/errors.js'
@@ -142,8 +142,8 @@ interface OpenFolder {
 }
 
 /**
- * The members of a folder at any depth, as listings show them. A symlink is shown as what it leads to. Left out are symlinks that
- * lead nowhere or to what the principal must not read, and those to a folder that contains them.
+ * The members of a folder at any depth, as listings show them. A symlink is shown as what it leads to. Left out are
+ * symlinks that lead nowhere or to what the principal must not read, and those to a folder that contains them.
  */
 export class TreeMembers {
   constructor(

@@ -1,4 +1,4 @@
-/** Folder rules (the API calls them metas), mirrored in memory, and the limit of wrong passwords. Paths are of the whole tree. */
+/** Folder rules (the API calls them metas), mirrored in memory, and wrong passwords. Paths are of the whole tree. */
 import { createHmac, randomBytes } from 'node:crypto'
 import { put, RecentCounts } from '../accounts/attempts-in-memory.js'
 import { lockout } from '../accounts/limiter.js'
@@ -264,9 +264,10 @@ interface ProtectingRule {
 const maxRemembered = 32
 
 /**
- * Limits wrong folder passwords as sign-ins are limited: locks the passwords of a rule for a network after `lockout.failures`
- * different wrong ones, for `lockout.time` after the last one. A client sends the same password with every request. Without a
- * network, as in tasks, the user's are counted. Each process counts for itself, and forgets the counts when it restarts.
+ * Limits wrong folder passwords as sign-ins are limited: locks the passwords of a rule for a network after
+ * `lockout.failures` different wrong ones, for `lockout.time` after the last one. A client sends the same password with
+ * every request. Without a network, as in tasks, the user's are counted. Each process counts for itself, and forgets
+ * the counts when it restarts.
  */
 export class PasswordGuesses {
   readonly #key = randomBytes(32)
@@ -294,7 +295,10 @@ export class PasswordGuesses {
     })
   }
 
-  /** Counts a wrong password, unless this client has sent it before. Logs one line when the rule is locked for the client. */
+  /**
+   * Counts a wrong password, unless this client has sent it before. Logs one line when the rule is locked for the
+   * client.
+   */
   countWrong(rule: ProtectingRule, principal: Principal, password: string): void {
     const key = keyOf(rule, principal)
     const remembered = this.#remembered.get(key) ?? new Set<string>()

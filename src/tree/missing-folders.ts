@@ -67,8 +67,8 @@ export async function makeMissingParents(
 }
 
 /**
- * A missing base folder is created when its user first accesses the tree by any protocol, if the user may create something
- * in it. For other users it is missing, like any other folder.
+ * A missing base folder is created when its user first accesses the tree by any protocol, if the user may create
+ * something in it. For other users it is missing, like any other folder.
  */
 export class BaseFolders {
   /** Base folders that existed when they were last used. */

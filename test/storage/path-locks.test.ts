@@ -1,4 +1,4 @@
-/** Path locks: which exclude each other, their order, timeouts and aborts, and with several nodes what is read again under them. */
+/** Path locks: which exclude each other, their order, timeouts and aborts, and what nodes read again under them. */
 import { getEventListeners } from 'node:events'
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
@@ -133,7 +133,9 @@ void t.test('locks leave no listener on a long-lived signal', async (t) => {
 const claims = [{ path: asPath('/a'), tree: false }]
 const notices = { take: () => [], putBack: () => undefined }
 
-/** Locks over a database that has counted `changes` of WebDAV locks, of which this process has made and stored `own`. */
+/**
+ * Locks over a database that has counted `changes` of WebDAV locks, of which this process has made and stored `own`.
+ */
 function locksOver(database: { changes: number; own: number | undefined }) {
   let reloads = 0
   let beforeReading: () => unknown = () => undefined

@@ -1,4 +1,4 @@
-/** The delivery of a file for every combination of request, storage options and file type, and the requests to the backend for it. */
+/** The delivery of a file by request, storage options and file type, and the requests to the backend for it. */
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
