@@ -478,11 +478,8 @@ export class Storage {
     if (await this.#changes.attempt([to], () => callIfSupported(call))) {
       const { modified, mode } = options
       const isAsked = modified !== undefined || mode !== undefined
-      return this.#changes.copied(
-        from,
-        to,
-        async () => isAsked && this.#storeMissing(to, { modified, mode }, withPermissions),
-      )
+      const store = async () => isAsked && this.#storeMissing(to, { modified, mode }, withPermissions)
+      return this.#changes.copied(from, to, store)
     }
     const entry = await this.stat(from, { signal: options.signal, refresh: true })
     if (entry.kind !== 'file') throw new GatewayError('unsupported', { reason: 'only files can be copied' })
