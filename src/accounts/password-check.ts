@@ -182,17 +182,27 @@ export class PasswordCheck {
     const settle = await this.#limiter.begin(network, name)
     let matching: UserRow | undefined
     try {
-      const user = this.options.byName(name)
-      const isCorrect = await isPassword(hash, user?.passwordHash ?? this.#impossible, plain)
-      // The account may have changed while the hash was computed.
-      const current = this.options.byName(name)
-      if (isCorrect && current !== undefined && current.passwordHash === user?.passwordHash) {
-        matching = isImported(current.passwordHash) ? await this.#replaceImported(current, hash) : current
-      }
+      const current = await this.#matching(name, hash, plain)
+      matching = current && isImported(current.passwordHash) ? await this.#replaceImported(current, hash) : current
     } finally {
       await settle(matching === undefined ? 'failed' : 'not failed')
     }
     return matching
+  }
+
+  /** The account as it is after the comparison, if the password is that of it. */
+  async #matching(name: string, hash: string, plain: string | undefined): Promise<UserRow | undefined> {
+    let compared = this.options.byName(name)
+    for (;;) {
+      const isCorrect = await isPassword(hash, compared?.passwordHash ?? this.#impossible, plain)
+      // The account may have changed while the hash was computed.
+      const current = this.options.byName(name)
+      if (!isCorrect || compared === undefined || current === undefined) return undefined
+      if (current.passwordHash === compared.passwordHash) return current
+      if (!isImported(compared.passwordHash)) return undefined
+      // Another process may have replaced the imported hash with one of the same password.
+      compared = current
+    }
   }
 
   /** The account with a hash of the usual kind for the password; undefined if the account has another password by now. */

@@ -13,7 +13,7 @@ import t from 'tap'
 import { isBcrypt } from '../../src/accounts/bcrypt.js'
 import { bootstrapAccounts } from '../../src/accounts/bootstrap.js'
 import { newOtpSecret, otpUri } from '../../src/accounts/otp.js'
-import { staticHash } from '../../src/accounts/passwords.js'
+import { hashPassword, staticHash } from '../../src/accounts/passwords.js'
 import type { Principal } from '../../src/accounts/principal.js'
 import type { ErrorDetail } from '../../src/contract/errors.js'
 import { openStore } from '../../src/store/store.js'
@@ -280,6 +280,16 @@ void t.test('several processes accept an imported password at once, and store on
   t.match(stored?.passwordHash, /^scrypt\$/)
   const costs = ['04', '12', '13', '31'].map((cost) => isBcrypt(`$2a$${cost}$${'a'.repeat(53)}`))
   t.same(costs, [true, true, false, false], 'each attempt at a higher cost would take seconds')
+})
+
+void t.test('an imported password is right whose hash another process replaces while it is compared', async (t) => {
+  const { store, file, clock, ada } = await fixture(t)
+  await store.users.change(ada.id, () => ({ passwordHash: `$2y$${hashSync('neap tide', 12).slice(4)}` }))
+  const replaced = await hashPassword(staticHash('neap tide'))
+  const { accounts } = await openAccounts(t, file, clock)
+  const signIn = accounts.byPassword(credentials({ plain: 'neap tide' }), webdav)
+  await store.users.change(ada.id, () => ({ passwordHash: replaced }))
+  t.equal((await signIn).username, 'ada')
 })
 
 void t.test('users: an invalid field or change is rejected with its reason', async (t) => {
