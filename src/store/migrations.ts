@@ -16,8 +16,8 @@ export type Migration = Step | { readonly breaking: Step }
 interface VersionRow {
   readonly id: number
   readonly version: number
-  /** The oldest version whose programs can use the database. The first step adds the column. */
-  readonly oldest?: number
+  /** The oldest version whose programs can use the database. */
+  readonly oldest: number
 }
 
 /** The version that the first step creates. Databases of earlier versions were written by unreleased programs. */
@@ -66,7 +66,8 @@ export async function migrate(
 
 async function createVersionTable(knex: Knex): Promise<void> {
   const statement =
-    'create table if not exists schema_version (id integer not null primary key, version integer not null)'
+    'create table if not exists schema_version ' +
+    `(id integer not null primary key, version integer not null, "oldest" integer not null default '0')`
   if (!isPostgres(knex)) {
     await knex.raw(statement)
     return

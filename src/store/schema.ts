@@ -9,10 +9,6 @@ import type { Topic } from './rows.js'
  * language-dependent collation needs byte order for these columns (PostgreSQL: collation "C").
  */
 export async function createSchema(query: Knex): Promise<void> {
-  await query.schema.alterTable('schema_version', (table) => {
-    // The oldest version whose programs can use the database.
-    table.integer('oldest').notNullable().defaultTo(0)
-  })
   await createAccounts(query)
   await createTree(query)
   await createTasks(query)
