@@ -22,8 +22,7 @@ export default tseslint.config(
         {
           object: 'AbortSignal',
           property: 'any',
-          message:
-            'It retains memory for as long as its sources exist: use joinSignals() of src/contract/cancellation.ts.',
+          message: 'It retains memory for as long as its sources exist: use joinSignals() of src/base/cancellation.ts.',
         },
       ],
       '@typescript-eslint/no-floating-promises': ['error', { ignoreVoid: true }],

@@ -4,7 +4,7 @@
  */
 import { mkdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { mount, remoteNamed, type StorageAsk } from '../test/services/remotes.js'
+import { mount, remoteNamed, type StorageAsk } from '../test/servers/remotes.js'
 import { newName } from './content.js'
 import { isTidegate, password, type Tidegate } from './peers/tidegate.js'
 import { rcloneProgram, run } from './programs.js'

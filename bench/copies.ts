@@ -5,7 +5,7 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { mount, remoteNamed, type RemoteServer } from '../test/services/remotes.js'
+import { mount, remoteNamed, type RemoteServer } from '../test/servers/remotes.js'
 import { newName, writeContent } from './content.js'
 import type { Peer } from './peers/peer.js'
 import { isTidegate, password, type Tidegate } from './peers/tidegate.js'

@@ -3,7 +3,7 @@
 import './process/garbage-collection.js' // must be the first import that loads code
 import { printable } from './cli/output.js'
 import { createProgram } from './cli/program.js'
-import { GatewayError } from './contract/errors.js'
+import { GatewayError } from './base/errors.js'
 
 try {
   await createProgram().parseAsync()

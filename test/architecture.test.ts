@@ -5,16 +5,16 @@ import t from 'tap'
 import type { Principal } from '../src/accounts/principal.js'
 import type { OpenFile } from '../src/contract/capabilities.js'
 import type { Driver } from '../src/contract/driver.js'
-import type { Path } from '../src/contract/path.js'
+import type { Path } from '../src/base/path.js'
 import type { Gateway } from '../src/gateway/gateway.js'
 import type { ProtocolGateway } from '../src/gateway/protocol-gateway.js'
-import type { MountSupervisor } from '../src/storage/mount-supervisor.js'
-import type { Mounts } from '../src/storage/mounts.js'
-import type { Spool } from '../src/storage/spool.js'
+import type { MountSupervisor } from '../src/mounts/mount-supervisor.js'
+import type { Mounts } from '../src/mounts/mounts.js'
+import type { Spool } from '../src/storage/fallbacks/spool.js'
 import type { Storage } from '../src/storage/storage.js'
-import type { NamesReader } from '../src/store/search/names-reader.js'
-import type { Store } from '../src/store/tables.js'
-import type { MountedTree } from '../src/storage/mounted-tree.js'
+import type { NamesReader } from '../src/database/search/names-reader.js'
+import type { Store } from '../src/database/tables.js'
+import type { MountedTree } from '../src/mounts/mounted-tree.js'
 
 interface Import {
   readonly from: string
@@ -22,71 +22,84 @@ interface Import {
 }
 
 /**
- * What each folder may import besides itself, in the order of docs/architecture.md: only folders that are listed above
- * it.
+ * What each folder may import besides itself: one line for each folder, of folders that have a line above it. A folder
+ * without a path is one of `src/`. `drivers/*` are the folders of `drivers/` without a line of their own. The lists of
+ * all drivers and of all protocols, and the pages of the console, import every one: that is what they are.
  */
-const rules: Readonly<Record<string, readonly string[]>> = {
-  'src/contract': [],
-  'src/net': ['src/contract'],
-  'src/store': ['src/contract'],
-  'src/nodes': ['src/contract', 'src/store'],
-  'src/settings': ['src/contract', 'src/net', 'src/store'],
-  'src/accounts': ['src/contract', 'src/net', 'src/settings', 'src/store'],
-  'src/storage': ['src/contract', 'src/settings', 'src/store'],
-  'src/transfer': ['src/contract', 'src/storage', 'src/store'],
-  'src/urls': ['src/contract', 'src/accounts', 'src/settings', 'src/storage', 'src/store'],
-  'src/search': ['src/contract', 'src/settings', 'src/storage', 'src/store'],
-  'src/tree': [
-    ...['src/contract', 'src/accounts', 'src/urls', 'src/nodes', 'src/search', 'src/settings', 'src/storage'],
-    ...['src/store', 'src/transfer'],
-  ],
-  'src/tasks': [
-    ...['src/contract', 'src/accounts', 'src/settings', 'src/storage', 'src/store', 'src/transfer'],
-    'src/tree',
-  ],
-  'src/downloads': [
-    ...['src/contract', 'src/net', 'src/accounts', 'src/settings', 'src/storage', 'src/store', 'src/transfer'],
-    ...['src/tree', 'src/tasks'],
-  ],
-  'src/uploads': ['src/contract', 'src/accounts', 'src/transfer', 'src/tree'],
-  'src/gateway': [
-    ...['src/contract', 'src/net', 'src/accounts', 'src/settings', 'src/storage', 'src/store', 'src/transfer'],
-    ...['src/nodes', 'src/urls', 'src/search', 'src/tree', 'src/tasks', 'src/downloads', 'src/uploads'],
-  ],
-  'drivers/lib': ['src/contract'],
-  'drivers/*': ['src/contract', 'drivers/lib'],
-  'protocols/lib': ['src/contract', 'src/net', 'src/accounts', 'src/tree', 'src/gateway'],
-  'protocols/*': [
-    ...['src/contract', 'src/net', 'src/accounts', 'src/settings', 'src/search', 'src/tree', 'src/tasks'],
-    ...['src/downloads', 'src/uploads', 'src/gateway', 'protocols/lib'],
-  ],
-  'src/process': [
-    ...['src/contract', 'src/net', 'src/store', 'src/accounts', 'src/storage', 'src/gateway'],
-    ...['drivers/index.ts', 'protocols/lib', 'protocols/index.ts'],
-  ],
-  'src/cli': [
-    ...['src/contract', 'src/net', 'src/store', 'src/nodes', 'src/settings', 'src/accounts', 'src/storage'],
-    ...[
-      'src/gateway',
-      'src/process',
-      'drivers/index.ts',
-      'protocols/lib',
-      'protocols/index.ts',
-      'protocols/http',
-      'protocols/sftp',
-    ],
-  ],
-  'src/main.ts': ['src/contract', 'src/process', 'src/cli'],
+const rules = new Map(
+  `
+base
+contract                  base
+net                       base contract
+database                  base
+settings                  base net database
+accounts                  base net database settings
+storage                   base contract database settings
+cluster                   base contract database settings storage
+locks                     base database accounts cluster
+mounts                    base contract database storage locks
+transfer                  base contract database storage locks mounts
+download-urls             base contract database settings accounts storage
+search                    base contract database settings storage mounts
+tree                      base contract database settings accounts storage cluster locks mounts transfer download-urls search
+tasks                     base contract database settings accounts storage mounts transfer tree
+offline-downloads         base contract net database settings accounts storage mounts transfer tree tasks
+uploads                   base contract accounts transfer tree
+installation              base contract net database settings accounts mounts tree offline-downloads
+gateway                   base contract net database settings accounts storage cluster locks mounts transfer download-urls search tree tasks offline-downloads uploads installation
+drivers/lib               base contract
+drivers/lib/streams       base contract
+drivers/lib/http          base contract drivers/lib drivers/lib/streams
+drivers/lib/staged-files  base contract drivers/lib/streams
+drivers/lib/json-api      base contract drivers/lib drivers/lib/http
+drivers/lib/cloud         base contract drivers/lib drivers/lib/streams drivers/lib/http drivers/lib/staged-files drivers/lib/json-api
+drivers/*                 base contract drivers/lib drivers/lib/streams drivers/lib/http drivers/lib/staged-files drivers/lib/json-api drivers/lib/cloud
+drivers/index.ts          contract drivers/*
+protocols/lib             base contract net accounts tree installation gateway
+protocols/http            base contract net settings accounts locks mounts search tree tasks offline-downloads uploads installation gateway protocols/lib
+protocols/webdav          base contract net accounts locks tree gateway protocols/lib
+protocols/sftp            base contract net accounts tree gateway protocols/lib
+protocols/index.ts        protocols/lib protocols/http protocols/webdav protocols/sftp
+process                   base contract net database accounts locks installation gateway drivers/index.ts protocols/lib protocols/index.ts
+cli                       base contract net database settings accounts cluster locks mounts installation drivers/index.ts protocols/lib protocols/http protocols/sftp protocols/index.ts process
+main.ts                   base process cli
+web/texts.ts
+web/api
+web/styles
+web/components            web/texts.ts web/api
+web/session               web/texts.ts web/api web/components
+web/entries               web/api web/components web/session
+web/uploads               web/texts.ts web/api web/components web/session web/entries
+web/viewers               web/texts.ts web/api web/styles web/components web/session web/entries
+web/files                 web/texts.ts web/api web/components web/session web/entries web/uploads web/viewers
+web/search                web/texts.ts web/api web/components web/session web/entries
+web/tasks                 web/texts.ts web/api web/styles web/components web/session
+web/profile               web/texts.ts web/api web/styles web/components web/session
+web/admin                 web/texts.ts web/api web/styles web/components web/session web/files web/profile
+web/manual                web/texts.ts web/components web/viewers
+web                       web/texts.ts web/api web/styles web/components web/session web/uploads web/viewers web/files web/search web/tasks web/profile web/admin web/manual
+bench                     base database tree test/servers
+tools                     installation protocols/index.ts cli
+`
+    .trim()
+    .split('\n')
+    .map((line) => line.split(/ +/).map(pathOf))
+    .map(([folder = '', ...allowed]) => [folder, allowed] as const),
+)
+
+/** `base` is `src/base`. */
+function pathOf(name: string): string {
+  return /^(?:drivers|protocols|web|bench|tools|test)\b/.test(name) ? name : `src/${name}`
 }
 
 const importLine =
   /(?:^|\n)\s*(?:import|export)\s[^'"]*?from\s+'(\.[^']+)'|\bimport\(\s*'(\.[^']+)'\s*\)|(?:^|\n)import\s+'(\.[^']+)'/g
 
-function importsOf(folder: string): Import[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts'))
+function importsOf(root: string): Import[] {
+  return readdirSync(root, { recursive: true, encoding: 'utf8' })
+    .filter((name) => /(?<!\.d)\.tsx?$/.test(name))
     .flatMap((name) => {
-      const from = join(folder, name)
+      const from = join(root, name)
       return [...readFileSync(from, 'utf8').matchAll(importLine)].map((match) => ({
         from,
         to: join(dirname(from), match[1] ?? match[2] ?? match[3] ?? '').replace(/\.js$/, '.ts'),
@@ -94,49 +107,52 @@ function importsOf(folder: string): Import[] {
     })
 }
 
-/** `drivers/s3/s3.ts` belongs to `drivers/s3`; a file beside the folders counts as a folder. */
-function folderOf(file: string): string {
-  return file.split('/').slice(0, 2).join('/')
-}
+const roots = ['src', 'protocols', 'drivers', 'web', 'bench', 'tools']
+const allImports = roots.flatMap(importsOf)
 
-/** The key of `rules` for a folder: its own, or the one with `*` that matches it. */
-function ruleOf(folder: string): string {
-  return folder in rules ? folder : `${folder.split('/', 1).join('')}/*`
+/** The folder, or file, whose rule is that of a file; its own two folders if there is none. */
+function folderOf(file: string): string {
+  const parts = file.split('/')
+  for (let length = parts.length; length > 0; length--) {
+    const path = parts.slice(0, length).join('/')
+    if (rules.has(path)) return path
+  }
+  const [root = '', folder = ''] = parts
+  return root === 'drivers' ? `${root}/*` : `${root}/${folder}`
 }
 
 /** Why a file must not import the other; undefined if it may. */
 function fault({ from, to }: Import): string | undefined {
   const [own, other] = [folderOf(from), folderOf(to)]
-  // The lists of all drivers and protocols import every one: that is what they are.
-  if (own === other || own === 'drivers/index.ts' || own === 'protocols/index.ts' || other === 'package.json')
+  if (to === 'package.json' || (own === other && (own !== 'drivers/*' || driverOf(from) === driverOf(to))))
     return undefined
-  const rule = ruleOf(own)
-  const allowed = rules[rule]
+  const allowed = rules.get(own)
   if (!allowed) return `${own} has no rule in test/architecture.test.ts`
-  if (allowed.includes(other) || allowed.includes(ruleOf(other))) return undefined
-  return `${rule} imports only ${allowed.length === 0 ? 'nothing' : allowed.join(', ')}`
+  if (allowed.includes(other) && own !== other) return undefined
+  return `${own} imports only ${allowed.length === 0 ? 'nothing' : allowed.join(', ')}`
+}
+
+function driverOf(file: string): string {
+  return file.split('/').slice(0, 2).join('/')
 }
 
 void t.test('every import follows the rule of its folder', async (t) => {
-  const imports = ['src', 'protocols', 'drivers'].flatMap(importsOf)
-  t.ok(imports.length > 100, 'the imports were found')
-  for (const each of imports) {
+  t.ok(allImports.length > 100, 'the imports were found')
+  for (const each of allImports) {
     const reason = fault(each)
     if (reason !== undefined) t.fail(`${each.from} → ${each.to}: ${reason}`)
   }
 })
 
 void t.test('every rule is used, and the rules have no cycle', async (t) => {
-  const imports = ['src', 'protocols', 'drivers'].flatMap(importsOf)
-  const folders = Object.keys(rules)
-  for (const [index, [folder, allowed]] of Object.entries(rules).entries()) {
+  const folders = [...rules.keys()]
+  for (const [index, [folder, allowed]] of [...rules].entries()) {
     for (const other of allowed) {
-      const isOther = (file: string) => folderOf(file) === other || ruleOf(folderOf(file)) === other
       t.ok(
-        imports.some(({ from, to }) => ruleOf(folderOf(from)) === folder && isOther(to)),
+        allImports.some(({ from, to }) => folderOf(from) === folder && folderOf(to) === other),
         `${folder} imports ${other}`,
       )
-      t.ok(folders.indexOf(ruleOf(other)) < index, `${other} is listed above ${folder}`)
+      t.ok(folders.indexOf(other) < index, `${other} is listed above ${folder}`)
     }
   }
 })
@@ -213,11 +229,11 @@ void t.test('principals are made and widened by the accounts and by signed URLs 
   t.same([isWidened, isCopied, isItself], [false, false, true])
   t.same(filesWith(/^import (?:\* as|\{[^}]*(?<!type )\bPrincipal\b)[^']* from '[^']*\/principal\.js'/m), [
     'src/accounts/accounts.ts',
-    'src/urls/signed-urls.ts',
+    'src/download-urls/signed-urls.ts',
   ])
   t.same(filesWith(/\.(?:withWholeTree|withDownloadPermissions|respelled)\(/), [
-    'src/downloads/offline-downloads.ts',
     'src/gateway/gateway.ts',
+    'src/offline-downloads/offline-downloads.ts',
     'src/tree/access.ts',
   ])
   // What a role permits is decided by the principal, the policy, the declarations of endpoints and the owner check of tasks.
@@ -228,9 +244,9 @@ void t.test('principals are made and widened by the accounts and by signed URLs 
     'src/accounts/bootstrap.ts',
     'src/accounts/principal.ts',
     'src/accounts/users.ts',
-    'src/gateway/import/alist.ts',
-    'src/gateway/import/user.ts',
-    'src/store/installation.ts',
+    'src/database/installation.ts',
+    'src/installation/import/alist.ts',
+    'src/installation/import/user.ts',
     'src/tasks/tasks.ts',
     'src/tree/policy.ts',
   ])
@@ -259,13 +275,13 @@ void t.test('SQL is where CONTRIBUTING.md says, and nowhere else', async (t) => 
   const databases = filesWith(/ from '(?:knex|sqlite3|better-sqlite3)'/)
   t.ok(databases.length > 0, 'the imports were found')
   t.same(
-    databases.filter((name) => !name.startsWith('src/store/')),
+    databases.filter((name) => !name.startsWith('src/database/')),
     [],
   )
 })
 
 type OptionalOf<T> = { [Key in keyof T]-?: undefined extends T[Key] ? Key : never }[keyof T]
-/** Each of these that a driver has, Storage uses; the order is that of the first table in `src/storage/fallbacks.ts`. */
+/** Each of these that a driver has, Storage uses; the order is that of the first table in `src/storage/fallbacks/fallbacks.ts`. */
 const abilities: Readonly<Record<OptionalOf<Driver>, true>> = {
   traits: true,
   write: true,
@@ -306,12 +322,12 @@ const abilitiesOfHandles: Readonly<Record<OptionalOf<OpenFile>, true>> = {
 }
 
 void t.test('what a driver lacks is made up for in src/storage/, and two tables say how', async (t) => {
-  const table = readFileSync('src/storage/fallbacks.ts', 'utf8')
+  const table = readFileSync('src/storage/fallbacks/fallbacks.ts', 'utf8')
   t.same(
     [...table.matchAll(/^ \* \| `(\w+)` /gm)].map(([, name]) => name),
     [...Object.keys(abilities), ...Object.keys(abilitiesOfHandles)],
   )
-  const users = filesWith(/ from '[./]+\/fallbacks\.js'/)
+  const users = filesWith(/ from '[./a-z]+\/fallbacks\.js'/)
   t.ok(users.length > 1, 'the imports were found')
   t.same(
     users.filter((name) => !name.startsWith('src/storage/')),
@@ -338,16 +354,16 @@ void t.test('an import that breaks a rule is reported', async (t) => {
     ['drivers/s3/s3.ts', 'drivers/local/local.ts'],
     ['protocols/http/server.ts', 'drivers/index.ts'],
     ['protocols/http/server.ts', 'protocols/webdav/server.ts'],
-    ['protocols/sftp/index.ts', 'src/store/store.ts'],
-    ['protocols/sftp/index.ts', 'src/storage/mounted-tree.ts'],
+    ['protocols/sftp/index.ts', 'src/database/store.ts'],
+    ['protocols/sftp/index.ts', 'src/mounts/mounted-tree.ts'],
     ['src/gateway/gateway.ts', 'drivers/index.ts'],
-    ['src/gateway/config.ts', 'protocols/index.ts'],
+    ['src/installation/config.ts', 'protocols/index.ts'],
     ['src/process/daemon.ts', 'protocols/sftp/server.ts'],
-    ['src/storage/mounts.ts', 'src/transfer/intents.ts'],
+    ['src/mounts/mounts.ts', 'src/transfer/intents.ts'],
     ['src/tree/virtual-fs.ts', 'protocols/http/errors.ts'],
     ['src/gateway/gateway.ts', 'src/process/daemon.ts'],
     ['drivers/local/local.ts', 'src/cli/check.ts'],
-    ['src/helpers/anything.ts', 'src/contract/path.ts'],
+    ['src/helpers/anything.ts', 'src/base/path.ts'],
   ] as const
   for (const [from, to] of wrong) t.ok(fault({ from, to }), `${from} → ${to}`)
 })

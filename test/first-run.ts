@@ -6,8 +6,8 @@ import { staticHash } from '../src/accounts/passwords.js'
 import { allPermissions } from '../src/accounts/principal.js'
 import type { AnyDriverType } from '../src/contract/driver-type.js'
 import { createFirstStorage } from '../src/gateway/gateway.js'
-import { openStore } from '../src/store/store.js'
-import { userRow } from './store/store-rows.js'
+import { openStore } from '../src/database/store.js'
+import { userRow } from './database/store-rows.js'
 
 /**
  * Creates the database of the data folder `data` at `location`, the first storage, and the admin. A password is checked with the

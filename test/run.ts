@@ -1,6 +1,6 @@
 /**
  * Runs the compiled tests: `node dist/test/run.js [--jobs N] [--minutes N] [PATTERN…]`, with N files concurrently and a
- * limit of N minutes for each. A pattern is a part of a test file's path, such as `test/contract/path.test.ts` or `webdav`.
+ * limit of N minutes for each. A pattern is a part of a test file's path, such as `test/base/path.test.ts` or `webdav`.
  * The last line is `N passed, N failed, N skipped`; the status is 1 if anything failed.
  *
  * With TIDEGATE_TEST_STORE=postgres, gateways have their database in PostgreSQL. With TIDEGATE_TEST_NODES=N too, those that
@@ -11,8 +11,8 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { setUpPrograms } from './programs.js'
-import { openStore } from '../src/store/store.js'
-import { startPostgres, type PostgresServer } from './services/postgres.js'
+import { openStore } from '../src/database/store.js'
+import { startPostgres, type PostgresServer } from './servers/postgres.js'
 import { templateDatabase } from './store-location.js'
 import { killRunning, runSuite, type Totals } from './suite.js'
 
@@ -26,11 +26,11 @@ const { values, positionals } = parseArgs({
 })
 
 /** Folders of long-running files, which start first while no durations are known. */
-const slowFolders = ['test/web/', 'test/drivers/', 'test/stories/', 'test/downloads/', 'test/security/']
+const slowFolders = ['test/web/', 'test/drivers/', 'test/stories/', 'test/offline-downloads/', 'test/security/']
 
 /** Files that measure time or memory, which other load would falsify, or that need the whole machine. */
 const quiet = [
-  'test/nodes/chaos.test.ts',
+  'test/cluster/chaos.test.ts',
   'test/stories/driver-streams.test.ts',
   'test/stories/first-run.test.ts',
   'test/stories/many-connections.test.ts',

@@ -1,7 +1,7 @@
 /** The entry of the console. */
 import { render } from 'preact'
 import { App } from './app.tsx'
-import { applyMainColor } from './parts/main-color.ts'
+import { applyMainColor } from './components/main-color.ts'
 import './styles/base.css'
 
 applyMainColor()

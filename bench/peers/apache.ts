@@ -1,7 +1,7 @@
 /** Apache with mod_dav. */
 import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { freePort } from '../../test/services/free-port.js'
+import { freePort } from '../../test/servers/free-port.js'
 import { encodedPath, versionLine, type PeerType } from './peer.js'
 import { accepts, startProcess } from './process.js'
 

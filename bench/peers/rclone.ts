@@ -1,6 +1,6 @@
 /** `rclone serve`, one process for each protocol. */
 import { join } from 'node:path'
-import { freePort } from '../../test/services/free-port.js'
+import { freePort } from '../../test/servers/free-port.js'
 import { rcloneProgram } from '../programs.js'
 import { encodedPath, versionLine, type PeerType } from './peer.js'
 import { accepts, startProcess, type RunningProcess } from './process.js'

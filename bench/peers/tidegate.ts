@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { version } from '../../src/contract/version.js'
+import { version } from '../../src/base/version.js'
 import type { Exchange } from '../http-client.js'
 import { encodedPath, type Ground, type Peer, type PeerType } from './peer.js'
 import { startProcess } from './process.js'

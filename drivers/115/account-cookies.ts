@@ -1,6 +1,6 @@
 /** The cookie of a 115 account, as admins paste it. */
-import { GatewayError } from '../../src/contract/errors.js'
-import { Cookies } from '../lib/api/cookies.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { Cookies } from '../lib/cloud/cookies.js'
 
 /** The cookies that are credentials. The server does not need the last one of each account. */
 export const credentialNames = ['UID', 'CID', 'SEID', 'KID']

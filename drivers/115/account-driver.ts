@@ -1,7 +1,7 @@
 /**
  * A folder of an account of 115, by either of its APIs.
  *
- * A file is stored under a staged name in the folder of its target (drivers/lib/api/id-files.ts): without its bytes if 115
+ * A file is stored under a staged name in the folder of its target (drivers/lib/cloud/id-files.ts): without its bytes if 115
  * has them, otherwise by way of its object store. Then it gets its name, and the file that it replaces is removed by its
  * id. A process that ends in between leaves the old or the new file, and the next one completes it. Of an upload in parts, a
  * later run continues where the object store has parts.
@@ -28,13 +28,13 @@ import type {
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { Entry } from '../../src/contract/entry.js'
-import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
-import type { Path } from '../../src/contract/path.js'
+import { GatewayError, isGatewayError } from '../../src/base/errors.js'
+import type { Path } from '../../src/base/path.js'
 import type { Traits } from '../../src/contract/traits.js'
-import { IdFiles } from '../lib/api/id-files.js'
-import type { IdVendor, VendorOptions } from '../lib/api/id-vendor.js'
-import { findInPages, type ListedDownload } from '../lib/api/listed-downloads.js'
-import type { HttpClient } from '../lib/http-client.js'
+import { IdFiles } from '../lib/cloud/id-files.js'
+import type { IdVendor, VendorOptions } from '../lib/cloud/id-vendor.js'
+import { findInPages, type ListedDownload } from '../lib/cloud/listed-downloads.js'
+import type { HttpClient } from '../lib/http/http-client.js'
 import { protocolViolation } from './errors.js'
 import { HashUploads, type UploadServer } from './hash-uploads.js'
 import { Downloads115, type Link, type LinkRequest } from './links.js'

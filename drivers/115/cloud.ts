@@ -1,7 +1,7 @@
 /** Opens the driver `115 Cloud`: a folder of an account of 115, by the API of its web site. */
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
-import { toGatewayError } from '../../src/contract/errors.js'
+import { toGatewayError } from '../../src/base/errors.js'
 import { AccountDriver, type Tuning115 } from './account-driver.js'
 import { FilesApi, maxPageSize } from './files-api.js'
 import type { Cloud115Options } from './index.js'

@@ -1,7 +1,7 @@
 /** Maps the answers of 115's web API to `GatewayError`s. */
-import { GatewayError, type ErrorCode } from '../../src/contract/errors.js'
-import type { ApiAnswer, ApiCall, Verdict } from '../lib/api/api-client.js'
-import { field, flagOf, numberOf, textOf } from '../lib/api/lenient.js'
+import { GatewayError, type ErrorCode } from '../../src/base/errors.js'
+import type { ApiAnswer, ApiCall, Verdict } from '../lib/json-api/api-client.js'
+import { field, flagOf, numberOf, textOf } from '../lib/json-api/lenient.js'
 
 export const serverName = '115 server'
 

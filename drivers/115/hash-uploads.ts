@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { Source } from '../../src/contract/call-options.js'
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError } from '../../src/base/errors.js'
 import {
   AliyunOss,
   maxOssParts,
@@ -12,11 +12,11 @@ import {
   type OssCallback,
   type OssToken,
   type OssUpload,
-} from '../lib/aliyun-oss.js'
-import { rangeOf } from '../lib/api/source-range.js'
-import type { HttpClient } from '../lib/http-client.js'
-import { partLengthOf } from '../lib/part-length.js'
-import { BodyReader, contiguousParts, sendParts, withBody } from '../lib/parts.js'
+} from '../lib/cloud/aliyun-oss.js'
+import { rangeOf } from '../lib/cloud/source-range.js'
+import type { HttpClient } from '../lib/http/http-client.js'
+import { partLengthOf } from '../lib/cloud/part-length.js'
+import { BodyReader, contiguousParts, sendParts, withBody } from '../lib/streams/parts.js'
 
 /** A file that is to be stored. */
 export interface NewFile {

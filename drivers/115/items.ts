@@ -1,6 +1,6 @@
 /** Files and folders as 115's web API reports them: in an account, and in a share. */
 import type { Entry } from '../../src/contract/entry.js'
-import { bytesOf, field, textOf, timeOf } from '../lib/api/lenient.js'
+import { bytesOf, field, textOf, timeOf } from '../lib/json-api/lenient.js'
 import type { AccountItem } from './account-driver.js'
 
 export interface Item115 extends AccountItem {

@@ -1,7 +1,7 @@
 /** Maps the answers of 115's official API to `GatewayError`s. */
-import { GatewayError, type ErrorCode } from '../../src/contract/errors.js'
-import type { ApiAnswer, Verdict } from '../lib/api/api-client.js'
-import { field, flagOf, textOf } from '../lib/api/lenient.js'
+import { GatewayError, type ErrorCode } from '../../src/base/errors.js'
+import type { ApiAnswer, Verdict } from '../lib/json-api/api-client.js'
+import { field, flagOf, textOf } from '../lib/json-api/lenient.js'
 import { protocolViolation, serverName } from './errors.js'
 
 /** The cause of every error that an answer has led to. */

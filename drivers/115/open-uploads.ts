@@ -1,8 +1,8 @@
 /** The calls of 115's official API for uploads. */
 import type { Source } from '../../src/contract/call-options.js'
-import type { OssToken } from '../lib/aliyun-oss.js'
-import { field, flagOf, listOf, numberOf, textOf, timeOf } from '../lib/api/lenient.js'
-import { rangeOf } from '../lib/api/source-range.js'
+import type { OssToken } from '../lib/cloud/aliyun-oss.js'
+import { field, flagOf, listOf, numberOf, textOf, timeOf } from '../lib/json-api/lenient.js'
+import { rangeOf } from '../lib/cloud/source-range.js'
 import { protocolViolation } from './errors.js'
 import { upperSha1, type NewFile, type Offer, type UploadPlace, type UploadServer } from './hash-uploads.js'
 import type { Open115Api } from './open-api.js'

@@ -1,8 +1,8 @@
 /** The calls of 115 about a share: what is in it, and its download links. */
-import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
-import type { VendorOptions } from '../lib/api/id-vendor.js'
-import { field, listOf, numberOf } from '../lib/api/lenient.js'
-import { Members } from '../lib/api/members.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../../src/base/errors.js'
+import type { VendorOptions } from '../lib/cloud/id-vendor.js'
+import { field, listOf, numberOf } from '../lib/json-api/lenient.js'
+import { Members } from '../lib/cloud/members.js'
 import { errorOf, isSuccess, protocolViolation } from './errors.js'
 import { sharedItem, type Item115 } from './items.js'
 import { linkOf, type Link } from './links.js'

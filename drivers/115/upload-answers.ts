@@ -1,5 +1,5 @@
 /** What both APIs of 115 answer to the offer of a file. */
-import { field, textOf } from '../lib/api/lenient.js'
+import { field, textOf } from '../lib/json-api/lenient.js'
 import { protocolViolation } from './errors.js'
 import type { Challenge, UploadPlace } from './hash-uploads.js'
 

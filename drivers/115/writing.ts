@@ -1,19 +1,19 @@
 /**
  * Files that are written to a drive of 115, by either of its APIs: stored under a staged name, and published when they are
- * complete (drivers/lib/api/id-files.ts). Of a file in parts, a later run continues where the object store has parts.
+ * complete (drivers/lib/cloud/id-files.ts). Of a file in parts, a later run continues where the object store has parts.
  */
 import type { CallOptions, Source, WriteOptions } from '../../src/contract/call-options.js'
 import type { Upload, UploadPlan } from '../../src/contract/capabilities.js'
 import type { Entry } from '../../src/contract/entry.js'
-import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
-import type { Path } from '../../src/contract/path.js'
-import { maxOssParts } from '../lib/aliyun-oss.js'
-import type { IdFiles, Staging } from '../lib/api/id-files.js'
-import type { FileItem } from '../lib/api/id-vendor.js'
-import { field, numberOf, textOf } from '../lib/api/lenient.js'
-import { resumableUpload } from '../lib/parts.js'
-import { digestOf } from '../lib/source-digest.js'
-import { stagingRun } from '../lib/staged-names.js'
+import { GatewayError, isGatewayError } from '../../src/base/errors.js'
+import type { Path } from '../../src/base/path.js'
+import { maxOssParts } from '../lib/cloud/aliyun-oss.js'
+import type { IdFiles, Staging } from '../lib/cloud/id-files.js'
+import type { FileItem } from '../lib/cloud/id-vendor.js'
+import { field, numberOf, textOf } from '../lib/json-api/lenient.js'
+import { resumableUpload } from '../lib/streams/parts.js'
+import { digestOf } from '../lib/streams/source-digest.js'
+import { stagingRun } from '../lib/staged-files/staged-names.js'
 import type { HashUploads, NewFile, UploadPlace } from './hash-uploads.js'
 
 export interface HashedItem extends FileItem {

@@ -3,14 +3,14 @@
  * precedence.
  */
 import type { Readable } from 'node:stream'
-import { throwIfAborted } from '../../src/contract/cancellation.js'
+import { throwIfAborted } from '../../src/base/cancellation.js'
 import type { Attributes, DirectUrl, DirectUrlOptions, Usage } from '../../src/contract/capabilities.js'
 import type { ByteRange, CallOptions, Source, StatOptions, WriteOptions } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv, TreeDriver } from '../../src/contract/driver-env.js'
 import { pageSize, type Entry, type Identity } from '../../src/contract/entry.js'
-import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
-import { childOf, nameOf, parentOf, root, segmentsOf, under, type Path } from '../../src/contract/path.js'
+import { GatewayError, isGatewayError } from '../../src/base/errors.js'
+import { childOf, nameOf, parentOf, root, segmentsOf, under, type Path } from '../../src/base/path.js'
 import type { AliasOptions } from './index.js'
 import { writeAll } from './write-all.js'
 import { pickRandom, pickByFreeSpace, selectByPolicy, denied, namedPaths } from './options.js'

@@ -1,6 +1,6 @@
 /** What the options of an Alias storage mean: the paths by their names, and the policies of changes. */
-import { GatewayError } from '../../src/contract/errors.js'
-import { checkName, cleanPath, nameOf, type Path } from '../../src/contract/path.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { checkName, cleanPath, nameOf, type Path } from '../../src/base/path.js'
 
 /**
  * Paths by name, in the order of the text. Each line is `path` or `name:path`; the default name is the last segment of

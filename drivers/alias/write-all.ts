@@ -2,10 +2,10 @@
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { joinSignals } from '../../src/contract/cancellation.js'
+import { joinSignals } from '../../src/base/cancellation.js'
 import type { Source, WriteOptions } from '../../src/contract/call-options.js'
 import type { Entry } from '../../src/contract/entry.js'
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError } from '../../src/base/errors.js'
 
 /** Writes `source` to one storage. */
 type WriteOne = (source: Source, options: WriteOptions) => Promise<Entry>

@@ -1,11 +1,11 @@
 /** Downloads from Aliyundrive: the URLs of files, which need no credentials, and the content that they lead to. */
 import { Readable } from 'node:stream'
-import { GatewayError } from '../../src/contract/errors.js'
-import { drain, type HttpClient } from '../lib/http-client.js'
-import { contentOf, rangeHeader, type ContentRequest } from '../lib/http-content.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { drain, type HttpClient } from '../lib/http/http-client.js'
+import { contentOf, rangeHeader, type ContentRequest } from '../lib/http/http-content.js'
 import { networkError } from '../lib/network-errors.js'
-import { ResponseBodies } from '../lib/response-bodies.js'
-import { LinkCache } from '../lib/api/link-cache.js'
+import { ResponseBodies } from '../lib/http/response-bodies.js'
+import { LinkCache } from '../lib/cloud/link-cache.js'
 import type { DownloadLinks, DriveApi } from './drive-api.js'
 import { protocolViolation, serverName } from './errors.js'
 

@@ -1,7 +1,7 @@
 /** Files and folders as Aliyundrive lists them. */
 import type { Entry } from '../../src/contract/entry.js'
-import { bytesOf, field, textOf, timeOf } from '../lib/api/lenient.js'
-import type { IdItem } from '../lib/api/shown-names.js'
+import { bytesOf, field, textOf, timeOf } from '../lib/json-api/lenient.js'
+import type { IdItem } from '../lib/cloud/shown-names.js'
 
 export interface AliyundriveItem extends IdItem {
   /** Bytes; 0 for a folder. */

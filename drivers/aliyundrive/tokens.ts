@@ -1,13 +1,13 @@
 /** The tokens of a storage: an access token is renewed by a refresh token, which is replaced by a new one each time. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
-import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
-import { ApiClient, type ApiAnswer, type ApiCall, type Verdict } from '../lib/api/api-client.js'
-import { field, textOf } from '../lib/api/lenient.js'
-import type { RateGate } from '../lib/api/rate-gate.js'
-import { Renewal } from '../lib/api/renewal.js'
-import { HttpClient } from '../lib/http-client.js'
-import { parseServerAddress } from '../lib/server-address.js'
+import { GatewayError, isGatewayError } from '../../src/base/errors.js'
+import { ApiClient, type ApiAnswer, type ApiCall, type Verdict } from '../lib/json-api/api-client.js'
+import { field, textOf } from '../lib/json-api/lenient.js'
+import type { RateGate } from '../lib/json-api/rate-gate.js'
+import { Renewal } from '../lib/json-api/renewal.js'
+import { HttpClient } from '../lib/http/http-client.js'
+import { parseServerAddress } from '../lib/http/server-address.js'
 import type { AliyundriveOptions } from './index.js'
 
 export interface TokenPair {

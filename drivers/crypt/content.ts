@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { Transform, type TransformCallback } from 'node:stream'
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError } from '../../src/base/errors.js'
 import { tagSize, type SecretBox } from './sodium.js'
 
 const magic = Buffer.from('RCLONE\0\0', 'latin1')

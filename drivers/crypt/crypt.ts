@@ -4,15 +4,15 @@
 import { LRUCache } from 'lru-cache'
 import { addAbortSignal, pipeline, type Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
-import { throwIfAborted } from '../../src/contract/cancellation.js'
+import { throwIfAborted } from '../../src/base/cancellation.js'
 import type { Attributes, Thumbnail, ThumbnailKind, Usage } from '../../src/contract/capabilities.js'
 import type { ByteRange, CallOptions, Source, StatOptions, WriteOptions } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv, TreeDriver } from '../../src/contract/driver-env.js'
 import { pageSize, type Entry, type Identity } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
-import { GatewayError, hasDetail, isGatewayError } from '../../src/contract/errors.js'
-import { childOf, cleanPath, nameOf, parentOf, root, segmentsOf, type Path } from '../../src/contract/path.js'
+import { GatewayError, hasDetail, isGatewayError } from '../../src/base/errors.js'
+import { childOf, cleanPath, nameOf, parentOf, root, segmentsOf, type Path } from '../../src/base/path.js'
 import {
   blockSize,
   ContentDecryption,

@@ -1,8 +1,8 @@
 /** Encrypts and decrypts names. A name is one segment of a path. Files and folders may use different schemes. */
 import { decode as decode32768, encode as encode32768 } from 'base32768'
-import { GatewayError } from '../../src/contract/errors.js'
-import { isListableName } from '../../src/contract/path.js'
-import { decodeUtf8 } from '../../src/contract/utf8.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { isListableName } from '../../src/base/path.js'
+import { decodeUtf8 } from '../../src/base/utf8.js'
 import type { CryptKeys } from './passwords.js'
 import { obfuscateName, deobfuscateName, WideBlockCipher, wideBlockLimit } from './name-ciphers.js'
 

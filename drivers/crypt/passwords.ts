@@ -3,7 +3,7 @@
  * protection, because its key is public.
  */
 import { createCipheriv, createDecipheriv, randomBytes, scrypt } from 'node:crypto'
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError } from '../../src/base/errors.js'
 
 /** Prefix of an obscured option. */
 const prefix = '___Obfuscated___'

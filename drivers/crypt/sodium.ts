@@ -1,5 +1,5 @@
 /** XSalsa20-Poly1305 secret boxes. Uses the native package if it is installed, else WebAssembly. */
-import type { DriverLog } from '../../src/contract/log.js'
+import type { DriverLog } from '../../src/base/log.js'
 
 /** Size of the authentication tag at the start of a sealed block, in bytes. */
 export const tagSize = 16

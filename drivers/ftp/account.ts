@@ -1,7 +1,7 @@
 /** Parses and validates the connection options: address, security and credentials. */
 import { isIP } from 'node:net'
 import { rootCertificates, type ConnectionOptions } from 'node:tls'
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError } from '../../src/base/errors.js'
 import type { FtpOptions } from './index.js'
 import { nameCharset, type NameCharset } from './name-charset.js'
 

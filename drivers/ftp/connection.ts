@@ -1,7 +1,7 @@
 /** One authenticated control connection. FTP has no concurrent commands, so it is used by one caller at a time. */
 import type { Socket } from 'node:net'
 import { Client, FTPError, type FTPResponse } from 'basic-ftp'
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError } from '../../src/base/errors.js'
 import type { FtpAccount } from './account.js'
 import { openDataConnection, type PassiveMode } from './data-connection.js'
 import { replyCode, translated } from './errors.js'

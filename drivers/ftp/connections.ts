@@ -4,7 +4,7 @@
  * writes concurrently. Transfers cannot occupy all connections either, so that short commands are possible.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError } from '../../src/base/errors.js'
 import { abortTimeout, type FtpConnection } from './connection.js'
 import { replyCode } from './errors.js'
 

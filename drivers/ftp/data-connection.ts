@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls, TLSSocket } from 'node:tls'
 import { FTPError, type FTPContext } from 'basic-ftp'
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError } from '../../src/base/errors.js'
 
 /**
  * Milliseconds to connect, without progress until a transfer is considered stalled, and between two checks for that.

@@ -1,6 +1,6 @@
 /** Maps the server's replies (RFC 959 §4.2, RFC 4217) and lost connections to GatewayErrors. */
 import { FTPError } from 'basic-ftp'
-import { GatewayError, type ErrorCode } from '../../src/contract/errors.js'
+import { GatewayError, type ErrorCode } from '../../src/base/errors.js'
 import { networkError } from '../lib/network-errors.js'
 
 /** Replies 550 and 553 have many causes. Only the text of the reply says which one, if at all. */

@@ -3,8 +3,8 @@
  */
 import type { Readable } from 'node:stream'
 import { pageSize, type Entry } from '../../src/contract/entry.js'
-import { GatewayError, isGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
-import { isListableName, nameOf, parentOf, type Path } from '../../src/contract/path.js'
+import { GatewayError, isGatewayError, undefinedIfMissing } from '../../src/base/errors.js'
+import { isListableName, nameOf, parentOf, type Path } from '../../src/base/path.js'
 import type { FtpConnection, FtpTransfer } from './connection.js'
 import { isRefusalOfArgument, isUnspecificRefusal } from './errors.js'
 import { dateOf, parseListLine, ListClock, parseMlstReply, parseMlsdLine, type ListedEntry } from './listed.js'

@@ -1,6 +1,6 @@
 /** Parses the lines of listings: MLSD facts (RFC 3659 §7), and the unstandardized lines of LIST. */
 import { parseList, type FileInfo } from 'basic-ftp'
-import { refusedName } from '../../src/contract/path.js'
+import { refusedName } from '../../src/base/path.js'
 import type { NameCharset } from './name-charset.js'
 
 /** One entry of a listing. */

@@ -3,8 +3,8 @@
  * option of the storage determines how they are decoded.
  */
 import iconv from 'iconv-lite'
-import { GatewayError } from '../../src/contract/errors.js'
-import { decodeUtf8 } from '../../src/contract/utf8.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { decodeUtf8 } from '../../src/base/utf8.js'
 
 export interface NameCharset {
   readonly isUtf8: boolean

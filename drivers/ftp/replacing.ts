@@ -1,9 +1,9 @@
-/** Replaces a file on servers that cannot replace by renaming: the part of `drivers/lib/replacing.ts` that is FTP's own. */
-import { settlesWithin } from '../../src/contract/cancellation.js'
-import { GatewayError } from '../../src/contract/errors.js'
-import type { DriverLog } from '../../src/contract/log.js'
-import { siblingPathOf, nameOf, type Path } from '../../src/contract/path.js'
-import { settle, type Replacement, type ReplacingFiles } from '../lib/replacing.js'
+/** Replaces a file on servers that cannot replace by renaming: the part of `drivers/lib/staged-files/replacing.ts` that is FTP's own. */
+import { settlesWithin } from '../../src/base/cancellation.js'
+import { GatewayError } from '../../src/base/errors.js'
+import type { DriverLog } from '../../src/base/log.js'
+import { siblingPathOf, nameOf, type Path } from '../../src/base/path.js'
+import { settle, type Replacement, type ReplacingFiles } from '../lib/staged-files/replacing.js'
 import type { FtpConnection } from './connection.js'
 import type { FtpConnections } from './connections.js'
 import { isUnspecificRefusal, translated } from './errors.js'

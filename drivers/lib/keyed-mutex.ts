@@ -2,7 +2,7 @@
  * Mutual exclusion by key: runs the operations of one key in the order of their calls. `p-queue` has no keys, and when
  * the signal of running work aborts, it starts the next work before that one has ended.
  */
-import { throwIfAborted, untilAborted } from '../../src/contract/cancellation.js'
+import { throwIfAborted, untilAborted } from '../../src/base/cancellation.js'
 
 export class KeyedMutex {
   readonly #tails = new Map<string, Promise<void>>()

@@ -1,7 +1,7 @@
 /** Checks the root folder when a driver is opened. */
 import type { Driver } from '../../src/contract/driver.js'
-import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
-import { root } from '../../src/contract/path.js'
+import { GatewayError, isGatewayError } from '../../src/base/errors.js'
+import { root } from '../../src/base/path.js'
 
 /**
  * Resolves to `driver` if its root is a folder. Otherwise closes it and rejects: with `invalid` if the root is missing

@@ -2,12 +2,12 @@
  * Copies small files of one folder to another one with the worker thread. Each file is staged, and gets its final name
  * when the caller allows it (docs/decisions/0016).
  */
-import { throwIfAborted } from '../../src/contract/cancellation.js'
+import { throwIfAborted } from '../../src/base/cancellation.js'
 import type { FileBundle } from '../../src/contract/capabilities.js'
 import type { CallOptions } from '../../src/contract/call-options.js'
 import type { Entry } from '../../src/contract/entry.js'
-import { GatewayError } from '../../src/contract/errors.js'
-import type { Path } from '../../src/contract/path.js'
+import { GatewayError } from '../../src/base/errors.js'
+import type { Path } from '../../src/base/path.js'
 import { entryFrom, systemTime } from './entry.js'
 import type { Folder } from './folder.js'
 import { isReserved, type RootFolder } from './root-folder.js'

@@ -1,5 +1,5 @@
 /** Maps system errors to GatewayErrors. Reasons never contain a path of the host. */
-import { GatewayError, toGatewayError, type ErrorCode, type ErrorDetail } from '../../src/contract/errors.js'
+import { GatewayError, toGatewayError, type ErrorCode, type ErrorDetail } from '../../src/base/errors.js'
 
 const table: Readonly<Record<string, readonly [code: ErrorCode, reason?: string | undefined, detail?: ErrorDetail]>> = {
   ENOENT: ['not_found'],

@@ -7,8 +7,8 @@ import { randomUUID } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
-import { GatewayError } from '../../src/contract/errors.js'
-import { reservedPrefix } from '../../src/contract/path.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { reservedPrefix } from '../../src/base/path.js'
 import { systemCode, translateError } from './errors.js'
 
 const markerName = `${reservedPrefix}marker`

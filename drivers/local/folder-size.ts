@@ -2,8 +2,8 @@
 import type { BigIntStats } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { GatewayError } from '../../src/contract/errors.js'
-import type { Path } from '../../src/contract/path.js'
+import { GatewayError } from '../../src/base/errors.js'
+import type { Path } from '../../src/base/path.js'
 import { isReserved, type RootFolder } from './root-folder.js'
 import { asyncSyscalls } from './syscalls.js'
 

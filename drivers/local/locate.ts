@@ -1,8 +1,8 @@
 /** Locates and opens files for the methods of the driver. */
 import { constants, fsync, type BigIntStats } from 'node:fs'
 import { promisify } from 'node:util'
-import { GatewayError } from '../../src/contract/errors.js'
-import type { Path } from '../../src/contract/path.js'
+import { GatewayError } from '../../src/base/errors.js'
+import type { Path } from '../../src/base/path.js'
 import type { Awaitable } from '../../src/contract/call-options.js'
 import { systemCode } from './errors.js'
 import type { Folder } from './folder.js'

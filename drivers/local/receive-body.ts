@@ -3,9 +3,9 @@
  * collected.
  */
 import type { Source } from '../../src/contract/call-options.js'
-import { GatewayError } from '../../src/contract/errors.js'
-import { releaseWhenIdle } from '../../src/contract/idle-memory.js'
-import { pump, type Sink } from '../lib/pump.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { releaseWhenIdle } from '../../src/base/idle-memory.js'
+import { pump, type Sink } from '../lib/streams/pump.js'
 import { translateError } from './errors.js'
 import { writeAll, type Syscalls } from './syscalls.js'
 

@@ -9,8 +9,8 @@
  */
 import { constants, type BigIntStats } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { GatewayError, hasDetail, isGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
-import { findDeepest, segmentsOf, nameOf, parentOf, root, under, within, type Path } from '../../src/contract/path.js'
+import { GatewayError, hasDetail, isGatewayError, undefinedIfMissing } from '../../src/base/errors.js'
+import { findDeepest, segmentsOf, nameOf, parentOf, root, under, within, type Path } from '../../src/base/path.js'
 import type { Awaitable } from '../../src/contract/call-options.js'
 import { systemCode } from './errors.js'
 import { FolderHandleCache } from './folder-handle-cache.js'

@@ -1,7 +1,7 @@
 /**
  * Tracks the calls of a driver that end when their caller or the mount aborts them, so that closing the mount can wait for them.
  */
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError } from '../../src/base/errors.js'
 
 /** One call of the driver, from its registration to its end. */
 export interface RunningCall {

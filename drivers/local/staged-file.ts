@@ -1,6 +1,6 @@
 /** A staged file, and how it gets its final name. */
 import { constants, type BigIntStats } from 'node:fs'
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError } from '../../src/base/errors.js'
 import { systemCode, translateError } from './errors.js'
 import type { RunningCall } from './running-calls.js'
 import { syncFile } from './locate.js'

@@ -6,7 +6,7 @@
  */
 import fs, { type BigIntStats } from 'node:fs'
 import { promisify } from 'node:util'
-import { decodeUtf8 } from '../../src/contract/utf8.js'
+import { decodeUtf8 } from '../../src/base/utf8.js'
 import type { Awaitable } from '../../src/contract/call-options.js'
 
 export interface Syscalls {

@@ -3,15 +3,15 @@
  */
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { throwIfAborted } from '../../src/contract/cancellation.js'
+import { throwIfAborted } from '../../src/base/cancellation.js'
 import type { Attributes, OpenFile, OpenMode, OpenOptions, Usage } from '../../src/contract/capabilities.js'
 import type { ByteRange, CallOptions, Source, WriteOptions } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
 import { pageSize, type Entry } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
-import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
+import { GatewayError, toGatewayError } from '../../src/base/errors.js'
 import { contentMode, settableMode } from '../../src/contract/modes.js'
-import { foldCase, nameOf, parentOf, segmentsOf, type Path } from '../../src/contract/path.js'
+import { foldCase, nameOf, parentOf, segmentsOf, type Path } from '../../src/base/path.js'
 
 interface MemoryFile {
   readonly kind: 'file'

@@ -1,7 +1,7 @@
 /** Maps the answers of a gateway of this family to `GatewayError`s. Its clients tell errors apart by code and text. */
-import { GatewayError, type ErrorCode } from '../../src/contract/errors.js'
-import type { ApiAnswer, Verdict } from '../lib/api/api-client.js'
-import { field, numberOf, textOf } from '../lib/api/lenient.js'
+import { GatewayError, type ErrorCode } from '../../src/base/errors.js'
+import type { ApiAnswer, Verdict } from '../lib/json-api/api-client.js'
+import { field, numberOf, textOf } from '../lib/json-api/lenient.js'
 
 export const serverName = 'OpenList server'
 

@@ -2,11 +2,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { UrlClient } from '../../src/contract/capabilities.js'
 import type { Entry } from '../../src/contract/entry.js'
-import { GatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
-import { encodePath, nameOf, parentOf, type Path } from '../../src/contract/path.js'
-import type { ApiAnswer, ApiClient } from '../lib/api/api-client.js'
-import { field, flagOf, listOf, numberOf, textOf, timeOf } from '../lib/api/lenient.js'
-import type { OneShotBody } from '../lib/http-client.js'
+import { GatewayError, undefinedIfMissing } from '../../src/base/errors.js'
+import { encodePath, nameOf, parentOf, type Path } from '../../src/base/path.js'
+import type { ApiAnswer, ApiClient } from '../lib/json-api/api-client.js'
+import { field, flagOf, listOf, numberOf, textOf, timeOf } from '../lib/json-api/lenient.js'
+import type { OneShotBody } from '../lib/http/http-client.js'
 import { protocolViolation } from './errors.js'
 
 /** Milliseconds for a change that the server makes while the request waits. */

@@ -3,11 +3,11 @@
  * does not exist.
  */
 import type { Usage } from '../../src/contract/capabilities.js'
-import { GatewayError, type ErrorCode } from '../../src/contract/errors.js'
-import type { ApiAnswer, ApiClient, Verdict } from '../lib/api/api-client.js'
-import { bytesOf, field, flagOf, listOf, numberOf, textOf } from '../lib/api/lenient.js'
-import { Members } from '../lib/api/members.js'
-import { RecentChanges } from '../lib/api/recent-changes.js'
+import { GatewayError, type ErrorCode } from '../../src/base/errors.js'
+import type { ApiAnswer, ApiClient, Verdict } from '../lib/json-api/api-client.js'
+import { bytesOf, field, flagOf, listOf, numberOf, textOf } from '../lib/json-api/lenient.js'
+import { Members } from '../lib/cloud/members.js'
+import { RecentChanges } from '../lib/cloud/recent-changes.js'
 import { itemOf, type QuarkItem } from './items.js'
 import type { QuarkVendor } from './vendor.js'
 

@@ -1,6 +1,6 @@
 /** Files and folders as the API lists them. */
-import { bytesOf, field, flagOf, numberOf, textOf, timeOf } from '../lib/api/lenient.js'
-import type { IdItem } from '../lib/api/shown-names.js'
+import { bytesOf, field, flagOf, numberOf, textOf, timeOf } from '../lib/json-api/lenient.js'
+import type { IdItem } from '../lib/cloud/shown-names.js'
 
 export interface QuarkItem extends IdItem {
   /** Bytes; 0 for a folder. */

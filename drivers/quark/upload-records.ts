@@ -3,7 +3,7 @@
  * API does not list them. It is in the state of the driver, in blocks, so that each part costs one short record.
  */
 import type { DriverState } from '../../src/contract/driver-env.js'
-import type { OssPart } from '../lib/aliyun-oss.js'
+import type { OssPart } from '../lib/cloud/aliyun-oss.js'
 import type { FileHashes, UploadTask } from './api.js'
 
 /** Stored as JSON, so the names of its fields must not change. */

@@ -2,7 +2,7 @@
  * Uploads of files under staged names. The service is asked by hashes first: a content that it has is not sent. Otherwise
  * parts are sent in order, and what is needed to go on after a restart is recorded with each part.
  */
-import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../../src/base/errors.js'
 import type { Instance } from '../../src/contract/driver-env.js'
 import {
   maxOssParts,
@@ -12,10 +12,10 @@ import {
   stringToSign,
   withOssRetries,
   type OssUpload,
-} from '../lib/aliyun-oss.js'
-import type { HttpClient } from '../lib/http-client.js'
-import { BackgroundDeleter } from '../lib/background-deleter.js'
-import { isOrphan } from '../lib/staged-names.js'
+} from '../lib/cloud/aliyun-oss.js'
+import type { HttpClient } from '../lib/http/http-client.js'
+import { BackgroundDeleter } from '../lib/staged-files/background-deleter.js'
+import { isOrphan } from '../lib/staged-files/staged-names.js'
 import type { FileHashes, QuarkApi, UploadTask } from './api.js'
 import type { UploadRecord, UploadRecords } from './upload-records.js'
 import type { QuarkVendor } from './vendor.js'

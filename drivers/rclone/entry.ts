@@ -1,6 +1,6 @@
 /** Converts what rclone reports of a file or folder to an `Entry`. */
 import type { Entry, HashName } from '../../src/contract/entry.js'
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError } from '../../src/base/errors.js'
 
 /** One element of `operations/list`, or the result of `operations/stat`. */
 export interface Item {

@@ -2,8 +2,8 @@
  * Finds files and folders of a remote, in the remote's own spelling. What rclone reports as an error is looked up, because
  * its texts differ between remotes and versions.
  */
-import { GatewayError } from '../../src/contract/errors.js'
-import { childOf, foldCase, nameOf, parentOf, root, type Path } from '../../src/contract/path.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { childOf, foldCase, nameOf, parentOf, root, type Path } from '../../src/base/path.js'
 import type { Traits } from '../../src/contract/traits.js'
 import type { Item } from './entry.js'
 import { isMissing, type Remote } from './remote.js'

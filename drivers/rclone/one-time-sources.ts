@@ -7,9 +7,9 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Source } from '../../src/contract/call-options.js'
-import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
-import { pump, type Sink } from '../lib/pump.js'
-import { WritableSink } from '../lib/writable-sink.js'
+import { GatewayError, toGatewayError } from '../../src/base/errors.js'
+import { pump, type Sink } from '../lib/streams/pump.js'
+import { WritableSink } from '../lib/streams/writable-sink.js'
 
 export interface OneTimeBody {
   readonly source: Source

@@ -2,8 +2,8 @@
 import { constants } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { delimiter, join, resolve } from 'node:path'
-import { GatewayError } from '../../src/contract/errors.js'
-import { trimTrailing } from '../../src/contract/path.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { trimTrailing } from '../../src/base/path.js'
 import type { RcloneOptions } from './index.js'
 
 /** How a process is started. Storages with equal commands share one process. */

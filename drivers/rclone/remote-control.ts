@@ -1,8 +1,8 @@
 /** Speaks to one process of rclone by HTTP: its remote control, and the files of remotes (`--rc-serve`). */
 import type { Readable } from 'node:stream'
 import type { Egress } from '../../src/contract/driver-env.js'
-import { GatewayError } from '../../src/contract/errors.js'
-import { drain, HttpClient, type HttpResponse } from '../lib/http-client.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { drain, HttpClient, type HttpResponse } from '../lib/http/http-client.js'
 
 export const serverName = 'process of rclone'
 

@@ -5,7 +5,7 @@
 import { realpath } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { GatewayFolders } from '../../src/contract/driver-env.js'
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError } from '../../src/base/errors.js'
 import type { Remote, RemoteFacts } from './remote.js'
 
 /** Maximum number of remotes that one is made of, in all levels. */

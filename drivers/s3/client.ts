@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError } from '../../src/base/errors.js'
 import { translated } from './errors.js'
 import type { S3Options } from './index.js'
 

@@ -8,8 +8,8 @@ import {
   type CompletedPart,
   type HeadObjectCommandOutput,
 } from '@aws-sdk/client-s3'
-import { joinSignals } from '../../src/contract/cancellation.js'
-import { GatewayError } from '../../src/contract/errors.js'
+import { joinSignals } from '../../src/base/cancellation.js'
+import { GatewayError } from '../../src/base/errors.js'
 import type { BucketClient } from './client.js'
 import { abortMultipart } from './upload.js'
 

@@ -1,5 +1,5 @@
 /** Maps errors of the S3 server and of the network to GatewayErrors. */
-import { GatewayError, toGatewayError, type ErrorCode } from '../../src/contract/errors.js'
+import { GatewayError, toGatewayError, type ErrorCode } from '../../src/base/errors.js'
 import { networkError } from '../lib/network-errors.js'
 
 type Meaning = readonly [code: ErrorCode, reason?: string]

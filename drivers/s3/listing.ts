@@ -5,8 +5,8 @@ import {
   type _Object as S3Object,
   type CommonPrefix,
 } from '@aws-sdk/client-s3'
-import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
-import { percentDecoded } from '../../src/contract/utf8.js'
+import { GatewayError, isGatewayError } from '../../src/base/errors.js'
+import { percentDecoded } from '../../src/base/utf8.js'
 import type { BucketClient } from './client.js'
 
 interface ListingRequest {

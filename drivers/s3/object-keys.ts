@@ -1,6 +1,6 @@
 /** Maps paths to keys, and object metadata to entries. */
 import type { Entry } from '../../src/contract/entry.js'
-import { nameOf, type Path } from '../../src/contract/path.js'
+import { nameOf, type Path } from '../../src/base/path.js'
 
 /** The metadata key in which rclone stores the modification time: seconds since the Unix epoch, with decimals. */
 const timeKey = 'mtime'

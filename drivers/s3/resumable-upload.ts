@@ -2,10 +2,10 @@
 import { createHash } from 'node:crypto'
 import { AbortMultipartUploadCommand, HeadObjectCommand, ListPartsCommand, type Part } from '@aws-sdk/client-s3'
 import type { UploadPlan } from '../../src/contract/capabilities.js'
-import { GatewayError, isGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
+import { GatewayError, isGatewayError, undefinedIfMissing } from '../../src/base/errors.js'
 import type { BucketClient } from './client.js'
 import { revisionOf } from './object-keys.js'
-import { contiguousParts } from '../lib/parts.js'
+import { contiguousParts } from '../lib/streams/parts.js'
 import { Multipart, partSize, type UploadTarget } from './upload.js'
 
 /** The resume token: identifies the multipart upload. */

@@ -8,8 +8,8 @@ import {
   UploadPartCommand,
   type CompletedPart,
 } from '@aws-sdk/client-s3'
-import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
-import { BodyReader, sendParts, type SendPart } from '../lib/parts.js'
+import { GatewayError, isGatewayError } from '../../src/base/errors.js'
+import { BodyReader, sendParts, type SendPart } from '../lib/streams/parts.js'
 import type { BucketClient } from './client.js'
 
 const mebibyte = 1024 * 1024

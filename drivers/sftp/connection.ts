@@ -9,7 +9,7 @@ import {
   type SFTPWrapper,
   type Stats,
 } from 'ssh2'
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError } from '../../src/base/errors.js'
 import { unreachable } from '../lib/network-errors.js'
 import { translated } from './errors.js'
 

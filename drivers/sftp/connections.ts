@@ -1,5 +1,5 @@
 /** The connection pool of one storage: connections are opened on demand, shared by all calls, and closed when idle. */
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError } from '../../src/base/errors.js'
 import type { SftpConnection } from './connection.js'
 
 /** One connection carries any number of calls; more of them speed up concurrent transfers of large files. */

@@ -1,5 +1,5 @@
 /** Maps the server's status codes (draft-ietf-secsh-filexfer-02 §7) and lost connections to GatewayErrors. */
-import { GatewayError, isGatewayError, toGatewayError, type ErrorCode } from '../../src/contract/errors.js'
+import { GatewayError, isGatewayError, toGatewayError, type ErrorCode } from '../../src/base/errors.js'
 
 const byStatus: Readonly<Record<number, ErrorCode>> = {
   2: 'not_found',

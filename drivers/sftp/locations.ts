@@ -5,8 +5,8 @@
 import type { Stats } from 'ssh2'
 import type { WriteOptions } from '../../src/contract/call-options.js'
 import type { Entry } from '../../src/contract/entry.js'
-import { GatewayError, isGatewayError, toGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
-import { nameOf, parentOf, root, trimTrailing, type Path } from '../../src/contract/path.js'
+import { GatewayError, isGatewayError, toGatewayError, undefinedIfMissing } from '../../src/base/errors.js'
+import { nameOf, parentOf, root, trimTrailing, type Path } from '../../src/base/path.js'
 import type { SftpConnection } from './connection.js'
 import { entryOf } from './entry.js'
 

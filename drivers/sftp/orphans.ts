@@ -1,6 +1,6 @@
 /** Retries cleanup on the server after a connection was lost during a change. */
-import { isGatewayError } from '../../src/contract/errors.js'
-import type { DriverLog } from '../../src/contract/log.js'
+import { isGatewayError } from '../../src/base/errors.js'
+import type { DriverLog } from '../../src/base/log.js'
 import type { SftpConnection } from './connection.js'
 
 type Repair = (connection: SftpConnection) => Promise<void>

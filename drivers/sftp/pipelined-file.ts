@@ -1,5 +1,5 @@
 /** Access to an open file in concurrent requests of the size that the server accepts. */
-import { readPieces, type PipelinedFile } from '../lib/pipelined-io.js'
+import { readPieces, type PipelinedFile } from '../lib/streams/pipelined-io.js'
 import type { SftpConnection } from './connection.js'
 
 /** Bytes in flight for one file: enough for 200 MB/s with a round trip of 20 ms. */

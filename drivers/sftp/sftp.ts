@@ -1,6 +1,6 @@
 /** A folder on an SFTP server as a storage. Symlinks are listed as their targets, but moved and removed as symlinks. */
 import type { Readable } from 'node:stream'
-import { throwIfAborted, untilAborted } from '../../src/contract/cancellation.js'
+import { throwIfAborted, untilAborted } from '../../src/base/cancellation.js'
 import type {
   Attributes,
   OpenFile,
@@ -14,14 +14,14 @@ import type { ByteRange, CallOptions, Source, StatOptions, WriteOptions } from '
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { Entry } from '../../src/contract/entry.js'
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError } from '../../src/base/errors.js'
 import { contentMode, hasSpecialBits, settableMode, specialBitsRemain } from '../../src/contract/modes.js'
 import { pseudonymOf } from '../../src/contract/own-requests.js'
-import { nameOf, root, trimTrailing, type Path } from '../../src/contract/path.js'
-import { createReadStream, writeAll, writeBuffers } from '../lib/pipelined-io.js'
+import { nameOf, root, trimTrailing, type Path } from '../../src/base/path.js'
+import { createReadStream, writeAll, writeBuffers } from '../lib/streams/pipelined-io.js'
 import { requireRootFolder } from '../lib/require-root-folder.js'
-import { parseResumeToken } from '../lib/staged-names.js'
-import { discardLateUpload, checkpointPolicy, type CheckpointPolicy } from '../lib/staged-upload.js'
+import { parseResumeToken } from '../lib/staged-files/staged-names.js'
+import { discardLateUpload, checkpointPolicy, type CheckpointPolicy } from '../lib/staged-files/staged-upload.js'
 import { SftpConnection, type SftpAccount } from './connection.js'
 import { SftpConnections } from './connections.js'
 import { entryOf, timesOf } from './entry.js'

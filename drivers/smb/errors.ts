@@ -1,5 +1,5 @@
 /** Maps NT status codes and connection errors to `GatewayError`s. */
-import { GatewayError, toGatewayError, type ErrorCode } from '../../src/contract/errors.js'
+import { GatewayError, toGatewayError, type ErrorCode } from '../../src/base/errors.js'
 import { unreachable } from '../lib/network-errors.js'
 import { ConnectionError, StatusError, status } from './client/errors.js'
 

@@ -1,7 +1,7 @@
 /** Maps paths of the tree to paths of the share, looks them up in the spelling of the server, and refines errors. */
 import type { Entry } from '../../src/contract/entry.js'
-import { GatewayError } from '../../src/contract/errors.js'
-import { nameOf, parentOf, segmentsOf, type Path } from '../../src/contract/path.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { nameOf, parentOf, segmentsOf, type Path } from '../../src/base/path.js'
 import type { FileFacts } from './client/messages.js'
 import type { Share } from './client/share.js'
 import { entryOf, isFolder } from './entry.js'

@@ -3,7 +3,7 @@
  * and Linux (`mapposix`, Documentation/admin-guide/cifs/usage.rst) do. Of device names, the third character is mapped,
  * as Cygwin does.
  */
-import { foldCase, refusedName, segmentsOf, type Path } from '../../src/contract/path.js'
+import { foldCase, refusedName, segmentsOf, type Path } from '../../src/base/path.js'
 
 /**
  * First code point of the mapped special characters. Control characters (U+0001 to U+001F) are mapped to U+F001 to

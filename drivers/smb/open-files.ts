@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import type { OpenFile } from '../../src/contract/capabilities.js'
-import { readPieces, writeBuffers, type PipelinedFile } from '../lib/pipelined-io.js'
+import { readPieces, writeBuffers, type PipelinedFile } from '../lib/streams/pipelined-io.js'
 import { isStatus, translateError } from './errors.js'
 import { afterChange, StatusError, status } from './client/errors.js'
 import type { FileId } from './client/messages.js'

@@ -1,6 +1,6 @@
 /** The options of a share, and a pool of connections to it: opened on demand, shared by calls, closed when idle. */
-import { settlesWithin } from '../../src/contract/cancellation.js'
-import { GatewayError } from '../../src/contract/errors.js'
+import { settlesWithin } from '../../src/base/cancellation.js'
+import { GatewayError } from '../../src/base/errors.js'
 import type { SmbOptions } from './index.js'
 import { ConnectionError } from './client/errors.js'
 import type { Share, ShareOptions } from './client/share.js'

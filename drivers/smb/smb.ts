@@ -1,6 +1,6 @@
 /** The SMB driver: a folder of a share on an SMB server. Names are case-insensitive. */
 import type { Readable } from 'node:stream'
-import { throwIfAborted, untilAborted } from '../../src/contract/cancellation.js'
+import { throwIfAborted, untilAborted } from '../../src/base/cancellation.js'
 import type {
   Attributes,
   OpenFile,
@@ -14,13 +14,18 @@ import type { ByteRange, CallOptions, Source, WriteOptions } from '../../src/con
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { inPages, type Entry } from '../../src/contract/entry.js'
-import { GatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
-import { childOf, cleanPath, nameOf, parentOf, segmentsOf, type Path } from '../../src/contract/path.js'
-import { BackgroundDeleter } from '../lib/background-deleter.js'
-import { createReadStream, writeAll } from '../lib/pipelined-io.js'
+import { GatewayError, undefinedIfMissing } from '../../src/base/errors.js'
+import { childOf, cleanPath, nameOf, parentOf, segmentsOf, type Path } from '../../src/base/path.js'
+import { BackgroundDeleter } from '../lib/staged-files/background-deleter.js'
+import { createReadStream, writeAll } from '../lib/streams/pipelined-io.js'
 import { requireRootFolder } from '../lib/require-root-folder.js'
-import { isOrphan, parseResumeToken, resumablePaths, stagingRun, stagedName } from '../lib/staged-names.js'
-import { discardLateUpload, checkpointPolicy, StagedUpload, type CheckpointPolicy } from '../lib/staged-upload.js'
+import { isOrphan, parseResumeToken, resumablePaths, stagingRun, stagedName } from '../lib/staged-files/staged-names.js'
+import {
+  discardLateUpload,
+  checkpointPolicy,
+  StagedUpload,
+  type CheckpointPolicy,
+} from '../lib/staged-files/staged-upload.js'
 import type { FileFacts, FileId } from './client/messages.js'
 import { Share } from './client/share.js'
 import { entryOf, isFolder } from './entry.js'

@@ -1,10 +1,10 @@
 /** Staged files: written under hidden names in the target folder, and renamed when they are complete. */
-import { throwIfAborted } from '../../src/contract/cancellation.js'
+import { throwIfAborted } from '../../src/base/cancellation.js'
 import type { UploadPlan } from '../../src/contract/capabilities.js'
 import type { WriteOptions } from '../../src/contract/call-options.js'
 import type { Entry } from '../../src/contract/entry.js'
-import { nameOf, parentOf, type Path } from '../../src/contract/path.js'
-import { parseResumeToken, stagingRun, stagedName } from '../lib/staged-names.js'
+import { nameOf, parentOf, type Path } from '../../src/base/path.js'
+import { parseResumeToken, stagingRun, stagedName } from '../lib/staged-files/staged-names.js'
 import type { Share } from './client/share.js'
 import type { SmbLocation, SmbLocations } from './locations.js'
 import { folderOf, isSameName, joinWirePath, wireName } from './names.js'

@@ -4,12 +4,12 @@
  */
 import { createCipheriv, createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
-import { throwIfAborted } from '../../src/contract/cancellation.js'
+import { throwIfAborted } from '../../src/base/cancellation.js'
 import type { ByteRange, CallOptions } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
 import { inPages, type Entry } from '../../src/contract/entry.js'
-import { GatewayError } from '../../src/contract/errors.js'
-import { segmentsOf, type Path } from '../../src/contract/path.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { segmentsOf, type Path } from '../../src/base/path.js'
 import type { VirtualOptions } from './index.js'
 
 const chunkSize = 256 * 1024

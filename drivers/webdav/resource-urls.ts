@@ -1,6 +1,6 @@
 /** Converts paths to URLs of the server, and `href` values in responses back to names. */
-import { GatewayError } from '../../src/contract/errors.js'
-import { foldCase, segmentsOf, trimTrailing, type Path } from '../../src/contract/path.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { foldCase, segmentsOf, trimTrailing, type Path } from '../../src/base/path.js'
 
 export class ResourceUrls {
   #address: URL

@@ -1,7 +1,7 @@
 /** WebDAV requests (RFC 4918) to one server. Error statuses are mapped to `GatewayError`s. */
 import type { IncomingHttpHeaders } from 'node:http'
-import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
-import { isListableName, root, type Path } from '../../src/contract/path.js'
+import { GatewayError, isGatewayError } from '../../src/base/errors.js'
+import { isListableName, root, type Path } from '../../src/base/path.js'
 import {
   drain,
   isOneShot,
@@ -9,7 +9,7 @@ import {
   type HttpClient,
   type HttpRequest,
   type OneShotBody,
-} from '../lib/http-client.js'
+} from '../lib/http/http-client.js'
 import { networkError } from '../lib/network-errors.js'
 import { protocolViolation, statusError, serverName, WebdavStatus } from './errors.js'
 import type { ResourceUrls } from './resource-urls.js'

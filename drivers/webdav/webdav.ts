@@ -1,30 +1,24 @@
 /** The WebDAV driver: a folder on a WebDAV server. */
 import { Readable } from 'node:stream'
-import { throwIfAborted, untilAborted } from '../../src/contract/cancellation.js'
+import { throwIfAborted, untilAborted } from '../../src/base/cancellation.js'
 import type { DirectUrl, Usage } from '../../src/contract/capabilities.js'
 import type { ByteRange, CallOptions, Source, WriteOptions } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { Entry } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
-import {
-  GatewayError,
-  hasDetail,
-  isGatewayError,
-  toGatewayError,
-  undefinedIfMissing,
-} from '../../src/contract/errors.js'
+import { GatewayError, hasDetail, isGatewayError, toGatewayError, undefinedIfMissing } from '../../src/base/errors.js'
 import { pseudonymOf } from '../../src/contract/own-requests.js'
-import { nameOf, parentOf, type Path } from '../../src/contract/path.js'
-import { HttpClient } from '../lib/http-client.js'
-import { contentOf, contentRequest, rangeHeader } from '../lib/http-content.js'
+import { nameOf, parentOf, type Path } from '../../src/base/path.js'
+import { HttpClient } from '../lib/http/http-client.js'
+import { contentOf, contentRequest, rangeHeader } from '../lib/http/http-content.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
 import { networkError } from '../lib/network-errors.js'
-import { RequestBody, sendable } from '../lib/request-body.js'
-import { ResponseBodies } from '../lib/response-bodies.js'
-import { StagedFiles, type FileVersion } from '../lib/staged-files.js'
-import { isOrphan } from '../lib/staged-names.js'
-import { parseServerAddress } from '../lib/server-address.js'
+import { RequestBody, sendable } from '../lib/http/request-body.js'
+import { ResponseBodies } from '../lib/http/response-bodies.js'
+import { StagedFiles, type FileVersion } from '../lib/staged-files/staged-files.js'
+import { isOrphan } from '../lib/staged-files/staged-names.js'
+import { parseServerAddress } from '../lib/http/server-address.js'
 import { protocolViolation, serverName, WebdavStatus } from './errors.js'
 import type { WebdavOptions } from './index.js'
 import { ResourceUrls } from './resource-urls.js'

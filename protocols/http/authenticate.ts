@@ -1,7 +1,7 @@
 /** Authentication of API requests by their Authorization header, or by the cookie of the console. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Principal } from '../../src/accounts/principal.js'
-import { isGatewayError } from '../../src/contract/errors.js'
+import { isGatewayError } from '../../src/base/errors.js'
 import type { Awaitable } from '../../src/contract/call-options.js'
 import { networkOf } from '../../src/net/addresses.js'
 import type { HttpApi } from './http-api.js'

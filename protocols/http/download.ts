@@ -4,10 +4,10 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { z } from 'zod'
-import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
-import { resolvePath, root, nameOf, type Path } from '../../src/contract/path.js'
+import { GatewayError, toGatewayError } from '../../src/base/errors.js'
+import { resolvePath, root, nameOf, type Path } from '../../src/base/path.js'
 import { networkOf } from '../../src/net/addresses.js'
-import { percentDecoded } from '../../src/contract/utf8.js'
+import { percentDecoded } from '../../src/base/utf8.js'
 import { etagOf } from '../../src/tree/preconditions.js'
 import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 import { requestDetails } from '../lib/request-target.js'

@@ -5,8 +5,8 @@ import {
   type ErrorCode,
   type ErrorDetail,
   type GatewayError,
-} from '../../src/contract/errors.js'
-import { logInternal, type Log } from '../../src/contract/log.js'
+} from '../../src/base/errors.js'
+import { logInternal, type Log } from '../../src/base/log.js'
 
 /**
  * A response to one endpoint's clients that the table does not have. Not a GatewayError, because the core does not know

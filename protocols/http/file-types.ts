@@ -1,6 +1,6 @@
 /** File types by extension. Clients choose icons and previews by their numbers. */
 import type { ThumbnailKind } from '../../src/contract/capabilities.js'
-import { extensionOf, extensionsOf } from '../../src/contract/file-extensions.js'
+import { extensionOf, extensionsOf } from '../../src/settings/file-extensions.js'
 import type { ProtocolSettings } from '../../src/gateway/protocol-gateway.js'
 
 export const folderType = 1

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type Router from '@koa/router'
 import type { RouterContext } from '@koa/router'
-import { FairShare } from '../../src/contract/fair-share.js'
+import { FairShare } from '../../src/base/fair-share.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import { clientOf, type Client, type ClientOptions } from '../lib/client.js'
 import { FileTypes } from './file-types.js'

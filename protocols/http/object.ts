@@ -1,7 +1,7 @@
 /** API representation of files and folders. */
 import { z } from 'zod'
 import type { Entry } from '../../src/contract/entry.js'
-import { childOf, encodePath, under, type Path } from '../../src/contract/path.js'
+import { childOf, encodePath, under, type Path } from '../../src/base/path.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import type { FolderView, VirtualFs } from '../../src/tree/virtual-fs.js'
 import type { Usage } from '../../src/contract/capabilities.js'

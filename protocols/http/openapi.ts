@@ -1,6 +1,6 @@
 /** Generates the OpenAPI 3.1 document from the declarations of the endpoints. */
 import type { z } from 'zod'
-import { version } from '../../src/contract/version.js'
+import { version } from '../../src/base/version.js'
 import { tags, type Audience, type BodyContent, type EndpointDescription, type Refusal } from './endpoint.js'
 import { responseSchema, requestSchema, type Components, type JsonSchema } from './json-schema.js'
 import { refusalsOf } from './refusals.js'

@@ -1,7 +1,7 @@
 /** Masks parts of error messages that match patterns of the admin. */
-import type { Log } from '../../src/contract/log.js'
-import { hasDetail } from '../../src/contract/errors.js'
-import type { Pattern } from '../../src/contract/patterns.js'
+import type { Log } from '../../src/base/log.js'
+import { hasDetail } from '../../src/base/errors.js'
+import type { Pattern } from '../../src/base/patterns.js'
 import type { ProtocolSettings } from '../../src/gateway/protocol-gateway.js'
 import { privacyPatterns } from '../../src/settings/settings.js'
 

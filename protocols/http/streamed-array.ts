@@ -1,6 +1,6 @@
 /** Streaming JSON serialization of long lists. */
 import { Readable } from 'node:stream'
-import { ownTurn } from '../../src/contract/pauses.js'
+import { ownTurn } from '../../src/base/pauses.js'
 import type { Envelope } from './envelope.js'
 import type { SerializedParts } from '../../src/tree/virtual-fs.js'
 

@@ -1,7 +1,7 @@
 /** API representation of tasks. */
 import { z } from 'zod'
 import type { Principal, Role } from '../../src/accounts/principal.js'
-import { within } from '../../src/contract/path.js'
+import { within } from '../../src/base/path.js'
 import type { FailedItem, Task, TaskKind, TaskPhase, TaskState } from '../../src/tasks/task.js'
 import { wireTime } from './object.js'
 import { timestamp } from './schemas.js'

@@ -1,9 +1,9 @@
 /** Parsing of the headers of uploads (`/api/fs/put`, `form` and `multipart/init`). */
 import { z } from 'zod'
 import type { HashName } from '../../src/contract/entry.js'
-import { GatewayError } from '../../src/contract/errors.js'
-import { checkName, nameOf, newPath, type Path } from '../../src/contract/path.js'
-import { headerText, percentDecoded } from '../../src/contract/utf8.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { checkName, nameOf, newPath, type Path } from '../../src/base/path.js'
+import { headerText, percentDecoded } from '../../src/base/utf8.js'
 import { parseEntityTags } from '../lib/conditions.js'
 import { folderPassword, passwordHeaders } from './access-options.js'
 

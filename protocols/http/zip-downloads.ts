@@ -1,6 +1,6 @@
 /** The downloads of archives that are running: how many there are, and how much memory they hold. */
-import { GatewayError } from '../../src/contract/errors.js'
-import { FairShare, type Holder, type Release } from '../../src/contract/fair-share.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { FairShare, type Holder, type Release } from '../../src/base/fair-share.js'
 
 /** Running downloads of one user, and of all. */
 const maxPerUser = 4

@@ -3,8 +3,8 @@ import { X509Certificate } from 'node:crypto'
 import { constants } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
-import { GatewayError } from '../../src/contract/errors.js'
-import type { Log } from '../../src/contract/log.js'
+import { GatewayError } from '../../src/base/errors.js'
+import type { Log } from '../../src/base/log.js'
 
 /** PEM files. A symlink is followed each time. */
 export interface CertificateFiles {

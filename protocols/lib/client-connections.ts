@@ -1,7 +1,7 @@
 /** Accepts the connections of clients, of which each network has a share. */
 import type { Socket } from 'node:net'
-import type { FairShare } from '../../src/contract/fair-share.js'
-import type { Log } from '../../src/contract/log.js'
+import type { FairShare } from '../../src/base/fair-share.js'
+import type { Log } from '../../src/base/log.js'
 import { networkOf } from '../../src/net/addresses.js'
 
 /** Milliseconds between two lines of the log about connections that were not accepted. */

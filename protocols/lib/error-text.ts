@@ -1,5 +1,5 @@
 /** The text of an error for protocols that report a hidden entry as a missing one. */
-import type { GatewayError } from '../../src/contract/errors.js'
+import type { GatewayError } from '../../src/base/errors.js'
 
 /**
  * The message of an error, without details of internal ones, which are only logged. Has no operation and no path where

@@ -1,8 +1,8 @@
 /** Sends the content of an open file as an HTTP response body, with a few reused buffers. */
 import type { ServerResponse } from 'node:http'
 import type { OpenFile } from '../../src/contract/capabilities.js'
-import { releaseWhenIdle } from '../../src/contract/idle-memory.js'
-import { GatewayError } from '../../src/contract/errors.js'
+import { releaseWhenIdle } from '../../src/base/idle-memory.js'
+import { GatewayError } from '../../src/base/errors.js'
 import type { Part } from './ranges.js'
 
 const bufferSize = 512 * 1024

@@ -1,10 +1,10 @@
 /** What a protocol tells of itself, and how the daemon starts it. `protocols/index.ts` lists all protocols. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ProtocolFacts } from '../../src/accounts/principal.js'
-import type { ListenAddress, Config } from '../../src/gateway/config.js'
-import type { KeyedProtocol } from '../../src/gateway/import/server-keys.js'
+import type { ListenAddress, Config } from '../../src/installation/config.js'
+import type { KeyedProtocol } from '../../src/installation/import/server-keys.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
-import type { Log } from '../../src/contract/log.js'
+import type { Log } from '../../src/base/log.js'
 import type { ListenOptions, ProtocolServer } from './listen.js'
 
 /** What a server or handler is made of. It begins what needs no gateway, such as generating keys, while that opens. */

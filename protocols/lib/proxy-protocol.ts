@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events'
 import { BlockList, connect, isIP, SocketAddress, type Server, type Socket } from 'node:net'
-import type { Log } from '../../src/contract/log.js'
+import type { Log } from '../../src/base/log.js'
 import { isWithinNetworks } from '../../src/net/addresses.js'
 
 /** The proxies that send a header, and where invalid ones are logged. */

@@ -1,11 +1,11 @@
 /** The body of an HTTP request as a Source, and how an unread body is drained. */
 import type { IncomingMessage } from 'node:http'
 import { addAbortSignal, Readable } from 'node:stream'
-import { settlesWithin } from '../../src/contract/cancellation.js'
+import { settlesWithin } from '../../src/base/cancellation.js'
 import type { DetachableReadable } from '../../src/contract/capabilities.js'
 import type { Source } from '../../src/contract/call-options.js'
 import type { Hashes } from '../../src/contract/entry.js'
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError } from '../../src/base/errors.js'
 import { byteSource } from '../../src/contract/sources.js'
 import { declineBody, isContinueDeferred, sendContinue } from './continue.js'
 

@@ -5,7 +5,7 @@
  * most `total` × (1 + ln n) bytes, plus one request each. `p-queue` counts jobs, not bytes.
  */
 
-import { FairShare, type Holder, type Release } from '../../src/contract/fair-share.js'
+import { FairShare, type Holder, type Release } from '../../src/base/fair-share.js'
 
 /** Maximum share of one session, in bytes. */
 const sessionLimit = 4 * 1024 * 1024

@@ -1,5 +1,5 @@
 /** The SFTP response to each error code. */
-import { toGatewayError, type ErrorCode } from '../../src/contract/errors.js'
+import { toGatewayError, type ErrorCode } from '../../src/base/errors.js'
 import { errorText } from '../lib/error-text.js'
 import { MalformedPacket } from './packets.js'
 import { statusCode, type StatusCode } from './wire.js'

@@ -1,7 +1,7 @@
 /** OpenSSH's extensions (its PROTOCOL file, section 4), by the name in the EXTENDED request. */
-import { throwIfAborted } from '../../src/contract/cancellation.js'
-import { GatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
-import { parentOf, resolvePath, root, type Path } from '../../src/contract/path.js'
+import { throwIfAborted } from '../../src/base/cancellation.js'
+import { GatewayError, undefinedIfMissing } from '../../src/base/errors.js'
+import { parentOf, resolvePath, root, type Path } from '../../src/base/path.js'
 import { storableAttributes, readAttributes } from './attributes.js'
 import { FieldReader, MalformedPacket, PacketBuilder } from './packets.js'
 import { limits, packetType } from './wire.js'

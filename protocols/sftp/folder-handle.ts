@@ -1,6 +1,6 @@
 /** An open folder: READDIR in batches, with constant memory. */
 import type { Entry } from '../../src/contract/entry.js'
-import { childOf, parentOf, type Path } from '../../src/contract/path.js'
+import { childOf, parentOf, type Path } from '../../src/base/path.js'
 import { asSymlink, longName, writeAttributes } from './attributes.js'
 import { PacketBuilder } from './packets.js'
 import { limits, packetType } from './wire.js'

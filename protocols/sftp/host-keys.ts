@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import ssh2, { type ParsedKey } from 'ssh2'
 import { parseKeyBlob, parseKeyLine } from '../../src/accounts/public-keys.js'
-import { GatewayError } from '../../src/contract/errors.js'
-import type { Log } from '../../src/contract/log.js'
+import { GatewayError } from '../../src/base/errors.js'
+import type { Log } from '../../src/base/log.js'
 import type { ProtocolSecrets } from '../../src/gateway/protocol-gateway.js'
 
 interface KeyPair {

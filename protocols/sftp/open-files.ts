@@ -1,9 +1,9 @@
 /** The handles of one session, and the effect of its open files on operations by name. */
 import { isRealFolder, type Entry } from '../../src/contract/entry.js'
-import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
-import type { Log } from '../../src/contract/log.js'
+import { GatewayError, isGatewayError } from '../../src/base/errors.js'
+import type { Log } from '../../src/base/log.js'
 import { contentMode, newFileMode } from '../../src/contract/modes.js'
-import { isWithin, nameOf, parentOf, under, within, type Path } from '../../src/contract/path.js'
+import { isWithin, nameOf, parentOf, under, within, type Path } from '../../src/base/path.js'
 import type { Awaitable } from '../../src/contract/call-options.js'
 import { etagOf } from '../../src/tree/preconditions.js'
 import type { RequestedAttributes } from './attributes.js'

@@ -2,7 +2,7 @@
  * Runs pipelined requests for related paths in the order of arrival, and all others concurrently. The jobs of a `p-queue`
  * cannot wait for some of the others only.
  */
-import { isWithin, parentOf, type Path } from '../../src/contract/path.js'
+import { isWithin, parentOf, type Path } from '../../src/base/path.js'
 
 interface Running {
   readonly paths: readonly Path[]

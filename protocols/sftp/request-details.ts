@@ -1,5 +1,5 @@
 /** What the log says about a request: its name, and the path that it names or that its handle has. */
-import { resolvePath, root, type Path } from '../../src/contract/path.js'
+import { resolvePath, root, type Path } from '../../src/base/path.js'
 import type { OpenFiles } from './open-files.js'
 import { FieldReader, MalformedPacket, type Packet } from './packets.js'
 import { packetType } from './wire.js'

@@ -1,7 +1,7 @@
 /** The requests of the draft: each is a function from the request's fields to the response packet. */
 import type { Entry } from '../../src/contract/entry.js'
-import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
-import { resolvePath, root, type Path } from '../../src/contract/path.js'
+import { GatewayError, isGatewayError } from '../../src/base/errors.js'
+import { resolvePath, root, type Path } from '../../src/base/path.js'
 import {
   asSymlink,
   storableAttributes,

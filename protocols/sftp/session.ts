@@ -1,9 +1,9 @@
 /** One SFTP session on one SSH channel: reads requests and writes responses, with bounded memory. */
 import type { Socket } from 'node:net'
 import type { ServerChannel } from 'ssh2'
-import { joinSignals, sharedController } from '../../src/contract/cancellation.js'
-import { toGatewayError, type GatewayError } from '../../src/contract/errors.js'
-import { logInternal, type Log } from '../../src/contract/log.js'
+import { joinSignals, sharedController } from '../../src/base/cancellation.js'
+import { toGatewayError, type GatewayError } from '../../src/base/errors.js'
+import { logInternal, type Log } from '../../src/base/log.js'
 import type { ByteBudget, HeldBytes } from './byte-budget.js'
 import { toErrorResponse } from './errors.js'
 import { extendedRequests } from './extended-requests.js'

@@ -7,9 +7,9 @@
  */
 import type { Attributes, OpenFile, WritableFile } from '../../src/contract/capabilities.js'
 import type { Entry } from '../../src/contract/entry.js'
-import { GatewayError, isGatewayError, toGatewayError, undefinedIfMissing } from '../../src/contract/errors.js'
+import { GatewayError, isGatewayError, toGatewayError, undefinedIfMissing } from '../../src/base/errors.js'
 import { newFileMode } from '../../src/contract/modes.js'
-import type { Path } from '../../src/contract/path.js'
+import type { Path } from '../../src/base/path.js'
 import type { WritableTreeFile } from '../../src/tree/virtual-fs.js'
 import type { SftpFileSystem } from './file-system.js'
 

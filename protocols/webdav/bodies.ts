@@ -1,6 +1,6 @@
 /** Parses the XML bodies of PROPFIND, PROPPATCH and LOCK (RFC 4918 §14). */
-import { GatewayError } from '../../src/contract/errors.js'
-import { maxOwnerSize, type LockRequest } from '../../src/tree/locks.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { maxOwnerSize, type LockRequest } from '../../src/locks/webdav-locks.js'
 import { maxPropertiesSize, type Property, type PropertyChange, type PropertyName } from '../../src/tree/virtual-fs.js'
 import {
   davChild,

@@ -1,5 +1,5 @@
 /** The error statuses of WebDAV: the response to each error code, and the errors that only this protocol raises. */
-import { toGatewayError, type ErrorCode } from '../../src/contract/errors.js'
+import { toGatewayError, type ErrorCode } from '../../src/base/errors.js'
 import { errorText } from '../lib/error-text.js'
 
 /** A precondition or postcondition element in `DAV:` (RFC 4918 §16, RFC 4331 §6). */

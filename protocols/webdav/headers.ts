@@ -1,7 +1,7 @@
 /** Parses the request headers of RFC 4918 §10 and the preconditions of RFC 9110 §13. */
 import type { IncomingHttpHeaders } from 'node:http'
-import { GatewayError } from '../../src/contract/errors.js'
-import type { Path } from '../../src/contract/path.js'
+import { GatewayError } from '../../src/base/errors.js'
+import type { Path } from '../../src/base/path.js'
 import type { Preconditions } from '../../src/tree/preconditions.js'
 import * as lenient from '../lib/conditions.js'
 import { HttpError } from './errors.js'

@@ -1,6 +1,6 @@
 /** Parses the If header (RFC 4918 §10.4) and the entity tags of RFC 9110 §13.1. The tree evaluates them. */
-import { GatewayError } from '../../src/contract/errors.js'
-import type { Path } from '../../src/contract/path.js'
+import { GatewayError } from '../../src/base/errors.js'
+import type { Path } from '../../src/base/path.js'
 import type { IfCondition, IfList, IfResource } from '../../src/tree/preconditions.js'
 
 /** Each may cost a call of the backend. The tokens of a client's locks are conditions too. */

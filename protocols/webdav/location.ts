@@ -1,7 +1,7 @@
 /** Maps request targets, Destination headers and resource tags to paths of the tree, and paths to hrefs. */
-import { GatewayError } from '../../src/contract/errors.js'
-import { cleanPath, segmentsOf, type Path } from '../../src/contract/path.js'
-import { decodeLatin1, percentDecoded } from '../../src/contract/utf8.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { cleanPath, segmentsOf, type Path } from '../../src/base/path.js'
+import { decodeLatin1, percentDecoded } from '../../src/base/utf8.js'
 import { mergeSlashes } from '../lib/request-target.js'
 
 /** The URLs by which clients reach this protocol. */

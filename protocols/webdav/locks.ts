@@ -1,6 +1,6 @@
 /** The properties lockdiscovery and supportedlock (RFC 4918 §15.8, §15.10). */
-import { isWithin, type Path } from '../../src/contract/path.js'
-import type { Lock } from '../../src/tree/locks.js'
+import { isWithin, type Path } from '../../src/base/path.js'
+import type { Lock } from '../../src/locks/webdav-locks.js'
 import { hrefOf } from './location.js'
 import { escapeText } from './xml.js'
 

@@ -1,9 +1,9 @@
 /** 207 Multi-Status (RFC 4918 §13): streamed with backpressure. */
 import { once } from 'node:events'
 import { STATUS_CODES, type ServerResponse } from 'node:http'
-import { GatewayError, TreeError, type MemberFailure } from '../../src/contract/errors.js'
-import { isWithin, type Path } from '../../src/contract/path.js'
-import { LockedError } from '../../src/tree/locks.js'
+import { GatewayError, TreeError, type MemberFailure } from '../../src/base/errors.js'
+import { isWithin, type Path } from '../../src/base/path.js'
+import { LockedError } from '../../src/locks/webdav-locks.js'
 import { toErrorResponse } from './errors.js'
 import { href, xmlType, type WebdavRequest } from './webdav-request.js'
 import { wrap, type XmlName } from './xml.js'

@@ -3,11 +3,11 @@
  * a request, answers it or lets the engine dispatch it, and converts errors into responses.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { toGatewayError } from '../../src/contract/errors.js'
-import { logInternal } from '../../src/contract/log.js'
-import { root } from '../../src/contract/path.js'
+import { toGatewayError } from '../../src/base/errors.js'
+import { logInternal } from '../../src/base/log.js'
+import { root } from '../../src/base/path.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
-import { LockedError } from '../../src/tree/locks.js'
+import { LockedError } from '../../src/locks/webdav-locks.js'
 import { clientOf, signalOf, sitePath, type Client, type ClientOptions } from '../lib/client.js'
 import { handleCors } from '../lib/cors.js'
 import type { RequestHandler } from '../lib/protocol.js'

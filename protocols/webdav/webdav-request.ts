@@ -1,6 +1,6 @@
 /** One WebDAV request, parsed, and the short responses that all commands use. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Path } from '../../src/contract/path.js'
+import type { Path } from '../../src/base/path.js'
 import type { AccessOptions, ChangeOptions } from '../../src/tree/operation-options.js'
 import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 import { HttpError } from './errors.js'

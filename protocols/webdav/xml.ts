@@ -6,8 +6,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { SaxesParser } from 'saxes'
-import { GatewayError } from '../../src/contract/errors.js'
-import { ownTurn } from '../../src/contract/pauses.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { ownTurn } from '../../src/base/pauses.js'
 import { bodySource, withTimeout } from '../lib/request-body.js'
 import { HttpError } from './errors.js'
 

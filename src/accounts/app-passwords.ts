@@ -3,12 +3,12 @@
  * docs/decisions/0008.
  */
 import type PQueue from 'p-queue'
-import { GatewayError, isGatewayError } from '../contract/errors.js'
-import type { AppPasswordRow } from '../store/rows.js'
-import type { Store } from '../store/tables.js'
+import { GatewayError, isGatewayError } from '../base/errors.js'
+import type { AppPasswordRow } from '../database/rows.js'
+import type { Store } from '../database/tables.js'
 import { RandomSecrets } from './random-secrets.js'
 
-export type { AppPasswordRow } from '../store/rows.js'
+export type { AppPasswordRow } from '../database/rows.js'
 
 export interface NewAppPassword {
   readonly name: string

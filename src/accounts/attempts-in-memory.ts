@@ -3,8 +3,8 @@
  * attack cannot exhaust the memory. An `LRUCache` knows no owners of entries: names that one address makes up would remove the
  * failures of others.
  */
-import type { SignInAge, SignInEvent, SignInFilter } from '../store/rows.js'
-import type { SignInAttempt, Store } from '../store/tables.js'
+import type { SignInAge, SignInEvent, SignInFilter } from '../database/rows.js'
+import type { SignInAttempt, Store } from '../database/tables.js'
 
 type SignIns = Store['signIns']
 

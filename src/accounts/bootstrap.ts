@@ -1,7 +1,7 @@
 /** The accounts of a new installation. */
-import { root } from '../contract/path.js'
-import type { UserRow } from '../store/rows.js'
-import type { Store } from '../store/tables.js'
+import { root } from '../base/path.js'
+import type { UserRow } from '../database/rows.js'
+import type { Store } from '../database/tables.js'
 import { hashPassword, impossiblePassword, randomPassword, staticHash } from './passwords.js'
 import { allPermissions } from './principal.js'
 

@@ -3,12 +3,12 @@
  * session tokens, so that users can list them and end them one by one; see docs/decisions/0035.
  */
 import type PQueue from 'p-queue'
-import { GatewayError } from '../contract/errors.js'
-import type { ConsoleSessionRow, UserRow } from '../store/rows.js'
-import type { Store } from '../store/tables.js'
+import { GatewayError } from '../base/errors.js'
+import type { ConsoleSessionRow, UserRow } from '../database/rows.js'
+import type { Store } from '../database/tables.js'
 import { RandomSecrets } from './random-secrets.js'
 
-export type { ConsoleSessionRow } from '../store/rows.js'
+export type { ConsoleSessionRow } from '../database/rows.js'
 
 /** The browser that opens a session. */
 export interface Browser {

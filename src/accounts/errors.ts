@@ -1,5 +1,5 @@
 /** Authentication errors that are thrown in several places. */
-import { GatewayError, type GatewayErrorOptions } from '../contract/errors.js'
+import { GatewayError, type GatewayErrorOptions } from '../base/errors.js'
 
 /**
  * The password is correct, but the account has two-step verification and the one-time code is missing, wrong or already

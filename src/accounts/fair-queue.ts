@@ -2,8 +2,8 @@
  * The queue of slow hashes. scrypt runs in the threads that also read and write files, so one is computed at a time, whoever
  * asks for it. `p-queue` knows the priority of each job, but not how many its party has had.
  */
-import { GatewayError } from '../contract/errors.js'
-import { throwIfAborted } from '../contract/cancellation.js'
+import { GatewayError } from '../base/errors.js'
+import { throwIfAborted } from '../base/cancellation.js'
 import { tooManyAttempts } from './errors.js'
 import { RecentCounts } from './attempts-in-memory.js'
 import { lockout } from './limiter.js'

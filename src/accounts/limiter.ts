@@ -4,8 +4,8 @@
  * `networkOf`. Nodes that share a database count the attempts in it together, a process of its own in memory.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { SignInAge } from '../store/rows.js'
-import type { Store } from '../store/tables.js'
+import type { SignInAge } from '../database/rows.js'
+import type { Store } from '../database/tables.js'
 import { PairTable, put } from './attempts-in-memory.js'
 import { tooManyAttempts } from './errors.js'
 

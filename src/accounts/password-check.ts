@@ -1,10 +1,10 @@
 /** Verification of passwords and one-time codes. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { sharedController, untilAborted } from '../contract/cancellation.js'
+import { sharedController, untilAborted } from '../base/cancellation.js'
 import { networkOf } from '../net/addresses.js'
-import type { UserRow } from '../store/rows.js'
+import type { UserRow } from '../database/rows.js'
 import type { Credentials } from './accounts.js'
-import { GatewayError } from '../contract/errors.js'
+import { GatewayError } from '../base/errors.js'
 import { codeRequired } from './errors.js'
 import type { FairQueue } from './fair-queue.js'
 import type { CodeLimiter, SignInLimiter } from './limiter.js'

@@ -2,7 +2,7 @@
  * Password hashing: a slow hash of the static hash that clients may send, so that both forms of sign-in can be checked.
  */
 import { createHash, randomBytes, randomInt, scrypt, timingSafeEqual } from 'node:crypto'
-import { GatewayError } from '../contract/errors.js'
+import { GatewayError } from '../base/errors.js'
 import { bcryptMatches, isBcrypt } from './bcrypt.js'
 
 /** Clients use it to compute the hash for the hashed form of sign-in, so it must never change. */

@@ -2,9 +2,9 @@
  * The authenticated user of a request, and its protocol. Made only here, by `Accounts` and by `SignedUrls`. What it may
  * do with a path is decided only in `src/tree/policy.ts`.
  */
-import { GatewayError } from '../contract/errors.js'
-import type { Holder } from '../contract/fair-share.js'
-import { childOf, foldCase, root, segmentsOf, type Path } from '../contract/path.js'
+import { GatewayError } from '../base/errors.js'
+import type { Holder } from '../base/fair-share.js'
+import { childOf, foldCase, root, segmentsOf, type Path } from '../base/path.js'
 
 export type Role = 'general' | 'guest' | 'admin'
 

@@ -1,6 +1,6 @@
 /** SSH public keys: blobs of RFC 4253 §6.6 and lines of authorized_keys files, parsed strictly. */
 import { createHash, createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
-import { GatewayError } from '../contract/errors.js'
+import { GatewayError } from '../base/errors.js'
 import { SshWireError, WireReader } from './ssh-wire.js'
 
 const keyTypes = [

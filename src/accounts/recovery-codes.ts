@@ -5,9 +5,9 @@
  * equal codes of two users have different hashes.
  */
 import { createHmac } from 'node:crypto'
-import { GatewayError } from '../contract/errors.js'
-import type { UserRow } from '../store/rows.js'
-import type { Store } from '../store/tables.js'
+import { GatewayError } from '../base/errors.js'
+import type { UserRow } from '../database/rows.js'
+import type { Store } from '../database/tables.js'
 import { alphabet, random } from './random-secrets.js'
 
 const codesPerUser = 10

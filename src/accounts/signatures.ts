@@ -1,6 +1,6 @@
 /** Signatures of SSH user authentication, for all key types that are accepted. */
 import { createHash, verify } from 'node:crypto'
-import { isGatewayError } from '../contract/errors.js'
+import { isGatewayError } from '../base/errors.js'
 import { curves, parseKeyBlob, type CurveName, type PublicKey } from './public-keys.js'
 import { SshWireError, WireReader } from './ssh-wire.js'
 

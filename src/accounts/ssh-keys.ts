@@ -1,11 +1,11 @@
 /** SSH keys of the accounts, cached in memory. */
 import type PQueue from 'p-queue'
-import { GatewayError, isGatewayError } from '../contract/errors.js'
-import type { KeyRow } from '../store/rows.js'
-import type { Store } from '../store/tables.js'
+import { GatewayError, isGatewayError } from '../base/errors.js'
+import type { KeyRow } from '../database/rows.js'
+import type { Store } from '../database/tables.js'
 import { fingerprintOf, parseKeyLine } from './public-keys.js'
 
-export type { KeyRow } from '../store/rows.js'
+export type { KeyRow } from '../database/rows.js'
 
 const maxTitleLength = 255
 /** Maximum per account: all keys are in memory, and those of the user are compared at sign-in. */

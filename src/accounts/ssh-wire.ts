@@ -1,5 +1,5 @@
 /** A strict reader for the data types of RFC 4251 §5. */
-import { decodeUtf8 } from '../contract/utf8.js'
+import { decodeUtf8 } from '../base/utf8.js'
 
 /** The bytes do not match the format. The callers decide what that means: an invalid key, or a wrong signature. */
 export class SshWireError extends Error {}

@@ -2,8 +2,8 @@
 import { createSecretKey, randomBytes, randomUUID, type KeyObject } from 'node:crypto'
 import jwt from 'jsonwebtoken'
 import { z } from 'zod'
-import type { UserRow } from '../store/rows.js'
-import type { Store } from '../store/tables.js'
+import type { UserRow } from '../database/rows.js'
+import type { Store } from '../database/tables.js'
 
 const claimsSchema = z.object({
   /** The account's id: names can be reused. */

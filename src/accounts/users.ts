@@ -1,17 +1,17 @@
 /** The user accounts, cached in memory. */
 import { isDeepStrictEqual } from 'node:util'
 import type PQueue from 'p-queue'
-import { GatewayError, isGatewayError, undefinedIfMissing } from '../contract/errors.js'
-import { cleanPath } from '../contract/path.js'
-import { isDecoded } from '../contract/utf8.js'
-import type { UserRow } from '../store/rows.js'
-import type { Store } from '../store/tables.js'
+import { GatewayError, isGatewayError, undefinedIfMissing } from '../base/errors.js'
+import { cleanPath } from '../base/path.js'
+import { isDecoded } from '../base/utf8.js'
+import type { UserRow } from '../database/rows.js'
+import type { Store } from '../database/tables.js'
 import type { FairQueue, Requester } from './fair-queue.js'
 import { RecentCounts } from './attempts-in-memory.js'
 import { hashPassword, staticHash } from './passwords.js'
 import { allPermissions } from './principal.js'
 
-export type { UserRow } from '../store/rows.js'
+export type { UserRow } from '../database/rows.js'
 
 export interface NewUser {
   readonly username: string

@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { Option, type Command } from 'commander'
 import { fingerprintOf, parseKeyLine, type KeyFingerprint, type PublicKey } from '../accounts/public-keys.js'
-import { GatewayError } from '../contract/errors.js'
+import { GatewayError } from '../base/errors.js'
 import { importHostKeys, publicHostKeys, rotateHostKeys } from '../../protocols/sftp/host-keys.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
 import { formatTable, print } from './output.js'

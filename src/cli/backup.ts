@@ -3,15 +3,15 @@ import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Option, type Command } from 'commander'
 import { driverTypes } from '../../drivers/index.js'
-import { version } from '../contract/version.js'
-import { leftOut, writeBackup } from '../gateway/backup.js'
-import { writeAside } from '../gateway/scratch-folder.js'
+import { version } from '../base/version.js'
+import { leftOut, writeBackup } from '../installation/backup.js'
+import { writeAside } from '../installation/scratch-folder.js'
 import { secretSettings, settingsTable } from '../settings/settings-table.js'
-import { parseAddition } from '../storage/fields.js'
-import type { FolderRule, StorageRow, UserRow } from '../store/rows.js'
-import { snapshotDatabase } from '../store/snapshot.js'
-import { withoutPassword } from '../store/store-url.js'
-import type { Store } from '../store/tables.js'
+import { parseAddition } from '../mounts/fields.js'
+import type { FolderRule, StorageRow, UserRow } from '../database/rows.js'
+import { snapshotDatabase } from '../database/snapshot.js'
+import { withoutPassword } from '../database/store-url.js'
+import type { Store } from '../database/tables.js'
 import { configOf, databaseOf, openData, withCommonOptions, withDataOptions, type CommonFlags } from './data-folder.js'
 import { print } from './output.js'
 import { describe } from './users.js'
@@ -40,7 +40,7 @@ export function addBackupCommands(program: Command): void {
     .action(async (file: string, flags: CommonFlags) => {
       const config = await configOf(flags)
       // Only here: other commands start faster without it.
-      const { restoreBackup } = await import('../gateway/restore.js')
+      const { restoreBackup } = await import('../installation/restore.js')
       const { manifest, tables, configuration } = await restoreBackup(resolve(file), config)
       const rows = tables.reduce((sum, table) => sum + table.rows, 0)
       const lines = [

@@ -5,8 +5,8 @@ import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { connect as connectTls } from 'node:tls'
 import { connectThrough } from '../../protocols/lib/proxy-protocol.js'
-import { GatewayError } from '../contract/errors.js'
-import type { Config } from '../gateway/config.js'
+import { GatewayError } from '../base/errors.js'
+import type { Config } from '../installation/config.js'
 
 interface RequestOptions {
   readonly headers?: Readonly<Record<string, string>>

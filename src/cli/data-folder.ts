@@ -3,8 +3,8 @@ import { access } from 'node:fs/promises'
 import { Option, type Command } from 'commander'
 import { protocols } from '../../protocols/index.js'
 import { Accounts } from '../accounts/accounts.js'
-import { GatewayError } from '../contract/errors.js'
-import { backupBeforeUpgrade } from '../gateway/backup.js'
+import { GatewayError } from '../base/errors.js'
+import { backupBeforeUpgrade } from '../installation/backup.js'
 import {
   listenAddresses,
   loadConfig,
@@ -12,12 +12,12 @@ import {
   variableOf,
   type Config,
   type ConfigFlags,
-} from '../gateway/config.js'
-import { thisInstance } from '../gateway/instance.js'
+} from '../installation/config.js'
+import { thisInstance } from '../installation/instance.js'
 import { Settings } from '../settings/settings.js'
-import type { Store } from '../store/tables.js'
-import { isPostgresUrl } from '../store/store-url.js'
-import { openStore, type BeforeUpgrade } from '../store/store.js'
+import type { Store } from '../database/tables.js'
+import { isPostgresUrl } from '../database/store-url.js'
+import { openStore, type BeforeUpgrade } from '../database/store.js'
 
 export interface CommonFlags extends ConfigFlags {
   readonly json?: boolean

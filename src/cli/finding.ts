@@ -1,7 +1,7 @@
 /** What `check` and `doctor` report. */
-import { GatewayError, hasDetail, toGatewayError } from '../contract/errors.js'
-import type { Config } from '../gateway/config.js'
-import { withoutPassword } from '../store/store-url.js'
+import { GatewayError, hasDetail, toGatewayError } from '../base/errors.js'
+import type { Config } from '../installation/config.js'
+import { withoutPassword } from '../database/store-url.js'
 
 export interface Finding {
   readonly what: string

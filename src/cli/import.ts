@@ -3,20 +3,20 @@ import { tmpdir } from 'node:os'
 import { Option, type Command } from 'commander'
 import { driverTypes } from '../../drivers/index.js'
 import { protocols } from '../../protocols/index.js'
-import { GatewayError } from '../contract/errors.js'
-import { storeLocation } from '../gateway/config.js'
-import { lockDataFolder } from '../gateway/data-folder.js'
+import { GatewayError } from '../base/errors.js'
+import { storeLocation } from '../installation/config.js'
+import { lockDataFolder } from '../installation/data-folder.js'
 import {
   importReport,
   prepareImport,
   storeImport,
   type ImportSource,
   type PreparedImport,
-} from '../gateway/import/importer.js'
-import { leavesSomethingOut } from '../gateway/import/report.js'
-import { serverKeysOf } from '../gateway/import/server-keys.js'
-import { thisInstance } from '../gateway/instance.js'
-import { openStore } from '../store/store.js'
+} from '../installation/import/importer.js'
+import { leavesSomethingOut } from '../installation/import/report.js'
+import { serverKeysOf } from '../installation/import/server-keys.js'
+import { thisInstance } from '../installation/instance.js'
+import { openStore } from '../database/store.js'
 import { configOf, withCommonOptions, type CommonFlags } from './data-folder.js'
 import { formatTable, print } from './output.js'
 

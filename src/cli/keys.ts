@@ -1,9 +1,9 @@
 /** `tidegate key …` */
 import type { Command } from 'commander'
-import { GatewayError } from '../contract/errors.js'
-import type { KeyRow } from '../store/rows.js'
+import { GatewayError } from '../base/errors.js'
+import type { KeyRow } from '../database/rows.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
-import { readInput } from '../gateway/input.js'
+import { readInput } from '../installation/input.js'
 import { formatTable, print } from './output.js'
 import { findUser } from './users.js'
 

@@ -1,7 +1,7 @@
 /** `tidegate nodes` */
 import type { Command } from 'commander'
-import { thisInstance } from '../gateway/instance.js'
-import { nodeStatuses } from '../nodes/node-status.js'
+import { thisInstance } from '../installation/instance.js'
+import { nodeStatuses } from '../cluster/node-status.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
 import { formatTable, print } from './output.js'
 

@@ -3,8 +3,8 @@ import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import type { Command } from 'commander'
 import { randomPassword } from '../accounts/passwords.js'
-import { GatewayError } from '../contract/errors.js'
-import { readInput, secretVariable } from '../gateway/input.js'
+import { GatewayError } from '../base/errors.js'
+import { readInput, secretVariable } from '../installation/input.js'
 
 export interface PasswordFlags {
   readonly passwordStdin?: boolean

@@ -12,8 +12,8 @@ import { addSettingCommands } from './settings.js'
 import { addStorageCommands } from './storages.js'
 import { addStoreCommands } from './store.js'
 import { addUserCommands } from './users.js'
-import type { ConfigFlags } from '../gateway/config.js'
-import { version } from '../contract/version.js'
+import type { ConfigFlags } from '../installation/config.js'
+import { version } from '../base/version.js'
 
 /** Makes the tree of commands: what `--help` shows, and what shell completions and the manual page are made from. */
 export function createProgram(): Command {

@@ -1,9 +1,9 @@
 /** `tidegate setting …` */
 import type { Command } from 'commander'
-import { GatewayError } from '../contract/errors.js'
+import { GatewayError } from '../base/errors.js'
 import type { Settings } from '../settings/settings.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
-import { readInput } from '../gateway/input.js'
+import { readInput } from '../installation/input.js'
 import { formatTable, print } from './output.js'
 
 export function addSettingCommands(program: Command): void {

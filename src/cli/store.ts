@@ -2,11 +2,11 @@
 import { access, stat } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
 import { Option, type Command } from 'commander'
-import { GatewayError } from '../contract/errors.js'
-import { assertNoPassword, storeLocation } from '../gateway/config.js'
-import { lockDataFolder } from '../gateway/data-folder.js'
-import { copyDatabase } from '../store/copy.js'
-import { isPostgresUrl } from '../store/store-url.js'
+import { GatewayError } from '../base/errors.js'
+import { assertNoPassword, storeLocation } from '../installation/config.js'
+import { lockDataFolder } from '../installation/data-folder.js'
+import { copyDatabase } from '../database/copy.js'
+import { isPostgresUrl } from '../database/store-url.js'
 import { formatTable, print } from './output.js'
 
 /** A database as the command line names it. */

@@ -1,7 +1,7 @@
 /** What calls of a driver, of a storage and of the tree have in common: their options, ranges and sources of bytes. */
 import type { Readable } from 'node:stream'
 import type { Entry, Hashes } from './entry.js'
-import type { Holder } from './fair-share.js'
+import type { Holder } from '../base/fair-share.js'
 
 /** A value that is available now, or later. `await` takes both; `instanceof Promise` tells them apart. */
 export type Awaitable<T> = T | Promise<T>

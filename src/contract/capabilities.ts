@@ -3,8 +3,8 @@ import type { Readable } from 'node:stream'
 import type { CallOptions, Source, WriteOptions } from './call-options.js'
 import type { Driver } from './driver.js'
 import type { Entry, Identity } from './entry.js'
-import type { GatewayError } from './errors.js'
-import type { Path } from './path.js'
+import type { GatewayError } from '../base/errors.js'
+import type { Path } from '../base/path.js'
 
 export interface OpenOptions extends WriteOptions {
   /** The handle must support reads in addition to writes. */

@@ -3,8 +3,8 @@ import type { Agent } from 'node:http'
 import type { CallOptions } from './call-options.js'
 import type { Usage } from './capabilities.js'
 import type { Driver } from './driver.js'
-import type { DriverLog } from './log.js'
-import type { Path } from './path.js'
+import type { DriverLog } from '../base/log.js'
+import type { Path } from '../base/path.js'
 
 /** The environment of a driver: everything it may use outside its own modules. */
 export interface DriverEnv {

@@ -1,5 +1,5 @@
 /**
- * The contract between the core and a backend. `test/conformance/driver.ts` is the same contract in executable form;
+ * The contract between the core and a backend. `test/driver-conformance/driver.ts` is the same contract in executable form;
  * `docs/drivers.md` explains how to write a driver.
  *
  * - Paths are clean and absolute; `/` is the root of the driver.
@@ -44,7 +44,7 @@ import type {
   Usage,
 } from './capabilities.js'
 import type { Entry } from './entry.js'
-import type { Path } from './path.js'
+import type { Path } from '../base/path.js'
 import type { Traits } from './traits.js'
 
 /**

@@ -3,7 +3,7 @@
  * as root, and a program that a user uploads must not run as anybody else.
  */
 import type { Entry } from './entry.js'
-import { GatewayError } from './errors.js'
+import { GatewayError } from '../base/errors.js'
 
 const permissionBits = 0o777
 const specialBits = 0o7000

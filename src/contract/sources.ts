@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { pipeline, Readable, Transform } from 'node:stream'
 import type { Source } from './call-options.js'
 import { hashNames } from './entry.js'
-import { GatewayError } from './errors.js'
+import { GatewayError } from '../base/errors.js'
 
 /** Returns a source of these bytes, which must not be modified while it is used. */
 export function byteSource(bytes: Buffer, facts: Pick<Source, 'modified' | 'hashes'> = {}): Source {

@@ -1,6 +1,6 @@
 /** The file descriptors of this process, which connections, open files and listings share. */
 import { readFileSync } from 'node:fs'
-import { FairShare } from '../contract/fair-share.js'
+import { FairShare } from '../base/fair-share.js'
 
 /** Descriptors for what no client holds: the database, storages, the files of short calls, child processes. */
 const minReserve = 64

@@ -1,8 +1,8 @@
 /** Metrics of the gateway, in the text format of Prometheus. Labels have configured values only, never paths or users. */
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
-import { version } from '../contract/version.js'
+import { version } from '../base/version.js'
 import type { Events } from '../storage/events.js'
-import { mountStates, type Mounts } from '../storage/mounts.js'
+import { mountStates, type Mounts } from '../mounts/mounts.js'
 import type { TransferEvent } from '../storage/transfer-meter.js'
 import { taskKinds, taskStates } from '../tasks/task.js'
 import type { Tasks } from '../tasks/tasks.js'

@@ -6,20 +6,20 @@
  */
 import type { Accounts } from '../accounts/accounts.js'
 import type { DriverDescription } from '../contract/driver-type.js'
-import type { OfflineDownloads } from '../downloads/offline-downloads.js'
-import type { Membership } from '../nodes/membership.js'
+import type { OfflineDownloads } from '../offline-downloads/offline-downloads.js'
+import type { Membership } from '../cluster/membership.js'
 import type { Search } from '../search/search.js'
 import type { Settings } from '../settings/settings.js'
 import type { Tasks } from '../tasks/tasks.js'
 import type { Rules } from '../tree/folder-rules.js'
-import type { Locks } from '../tree/locks.js'
+import type { Locks } from '../locks/webdav-locks.js'
 import type { UploadSessions } from '../uploads/upload-sessions.js'
-import type { SignedUrls } from '../urls/signed-urls.js'
+import type { SignedUrls } from '../download-urls/signed-urls.js'
 import type { Gateway, Listening } from './gateway.js'
-import type { UploadedImports } from './import/uploaded-imports.js'
+import type { UploadedImports } from '../installation/import/uploaded-imports.js'
 import type { LogTail } from './log-tail.js'
 import type { Metrics } from './metrics.js'
-import type { StorageAdmin } from './storages.js'
+import type { StorageAdmin } from '../mounts/storage-admin.js'
 
 /** Signing in, which yields principals, and the rows of accounts for their administration. */
 interface ProtocolAccounts extends Pick<

@@ -1,7 +1,7 @@
 /** IP addresses, networks of them, and addresses of a host and a port. */
 import { BlockList, isIP, isIPv6, type IPVersion } from 'node:net'
 import { z } from 'zod'
-import { GatewayError } from '../contract/errors.js'
+import { GatewayError } from '../base/errors.js'
 
 /** Schema of `HOST:PORT`, with an IPv6 address in brackets. */
 export const hostAndPort = z

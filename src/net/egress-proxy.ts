@@ -8,7 +8,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { pipeline, type Duplex } from 'node:stream'
-import { GatewayError, isGatewayError } from '../contract/errors.js'
+import { GatewayError, isGatewayError } from '../base/errors.js'
 import { hostAndPort, splitAddress } from './addresses.js'
 import type { EgressGuard } from './egress.js'
 

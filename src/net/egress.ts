@@ -9,7 +9,7 @@ import { Agent as HttpAgent, type AgentOptions } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { connect, isIP, isIPv4, type BlockList, type LookupFunction, type Socket } from 'node:net'
 import type { AgentPool, Egress } from '../contract/driver-env.js'
-import { GatewayError } from '../contract/errors.js'
+import { GatewayError } from '../base/errors.js'
 import { groupsOf, isWithinNetworks, parseNetworks } from './addresses.js'
 
 /**

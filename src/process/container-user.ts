@@ -1,9 +1,9 @@
 /** The user of the daemon in a container that is started as root. */
 import { lchown, lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { GatewayError } from '../contract/errors.js'
-import { makeFolders } from '../contract/make-folders.js'
-import { firstStorageFolder } from '../gateway/data-folder.js'
+import { GatewayError } from '../base/errors.js'
+import { makeFolders } from '../base/make-folders.js'
+import { firstStorageFolder } from '../installation/data-folder.js'
 
 /** The largest id of a user or group: one more means "unchanged" (chown(2)). */
 const maxId = 0xfffffffe

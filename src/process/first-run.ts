@@ -1,7 +1,7 @@
 /** What the first run says on stdout, once. */
 import { networkInterfaces } from 'node:os'
 import { sitePath } from '../../protocols/lib/client.js'
-import type { Addresses, Config } from '../gateway/config.js'
+import type { Addresses, Config } from '../installation/config.js'
 import { splitAddress } from '../net/addresses.js'
 
 /** Where the console can be opened, and what the connection does not protect. `addresses`: those that the daemon listens on. */

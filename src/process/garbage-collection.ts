@@ -5,7 +5,7 @@
  */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { releaseIdleMemory } from '../contract/idle-memory.js'
+import { releaseIdleMemory } from '../base/idle-memory.js'
 
 setFlagsFromString('--semi-space-growth-factor=1')
 setFlagsFromString('--heap-growing-percent=40')

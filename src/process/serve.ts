@@ -1,10 +1,10 @@
 /** `tidegate serve`: the daemon in one process, or a primary process with workers; signals and the service manager. */
 import cluster from 'node:cluster'
 import type { Logger } from 'pino'
-import type { Addresses, Config } from '../gateway/config.js'
+import type { Addresses, Config } from '../installation/config.js'
 import { LogTail } from '../gateway/log-tail.js'
-import { secretVariable } from '../gateway/input.js'
-import { version } from '../contract/version.js'
+import { secretVariable } from '../installation/input.js'
+import { version } from '../base/version.js'
 import { applyContainerUser } from './container-user.js'
 import { closingSeconds, startDaemon } from './daemon.js'
 import { firstRunLines } from './first-run.js'

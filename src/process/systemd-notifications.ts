@@ -4,7 +4,7 @@
  */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import type { Log } from '../contract/log.js'
+import type { Log } from '../base/log.js'
 
 const run = promisify(execFile)
 

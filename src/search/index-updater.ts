@@ -2,12 +2,12 @@
  * Applies the changes that the gateway makes, through any protocol, to the index: in order, in batches, and without
  * delaying the requests that make them.
  */
-import { isGatewayError, toGatewayError } from '../contract/errors.js'
-import type { Log } from '../contract/log.js'
-import { isWithin, nameOf, parentOf, type Path } from '../contract/path.js'
+import { isGatewayError, toGatewayError } from '../base/errors.js'
+import type { Log } from '../base/log.js'
+import { isWithin, nameOf, parentOf, type Path } from '../base/path.js'
 import type { TreeEvent } from '../storage/events.js'
-import type { NamesWriter } from '../store/search/names-writer.js'
-import type { IndexedName } from '../store/search/names.js'
+import type { NamesWriter } from '../database/search/names-writer.js'
+import type { IndexedName } from '../database/search/names.js'
 import { depthOf, indexedName, type IndexedTree } from './indexed-tree.js'
 
 /**

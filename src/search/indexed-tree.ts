@@ -2,22 +2,13 @@
  * The part of the whole tree that belongs in the index, as the storages report it. Permissions are not checked here.
  */
 import type { Entry } from '../contract/entry.js'
-import { isGatewayError, isWithoutStorage } from '../contract/errors.js'
-import type { Log } from '../contract/log.js'
-import {
-  childOf,
-  cleanPath,
-  isWithin,
-  parentOf,
-  reservedPrefix,
-  root,
-  segmentsOf,
-  type Path,
-} from '../contract/path.js'
+import { isGatewayError, isWithoutStorage } from '../base/errors.js'
+import type { Log } from '../base/log.js'
+import { childOf, cleanPath, isWithin, parentOf, reservedPrefix, root, segmentsOf, type Path } from '../base/path.js'
 import type { Settings } from '../settings/settings.js'
-import { MountedTree } from '../storage/mounted-tree.js'
-import { visiblePath, type Mounts, type MountedPath } from '../storage/mounts.js'
-import type { IndexedName } from '../store/search/names.js'
+import { MountedTree } from '../mounts/mounted-tree.js'
+import { visiblePath, type Mounts, type MountedPath } from '../mounts/mounts.js'
+import type { IndexedName } from '../database/search/names.js'
 
 export class IndexedTree {
   readonly #tree: MountedTree

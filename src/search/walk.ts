@@ -2,10 +2,10 @@
  * Reads a tree into the index, a batch of folders at a time: their entries are staged, then applied in one transaction.
  * The walk reads the next folders from the index itself, so that memory use does not depend on the size of the tree.
  */
-import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
-import { nameOf, type Path } from '../contract/path.js'
-import type { NamesWriter } from '../store/search/names-writer.js'
-import type { IndexedName } from '../store/search/names.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../base/errors.js'
+import { nameOf, type Path } from '../base/path.js'
+import type { NamesWriter } from '../database/search/names-writer.js'
+import type { IndexedName } from '../database/search/names.js'
 import type { IndexUpdater } from './index-updater.js'
 import { depthOf, type IndexedTree } from './indexed-tree.js'
 

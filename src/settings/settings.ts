@@ -2,12 +2,12 @@
 import { randomInt, randomUUID } from 'node:crypto'
 import { isAbsolute } from 'node:path'
 import PQueue from 'p-queue'
-import { GatewayError, toGatewayError } from '../contract/errors.js'
-import type { Log } from '../contract/log.js'
-import { version } from '../contract/version.js'
-import { compilePatterns, patternLines, type Pattern } from '../contract/patterns.js'
+import { GatewayError, toGatewayError } from '../base/errors.js'
+import type { Log } from '../base/log.js'
+import { version } from '../base/version.js'
+import { compilePatterns, patternLines, type Pattern } from '../base/patterns.js'
 import { hostAndPort, parseNetworks } from '../net/addresses.js'
-import type { Store } from '../store/tables.js'
+import type { Store } from '../database/tables.js'
 import {
   settingFlags,
   settingGroups,

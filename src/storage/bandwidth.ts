@@ -3,10 +3,10 @@
  * one direction share its limit.
  */
 import { pipeline, Transform, type Readable } from 'node:stream'
-import { joinSignals } from '../contract/cancellation.js'
+import { joinSignals } from '../base/cancellation.js'
 import type { OpenFile, WritableFile } from '../contract/capabilities.js'
 import type { Source } from '../contract/call-options.js'
-import { GatewayError } from '../contract/errors.js'
+import { GatewayError } from '../base/errors.js'
 import type { Settings } from '../settings/settings.js'
 import { withHooks, type FileHooks } from './file-hooks.js'
 

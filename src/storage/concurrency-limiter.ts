@@ -17,7 +17,7 @@ import type { Readable } from 'node:stream'
 import type { CallOptions } from '../contract/call-options.js'
 import type { Driver } from '../contract/driver.js'
 import type { Entry } from '../contract/entry.js'
-import { FairShare, type Release } from '../contract/fair-share.js'
+import { FairShare, type Release } from '../base/fair-share.js'
 import { driverProperties, fileProperties, overriding, uploadProperties, type PropertiesOf } from './overriding.js'
 
 /** How many times what is left one user can hold: three quarters if there is no other user. */

@@ -4,7 +4,7 @@
  */
 import { LRUCache } from 'lru-cache'
 import type { DirectUrl, UrlClient } from '../contract/capabilities.js'
-import { isWithin, type Path } from '../contract/path.js'
+import { isWithin, type Path } from '../base/path.js'
 
 /** Minimum remaining validity of a cached URL in milliseconds, so that a redirected client can still use it. */
 const minLifetime = 60_000

@@ -3,10 +3,10 @@
  * closed. A driver without connections could not remove it, and a storage that was deleted has no later run that does.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { joinSignals, settlesWithin, sharedController } from '../contract/cancellation.js'
+import { joinSignals, settlesWithin, sharedController } from '../base/cancellation.js'
 import type { CallOptions } from '../contract/call-options.js'
 import type { Driver } from '../contract/driver.js'
-import { GatewayError } from '../contract/errors.js'
+import { GatewayError } from '../base/errors.js'
 import { driverProperties, fileProperties, overriding, uploadProperties } from './overriding.js'
 
 /** Milliseconds that `end` waits for the writes. */

@@ -3,7 +3,7 @@
  * Listeners are called synchronously, before the operation that made the change returns.
  */
 import type { Entry } from '../contract/entry.js'
-import { root, within, type Path } from '../contract/path.js'
+import { root, within, type Path } from '../base/path.js'
 import type { TransferEvent } from './transfer-meter.js'
 
 /** Paths are of the whole tree. */

@@ -3,9 +3,9 @@
  */
 import { LRUCache } from 'lru-cache'
 import type { Entry } from '../contract/entry.js'
-import { GatewayError } from '../contract/errors.js'
-import type { DriverLog } from '../contract/log.js'
-import { isListableName, type Path } from '../contract/path.js'
+import { GatewayError } from '../base/errors.js'
+import type { DriverLog } from '../base/log.js'
+import { isListableName, type Path } from '../base/path.js'
 
 /** Maximum folders of one storage for which a name is logged, and for which omitted names are recorded. */
 const maxLoggedFolders = 1000

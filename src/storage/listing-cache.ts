@@ -3,7 +3,7 @@
  * the least recently used listings are removed. The limit of an `LRUCache` is its own, and not one for several.
  */
 import type { Entry } from '../contract/entry.js'
-import { isWithin, type Path } from '../contract/path.js'
+import { isWithin, type Path } from '../base/path.js'
 import { sortedInTurns, type Order } from './sorting.js'
 
 /** A listing as it was read. */

@@ -4,8 +4,8 @@
  */
 import type { Driver } from '../contract/driver.js'
 import { contentVersion, type Entry } from '../contract/entry.js'
-import { GatewayError, isGatewayError, undefinedIfMissing } from '../contract/errors.js'
-import { childOf, nameOf, parentOf, selfAndAncestors, under, within, type Path } from '../contract/path.js'
+import { GatewayError, isGatewayError, undefinedIfMissing } from '../base/errors.js'
+import { childOf, nameOf, parentOf, selfAndAncestors, under, within, type Path } from '../base/path.js'
 import { withHooks } from './file-hooks.js'
 import { driverProperties, overriding } from './overriding.js'
 

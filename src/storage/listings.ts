@@ -3,16 +3,16 @@
  * backend has folder revisions, a cached listing is valid while the revision is unchanged; else for the time set in the
  * storage's options.
  */
-import { untilAborted, sharedController } from '../contract/cancellation.js'
+import { untilAborted, sharedController } from '../base/cancellation.js'
 import type { CallOptions, ListOptions } from '../contract/call-options.js'
 import type { Driver } from '../contract/driver.js'
 import type { Entry } from '../contract/entry.js'
-import { GatewayError, hasDetail } from '../contract/errors.js'
-import type { DriverLog } from '../contract/log.js'
-import { nameOf, parentOf, reservedPrefix, within, type Path } from '../contract/path.js'
-import { compilePatterns, globSource, maxSteps, patternLines, stepsOf, type Pattern } from '../contract/patterns.js'
-import type { StorageRow } from '../store/rows.js'
-import { undefinedIfUnsupported } from './fallbacks.js'
+import { GatewayError, hasDetail } from '../base/errors.js'
+import type { DriverLog } from '../base/log.js'
+import { nameOf, parentOf, reservedPrefix, within, type Path } from '../base/path.js'
+import { compilePatterns, globSource, maxSteps, patternLines, stepsOf, type Pattern } from '../base/patterns.js'
+import type { StorageRow } from '../database/rows.js'
+import { undefinedIfUnsupported } from './fallbacks/fallbacks.js'
 import { ListingCache, type CacheItem, type ListingBudget, type ReadListing } from './listing-cache.js'
 import { sortedInTurns, type Order } from './sorting.js'
 

@@ -4,8 +4,8 @@
  */
 import type { Driver } from '../contract/driver.js'
 import type { Traits } from '../contract/traits.js'
-import { GatewayError } from '../contract/errors.js'
-import { foldCase, isWithin, root, type Path } from '../contract/path.js'
+import { GatewayError } from '../base/errors.js'
+import { foldCase, isWithin, root, type Path } from '../base/path.js'
 import { driverProperties, overriding } from './overriding.js'
 
 /** Returns the driver with its calls checked. */

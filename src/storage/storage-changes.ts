@@ -4,8 +4,8 @@
  */
 import type { Attributes, OpenFile } from '../contract/capabilities.js'
 import type { Entry } from '../contract/entry.js'
-import { under, type Path } from '../contract/path.js'
-import type { AttributeOverlay } from './attribute-overlay.js'
+import { under, type Path } from '../base/path.js'
+import type { AttributeOverlay } from './fallbacks/attribute-overlay.js'
 import { concernedPath, type Events } from './events.js'
 import { withHooks } from './file-hooks.js'
 

@@ -4,7 +4,7 @@
  * the driver's own.
  */
 import { Readable } from 'node:stream'
-import { untilAborted } from '../contract/cancellation.js'
+import { untilAborted } from '../base/cancellation.js'
 import type {
   Attributes,
   DirectUrl,
@@ -35,18 +35,18 @@ import type {
 import type { Driver } from '../contract/driver.js'
 import { defaultTraits, type Traits } from '../contract/traits.js'
 import { inPages, isRealFolder, type Entry, type Identity } from '../contract/entry.js'
-import { GatewayError, isGatewayError, undefinedIfMissing } from '../contract/errors.js'
-import type { DriverLog } from '../contract/log.js'
+import { GatewayError, isGatewayError, undefinedIfMissing } from '../base/errors.js'
+import type { DriverLog } from '../base/log.js'
 import { settableMode, withPermissions } from '../contract/modes.js'
-import { childOf, foldCase, nameOf, parentOf, root, under, type Path } from '../contract/path.js'
-import type { StorageRow } from '../store/rows.js'
-import type { FileRecords, Store } from '../store/tables.js'
-import { AttributeOverlay } from './attribute-overlay.js'
+import { childOf, foldCase, nameOf, parentOf, root, under, type Path } from '../base/path.js'
+import type { StorageRow } from '../database/rows.js'
+import type { FileRecords, Store } from '../database/tables.js'
+import { AttributeOverlay } from './fallbacks/attribute-overlay.js'
 import { throttled, type Bandwidth } from './bandwidth.js'
 import { ConcurrencyLimiter } from './concurrency-limiter.js'
-import { continuedRead, ofSameContent } from './continued-read.js'
+import { continuedRead, ofSameContent } from './fallbacks/continued-read.js'
 import { DirectUrlCache } from './direct-url-cache.js'
-import { withEmptyFolders } from './empty-folders.js'
+import { withEmptyFolders } from './fallbacks/empty-folders.js'
 import { EndingWrites } from './ending-writes.js'
 import type { Events } from './events.js'
 import {
@@ -56,18 +56,18 @@ import {
   streamRange,
   sendAsNeeded,
   removeItems,
-} from './fallbacks.js'
+} from './fallbacks/fallbacks.js'
 import { FailureLog } from './failure-log.js'
 import { ListableNames, type SkippedNames } from './listable-names.js'
 import { withOwnChanges } from './listing-lag.js'
 import type { ListingBudget } from './listing-cache.js'
 import { Listings, type FolderListing, type ListingOptions } from './listings.js'
 import { withPathRules } from './path-rules.js'
-import { writeResumable, type ResumableUpload } from './resumable-write.js'
-import type { Spool } from './spool.js'
+import { writeResumable, type ResumableUpload } from './fallbacks/resumable-write.js'
+import type { Spool } from './fallbacks/spool.js'
 import { StorageChanges } from './storage-changes.js'
-import { openByStreams } from './stream-handles.js'
-import { UsageProbe } from './usage-probe.js'
+import { openByStreams } from './fallbacks/stream-handles.js'
+import { UsageProbe } from './fallbacks/usage-probe.js'
 
 interface StorageDependencies {
   readonly row: StorageRow

@@ -1,6 +1,6 @@
 /** The texts of task failures, and which failures are retried after which delay. */
-import { isTransient, TreeError, type GatewayError } from '../contract/errors.js'
-import { root, type Path } from '../contract/path.js'
+import { isTransient, TreeError, type GatewayError } from '../base/errors.js'
+import { root, type Path } from '../base/path.js'
 import type { SkippedNames } from '../storage/listable-names.js'
 
 /** Seconds before the second run, the third run, and so on. */

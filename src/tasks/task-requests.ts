@@ -1,7 +1,7 @@
 /** What users want of the tasks of other nodes: requests in the database, which the owners of the tasks serve. */
-import { settlesWithin } from '../contract/cancellation.js'
-import type { TaskAction, TaskRequestRow } from '../store/rows.js'
-import type { Store } from '../store/tables.js'
+import { settlesWithin } from '../base/cancellation.js'
+import type { TaskAction, TaskRequestRow } from '../database/rows.js'
+import type { Store } from '../database/tables.js'
 
 /** Milliseconds that `send` waits for the owners. */
 const serveTimeout = 3000

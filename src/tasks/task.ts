@@ -3,8 +3,8 @@
  * are in memory.
  */
 import type { Principal, Role } from '../accounts/principal.js'
-import { GatewayError } from '../contract/errors.js'
-import type { TaskItemRow, TaskRow, UnfinishedTasks } from '../store/rows.js'
+import { GatewayError } from '../base/errors.js'
+import type { TaskItemRow, TaskRow, UnfinishedTasks } from '../database/rows.js'
 import type { CopyJournal } from '../transfer/copy-job.js'
 import { maxText } from './failures.js'
 

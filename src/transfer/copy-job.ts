@@ -1,10 +1,10 @@
 /** The description of a copy or move, and the journal that records its progress. */
-import type { GatewayError } from '../contract/errors.js'
-import type { FairShare, Holder } from '../contract/fair-share.js'
-import { nameOf, parentOf, under, within, type Path } from '../contract/path.js'
+import type { GatewayError } from '../base/errors.js'
+import type { FairShare, Holder } from '../base/fair-share.js'
+import { nameOf, parentOf, under, within, type Path } from '../base/path.js'
 import type { SkippedNames } from '../storage/listable-names.js'
-import type { MountedPath } from '../storage/mounts.js'
-import type { ResumableUpload } from '../storage/resumable-write.js'
+import type { MountedPath } from '../mounts/mounts.js'
+import type { ResumableUpload } from '../storage/fallbacks/resumable-write.js'
 import type { TransferMeter } from '../storage/transfer-meter.js'
 import type { PausedHandles } from './in-place-handles.js'
 

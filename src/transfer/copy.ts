@@ -5,8 +5,8 @@
  */
 import { randomUUID } from 'node:crypto'
 import { contentVersion, isSymlink, isRealFolder, type Entry, type Identity } from '../contract/entry.js'
-import { GatewayError, isGatewayError, toGatewayError, TreeError, type MemberFailure } from '../contract/errors.js'
-import { childOf, foldCase, nameOf, parentOf, reservedPrefix, type Path } from '../contract/path.js'
+import { GatewayError, isGatewayError, toGatewayError, TreeError, type MemberFailure } from '../base/errors.js'
+import { childOf, foldCase, nameOf, parentOf, reservedPrefix, type Path } from '../base/path.js'
 import { byteSource } from '../contract/sources.js'
 import type { Storage } from '../storage/storage.js'
 import { targetOf, type CopiedState, type CopyJob, type RecordedMembers } from './copy-job.js'

@@ -3,13 +3,13 @@
  * lose what they write: their changes wait while the source is removed. From then on, a handle whose file has lost its
  * name rejects changes, because the backend would write to the removed file.
  */
-import { untilAborted } from '../contract/cancellation.js'
+import { untilAborted } from '../base/cancellation.js'
 import type { WritableFile } from '../contract/capabilities.js'
 import type { Identity } from '../contract/entry.js'
-import { GatewayError } from '../contract/errors.js'
-import { under, within, type Path } from '../contract/path.js'
+import { GatewayError } from '../base/errors.js'
+import { under, within, type Path } from '../base/path.js'
 import type { Events } from '../storage/events.js'
-import type { MountedPath } from '../storage/mounts.js'
+import type { MountedPath } from '../mounts/mounts.js'
 import { compareIdentities, identitiesOf } from './same-file.js'
 
 /** A handle that was opened to change a file. */

@@ -5,25 +5,16 @@
  * of a folder that was copied elsewhere is only remembered: the same move, made again, completes it.
  */
 import { randomUUID } from 'node:crypto'
-import { settlesWithin } from '../contract/cancellation.js'
+import { settlesWithin } from '../base/cancellation.js'
 import type { Entry } from '../contract/entry.js'
-import { isGatewayError } from '../contract/errors.js'
-import type { Log } from '../contract/log.js'
-import {
-  childOf,
-  isWithin,
-  parentOf,
-  reservedPrefix,
-  siblingPathOf,
-  under,
-  within,
-  type Path,
-} from '../contract/path.js'
-import type { MountedPath } from '../storage/mounts.js'
-import type { PathLocks } from '../storage/path-locks.js'
+import { isGatewayError } from '../base/errors.js'
+import type { Log } from '../base/log.js'
+import { childOf, isWithin, parentOf, reservedPrefix, siblingPathOf, under, within, type Path } from '../base/path.js'
+import type { MountedPath } from '../mounts/mounts.js'
+import type { PathLocks } from '../locks/path-locks.js'
 import type { Storage } from '../storage/storage.js'
-import type { Intent } from '../store/rows.js'
-import type { Store } from '../store/tables.js'
+import type { Intent } from '../database/rows.js'
+import type { Store } from '../database/tables.js'
 import type { Backup } from './copy-job.js'
 
 /** The folder rules, as far as a move affects them. Paths are of the whole tree. */

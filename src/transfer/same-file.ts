@@ -4,10 +4,10 @@
  */
 import type { Readable } from 'node:stream'
 import type { Identity } from '../contract/entry.js'
-import { GatewayError, isGatewayError } from '../contract/errors.js'
-import { selfAndAncestors } from '../contract/path.js'
+import { GatewayError, isGatewayError } from '../base/errors.js'
+import { selfAndAncestors } from '../base/path.js'
 import type { Source } from '../contract/call-options.js'
-import type { MountedPath } from '../storage/mounts.js'
+import type { MountedPath } from '../mounts/mounts.js'
 import { outsideLimit } from '../storage/concurrency-limiter.js'
 
 /** 'unknown': the identities of their backends cannot be compared. */

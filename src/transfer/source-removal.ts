@@ -4,15 +4,9 @@
  * may remove it, and that the two are different files.
  */
 import { contentVersion, isSymlink, isRealFolder, type Entry } from '../contract/entry.js'
-import {
-  GatewayError,
-  isGatewayError,
-  toGatewayError,
-  undefinedIfMissing,
-  type MemberFailure,
-} from '../contract/errors.js'
-import { childOf, type Path } from '../contract/path.js'
-import type { MountedPath } from '../storage/mounts.js'
+import { GatewayError, isGatewayError, toGatewayError, undefinedIfMissing, type MemberFailure } from '../base/errors.js'
+import { childOf, type Path } from '../base/path.js'
+import type { MountedPath } from '../mounts/mounts.js'
 import { targetOf, type CopiedState, type CopyJob } from './copy-job.js'
 import type { PausedHandles } from './in-place-handles.js'
 import { sameFileError, sameness } from './same-file.js'

@@ -2,14 +2,14 @@
  * Resumable uploads of large files: stores their tokens, so that a later run of the task can resume them, and discards
  * orphaned uploads (docs/decisions/0015).
  */
-import { settlesWithin } from '../contract/cancellation.js'
-import { hasDetail, isTransient } from '../contract/errors.js'
-import type { Log } from '../contract/log.js'
-import type { Path } from '../contract/path.js'
-import type { ResumableUpload, UploadWork } from '../storage/resumable-write.js'
+import { settlesWithin } from '../base/cancellation.js'
+import { hasDetail, isTransient } from '../base/errors.js'
+import type { Log } from '../base/log.js'
+import type { Path } from '../base/path.js'
+import type { ResumableUpload, UploadWork } from '../storage/fallbacks/resumable-write.js'
 import type { Storage } from '../storage/storage.js'
-import type { UploadRow } from '../store/rows.js'
-import type { Store } from '../store/tables.js'
+import type { UploadRow } from '../database/rows.js'
+import type { Store } from '../database/tables.js'
 
 /** Maximum time in milliseconds for which a task waits until its uploads are discarded. */
 const discardTimeout = 2000

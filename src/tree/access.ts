@@ -4,7 +4,7 @@
  * before it creates a base folder, and `VisibleNames` for search results.
  */
 import type { Principal } from '../accounts/principal.js'
-import { joinSignals } from '../contract/cancellation.js'
+import { joinSignals } from '../base/cancellation.js'
 import type { Attributes, OpenFile, WritableFile } from '../contract/capabilities.js'
 import type { StatOptions, Awaitable } from '../contract/call-options.js'
 import { isRealFolder } from '../contract/entry.js'
@@ -15,8 +15,8 @@ import {
   toGatewayError,
   TreeError,
   type ErrorDetail,
-} from '../contract/errors.js'
-import { logInternal } from '../contract/log.js'
+} from '../base/errors.js'
+import { logInternal } from '../base/log.js'
 import {
   childOf,
   isWithin,
@@ -29,16 +29,16 @@ import {
   selfAndAncestors,
   within,
   type Path,
-} from '../contract/path.js'
-import { canonicalPath, canonicalTarget } from '../storage/canonical-case.js'
+} from '../base/path.js'
+import { canonicalPath, canonicalTarget } from '../mounts/canonical-case.js'
 import { withHooks, type FileHooks } from '../storage/file-hooks.js'
-import type { MountedTree, ResolvedPath } from '../storage/mounted-tree.js'
+import type { MountedTree, ResolvedPath } from '../mounts/mounted-tree.js'
 import type { OperationName } from '../storage/operation-names.js'
 import type { Storage } from '../storage/storage.js'
-import type { Lock } from '../store/rows.js'
+import type { Lock } from '../database/rows.js'
 import { hidesNames, isOmitted, judge, judgeMembers, judgeTarget, readsAll } from './authorizer.js'
 import type { TreeDependencies } from './dependencies.js'
-import { LockedError } from './locks.js'
+import { LockedError } from '../locks/webdav-locks.js'
 import { symlinkChanged, type Authority, type OnePath } from './operation.js'
 import type { Action, Verdict } from './policy.js'
 import type { AccessOptions } from './operation-options.js'

@@ -3,7 +3,7 @@
  * the one that decides. Paths are of the whole tree.
  */
 import type { Principal } from '../accounts/principal.js'
-import { parentOf, type Path } from '../contract/path.js'
+import { parentOf, type Path } from '../base/path.js'
 import type { Rule, Rules } from './folder-rules.js'
 import * as policy from './policy.js'
 import type { Action, FolderRights, MemberFilter, RuledPath, Ruling, Verdict } from './policy.js'

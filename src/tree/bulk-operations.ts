@@ -3,10 +3,10 @@
  * that can be predicted are found before the first change.
  */
 import type { Entry } from '../contract/entry.js'
-import { GatewayError, isGatewayError, nameTaken } from '../contract/errors.js'
-import { checkMemberName, checkName, childOf, nameOf, type Path } from '../contract/path.js'
-import { Pauses } from '../contract/pauses.js'
-import { compileLinear, maxPatternLength, findMatches } from '../contract/patterns.js'
+import { GatewayError, isGatewayError, nameTaken } from '../base/errors.js'
+import { checkMemberName, checkName, childOf, nameOf, type Path } from '../base/path.js'
+import { Pauses } from '../base/pauses.js'
+import { compileLinear, maxPatternLength, findMatches } from '../base/patterns.js'
 import type { AccessOptions } from './operation-options.js'
 import type { VirtualFs } from './virtual-fs.js'
 

@@ -2,18 +2,18 @@
  * Runs one search: returns a page of the results that the principal may see, ordered by name, and their total number.
  */
 import type { Principal } from '../accounts/principal.js'
-import { GatewayError } from '../contract/errors.js'
-import { nameOf, parentOf, type Path } from '../contract/path.js'
-import { Pauses } from '../contract/pauses.js'
-import { searchWords } from '../store/search/folding.js'
+import { GatewayError } from '../base/errors.js'
+import { nameOf, parentOf, type Path } from '../base/path.js'
+import { Pauses } from '../base/pauses.js'
+import { searchWords } from '../database/search/folding.js'
 import {
   firstPosition,
   type NameQuery,
   type NamesReader,
   type NameRange,
   type ExcludedPart,
-} from '../store/search/names-reader.js'
-import type { IndexedName } from '../store/search/names.js'
+} from '../database/search/names-reader.js'
+import type { IndexedName } from '../database/search/names.js'
 import type { AccessOptions } from './operation-options.js'
 import { hidesNames, judge } from './authorizer.js'
 import type { Rule, Rules } from './folder-rules.js'

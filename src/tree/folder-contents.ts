@@ -3,11 +3,11 @@
  * whole tree, except those of `TreeMembers`.
  */
 import type { Entry } from '../contract/entry.js'
-import { isGatewayError, undefinedIfMissing, GatewayError } from '../contract/errors.js'
-import { childOf, nameOf, type Path } from '../contract/path.js'
-import { Pauses } from '../contract/pauses.js'
+import { isGatewayError, undefinedIfMissing, GatewayError } from '../base/errors.js'
+import { childOf, nameOf, type Path } from '../base/path.js'
+import { Pauses } from '../base/pauses.js'
 import type { FolderListing } from '../storage/listings.js'
-import type { MountedTree } from '../storage/mounted-tree.js'
+import type { MountedTree } from '../mounts/mounted-tree.js'
 import type { Order } from '../storage/sorting.js'
 import type { Access, NamedPath } from './access.js'
 import type { TreeDependencies } from './dependencies.js'

@@ -3,8 +3,8 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { put, RecentCounts } from '../accounts/attempts-in-memory.js'
 import { lockout } from '../accounts/limiter.js'
 import type { Principal } from '../accounts/principal.js'
-import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
-import type { Log } from '../contract/log.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../base/errors.js'
+import type { Log } from '../base/log.js'
 import {
   childOf,
   cleanPath,
@@ -16,13 +16,13 @@ import {
   under,
   within,
   type Path,
-} from '../contract/path.js'
-import { compilePatterns, patternLines, type Pattern } from '../contract/patterns.js'
-import { ownTurn } from '../contract/pauses.js'
-import type { FolderRule } from '../store/rows.js'
-import type { Store } from '../store/tables.js'
+} from '../base/path.js'
+import { compilePatterns, patternLines, type Pattern } from '../base/patterns.js'
+import { ownTurn } from '../base/pauses.js'
+import type { FolderRule } from '../database/rows.js'
+import type { Store } from '../database/tables.js'
 
-export type { FolderRule } from '../store/rows.js'
+export type { FolderRule } from '../database/rows.js'
 
 /** A rule with compiled patterns. */
 export interface Rule extends FolderRule {

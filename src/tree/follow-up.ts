@@ -1,7 +1,7 @@
 /** What follows a change of the tree: stored properties, folder rules, attributes and WebDAV locks. */
 import type { CallOptions } from '../contract/call-options.js'
-import type { Path } from '../contract/path.js'
-import type { MountedPath } from '../storage/mounts.js'
+import type { Path } from '../base/path.js'
+import type { MountedPath } from '../mounts/mounts.js'
 import type { TreeDependencies } from './dependencies.js'
 
 /**

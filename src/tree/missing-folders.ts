@@ -1,8 +1,8 @@
 /** Makes folders that are missing: those that a path requires, and the base folders of users. */
 import type { Principal } from '../accounts/principal.js'
-import { GatewayError } from '../contract/errors.js'
-import { checkName, findDeepest, nameOf, parentOf, root, isWithin, type Path } from '../contract/path.js'
-import { MountedTree } from '../storage/mounted-tree.js'
+import { GatewayError } from '../base/errors.js'
+import { checkName, findDeepest, nameOf, parentOf, root, isWithin, type Path } from '../base/path.js'
+import { MountedTree } from '../mounts/mounted-tree.js'
 import type { Storage } from '../storage/storage.js'
 import type { Access } from './access.js'
 import { Operations, gatewayAuthority } from './operation.js'

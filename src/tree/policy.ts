@@ -3,9 +3,9 @@
  * and the folder rules. Paths are of the whole tree. Called only by `authorizer.ts`, which looks up the rules.
  */
 import type { Permission, Principal } from '../accounts/principal.js'
-import type { ErrorCode } from '../contract/errors.js'
-import { childOf, isWithin, parentOf, segmentsOf, within, type Path } from '../contract/path.js'
-import { maxSteps, stepsOf } from '../contract/patterns.js'
+import type { ErrorCode } from '../base/errors.js'
+import { childOf, isWithin, parentOf, segmentsOf, within, type Path } from '../base/path.js'
+import { maxSteps, stepsOf } from '../base/patterns.js'
 import { covers, type Rule } from './folder-rules.js'
 
 /**

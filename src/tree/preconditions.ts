@@ -1,7 +1,7 @@
 /** Preconditions of operations on the tree, and their evaluation (RFC 9110 §13, RFC 4918 §10.4). */
 import { contentVersion, type Entry } from '../contract/entry.js'
-import { GatewayError } from '../contract/errors.js'
-import type { Path } from '../contract/path.js'
+import { GatewayError } from '../base/errors.js'
+import type { Path } from '../base/path.js'
 
 /** One condition of an `If` header: a lock token or an entity tag with its quotes, optionally negated. */
 export interface IfCondition {

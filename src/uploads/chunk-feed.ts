@@ -1,7 +1,7 @@
 /** One stream of bytes that come from several requests, one after the other. */
 import { Readable } from 'node:stream'
 import type { DetachableReadable } from '../contract/capabilities.js'
-import { GatewayError } from '../contract/errors.js'
+import { GatewayError } from '../base/errors.js'
 
 /** Bytes that wait in the stream until its reader takes them. */
 const bufferSize = 64 * 1024

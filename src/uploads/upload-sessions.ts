@@ -1,7 +1,7 @@
 /** The uploads that are received in chunks: who has which, how many there are, and when they end. */
 import type { Principal } from '../accounts/principal.js'
-import { GatewayError } from '../contract/errors.js'
-import { under, type Path } from '../contract/path.js'
+import { GatewayError } from '../base/errors.js'
+import { under, type Path } from '../base/path.js'
 import type { TaskUploads } from '../transfer/task-uploads.js'
 import type { VirtualFs } from '../tree/virtual-fs.js'
 import { isSameFile, UploadSession, type AnnouncedFile, type UploadTimes } from './upload-session.js'

@@ -5,9 +5,9 @@ import { Accounts, type Credentials } from '../../src/accounts/accounts.js'
 import { bootstrapAccounts } from '../../src/accounts/bootstrap.js'
 import type { NewUser } from '../../src/accounts/users.js'
 import { Settings } from '../../src/settings/settings.js'
-import type { UserRow } from '../../src/store/rows.js'
-import type { Store } from '../../src/store/tables.js'
-import { openStore } from '../../src/store/store.js'
+import type { UserRow } from '../../src/database/rows.js'
+import type { Store } from '../../src/database/tables.js'
+import { openStore } from '../../src/database/store.js'
 
 type Test = Pick<TAP, 'testdir' | 'teardown'>
 

@@ -15,13 +15,13 @@ import { bootstrapAccounts } from '../../src/accounts/bootstrap.js'
 import { newOtpSecret, otpUri } from '../../src/accounts/otp.js'
 import { hashPassword, staticHash } from '../../src/accounts/passwords.js'
 import type { Principal } from '../../src/accounts/principal.js'
-import type { ErrorDetail } from '../../src/contract/errors.js'
-import { openStore } from '../../src/store/store.js'
+import type { ErrorDetail } from '../../src/base/errors.js'
+import { openStore } from '../../src/database/store.js'
 import { adaPassword, credentials, fixture, newUser, openAccounts } from './accounts-fixture.js'
 import { http } from '../../protocols/http/index.js'
 import { webdav } from '../../protocols/webdav/index.js'
 import { sftp } from '../../protocols/sftp/index.js'
-import { userRow } from '../store/store-rows.js'
+import { userRow } from '../database/store-rows.js'
 
 const refused = (detail: ErrorDetail) => ({ code: 'unauthenticated', detail })
 const wrong = refused('wrong_credentials')

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { isOnEd25519, fingerprintOf, parseKeyBlob, parseKeyLine } from '../../src/accounts/public-keys.js'
 import { verifySignature } from '../../src/accounts/signatures.js'
-import { isGatewayError } from '../../src/contract/errors.js'
+import { isGatewayError } from '../../src/base/errors.js'
 import { processorTime } from '../processor-time.js'
 
 const made = [

@@ -4,7 +4,7 @@ import { http } from '../../protocols/http/index.js'
 import { sftp } from '../../protocols/sftp/index.js'
 import { webdav } from '../../protocols/webdav/index.js'
 import { permissionBits, type Permission } from '../../src/accounts/principal.js'
-import { asPath } from '../../src/contract/path.js'
+import { asPath } from '../../src/base/path.js'
 import { principal } from './principals.js'
 
 const allBits = Object.keys(permissionBits) as Permission[]

@@ -1,6 +1,6 @@
 /** Principals for tests. */
 import { allPermissions, permissionBits, Principal, type Permission } from '../../src/accounts/principal.js'
-import { asPath } from '../../src/contract/path.js'
+import { asPath } from '../../src/base/path.js'
 import { http } from '../../protocols/http/index.js'
 
 type PrincipalFacts = ConstructorParameters<typeof Principal>[0]

@@ -6,10 +6,10 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { liveness } from '../../src/cli/check.js'
-import { storeDaemonUrl } from '../../src/gateway/data-folder.js'
+import { storeDaemonUrl } from '../../src/installation/data-folder.js'
 import { startGateway, withoutNodes } from '../gateway.js'
 import { lacks } from '../programs.js'
-import { makeCertificate } from '../services/certificates.js'
+import { makeCertificate } from '../servers/certificates.js'
 import { main } from './outcome.js'
 
 async function checkLive(...words: readonly string[]) {

@@ -8,8 +8,8 @@ import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { startGateway } from '../gateway.js'
 import { findProgram, lacks } from '../programs.js'
-import { makeCertificate } from '../services/certificates.js'
-import { accepts, freePort } from '../services/free-port.js'
+import { makeCertificate } from '../servers/certificates.js'
+import { accepts, freePort } from '../servers/free-port.js'
 
 const run = promisify(execFile)
 

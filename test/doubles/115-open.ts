@@ -4,8 +4,8 @@
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Test } from 'tap'
-import type { Elsewhere } from '../conformance/subject.js'
-import { serveVendorHosts } from '../services/vendor-hosts.js'
+import type { Elsewhere } from '../driver-conformance/subject.js'
+import { serveVendorHosts } from '../servers/vendor-hosts.js'
 import { Account } from './115-open/account.js'
 import { answerDone, answerRefusal, asNumberOrText, Refusal, refusals } from './115-open/answers.js'
 import { Drive, rootFolder } from './115-open/drive.js'

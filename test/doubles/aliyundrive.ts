@@ -5,8 +5,8 @@
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Test } from 'tap'
-import { sendJson } from '../drivers/lib/api/vendor.js'
-import { serveVendorHosts } from '../services/vendor-hosts.js'
+import { sendJson } from '../drivers/lib/cloud/vendor.js'
+import { serveVendorHosts } from '../servers/vendor-hosts.js'
 import { calls, Fields, type CallKind } from './aliyundrive/calls.js'
 import { AliyunDrives, AliyunError } from './aliyundrive/drives.js'
 import { dataHost, refuse, SignedUrls } from './aliyundrive/object-store.js'

@@ -2,10 +2,10 @@
 import { createHash, createHmac } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
-import { HttpClient } from '../../drivers/lib/http-client.js'
-import { signedHeaders } from '../../drivers/lib/aliyun-oss.js'
+import { HttpClient } from '../../drivers/lib/http/http-client.js'
+import { signedHeaders } from '../../drivers/lib/cloud/aliyun-oss.js'
 import { EgressGuard } from '../../src/net/egress.js'
-import { serveVendorHosts } from '../services/vendor-hosts.js'
+import { serveVendorHosts } from '../servers/vendor-hosts.js'
 import { Contents } from './contents.js'
 import { OssDouble, stringToSign, type FinishedObject, type OssToken } from './oss.js'
 

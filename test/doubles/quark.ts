@@ -7,8 +7,8 @@
  */
 import type { RequestListener } from 'node:http'
 import type { Test } from 'tap'
-import type { Elsewhere } from '../conformance/subject.js'
-import { serveVendorHosts } from '../services/vendor-hosts.js'
+import type { Elsewhere } from '../driver-conformance/subject.js'
+import { serveVendorHosts } from '../servers/vendor-hosts.js'
 import { Contents } from './contents.js'
 import { QuarkApi } from './quark/api.js'
 import { QuarkDownloads } from './quark/downloads.js'

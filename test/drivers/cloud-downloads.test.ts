@@ -8,11 +8,11 @@ import { startAliyundrive } from '../doubles/aliyundrive.js'
 import { startQuark } from '../doubles/quark.js'
 import type { Requests } from '../doubles/requests.js'
 import { startGateway } from '../gateway.js'
-import { mount } from '../services/remotes.js'
+import { mount } from '../servers/remotes.js'
 import { shortenWaits } from '../short-waits.js'
 import { connect } from '../stories/task-client.js'
-import { credentialsOf } from './115-open-mount.js'
-import { credentials } from './aliyundrive-mount.js'
+import { credentialsOf } from './115/open-mount.js'
+import { credentials } from './aliyundrive/mount.js'
 
 shortenWaits(50)
 

@@ -8,8 +8,8 @@ import { startAliyundrive } from '../doubles/aliyundrive.js'
 import { startOpen115 } from '../doubles/115-open.js'
 import { startQuark } from '../doubles/quark.js'
 import { serve } from '../protocols/http/served.js'
-import { credentials } from './aliyundrive-mount.js'
-import { credentialsOf } from './115-open-mount.js'
+import { credentials } from './aliyundrive/mount.js'
+import { credentialsOf } from './115/open-mount.js'
 
 /** Files in the order of their creation, in which no other of their properties is sorted. */
 const files = { b: 'xx', c: 'xxx', a: 'x' }

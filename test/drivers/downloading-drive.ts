@@ -3,7 +3,7 @@
  * pages, newest first, and refuses an address that it lists already.
  */
 import { createHash } from 'node:crypto'
-import { findInPages, type ListedDownload } from '../../drivers/lib/api/listed-downloads.js'
+import { findInPages, type ListedDownload } from '../../drivers/lib/cloud/listed-downloads.js'
 import type { CallOptions } from '../../src/contract/call-options.js'
 import type {
   RemoteDownload,
@@ -12,8 +12,8 @@ import type {
   RemoveDownloadOptions,
 } from '../../src/contract/capabilities.js'
 import type { DriverType } from '../../src/contract/driver-type.js'
-import { GatewayError } from '../../src/contract/errors.js'
-import type { Path } from '../../src/contract/path.js'
+import { GatewayError } from '../../src/base/errors.js'
+import type { Path } from '../../src/base/path.js'
 import { IdDrive, IdDriveDriver } from './id-drive.js'
 
 type Tree = { readonly [name: string]: string | Tree }

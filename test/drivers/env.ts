@@ -2,11 +2,11 @@
 import { localFields, localType } from '../../drivers/local/index.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { OptionsOf } from '../../src/contract/driver-type.js'
-import { GatewayError } from '../../src/contract/errors.js'
-import { thisInstance } from '../../src/gateway/instance.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { thisInstance } from '../../src/installation/instance.js'
 import { EgressGuard } from '../../src/net/egress.js'
-import { checkOptions } from '../../src/storage/fields.js'
-import { memoryState } from './lib/api/vendor.js'
+import { checkOptions } from '../../src/mounts/fields.js'
+import { memoryState } from './lib/cloud/vendor.js'
 
 export function testEnv(over: Partial<DriverEnv> = {}): DriverEnv {
   const silent = () => undefined

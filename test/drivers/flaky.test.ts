@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
-import { at, bytesAt, namesIn, put, refuses, textAt, type WritableDriver } from '../conformance/subject.js'
+import { at, bytesAt, namesIn, put, refuses, textAt, type WritableDriver } from '../driver-conformance/subject.js'
 import { openLocal } from './env.js'
 import { flaky } from './flaky.js'
 

@@ -6,7 +6,7 @@ import { Readable } from 'node:stream'
 import type { OpenFile } from '../../src/contract/capabilities.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { Entry } from '../../src/contract/entry.js'
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError } from '../../src/base/errors.js'
 
 export type Fault =
   /** The call rejects before it has any effect. */

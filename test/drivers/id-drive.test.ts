@@ -1,6 +1,6 @@
-/** A drive that knows its entries by ids, and downloads by itself, keeps the contract, by the library of `drivers/lib/api/`. */
+/** A drive that knows its entries by ids, and downloads by itself, keeps the contract, by the library of `drivers/lib/cloud/`. */
 import t from 'tap'
-import { conformance } from '../conformance/driver.js'
+import { conformance } from '../driver-conformance/driver.js'
 import { DownloadingDrive, DownloadingDriver } from './downloading-drive.js'
 import { elsewhereOf, fetchFromIdDrive } from './id-drive.js'
 import { testEnv } from './env.js'

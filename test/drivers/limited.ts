@@ -7,7 +7,7 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { DriverType } from '../../src/contract/driver-type.js'
 import type { Entry } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError } from '../../src/base/errors.js'
 import { testEnv } from './env.js'
 import { ObjectStoreDriver } from './object-store.js'
 

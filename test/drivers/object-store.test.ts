@@ -1,6 +1,6 @@
 /** The conformance suite on a driver without empty folders, such as those of object stores. */
 import t from 'tap'
-import { conformance } from '../conformance/driver.js'
+import { conformance } from '../driver-conformance/driver.js'
 import { ObjectStoreDriver } from './object-store.js'
 
 await t.test('a driver without empty folders passes the conformance suite', async (t) => {

@@ -4,13 +4,13 @@
  */
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { throwIfAborted } from '../../src/contract/cancellation.js'
+import { throwIfAborted } from '../../src/base/cancellation.js'
 import type { Attributes, Usage } from '../../src/contract/capabilities.js'
 import type { ByteRange, CallOptions, Source, WriteOptions } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { Entry } from '../../src/contract/entry.js'
-import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
-import { isWithin, nameOf, segmentsOf, type Path } from '../../src/contract/path.js'
+import { GatewayError, isGatewayError } from '../../src/base/errors.js'
+import { isWithin, nameOf, segmentsOf, type Path } from '../../src/base/path.js'
 
 interface StoredObject {
   readonly content: Buffer

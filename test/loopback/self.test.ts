@@ -1,7 +1,7 @@
 /** A gateway that is mounted in itself would pass requests on to itself for ever: it refuses them. */
 import t from 'tap'
 import { hasPassed, pseudonymOf } from '../../src/contract/own-requests.js'
-import type { Log } from '../../src/contract/log.js'
+import type { Log } from '../../src/base/log.js'
 import { startGateway } from '../gateway.js'
 
 void t.test('the pseudonym of a run is found in Via only as the name of a gateway', async (t) => {

@@ -4,9 +4,9 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import knex from 'knex'
 import t, { type Test } from 'tap'
-import { openPostgresSearchIndex, openSearchIndex, type SearchIndex } from '../../src/store/search/search-index.js'
+import { openPostgresSearchIndex, openSearchIndex, type SearchIndex } from '../../src/database/search/search-index.js'
 import { findProgram, lacks } from '../programs.js'
-import { thisServer } from '../store/engines.js'
+import { thisServer } from '../database/engines.js'
 
 /** Where an index is stored. */
 export interface IndexPlace {

@@ -2,10 +2,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { asPath, childOf } from '../../src/contract/path.js'
-import type { IndexedName } from '../../src/store/search/names.js'
-import { openPostgresSearchIndex, type SearchIndex } from '../../src/store/search/search-index.js'
-import { thisServer } from '../store/engines.js'
+import { asPath, childOf } from '../../src/base/path.js'
+import type { IndexedName } from '../../src/database/search/names.js'
+import { openPostgresSearchIndex, type SearchIndex } from '../../src/database/search/search-index.js'
+import { thisServer } from '../database/engines.js'
 import { lacksPostgres } from './index-engines.js'
 
 const skip = lacksPostgres

@@ -2,7 +2,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { asPath } from '../../src/contract/path.js'
+import { asPath } from '../../src/base/path.js'
 import { startGateway } from '../gateway.js'
 import { addRule, addUser, basic, everyPermission, post, send, sendRaw, signIn, store, unbound } from './world.js'
 

@@ -1,7 +1,7 @@
 /** Bytes that are not UTF-8, in every kind of text that a client sends: they are refused, and never replaced. */
 import { Readable } from 'node:stream'
 import t from 'tap'
-import { asPath } from '../../src/contract/path.js'
+import { asPath } from '../../src/base/path.js'
 import { basic, post, send, sendRaw, signIn, startWorld, store, type World } from './world.js'
 
 async function members({ all }: World, folder: string): Promise<readonly string[]> {

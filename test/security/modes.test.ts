@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { localType } from '../../drivers/local/index.js'
 import { allPermissions } from '../../src/accounts/principal.js'
-import { asPath } from '../../src/contract/path.js'
+import { asPath } from '../../src/base/path.js'
 import { startGateway } from '../gateway.js'
 import {
   flags,

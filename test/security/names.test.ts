@@ -1,6 +1,6 @@
 /** Names of new entries, in every field of every protocol that takes one. */
 import t from 'tap'
-import { asPath } from '../../src/contract/path.js'
+import { asPath } from '../../src/base/path.js'
 import { startGateway } from '../gateway.js'
 import { connect } from '../stories/task-client.js'
 import { connectAll } from '../stories/protocols.js'

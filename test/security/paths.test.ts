@@ -1,7 +1,7 @@
 /** Hostile names and paths, by known kinds of defects, in every field of every protocol. */
 import t from 'tap'
 import { endpoints } from '../../protocols/http/endpoints.js'
-import { asPath } from '../../src/contract/path.js'
+import { asPath } from '../../src/base/path.js'
 import { bait, everyField, type Field } from './fields.js'
 import { addUser, closedFolders, everyPermission, giveaways, restore, startWorld, store, type World } from './world.js'
 

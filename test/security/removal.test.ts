@@ -1,6 +1,6 @@
 /** No request removes entries that its user cannot see or access. */
 import t from 'tap'
-import { asPath } from '../../src/contract/path.js'
+import { asPath } from '../../src/base/path.js'
 import { names, status, string } from '../protocols/sftp/packet-client.js'
 import {
   addRule,

@@ -5,7 +5,7 @@
 import t from 'tap'
 import { endpoints } from '../../protocols/http/endpoints.js'
 import type { Permission } from '../../src/accounts/principal.js'
-import { asPath } from '../../src/contract/path.js'
+import { asPath } from '../../src/base/path.js'
 import { startGateway, type RunningGateway } from '../gateway.js'
 import {
   flags,

@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { generateSync } from 'otplib'
 import { Client, type KeyboardInteractiveAuthMethod } from 'ssh2'
 import t, { type Test } from 'tap'
-import { asPath } from '../../src/contract/path.js'
+import { asPath } from '../../src/base/path.js'
 import { startDaemon, startGateway, withoutNodes, type Daemon, type RunningGateway } from '../gateway.js'
 import { processorTime } from '../processor-time.js'
 import {

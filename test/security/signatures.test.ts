@@ -1,7 +1,7 @@
 /** Signed URLs: forged, truncated, expired and foreign signatures are rejected, below /d and /p. */
 import { createHmac } from 'node:crypto'
 import t from 'tap'
-import { asPath } from '../../src/contract/path.js'
+import { asPath } from '../../src/base/path.js'
 import { mark, post, send, signIn, startWorld, store } from './world.js'
 
 const sign = (key: string, path: string, expiry: string): string => {

@@ -2,7 +2,7 @@
 import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { asPath } from '../../src/contract/path.js'
+import { asPath } from '../../src/base/path.js'
 import { flags, symlinkTypes, names, status, string, type PacketClient } from '../protocols/sftp/packet-client.js'
 import { everyField } from './fields.js'
 import { addRule, addUser, busy, closedFolders, giveaways, mark, packets, send, startWorld, store } from './world.js'

@@ -5,7 +5,7 @@ import t from 'tap'
 import { settingsHelp } from '../../src/settings/settings-help.js'
 import { settingsTable } from '../../src/settings/settings-table.js'
 import { Settings } from '../../src/settings/settings.js'
-import { openStore } from '../../src/store/store.js'
+import { openStore } from '../../src/database/store.js'
 
 const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
 

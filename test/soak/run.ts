@@ -31,13 +31,13 @@ const stories = [
   'stories/rapid-copy',
   'protocols/webdav/litmus',
   'drivers/rclone',
-  'drivers/rclone-servers',
+  'drivers/rclone/servers',
   'drivers/s3',
   'drivers/smb',
   'drivers/crypt',
   'drivers/quark',
   'drivers/openlist',
-  'drivers/aliyundrive-faults',
+  'drivers/aliyundrive/faults',
 ].map((name) => `test/${name}.test`)
 
 const words = ['dist/test/run.js', '--jobs', '1', '--minutes', '240', ...stories]

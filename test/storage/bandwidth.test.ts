@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import type { OpenFile } from '../../src/contract/capabilities.js'
-import { asPath } from '../../src/contract/path.js'
+import { asPath } from '../../src/base/path.js'
 import { SpeedLimit, throttled } from '../../src/storage/bandwidth.js'
 import { newTree, sourceOf } from '../tree/tree-fixture.js'
 

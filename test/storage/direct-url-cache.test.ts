@@ -1,7 +1,7 @@
 /** Direct URLs are cached while they are valid; concurrent callers share one request. */
 import t from 'tap'
 import type { DirectUrl } from '../../src/contract/capabilities.js'
-import { asPath } from '../../src/contract/path.js'
+import { asPath } from '../../src/base/path.js'
 import { DirectUrlCache } from '../../src/storage/direct-url-cache.js'
 
 const file = asPath('/a/file')

@@ -1,6 +1,6 @@
 /** Listeners of changes of the tree. */
 import t from 'tap'
-import { asPath } from '../../src/contract/path.js'
+import { asPath } from '../../src/base/path.js'
 import { Events, type TreeEvent } from '../../src/storage/events.js'
 
 void t.test('a listener receives events until it is removed', async (t) => {

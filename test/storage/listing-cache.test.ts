@@ -1,7 +1,7 @@
 /** Listing caches: what invalidates them, and the memory that they may use. */
 import t from 'tap'
 import type { Entry } from '../../src/contract/entry.js'
-import { asPath } from '../../src/contract/path.js'
+import { asPath } from '../../src/base/path.js'
 import { ListingBudget, ListingCache, type ReadListing } from '../../src/storage/listing-cache.js'
 import type { Order } from '../../src/storage/sorting.js'
 

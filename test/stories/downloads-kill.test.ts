@@ -4,12 +4,12 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
-import { startScripted } from '../downloads/scripted-server.js'
-import { torrentOf } from '../downloads/torrent-file.js'
+import { startScripted } from '../offline-downloads/scripted-server.js'
+import { torrentOf } from '../offline-downloads/torrent-file.js'
 import { startDaemon, startGateway, withoutNodes } from '../gateway.js'
 import { lacks } from '../programs.js'
-import { startAria2 } from '../services/aria2.js'
-import { startQBittorrent } from '../services/qbittorrent.js'
+import { startAria2 } from '../servers/aria2.js'
+import { startQBittorrent } from '../servers/qbittorrent.js'
 
 const content = randomBytes(2_000_000)
 

@@ -11,7 +11,7 @@ import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { nodesOfTests, startGateway, type Addresses } from '../gateway.js'
 import { onlyWithVariants } from '../programs.js'
-import { mount, remotes, skipOver, type RemoteServer } from '../services/remotes.js'
+import { mount, remotes, skipOver, type RemoteServer } from '../servers/remotes.js'
 
 const run = promisify(execFile)
 const mebibyte = 1024 * 1024

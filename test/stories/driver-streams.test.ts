@@ -15,7 +15,7 @@ import t, { type Test } from 'tap'
 import { startDaemon, type Daemon } from '../gateway.js'
 import { lacks } from '../programs.js'
 import { resident, risen } from '../resident-memory.js'
-import { mount, remotes, type Remote } from '../services/remotes.js'
+import { mount, remotes, type Remote } from '../servers/remotes.js'
 
 const mebibyte = 1024 * 1024
 const isSoak = process.env.TIDEGATE_STREAM_MIB !== undefined

@@ -4,9 +4,9 @@
  */
 import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { asPath } from '../../src/contract/path.js'
-import { openCloud } from '../drivers/115-mount.js'
-import { openMount } from '../drivers/aliyundrive-mount.js'
+import { asPath } from '../../src/base/path.js'
+import { openCloud } from '../drivers/115/mount.js'
+import { openMount } from '../drivers/aliyundrive/mount.js'
 import { start115 } from '../doubles/115/index.js'
 import { startAliyundrive } from '../doubles/aliyundrive.js'
 import { newTree } from '../tree/tree-fixture.js'

@@ -13,7 +13,7 @@ import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { startGateway } from '../gateway.js'
 import { lacks, onlyWithVariants } from '../programs.js'
-import { mount, remoteNamed } from '../services/remotes.js'
+import { mount, remoteNamed } from '../servers/remotes.js'
 
 const run = promisify(execFile)
 const rounds = Number(process.env.TIDEGATE_KILL_ROUNDS ?? 4)

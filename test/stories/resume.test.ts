@@ -8,7 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { startGateway, type RunOptions } from '../gateway.js'
 import { lacks } from '../programs.js'
-import { startCuttingProxy } from '../services/cutting-proxy.js'
+import { startCuttingProxy } from '../servers/cutting-proxy.js'
 import { sftpClients } from './sftp-clients.js'
 
 const mebibyte = 1024 * 1024

@@ -1,9 +1,9 @@
 /** One table of stories, run over three protocols: all of them permit and reject the same. */
 import t from 'tap'
 import { permissionBits, type Permission } from '../../src/accounts/principal.js'
-import { asPath, root } from '../../src/contract/path.js'
+import { asPath, root } from '../../src/base/path.js'
 import { startGateway } from '../gateway.js'
-import { ruleRow } from '../store/store-rows.js'
+import { ruleRow } from '../database/store-rows.js'
 import { connectAll, type Answer, type ProtocolClient } from './protocols.js'
 
 const protocolBits: readonly Permission[] = ['webdavRead', 'webdavManage', 'sftpRead', 'sftpManage']

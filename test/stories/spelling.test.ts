@@ -4,9 +4,9 @@
  */
 import t from 'tap'
 import { permissionBits } from '../../src/accounts/principal.js'
-import { asPath, root } from '../../src/contract/path.js'
+import { asPath, root } from '../../src/base/path.js'
 import { startGateway } from '../gateway.js'
-import { ruleRow } from '../store/store-rows.js'
+import { ruleRow } from '../database/store-rows.js'
 import { connectAll } from './protocols.js'
 
 void t.test('names that differ only in case are one name by all three protocols', async (t) => {

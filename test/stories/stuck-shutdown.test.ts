@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import { openStore } from '../../src/store/store.js'
+import { openStore } from '../../src/database/store.js'
 import { startDaemon, type Daemon } from '../gateway.js'
 import { connectTo, storeOf, withoutSqlite } from '../store-location.js'
 import { post, signIn } from '../security/world.js'
 
-const program = fileURLToPath(new URL('../services/stuck-daemon.js', import.meta.url))
+const program = fileURLToPath(new URL('../servers/stuck-daemon.js', import.meta.url))
 
 interface Stuck {
   readonly daemon: Daemon

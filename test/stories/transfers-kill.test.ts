@@ -10,14 +10,14 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import { rangeStart, startScripted } from '../downloads/scripted-server.js'
+import { rangeStart, startScripted } from '../offline-downloads/scripted-server.js'
 import { startDaemon } from '../gateway.js'
 import { marker } from '../stored-files.js'
 import { connect, ended, kinds, type Client, type Kind, type TaskShown } from './task-client.js'
 
 const rounds = Number(process.env.TIDEGATE_KILL_ROUNDS ?? 4)
-const program = fileURLToPath(new URL('../services/unreliable-daemon.js', import.meta.url))
-const slowProgram = fileURLToPath(new URL('../services/slow-daemon.js', import.meta.url))
+const program = fileURLToPath(new URL('../servers/unreliable-daemon.js', import.meta.url))
+const slowProgram = fileURLToPath(new URL('../servers/slow-daemon.js', import.meta.url))
 /** Digests by path below a folder. */
 type Digests = ReadonlyMap<string, string>
 

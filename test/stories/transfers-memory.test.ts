@@ -9,7 +9,7 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import { startDaemon } from '../gateway.js'
 import { resident, risen } from '../resident-memory.js'
-import { mount } from '../services/remotes.js'
+import { mount } from '../servers/remotes.js'
 
 const run = promisify(execFile)
 const mebibyte = 1024 * 1024

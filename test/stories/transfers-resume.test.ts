@@ -13,7 +13,7 @@ import { startDaemon } from '../gateway.js'
 import { filesBelow } from '../stored-files.js'
 import { connect, ended } from './task-client.js'
 
-const program = fileURLToPath(new URL('../services/slow-daemon.js', import.meta.url))
+const program = fileURLToPath(new URL('../servers/slow-daemon.js', import.meta.url))
 const mebibyte = 1024 * 1024
 const size = 40 * mebibyte
 /** Maximum number of bytes between the source and the disk when the daemon is killed. */

@@ -1,16 +1,16 @@
 /** Tasks of several nodes: who owns them, what others see and want of them, and the tasks of a node that has ended. */
 import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { GatewayError } from '../../src/contract/errors.js'
-import { asPath } from '../../src/contract/path.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { asPath } from '../../src/base/path.js'
 import { createLog } from '../../src/process/log.js'
-import { openStore } from '../../src/store/store.js'
+import { openStore } from '../../src/database/store.js'
 import type { Task, TaskRequest, TaskRun, TaskType } from '../../src/tasks/task.js'
 import { Tasks } from '../../src/tasks/tasks.js'
 import { TaskUploads } from '../../src/transfer/task-uploads.js'
 import { principal } from '../accounts/principals.js'
-import { engines } from '../store/engines.js'
-import { storageRow, taskRow } from '../store/store-rows.js'
+import { engines } from '../database/engines.js'
+import { storageRow, taskRow } from '../database/store-rows.js'
 
 const ada = principal()
 const eve = principal({ userId: 2, username: 'eve' })

@@ -1,7 +1,7 @@
 /** Copies and moves as tasks, over a tree whose responses the test determines. */
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
-import { asPath } from '../../src/contract/path.js'
+import { asPath } from '../../src/base/path.js'
 import type { Task, TaskItems, TaskRun } from '../../src/tasks/task.js'
 import { transferRequest, transferTasks } from '../../src/tasks/transfer-tasks.js'
 import type { VirtualFs } from '../../src/tree/virtual-fs.js'

@@ -4,9 +4,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Driver } from '../../src/contract/driver.js'
-import { GatewayError } from '../../src/contract/errors.js'
-import { asPath as p } from '../../src/contract/path.js'
-import type { Intent } from '../../src/store/rows.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { asPath as p } from '../../src/base/path.js'
+import type { Intent } from '../../src/database/rows.js'
 import { altered, bare, contents, newTree, sourceOf, type Over, type Test, type Tree } from '../tree/tree-fixture.js'
 
 const backup = p('/.tidegate-backup-1')

@@ -1,5 +1,5 @@
 /** The journal of a task, in memory. */
-import { nameOf, parentOf, type Path } from '../../src/contract/path.js'
+import { nameOf, parentOf, type Path } from '../../src/base/path.js'
 import type { CopiedState, CopyJournal, RecordedMembers } from '../../src/transfer/copy-job.js'
 
 /** Does what the rows of the store do, without a store. */

@@ -1,13 +1,13 @@
 /** Folder rules: hide patterns, the folders that a rule covers, and rules that cannot be compiled. */
 import t from 'tap'
-import type { Log } from '../../src/contract/log.js'
-import { asPath, type Path } from '../../src/contract/path.js'
-import type { FolderRule } from '../../src/store/rows.js'
-import type { Store } from '../../src/store/tables.js'
+import type { Log } from '../../src/base/log.js'
+import { asPath, type Path } from '../../src/base/path.js'
+import type { FolderRule } from '../../src/database/rows.js'
+import type { Store } from '../../src/database/tables.js'
 import { covers, hidePatterns, Rules } from '../../src/tree/folder-rules.js'
-import { compilePattern } from '../contract/compile-pattern.js'
+import { compilePattern } from '../base/compile-pattern.js'
 import { processorTime } from '../processor-time.js'
-import { ruleRow } from '../store/store-rows.js'
+import { ruleRow } from '../database/store-rows.js'
 
 void t.test('a hide pattern matches anywhere in a name and is case-sensitive', async (t) => {
   const rows: readonly (readonly [string, string, boolean])[] = [

@@ -1,6 +1,6 @@
 /** The locks of a store, in memory. */
-import type { Lock } from '../../src/store/rows.js'
-import type { Store } from '../../src/store/tables.js'
+import type { Lock } from '../../src/database/rows.js'
+import type { Store } from '../../src/database/tables.js'
 
 type LocksTable = Store['locks']
 

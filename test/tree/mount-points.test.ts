@@ -3,8 +3,8 @@ import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { Entry } from '../../src/contract/entry.js'
-import { GatewayError } from '../../src/contract/errors.js'
-import { asPath } from '../../src/contract/path.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { asPath } from '../../src/base/path.js'
 import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 import {
   altered,

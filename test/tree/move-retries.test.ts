@@ -1,8 +1,8 @@
 /** Moves of folders that a backend cannot rename: made again after a failure, and while others change the folder. */
 import t, { type Test } from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
-import { GatewayError } from '../../src/contract/errors.js'
-import { asPath as p, type Path } from '../../src/contract/path.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { asPath as p, type Path } from '../../src/base/path.js'
 import { altered, bare, contents, fill, keep, newTree, overwrite } from './tree-fixture.js'
 
 const sameKind = { overwrite: 'same kind' } as const

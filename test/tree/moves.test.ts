@@ -3,8 +3,8 @@ import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Source, WriteOptions } from '../../src/contract/call-options.js'
 import type { Entry } from '../../src/contract/entry.js'
-import { GatewayError } from '../../src/contract/errors.js'
-import { asPath, type Path } from '../../src/contract/path.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { asPath, type Path } from '../../src/base/path.js'
 import {
   altered,
   bare,

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
-import { GatewayError, TreeError } from '../../src/contract/errors.js'
-import { asPath } from '../../src/contract/path.js'
-import { LockedError } from '../../src/tree/locks.js'
+import { GatewayError, TreeError } from '../../src/base/errors.js'
+import { asPath } from '../../src/base/path.js'
+import { LockedError } from '../../src/locks/webdav-locks.js'
 import { openLocal } from '../drivers/env.js'
 import {
   altered,

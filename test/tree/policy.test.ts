@@ -2,8 +2,8 @@
 import t from 'tap'
 import { protocols } from '../../protocols/index.js'
 import { permissionBits, type Permission } from '../../src/accounts/principal.js'
-import { asPath, childOf, parentOf, type Path } from '../../src/contract/path.js'
-import type { FolderRule } from '../../src/store/rows.js'
+import { asPath, childOf, parentOf, type Path } from '../../src/base/path.js'
+import type { FolderRule } from '../../src/database/rows.js'
 import { hidePatterns, type Rule } from '../../src/tree/folder-rules.js'
 import {
   folderRights,
@@ -22,7 +22,7 @@ import {
   type Verdict,
 } from '../../src/tree/policy.js'
 import { principal, type Asker } from '../accounts/principals.js'
-import { ruleRow } from '../store/store-rows.js'
+import { ruleRow } from '../database/store-rows.js'
 import { webdav } from '../../protocols/webdav/index.js'
 import { sftp } from '../../protocols/sftp/index.js'
 

@@ -1,7 +1,7 @@
 /** The evaluation of HTTP and WebDAV preconditions, and the entity tags of files. */
 import t from 'tap'
 import type { Entry } from '../../src/contract/entry.js'
-import { asPath } from '../../src/contract/path.js'
+import { asPath } from '../../src/base/path.js'
 import {
   etagOf,
   hasPreconditions,

@@ -1,6 +1,6 @@
 /** A driver that is based on other storages: its changes take the same locks and checks as all others. */
 import t from 'tap'
-import { asPath } from '../../src/contract/path.js'
+import { asPath } from '../../src/base/path.js'
 import { SubtreeDriver } from '../../src/tree/subtree-driver.js'
 import { contents, newTree, openBody, sourceOf, text, type Test } from './tree-fixture.js'
 

@@ -7,7 +7,7 @@ import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { Entry } from '../../src/contract/entry.js'
-import { asPath } from '../../src/contract/path.js'
+import { asPath } from '../../src/base/path.js'
 import { openLocal } from '../drivers/env.js'
 import { altered, newTree, sourceOf, text, lockAsk, fill, pagesOf } from './tree-fixture.js'
 

@@ -5,7 +5,7 @@ import { memoryType } from '../../drivers/memory/index.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { AnyDriverType } from '../../src/contract/driver-type.js'
 import type { Entry } from '../../src/contract/entry.js'
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError } from '../../src/base/errors.js'
 import { altered, type Over } from '../tree/tree-fixture.js'
 
 /** Number of entries in the root of the storage `Many`: the files `file 000000` and so on. */

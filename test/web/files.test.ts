@@ -5,7 +5,7 @@ import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { http } from '../../protocols/http/index.js'
 import { consoleFolder } from '../../protocols/http/site/console.js'
-import { asPath } from '../../src/contract/path.js'
+import { asPath } from '../../src/base/path.js'
 import { adminPassword, serve } from '../protocols/http/served.js'
 import { axeViolations, openPage, signIn, startBrowser, withoutBrowser, type BrowserOptions } from './browser.js'
 

@@ -3,7 +3,7 @@
  * nor those of another port, to whose requests the browser adds the cookie.
  */
 import t from 'tap'
-import { asPath } from '../../src/contract/path.js'
+import { asPath } from '../../src/base/path.js'
 import { startGateway } from '../gateway.js'
 import { listen } from '../protocols/http/listen.js'
 import { addUser, unbound, userPassword } from '../security/world.js'

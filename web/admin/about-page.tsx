@@ -1,10 +1,10 @@
 /** The version and the environment of the daemon. */
 import { Link } from 'wouter-preact'
 import { get } from '../api/client.ts'
-import { Failure } from '../parts/failure.tsx'
-import { formatTime } from '../parts/format.ts'
-import { Page } from '../parts/page.tsx'
-import { useRows } from '../parts/rows.ts'
+import { Failure } from '../components/failure.tsx'
+import { formatTime } from '../components/format.ts'
+import { Page } from '../components/page.tsx'
+import { useRows } from '../components/rows.ts'
 import { texts } from '../texts.ts'
 
 export function AboutPage() {

@@ -1,10 +1,10 @@
 /** The programs that download. Their settings are stored only if the program answers. */
 import { useState } from 'preact/hooks'
 import { get, post, type Data } from '../api/client.ts'
-import { Failure } from '../parts/failure.tsx'
-import { FormField } from '../parts/form-field.tsx'
-import { reporting } from '../parts/notices.tsx'
-import { changed, useRows } from '../parts/rows.ts'
+import { Failure } from '../components/failure.tsx'
+import { FormField } from '../components/form-field.tsx'
+import { reporting } from '../components/notices.tsx'
+import { changed, useRows } from '../components/rows.ts'
 import { texts } from '../texts.ts'
 import { settingLabel } from './settings.tsx'
 

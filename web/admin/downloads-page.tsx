@@ -1,5 +1,5 @@
 /** Offline downloads: the programs that download. */
-import { Page } from '../parts/page.tsx'
+import { Page } from '../components/page.tsx'
 import { texts } from '../texts.ts'
 import { DownloadTools } from './download-tools.tsx'
 

@@ -2,8 +2,8 @@
 import { useState } from 'preact/hooks'
 import { postFiles, type Data } from '../api/client.ts'
 import { askWhoIsSignedIn } from '../api/queries.ts'
-import { Failure } from '../parts/failure.tsx'
-import { Table } from '../parts/table.tsx'
+import { Failure } from '../components/failure.tsx'
+import { Table } from '../components/table.tsx'
 import { texts } from '../texts.ts'
 
 type Program = keyof typeof texts.admin.import.programs

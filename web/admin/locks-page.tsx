@@ -1,11 +1,11 @@
 /** The locks of WebDAV clients. */
 import { get, post } from '../api/client.ts'
-import { Failure } from '../parts/failure.tsx'
-import { formatTime } from '../parts/format.ts'
-import { NamedButton } from '../parts/named-button.tsx'
-import { Page } from '../parts/page.tsx'
-import { change, useRows } from '../parts/rows.ts'
-import { Table } from '../parts/table.tsx'
+import { Failure } from '../components/failure.tsx'
+import { formatTime } from '../components/format.ts'
+import { NamedButton } from '../components/named-button.tsx'
+import { Page } from '../components/page.tsx'
+import { change, useRows } from '../components/rows.ts'
+import { Table } from '../components/table.tsx'
 import { texts } from '../texts.ts'
 
 export function LocksPage() {

@@ -3,9 +3,9 @@ import { useQuery } from '@tanstack/preact-query'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { get, type Data } from '../api/client.ts'
 import { queryClient } from '../api/queries.ts'
-import { Failure } from '../parts/failure.tsx'
-import { formatTimeWithSeconds } from '../parts/format.ts'
-import { Page } from '../parts/page.tsx'
+import { Failure } from '../components/failure.tsx'
+import { formatTimeWithSeconds } from '../components/format.ts'
+import { Page } from '../components/page.tsx'
 import { texts } from '../texts.ts'
 
 type Log = Data<'/api/admin/log'>

@@ -2,9 +2,9 @@
 import { useState } from 'preact/hooks'
 import { useLocation, useSearch } from 'wouter-preact'
 import { post } from '../api/client.ts'
-import { Dialog } from '../parts/dialog.tsx'
-import { report } from '../parts/notices.tsx'
-import { Page } from '../parts/page.tsx'
+import { Dialog } from '../components/dialog.tsx'
+import { report } from '../components/notices.tsx'
+import { Page } from '../components/page.tsx'
 import { texts } from '../texts.ts'
 import { Settings } from './settings.tsx'
 

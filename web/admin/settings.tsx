@@ -2,10 +2,10 @@
 import { useState } from 'preact/hooks'
 import { get, post, type Data } from '../api/client.ts'
 import { queryClient } from '../api/queries.ts'
-import { Failure } from '../parts/failure.tsx'
-import { FormField, labelOf } from '../parts/form-field.tsx'
-import { report, reporting } from '../parts/notices.tsx'
-import { useRows } from '../parts/rows.ts'
+import { Failure } from '../components/failure.tsx'
+import { FormField, labelOf } from '../components/form-field.tsx'
+import { report, reporting } from '../components/notices.tsx'
+import { useRows } from '../components/rows.ts'
 import { texts } from '../texts.ts'
 
 type Setting = Data<'/api/admin/setting/list'>[number]

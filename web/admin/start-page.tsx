@@ -1,7 +1,7 @@
 /** What an admin does first: the data of another program, or a password and a storage; then how files are reached. */
 import { useState } from 'preact/hooks'
 import { Link } from 'wouter-preact'
-import { Page } from '../parts/page.tsx'
+import { Page } from '../components/page.tsx'
 import { MountHelp } from '../profile/mount-help.tsx'
 import { PasswordForm } from '../profile/password-form.tsx'
 import { endFirstRun } from '../session/first-run.tsx'

@@ -1,11 +1,11 @@
 /** The form of a storage, drawn from what the API says of its driver. */
 import { useState } from 'preact/hooks'
 import { ApiError, get, post, type Data } from '../api/client.ts'
-import { Dialog } from '../parts/dialog.tsx'
-import { Failure } from '../parts/failure.tsx'
-import { FormField, labelOf } from '../parts/form-field.tsx'
-import { report } from '../parts/notices.tsx'
-import { change, changed, useRows } from '../parts/rows.ts'
+import { Dialog } from '../components/dialog.tsx'
+import { Failure } from '../components/failure.tsx'
+import { FormField, labelOf } from '../components/form-field.tsx'
+import { report } from '../components/notices.tsx'
+import { change, changed, useRows } from '../components/rows.ts'
 import { texts } from '../texts.ts'
 import type { Storage } from './storages-page.tsx'
 

@@ -1,12 +1,12 @@
 /** The accounts and their permissions. */
 import { useState } from 'preact/hooks'
 import { get, post } from '../api/client.ts'
-import { DeleteDialog } from '../parts/delete-dialog.tsx'
-import { Failure } from '../parts/failure.tsx'
-import { NamedButton } from '../parts/named-button.tsx'
-import { Page } from '../parts/page.tsx'
-import { change, useRows } from '../parts/rows.ts'
-import { Table } from '../parts/table.tsx'
+import { DeleteDialog } from '../components/delete-dialog.tsx'
+import { Failure } from '../components/failure.tsx'
+import { NamedButton } from '../components/named-button.tsx'
+import { Page } from '../components/page.tsx'
+import { change, useRows } from '../components/rows.ts'
+import { Table } from '../components/table.tsx'
 import { texts } from '../texts.ts'
 import { general, UserForm, type User } from './user-form.tsx'
 

@@ -1,8 +1,8 @@
 /** What can be done with a folder and its selected entries: the same in the toolbar, the menu and by keys. */
-import { reporting } from '../parts/notices.tsx'
-import { addressOf, joined } from '../parts/places.ts'
+import { reporting } from '../components/notices.tsx'
+import { addressOf, joined } from '../components/places.ts'
 import { download } from './download.ts'
-import { allNames, entryInMemory, prefetchFolder, type Display, type Entry } from './folder.ts'
+import { allNames, entryInMemory, prefetchFolder, type Display, type Entry } from '../entries/folder.ts'
 import type { Rights } from './rights.ts'
 import { select, selection } from './selection.ts'
 

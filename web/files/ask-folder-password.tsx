@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import { ApiError } from '../api/client.ts'
 import { texts } from '../texts.ts'
-import { folderPasswords } from './folder-passwords.ts'
+import { folderPasswords } from '../session/folder-passwords.ts'
 
 interface AskFolderPasswordProps {
   readonly path: string

@@ -1,6 +1,6 @@
 /** The way from the root to the shown folder, as links. */
 import { Link } from 'wouter-preact'
-import { addressOf } from '../parts/places.ts'
+import { addressOf } from '../components/places.ts'
 import { texts } from '../texts.ts'
 
 export function Breadcrumb({ path }: { readonly path: string }) {

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from '../api/client.ts'
 import { texts } from '../texts.ts'
-import { showChanges } from './folder.ts'
+import { showChanges } from '../entries/folder.ts'
 import { clearSelection } from './selection.ts'
 
 /** The props of these dialogs. */

@@ -1,10 +1,10 @@
 /** Downloads, which the browser itself receives and stores. */
 import { apiUrl, post } from '../api/client.ts'
-import { downloadUrl } from '../look/preview-url.ts'
-import { joined } from '../parts/places.ts'
+import { downloadUrl } from '../entries/preview-url.ts'
+import { joined } from '../components/places.ts'
 import { texts } from '../texts.ts'
-import { folderPasswords } from './folder-passwords.ts'
-import { entryInMemory } from './folder.ts'
+import { folderPasswords } from '../session/folder-passwords.ts'
+import { entryInMemory } from '../entries/folder.ts'
 
 /** Characters of a query that every browser and proxy accepts. */
 const longestQuery = 4000

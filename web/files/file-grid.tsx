@@ -3,10 +3,10 @@
  * Practices, grid pattern).
  */
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { reporting } from '../parts/notices.tsx'
-import { useVirtualizer, withItem } from '../parts/virtual.ts'
+import { reporting } from '../components/notices.tsx'
+import { useVirtualizer, withItem } from '../components/virtual.ts'
 import { texts } from '../texts.ts'
-import { allNames, namesBetween, useEntries, type Display, type Entry } from './folder.ts'
+import { allNames, namesBetween, useEntries, type Display, type Entry } from '../entries/folder.ts'
 import { GridRow } from './grid-row.tsx'
 import { clearSelection, select, selection, toggle } from './selection.ts'
 

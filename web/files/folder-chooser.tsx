@@ -1,9 +1,9 @@
 /** A tree of folders, one of which is chosen (ARIA Authoring Practices, tree view pattern). */
 import { ChevronDown, ChevronRight, Folder, FolderPlus } from 'lucide-preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
-import { reporting } from '../parts/notices.tsx'
-import { joined, parentOf } from '../parts/places.ts'
-import { useVirtualizer, withItem } from '../parts/virtual.ts'
+import { reporting } from '../components/notices.tsx'
+import { joined, parentOf } from '../components/places.ts'
+import { useVirtualizer, withItem } from '../components/virtual.ts'
 import { texts } from '../texts.ts'
 import { useFolderTree, type FolderNode } from './folder-tree.ts'
 import { makeFolder } from './new-folder-dialog.tsx'

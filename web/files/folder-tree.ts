@@ -1,10 +1,10 @@
 /** The folders of the tree that are shown below each other, loaded as they are expanded. */
 import { useQueries } from '@tanstack/preact-query'
 import { post } from '../api/client.ts'
-import { messageOf } from '../parts/error-text.ts'
-import { joined } from '../parts/places.ts'
+import { messageOf } from '../components/error-text.ts'
+import { joined } from '../components/places.ts'
 import { texts } from '../texts.ts'
-import { folderPasswords } from './folder-passwords.ts'
+import { folderPasswords } from '../session/folder-passwords.ts'
 
 export interface FolderNode {
   readonly path: string

@@ -1,10 +1,10 @@
 /** Asks for the URLs of files that the server downloads into the folder. */
 import { useState } from 'preact/hooks'
 import { get, post } from '../api/client.ts'
-import { Dialog } from '../parts/dialog.tsx'
-import { Failure } from '../parts/failure.tsx'
-import { report } from '../parts/notices.tsx'
-import { useRows } from '../parts/rows.ts'
+import { Dialog } from '../components/dialog.tsx'
+import { Failure } from '../components/failure.tsx'
+import { report } from '../components/notices.tsx'
+import { useRows } from '../components/rows.ts'
 import { texts } from '../texts.ts'
 import type { ChangeProps } from './change.ts'
 

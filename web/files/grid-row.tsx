@@ -1,8 +1,8 @@
 /** One entry of the grid: a row of a list, or a tile. */
-import { formatSize, formatTime } from '../parts/format.ts'
+import { formatSize, formatTime } from '../components/format.ts'
 import { texts } from '../texts.ts'
-import { EntryIcon, Thumbnail } from './entry-icon.tsx'
-import type { Entry } from './folder.ts'
+import { EntryIcon, Thumbnail } from '../entries/entry-icon.tsx'
+import type { Entry } from '../entries/folder.ts'
 
 interface GridRowProps {
   readonly index: number

@@ -1,7 +1,7 @@
 /** The head of a folder's list: a box that selects all entries, and the columns as buttons that sort by them. */
 import { ArrowDown, ArrowUp } from 'lucide-preact'
 import { texts } from '../texts.ts'
-import { sorting, type SortColumn } from './folder.ts'
+import { sorting, type SortColumn } from '../entries/folder.ts'
 import { clearSelection, selection } from './selection.ts'
 
 const columns: readonly SortColumn[] = ['name', 'size', 'modified']

@@ -1,13 +1,13 @@
 /** Asks for the name of a new folder. */
 import { useState } from 'preact/hooks'
 import { post } from '../api/client.ts'
-import { Dialog } from '../parts/dialog.tsx'
-import { report } from '../parts/notices.tsx'
-import { joined } from '../parts/places.ts'
+import { Dialog } from '../components/dialog.tsx'
+import { report } from '../components/notices.tsx'
+import { joined } from '../components/places.ts'
 import { texts } from '../texts.ts'
 import { plainly, type ChangeProps } from './change.ts'
-import { folderPasswords } from './folder-passwords.ts'
-import { showChanges } from './folder.ts'
+import { folderPasswords } from '../session/folder-passwords.ts'
+import { showChanges } from '../entries/folder.ts'
 
 export function NewFolderDialog({ path, onClose }: ChangeProps) {
   const [name, setName] = useState('')

@@ -1,11 +1,11 @@
 /** Lists the entries that are about to be deleted. */
 import { post } from '../api/client.ts'
-import { Dialog } from '../parts/dialog.tsx'
-import { report } from '../parts/notices.tsx'
-import { VirtualList } from '../parts/virtual-list.tsx'
+import { Dialog } from '../components/dialog.tsx'
+import { report } from '../components/notices.tsx'
+import { VirtualList } from '../components/virtual-list.tsx'
 import { texts } from '../texts.ts'
 import { useBatches, type ChangeProps } from './change.ts'
-import { folderPasswords } from './folder-passwords.ts'
+import { folderPasswords } from '../session/folder-passwords.ts'
 
 export function RemoveDialog({ path, names, onClose }: ChangeProps) {
   const batches = useBatches()

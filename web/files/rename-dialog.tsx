@@ -1,13 +1,13 @@
 /** Asks for the new name of one entry. */
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { post } from '../api/client.ts'
-import { Dialog } from '../parts/dialog.tsx'
-import { report } from '../parts/notices.tsx'
-import { joined } from '../parts/places.ts'
+import { Dialog } from '../components/dialog.tsx'
+import { report } from '../components/notices.tsx'
+import { joined } from '../components/places.ts'
 import { texts } from '../texts.ts'
 import { plainly, type ChangeProps } from './change.ts'
-import { folderPasswords } from './folder-passwords.ts'
-import { entryInMemory, showChanges } from './folder.ts'
+import { folderPasswords } from '../session/folder-passwords.ts'
+import { entryInMemory, showChanges } from '../entries/folder.ts'
 import { select } from './selection.ts'
 
 export function RenameDialog({ path, name: oldName, onClose }: ChangeProps & { readonly name: string }) {

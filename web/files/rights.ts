@@ -1,7 +1,7 @@
 /** What the user may do in a folder. */
 import type { Me } from '../session/me.ts'
 import { may } from '../session/permissions.ts'
-import type { FolderPage } from './folder.ts'
+import type { FolderPage } from '../entries/folder.ts'
 
 export interface Rights {
   /** Upload files and create folders. */

@@ -14,7 +14,7 @@ import {
   type LucideIcon,
 } from 'lucide-preact'
 import { useEffect, useState } from 'preact/hooks'
-import { reporting } from '../parts/notices.tsx'
+import { reporting } from '../components/notices.tsx'
 import { texts } from '../texts.ts'
 import { UploadButtons } from '../uploads/upload-buttons.tsx'
 import type { Action, Actions } from './actions.ts'

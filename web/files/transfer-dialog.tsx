@@ -1,13 +1,13 @@
 /** Moves or copies the selected entries to a folder that the user chooses. */
 import { useState } from 'preact/hooks'
 import { post } from '../api/client.ts'
-import { Dialog } from '../parts/dialog.tsx'
-import { report } from '../parts/notices.tsx'
-import { isWithin, joined } from '../parts/places.ts'
+import { Dialog } from '../components/dialog.tsx'
+import { report } from '../components/notices.tsx'
+import { isWithin, joined } from '../components/places.ts'
 import { texts } from '../texts.ts'
 import { useBatches, type ChangeProps } from './change.ts'
 import { FolderChooser } from './folder-chooser.tsx'
-import { folderPasswords } from './folder-passwords.ts'
+import { folderPasswords } from '../session/folder-passwords.ts'
 
 /** What happens to an entry whose name exists in the target. 'merge': into an existing folder, without its files. */
 type Conflict = 'refuse' | 'replace' | 'skip' | 'merge'

@@ -1,8 +1,8 @@
 /** The documentation of this version: the Markdown files of docs/. */
 import { useQuery } from '@tanstack/preact-query'
-import { Failure } from '../parts/failure.tsx'
-import { NoSuchPage, Page } from '../parts/page.tsx'
-import Markdown from '../look/markdown.tsx'
+import { Failure } from '../components/failure.tsx'
+import { NoSuchPage, Page } from '../components/page.tsx'
+import Markdown from '../viewers/markdown.tsx'
 import { texts } from '../texts.ts'
 
 const folder = '/docs/'

@@ -1,8 +1,8 @@
 /** The name and the password of the user. */
 import { post } from '../api/client.ts'
 import { askWhoIsSignedIn } from '../api/queries.ts'
-import { textOf } from '../parts/form-values.ts'
-import { reporting } from '../parts/notices.tsx'
+import { textOf } from '../components/form-values.ts'
+import { reporting } from '../components/notices.tsx'
 import type { Me } from '../session/me.ts'
 import { texts } from '../texts.ts'
 import { PasswordForm } from './password-form.tsx'

@@ -2,8 +2,8 @@
 import { useState } from 'preact/hooks'
 import { post } from '../api/client.ts'
 import { askWhoIsSignedIn } from '../api/queries.ts'
-import { textOf } from '../parts/form-values.ts'
-import { reportFailure, reporting } from '../parts/notices.tsx'
+import { textOf } from '../components/form-values.ts'
+import { reportFailure, reporting } from '../components/notices.tsx'
 import { signIn, type Me } from '../session/me.ts'
 import { texts } from '../texts.ts'
 

@@ -1,5 +1,5 @@
 /** The account of the user. */
-import { Page } from '../parts/page.tsx'
+import { Page } from '../components/page.tsx'
 import type { Me } from '../session/me.ts'
 import { may } from '../session/permissions.ts'
 import { texts } from '../texts.ts'

@@ -1,10 +1,10 @@
 /** Recovery codes of two-step verification: how many are left, and new ones. */
 import { useState } from 'preact/hooks'
 import { get, post } from '../api/client.ts'
-import { Copyable } from '../parts/copyable.tsx'
-import { Dialog } from '../parts/dialog.tsx'
-import { Failure } from '../parts/failure.tsx'
-import { changed, useRows } from '../parts/rows.ts'
+import { Copyable } from '../components/copyable.tsx'
+import { Dialog } from '../components/dialog.tsx'
+import { Failure } from '../components/failure.tsx'
+import { changed, useRows } from '../components/rows.ts'
 import { texts } from '../texts.ts'
 
 const rowsKey = 'recovery codes'

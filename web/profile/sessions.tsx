@@ -1,12 +1,12 @@
 /** The browsers in which the user is signed in to the console. */
 import { get, post, type Data } from '../api/client.ts'
 import { askWhoIsSignedIn } from '../api/queries.ts'
-import { Failure } from '../parts/failure.tsx'
-import { formatTime } from '../parts/format.ts'
-import { NamedButton } from '../parts/named-button.tsx'
-import { reporting } from '../parts/notices.tsx'
-import { change, useRows } from '../parts/rows.ts'
-import { Table } from '../parts/table.tsx'
+import { Failure } from '../components/failure.tsx'
+import { formatTime } from '../components/format.ts'
+import { NamedButton } from '../components/named-button.tsx'
+import { reporting } from '../components/notices.tsx'
+import { change, useRows } from '../components/rows.ts'
+import { Table } from '../components/table.tsx'
 import { texts } from '../texts.ts'
 import { browserOf } from './browser-name.ts'
 

@@ -1,14 +1,14 @@
 /** The SSH keys with which the user signs in to SFTP. */
 import { useState } from 'preact/hooks'
 import { get, post, type Data } from '../api/client.ts'
-import { DeleteDialog } from '../parts/delete-dialog.tsx'
-import { Dialog } from '../parts/dialog.tsx'
-import { Failure } from '../parts/failure.tsx'
-import { formatTime } from '../parts/format.ts'
-import { NamedButton } from '../parts/named-button.tsx'
-import { report } from '../parts/notices.tsx'
-import { change, changed, useRows } from '../parts/rows.ts'
-import { Table } from '../parts/table.tsx'
+import { DeleteDialog } from '../components/delete-dialog.tsx'
+import { Dialog } from '../components/dialog.tsx'
+import { Failure } from '../components/failure.tsx'
+import { formatTime } from '../components/format.ts'
+import { NamedButton } from '../components/named-button.tsx'
+import { report } from '../components/notices.tsx'
+import { change, changed, useRows } from '../components/rows.ts'
+import { Table } from '../components/table.tsx'
 import { texts } from '../texts.ts'
 
 type Key = Data<'/api/me/sshkey/list'>['content'][number]

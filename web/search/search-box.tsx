@@ -1,6 +1,6 @@
 /** The field that searches the index. */
 import { useLocation, useSearch } from 'wouter-preact'
-import { textOf } from '../parts/form-values.ts'
+import { textOf } from '../components/form-values.ts'
 import { texts } from '../texts.ts'
 
 export function SearchBox() {

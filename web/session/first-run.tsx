@@ -1,7 +1,7 @@
 /** The way to the first steps, until an admin has finished or dismissed them. */
 import { Link, useLocation } from 'wouter-preact'
 import { get, post } from '../api/client.ts'
-import { change, useRows } from '../parts/rows.ts'
+import { change, useRows } from '../components/rows.ts'
 import { texts } from '../texts.ts'
 
 const setting = 'first_run_done'

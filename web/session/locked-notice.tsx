@@ -1,6 +1,6 @@
 /** Tells that the address of the user is locked after failed sign-ins, and counts down until it may try again. */
 import { useEffect, useState } from 'preact/hooks'
-import { formatDuration } from '../parts/format.ts'
+import { formatDuration } from '../components/format.ts'
 import { texts } from '../texts.ts'
 
 /** `until`: in milliseconds since 1970. */

@@ -3,8 +3,8 @@ import { signal } from '@preact/signals'
 import { useQuery } from '@tanstack/preact-query'
 import { ApiError, get, post, type Data } from '../api/client.ts'
 import { queryClient } from '../api/queries.ts'
-import { folderPasswords } from '../files/folder-passwords.ts'
-import { clearNotices } from '../parts/notices.tsx'
+import { folderPasswords } from './folder-passwords.ts'
+import { clearNotices } from '../components/notices.tsx'
 
 export type Me = Data<'/api/me'>
 

@@ -1,10 +1,10 @@
 /** A task with its progress, and what can be done with it. */
 import { useState } from 'preact/hooks'
 import { post } from '../api/client.ts'
-import { formatSize, formatTime } from '../parts/format.ts'
-import { NamedButton } from '../parts/named-button.tsx'
-import { reporting } from '../parts/notices.tsx'
-import { change } from '../parts/rows.ts'
+import { formatSize, formatTime } from '../components/format.ts'
+import { NamedButton } from '../components/named-button.tsx'
+import { reporting } from '../components/notices.tsx'
+import { change } from '../components/rows.ts'
 import { texts } from '../texts.ts'
 import { isUnfinished, rowsKey, states, type Task, type TaskApi } from './task.ts'
 

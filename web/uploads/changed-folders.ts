@@ -1,6 +1,6 @@
 /** Shows what was uploaded, in whichever folder is open: at most twice a second, and not before it is shown. */
-import { showChanges } from '../files/folder.ts'
-import { parentOf } from '../parts/places.ts'
+import { showChanges } from '../entries/folder.ts'
+import { parentOf } from '../components/places.ts'
 import type { Upload } from './upload.ts'
 
 /** Milliseconds between two refreshes. */

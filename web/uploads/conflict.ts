@@ -1,6 +1,6 @@
 /** Names that exist already. */
 import { ApiError } from '../api/client.ts'
-import { joined, nameOf, parentOf } from '../parts/places.ts'
+import { joined, nameOf, parentOf } from '../components/places.ts'
 
 /**
  * Whether the server has refused an upload with `Overwrite: false` because the name exists: before it has received it,

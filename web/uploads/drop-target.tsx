@@ -1,7 +1,7 @@
 /** The page as a target of dropped files and folders. */
 import { useEffect, useState } from 'preact/hooks'
-import { reportFailure } from '../parts/notices.tsx'
-import { nameOf } from '../parts/places.ts'
+import { reportFailure } from '../components/notices.tsx'
+import { nameOf } from '../components/places.ts'
 import { texts } from '../texts.ts'
 import { droppedFiles } from './chosen-files.ts'
 import { dropFolder, startUploads } from './start-uploads.ts'

@@ -1,6 +1,6 @@
 /** Why an upload has failed, in plain words. */
 import { ApiError } from '../api/client.ts'
-import { messageOf } from '../parts/error-text.ts'
+import { messageOf } from '../components/error-text.ts'
 import { texts } from '../texts.ts'
 
 const byCode: Readonly<Record<number, string>> = {

@@ -1,5 +1,5 @@
 /** Headers of uploads. */
-import { folderPasswords } from '../files/folder-passwords.ts'
+import { folderPasswords } from '../session/folder-passwords.ts'
 
 /** The headers that describe a file to the server. */
 export function fileHeaders(path: string, file: File, overwrite: boolean): Record<string, string> {

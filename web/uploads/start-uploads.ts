@@ -1,7 +1,7 @@
 /** Where uploads begin. The queue is loaded with the first one. */
 import { signal } from '@preact/signals'
 import { ApiError, unreachable } from '../api/client.ts'
-import { reporting } from '../parts/notices.tsx'
+import { reporting } from '../components/notices.tsx'
 import type { Chosen } from './chosen-files.ts'
 
 /** Whether there have been uploads since the page was loaded. */

@@ -1,7 +1,7 @@
 /** Storing an upload: as a folder, as the body of one request, or in parts. */
 import { get, post } from '../api/client.ts'
 import { queryClient } from '../api/queries.ts'
-import { folderPasswords } from '../files/folder-passwords.ts'
+import { folderPasswords } from '../session/folder-passwords.ts'
 import { conflict, isConflict, numberedPath } from './conflict.ts'
 import { fileHeaders } from './file-headers.ts'
 import { sendBody } from './send-body.ts'

@@ -1,6 +1,6 @@
 /** One upload: a file, or an empty folder, on its way to a path of the tree. */
 import { signal } from '@preact/signals'
-import { nameOf } from '../parts/places.ts'
+import { nameOf } from '../components/places.ts'
 import { Speed } from './speed.ts'
 
 export type UploadState =

@@ -1,9 +1,9 @@
 /** The region with the progress of all uploads. */
 import { useContext, useEffect, useId, useState } from 'preact/hooks'
 import { ChevronDown, ChevronUp, X } from 'lucide-preact'
-import { formatDuration, formatSize, formatSpeed } from '../parts/format.ts'
+import { formatDuration, formatSize, formatSpeed } from '../components/format.ts'
 import { isGuest, type Me } from '../session/me.ts'
-import { SessionEnded } from '../session/session-ended.ts'
+import { SessionEnded } from '../components/session-ended.ts'
 import { texts } from '../texts.ts'
 import { ConflictDialog } from './conflict-dialog.tsx'
 import { shownConflict, summary, type Summary } from './upload-list.ts'

@@ -1,7 +1,7 @@
 /** Uploads on every page: what is dropped, and the region with their progress, which is loaded with the first one. */
 import { lazy } from 'preact/compat'
 import type { Me } from '../session/me.ts'
-import { Loaded } from '../parts/loaded.tsx'
+import { Loaded } from '../components/loaded.tsx'
 import { DropTarget } from './drop-target.tsx'
 import { hasUploads } from './start-uploads.ts'
 import './uploads.css'

@@ -2,7 +2,7 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import PQueue from 'p-queue'
-import { GatewayError, toGatewayError } from '../../../src/contract/errors.js'
+import { GatewayError, toGatewayError } from '../../../src/base/errors.js'
 import type { ImageResponse, ImageRequest } from './image-process.js'
 
 /** An open file. */

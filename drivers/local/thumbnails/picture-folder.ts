@@ -5,7 +5,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, open, readFile, rename, rm, stat, opendir, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { DriverLog } from '../../../src/contract/log.js'
+import type { DriverLog } from '../../../src/base/log.js'
 
 /** Default limit of the cache in bytes. The least recently used thumbnails are removed first. */
 const defaultCapacity = 1024 * 1024 * 1024

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { constants } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
-import { GatewayError } from '../../../src/contract/errors.js'
+import { GatewayError } from '../../../src/base/errors.js'
 
 /** Position of the frame: in seconds, or as a fraction of the duration. */
 export interface VideoPosition {

@@ -1,6 +1,6 @@
 /** Administration of the search index. */
 import { z } from 'zod'
-import { cleanPath } from '../../../src/contract/path.js'
+import { cleanPath } from '../../../src/base/path.js'
 import { progressObject } from '../../../src/search/progress.js'
 import { endpoint, type Refusal } from '../endpoint.js'
 import { integer, stringList } from '../fields.js'

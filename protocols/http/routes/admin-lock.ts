@@ -1,6 +1,6 @@
 /** Administration of locks. Every protocol enforces them, and clients that crash do not release theirs. */
 import { z } from 'zod'
-import type { Lock } from '../../../src/tree/locks.js'
+import type { Lock } from '../../../src/locks/webdav-locks.js'
 import { endpoint, type Refusal } from '../endpoint.js'
 import { refused } from '../errors.js'
 import { paging, requiredText } from '../fields.js'

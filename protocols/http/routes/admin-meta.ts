@@ -1,6 +1,6 @@
 /** Administration of folder rules, which the API calls metas. */
 import { z } from 'zod'
-import { cleanPath } from '../../../src/contract/path.js'
+import { cleanPath } from '../../../src/base/path.js'
 import type { FolderRule } from '../../../src/tree/folder-rules.js'
 import { withRowErrors, requireRow } from '../admin-rows.js'
 import { endpoint, type Refusal } from '../endpoint.js'

@@ -1,7 +1,7 @@
 /** The process of the daemon, and its log. An extension of this gateway, described in docs/api.md. */
 import { arch, release, type } from 'node:os'
 import { z } from 'zod'
-import { version } from '../../../src/contract/version.js'
+import { version } from '../../../src/base/version.js'
 import { logLevels, type LogLevel } from '../../../src/gateway/log-tail.js'
 import { endpoint } from '../endpoint.js'
 import { integer } from '../fields.js'

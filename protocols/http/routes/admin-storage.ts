@@ -1,7 +1,7 @@
 /** Administration of storages. Most errors have code 500, because clients expect it. */
 import { z } from 'zod'
-import { toGatewayError } from '../../../src/contract/errors.js'
-import { StorageNotStarted } from '../../../src/gateway/storages.js'
+import { toGatewayError } from '../../../src/base/errors.js'
+import { StorageNotStarted } from '../../../src/mounts/storage-admin.js'
 import { requireRow } from '../admin-rows.js'
 import { signalOf } from '../http-api.js'
 import { endpoint, type Refusal } from '../endpoint.js'

@@ -1,6 +1,6 @@
 /** Bulk changes: batch rename, regex rename, recursive move, removal of empty folders. */
 import { z } from 'zod'
-import { cleanPath, type Path } from '../../../src/contract/path.js'
+import { cleanPath, type Path } from '../../../src/base/path.js'
 import {
   gatherFiles,
   removeEmptyFolders,

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
 import type { Entry } from '../../../src/contract/entry.js'
-import { GatewayError, isGatewayError, nameTaken, TreeError } from '../../../src/contract/errors.js'
+import { GatewayError, isGatewayError, nameTaken, TreeError } from '../../../src/base/errors.js'
 import {
   checkMemberName,
   checkName,
@@ -14,8 +14,8 @@ import {
   parentOf,
   root,
   type Path,
-} from '../../../src/contract/path.js'
-import { Pauses } from '../../../src/contract/pauses.js'
+} from '../../../src/base/path.js'
+import { Pauses } from '../../../src/base/pauses.js'
 import type { Task } from '../../../src/tasks/task.js'
 import type { AccessOptions } from '../../../src/tree/operation-options.js'
 import type { VirtualFs } from '../../../src/tree/virtual-fs.js'

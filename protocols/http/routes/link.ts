@@ -1,7 +1,7 @@
 /** URLs of files: direct ones, for programs of an admin such as the proxy at `down_proxy_url`, and ones to share. */
 import { z } from 'zod'
-import { GatewayError } from '../../../src/contract/errors.js'
-import { cleanPath, encodePath, under } from '../../../src/contract/path.js'
+import { GatewayError } from '../../../src/base/errors.js'
+import { cleanPath, encodePath, under } from '../../../src/base/path.js'
 import { accessOptions, treeHeaders } from '../access-options.js'
 import { signalOf } from '../http-api.js'
 import { endpoint } from '../endpoint.js'

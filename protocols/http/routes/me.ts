@@ -1,6 +1,6 @@
 /** The account of the current user and its SSH keys. */
 import { z } from 'zod'
-import { GatewayError } from '../../../src/contract/errors.js'
+import { GatewayError } from '../../../src/base/errors.js'
 import { nameTries } from '../../../src/accounts/users.js'
 import { keyData, keyObject, requesterOf, tooManyPasswords, userData, userObject } from '../account-objects.js'
 import { withRowErrors } from '../admin-rows.js'

@@ -1,7 +1,7 @@
 /** Uploads in chunks: each chunk of a file is the body of a request of its own. */
 import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
-import { cleanPath } from '../../../src/contract/path.js'
+import { cleanPath } from '../../../src/base/path.js'
 import type { UploadSession } from '../../../src/uploads/upload-session.js'
 import { bodySource, drain } from '../../lib/request-body.js'
 import { endpoint, type Refusal } from '../endpoint.js'

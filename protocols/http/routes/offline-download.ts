@@ -1,9 +1,9 @@
 /** Offline downloads, and the configuration of the programs that perform them. */
 import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
-import { newPath } from '../../../src/contract/path.js'
-import { deletePolicies, type DeletePolicy } from '../../../src/downloads/download.js'
-import type { DownloadRequest } from '../../../src/downloads/offline-downloads.js'
+import { newPath } from '../../../src/base/path.js'
+import { deletePolicies, type DeletePolicy } from '../../../src/offline-downloads/download.js'
+import type { DownloadRequest } from '../../../src/offline-downloads/offline-downloads.js'
 import type { Task } from '../../../src/tasks/task.js'
 import type { AccessOptions } from '../../../src/tree/operation-options.js'
 import { signalOf, type HttpApi } from '../http-api.js'

@@ -1,7 +1,7 @@
 /** Search for names in the tree. */
 import { z } from 'zod'
-import { GatewayError } from '../../../src/contract/errors.js'
-import { cleanPath, under } from '../../../src/contract/path.js'
+import { GatewayError } from '../../../src/base/errors.js'
+import { cleanPath, under } from '../../../src/base/path.js'
 import type { SearchOptions } from '../../../src/tree/finding.js'
 import type { HttpApi } from '../http-api.js'
 import { endpoint, type Refusal } from '../endpoint.js'

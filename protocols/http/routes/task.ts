@@ -1,8 +1,8 @@
 /** Endpoints for tasks. They exist twice: for users with their own tasks, and for admins with all tasks. */
 import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
-import { isGatewayError } from '../../../src/contract/errors.js'
-import { Pauses } from '../../../src/contract/pauses.js'
+import { isGatewayError } from '../../../src/base/errors.js'
+import { Pauses } from '../../../src/base/pauses.js'
 import { hasEnded, taskKinds, type TaskKind } from '../../../src/tasks/task.js'
 import type { ProtocolTasks } from '../../../src/gateway/protocol-gateway.js'
 import { endpoint, type Endpoint, type Refusal } from '../endpoint.js'

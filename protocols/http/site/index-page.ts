@@ -1,7 +1,7 @@
 /** The index page of a web client, reloaded when its file changes. */
 import type { OpenFile } from '../../../src/contract/capabilities.js'
-import { toGatewayError } from '../../../src/contract/errors.js'
-import type { Log } from '../../../src/contract/log.js'
+import { toGatewayError } from '../../../src/base/errors.js'
+import type { Log } from '../../../src/base/log.js'
 import { readPart } from '../../lib/file-body.js'
 import { PageTemplate, type Placeholder } from './page-template.js'
 import type { WebFolder } from './web-folder.js'

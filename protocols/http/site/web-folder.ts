@@ -3,7 +3,7 @@ import { constants } from 'node:fs'
 import { open, realpath, type FileHandle } from 'node:fs/promises'
 import { join, relative, resolve, sep } from 'node:path'
 import type { OpenFile } from '../../../src/contract/capabilities.js'
-import { GatewayError } from '../../../src/contract/errors.js'
+import { GatewayError } from '../../../src/base/errors.js'
 
 // O_NONBLOCK: opening a FIFO must not block until it has a writer.
 const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK

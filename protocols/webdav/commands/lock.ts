@@ -1,7 +1,7 @@
 /** LOCK and UNLOCK (RFC 4918 §9.10, §9.11). */
-import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
-import { isWithin } from '../../../src/contract/path.js'
-import { LockedError, type Lock } from '../../../src/tree/locks.js'
+import { GatewayError, isGatewayError } from '../../../src/base/errors.js'
+import { isWithin } from '../../../src/base/path.js'
+import { LockedError, type Lock } from '../../../src/locks/webdav-locks.js'
 import { parseLockInfo } from '../bodies.js'
 import { errorResponses, HttpError, partStatuses } from '../errors.js'
 import { lockDiscovery } from '../locks.js'

@@ -1,8 +1,8 @@
 /** PROPFIND (RFC 4918 §9.1): streams the pages of a listing, with constant memory. */
 import type { Entry } from '../../../src/contract/entry.js'
-import { isGatewayError } from '../../../src/contract/errors.js'
-import { Pauses } from '../../../src/contract/pauses.js'
-import { childOf, type Path } from '../../../src/contract/path.js'
+import { isGatewayError } from '../../../src/base/errors.js'
+import { Pauses } from '../../../src/base/pauses.js'
+import { childOf, type Path } from '../../../src/base/path.js'
 import type { Property, PropertyName } from '../../../src/tree/virtual-fs.js'
 import { parsePropfind, type PropertyQuery } from '../bodies.js'
 import { HttpError, partStatuses } from '../errors.js'

@@ -1,5 +1,5 @@
 /** PROPPATCH (RFC 4918 §9.2): sets dead properties and modification times. Atomic: all changes or none. */
-import { isGatewayError, type GatewayError } from '../../../src/contract/errors.js'
+import { isGatewayError, type GatewayError } from '../../../src/base/errors.js'
 import type { ChangeOptions } from '../../../src/tree/operation-options.js'
 import type { Property, PropertyChange, PropertyName } from '../../../src/tree/virtual-fs.js'
 import { parsePropertyUpdate } from '../bodies.js'

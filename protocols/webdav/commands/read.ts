@@ -1,6 +1,6 @@
 /** OPTIONS, GET and HEAD. */
 import type { ServerResponse } from 'node:http'
-import { isGatewayError } from '../../../src/contract/errors.js'
+import { isGatewayError } from '../../../src/base/errors.js'
 import { urlClientOf } from '../../lib/client.js'
 import { davClasses } from '../../lib/dav-classes.js'
 import { sendFile, type RedirectRoute } from '../../lib/send.js'

@@ -1,6 +1,6 @@
 /** COPY and MOVE (RFC 4918 §9.8, §9.9). */
-import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
-import { isWithin } from '../../../src/contract/path.js'
+import { GatewayError, isGatewayError } from '../../../src/base/errors.js'
+import { isWithin } from '../../../src/base/path.js'
 import type { TransferResult } from '../../../src/tree/operation-options.js'
 import { HttpError } from '../errors.js'
 import { sendFailures, memberFailures } from '../multistatus.js'

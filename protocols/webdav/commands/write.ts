@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Entry, HashName } from '../../../src/contract/entry.js'
 import { etagOf } from '../../../src/tree/preconditions.js'
-import { GatewayError } from '../../../src/contract/errors.js'
+import { GatewayError } from '../../../src/base/errors.js'
 import { receiveBody, type BodyMetadata } from '../../lib/request-body.js'
 import { HttpError } from '../errors.js'
 import { sendFailures, memberFailures } from '../multistatus.js'

@@ -2,9 +2,9 @@
 import { X509Certificate } from 'node:crypto'
 import { lstat, readFile, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Config } from '../../gateway/config.js'
-import { backupFolder, firstStorageFolder } from '../../gateway/data-folder.js'
-import { withoutPassword } from '../../store/store-url.js'
+import type { Config } from '../../installation/config.js'
+import { backupFolder, firstStorageFolder } from '../../installation/data-folder.js'
+import { withoutPassword } from '../../database/store-url.js'
 import { shellWord, wrong, type Finding } from '../finding.js'
 import { mayRead, type Owner } from './owner.js'
 

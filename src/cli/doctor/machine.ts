@@ -3,9 +3,9 @@ import { createRequire } from 'node:module'
 import { readFile, stat, statfs } from 'node:fs/promises'
 import { totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { Config } from '../../gateway/config.js'
-import { lockHolderOf } from '../../gateway/data-folder.js'
-import { isPostgresUrl } from '../../store/store-url.js'
+import type { Config } from '../../installation/config.js'
+import { lockHolderOf } from '../../installation/data-folder.js'
+import { isPostgresUrl } from '../../database/store-url.js'
 import { wrong, shellWord, type Finding } from '../finding.js'
 
 /** Fewer descriptors are used up by a few hundred clients. */

@@ -1,7 +1,7 @@
 /** The files and folders of the double of AliyundriveOpen: by id, in three drives, with names that need not be unique. */
 import { randomBytes } from 'node:crypto'
 import type { Content, Contents } from '../contents.js'
-import type { Elsewhere } from '../../conformance/subject.js'
+import type { Elsewhere } from '../../driver-conformance/subject.js'
 
 export interface AliyunNode {
   readonly driveId: string

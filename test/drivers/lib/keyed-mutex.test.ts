@@ -1,7 +1,7 @@
 /** KeyedMutex: waiting calls can be aborted, and calls run in the order in which they arrived. */
 import t from 'tap'
 import { KeyedMutex } from '../../../drivers/lib/keyed-mutex.js'
-import { refuses } from '../../conformance/subject.js'
+import { refuses } from '../../driver-conformance/subject.js'
 
 await t.test('KeyedMutex: an aborted call leaves the queue, and the others keep their order', async (t) => {
   const turns = new KeyedMutex()

@@ -1,6 +1,6 @@
 /** Admins list locks and break them by the API; other users cannot. */
 import t from 'tap'
-import { asPath } from '../../../src/contract/path.js'
+import { asPath } from '../../../src/base/path.js'
 import { principal } from '../../accounts/principals.js'
 import { serve } from './served.js'
 

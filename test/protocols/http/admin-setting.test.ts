@@ -1,7 +1,7 @@
 /** The API of settings: they are listed and saved, and values that would slow other requests are rejected. */
 import t from 'tap'
 import { PrivacyMasks } from '../../../protocols/http/privacy-masks.js'
-import type { Log } from '../../../src/contract/log.js'
+import type { Log } from '../../../src/base/log.js'
 import type { Settings } from '../../../src/settings/settings.js'
 import { processorTime } from '../../processor-time.js'
 import { Served, serve } from './served.js'

@@ -1,6 +1,6 @@
 /** The API of storages: they are created, updated, disabled, restarted and deleted, and their status shows failures. */
 import t from 'tap'
-import { asPath } from '../../../src/contract/path.js'
+import { asPath } from '../../../src/base/path.js'
 import { serve, type Served } from './served.js'
 
 interface StorageObject {

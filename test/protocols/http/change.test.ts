@@ -1,8 +1,8 @@
 /** Creating, renaming, moving, copying and removing by the API, with the refusals for locked files and mount points. */
 import t from 'tap'
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
-import { GatewayError } from '../../../src/contract/errors.js'
-import { asPath } from '../../../src/contract/path.js'
+import { GatewayError } from '../../../src/base/errors.js'
+import { asPath } from '../../../src/base/path.js'
 import { altered, bare } from '../../tree/tree-fixture.js'
 import { serve } from './served.js'
 import { http } from '../../../protocols/http/index.js'

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
 import type { AnyDriverType } from '../../../src/contract/driver-type.js'
-import { asPath } from '../../../src/contract/path.js'
+import { asPath } from '../../../src/base/path.js'
 import { altered } from '../../tree/tree-fixture.js'
 import { Served, serve } from './served.js'
 

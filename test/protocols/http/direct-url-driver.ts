@@ -2,8 +2,8 @@
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
 import type { DirectUrl } from '../../../src/contract/capabilities.js'
 import type { AnyDriverType } from '../../../src/contract/driver-type.js'
-import { GatewayError } from '../../../src/contract/errors.js'
-import type { Path } from '../../../src/contract/path.js'
+import { GatewayError } from '../../../src/base/errors.js'
+import type { Path } from '../../../src/base/path.js'
 
 /** The direct URL of a file, and the number of calls. */
 export interface DirectUrls {

@@ -3,7 +3,7 @@
  */
 import t, { type Test } from 'tap'
 import type { DirectUrl } from '../../../src/contract/capabilities.js'
-import { asPath } from '../../../src/contract/path.js'
+import { asPath } from '../../../src/base/path.js'
 import { directUrlType, type DirectUrls } from './direct-url-driver.js'
 import { adminPassword, serve, type Served } from './served.js'
 

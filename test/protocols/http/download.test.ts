@@ -3,7 +3,7 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { localType } from '../../../drivers/local/index.js'
-import { asPath } from '../../../src/contract/path.js'
+import { asPath } from '../../../src/base/path.js'
 import { serve } from './served.js'
 
 void t.test('a signed URL serves the file without authentication', async (t) => {

@@ -11,9 +11,9 @@ import {
   withResponses,
 } from '../../../protocols/http/errors.js'
 import type { HttpApi } from '../../../protocols/http/http-api.js'
-import type { Log } from '../../../src/contract/log.js'
-import { errorCodes, GatewayError, nameTaken } from '../../../src/contract/errors.js'
-import { asPath, relativePathError } from '../../../src/contract/path.js'
+import type { Log } from '../../../src/base/log.js'
+import { errorCodes, GatewayError, nameTaken } from '../../../src/base/errors.js'
+import { asPath, relativePathError } from '../../../src/base/path.js'
 
 const told = (error: unknown) => {
   const { code, message } = toErrorResponse(error)

@@ -8,7 +8,7 @@ import t, { type Test } from 'tap'
 import { ApiError } from '../../../protocols/http/errors.js'
 import { filePart } from '../../../protocols/http/form-upload.js'
 import { drain } from '../../../protocols/lib/request-body.js'
-import { toGatewayError } from '../../../src/contract/errors.js'
+import { toGatewayError } from '../../../src/base/errors.js'
 import { verifiedSource } from '../../../src/contract/sources.js'
 import { listen } from './listen.js'
 

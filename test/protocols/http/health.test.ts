@@ -3,9 +3,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { memoryType } from '../../../drivers/memory/index.js'
 import type { AnyDriverType } from '../../../src/contract/driver-type.js'
-import { GatewayError } from '../../../src/contract/errors.js'
-import { asPath } from '../../../src/contract/path.js'
-import { newStorage } from '../../../src/store/new-storage.js'
+import { GatewayError } from '../../../src/base/errors.js'
+import { asPath } from '../../../src/base/path.js'
+import { newStorage } from '../../../src/database/new-storage.js'
 import { startGateway } from '../../gateway.js'
 
 const statusOf = async (url: string, path: string) => {

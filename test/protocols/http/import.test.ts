@@ -4,8 +4,8 @@ import { Readable } from 'node:stream'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import type { ReportLine } from '../../../src/gateway/import/report.js'
-import { UploadedImports } from '../../../src/gateway/import/uploaded-imports.js'
+import type { ReportLine } from '../../../src/installation/import/report.js'
+import { UploadedImports } from '../../../src/installation/import/uploaded-imports.js'
 import { serve, Served, type Envelope } from './served.js'
 
 const fixture = (path: string) => fileURLToPath(new URL(`../../../../test/fixtures/${path}`, import.meta.url))

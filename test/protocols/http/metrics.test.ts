@@ -1,6 +1,6 @@
 /** Access to /metrics, and its format, which is that of Prometheus. */
 import t from 'tap'
-import { version } from '../../../src/contract/version.js'
+import { version } from '../../../src/base/version.js'
 import { samplesOf } from '../../gateway/exposition.js'
 import { send } from '../../security/world.js'
 import { serve, type Served } from './served.js'

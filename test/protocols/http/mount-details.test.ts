@@ -3,7 +3,7 @@ import t from 'tap'
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
 import type { Usage } from '../../../src/contract/capabilities.js'
 import type { AnyDriverType } from '../../../src/contract/driver-type.js'
-import { GatewayError } from '../../../src/contract/errors.js'
+import { GatewayError } from '../../../src/base/errors.js'
 import { serve } from './served.js'
 
 const wire = { total_space: 10, used_space: 4, free_space: 6 }

@@ -4,7 +4,7 @@ import t from 'tap'
 import { HttpApi } from '../../../protocols/http/http-api.js'
 import { fileObjectConverter, wireTime } from '../../../protocols/http/object.js'
 import type { Entry } from '../../../src/contract/entry.js'
-import { asPath } from '../../../src/contract/path.js'
+import { asPath } from '../../../src/base/path.js'
 import type { Gateway } from '../../../src/gateway/gateway.js'
 import type { FolderView, VirtualFs } from '../../../src/tree/virtual-fs.js'
 

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { rangeStart, startScripted } from '../../downloads/scripted-server.js'
+import { rangeStart, startScripted } from '../../offline-downloads/scripted-server.js'
 import { serve, type Envelope, type Served, type TaskShown } from './served.js'
 
 // The tests mostly wait, each for its own gateway.

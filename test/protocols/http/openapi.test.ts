@@ -7,7 +7,7 @@ import { HttpApi } from '../../../protocols/http/http-api.js'
 import { documentedEndpoints, endpoints } from '../../../protocols/http/endpoints.js'
 import { documentedMethods, openApiDocument, type OpenApiDocument } from '../../../protocols/http/openapi.js'
 import { apiRoutes } from '../../../protocols/http/server.js'
-import { version } from '../../../src/contract/version.js'
+import { version } from '../../../src/base/version.js'
 import { assertDeclared, matchesRefusal } from './declared.js'
 import { serve } from './served.js'
 

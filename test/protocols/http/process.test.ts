@@ -1,7 +1,7 @@
 /** What the daemon says about itself: its addresses, its version, and the last lines of its log. */
 import t, { type Test } from 'tap'
 import { LogTail } from '../../../src/gateway/log-tail.js'
-import { configSchema } from '../../../src/gateway/config.js'
+import { configSchema } from '../../../src/installation/config.js'
 import { startDaemon } from '../../../src/process/daemon.js'
 import { createLog } from '../../../src/process/log.js'
 import { protocols } from '../../../protocols/index.js'

@@ -5,7 +5,7 @@ import { MemoryDriver } from '../../../drivers/memory/memory.js'
 import { taskObject } from '../../../protocols/http/task-object.js'
 import type { Driver } from '../../../src/contract/driver.js'
 import type { AnyDriverType } from '../../../src/contract/driver-type.js'
-import { GatewayError } from '../../../src/contract/errors.js'
+import { GatewayError } from '../../../src/base/errors.js'
 import type { Task } from '../../../src/tasks/task.js'
 import { serve, type Envelope, type Served, type TaskShown } from './served.js'
 

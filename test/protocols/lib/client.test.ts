@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import t from 'tap'
 import { clientOf } from '../../../protocols/lib/client.js'
-import { configSchema } from '../../../src/gateway/config.js'
+import { configSchema } from '../../../src/installation/config.js'
 import { protocols } from '../../../protocols/index.js'
 
 function request(

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
 import { sendPart } from '../../../protocols/lib/file-body.js'
-import { asPath } from '../../../src/contract/path.js'
+import { asPath } from '../../../src/base/path.js'
 import { sourceOf } from '../../tree/tree-fixture.js'
 
 void t.test('the memory for clients that do not read is limited, and released when they disconnect', async (t) => {

@@ -13,11 +13,11 @@ import t, { type Test } from 'tap'
 import { Certificate } from '../../../protocols/lib/certificate.js'
 import { protocols } from '../../../protocols/index.js'
 import { check } from '../../../src/cli/check.js'
-import { configSchema, loadConfig } from '../../../src/gateway/config.js'
+import { configSchema, loadConfig } from '../../../src/installation/config.js'
 import { startDaemon, startGateway } from '../../gateway.js'
 import { lacks } from '../../programs.js'
-import { makeCertificate, type CertificateFiles } from '../../services/certificates.js'
-import { startHaproxy } from '../../services/haproxy.js'
+import { makeCertificate, type CertificateFiles } from '../../servers/certificates.js'
+import { startHaproxy } from '../../servers/haproxy.js'
 
 const run = promisify(execFile)
 

@@ -12,7 +12,7 @@ import t, { type Test } from 'tap'
 import { parseHeader } from '../../../protocols/lib/proxy-protocol.js'
 import { startGateway } from '../../gateway.js'
 import { lacks } from '../../programs.js'
-import { startHaproxy } from '../../services/haproxy.js'
+import { startHaproxy } from '../../servers/haproxy.js'
 
 const run = promisify(execFile)
 

@@ -9,7 +9,7 @@ import { buffer } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { bodySource, drain, receiveBody, withTimeout } from '../../../protocols/lib/request-body.js'
-import { toGatewayError } from '../../../src/contract/errors.js'
+import { toGatewayError } from '../../../src/base/errors.js'
 
 async function serve(
   test: Test,

@@ -6,7 +6,7 @@ import { Readable } from 'node:stream'
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
 import type { ByteRange } from '../../../src/contract/call-options.js'
 import type { Entry } from '../../../src/contract/entry.js'
-import { asPath, nameOf, type Path } from '../../../src/contract/path.js'
+import { asPath, nameOf, type Path } from '../../../src/base/path.js'
 import type { VirtualFs } from '../../../src/tree/virtual-fs.js'
 import { altered, newTree, sourceOf, type Over, type Test } from '../../tree/tree-fixture.js'
 

@@ -21,7 +21,7 @@ import {
 import { limits, openFlag, statusCode } from '../../../protocols/sftp/wire.js'
 import { encodeSignature } from '../../../protocols/sftp/sign-in.js'
 import type { Entry } from '../../../src/contract/entry.js'
-import { errorCodes, GatewayError } from '../../../src/contract/errors.js'
+import { errorCodes, GatewayError } from '../../../src/base/errors.js'
 import { string, uint32, uint64 } from './packet-client.js'
 
 const packet = (type: number, ...fields: readonly Buffer[]): Buffer => {

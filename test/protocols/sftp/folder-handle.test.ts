@@ -3,8 +3,8 @@ import t from 'tap'
 import { FolderHandle } from '../../../protocols/sftp/folder-handle.js'
 import type { SftpFileSystem } from '../../../protocols/sftp/file-system.js'
 import type { Entry } from '../../../src/contract/entry.js'
-import { GatewayError } from '../../../src/contract/errors.js'
-import { asPath } from '../../../src/contract/path.js'
+import { GatewayError } from '../../../src/base/errors.js'
+import { asPath } from '../../../src/base/path.js'
 
 const entry: Entry = { name: 'x', kind: 'file', size: 0, modified: new Date(0) }
 

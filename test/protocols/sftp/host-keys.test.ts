@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import ssh2 from 'ssh2'
 import t, { type Test } from 'tap'
 import { parseKeyLine } from '../../../src/accounts/public-keys.js'
-import { openStore } from '../../../src/store/store.js'
-import type { Store } from '../../../src/store/tables.js'
+import { openStore } from '../../../src/database/store.js'
+import type { Store } from '../../../src/database/tables.js'
 import {
   generateKeyPair,
   importHostKeys,
@@ -14,7 +14,7 @@ import {
   publicHostKeys,
   rotateHostKeys,
 } from '../../../protocols/sftp/host-keys.js'
-import { engines } from '../../store/engines.js'
+import { engines } from '../../database/engines.js'
 
 type Secrets = Store['secrets']
 

@@ -7,9 +7,9 @@ import { ByteBudget, HeldBytes } from '../../../protocols/sftp/byte-budget.js'
 import type { SftpFileSystem } from '../../../protocols/sftp/file-system.js'
 import { ReadGate } from '../../../protocols/sftp/read-gate.js'
 import { SftpSession } from '../../../protocols/sftp/session.js'
-import { GatewayError } from '../../../src/contract/errors.js'
-import { FairShare } from '../../../src/contract/fair-share.js'
-import type { Log } from '../../../src/contract/log.js'
+import { GatewayError } from '../../../src/base/errors.js'
+import { FairShare } from '../../../src/base/fair-share.js'
+import type { Log } from '../../../src/base/log.js'
 import type { WritableTreeFile } from '../../../src/tree/virtual-fs.js'
 import {
   flags,

@@ -5,8 +5,8 @@ import { WorkingFile } from '../../../protocols/sftp/working-file.js'
 import type { CallOptions } from '../../../src/contract/call-options.js'
 import type { Attributes, OpenFile, WritableFile } from '../../../src/contract/capabilities.js'
 import type { Entry } from '../../../src/contract/entry.js'
-import { GatewayError } from '../../../src/contract/errors.js'
-import { asPath, type Path } from '../../../src/contract/path.js'
+import { GatewayError } from '../../../src/base/errors.js'
+import { asPath, type Path } from '../../../src/base/path.js'
 
 const entry = { name: 'x', kind: 'file', size: 0, modified: new Date(0) } as const
 

@@ -1,9 +1,9 @@
 /** Authentication and authorization of WebDAV requests, and their errors. */
 import t from 'tap'
 import { permissionBits, type Permission } from '../../../src/accounts/principal.js'
-import { asPath, root } from '../../../src/contract/path.js'
+import { asPath, root } from '../../../src/base/path.js'
 import { startGateway, type RunningGateway } from '../../gateway.js'
-import { ruleRow } from '../../store/store-rows.js'
+import { ruleRow } from '../../database/store-rows.js'
 import { basic, propfind, sender, texts } from './dav-client.js'
 
 const password = 'p:ss wörd+/='

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { parseAuthorization } from '../../../protocols/webdav/credentials.js'
 import { errorResponses, toErrorResponse } from '../../../protocols/webdav/errors.js'
-import { errorCodes, GatewayError } from '../../../src/contract/errors.js'
+import { errorCodes, GatewayError } from '../../../src/base/errors.js'
 
 const basic = (text: string, encoding: BufferEncoding = 'base64') => `Basic ${Buffer.from(text).toString(encoding)}`
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { parseXml, serializeContent } from '../../../protocols/webdav/xml.js'
 import { permissionBits } from '../../../src/accounts/principal.js'
-import { asPath, root } from '../../../src/contract/path.js'
+import { asPath, root } from '../../../src/base/path.js'
 import { startGateway } from '../../gateway.js'
 import { basic, find, lockinfo, propfind, proppatch, sender, texts, tokenOf } from './dav-client.js'
 

@@ -1,8 +1,8 @@
 /** The If header of RFC 4918 and lists of entity tags: grammar, tagged resources, and the submitted lock tokens. */
 import t from 'tap'
 import { parseEntityTags, parseIf, submittedTokens } from '../../../protocols/webdav/if-header.js'
-import { isGatewayError } from '../../../src/contract/errors.js'
-import { asPath } from '../../../src/contract/path.js'
+import { isGatewayError } from '../../../src/base/errors.js'
+import { asPath } from '../../../src/base/path.js'
 import { processorTime } from '../../processor-time.js'
 
 const ours = (reference: string) =>

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { Agent, request, type IncomingMessage } from 'node:http'
 import t from 'tap'
 import { permissionBits } from '../../../src/accounts/principal.js'
-import { root } from '../../../src/contract/path.js'
+import { root } from '../../../src/base/path.js'
 import { startGateway } from '../../gateway.js'
 import { basic } from './dav-client.js'
 

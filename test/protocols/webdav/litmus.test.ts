@@ -6,7 +6,7 @@ import { flaky } from '../../drivers/flaky.js'
 import { limitedTypes } from '../../drivers/limited.js'
 import { startGateway } from '../../gateway.js'
 import { lacks } from '../../programs.js'
-import { mount, remotes, skipOver } from '../../services/remotes.js'
+import { mount, remotes, skipOver } from '../../servers/remotes.js'
 import { litmusPasses } from './litmus.js'
 
 const driverTypes = [

@@ -8,7 +8,7 @@ import {
   normalizeHost,
   type Site,
 } from '../../../protocols/webdav/location.js'
-import { asPath, root } from '../../../src/contract/path.js'
+import { asPath, root } from '../../../src/base/path.js'
 
 const site: Site = { prefix: '/files/dav', hosts: new Set(['example.org', 'inside:5244']) }
 

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { findProgram } from '../../programs.js'
-import { freePort } from '../../services/free-port.js'
+import { freePort } from '../../servers/free-port.js'
 
 interface ProxySite {
   /** Requests below this path are forwarded to the backend, with the path unchanged. */

@@ -1,6 +1,6 @@
 /** The protocol behind proxies and below a path. */
 import t from 'tap'
-import { cleanPath } from '../../../src/contract/path.js'
+import { cleanPath } from '../../../src/base/path.js'
 import { startGateway } from '../../gateway.js'
 import { propfind, sender, texts } from './dav-client.js'
 

@@ -1,0 +1,72 @@
+/** Fills a new installation with what was imported from another program. */
+import { GatewayError } from '../base/errors.js'
+import { KeysTable, UsersTable } from './accounts.js'
+import { Database } from './database.js'
+import type { FolderRule, KeyRow, StorageRow, UserRow } from './rows.js'
+import { RulesTable } from './rules.js'
+import { SettingsTable } from './settings.js'
+import { StoragesTable } from './storages.js'
+
+export interface ImportedUser extends Omit<UserRow, 'id'> {
+  /** The id in the other program, by which rules name the user. */
+  readonly id: number
+  readonly keys: readonly Omit<KeyRow, 'id' | 'userId'>[]
+}
+
+export interface Installation {
+  readonly users: readonly ImportedUser[]
+  readonly storages: readonly Omit<StorageRow, 'id'>[]
+  /** They name users by the ids of the other program, all of which are in `users`. */
+  readonly rules: readonly Omit<FolderRule, 'id'>[]
+  readonly settings: ReadonlyMap<string, string>
+}
+
+/** Tables that a first run leaves empty. */
+const emptyTables = ['ssh_keys', 'app_passwords', 'folder_rules', 'tasks', 'uploads'] as const
+
+/**
+ * Rejects with `exists`, in the same transaction as `replaceInstallation`, if there is more than a first run makes.
+ * `isFirst`: whether a first run makes this storage.
+ */
+export async function assertNew(database: Database, isFirst: (row: StorageRow) => boolean): Promise<void> {
+  const users = await new UsersTable(database).all()
+  const storages = await new StoragesTable(database).all()
+  const filled = await database.read(async (query) => {
+    const names: string[] = []
+    for (const table of emptyTables) if ((await query(table).first(query.raw('1'))) !== undefined) names.push(table)
+    return names
+  })
+  const isNew = users.every(({ role }) => role === 1 || role === 2) && storages.every(isFirst) && filled.length === 0
+  if (isNew) return
+  throw new GatewayError('exists', {
+    reason: 'this installation has users, storages or rules of its own: import into a new one',
+  })
+}
+
+/** Replaces what a first run has made, in one transaction. Rejects as `assertNew`. */
+export async function replaceInstallation(
+  database: Database,
+  { users, storages, rules, settings }: Installation,
+  isFirst: (row: StorageRow) => boolean,
+): Promise<void> {
+  await database.guarded('users', async (query) => {
+    const within = new Database(query)
+    await assertNew(within, isFirst)
+    await query('users').delete()
+    await query('storages').delete()
+    const ids = new Map<number, number>()
+    const keysTable = new KeysTable(within)
+    for (const { id, keys, ...row } of users) {
+      const user = await new UsersTable(within).insert(row)
+      ids.set(id, user.id)
+      for (const key of keys) await keysTable.insert({ ...key, userId: user.id })
+    }
+    for (const row of storages) await new StoragesTable(within).insert(row)
+    const newIds = (old: readonly number[]) => old.map((id) => ids.get(id) ?? 0)
+    for (const rule of rules) {
+      const named = { readUsers: newIds(rule.readUsers), writeUsers: newIds(rule.writeUsers) }
+      await new RulesTable(within).insert({ ...rule, ...named })
+    }
+    await new SettingsTable(within).set(settings)
+  })
+}

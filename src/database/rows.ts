@@ -1,0 +1,326 @@
+/** The rows of the database as the core sees them: names and types of TypeScript, not of SQL. */
+import type { Path } from '../base/path.js'
+
+export interface UserRow {
+  readonly id: number
+  readonly username: string
+  /** scrypt hash of the static hash of the password, with parameters and salt; or an imported one (accounts/passwords.ts). */
+  readonly passwordHash: string
+  /**
+   * Unix time in seconds of the last event that ended this account's sessions (a new password, a new name, being
+   * disabled, signing out everywhere); 0 for never. Part of every token; never decreases.
+   */
+  readonly passwordTime: number
+  readonly basePath: Path
+  /** 0 general, 1 guest, 2 admin. */
+  readonly role: 0 | 1 | 2
+  readonly permission: number
+  readonly disabled: boolean
+  readonly ssoId: string
+  /** Base32; empty while two-step verification is off. */
+  readonly otpSecret: string
+}
+
+export interface KeyRow {
+  readonly id: number
+  readonly userId: number
+  readonly title: string
+  /** `ssh-ed25519` and so on. */
+  readonly type: string
+  /** The public key blob of RFC 4253 §6.6. */
+  readonly blob: Buffer
+  /** `SHA256:` and unpadded base64. */
+  readonly fingerprint: string
+  readonly added: Date
+  readonly lastUsed: Date
+}
+
+/** A password for one program of an account, valid for some protocols. */
+export interface AppPasswordRow {
+  readonly id: number
+  readonly userId: number
+  /** The name that its owner chose. */
+  readonly name: string
+  /** Its unique readable prefix, used to look it up. */
+  readonly prefix: string
+  /** SHA-256 of the whole password, in hexadecimal. */
+  readonly digest: string
+  /** Names of the protocols that accept it. */
+  readonly protocols: readonly string[]
+  readonly readOnly: boolean
+  readonly added: Date
+  /** Undefined if it was never used. */
+  readonly lastUsed: Date | undefined
+}
+
+/** A sign-in to the console by one browser. */
+export interface ConsoleSessionRow {
+  readonly id: number
+  readonly userId: number
+  /** The unique readable prefix of its secret, used to look it up. */
+  readonly prefix: string
+  /** SHA-256 of its secret, in hexadecimal. */
+  readonly digest: string
+  /** The user's `passwordTime` at the sign-in. The session is valid while they are equal. */
+  readonly passwordTime: number
+  /** The client's address at the sign-in, without port. */
+  readonly address: string
+  readonly userAgent: string
+  readonly created: Date
+  readonly lastUsed: Date
+  readonly expires: Date
+}
+
+/** A storage as the admin configured it. */
+export interface StorageRow {
+  readonly id: number
+  readonly mountPath: Path
+  readonly order: number
+  readonly driver: string
+  /** Minutes. */
+  readonly cacheExpiration: number
+  readonly customCachePolicies: string
+  /** The state of the storage or the error of its last start, as text for the admin (src/mounts/mounts.ts). */
+  readonly status: string
+  /** Options of the driver, as JSON text. */
+  readonly addition: string
+  readonly remark: string
+  readonly modified: Date
+  readonly disabled: boolean
+  readonly disableIndex: boolean
+  readonly enableSign: boolean
+  readonly orderBy: '' | 'name' | 'size' | 'modified'
+  readonly orderDirection: '' | 'asc' | 'desc'
+  readonly extractFolder: '' | 'front' | 'back'
+  readonly webProxy: boolean
+  readonly webdavPolicy: '302_redirect' | 'use_proxy_url' | 'native_proxy'
+  readonly proxyRange: boolean
+  readonly downProxyUrl: string
+  readonly disableProxySign: boolean
+}
+
+export interface TaskRow {
+  readonly id: string
+  readonly kind: string
+  readonly name: string
+  readonly userId: number
+  /** Name and role of the user at the time of the request. */
+  readonly username: string
+  readonly role: string
+  readonly state: string
+  readonly status: string
+  readonly error: string
+  readonly totalBytes: number
+  readonly doneBytes: number
+  /** What it does at present, for other processes; as JSON. */
+  readonly phase?: unknown
+  /** The task's plan, as JSON text. */
+  readonly plan: string
+  /** Number of runs since the task was requested or last retried by a user. */
+  readonly tries: number
+  readonly created: Date
+  /** Start of its first run. */
+  readonly started: Date | undefined
+  readonly ended: Date | undefined
+}
+
+/** The unfinished tasks of one user. */
+export interface UnfinishedTasks {
+  readonly userId: number
+  readonly count: number
+  /** Characters of their names and plans. */
+  readonly size: number
+}
+
+/**
+ * What a user wants of a task that another node owns. 'clear': deletes it if it has ended.
+ */
+export type TaskAction = 'cancel' | 'retry' | 'delete' | 'clear'
+
+export interface TaskRequestRow {
+  readonly id: number
+  readonly taskId: string
+  readonly action: TaskAction
+}
+
+/** The journaled result of one item of a copy or move task. */
+export interface TaskItemRow {
+  readonly taskId: string
+  /** Path of the source in the whole tree. */
+  readonly path: Path
+  /**
+   * 'begun': a folder whose copy this task creates, or whose extraneous target entries are already recorded. 'copied':
+   * the copy exists, is verified, and is distinct from the source. 'replaced': the copy exists and is verified, but it
+   * replaced an entry that could not be proved distinct from the source. 'extraneous': an entry of the target,
+   * with no counterpart in the source; it is removed after all other items.
+   */
+  readonly state: 'begun' | 'copied' | 'replaced' | 'extraneous' | 'failed'
+  /** State of the source when it was copied, its `contentVersion`. */
+  readonly source: string
+  /** State of the copy when it was verified, in the same form; empty if it was not recorded. */
+  readonly copy: string
+  readonly size: number
+  readonly error: string
+}
+
+/** A resumable upload of a large file to a storage; the driver stores the received part. */
+export interface UploadRow {
+  readonly id: number
+  /** Undefined for an orphaned upload, which is to be discarded. */
+  readonly taskId: string | undefined
+  /** Path in the whole tree: of the source, or of the target for an upload task. */
+  readonly path: Path
+  /** State of the source from which the bytes were read. */
+  readonly source: string
+  readonly storageId: number
+  readonly token: string
+}
+
+/** Attributes that a backend could not store. */
+export interface StoredAttributes {
+  readonly modified?: Date | undefined
+  readonly mode?: number | undefined
+}
+
+/** An entry of the intent log, deleted with the storage. Paths are relative to the storage where nothing else is said. */
+export interface Intent {
+  readonly id: number
+  readonly storageId: number
+  /**
+   * 'move': `from` is renamed to `to`. 'backup': the entry at `from` was renamed to `to` and is held there until its
+   * replacement is published or it is restored. 'removal': the folder `from` was copied to `to`, a path of the whole
+   * tree, and is being removed, as the second half of a move; or the move has made `to` itself.
+   */
+  readonly kind: 'move' | 'backup' | 'removal'
+  readonly from: Path
+  readonly to: Path
+  /**
+   * For 'backup': the backup at `to` may be deleted if `from` exists. For 'removal': the move makes the folder `to` at a
+   * free name; another intent, without this, follows when it is made.
+   */
+  readonly disposable: boolean
+}
+
+/**
+ * Rows that a component holds in memory, and reads again after another process has changed them. `accounts`: users, SSH
+ * keys, app passwords, console sessions and revoked tokens. `tasks`: the requests to the owners of tasks, not the tasks.
+ */
+export type Topic = 'accounts' | 'locks' | 'rules' | 'settings' | 'storages' | 'tasks'
+
+export const topics: ReadonlySet<Topic> = new Set(['accounts', 'locks', 'rules', 'settings', 'storages', 'tasks'])
+
+export function isTopic(text: string): text is Topic {
+  return (topics as ReadonlySet<string>).has(text)
+}
+
+export interface LockRequest {
+  readonly scope: 'exclusive' | 'shared'
+  /** true: the lock covers everything below the path too. */
+  readonly deep: boolean
+  /** The `owner` element as the client sent it, XML text; empty for none. */
+  readonly owner: string
+  /** Requested timeout in seconds; capped at `maxLockSeconds`. */
+  readonly seconds: number
+}
+
+export interface Lock extends Omit<LockRequest, 'seconds'> {
+  /** `urn:uuid:…` */
+  readonly token: string
+  /** The root of the lock. */
+  readonly path: Path
+  readonly userId: number
+  readonly username: string
+  readonly expires: Date
+}
+
+/** Name of a dead property, which a WebDAV client stores for a resource (RFC 4918 §4.1). */
+export interface PropertyName {
+  readonly namespace: string
+  readonly name: string
+}
+
+export interface Property extends PropertyName {
+  /** The element's content as XML text that declares all namespaces it uses. */
+  readonly value: string
+  /** `xml:lang` in scope where the property was set; empty for none. */
+  readonly language: string
+}
+
+export type PropertyChange = { readonly set: Property } | { readonly remove: PropertyName }
+
+export interface FolderRule {
+  readonly id: number
+  readonly path: Path
+  readonly password: string
+  readonly passwordSub: boolean
+  /** All users may create folders and upload here. */
+  readonly write: boolean
+  readonly writeSub: boolean
+  /** Lines of regular expressions, tested against base names. */
+  readonly hide: string
+  readonly hideSub: boolean
+  readonly readme: string
+  readonly readmeSub: boolean
+  readonly header: string
+  readonly headerSub: boolean
+  /** User ids; empty: all users. */
+  readonly readUsers: readonly number[]
+  readonly readUsersSub: boolean
+  readonly writeUsers: readonly number[]
+  readonly writeUsersSub: boolean
+}
+
+/**
+ * `password`: an attempt to sign in, successful ones excepted. `refused`: one that was not compared, because its address
+ * was locked. `code`: a one-time code, correct ones excepted; the account is a user id. `signed_in` and `code_accepted`:
+ * the last success of an account from a network.
+ */
+export type SignInKind = 'password' | 'refused' | 'code' | 'signed_in' | 'code_accepted'
+
+export interface SignInEvent {
+  readonly kind: SignInKind
+  /** As of `networkOf`. */
+  readonly network: string
+  /** The user name that was sent, or a user id. */
+  readonly account: string
+}
+
+/** Absent fields match all events. */
+export interface SignInFilter extends Partial<Omit<SignInEvent, 'kind'>> {
+  readonly kinds: readonly SignInKind[]
+}
+
+export interface SignInAge {
+  /** Milliseconds. */
+  readonly age: number
+  /** Whether its outcome is not known yet. */
+  readonly pending: boolean
+}
+
+/** One running daemon, or one that has ended. */
+export interface NodeRow {
+  /** The name of the run: `Instance.name`. */
+  readonly id: string
+  /** For admins: the host, and the process on it. */
+  readonly name: string
+  /** The version of the program. */
+  readonly version: string
+  /** By protocol: where it accepts connections, as JSON text. */
+  readonly addresses: string
+  readonly started: Date
+  /** When it last reported that it is alive: milliseconds since 1970 by the clock of the database. */
+  readonly heartbeat: number
+  /** Undefined while it is alive. */
+  readonly ended: Date | undefined
+  /** What it worked on at its last heartbeat, as JSON text. */
+  readonly working: string
+  /** Milliseconds since its heartbeat, when the row was read. */
+  readonly age: number
+}
+
+/** An entry of the journal of a driver. */
+export interface JournalRow {
+  /** Without spaces. Ids of earlier entries sort first. */
+  readonly id: string
+  readonly value: string
+}

@@ -1,0 +1,368 @@
+/** What AList and OpenList store, as rows of an installation. Nothing is read or written here. */
+import { isAbsolute } from 'node:path'
+import { allPermissions } from '../../accounts/principal.js'
+import { wrapSaltedHash } from '../../accounts/passwords.js'
+import { fingerprintOf, parseKeyBlob, parseKeyLine } from '../../accounts/public-keys.js'
+import type { AnyDriverType } from '../../contract/driver-type.js'
+import { GatewayError, toGatewayError } from '../../base/errors.js'
+import { cleanPath } from '../../base/path.js'
+import { compileLinear, patternLines } from '../../base/patterns.js'
+import { settingFault } from '../../settings/settings.js'
+import { settingsTable } from '../../settings/settings-table.js'
+import { checkOptions, parseAddition } from '../../mounts/fields.js'
+import { storedStatus } from '../../mounts/mounts.js'
+import { textOf, type AlistDatabase, type AlistRow } from '../../database/alist-database.js'
+import type { ImportedUser, Installation } from '../../database/installation.js'
+import { newStorage } from '../../database/new-storage.js'
+import type { FolderRule, KeyRow, StorageRow } from '../../database/rows.js'
+import { hidePatterns } from '../../tree/folder-rules.js'
+import { checkConfiguration } from '../../mounts/storage-admin.js'
+import type { Report } from './report.js'
+import { adminOf, userOf } from './user.js'
+
+export type AlistProgram = 'alist' | 'openlist'
+
+/** The permission bits that mean the same in AList; in OpenList all do. */
+const sharedPermissions = 0x3fff
+
+/** The largest number of keys of a user. */
+const maxKeys = 100
+
+/**
+ * Maps the database, and reports everything in it. Rejects with `invalid` if no administrator can be taken. Hashing the
+ * passwords takes about 0.2 s for each user.
+ */
+export async function fromAlist(
+  program: AlistProgram,
+  database: AlistDatabase,
+  driverTypes: readonly AnyDriverType[],
+  report: Report,
+): Promise<Installation> {
+  const { rows } = database
+  const users = await usersOf(program, database, report)
+  const admin = adminOf(users)
+  const storages = await allOf(rows.storages, 'mount_path', 'storage', report, (row) => storageOf(row, driverTypes))
+  const ids = new Set(users.map(({ id }) => id))
+  const rules = await allOf(rows.meta, 'path', 'folder rule', report, (row) => ruleOf(row, ids, admin.id))
+  if (rows.sharing_dbs.length > 0) {
+    report.leftOut('shares', String(rows.sharing_dbs.length), 'shares cannot be imported yet')
+  }
+  return {
+    users,
+    storages: distinct(storages, 'mountPath'),
+    rules: distinct(rules, 'path'),
+    settings: settingsOf(rows.setting_items, report),
+  }
+}
+
+/** A row of an installation, and what is not as it was. */
+interface Mapped<Row> {
+  readonly row: Row
+  readonly changes: readonly string[]
+}
+
+/** Maps each row, and reports it by the text of `column`. What cannot be mapped is left out. */
+async function allOf<Row>(
+  rows: readonly AlistRow[],
+  column: string,
+  kind: string,
+  report: Report,
+  map: (row: AlistRow) => Mapped<Row>,
+): Promise<Row[]> {
+  const all: Row[] = []
+  for (const row of rows) {
+    const name = textOf(row[column])
+    const mapped = await report.mapped(kind, name, () => map(row))
+    if (mapped === undefined) continue
+    report.taken(kind, name, mapped.changes)
+    all.push(mapped.row)
+  }
+  return all
+}
+
+/** Throws `invalid` if two rows have the same path, of which only one could be stored. */
+function distinct<Row>(rows: readonly Row[], field: keyof Row): readonly Row[] {
+  const paths = new Set<unknown>()
+  for (const row of rows) {
+    if (paths.has(row[field]))
+      throw new GatewayError('invalid', {
+        reason: `two entries have the path ${String(row[field])}: remove one there first`,
+      })
+    paths.add(row[field])
+  }
+  return rows
+}
+
+async function usersOf(
+  program: AlistProgram,
+  { rows, hasRoles }: AlistDatabase,
+  report: Report,
+): Promise<ImportedUser[]> {
+  const users: ImportedUser[] = []
+  const byId = new Map<number, readonly AlistRow[]>()
+  for (const key of rows.ssh_public_keys) {
+    const owner = Number(key.user_id)
+    byId.set(owner, [...(byId.get(owner) ?? []), key])
+  }
+  for (const row of rows.users) {
+    const username = textOf(row.username)
+    const mapped = await report.mapped('user', username, async () => {
+      const roles = rolesOf(row.role)
+      const role = roles.includes(2) ? 2 : roles.includes(1) ? 1 : 0
+      const { permission, fault } =
+        hasRoles && role !== 2
+          ? permissionOfRoles(roles, rows.roles)
+          : { permission: Number(row.permission) || 0, fault: undefined }
+      const otpSecret = textOf(row.otp_secret)
+      const isSecret = otpSecret === '' || /^[A-Z2-7]{26,256}=*$/.test(otpSecret)
+      const draft = {
+        id: Number(row.id),
+        username,
+        passwordHash: role === 1 ? undefined : await passwordOf(row),
+        basePath: textOf(row.base_path) || '/',
+        role,
+        permission: permission & (program === 'openlist' && !hasRoles ? allPermissions : sharedPermissions),
+        disabled: isDisabled(row.disabled),
+        ssoId: textOf(row.sso_id).slice(0, 255),
+        otpSecret,
+        keys: [],
+      } as const
+      const faults = [
+        ...(fault === undefined ? [] : [fault]),
+        ...(isSecret ? [] : ['its two-step secret is not usable']),
+      ]
+      return userOf(draft, users, faults)
+    })
+    if (mapped === undefined) continue
+    const { user, changes } = mapped
+    const passkeys = textOf(row.authn)
+    report.taken('user', username, changes)
+    if (!['', '[]', 'null'].includes(passkeys)) report.leftOut('passkeys', username, 'passkeys cannot be imported yet')
+    users.push({ ...user, keys: await keysOf(byId.get(user.id) ?? [], username, report) })
+  }
+  return users
+}
+
+/** The wrapped hash; undefined for an account that has none, as those of single sign-on do. */
+async function passwordOf(row: AlistRow): Promise<string | undefined> {
+  const hash = textOf(row.pwd_hash)
+  return hash === '' ? undefined : wrapSaltedHash(hash.toLowerCase(), textOf(row.salt))
+}
+
+/** A number, or the JSON text of a list of numbers. */
+function rolesOf(value: AlistRow[string]): readonly number[] {
+  const parsed = jsonOf(textOf(value) || '0')
+  const list: readonly unknown[] = Array.isArray(parsed) ? parsed : [parsed]
+  if (list.every((role) => typeof role === 'number')) return list
+  throw new GatewayError('invalid', { reason: 'its role is not a number or a list of numbers' })
+}
+
+/** What all roles permit in the whole tree. `fault`: what cannot be expressed. */
+function permissionOfRoles(
+  roles: readonly number[],
+  rows: readonly AlistRow[],
+): { readonly permission: number; readonly fault: string | undefined } {
+  const scopes = rows
+    .filter(({ id }) => roles.includes(Number(id)))
+    .flatMap((row) => {
+      const parsed = jsonOf(textOf(row.raw_permission) || '[]')
+      return Array.isArray(parsed) ? (parsed as readonly unknown[]) : [undefined]
+    })
+  let permission = 0
+  for (const scope of scopes) {
+    const { path, permission: bits } = (scope ?? {}) as { readonly path?: unknown; readonly permission?: unknown }
+    if (path !== '/' || typeof bits !== 'number') {
+      return { permission: 0, fault: 'its roles permit something in some folders only, which cannot be imported yet' }
+    }
+    permission |= bits
+  }
+  return scopes.length > 0
+    ? { permission, fault: undefined }
+    : { permission: 0, fault: 'it has no role that permits anything' }
+}
+
+async function keysOf(
+  rows: readonly AlistRow[],
+  username: string,
+  report: Report,
+): Promise<readonly Omit<KeyRow, 'id' | 'userId'>[]> {
+  const keys: Omit<KeyRow, 'id' | 'userId'>[] = []
+  for (const row of rows) {
+    const title = textOf(row.title).slice(0, 64) || `key ${textOf(row.id)}`
+    const name = `${username}: ${title}`
+    const key = await report.mapped('SSH key', name, () => {
+      if (keys.length === maxKeys)
+        throw new GatewayError('invalid', { reason: `an account can have at most ${maxKeys} keys` })
+      if (keys.some((other) => other.title === title))
+        throw new GatewayError('invalid', { reason: 'another key of the user has this title' })
+      const bytes = Buffer.isBuffer(row.key_str) ? row.key_str : Buffer.from(textOf(row.key_str))
+      // The first byte of a blob is that of a length below 2^24.
+      const { type, blob } = bytes[0] === 0 ? parseKeyBlob(bytes) : parseKeyLine(bytes.toString())
+      const added = new Date()
+      return { title, type, blob, fingerprint: fingerprintOf(blob), added, lastUsed: added }
+    })
+    if (key === undefined) continue
+    report.taken('SSH key', name)
+    keys.push(key)
+  }
+  return keys
+}
+
+/** A storage that cannot run as it is, or whose driver is unknown, is taken disabled. */
+function storageOf(row: AlistRow, driverTypes: readonly AnyDriverType[]): Mapped<Omit<StorageRow, 'id'>> {
+  const driver = textOf(row.driver)
+  const addition = textOf(row.addition)
+  const storage: Omit<StorageRow, 'id'> = {
+    ...newStorage({ mountPath: cleanPath(textOf(row.mount_path)), driver, addition }),
+    order: integerOf(row.order),
+    cacheExpiration: Math.max(0, integerOf(row.cache_expiration)),
+    customCachePolicies: textOf(row.custom_cache_policies),
+    remark: textOf(row.remark),
+    disabled: isDisabled(row.disabled),
+    disableIndex: isTrue(row.disable_index),
+    enableSign: isTrue(row.enable_sign),
+    orderBy: oneOf(row.order_by, ['', 'name', 'size', 'modified']),
+    orderDirection: oneOf(row.order_direction, ['', 'asc', 'desc']),
+    extractFolder: oneOf(row.extract_folder, ['', 'front', 'back']),
+    webProxy: isTrue(row.web_proxy),
+    webdavPolicy: oneOf(row.webdav_policy, ['native_proxy', '302_redirect', 'use_proxy_url']),
+    proxyRange: isTrue(row.proxy_range),
+    downProxyUrl: textOf(row.down_proxy_url),
+    disableProxySign: isTrue(row.disable_proxy_sign),
+  }
+  try {
+    const options = { ...storage, ...checkConfiguration(storage, driverTypes) }
+    const given = parseAddition(addition)
+    checkOptions(driverTypes.find(({ name }) => name === driver)?.fields ?? {}, given)
+    if (driver === 'Local' && !isAbsolute(String(given.root_folder_path))) {
+      throw new GatewayError('invalid', {
+        reason: 'its folder is relative to that of the other program: give the whole path',
+      })
+    }
+    return {
+      row: { ...options, status: options.disabled ? storedStatus.disabled : storedStatus.starting },
+      changes: [],
+    }
+  } catch (error) {
+    const disabled = { ...storage, disabled: true, status: storedStatus.disabled }
+    return { row: disabled, changes: [`disabled: ${toGatewayError(error).reason}`] }
+  }
+}
+
+/** A rule that cannot be expressed closes its folder to all but the admin. `ids`: of the users that are taken. */
+function ruleOf(row: AlistRow, ids: ReadonlySet<number>, adminId: number): Mapped<Omit<FolderRule, 'id'>> {
+  const path = cleanPath(textOf(row.path))
+  try {
+    const hide = textOf(row.hide)
+    hidePatterns(hide)
+    for (const pattern of patternLines(hide)) compileLinear(pattern)
+    const rule = {
+      path,
+      password: textOf(row.password),
+      passwordSub: isTrue(row.p_sub),
+      write: isTrue(row.write),
+      writeSub: isTrue(row.w_sub),
+      hide,
+      hideSub: isTrue(row.h_sub),
+      readme: textOf(row.readme),
+      readmeSub: isTrue(row.r_sub),
+      header: textOf(row.header),
+      headerSub: isTrue(row.header_sub),
+      readUsers: userIds(row.read_users, ids),
+      readUsersSub: isTrue(row.read_users_sub),
+      writeUsers: userIds(row.write_users, ids),
+      writeUsersSub: isTrue(row.write_users_sub),
+    }
+    return { row: rule, changes: [] }
+  } catch (error) {
+    const closed = {
+      path,
+      password: '',
+      passwordSub: false,
+      write: false,
+      writeSub: false,
+      hide: '',
+      hideSub: false,
+      readme: '',
+      readmeSub: false,
+      header: '',
+      headerSub: false,
+      readUsers: [adminId],
+      readUsersSub: true,
+      writeUsers: [adminId],
+      writeUsersSub: true,
+    }
+    const reason = `the folder is closed to all but the administrator: ${toGatewayError(error).reason}`
+    return { row: closed, changes: [reason] }
+  }
+}
+
+/** JSON text of a list of ids; none means every user. Throws `invalid` if it names nobody who is taken: that would open the folder. */
+function userIds(value: AlistRow[string], ids: ReadonlySet<number>): readonly number[] {
+  const parsed = jsonOf(textOf(value) || 'null') ?? []
+  if (!Array.isArray(parsed)) throw new GatewayError('invalid', { reason: 'its list of users is not a list' })
+  const known = (parsed as readonly unknown[]).filter((id): id is number => typeof id === 'number' && ids.has(id))
+  if (parsed.length > 0 && known.length === 0) {
+    throw new GatewayError('invalid', { reason: 'it names only users who are not taken' })
+  }
+  return known
+}
+
+/** Values that are not stored: they describe the other program. */
+const ownValues: ReadonlySet<string> = new Set(['version', 'index_progress'])
+
+/** The settings that exist here, and differ from the default. The others are one line of the report. */
+function settingsOf(rows: readonly AlistRow[], report: Report): ReadonlyMap<string, string> {
+  const values = new Map<string, string>()
+  const unknown: string[] = []
+  const defaults = new Map(settingsTable.map((definition) => [definition.key, definition.default]))
+  for (const row of rows) {
+    const key = textOf(row.key)
+    const value = textOf(row.value)
+    const byDefault = defaults.get(key)
+    if (ownValues.has(key) || value === byDefault) continue
+    if (byDefault === undefined) {
+      if (value !== '') unknown.push(key)
+      continue
+    }
+    const fault = settingFault(key, value)
+    // The default of these programs has a repetition that is refused here. The patterns of this program hide the same.
+    if (fault !== undefined && key === 'privacy_regs') report.taken('setting', key, [`those of here stay: ${fault}`])
+    else if (fault !== undefined) report.leftOut('setting', key, fault)
+    else {
+      values.set(key, value)
+      report.taken('setting', key)
+    }
+  }
+  if (unknown.length > 0)
+    report.leftOut('settings', `${unknown.length} others`, `not here: ${unknown.join(', ').slice(0, 2000)}`)
+  return values
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new GatewayError('invalid', { reason: 'a field that must be JSON text is not' })
+  }
+}
+
+/** Booleans are stored as numbers, or as text by some versions. */
+function isTrue(value: AlistRow[string]): boolean {
+  return ['1', 'true'].includes(textOf(value))
+}
+
+/** A value that says neither is taken for disabled. */
+function isDisabled(value: AlistRow[string]): boolean {
+  return !['', '0', 'false'].includes(textOf(value))
+}
+
+function integerOf(value: AlistRow[string]): number {
+  const number = Number(textOf(value))
+  return Number.isInteger(number) && Math.abs(number) < 2 ** 31 ? number : 0
+}
+
+/** The value, or the first of the choices. */
+function oneOf<Choice extends string>(value: AlistRow[string], choices: readonly [Choice, ...Choice[]]): Choice {
+  return choices.find((choice) => choice === textOf(value)) ?? choices[0]
+}

@@ -1,0 +1,236 @@
+/**
+ * Exclusive locks on paths. A change holds a lock from its last check to the end of the driver's call, so that of two
+ * concurrent "create only if new" operations one fails. No lock is held while a request body is received. With several
+ * nodes they exclude the changes of all (docs/decisions/0036). The jobs of a `p-queue` wait for any place, and not for
+ * those whose paths overlap with theirs.
+ */
+import { GatewayError } from '../base/errors.js'
+import { foldCase, isWithin, type Path } from '../base/path.js'
+import type { HeldLocks, LockOptions, PathClaim, SharedEngine } from '../database/engine.js'
+import type { Topic } from '../database/rows.js'
+import type { FileNotices } from '../cluster/file-notices.js'
+
+export type { PathClaim } from '../database/engine.js'
+
+interface AcquireOptions extends LockOptions {
+  /** Milliseconds. */
+  readonly timeout?: number
+}
+
+export interface PathLocks {
+  /** Whether locks can be lost before they are released: with the connection to a database. */
+  readonly canBeLost: boolean
+  /**
+   * Acquires all claims together; overlapping requests are served in order. Returns a function that releases them;
+   * calling it again has no effect. Rejects with `busy` after the timeout or if too many others wait, and with `aborted`.
+   */
+  acquire(claims: readonly PathClaim[], signal?: AbortSignal, options?: AcquireOptions): Promise<() => void>
+}
+
+/** Each lock that is released is offered to all who wait, in one turn of the event loop. */
+const maxWaiting = 1000
+
+interface Waiter {
+  readonly claims: readonly PathClaim[]
+  readonly grant: () => void
+}
+
+function overlaps(one: PathClaim, other: PathClaim): boolean {
+  return (
+    one.path === other.path ||
+    (one.tree && isWithin(one.path, other.path)) ||
+    (other.tree && isWithin(other.path, one.path))
+  )
+}
+
+/** Excludes changes by this process only. */
+export class PathLocksInProcess implements PathLocks {
+  /** Trees that are locked, and the number of locks on each single path. */
+  readonly #trees = new Set<PathClaim>()
+  readonly #names = new Map<Path, number>()
+  readonly #waiting: Waiter[] = []
+  readonly canBeLost = false
+
+  async acquire(
+    requested: readonly PathClaim[],
+    signal?: AbortSignal,
+    { timeout = 10_000 }: AcquireOptions = {},
+  ): Promise<() => void> {
+    if (signal?.aborted) throw new GatewayError('aborted')
+    // Paths that a case-insensitive backend may treat as the same exclude each other on every backend. Locks are short.
+    const claims = requested.map(({ path, tree }) => ({ path: foldCase(path), tree }))
+    const isFree = !this.#blocked(claims) && !this.#waiting.some((waiter) => anyOverlap(waiter.claims, claims))
+    if (!isFree) await this.#wait(claims, signal, timeout)
+    else this.#lock(claims)
+    let released = false
+    return () => {
+      if (released) return
+      released = true
+      this.#unlock(claims)
+      this.#grantNext()
+    }
+  }
+
+  #lock(claims: readonly PathClaim[]): void {
+    for (const claim of claims) {
+      if (claim.tree) this.#trees.add(claim)
+      else this.#names.set(claim.path, (this.#names.get(claim.path) ?? 0) + 1)
+    }
+  }
+
+  #unlock(claims: readonly PathClaim[]): void {
+    for (const claim of claims) {
+      const others = (this.#names.get(claim.path) ?? 0) - 1
+      if (claim.tree) this.#trees.delete(claim)
+      else if (others > 0) this.#names.set(claim.path, others)
+      else this.#names.delete(claim.path)
+    }
+  }
+
+  #blocked(claims: readonly PathClaim[]): boolean {
+    return claims.some(({ path, tree }) => {
+      for (const held of this.#trees) if (overlaps(held, { path, tree })) return true
+      if (!tree) return this.#names.has(path)
+      for (const name of this.#names.keys()) if (isWithin(path, name)) return true
+      return false
+    })
+  }
+
+  #wait(claims: readonly PathClaim[], signal: AbortSignal | undefined, timeout: number): Promise<void> {
+    if (this.#waiting.length >= maxWaiting) return Promise.reject(busy())
+    return new Promise((resolve, reject) => {
+      const finish = (error?: GatewayError) => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', onAbort)
+        const at = this.#waiting.indexOf(waiter)
+        if (at >= 0) this.#waiting.splice(at, 1)
+        if (error) {
+          reject(error)
+          this.#grantNext()
+        } else resolve()
+      }
+      const waiter: Waiter = { claims, grant: () => finish() }
+      const onAbort = () => finish(new GatewayError('aborted'))
+      const timer = setTimeout(() => finish(busy()), timeout)
+      signal?.addEventListener('abort', onAbort, { once: true })
+      this.#waiting.push(waiter)
+    })
+  }
+
+  /**
+   * Grants, in order, every waiter whose claims overlap neither with a lock nor with the claims of an earlier waiter.
+   */
+  #grantNext(): void {
+    const ahead: PathClaim[] = []
+    for (const waiter of [...this.#waiting]) {
+      if (this.#blocked(waiter.claims) || anyOverlap(ahead, waiter.claims)) {
+        ahead.push(...waiter.claims)
+      } else {
+        this.#lock(waiter.claims)
+        waiter.grant()
+      }
+    }
+  }
+}
+
+function busy(): GatewayError {
+  return new GatewayError('busy', { reason: 'somebody else is changing it, try again', retryAfter: 1 })
+}
+
+function anyOverlap(some: readonly PathClaim[], others: readonly PathClaim[]): boolean {
+  return some.some((one) => others.some((other) => overlaps(one, other)))
+}
+
+/** Rows that a process holds in memory, and that changes are checked against. */
+interface Mirror {
+  /** Reads the rows again. */
+  reload(): Promise<void>
+  /**
+   * The number of changes of the rows by this process, all of which the mirror contains. Undefined while one is being
+   * stored. Absent: they are not counted.
+   */
+  ownChanges?(): number | undefined
+}
+
+/** A state of a mirror: it contained `count` changes or more, `own` of the `count` by this process. */
+interface MirrorState {
+  readonly count: number
+  readonly own: number
+}
+
+/** Excludes the changes of other nodes too. */
+export class SharedPathLocks implements PathLocks {
+  readonly #own = new PathLocksInProcess()
+  readonly #mirrored = new Map<Topic, MirrorState>()
+  /** The functions `onLost` of those who hold locks. */
+  readonly #holders = new Set<() => void>()
+
+  /** `mirrors` by topic: reloaded under the locks if other nodes have changed their rows. */
+  constructor(
+    private readonly shared: Pick<SharedEngine, 'acquire' | 'spansMachines'>,
+    private readonly notices: Pick<FileNotices, 'take' | 'putBack'>,
+    private readonly mirrors: ReadonlyMap<Topic, Mirror>,
+  ) {}
+
+  /** With SQLite the primary process keeps the locks, and workers end with it. */
+  get canBeLost(): boolean {
+    return this.shared.spansMachines
+  }
+
+  /** Reports all locks as lost to those who hold them: other nodes may take this one for dead. */
+  loseAll(): void {
+    for (const onLost of this.#holders) onLost()
+  }
+
+  async acquire(claims: readonly PathClaim[], signal?: AbortSignal, options: AcquireOptions = {}): Promise<() => void> {
+    const { onLost } = options
+    const releaseOwn = await this.#own.acquire(claims, signal, options)
+    const before = this.#ownChanges()
+    const held = await this.shared.acquire(claims, options).catch((error: unknown) => {
+      releaseOwn()
+      throw error
+    })
+    if (onLost) this.#holders.add(onLost)
+    let isReleased = false
+    const release = () => {
+      if (isReleased) return
+      isReleased = true
+      if (onLost) this.#holders.delete(onLost)
+      void this.#release(held, releaseOwn)
+    }
+    try {
+      await this.#refresh(held.counts, before)
+      if (signal?.aborted === true) throw new GatewayError('aborted')
+      return release
+    } catch (error) {
+      release()
+      throw error
+    }
+  }
+
+  /** The next change of these paths by this process waits until the database has released the locks. Never rejects. */
+  async #release(held: HeldLocks, releaseOwn: () => void): Promise<void> {
+    const notices = this.notices.take()
+    if (!(await held.release(notices))) this.notices.putBack(notices)
+    releaseOwn()
+  }
+
+  #ownChanges(): ReadonlyMap<Topic, number | undefined> {
+    return new Map([...this.mirrors].map(([topic, mirror]) => [topic, mirror.ownChanges ? mirror.ownChanges() : 0]))
+  }
+
+  /** `before`: the own changes when the locks were requested. */
+  async #refresh(counts: ReadonlyMap<Topic, number>, before: ReadonlyMap<Topic, number | undefined>): Promise<void> {
+    const now = this.#ownChanges()
+    for (const [topic, mirror] of this.mirrors) {
+      const count = counts.get(topic) ?? 0
+      const own = before.get(topic)
+      // Otherwise it is unknown how many own changes were counted, and they could hide a change by another process.
+      const isExact = own !== undefined && own === now.get(topic)
+      const state = this.#mirrored.get(topic)
+      if (isExact && state && state.count + own - state.own === count) continue
+      await mirror.reload()
+      if (isExact) this.#mirrored.set(topic, { count, own })
+    }
+  }
+}

@@ -1,0 +1,134 @@
+/**
+ * GET requests to addresses that users enter. Every redirect passes the egress guard. No cookies, credentials or
+ * proxies.
+ */
+import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import type { Egress } from '../contract/driver-env.js'
+import { GatewayError, isGatewayError, toGatewayError, type ErrorCode } from '../base/errors.js'
+import { locationText } from '../base/utf8.js'
+import { version } from '../base/version.js'
+
+export interface HttpResponse {
+  /** The URL after the last redirect. */
+  readonly url: URL
+  readonly response: IncomingMessage
+}
+
+interface RequestOptions {
+  readonly egress: Egress
+  readonly signal: AbortSignal
+  /** Extra headers. They are sent at every redirect, to any host. */
+  readonly headers?: Pick<OutgoingHttpHeaders, 'range' | 'if-range'>
+  /** Milliseconds until the head of the final response, including all redirects. */
+  readonly timeout?: number
+}
+
+const maxRedirects = 10
+const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+const defaultTimeout = 60_000
+
+/** Parses an http or https URL without credentials. Throws `invalid` for any other text. */
+export function parseWebAddress(text: string): URL {
+  const url = parseUrl(text)
+  if (!url) throw new GatewayError('invalid', { reason: 'this is no address' })
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    throw new GatewayError('invalid', { reason: 'only addresses of http and https can be fetched' })
+  }
+  assertNoCredentials(url)
+  return url
+}
+
+/** Parses a URL. Undefined if the text is not one. */
+export function parseUrl(text: string, base?: URL): URL | undefined {
+  return URL.canParse(text, base?.href) ? new URL(text, base) : undefined
+}
+
+/**
+ * Throws `invalid` for a URL with credentials: other users who see the task, and hosts redirected to, would see them.
+ */
+export function assertNoCredentials({ username, password }: URL): void {
+  if (username === '' && password === '') return
+  throw new GatewayError('invalid', { reason: 'an address to be fetched cannot hold a user name or password' })
+}
+
+/**
+ * Sends the request and follows redirects. The caller must read or destroy the response. Rejects if the connection
+ * fails, and for a response whose status is not in `accepted`.
+ */
+export async function get(
+  address: URL,
+  options: RequestOptions,
+  accepted: readonly number[] = [200],
+): Promise<HttpResponse> {
+  const { timeout = defaultTimeout } = options
+  const deadline = performance.now() + timeout
+  let url = address
+  for (let followed = 0; followed <= maxRedirects; followed += 1) {
+    const response = await sendOnce(url, options, deadline - performance.now())
+    const status = response.statusCode ?? 0
+    if (accepted.includes(status)) return { url, response }
+    response.destroy()
+    const { location } = response.headers
+    if (!redirects.has(status) || location === undefined) throw errorForStatus(response)
+    const next = parseUrl(locationText(location), url)
+    if (!next) throw new GatewayError('invalid', { reason: 'the server redirects to an invalid address' })
+    url = next
+  }
+  throw new GatewayError('invalid', { reason: `the server redirects more than ${maxRedirects} times` })
+}
+
+/** Sends one request. `timeout`: milliseconds until the complete head of the response. */
+function sendOnce(url: URL, { egress, signal, headers }: RequestOptions, timeout: number) {
+  return new Promise<IncomingMessage>((resolve, reject) => {
+    const agent = egress.agentFor(url)
+    const send = url.protocol === 'https:' ? httpsRequest : httpRequest
+    const request = send(url, {
+      agent,
+      signal,
+      // The bytes of the file are stored, so the server must not compress them.
+      headers: { 'user-agent': `tidegate/${version}`, accept: '*/*', 'accept-encoding': 'identity', ...headers },
+    })
+    const timer = setTimeout(() => {
+      request.destroy(new GatewayError('timeout', { reason: 'the server does not answer in time' }))
+    }, timeout)
+    request.once('response', (response) => {
+      clearTimeout(timer)
+      // The connection may fail before the caller reads the response.
+      response.on('error', () => undefined)
+      resolve(response)
+    })
+    request.on('error', (error) => {
+      clearTimeout(timer)
+      reject(connectionError(error))
+    })
+    request.end()
+  }).catch((error: unknown) => {
+    throw connectionError(error)
+  })
+}
+
+/** Converts an error of a connection to a GatewayError. */
+export function connectionError(error: unknown): GatewayError {
+  if (isGatewayError(error)) return error
+  const gatewayError = toGatewayError(error)
+  if (gatewayError.code !== 'internal') return gatewayError
+  const { code = 'unknown' } = error as NodeJS.ErrnoException
+  const failure = (errorCode: ErrorCode, reason: string) => new GatewayError(errorCode, { reason, cause: error })
+  if (code === 'ENOTFOUND') return failure('not_found', 'unknown host')
+  if (code.startsWith('HPE_')) return failure('invalid', 'the server sent a malformed HTTP response')
+  if (/CERT|SIGNED|ALTNAME/.test(code)) return failure('denied', `the certificate of the server is not valid (${code})`)
+  return failure('unavailable', `the connection to the server failed (${code})`)
+}
+
+/** Converts a response with an unexpected status to an error. */
+function errorForStatus({ statusCode: status = 0, headers }: IncomingMessage): GatewayError {
+  const reason = `the server answers with status ${status}`
+  const seconds = Number(headers['retry-after'])
+  const retryAfter = Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds, 3600) : undefined
+  if (status === 404 || status === 410) return new GatewayError('not_found', { reason })
+  if (status === 401 || status === 403) return new GatewayError('denied', { reason })
+  if (status === 429) return new GatewayError('throttled', { reason, retryAfter })
+  if (status >= 500) return new GatewayError('unavailable', { reason, retryAfter })
+  return new GatewayError('invalid', { reason })
+}

@@ -1,0 +1,142 @@
+/** Streams of files that backends cut half-way: they go on with a further request for the rest. */
+import { finished, Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { joinSignals } from '../../base/cancellation.js'
+import type { ByteRange } from '../../contract/call-options.js'
+import { contentVersion, type Entry } from '../../contract/entry.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../../base/errors.js'
+
+/** Maximum number of consecutive requests after which no byte has arrived. */
+const maxFutile = 4
+/** Requests for the rest of a stream, in addition to one for so many bytes that have arrived. */
+const freeRequests = 16
+const bytesPerRequest = 256 * 1024
+/** Milliseconds before the second request after which nothing has arrived; doubled for each further one. */
+const initialDelay = 500
+/** Maximum number of seconds by which the backend may delay a request; the stream fails if it wants more. */
+const maxWait = 30
+
+/**
+ * Resolves to `stream`, which was opened by a name, if that still leads to the content of `entry`; otherwise destroys it, and
+ * rejects with `busy`. The content of two files must not be mixed.
+ */
+export async function ofSameContent(stream: Readable, entry: Entry, stat: () => Promise<Entry>): Promise<Readable> {
+  stream.on('error', () => undefined) // it may fail meanwhile: its reader gets the error
+  try {
+    if (contentVersion(await stat()) === contentVersion(entry)) return stream
+    throw new GatewayError('busy', { reason: 'the file changed while it was read' })
+  } catch (error) {
+    stream.destroy()
+    throw error
+  }
+}
+
+interface ContinuedRead {
+  /** Where the stream begins in the file, and the position after its last byte, which the size of the file bounds. */
+  readonly start: number
+  readonly end: number
+  /** Opens a stream of the rest, which is aborted by the signal. */
+  readonly open: (range: ByteRange, signal: AbortSignal) => Promise<Readable>
+  readonly signal: AbortSignal | undefined
+}
+
+/**
+ * A stream of the same bytes as `first`. If that fails with `unavailable` or `timeout`, without a detail, before its end, the rest is requested
+ * anew, while such requests bring bytes; then it fails with the last error. It starts and buffers nothing before it is read,
+ * as `convertErrors` does.
+ */
+export function continuedRead(first: Readable, { start, end, open, signal }: ContinuedRead): Readable {
+  let current = first
+  let position = start
+  let isStarted = false
+  let isAwaited = false
+  let requests = 0
+  let futile = 0
+  /** Of the current stream. The rest is requested only when it is read: a slow reader may outlast many connections. */
+  let failure: GatewayError | undefined
+  const destroyed = new AbortController()
+  let joined: ReturnType<typeof joinSignals> | undefined
+
+  const pass = () => {
+    const chunk = current.read() as Buffer | null
+    isAwaited = chunk === null
+    if (chunk === null) {
+      if (failure) void goOn(failure)
+      return
+    }
+    position += chunk.length
+    futile = 0
+    continued.push(chunk)
+  }
+  const listen = () => {
+    const stream = current
+    stream.on('readable', () => {
+      if (isAwaited && stream === current) pass()
+    })
+  }
+  const follow = (stream: Readable) => {
+    current = stream
+    if (isStarted) listen()
+    finished(stream, { writable: false }, (error) => {
+      if (continued.destroyed) return
+      if (!error) continued.push(null)
+      else if (!mayContinue(error)) continued.destroy(error)
+      else if (isAwaited) void goOn(error)
+      else failure = error
+    })
+  }
+  const mayContinue = (error: unknown): error is GatewayError =>
+    isGatewayError(error, 'unavailable', 'timeout') &&
+    error.detail === undefined &&
+    (error.retryAfter ?? 0) <= maxWait &&
+    position < end &&
+    futile < maxFutile &&
+    requests < freeRequests + (position - start) / bytesPerRequest
+  const goOn = async (cause: GatewayError) => {
+    failure = undefined
+    joined ??= joinSignals(signal, destroyed.signal)
+    const until = joined.signal
+    try {
+      for (let reason = cause; ;) {
+        const delay = futile === 0 ? 0 : initialDelay * 2 ** (futile - 1)
+        requests++
+        futile++
+        await sleep(Math.max(delay, (reason.retryAfter ?? 0) * 1000), undefined, { signal: until })
+        try {
+          const stream = await open({ offset: position, length: end - position }, until)
+          if (continued.destroyed) {
+            stream.destroy()
+            return
+          }
+          follow(stream)
+          pass()
+          return
+        } catch (error) {
+          if (!mayContinue(error)) throw error
+          reason = error
+        }
+      }
+    } catch (error) {
+      continued.destroy(toGatewayError(error))
+    }
+  }
+
+  const continued = new Readable({
+    highWaterMark: 0,
+    read: () => {
+      if (!isStarted) {
+        isStarted = true
+        listen()
+      }
+      pass()
+    },
+    destroy: (error, done) => {
+      destroyed.abort()
+      joined?.release()
+      current.destroy()
+      done(error)
+    },
+  })
+  follow(first)
+  return continued
+}

@@ -1,0 +1,88 @@
+/** Rows for tests of the store. */
+import { asPath, root } from '../../src/base/path.js'
+import type { FolderRule, StorageRow, TaskRow, UserRow } from '../../src/database/rows.js'
+
+export function userRow(fields: Partial<UserRow>): Omit<UserRow, 'id'> {
+  return {
+    username: 'somebody',
+    passwordHash: '',
+    passwordTime: 0,
+    basePath: root,
+    role: 0,
+    permission: 0,
+    disabled: false,
+    ssoId: '',
+    otpSecret: '',
+    ...fields,
+  }
+}
+
+export function storageRow(fields: Partial<StorageRow>): Omit<StorageRow, 'id'> {
+  return {
+    mountPath: root,
+    order: 0,
+    driver: 'memory',
+    cacheExpiration: 30,
+    customCachePolicies: '',
+    status: '',
+    addition: '{}',
+    remark: '',
+    modified: new Date(0),
+    disabled: false,
+    disableIndex: false,
+    enableSign: false,
+    orderBy: '',
+    orderDirection: '',
+    extractFolder: '',
+    webProxy: false,
+    webdavPolicy: 'native_proxy',
+    proxyRange: false,
+    downProxyUrl: '',
+    disableProxySign: false,
+    ...fields,
+  }
+}
+
+export function ruleRow(fields: Partial<FolderRule>): Omit<FolderRule, 'id'> {
+  return {
+    path: asPath('/'),
+    password: '',
+    passwordSub: false,
+    write: false,
+    writeSub: false,
+    hide: '',
+    hideSub: false,
+    readme: '',
+    readmeSub: false,
+    header: '',
+    headerSub: false,
+    readUsers: [],
+    readUsersSub: false,
+    writeUsers: [],
+    writeUsersSub: false,
+    ...fields,
+  }
+}
+
+/** A task that runs. */
+export function taskRow(fields: Partial<TaskRow> & Pick<TaskRow, 'id'>): TaskRow {
+  return {
+    kind: 'copy',
+    name: '',
+    userId: 1,
+    username: 'ada',
+    role: 'general',
+    state: 'running',
+    status: '',
+    error: '',
+    totalBytes: 0,
+    doneBytes: 0,
+    phase: undefined,
+    plan: '{}',
+    tries: 1,
+    created: new Date(0),
+    started: undefined,
+    ended: undefined,
+    ...fields,
+  }
+}

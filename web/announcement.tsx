@@ -1,0 +1,22 @@
+/** The announcement of the administrator, above every page until it is closed. */
+import { useQuery } from '@tanstack/preact-query'
+import { X } from 'lucide-preact'
+import { useState } from 'preact/hooks'
+import { get } from './api/client.ts'
+import { Notes } from './viewers/notes.tsx'
+import { texts } from './texts.ts'
+
+export function Announcement() {
+  const { data: settings } = useQuery({ queryKey: ['public settings'], queryFn: () => get('/api/public/settings') })
+  const [closed, setClosed] = useState('')
+  const text = settings?.announcement ?? ''
+  if (text.trim() === '' || text === closed) return null
+  return (
+    <aside class="announcement" aria-label={texts.announcement}>
+      <Notes text={text} path="/" />
+      <button type="button" class="icon" aria-label={texts.closeAnnouncement} onClick={() => setClosed(text)}>
+        <X aria-hidden size={16} />
+      </button>
+    </aside>
+  )
+}

@@ -1,0 +1,74 @@
+/** A text file: as its source in an editor, or as the document that its Markdown describes. */
+import { useQuery } from '@tanstack/preact-query'
+import { lazy } from 'preact/compat'
+import { useState } from 'preact/hooks'
+import { ApiError, post } from '../api/client.ts'
+import { folderPasswords } from '../session/folder-passwords.ts'
+import { Failure } from '../components/failure.tsx'
+import { parentOf } from '../components/places.ts'
+import { texts } from '../texts.ts'
+import { TextEditor, type LoadedText } from './text-editor.tsx'
+
+const Markdown = lazy(() => import('./markdown.tsx'))
+
+interface TextViewProps {
+  readonly path: string
+  /** The URL of the content. */
+  readonly source: string
+  readonly name: string
+  readonly isMarkdown: boolean
+}
+
+export default function TextView({ path, source, name, isMarkdown }: TextViewProps) {
+  const [showsSource, setShowsSource] = useState(!isMarkdown)
+  const folder = parentOf(path)
+  // Loaded once, so that nothing takes the place of what the user has edited.
+  const once = { staleTime: 'static', gcTime: 0 } as const
+  const { data: loaded, error } = useQuery({
+    queryKey: ['text', path],
+    queryFn: ({ signal }) => loadText(source, signal),
+    ...once,
+  })
+  const { data: mayWrite, isPending } = useQuery({
+    queryKey: ['may write', folder],
+    queryFn: () => mayWriteIn(folder),
+    ...once,
+  })
+  if (error && !loaded) return <Failure error={error} />
+  if (loaded === undefined || isPending) return <p class="loading">{texts.loading}</p>
+  // No text holds a NUL character.
+  if (loaded.text.includes('\0')) return <p class="loading">{texts.look.none}</p>
+  if (showsSource) {
+    return <TextEditor path={path} name={name} loaded={loaded} readOnly={mayWrite !== true || !loaded.isUtf8} />
+  }
+  return (
+    <>
+      <div class="toolbar">
+        <button type="button" onClick={() => setShowsSource(true)}>
+          {mayWrite === true ? texts.look.edit : texts.look.source}
+        </button>
+      </div>
+      <div class="page">
+        <Markdown text={loaded.text} path={folder} />
+      </div>
+    </>
+  )
+}
+
+async function loadText(url: string, signal: AbortSignal): Promise<LoadedText> {
+  const response = await fetch(url, { signal, cache: 'no-cache' })
+  if (!response.ok) throw new ApiError(response.status, texts.look.notRead)
+  const etag = response.headers.get('ETag') ?? ''
+  const bytes = await response.arrayBuffer()
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+    return { text, isUtf8: true, etag }
+  } catch {
+    return { text: new TextDecoder('latin1').decode(bytes), isUtf8: false, etag }
+  }
+}
+
+async function mayWriteIn(folder: string): Promise<boolean> {
+  const fields = { path: folder, password: folderPasswords.of(folder), page: 1, per_page: 1 }
+  return (await post('/api/fs/list', fields)).write
+}
