@@ -173,8 +173,8 @@ export function overLimit(comparisons: readonly Comparison[], limit: number): re
 const secondLook = 3
 
 /**
- * Compares, and measures rows that exceed `limit` once more, with three times the rounds. Of these rows the second result
- * alone counts, because the first one was selected for being large, unless it is too short to judge.
+ * Compares, and measures rows that exceed `limit` once more, with three times the rounds. Of these rows the second
+ * result alone counts, because the first one was selected for being large, unless it is too short to judge.
  */
 export async function compare(
   compared: Compared,

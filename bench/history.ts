@@ -65,7 +65,10 @@ export async function readRecords(folder: string): Promise<readonly RunRecord[]>
   return records.sort((a, b) => a.date.localeCompare(b.date))
 }
 
-/** A table for each figure of a row, with a line for each run: our value and processor time, and each peer with its ratio. */
+/**
+ * A table for each figure of a row, with a line for each run: our value and processor time, and each peer with its
+ * ratio.
+ */
 export function historyTables(records: readonly RunRecord[], row: string): string {
   const figures = new Map<string, { record: RunRecord; result: ResultObject }[]>()
   for (const record of records) {

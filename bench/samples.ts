@@ -52,7 +52,9 @@ async function processorTime({ processes }: Peer): Promise<number> {
  */
 const shortest = 0.1
 
-/** Milliseconds of processor time for each request, by sample; undefined if there are none or one is too short to judge. */
+/**
+ * Milliseconds of processor time for each request, by sample; undefined if there are none or one is too short to judge.
+ */
 export function processorTimes(samples: readonly Sample[]): readonly number[] | undefined {
   if (samples.length === 0 || samples.some(({ processor = 0 }) => processor < shortest)) return undefined
   return samples.map(({ processor = 0, requests = 1 }) => (processor * 1000) / requests)

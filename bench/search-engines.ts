@@ -1,7 +1,7 @@
 /**
  * Measures the search index of both engines, without a daemon: `node dist/bench/search-engines.js [NAMES]`. PostgreSQL
- * is started for it, with its default memory. Prints a table in Markdown: of each search the fastest of fifteen, alone and
- * while an update runs, and its hits.
+ * is started for it, with its default memory. Prints a table in Markdown: of each search the fastest of fifteen, alone
+ * and while an update runs, and its hits.
  */
 import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

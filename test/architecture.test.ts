@@ -236,8 +236,8 @@ void t.test('principals are made and widened by the accounts and by signed URLs 
     'src/offline-downloads/offline-downloads.ts',
     'src/tree/access.ts',
   ])
-  // What a role permits is decided by the principal, the policy, the declarations of endpoints and the owner check of tasks.
-  // The accounts and the imports compare the stored number.
+  // What a role permits is decided by the principal, the policy, the declarations of endpoints and the owner check of
+  // tasks. The accounts and the imports compare the stored number.
   t.same(filesWith(/\brole [=!]==? /), [
     'protocols/http/register.ts',
     'src/accounts/accounts.ts',
@@ -281,7 +281,10 @@ void t.test('SQL is where CONTRIBUTING.md says, and nowhere else', async (t) => 
 })
 
 type OptionalOf<T> = { [Key in keyof T]-?: undefined extends T[Key] ? Key : never }[keyof T]
-/** Each of these that a driver has, Storage uses; the order is that of the first table in `src/storage/fallbacks/fallbacks.ts`. */
+/**
+ * Each of these that a driver has, Storage uses; the order is that of the first table in
+ * `src/storage/fallbacks/fallbacks.ts`.
+ */
 const abilities: Readonly<Record<OptionalOf<Driver>, true>> = {
   traits: true,
   write: true,

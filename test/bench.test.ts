@@ -57,8 +57,8 @@ interface Shown {
 }
 
 /**
- * All rows except those of storages on servers, which have their own suites, and five of the six memory rows. The second
- * list is left to TIDEGATE_VARIANTS=all.
+ * All rows except those of storages on servers, which have their own suites, and five of the six memory rows. The
+ * second list is left to TIDEGATE_VARIANTS=all.
  */
 const rows = [
   ...['put-small', 'get-small-webdav', 'move', 'ping', 'fs', 'sftp-rclone'],

@@ -1,4 +1,6 @@
-/** `.ci/run`: what becomes of the measurement of speed. Its programs are replaced by ones that only say that they ran. */
+/**
+ * `.ci/run`: what becomes of the measurement of speed. Its programs are replaced by ones that only say that they ran.
+ */
 import { execFile } from 'node:child_process'
 import { chmod, cp, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -10,8 +10,9 @@ import { openStore } from '../src/database/store.js'
 import { userRow } from './database/store-rows.js'
 
 /**
- * Creates the database of the data folder `data` at `location`, the first storage, and the admin. A password is checked with the
- * parameters that are stored with it, so each sign-in of this admin is fast too. Not for tests of how long a check takes.
+ * Creates the database of the data folder `data` at `location`, the first storage, and the admin. A password is checked
+ * with the parameters that are stored with it, so each sign-in of this admin is fast too. Not for tests of how long a
+ * check takes.
  */
 export async function runFirst(
   data: string,

@@ -61,8 +61,8 @@ async function temporaryFolder(t: Test, adminPassword: string, types: readonly A
 }
 
 /**
- * Prepares the empty PostgreSQL database `store` for daemons that share the folder `files`, mounted at `/`. Resolves to a data folder for
- * each of them.
+ * Prepares the empty PostgreSQL database `store` for daemons that share the folder `files`, mounted at `/`. Resolves to
+ * a data folder for each of them.
  */
 export async function prepareNodes(
   t: Test,
@@ -88,7 +88,9 @@ async function newDataFolder(t: Test): Promise<string> {
   return folder
 }
 
-/** A folder with host keys that all test files share. Complete from the moment it has its name: they run concurrently. */
+/**
+ * A folder with host keys that all test files share. Complete from the moment it has its name: they run concurrently.
+ */
 async function hostKeysOfTests(): Promise<string> {
   const keys = join(tmpdir(), `tidegate-test-host-keys-${userInfo().uid}`)
   if (existsSync(keys)) return keys
@@ -112,9 +114,9 @@ function addresses(http: string, sftp: string): Addresses {
 }
 
 /**
- * Starts all protocols in this process on free ports. They stop at the end of the test. With TIDEGATE_TEST_NODES=N there
- * are N nodes behind a balancer, unless the test names a database, or has drivers, a log or files that one process has for
- * itself. `gateway` is the first of them.
+ * Starts all protocols in this process on free ports. They stop at the end of the test. With TIDEGATE_TEST_NODES=N
+ * there are N nodes behind a balancer, unless the test names a database, or has drivers, a log or files that one
+ * process has for itself. `gateway` is the first of them.
  */
 export async function startGateway(t: Test, options: RunOptions = {}): Promise<RunningGateway> {
   const { store = options.config?.store, driver } = options
@@ -180,8 +182,8 @@ async function startNode(t: Test, options: RunOptions): Promise<RunningGateway> 
 }
 
 /**
- * Starts gateways in this process that share the PostgreSQL database `store`, which must be empty, and a storage at `/`:
- * by default a local folder that all of them see.
+ * Starts gateways in this process that share the PostgreSQL database `store`, which must be empty, and a storage at
+ * `/`: by default a local folder that all of them see.
  */
 export async function startNodes(
   t: Test,

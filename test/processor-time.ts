@@ -1,4 +1,6 @@
-/** Processor time, for tests of the cost of an operation. Unlike wall-clock time, it does not depend on other programs. */
+/**
+ * Processor time, for tests of the cost of an operation. Unlike wall-clock time, it does not depend on other programs.
+ */
 import { readFile } from 'node:fs/promises'
 
 /** Processor time of `work` in all threads of this process, in milliseconds: the minimum of several runs. */
@@ -14,8 +16,8 @@ export async function processorTime(work: () => unknown, runs = 1): Promise<numb
 }
 
 /**
- * The ratio of the processor times of `work(times * size)` and `work(size)`, each the minimum of five runs: about `times`
- * for linear work, about its square for quadratic work.
+ * The ratio of the processor times of `work(times * size)` and `work(size)`, each the minimum of five runs: about
+ * `times` for linear work, about its square for quadratic work.
  */
 export async function growth(work: (size: number) => unknown, size: number, times: number): Promise<number> {
   const small = await processorTime(() => work(size), 5)

@@ -3,8 +3,8 @@
  * limit of N minutes for each. A pattern is a part of a test file's path, such as `test/base/path.test.ts` or `webdav`.
  * The last line is `N passed, N failed, N skipped`; the status is 1 if anything failed.
  *
- * With TIDEGATE_TEST_STORE=postgres, gateways have their database in PostgreSQL. With TIDEGATE_TEST_NODES=N too, those that
- * `startGateway` of test/gateway.ts starts are N nodes behind HAProxy.
+ * With TIDEGATE_TEST_STORE=postgres, gateways have their database in PostgreSQL. With TIDEGATE_TEST_NODES=N too, those
+ * that `startGateway` of test/gateway.ts starts are N nodes behind HAProxy.
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { availableParallelism } from 'node:os'

@@ -15,8 +15,8 @@ export const withoutSqlite = process.env.TIDEGATE_TEST_POSTGRES !== undefined &&
 const server = process.env.TIDEGATE_TEST_POSTGRES
 
 /**
- * Resolves to the location of the database of this data folder, for `openStore`. On PostgreSQL the database is created if
- * it does not exist, and dropped at the end of the test that created it.
+ * Resolves to the location of the database of this data folder, for `openStore`. On PostgreSQL the database is created
+ * if it does not exist, and dropped at the end of the test that created it.
  */
 export async function storeOf(dataFolder: string, t?: Test): Promise<string> {
   if (server === undefined) return join(dataFolder, 'data.db')

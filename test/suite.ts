@@ -19,8 +19,8 @@ interface SuiteOptions {
   /** Names of files that run one at a time, after all others. */
   readonly quiet?: readonly string[]
   /**
-   * File with the duration of each test file. The longest start first, so that none runs alone at the end. Files without
-   * a known duration start before them, in the order of `files`.
+   * File with the duration of each test file. The longest start first, so that none runs alone at the end. Files
+   * without a known duration start before them, in the order of `files`.
    */
   readonly durations?: string
   readonly say: (line: string) => void

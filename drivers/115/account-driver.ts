@@ -1,10 +1,10 @@
 /**
  * A folder of an account of 115, by either of its APIs.
  *
- * A file is stored under a staged name in the folder of its target (drivers/lib/cloud/id-files.ts): without its bytes if 115
- * has them, otherwise by way of its object store. Then it gets its name, and the file that it replaces is removed by its
- * id. A process that ends in between leaves the old or the new file, and the next one completes it. Of an upload in parts, a
- * later run continues where the object store has parts.
+ * A file is stored under a staged name in the folder of its target (drivers/lib/cloud/id-files.ts): without its bytes
+ * if 115 has them, otherwise by way of its object store. Then it gets its name, and the file that it replaces is
+ * removed by its id. A process that ends in between leaves the old or the new file, and the next one completes it. Of
+ * an upload in parts, a later run continues where the object store has parts.
  */
 import type { Readable } from 'node:stream'
 import type {

@@ -1,6 +1,6 @@
 /**
- * The encryption of 115's upload API ("ec115"): a key that is agreed upon with the server's key on the curve P-224, which
- * encrypts forms, and answers that are LZ4 blocks.
+ * The encryption of 115's upload API ("ec115"): a key that is agreed upon with the server's key on the curve P-224,
+ * which encrypts forms, and answers that are LZ4 blocks.
  */
 import { createCipheriv, createDecipheriv, createECDH, ECDH, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'

@@ -1,6 +1,6 @@
 /**
- * Uploads to 115, by either of its APIs: the digest first, then a proof if the server has the file already, otherwise the
- * bytes to the object store, which calls the server back.
+ * Uploads to 115, by either of its APIs: the digest first, then a proof if the server has the file already, otherwise
+ * the bytes to the object store, which calls the server back.
  */
 import { createHash } from 'node:crypto'
 import type { Source } from '../../src/contract/call-options.js'
@@ -58,14 +58,18 @@ export type Offer = (proof: Proof | undefined) => Promise<UploadAnswer | { reado
 
 /** What differs between the APIs. */
 export interface UploadServer {
-  /** Prepares to offer a file to the server. Resolves to a function that does it, with the proof for its last answer. */
+  /**
+   * Prepares to offer a file to the server. Resolves to a function that does it, with the proof for its last answer.
+   */
   preparedOffer(file: NewFile, source: Source, signal: AbortSignal | undefined): Promise<Offer>
   /**
    * Where the server wants the bytes of a file that was offered before, in an earlier run. Rejects with `not_found` or
    * `invalid` if it does not want them any more.
    */
   offered(file: NewFile, place: UploadPlace, signal: AbortSignal | undefined): Promise<UploadPlace>
-  /** The id of the file that the server has made of an object, in its answer to the object store. Throws if it refused. */
+  /**
+   * The id of the file that the server has made of an object, in its answer to the object store. Throws if it refused.
+   */
   storedId(file: NewFile, answer: unknown): string
   requestToken(): Promise<OssToken>
 }

@@ -1,4 +1,7 @@
-/** Driver types `115 Cloud` and `115 Open`, an account of 115 by two APIs, and `115 Share`, a folder that somebody shares there. */
+/**
+ * Driver types `115 Cloud` and `115 Open`, an account of 115 by two APIs, and `115 Share`, a folder that somebody
+ * shares there.
+ */
 import type { DriverType, Fields, OptionsOf } from '../../src/contract/driver-type.js'
 
 const signInFields = {

@@ -1,6 +1,6 @@
 /**
- * Downloads from 115. The link of a file may be good for the User-Agent that it was requested for only, and may demand a
- * cookie that the server has set with it. It never gets the cookie of the account.
+ * Downloads from 115. The link of a file may be good for the User-Agent that it was requested for only, and may demand
+ * a cookie that the server has set with it. It never gets the cookie of the account.
  */
 import { Readable } from 'node:stream'
 import type { ByteRange, ReadOptions } from '../../src/contract/call-options.js'
@@ -35,7 +35,10 @@ export interface Link {
 export interface LinkRequest {
   /** What the server knows the file by. */
   readonly key: string
-  /** For a client with this User-Agent. As `linkOf`; rejects with `not_found`. It serves several readers, so no signal aborts it. */
+  /**
+   * For a client with this User-Agent. As `linkOf`; rejects with `not_found`. It serves several readers, so no signal
+   * aborts it.
+   */
   readonly request: (userAgent: string) => Promise<Link | undefined>
 }
 
@@ -52,8 +55,8 @@ export function linkById(files: unknown, setCookie: readonly string[] | undefine
 }
 
 /**
- * The link in an answer. `setCookie`: the header `Set-Cookie` of that answer. Undefined for an empty file without a link.
- * Throws `unavailable` if there is no valid link.
+ * The link in an answer. `setCookie`: the header `Set-Cookie` of that answer. Undefined for an empty file without a
+ * link. Throws `unavailable` if there is no valid link.
  */
 export function linkOf(file: unknown, setCookie: readonly string[] | undefined): Link | undefined {
   const reported = numberOf(field(file, 'file_size')) ?? numberOf(field(file, 'fs'))

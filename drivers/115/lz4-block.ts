@@ -1,4 +1,7 @@
-/** Decompression of an LZ4 block (LZ4 Block Format Description, https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md). */
+/**
+ * Decompression of an LZ4 block (LZ4 Block Format Description,
+ * https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md).
+ */
 
 /** Bytes of the shortest match. */
 const minMatch = 4

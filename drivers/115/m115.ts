@@ -1,6 +1,6 @@
 /**
- * The envelope of some calls of 115's web API ("m115"): JSON is mixed with a table and random bytes, and encrypted with the
- * public key of the server. Answers are decrypted with the same public key.
+ * The envelope of some calls of 115's web API ("m115"): JSON is mixed with a table and random bytes, and encrypted with
+ * the public key of the server. Answers are decrypted with the same public key.
  */
 import { constants, createPublicKey, publicDecrypt, publicEncrypt, randomBytes, type KeyObject } from 'node:crypto'
 import { protocolViolation } from './errors.js'

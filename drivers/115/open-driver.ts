@@ -1,6 +1,6 @@
 /**
- * Opens the driver `115 Open`: a folder of an account of 115, by its official API. The tokens that the server issues are in
- * the driver's state, not in the options.
+ * Opens the driver `115 Open`: a folder of an account of 115, by its official API. The tokens that the server issues
+ * are in the driver's state, not in the options.
  */
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'

@@ -1,6 +1,6 @@
 /**
- * The sign-in of a storage to 115's web API, and its calls: with the cookie, the User-Agent of 115's browser, and, where the
- * API wants it, in the envelope `m115`.
+ * The sign-in of a storage to 115's web API, and its calls: with the cookie, the User-Agent of 115's browser, and,
+ * where the API wants it, in the envelope `m115`.
  */
 import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -142,8 +142,8 @@ export class Session {
   }
 
   /**
-   * The cookie for a QR code. It is stored before it is used, as the server exchanges a code once, and becomes the option
-   * `cookie`. A cookie that was typed since then replaces it.
+   * The cookie for a QR code. It is stored before it is used, as the server exchanges a code once, and becomes the
+   * option `cookie`. A cookie that was typed since then replaces it.
    */
   async #cookieOfCode({ qrcode_token: code, qrcode_source, cookie: typed }: SignInOptions): Promise<string> {
     const { env } = this

@@ -1,6 +1,7 @@
 /**
- * Files that are written to a drive of 115, by either of its APIs: stored under a staged name, and published when they are
- * complete (drivers/lib/cloud/id-files.ts). Of a file in parts, a later run continues where the object store has parts.
+ * Files that are written to a drive of 115, by either of its APIs: stored under a staged name, and published when they
+ * are complete (drivers/lib/cloud/id-files.ts). Of a file in parts, a later run continues where the object store has
+ * parts.
  */
 import type { CallOptions, Source, WriteOptions } from '../../src/contract/call-options.js'
 import type { Upload, UploadPlan } from '../../src/contract/capabilities.js'
@@ -143,7 +144,9 @@ export class Writing115<Item extends HashedItem> {
     return staged && isContentOf(file, staged) ? completed(file, staged.id) : undefined
   }
 
-  /** The place and the stored bytes of an upload; undefined if the server or the object store does not know it any more. */
+  /**
+   * The place and the stored bytes of an upload; undefined if the server or the object store does not know it any more.
+   */
   async #openParts(
     file: NewFile,
     { place: earlier, id, length }: Parts,

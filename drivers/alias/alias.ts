@@ -320,8 +320,8 @@ class WritableAliasDriver extends AliasDriver {
   }
 
   /**
-   * Moves each copy that the policy selects within its storage. Rejects with `unsupported`, for a copy of the content, where
-   * one of them lacks the target folder or another copy would hide the result.
+   * Moves each copy that the policy selects within its storage. Rejects with `unsupported`, for a copy of the content,
+   * where one of them lacks the target folder or another copy would hide the result.
    */
   async move(from: Path, to: Path, options: CallOptions = {}): Promise<void> {
     const { resolved, copies } = await this.#removable(from, options)

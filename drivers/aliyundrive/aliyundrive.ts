@@ -3,9 +3,9 @@
  *
  * Several entries of a folder may have one name there. A file that replaces another one is uploaded without a name,
  * completed beside the old one under the same name, which it then has because it is the newer one, and the old one is
- * removed by its id. If the gateway is killed before that, the next run removes it (`IdReplacements`); whatever happens,
- * the old file or the new one is complete. A file that the server knows may have its name from the answer to the call that
- * asks for it, so `beforePublish` is called before that.
+ * removed by its id. If the gateway is killed before that, the next run removes it (`IdReplacements`); whatever
+ * happens, the old file or the new one is complete. A file that the server knows may have its name from the answer to
+ * the call that asks for it, so `beforePublish` is called before that.
  */
 import { Readable } from 'node:stream'
 import { throwIfAborted } from '../../src/base/cancellation.js'
@@ -259,8 +259,8 @@ export class AliyundriveDriver implements Driver {
   }
 
   /**
-   * The API copies a file under its own name, and then renames the copy. Rejects with `unsupported` if another file in the
-   * target folder has that name, which the copy would hide meanwhile.
+   * The API copies a file under its own name, and then renames the copy. Rejects with `unsupported` if another file in
+   * the target folder has that name, which the copy would hide meanwhile.
    */
   async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
     const { signal, beforePublish } = options
@@ -363,8 +363,8 @@ export class AliyundriveDriver implements Driver {
   }
 
   /**
-   * The file that a write would replace; `isNow`: as it is listed now, not as it was a while ago. Rejects with `is_folder`,
-   * and with `exists` if `createOnly` is set.
+   * The file that a write would replace; `isNow`: as it is listed now, not as it was a while ago. Rejects with
+   * `is_folder`, and with `exists` if `createOnly` is set.
    */
   async #assertReplaceable(path: Path, options: WriteOptions, isNow = false): Promise<Entity | undefined> {
     const { createOnly, signal } = options

@@ -237,8 +237,8 @@ export class DriveApi {
   }
 
   /**
-   * Makes the file of its parts, or of the content that the server has. Resolves to the file as the answer describes it, if
-   * anything. If an answer is lost, the call is made again, and may reject although the file is there.
+   * Makes the file of its parts, or of the content that the server has. Resolves to the file as the answer describes
+   * it, if anything. If an answer is lost, the call is made again, and may reject although the file is there.
    */
   async completeUpload(
     { fileId, uploadId }: Pick<BegunUpload, 'fileId' | 'uploadId'>,

@@ -1,4 +1,6 @@
-/** Maps the answers of Aliyundrive's open API to `GatewayError`s: errors have a code, and most a status other than 200. */
+/**
+ * Maps the answers of Aliyundrive's open API to `GatewayError`s: errors have a code, and most a status other than 200.
+ */
 import { GatewayError, isGatewayError, type ErrorCode } from '../../src/base/errors.js'
 import type { ApiAnswer, Verdict } from '../lib/json-api/api-client.js'
 import { field, textOf } from '../lib/json-api/lenient.js'

@@ -80,8 +80,8 @@ export class AliyundriveUploads {
   }
 
   /**
-   * Asks for a file that the server may know. If it does, the answer may already show the file; otherwise it is an upload
-   * of a file that has to be sent. `sha1`: its digest. `oldId`: of the file that it replaces.
+   * Asks for a file that the server may know. If it does, the answer may already show the file; otherwise it is an
+   * upload of a file that has to be sent. `sha1`: its digest. `oldId`: of the file that it replaces.
    */
   async beginKnown(
     file: UploadedFile & { readonly source: Source },
@@ -228,8 +228,8 @@ function parseToken(token: string) {
   }
 }
 
-// What Aliyundrive asks for before it gives a file that it knows to a client that does not send it: the SHA-1 of the beginning,
-// then the SHA-1 of the whole file and eight bytes of it. Where these are depends on the access token.
+// What Aliyundrive asks for before it gives a file that it knows to a client that does not send it: the SHA-1 of the
+// beginning, then the SHA-1 of the whole file and eight bytes of it. Where these are depends on the access token.
 
 /** Files of up to so many bytes are sent without asking. */
 const maxUnasked = 100 * 1024

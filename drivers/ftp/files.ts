@@ -194,7 +194,9 @@ export class Files {
     await this.closeListing(on, folder)
   }
 
-  /** Parses the lines of a listing, page by page. Fails with `unavailable` if there are entries and none can be read. */
+  /**
+   * Parses the lines of a listing, page by page. Fails with `unavailable` if there are entries and none can be read.
+   */
   async *pages(lines: Readable, { features }: Pick<FtpConnection, 'features'>): AsyncGenerator<readonly ListedEntry[]> {
     const now = new Date()
     const parse = features.machineListings

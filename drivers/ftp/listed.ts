@@ -44,8 +44,8 @@ export function parseMlsdLine(line: string, names: NameCharset): Line {
 }
 
 /**
- * The index of the space before the name; -1 if there is none. Each fact ends with a semicolon (RFC 3659 §7.2). Their values
- * must not hold a space, but those of some servers do (`UNIX.group=Domain Users;`).
+ * The index of the space before the name; -1 if there is none. Each fact ends with a semicolon (RFC 3659 §7.2). Their
+ * values must not hold a space, but those of some servers do (`UNIX.group=Domain Users;`).
  */
 function endOfFacts(line: string): number {
   const last = line.startsWith(' ') ? -1 : line.indexOf('; ')
@@ -115,7 +115,9 @@ export function timestampOf(date: Date): string {
   return date.toISOString().replaceAll(/[-:T]|\..*$/g, '')
 }
 
-/** A mode with the mark of `ls`: of an SELinux context, extended attributes, or an ACL. The library knows the last only. */
+/**
+ * A mode with the mark of `ls`: of an SELinux context, extended attributes, or an ACL. The library knows the last only.
+ */
 const markedMode = /^([\s\d]*[bcdelfmpSs-](?:[r-][w-][xsStTL-]){2}[r-][w-][xsStTL-]?)[.@+]+/
 
 /**

@@ -1,4 +1,7 @@
-/** Replaces a file on servers that cannot replace by renaming: the part of `drivers/lib/staged-files/replacing.ts` that is FTP's own. */
+/**
+ * Replaces a file on servers that cannot replace by renaming: the part of `drivers/lib/staged-files/replacing.ts` that
+ * is FTP's own.
+ */
 import { settlesWithin } from '../../src/base/cancellation.js'
 import { GatewayError } from '../../src/base/errors.js'
 import type { DriverLog } from '../../src/base/log.js'

@@ -1,7 +1,10 @@
 /** Maps network errors to GatewayErrors. */
 import { GatewayError, isGatewayError, toGatewayError, type ErrorCode } from '../../src/base/errors.js'
 
-/** Why a server cannot be reached, by the system's error code. The system's message has its address, which must not be disclosed. */
+/**
+ * Why a server cannot be reached, by the system's error code. The system's message has its address, which must not be
+ * disclosed.
+ */
 const causes: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'it refuses the connection',
   ENOTFOUND: 'its name is unknown',

@@ -1,7 +1,7 @@
 /**
- * Shows that all nodes see the same root folder. A folder of one machine may be another one on the next, or an empty folder
- * because its file system is not mounted: files would then be missing, and uploads would be lost to the other nodes. The
- * folder therefore contains a file with a random text, which is in the state of the storage too.
+ * Shows that all nodes see the same root folder. A folder of one machine may be another one on the next, or an empty
+ * folder because its file system is not mounted: files would then be missing, and uploads would be lost to the other
+ * nodes. The folder therefore contains a file with a random text, which is in the state of the storage too.
  */
 import { randomUUID } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'

@@ -87,8 +87,8 @@ export class UpdateHandle extends ReadHandle {
   }
 
   /**
-   * Changes the content of a file, which loses its special bits before: by this process, or by the kernel if the file belongs
-   * to another user. Rejects with `denied`, and changes nothing, if it would keep them.
+   * Changes the content of a file, which loses its special bits before: by this process, or by the kernel if the file
+   * belongs to another user. Rejects with `denied`, and changes nothing, if it would keep them.
    */
   #change(change: () => Promise<void>): Promise<void> {
     return this.track(async () => {
@@ -114,8 +114,8 @@ export class UpdateHandle extends ReadHandle {
 }
 
 /**
- * Whether a file with this mode has no special bits once its content changes. For processes that are not root the kernel
- * removes setuid, and setgid of a file that its group may execute (chown(2), inode(7)).
+ * Whether a file with this mode has no special bits once its content changes. For processes that are not root the
+ * kernel removes setuid, and setgid of a file that its group may execute (chown(2), inode(7)).
  */
 function isRemovedByKernel(mode: number): boolean {
   if (process.geteuid?.() === 0) return !hasSpecialBits(mode)

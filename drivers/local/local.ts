@@ -367,8 +367,8 @@ class Local implements Driver {
   }
 
   async #rename(source: Location, sourceStats: BigIntStats, target: Location): Promise<void> {
-    // If both names are hard links to one file, rename(2) does nothing, so the source is unlinked. A rename that changes
-    // only the case refers to a single name.
+    // If both names are hard links to one file, rename(2) does nothing, so the source is unlinked. A rename that
+    // changes only the case refers to a single name.
     const areHardLinks =
       target.stats && isSame(sourceStats, target.stats) && sourceStats.nlink > 1n && !sourceStats.isDirectory()
     this.dependencies.env.assertCurrent()
@@ -521,8 +521,8 @@ function setTime({ calls, at }: Location, before: BigIntStats, modified: Date): 
 }
 
 /**
- * Sets a modification time by `set`. File systems store the nearest time of their range: if `read` then finds another time,
- * that of `before` is restored, and the promise rejects with `unsupported`.
+ * Sets a modification time by `set`. File systems store the nearest time of their range: if `read` then finds another
+ * time, that of `before` is restored, and the promise rejects with `unsupported`.
  */
 async function setStorableTime(
   set: (time: Date | bigint) => Awaitable<void>,

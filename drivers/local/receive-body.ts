@@ -38,8 +38,8 @@ function batchSize(): number {
 export const maxSyncBytes = 64 * 1024
 
 /**
- * Writes all of `source` from byte `start` of the file on. `calls` writes a small remainder, `bulkCalls` everything else.
- * Rejects with `invalid` if the length differs from the announced size, and with `aborted`.
+ * Writes all of `source` from byte `start` of the file on. `calls` writes a small remainder, `bulkCalls` everything
+ * else. Rejects with `invalid` if the length differs from the announced size, and with `aborted`.
  */
 export async function receive(
   source: Source,

@@ -11,8 +11,8 @@ import type { Location, RootFolder } from './root-folder.js'
 import { asyncSyscalls } from './syscalls.js'
 
 /**
- * Removes everything in the folder, but not the folder itself, whatever the bytes of the names. Each folder is opened by
- * its real path, so symlinks are not followed. After an abort, the remaining entries are unchanged.
+ * Removes everything in the folder, but not the folder itself, whatever the bytes of the names. Each folder is opened
+ * by its real path, so symlinks are not followed. After an abort, the remaining entries are unchanged.
  */
 export async function removeTree(root: RootFolder, host: string, signal?: AbortSignal): Promise<void> {
   const folder = await root.openRealPath(host)

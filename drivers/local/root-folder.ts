@@ -144,9 +144,9 @@ export class RootFolder {
 
   /**
    * Locates a name in its open folder. The caller closes the folder. Rejects with `not_found` if the folder is missing
-   * (with `create`: `parent_missing` or `not_folder`), and with `denied` if the path, or with `follow` the name itself, is
-   * a symlink that leads outside of the root. With `create` and `follow`, a dangling symlink is also `denied`: nothing
-   * is created at its target.
+   * (with `create`: `parent_missing` or `not_folder`), and with `denied` if the path, or with `follow` the name itself,
+   * is a symlink that leads outside of the root. With `create` and `follow`, a dangling symlink is also `denied`:
+   * nothing is created at its target.
    */
   locate(path: Path, options: LocateOptions): Awaitable<Location> {
     assertClean(path)

@@ -1,5 +1,6 @@
 /**
- * Tracks the calls of a driver that end when their caller or the mount aborts them, so that closing the mount can wait for them.
+ * Tracks the calls of a driver that end when their caller or the mount aborts them, so that closing the mount can wait
+ * for them.
  */
 import { GatewayError } from '../../src/base/errors.js'
 

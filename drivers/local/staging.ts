@@ -91,7 +91,8 @@ export class LocalStaging {
     try {
       names = await readdir(folder.selfPath)
       const times = await Promise.all(['.', ...names].map(async (name) => (await lstat(folder.pathOf(name))).mtimeMs))
-      // The state of a run on another machine is unknown. Its files are removed when none of them has changed for a day.
+      // The state of a run on another machine is unknown. Its files are removed when none of them has changed for a
+      // day.
       if (!(instance.isOver(run) ?? Date.now() - Math.max(...times) > orphanedAfter)) return
     } finally {
       folder.close()

@@ -139,8 +139,8 @@ type AnyCall = (...args: never[]) => unknown
 const reading: ReadonlySet<string> = new Set(['lstat', 'fstat', 'readlink', 'realpath', 'read', 'close'])
 
 /**
- * Chooses between synchronous and asynchronous calls, anew for each call. Uses asynchronous ones for a while after a slow
- * call, and when one turn of the event loop has spent its time.
+ * Chooses between synchronous and asynchronous calls, anew for each call. Uses asynchronous ones for a while after a
+ * slow call, and when one turn of the event loop has spent its time.
  */
 export class SyncAsyncPolicy {
   #asyncUntil = 0
@@ -199,8 +199,8 @@ export class SyncAsyncPolicy {
   }
 
   /**
-   * The number of this turn of the event loop. It also changes when this process moves or removes a folder. Requests that
-   * have arrived together are handled in one turn.
+   * The number of this turn of the event loop. It also changes when this process moves or removes a folder. Requests
+   * that have arrived together are handled in one turn.
    */
   get turnNumber(): number {
     this.#watchTurn()
@@ -208,9 +208,9 @@ export class SyncAsyncPolicy {
   }
 
   /**
-   * The result of `lookUp`, a synchronous lookup of this path of the host. Later lookups in the same event return it too,
-   * until this process changes anything. An event is, for example, the data that a connection has received, and all that
-   * follows from it without waiting. What another program has done before that data arrived is found.
+   * The result of `lookUp`, a synchronous lookup of this path of the host. Later lookups in the same event return it
+   * too, until this process changes anything. An event is, for example, the data that a connection has received, and
+   * all that follows from it without waiting. What another program has done before that data arrived is found.
    */
   found(host: string, lookUp: () => BigIntStats | undefined): BigIntStats | undefined {
     const { found } = shared

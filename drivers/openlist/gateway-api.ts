@@ -1,4 +1,6 @@
-/** The API of a gateway of this family: what it answers about files, and its changes. Paths are those of its account. */
+/**
+ * The API of a gateway of this family: what it answers about files, and its changes. Paths are those of its account.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { UrlClient } from '../../src/contract/capabilities.js'
 import type { Entry } from '../../src/contract/entry.js'

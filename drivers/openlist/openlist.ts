@@ -236,7 +236,8 @@ class OpenlistDriver implements Driver {
 
   async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
     const { kind } = await this.stat(path, { signal })
-    // The call removes folders with everything in them. The other gateway's own cache must not hide what is in this one.
+    // The call removes folders with everything in them. The other gateway's own cache must not hide what is in this
+    // one.
     if (kind === 'folder') await this.#assertEmpty(path, signal)
     await this.#api.remove(this.#at(path), signal)
   }

@@ -1,6 +1,6 @@
 /**
- * The API of Quark and UC, and what its answers mean. Entries have ids; every method rejects with `not_found` for an id that
- * does not exist.
+ * The API of Quark and UC, and what its answers mean. Entries have ids; every method rejects with `not_found` for an id
+ * that does not exist.
  */
 import type { Usage } from '../../src/contract/capabilities.js'
 import { GatewayError, type ErrorCode } from '../../src/base/errors.js'
@@ -92,8 +92,8 @@ export class QuarkApi {
   // Listings
 
   /**
-   * All members of a folder. A folder that changes while it is listed is listed again, since pages shift then. Own changes
-   * of names and folders are shown at once, but new members may be missing for a while.
+   * All members of a folder. A folder that changes while it is listed is listed again, since pages shift then. Own
+   * changes of names and folders are shown at once, but new members may be missing for a while.
    */
   async members(folderId: string, signal: AbortSignal | undefined): Promise<readonly QuarkItem[]> {
     for (let listing = 1; ; listing++) {

@@ -1,6 +1,6 @@
 /**
- * The drivers `Quark` and `UC`. Entries have ids, and a new content has a new id. A file is uploaded under a staged name
- * beside its target, and renamed when it is complete: see `IdReplacements` for how it replaces another.
+ * The drivers `Quark` and `UC`. Entries have ids, and a new content has a new id. A file is uploaded under a staged
+ * name beside its target, and renamed when it is complete: see `IdReplacements` for how it replaces another.
  */
 import { LRUCache } from 'lru-cache'
 import mimeTypes from 'mime-types'
@@ -68,7 +68,10 @@ export class QuarkDriver implements Driver {
   readonly #orphans: Orphans
   /** Ids of files that are being uploaded. */
   readonly #uploading = new Set<string>()
-  /** When the content of files that this driver has uploaded or renamed was written, by their ids: the service reports when they were renamed. */
+  /**
+   * When the content of files that this driver has uploaded or renamed was written, by their ids: the service reports
+   * when they were renamed.
+   */
   readonly #times = new LRUCache<string, Date>({ maxSize: maxTimes, sizeCalculation: () => 1 })
 
   constructor(private readonly dependencies: QuarkDependencies) {

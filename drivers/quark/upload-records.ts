@@ -1,6 +1,6 @@
 /**
- * What has to be known to go on with an upload after a restart: its task, and the tags of the parts that are stored. The
- * API does not list them. It is in the state of the driver, in blocks, so that each part costs one short record.
+ * What has to be known to go on with an upload after a restart: its task, and the tags of the parts that are stored.
+ * The API does not list them. It is in the state of the driver, in blocks, so that each part costs one short record.
  */
 import type { DriverState } from '../../src/contract/driver-env.js'
 import type { OssPart } from '../lib/cloud/aliyun-oss.js'

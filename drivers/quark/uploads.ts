@@ -1,6 +1,6 @@
 /**
- * Uploads of files under staged names. The service is asked by hashes first: a content that it has is not sent. Otherwise
- * parts are sent in order, and what is needed to go on after a restart is recorded with each part.
+ * Uploads of files under staged names. The service is asked by hashes first: a content that it has is not sent.
+ * Otherwise parts are sent in order, and what is needed to go on after a restart is recorded with each part.
  */
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/base/errors.js'
 import type { Instance } from '../../src/contract/driver-env.js'
@@ -208,8 +208,8 @@ const maxObserved = 1000
 const lags = 10
 
 /**
- * Removes files that earlier runs have uploaded and not published. Listings that lag may show a published file under its
- * staged name, so one is removed only if listings have shown it as an orphan for much longer than they lag.
+ * Removes files that earlier runs have uploaded and not published. Listings that lag may show a published file under
+ * its staged name, so one is removed only if listings have shown it as an orphan for much longer than they lag.
  */
 export class Orphans {
   /** When a listing has shown each orphan first, in milliseconds of `performance.now()`. */

@@ -1,6 +1,6 @@
 /**
- * Finds files and folders of a remote, in the remote's own spelling. What rclone reports as an error is looked up, because
- * its texts differ between remotes and versions.
+ * Finds files and folders of a remote, in the remote's own spelling. What rclone reports as an error is looked up,
+ * because its texts differ between remotes and versions.
  */
 import { GatewayError } from '../../src/base/errors.js'
 import { childOf, foldCase, nameOf, parentOf, root, type Path } from '../../src/base/path.js'
@@ -146,8 +146,8 @@ export class Files {
   }
 
   /**
-   * Looks up what a failed lookup is about: it may be that the parent is missing or is not a folder, or that the entry was
-   * created, removed or replaced meanwhile.
+   * Looks up what a failed lookup is about: it may be that the parent is missing or is not a folder, or that the entry
+   * was created, removed or replaced meanwhile.
    */
   async #undefinedIfMissing(
     path: Path,

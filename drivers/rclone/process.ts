@@ -1,6 +1,6 @@
 /**
- * The processes of rclone of this gateway: one for each command, shared by its storages. Each is started again when it ends by
- * itself, and ended with its last user.
+ * The processes of rclone of this gateway: one for each command, shared by its storages. Each is started again when it
+ * ends by itself, and ended with its last user.
  */
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -223,9 +223,9 @@ async function end({ child, ended }: Running): Promise<void> {
   await ended
 }
 
-// Folders for temporary files of processes, closed to other users, below the data folder. The name of each contains the run of
-// the gateway, and its path is on the command line of its process. So a later run finds what a killed one has left: the
-// folder, and the process where the system could not end it together with the gateway.
+// Folders for temporary files of processes, closed to other users, below the data folder. The name of each contains the
+// run of the gateway, and its path is on the command line of its process. So a later run finds what a killed one has
+// left: the folder, and the process where the system could not end it together with the gateway.
 
 /** The flag that names the folder on the command line. */
 const folderFlag = '--temp-dir'
@@ -294,7 +294,8 @@ export interface Lease {
 }
 
 /**
- * A new process starts when those that end with the same configuration file have ended: rclone writes renewed tokens to it.
+ * A new process starts when those that end with the same configuration file have ended: rclone writes renewed tokens to
+ * it.
  */
 export function leaseProcess(command: RcloneCommand, env: DriverEnv): Lease {
   const key = JSON.stringify(command)

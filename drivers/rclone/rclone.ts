@@ -110,8 +110,8 @@ class RcloneDriver implements Driver {
   readonly #bodies = new ResponseBodies('remote', (error) => translated(error, undefined))
   readonly #mutex = new KeyedMutex()
   /**
-   * Serializes uploads to one name of an object store: of two at once, the one that began last wins, and rclone may remove
-   * what it finds in place of the other.
+   * Serializes uploads to one name of an object store: of two at once, the one that began last wins, and rclone may
+   * remove what it finds in place of the other.
    */
   readonly #uploads = new KeyedMutex()
   readonly #replacements: Replacements
@@ -241,8 +241,8 @@ class RcloneDriver implements Driver {
   }
 
   /**
-   * Gives a file a name, which may be that of another file. Resolves to whether it was. Rejects with `is_folder`. Must run
-   * exclusively for `to`.
+   * Gives a file a name, which may be that of another file. Resolves to whether it was. Rejects with `is_folder`. Must
+   * run exclusively for `to`.
    */
   async #rename(from: Path, to: Path, isStaged: boolean): Promise<'replaced' | 'new'> {
     const { item } = await this.#files.find(to, undefined)
@@ -377,8 +377,8 @@ class RcloneDriver implements Driver {
   }
 
   /**
-   * Removes the orphans of a folder that could not be removed because of `error`. Rejects with `not_empty` if it has other
-   * members, and with `error` if it has none.
+   * Removes the orphans of a folder that could not be removed because of `error`. Rejects with `not_empty` if it has
+   * other members, and with `error` if it has none.
    */
   async #removeOrphans(folder: Path, error: unknown, signal: Signal): Promise<void> {
     const orphans: Path[] = []

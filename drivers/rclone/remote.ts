@@ -102,9 +102,9 @@ export class Remote {
   }
 
   /**
-   * Stores the body at `to`: rclone fetches it from an address of its own. Resolves to its length when rclone reports that it
-   * is stored. Rejects with the error of the body or of `beforeEnd` if one of them has failed, otherwise with that of rclone.
-   * After that nothing is stored, or a part under the name `to`.
+   * Stores the body at `to`: rclone fetches it from an address of its own. Resolves to its length when rclone reports
+   * that it is stored. Rejects with the error of the body or of `beforeEnd` if one of them has failed, otherwise with
+   * that of rclone. After that nothing is stored, or a part under the name `to`.
    */
   async upload(to: Path, offered: OneTimeBody): Promise<number> {
     const { source, signal } = offered
@@ -234,8 +234,9 @@ function wire(path: Path): string {
 const divisiveTypes = ['cache', 'chunker', 'compress', 'union']
 
 /**
- * Whether an upload is published when all of it has arrived. Shares of SMB are buckets to rclone, too, but have folders;
- * and so have object stores with markers for folders, which are treated like them. `remotes`: all that the remote is made of.
+ * Whether an upload is published when all of it has arrived. Shares of SMB are buckets to rclone, too, but have
+ * folders; and so have object stores with markers for folders, which are treated like them. `remotes`: all that the
+ * remote is made of.
  */
 export function isObjectStore(
   { features }: RemoteFacts,

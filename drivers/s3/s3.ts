@@ -180,7 +180,8 @@ class S3Driver implements Driver {
     const { multipart, ...resumable } = await openResumable(this.#client, target, plan, signal)
     const commit = async () => {
       await this.#publish(path, options, () => multipart.complete(target.createOnly, signal))
-      // The metadata was set when the upload was started, possibly before a restart, so the entry is read from the server.
+      // The metadata was set when the upload was started, possibly before a restart, so the entry is read from the
+      // server.
       return this.#entry(path, await this.#file(path, signal))
     }
     const { size } = plan

@@ -67,8 +67,9 @@ export class SftpConnection {
   #cause: GatewayError | undefined
   readonly #pending = new Set<(error: GatewayError) => void>()
   /**
-   * Maximum bytes of one READ or WRITE: what the server announces (`limits@openssh.com`), or what the library assumes, but
-   * not more than the library accepts. The limits are in private fields of the library (ssh2: lib/protocol/SFTP.js).
+   * Maximum bytes of one READ or WRITE: what the server announces (`limits@openssh.com`), or what the library assumes,
+   * but not more than the library accepts. The limits are in private fields of the library (ssh2:
+   * lib/protocol/SFTP.js).
    */
   readonly pieceSize: number
   /** Number of calls, streams and handles that use the connection. */
@@ -252,8 +253,8 @@ export class SftpConnection {
   }
 
   /**
-   * Fills `into` from this position, by one READ after another. Resolves to the number of bytes read: fewer than requested
-   * only at the end of the file.
+   * Fills `into` from this position, by one READ after another. Resolves to the number of bytes read: fewer than
+   * requested only at the end of the file.
    */
   async read(handle: Buffer, into: Buffer, position: number): Promise<number> {
     let filled = 0

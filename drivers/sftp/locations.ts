@@ -63,7 +63,8 @@ export class SftpLocations {
   }
 
   /**
-   * The file that a write would replace, if any. Rejects with `is_folder` for a folder, and with `exists` if `createOnly`.
+   * The file that a write would replace, if any. Rejects with `is_folder` for a folder, and with `exists` if
+   * `createOnly`.
    */
   async replaceable(on: SftpConnection, path: Path, { createOnly }: WriteOptions): Promise<Entry | undefined> {
     const old = await this.entryOrUndefined(on, path)
@@ -82,7 +83,8 @@ export class SftpLocations {
   }
 
   /**
-   * Rejects with the refined error of a request for an existing entry: `not_folder` if a file is in place of the folder.
+   * Rejects with the refined error of a request for an existing entry: `not_folder` if a file is in place of the
+   * folder.
    */
   async refineError(on: SftpConnection, error: unknown, path: Path): Promise<never> {
     const known = toGatewayError(error)
@@ -94,8 +96,8 @@ export class SftpLocations {
   }
 
   /**
-   * Rejects with the refined error of opening a file for reading: `is_folder` for a folder, which some servers refuse to
-   * open.
+   * Rejects with the refined error of opening a file for reading: `is_folder` for a folder, which some servers refuse
+   * to open.
    */
   async refineReadError(on: SftpConnection, error: unknown, path: Path): Promise<never> {
     const isRefused = !on.broken && isGatewayError(error, 'unavailable')

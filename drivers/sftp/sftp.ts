@@ -447,9 +447,9 @@ class SftpDriver implements Driver {
 }
 
 /**
- * A function to be called before each change of a file in place. The first call removes the file's special bits: a server
- * that runs as root keeps them. Rejects with `denied` if the server refuses that while the file has them. A call after one
- * that has rejected tries again.
+ * A function to be called before each change of a file in place. The first call removes the file's special bits: a
+ * server that runs as root keeps them. Rejects with `denied` if the server refuses that while the file has them. A call
+ * after one that has rejected tries again.
  */
 function specialBitsRemoval(on: SftpConnection, handle: Buffer, { mode = 0 }: Entry): () => Promise<void> {
   let removal: Promise<void> | undefined

@@ -3,8 +3,8 @@ import type { Entry } from '../../src/contract/entry.js'
 import { attributes, type FileFacts } from './client/messages.js'
 
 /**
- * Tags of the reparse points that are shown as symlinks (MS-FSCC §2.1.2.1): symbolic links, junctions, and links of DFS, which
- * lead to a share of another server.
+ * Tags of the reparse points that are shown as symlinks (MS-FSCC §2.1.2.1): symbolic links, junctions, and links of
+ * DFS, which lead to a share of another server.
  */
 const symlinkTags: ReadonlySet<number> = new Set([0xa000000c, 0xa0000003, 0x8000000a, 0x80000012])
 

@@ -85,8 +85,8 @@ export class SmbLocations {
   }
 
   /**
-   * Looks up the target of a write. Rejects with `is_folder` for a folder, and with `exists` for a file if `createOnly` is
-   * set.
+   * Looks up the target of a write. Rejects with `is_folder` for a folder, and with `exists` for a file if `createOnly`
+   * is set.
    */
   async findReplaceable(share: Share, path: Path, createOnly = false): Promise<SmbLocation> {
     const location = await this.find(share, path)
@@ -96,7 +96,8 @@ export class SmbLocations {
   }
 
   /**
-   * Refines the error of a failed creation: `parent_missing` or `not_folder` if the parent is the cause. Always rejects.
+   * Refines the error of a failed creation: `parent_missing` or `not_folder` if the parent is the cause. Always
+   * rejects.
    */
   async refineCreateError(share: Share, error: unknown, path: Path): Promise<never> {
     if (!isMissing(error)) throw error
@@ -109,8 +110,8 @@ export class SmbLocations {
   }
 
   /**
-   * Refines the error of a failed rename to `path`: `is_folder` if a folder exists there, else as for a creation. Always
-   * rejects.
+   * Refines the error of a failed rename to `path`: `is_folder` if a folder exists there, else as for a creation.
+   * Always rejects.
    */
   async refineRenameError(share: Share, error: unknown, path: Path): Promise<never> {
     if (isStatus(error, status.objectNameCollision, status.accessDenied)) {

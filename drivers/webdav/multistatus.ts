@@ -1,7 +1,7 @@
 /**
  * Streaming parser of 207 (Multi-Status) responses (RFC 4918 §13), and the entries that their properties describe. It
- * tolerates undeclared prefixes, characters that XML forbids, and malformed dates. It rejects truncated responses, which
- * would otherwise look like complete, shorter listings.
+ * tolerates undeclared prefixes, characters that XML forbids, and malformed dates. It rejects truncated responses,
+ * which would otherwise look like complete, shorter listings.
  */
 import { TextDecoder } from 'node:util'
 import { SaxesParser } from 'saxes'

@@ -1,4 +1,6 @@
-/** The options of calls to the tree that a request determines: the password of a folder, and the signal of its client. */
+/**
+ * The options of calls to the tree that a request determines: the password of a folder, and the signal of its client.
+ */
 import { z } from 'zod'
 import { headerText, percentDecoded } from '../../src/base/utf8.js'
 import type { AccessOptions } from '../../src/tree/operation-options.js'

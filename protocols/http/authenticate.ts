@@ -14,8 +14,8 @@ export function tokenOf(request: IncomingMessage): string {
 }
 
 /**
- * The principal of the token, else of the cookie; the guest if there is neither; with the network of the client. Rejects
- * with `unauthenticated`.
+ * The principal of the token, else of the cookie; the guest if there is neither; with the network of the client.
+ * Rejects with `unauthenticated`.
  */
 export async function principalOf(
   api: HttpApi,

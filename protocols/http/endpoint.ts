@@ -86,7 +86,9 @@ export interface EndpointDescription {
   readonly headers?: z.ZodType
   /** The schema of the fields: of the body as JSON or a form, or of the query of GET and HEAD. */
   readonly fields?: z.ZodType
-  /** The handler parses the fields itself, and `Call.fields` is undefined. For handlers that answer errors themselves. */
+  /**
+   * The handler parses the fields itself, and `Call.fields` is undefined. For handlers that answer errors themselves.
+   */
   readonly parsesFields?: boolean
   /** The message about invalid fields, where clients compare it. Default: the message names the field. */
   readonly faultyFields?: string

@@ -73,7 +73,8 @@ const readers = new Map<number, TextReader>()
 async function loadReader(limit: number): Promise<TextReader> {
   // Loaded on demand: it is large, and servers that offer only WebDAV and SFTP do not need it.
   const { koaBody } = await import('koa-body')
-  // Without an encoding the body is a buffer: decoding by koa-body would drop a byte order mark, which is not valid JSON.
+  // Without an encoding the body is a buffer: decoding by koa-body would drop a byte order mark, which is not valid
+  // JSON.
   const reader = koaBody({ encoding: '', textLimit: limit, json: false, urlencoded: false })
   readers.set(limit, reader)
   return reader

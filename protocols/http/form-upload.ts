@@ -68,9 +68,9 @@ export async function filePart(request: IncomingMessage, signal: AbortSignal): P
 }
 
 /**
- * Calls `save` with the name and the content of every part `file`, in their order. A part is read after the one before it.
- * Resolves when all are saved and the form has ended. Rejects as the stream of `filePart`, and with the errors of `save`,
- * when nothing is being saved any more.
+ * Calls `save` with the name and the content of every part `file`, in their order. A part is read after the one before
+ * it. Resolves when all are saved and the form has ended. Rejects as the stream of `filePart`, and with the errors of
+ * `save`, when nothing is being saved any more.
  */
 export async function eachFilePart(
   request: IncomingMessage,

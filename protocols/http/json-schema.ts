@@ -91,8 +91,8 @@ function withoutNull(choices: readonly JsonSchema[]): JsonSchema {
 }
 
 /**
- * Removes redundant keywords: the range of safe integers, the pattern of date-times, `propertyNames`. Converts `example`
- * to `examples`.
+ * Removes redundant keywords: the range of safe integers, the pattern of date-times, `propertyNames`. Converts
+ * `example` to `examples`.
  */
 function simplify(node: AnnotatedSchema): void {
   if (node.example !== undefined) node.examples = [node.example]

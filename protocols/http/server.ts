@@ -62,8 +62,8 @@ function answerOutsideSite(request: IncomingMessage, response: ServerResponse, s
 }
 
 /**
- * The routes of all endpoints, by `routeKey` of their paths, because a router tries its routes one by one. Downloads are
- * not among them.
+ * The routes of all endpoints, by `routeKey` of their paths, because a router tries its routes one by one. Downloads
+ * are not among them.
  */
 export function apiRoutes(api: HttpApi): ReadonlyMap<string, Routes> {
   const routers = new Map<string, Routes>()

@@ -27,8 +27,8 @@ function schemeOf(secure: boolean): string {
 }
 
 /**
- * The secret of the session in the cookie. Undefined if there is none, if the request has an Authorization header, or if
- * it comes from another origin.
+ * The secret of the session in the cookie. Undefined if there is none, if the request has an Authorization header, or
+ * if it comes from another origin.
  */
 export function consoleSecretOf(api: HttpApi, request: IncomingMessage): string | undefined {
   const { authorization = '', cookie = '' } = request.headers

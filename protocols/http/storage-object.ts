@@ -133,7 +133,9 @@ export function storageObject(row: StorageRow, usage?: Usage): z.input<typeof st
   }
 }
 
-/** The facts of the driver. For an unknown driver, which the core rejects, facts with which every option is accepted. */
+/**
+ * The facts of the driver. For an unknown driver, which the core rejects, facts with which every option is accepted.
+ */
 export function driverFacts(types: readonly DriverDescription[], name: string): DriverFacts {
   const type = types.find((each) => each.name === name)
   return type ? (type.facts ?? {}) : { directUrls: 'preferred' }

@@ -22,8 +22,8 @@ interface Pair {
 const lookInterval = 10_000
 
 /**
- * A pair is used only if its key belongs to its certificate. Until the files have such a pair again, the last one stays in
- * use: programs that renew certificates replace one file after the other.
+ * A pair is used only if its key belongs to its certificate. Until the files have such a pair again, the last one stays
+ * in use: programs that renew certificates replace one file after the other.
  */
 export class Certificate {
   #pair: Pair

@@ -65,9 +65,9 @@ function peerOf(socket: Socket, proxies: BlockList): Peer {
 
 /**
  * Determines the client of a request. Forwarding headers are used only if the socket's peer is a trusted proxy. The
- * client is then the rightmost address in the chain that is not a trusted proxy. `X-Forwarded-For` takes precedence over
- * `X-Real-IP`. A proxy that sets these headers passes on a `Forwarded` (RFC 7239) of the client, and the other way round: if
- * both are there and name different clients, neither is believed, and the client is the peer.
+ * client is then the rightmost address in the chain that is not a trusted proxy. `X-Forwarded-For` takes precedence
+ * over `X-Real-IP`. A proxy that sets these headers passes on a `Forwarded` (RFC 7239) of the client, and the other way
+ * round: if both are there and name different clients, neither is believed, and the client is the peer.
  */
 export function clientOf(request: IncomingMessage, options: ClientOptions): Client {
   const peer = peerOf(request.socket, options.trustedProxies)

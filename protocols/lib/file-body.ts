@@ -40,9 +40,9 @@ async function fill(file: OpenFile, into: Buffer, position: number, done = 0): P
 }
 
 /**
- * Writes one part of the file into the response, after `begin`, which is called when the first bytes have been read. Buffers
- * are reused only after the socket has written them, so memory is bounded for slow clients. Rejects with `aborted` if the file
- * has shrunk, or as soon as the client disconnects.
+ * Writes one part of the file into the response, after `begin`, which is called when the first bytes have been read.
+ * Buffers are reused only after the socket has written them, so memory is bounded for slow clients. Rejects with
+ * `aborted` if the file has shrunk, or as soon as the client disconnects.
  */
 export async function sendPart(
   file: OpenFile,

@@ -47,9 +47,10 @@ export class HttpConnection {
   }
 
   /**
-   * Runs a request, or lets it wait for those before it (RFC 9112 §9.3.2). With too many waiting ones, the connection is
-   * closed after the running one has been answered, and none of the others takes effect. Node's parser reports all
-   * requests of one read at once: whatever is done here for a request that waits is done thousands of times in one turn.
+   * Runs a request, or lets it wait for those before it (RFC 9112 §9.3.2). With too many waiting ones, the connection
+   * is closed after the running one has been answered, and none of the others takes effect. Node's parser reports all
+   * requests of one read at once: whatever is done here for a request that waits is done thousands of times in one
+   * turn.
    */
   receive(request: IncomingMessage, response: ServerResponse): void {
     if (this.#ending !== undefined) return

@@ -1,6 +1,6 @@
 /**
- * The HTTP port, or that of HTTPS, which several protocols share: routing by prefix, limits for slow and faulty clients,
- * graceful shutdown.
+ * The HTTP port, or that of HTTPS, which several protocols share: routing by prefix, limits for slow and faulty
+ * clients, graceful shutdown.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'

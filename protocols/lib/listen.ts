@@ -15,7 +15,9 @@ export interface ListenOptions {
 export interface ProtocolServer {
   /** Fingerprints of the keys by which clients recognize the server. Absent: its protocol has none. */
   readonly fingerprints?: readonly KeyFingerprint[]
-  /** Starts listening. Resolves to the bound address, `HOST:PORT`. Rejects with the system's error, such as EADDRINUSE. */
+  /**
+   * Starts listening. Resolves to the bound address, `HOST:PORT`. Rejects with the system's error, such as EADDRINUSE.
+   */
   start(): Promise<string>
   /**
    * Accepts nothing new, waits for running requests until the signal aborts, and resolves when every connection is

@@ -36,8 +36,8 @@ interface Header {
 
 /**
  * Lets a server see connections from these proxies only after their header, with the address of the client as
- * `remoteAddress`, also of the socket within TLS. Connections whose header is invalid or late are closed. All others are untouched. To be called when
- * the server has its listeners of `connection`.
+ * `remoteAddress`, also of the socket within TLS. Connections whose header is invalid or late are closed. All others
+ * are untouched. To be called when the server has its listeners of `connection`.
  */
 export function readProxyHeaders(server: Server, { proxies, log }: ProxyHeaders): void {
   if (proxies.rules.length === 0) return
@@ -80,8 +80,8 @@ function setRemoteAddress(socket: Socket, value: string): void {
 }
 
 /**
- * Connects to a server that reads the headers of these proxies, also where this machine is one of them. Resolves when the
- * connection is open. Rejects with the system's error, and with that of the signal.
+ * Connects to a server that reads the headers of these proxies, also where this machine is one of them. Resolves when
+ * the connection is open. Rejects with the system's error, and with that of the signal.
  */
 export async function connectThrough(
   proxies: BlockList,

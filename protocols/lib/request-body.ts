@@ -58,8 +58,8 @@ export interface BodyMetadata {
 
 interface BodyOptions extends BodyMetadata {
   /**
-   * The body is collected in memory: small chunks are joined, however slowly they arrive. By default, only those are that
-   * arrive in one turn of the event loop.
+   * The body is collected in memory: small chunks are joined, however slowly they arrive. By default, only those are
+   * that arrive in one turn of the event loop.
    */
   readonly joinsChunks?: boolean
 }
@@ -160,8 +160,8 @@ function announcedSize(request: IncomingMessage): number | undefined {
 }
 
 /**
- * Passes the chunks through, small ones joined, and reports a premature end as `aborted`. Consumers own the chunks: Node's
- * parser allocates each one separately and does not retain it.
+ * Passes the chunks through, small ones joined, and reports a premature end as `aborted`. Consumers own the chunks:
+ * Node's parser allocates each one separately and does not retain it.
  */
 function bodyStream(request: IncomingMessage, joinsAll = false): DetachableReadable {
   const joiner = new ChunkJoiner()

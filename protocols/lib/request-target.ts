@@ -2,8 +2,8 @@
 import type { IncomingMessage } from 'node:http'
 
 /**
- * The target in origin form, with one slash for each run of slashes in its path: clients whose base URL ends with a slash
- * send `//dav/…`. Proxies may send the absolute form, whose host is not used. `*` is returned as it is.
+ * The target in origin form, with one slash for each run of slashes in its path: clients whose base URL ends with a
+ * slash send `//dav/…`. Proxies may send the absolute form, whose host is not used. `*` is returned as it is.
  */
 export function originForm(target: string): string {
   if (target.startsWith('/') && !target.includes('//')) return target

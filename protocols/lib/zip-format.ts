@@ -40,9 +40,9 @@ const recordOverhead = 128
 const combinedSize = 64 * 1024
 
 /**
- * The bytes of an archive of these members, whose names must differ. `reserve` is called with the number of bytes of memory that each
- * member needs until the end, and may throw. Rejects with the error of the members or of their content, and with
- * `aborted` if a content has another length than announced: the archive is then incomplete.
+ * The bytes of an archive of these members, whose names must differ. `reserve` is called with the number of bytes of
+ * memory that each member needs until the end, and may throw. Rejects with the error of the members or of their
+ * content, and with `aborted` if a content has another length than announced: the archive is then incomplete.
  */
 export async function* zipArchive(
   members: AsyncIterable<ZipMember>,

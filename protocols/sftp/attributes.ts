@@ -1,4 +1,7 @@
-/** File attributes of SFTP: decodes requested ones (draft §5), and encodes those of an Entry and its long name (draft §7). */
+/**
+ * File attributes of SFTP: decodes requested ones (draft §5), and encodes those of an Entry and its long name (draft
+ * §7).
+ */
 import type { Attributes } from '../../src/contract/capabilities.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { FieldReader, PacketBuilder } from './packets.js'
@@ -81,8 +84,8 @@ const typeLetter = { file: '-', folder: 'd', symlink: 'l' } as const
 const halfYear = (365 / 2) * 24 * 3600 * 1000
 
 /**
- * The long name of READDIR: the line that `ls -l` would print. Times are in the server's time zone. As in `ls`, a time in
- * the future or older than half a year shows the year.
+ * The long name of READDIR: the line that `ls -l` would print. Times are in the server's time zone. As in `ls`, a time
+ * in the future or older than half a year shows the year.
  */
 export function longName(entry: Entry, name: string, owner: string, now: Date): string {
   const hardLinks = entry.kind === 'folder' ? 2 : 1

@@ -42,7 +42,8 @@ const step = 256 * 1024
 
 /**
  * What a session has received and not read yet, because earlier requests are pending: at most the window of its channel
- * and a packet; or what a connection has not sent yet. All sessions and connections of one user share what `total` leaves them.
+ * and a packet; or what a connection has not sent yet. All sessions and connections of one user share what `total`
+ * leaves them.
  */
 export class HeldBytes {
   readonly #releases: Release[] = []

@@ -176,8 +176,8 @@ export class SftpConnection {
   }
 
   /**
-   * After the client has exchanged the keys anew, which it could do without an end. Counted by user: the new connections of a
-   * network do not end the transfers of those behind it.
+   * After the client has exchanged the keys anew, which it could do without an end. Counted by user: the new
+   * connections of a network do not end the transfers of those behind it.
    */
   #slowDown(): void {
     const turn = this.options.rekeys.reserve(`user ${this.#principal?.holder ?? this.#address}`)

@@ -146,8 +146,9 @@ function expand({ owner }: SessionState, text: string): Path {
 }
 
 /**
- * The names of `ids` as a list of strings. The name of an unknown id is empty. Throws `too_large` if the list could exceed
- * the length of other replies with names: clients ask for each id of a listing once, and all entries have the same owner.
+ * The names of `ids` as a list of strings. The name of an unknown id is empty. Throws `too_large` if the list could
+ * exceed the length of other replies with names: clients ask for each id of a listing once, and all entries have the
+ * same owner.
  */
 function namesOf(session: SessionState, ids: Buffer): Buffer {
   const longest = 4 + Buffer.byteLength(session.owner.name)

@@ -77,10 +77,10 @@ interface HostKey {
 }
 
 /**
- * The private keys of the database. A key that it lacks is taken from its file in `folder`, or generated; that begins before
- * `opening` has resolved, because generating an RSA key is slow. The files in `folder`, and the folder, are created if they
- * are missing; a file with another key is kept as a backup and replaced. Rejects with `invalid` if a file that is
- * needed has no usable key.
+ * The private keys of the database. A key that it lacks is taken from its file in `folder`, or generated; that begins
+ * before `opening` has resolved, because generating an RSA key is slow. The files in `folder`, and the folder, are
+ * created if they are missing; a file with another key is kept as a backup and replaced. Rejects with `invalid` if a
+ * file that is needed has no usable key.
  */
 export async function loadHostKeys(
   folder: string,
@@ -118,8 +118,8 @@ export async function publicHostKeys(secrets: Pick<HostKeySecrets, 'get'>): Prom
 }
 
 /**
- * Generates new keys of every kind, which servers use from their next start. The old ones are kept in `folder` as backups,
- * whose names end with the time. Resolves to the paths of these backups.
+ * Generates new keys of every kind, which servers use from their next start. The old ones are kept in `folder` as
+ * backups, whose names end with the time. Resolves to the paths of these backups.
  */
 export async function rotateHostKeys(
   secrets: HostKeySecrets,
@@ -134,8 +134,8 @@ export async function rotateHostKeys(
 
 /**
  * Takes the keys in `folder` into the database, in one transaction; servers use them from their next start. A key whose
- * file is missing is unchanged. `from`: where the keys are, if not in `folder`. Resolves to the paths of backups, as `rotateHostKeys`. Rejects with `not_found` if `folder` has no key,
- * and with `invalid` if a file has no usable key.
+ * file is missing is unchanged. `from`: where the keys are, if not in `folder`. Resolves to the paths of backups, as
+ * `rotateHostKeys`. Rejects with `not_found` if `folder` has no key, and with `invalid` if a file has no usable key.
  */
 export async function importHostKeys(
   secrets: HostKeySecrets,

@@ -1,6 +1,7 @@
 /**
- * Limits key exchanges by network or user: each takes milliseconds of the processor, and needs no account. Several begin one shortly
- * after another, so that other connections have their turn. More than `burst` of them wait as `perSecond` says.
+ * Limits key exchanges by network or user: each takes milliseconds of the processor, and needs no account. Several
+ * begin one shortly after another, so that other connections have their turn. More than `burst` of them wait as
+ * `perSecond` says.
  */
 import { networkOf } from '../../src/net/addresses.js'
 
@@ -37,8 +38,8 @@ export class KeyExchanges {
   constructor(private readonly limits: KeyExchangeLimits) {}
 
   /**
-   * Counts a key exchange with this address, or this user. Undefined if the wait before it would be too long: it must not take place, and
-   * is not counted. `now`: milliseconds of a clock that does not go back.
+   * Counts a key exchange with this address, or this user. Undefined if the wait before it would be too long: it must
+   * not take place, and is not counted. `now`: milliseconds of a clock that does not go back.
    */
   reserve(address: string, now = performance.now()): KeyExchangeTurn | undefined {
     this.#dropIdle(now)

@@ -91,8 +91,8 @@ export class OpenFiles {
   }
 
   /**
-   * Flushes what was written to the file of the handle. If its backend cannot, this protocol reports success nevertheless
-   * (docs/decisions/0029-sftp-ignores.md), and the log says so once for each session.
+   * Flushes what was written to the file of the handle. If its backend cannot, this protocol reports success
+   * nevertheless (docs/decisions/0029-sftp-ignores.md), and the log says so once for each session.
    */
   async sync(key: Buffer): Promise<void> {
     const { file, plan } = this.file(key)

@@ -124,7 +124,10 @@ export class PacketParser {
   }
 }
 
-/** Reads the fields of a packet in order. Throws MalformedPacket if the packet ends too early, and for text that is not UTF-8. */
+/**
+ * Reads the fields of a packet in order. Throws MalformedPacket if the packet ends too early, and for text that is not
+ * UTF-8.
+ */
 export class FieldReader extends WireReader {
   /** Exact up to 2^53; larger values return Infinity. */
   uint64(): number {

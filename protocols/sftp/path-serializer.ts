@@ -1,6 +1,6 @@
 /**
- * Runs pipelined requests for related paths in the order of arrival, and all others concurrently. The jobs of a `p-queue`
- * cannot wait for some of the others only.
+ * Runs pipelined requests for related paths in the order of arrival, and all others concurrently. The jobs of a
+ * `p-queue` cannot wait for some of the others only.
  */
 import { isWithin, parentOf, type Path } from '../../src/base/path.js'
 

@@ -1,7 +1,7 @@
 /**
- * Pauses a connection's socket while a session has reached its memory limit for WRITEs, or while the connection has had its
- * part of a turn of the event loop. Unread bytes then stay in the socket's receive buffer and with the sender. Without the
- * pause, ssh2 would buffer its whole window.
+ * Pauses a connection's socket while a session has reached its memory limit for WRITEs, or while the connection has had
+ * its part of a turn of the event loop. Unread bytes then stay in the socket's receive buffer and with the sender.
+ * Without the pause, ssh2 would buffer its whole window.
  */
 import type { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
@@ -40,8 +40,9 @@ export class ReadGate {
 const turnTime = 5
 
 /**
- * Pauses the socket for the rest of a turn of the event loop in which it has taken long. The listeners for `data` handle all
- * messages of a chunk at once, and Node reads many chunks in one turn. To be called when these listeners are there.
+ * Pauses the socket for the rest of a turn of the event loop in which it has taken long. The listeners for `data`
+ * handle all messages of a chunk at once, and Node reads many chunks in one turn. To be called when these listeners are
+ * there.
  */
 export function yieldToOthers(socket: EventEmitter, gate: ReadGate): void {
   let began: number | undefined

@@ -30,7 +30,10 @@ export interface SftpLimits {
   readonly handles: number
   /** Bytes that the sessions of all connections share for pending requests and responses. */
   readonly bytes: number
-  /** Bytes that all sessions together have received and not read, and have not sent yet. One user has at most half of them. */
+  /**
+   * Bytes that all sessions together have received and not read, and have not sent yet. One user has at most half of
+   * them.
+   */
   readonly heldBytes: number
   /** Timeout for sign-in, in seconds. */
   readonly loginSeconds: number
@@ -159,8 +162,8 @@ export function sftpServer(
 
 /**
  * Which socket gives way to a new one, or the new one itself: one of the network with the most of them, so that a flood
- * evicts its own. To one of another network gives way the last whose key exchange has not begun, or else the oldest. To one
- * of their own network only those give way that are late, so that the others of a burst sign in.
+ * evicts its own. To one of another network gives way the last whose key exchange has not begun, or else the oldest. To
+ * one of their own network only those give way that are late, so that the others of a burst sign in.
  */
 function whichGivesWay(unauthenticated: readonly (readonly [Socket, SftpConnection])[], added: Socket): Socket {
   const all = new Map(unauthenticated)

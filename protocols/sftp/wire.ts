@@ -79,8 +79,8 @@ export const extensions: readonly (readonly [name: string, revision: string])[] 
 ]
 
 /**
- * Limits in bytes. `limits@openssh.com` reports those of packets and data. OpenSSH's server has the same values for these
- * (its sftp-server.c).
+ * Limits in bytes. `limits@openssh.com` reports those of packets and data. OpenSSH's server has the same values for
+ * these (its sftp-server.c).
  */
 export const limits = {
   /** Maximum length of a packet without its length field. */

@@ -42,8 +42,8 @@ export function parsePropfind(body: XmlElement | undefined): PropertyQuery {
 }
 
 /**
- * Parses the body of PROPPATCH (RFC 4918 §9.2): the changes in document order. Throws `invalid`; `too_large` for too many
- * properties and for names that are too long; `no_space` for more than one file or folder may have.
+ * Parses the body of PROPPATCH (RFC 4918 §9.2): the changes in document order. Throws `invalid`; `too_large` for too
+ * many properties and for names that are too long; `no_space` for more than one file or folder may have.
  */
 export function parsePropertyUpdate(body: XmlElement | undefined): readonly PropertyChange[] {
   if (body === undefined) throw invalid('PROPPATCH requires a body')
@@ -65,8 +65,8 @@ export function parsePropertyUpdate(body: XmlElement | undefined): readonly Prop
 }
 
 /**
- * Parses the body of LOCK (RFC 4918 §14.11). Depth and timeout are in the headers. Throws `invalid`, and `too_large` for
- * a long owner.
+ * Parses the body of LOCK (RFC 4918 §14.11). Depth and timeout are in the headers. Throws `invalid`, and `too_large`
+ * for a long owner.
  */
 export function parseLockInfo(body: XmlElement): Pick<LockRequest, 'scope' | 'owner'> {
   expectRoot(body, 'lockinfo')

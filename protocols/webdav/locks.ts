@@ -13,9 +13,9 @@ export const supportedLock = `<D:supportedlock>${entryOf('exclusive')}${entryOf(
 const maxDiscovery = 16 * 1024
 
 /**
- * Renders `locks` as a lockdiscovery element. Of very many locks only the first ones are named, because a response repeats
- * them for each resource (RFC 4918 §15.8: a server may withhold locks). `now`: milliseconds since the epoch, to compute
- * the remaining time.
+ * Renders `locks` as a lockdiscovery element. Of very many locks only the first ones are named, because a response
+ * repeats them for each resource (RFC 4918 §15.8: a server may withhold locks). `now`: milliseconds since the epoch, to
+ * compute the remaining time.
  */
 export function lockDiscovery(locks: readonly Lock[], prefix: string, now: number): string {
   if (locks.length === 0) return '<D:lockdiscovery/>'

@@ -27,8 +27,8 @@ export interface WebdavRequest {
 }
 
 /**
- * The root element of the XML body, or undefined if there is none. Rejects as `readXml`, and before the body is interpreted
- * if the caller may not do this at the path. `list`: also reads what is there.
+ * The root element of the XML body, or undefined if there is none. Rejects as `readXml`, and before the body is
+ * interpreted if the caller may not do this at the path. `list`: also reads what is there.
  */
 export async function readBody(
   { request, fs, path, access }: WebdavRequest,

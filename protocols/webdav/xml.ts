@@ -96,7 +96,9 @@ function decode(body: Buffer): string {
   }
 }
 
-/** A byte order mark precedes the declaration (XML 1.0, appendix F). Without one, an encoding is a superset of ASCII. */
+/**
+ * A byte order mark precedes the declaration (XML 1.0, appendix F). Without one, an encoding is a superset of ASCII.
+ */
 function encodingOf(body: Buffer): string {
   const mark = body.readUIntBE(0, Math.min(2, body.length))
   if (mark === 0xfeff) return 'utf-16be'

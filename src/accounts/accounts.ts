@@ -261,8 +261,8 @@ export class Accounts {
 
   /**
    * Logs a failed sign-in with its address. Logs the name only if the account exists, because it could be a mistyped
-   * password. Of throttled sign-ins, logs one of each network within the time of a lockout, with the number of those that
-   * were not logged before it.
+   * password. Of throttled sign-ins, logs one of each network within the time of a lockout, with the number of those
+   * that were not logged before it.
    */
   async #logged<T>({ username, address }: Credentials, protocol: string, work: () => Promise<T>): Promise<T> {
     try {
@@ -318,9 +318,9 @@ export class Accounts {
   }
 
   /**
-   * Replaces the recovery codes of a user who is signed in and sends the password again. Resolves to the new ones, which cannot be
-   * retrieved later. Rejects with `invalid` if two-step verification is off, with the detail `wrong_credentials`, with `throttled` after too many
-   * failed sign-ins, and with `aborted`.
+   * Replaces the recovery codes of a user who is signed in and sends the password again. Resolves to the new ones,
+   * which cannot be retrieved later. Rejects with `invalid` if two-step verification is off, with the detail
+   * `wrong_credentials`, with `throttled` after too many failed sign-ins, and with `aborted`.
    */
   async renewRecoveryCodes(
     userId: number,
@@ -400,8 +400,8 @@ export class Accounts {
   }
 
   /**
-   * The principal for a URL that was signed for this user: its account with its current permissions, to read only. Throws
-   * as `forTask`. `address`: that of the client.
+   * The principal for a URL that was signed for this user: its account with its current permissions, to read only.
+   * Throws as `forTask`. `address`: that of the client.
    */
   forSignature(userId: number, protocol: ProtocolFacts, address: string): Principal {
     return this.#principal(this.#enabled(userId), 'task', { protocol, readOnly: true, holder: networkOf(address) })
@@ -423,7 +423,9 @@ export class Accounts {
     return { ...claims, user: this.#activeUser(Number(claims.sub), claims.pwd_ts, claims.username) }
   }
 
-  /** The account of a sign-in at which it had this `passwordTime`, and name. Throws `unauthenticated` if it has changed. */
+  /**
+   * The account of a sign-in at which it had this `passwordTime`, and name. Throws `unauthenticated` if it has changed.
+   */
   #activeUser(id: number, passwordTime: number, username?: string): UserRow {
     const user = this.users.get(id)
     if (user === undefined || (username !== undefined && user.username !== username)) {

@@ -1,7 +1,7 @@
 /**
- * Attempts of clients, in the memory of one process. Tables are limited, and lose their oldest entries, so that a distributed
- * attack cannot exhaust the memory. An `LRUCache` knows no owners of entries: names that one address makes up would remove the
- * failures of others.
+ * Attempts of clients, in the memory of one process. Tables are limited, and lose their oldest entries, so that a
+ * distributed attack cannot exhaust the memory. An `LRUCache` knows no owners of entries: names that one address makes
+ * up would remove the failures of others.
  */
 import type { SignInAge, SignInEvent, SignInFilter } from '../database/rows.js'
 import type { SignInAttempt, Store } from '../database/tables.js'
@@ -14,8 +14,8 @@ const maxEntries = 50_000
 const maxEvents = 16
 
 /**
- * The attempts to sign in of one process, as the store has those of several. Compares one attempt of an address at a time, so none is
- * ever pending for another.
+ * The attempts to sign in of one process, as the store has those of several. Compares one attempt of an address at a
+ * time, so none is ever pending for another.
  */
 export class SignInsInMemory implements Omit<SignIns, 'sweep'> {
   /** Times of events, newest first: a table for each set of kinds and fields by which events are found. */
@@ -92,8 +92,8 @@ function filtersOf({ kind, network, account }: SignInEvent): readonly SignInFilt
 }
 
 /**
- * Values of pairs. Beyond `maxEntries`, the oldest one of the address with the most is removed: an address that tries many
- * names removes its own.
+ * Values of pairs. Beyond `maxEntries`, the oldest one of the address with the most is removed: an address that tries
+ * many names removes its own.
  */
 export class PairTable<Value> {
   /** By name, by address; those of which a value was set last are last. */

@@ -10,15 +10,16 @@ export interface FirstAdmin {
   /** Absent or empty: a random one. */
   readonly password?: string | undefined
   /**
-   * Called before the admin is stored, so that no admin exists whose random password was not shown. If several were shown,
-   * because processes ended before they stored the admin, the last one is valid. A password that was given is not passed.
+   * Called before the admin is stored, so that no admin exists whose random password was not shown. If several were
+   * shown, because processes ended before they stored the admin, the last one is valid. A password that was given is
+   * not passed.
    */
   readonly onCreate?: (username: string, random: string | undefined) => void
 }
 
 /**
- * Creates the admin, who has all permissions, and the guest, who is disabled, unless they exist. Of several processes that
- * do so at once, one shows a password.
+ * Creates the admin, who has all permissions, and the guest, who is disabled, unless they exist. Of several processes
+ * that do so at once, one shows a password.
  */
 export async function bootstrapAccounts(store: Store, admin: FirstAdmin): Promise<void> {
   const present = await store.users.all()

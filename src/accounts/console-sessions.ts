@@ -1,6 +1,6 @@
 /**
- * Sessions of the console: each is the sign-in of one browser, which has the secret in a cookie. They are stored, unlike
- * session tokens, so that users can list them and end them one by one; see docs/decisions/0035.
+ * Sessions of the console: each is the sign-in of one browser, which has the secret in a cookie. They are stored,
+ * unlike session tokens, so that users can list them and end them one by one; see docs/decisions/0035.
  */
 import type PQueue from 'p-queue'
 import { GatewayError } from '../base/errors.js'

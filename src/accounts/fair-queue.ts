@@ -1,6 +1,6 @@
 /**
- * The queue of slow hashes. scrypt runs in the threads that also read and write files, so one is computed at a time, whoever
- * asks for it. `p-queue` knows the priority of each job, but not how many its party has had.
+ * The queue of slow hashes. scrypt runs in the threads that also read and write files, so one is computed at a time,
+ * whoever asks for it. `p-queue` knows the priority of each job, but not how many its party has had.
  */
 import { GatewayError } from '../base/errors.js'
 import { throwIfAborted } from '../base/cancellation.js'
@@ -42,9 +42,9 @@ interface WaitingParty {
 }
 
 /**
- * Runs one job at a time. The party with the fewest jobs, recent and waiting, is served first: many networks of which each goes on
- * asking delay one that has just come by a few jobs, not by one for each of them. Equal parties are served in the order in which they came, or in the
- * opposite one if many wait.
+ * Runs one job at a time. The party with the fewest jobs, recent and waiting, is served first: many networks of which
+ * each goes on asking delay one that has just come by a few jobs, not by one for each of them. Equal parties are served
+ * in the order in which they came, or in the opposite one if many wait.
  */
 export class FairQueue {
   /** In the order in which they came. */
@@ -61,8 +61,8 @@ export class FairQueue {
   }
 
   /**
-   * Runs `work` when its turn has come. Rejects with `throttled` if the party has too many places, or, if too many jobs wait,
-   * the most of all; with `aborted` if the signal aborts before `work` has started. `work` itself is not aborted.
+   * Runs `work` when its turn has come. Rejects with `throttled` if the party has too many places, or, if too many jobs
+   * wait, the most of all; with `aborted` if the signal aborts before `work` has started. `work` itself is not aborted.
    */
   async run<T>({ party, signal }: Requester, work: () => Promise<T>): Promise<T> {
     throwIfAborted(signal)
@@ -150,7 +150,8 @@ export class FairQueue {
   /** Parties of lower rank are served first. */
   #rank({ key, isKnown, places }: WaitingParty): number {
     const jobs = this.#recent.count(key) + places.length
-    // A network is locked after this many failures: a large one that signs in often is not served after those that fail.
+    // A network is locked after this many failures: a large one that signs in often is not served after those that
+    // fail.
     return Math.min(jobs - (isKnown ? headStart : 0), lockout.failures)
   }
 }

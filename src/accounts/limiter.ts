@@ -17,8 +17,8 @@ const minute = 60_000
 /** Failures after which an address is locked, and `time` in milliseconds after the last one until they expire. */
 export const lockout = { failures: 5, time: 5 * minute }
 /**
- * Failures of one account after which the answers to further ones are delayed, and `time` until they expire. Delays double from
- * `minDelay` up to `maxDelay`. In milliseconds.
+ * Failures of one account after which the answers to further ones are delayed, and `time` until they expire. Delays
+ * double from `minDelay` up to `maxDelay`. In milliseconds.
  */
 const backoff = { failures: 10, time: 15 * minute, minDelay: 200, maxDelay: 5000 }
 /** Milliseconds for which an address is familiar to an account after a successful sign-in. */
@@ -35,7 +35,10 @@ export class SignInLimiter {
   /** When this process last stored a success, by pair. */
   readonly #recorded = new Map<string, number>()
 
-  /** `now`: milliseconds since any time. `recordInterval`: milliseconds within which a repeated success is not stored again. */
+  /**
+   * `now`: milliseconds since any time. `recordInterval`: milliseconds within which a repeated success is not stored
+   * again.
+   */
   constructor(
     private readonly signIns: SignIns,
     private readonly now = () => performance.now(),
@@ -49,8 +52,8 @@ export class SignInLimiter {
   }
 
   /**
-   * Resolves to the milliseconds by which the answer to an attempt is delayed if it fails. Rejects with `throttled` if the
-   * pair or the address is locked. The attempt then counts as a failure of the pair.
+   * Resolves to the milliseconds by which the answer to an attempt is delayed if it fails. Rejects with `throttled` if
+   * the pair or the address is locked. The attempt then counts as a failure of the pair.
    */
   async admit(network: string, account: string): Promise<number> {
     const newest: Newest = (filter, limit) => this.signIns.newest(filter, limit)
@@ -71,8 +74,8 @@ export class SignInLimiter {
   }
 
   /**
-   * Counts an attempt before credentials are compared, after the outcome of attempts of this address that are being compared.
-   * Rejects as `admit` does. The result must be called with the outcome.
+   * Counts an attempt before credentials are compared, after the outcome of attempts of this address that are being
+   * compared. Rejects as `admit` does. The result must be called with the outcome.
    */
   async begin(network: string, account: string): Promise<(outcome: 'failed' | 'not failed') => Promise<void>> {
     let failures = 0
@@ -99,8 +102,8 @@ export class SignInLimiter {
   }
 
   /**
-   * Makes the address familiar to the account. Does not reset the count of the address; otherwise a user could guess the
-   * passwords of others between own sign-ins. Does not reject.
+   * Makes the address familiar to the account. Does not reset the count of the address; otherwise a user could guess
+   * the passwords of others between own sign-ins. Does not reject.
    */
   async recordSuccess(network: string, account: string): Promise<void> {
     const key = `${network} ${account}`

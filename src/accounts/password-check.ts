@@ -110,9 +110,10 @@ export class PasswordCheck {
   }
 
   /**
-   * Checks the one-time code, or recovery code, of an account with two-step verification, after the password. Rejects with the detail
-   * `code_required` if the code is missing, which does not count as a failure, or if it is wrong or already used, which does. Rejects
-   * with `throttled` after too many failures of the address, or too many wrong codes for the account from any address.
+   * Checks the one-time code, or recovery code, of an account with two-step verification, after the password. Rejects
+   * with the detail `code_required` if the code is missing, which does not count as a failure, or if it is wrong or
+   * already used, which does. Rejects with `throttled` after too many failures of the address, or too many wrong codes
+   * for the account from any address.
    */
   async checkCode(user: UserRow, credentials: Credentials): Promise<void> {
     const { code } = credentials
@@ -164,7 +165,8 @@ export class PasswordCheck {
     const existing = this.#normalized.get(credentials)
     if (existing !== undefined) return existing
     const { username, password, address } = credentials
-    // No account has a longer name, or one with a character that PostgreSQL cannot store. Keeps long texts out of the tables.
+    // No account has a longer name, or one with a character that PostgreSQL cannot store. Keeps long texts out of the
+    // tables.
     const name = username.length > 255 || username.includes('\0') ? '' : username
     const hash = 'plain' in password ? staticHash(password.plain) : password.hash
     // A malformed hash matches no account; checking the empty one takes the usual time.
@@ -205,7 +207,9 @@ export class PasswordCheck {
     }
   }
 
-  /** The account with a hash of the usual kind for the password; undefined if the account has another password by now. */
+  /**
+   * The account with a hash of the usual kind for the password; undefined if the account has another password by now.
+   */
   async #replaceImported({ id, passwordHash }: UserRow, hash: string): Promise<UserRow | undefined> {
     const own = await hashPassword(hash)
     const stored = await this.options.replaceHash(id, passwordHash, own)

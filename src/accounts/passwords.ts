@@ -54,8 +54,8 @@ export async function isPassword(hash: string, storedPassword: string, plain?: s
 }
 
 /**
- * The stored form of a password of which AList or OpenList stores `saltedHash(static hash, salt)`. Rejects with `invalid`
- * if it is not such a hash.
+ * The stored form of a password of which AList or OpenList stores `saltedHash(static hash, salt)`. Rejects with
+ * `invalid` if it is not such a hash.
  */
 export async function wrapSaltedHash(salted: string, salt: string): Promise<string> {
   if (!/^[0-9a-f]{64}$/.test(salted) || salt.length > 255) {

@@ -58,9 +58,14 @@ interface PrincipalFacts {
    * Authenticated by a signed URL: only this path of the whole tree may be read; the signature satisfies folder rules.
    */
   readonly onlyPath?: Path | undefined
-  /** Who holds what is taken of a limited total: the network of a client that has not signed in. By default the user. */
+  /**
+   * Who holds what is taken of a limited total: the network of a client that has not signed in. By default the user.
+   */
   readonly holder?: Holder
-  /** The client's, by which wrong folder passwords are counted (`networkOf`). Undefined for tasks, and if no password is sent. */
+  /**
+   * The client's, by which wrong folder passwords are counted (`networkOf`). Undefined for tasks, and if no password is
+   * sent.
+   */
   readonly network?: string | undefined
   /** Aborts when the account, key, token, console session or app password is revoked. */
   readonly signal: AbortSignal
@@ -126,8 +131,8 @@ export class Principal implements Omit<PrincipalFacts, 'permissions'> {
   }
 
   /**
-   * The same principal with its paths in the spelling of a backend. `spelled`: another spelling of `path`, a path of the
-   * whole tree at or below the base.
+   * The same principal with its paths in the spelling of a backend. `spelled`: another spelling of `path`, a path of
+   * the whole tree at or below the base.
    */
   respelled(path: Path, spelled: Path): Principal {
     if (path === spelled) return this

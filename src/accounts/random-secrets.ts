@@ -1,6 +1,6 @@
 /**
- * Secrets that the server makes: app passwords, and those of console sessions. They have 160 random bits, so that a fast
- * hash suffices and attempts need not be limited; see docs/decisions/0008.
+ * Secrets that the server makes: app passwords, and those of console sessions. They have 160 random bits, so that a
+ * fast hash suffices and attempts need not be limited; see docs/decisions/0008.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { timingSafeEqualText } from './timing-safe-text.js'

@@ -1,8 +1,8 @@
 /**
- * Recovery codes of two-step verification: each is accepted once in place of a one-time code, for users who have lost the
- * authenticator. They have 80 random bits, which nobody can guess, so that a fast hash suffices, as for app passwords
- * (docs/decisions/0008). The key of the hash is the secret of two-step verification: codes end with their secret, and
- * equal codes of two users have different hashes.
+ * Recovery codes of two-step verification: each is accepted once in place of a one-time code, for users who have lost
+ * the authenticator. They have 80 random bits, which nobody can guess, so that a fast hash suffices, as for app
+ * passwords (docs/decisions/0008). The key of the hash is the secret of two-step verification: codes end with their
+ * secret, and equal codes of two users have different hashes.
  */
 import { createHmac } from 'node:crypto'
 import { GatewayError } from '../base/errors.js'
@@ -25,8 +25,8 @@ export class RecoveryCodes {
   }
 
   /**
-   * Replaces all codes of the user. Resolves to the new ones, which cannot be retrieved later. Rejects with `invalid` if
-   * two-step verification is off.
+   * Replaces all codes of the user. Resolves to the new ones, which cannot be retrieved later. Rejects with `invalid`
+   * if two-step verification is off.
    */
   async renew({ id, otpSecret }: Pick<UserRow, 'id' | 'otpSecret'>): Promise<string[]> {
     const codes = Array.from({ length: codesPerUser }, () => random(codeLength))
@@ -37,7 +37,9 @@ export class RecoveryCodes {
     return codes.map((code) => code.replace(groups, '$&-'))
   }
 
-  /** Marks a code as used. False if it is none of the user's, or was used before. Case, spaces and hyphens are ignored. */
+  /**
+   * Marks a code as used. False if it is none of the user's, or was used before. Case, spaces and hyphens are ignored.
+   */
   async use({ id, otpSecret }: Pick<UserRow, 'id' | 'otpSecret'>, presented: string): Promise<boolean> {
     const code = presented.replaceAll(/[\s-]/g, '').toLowerCase()
     return shape.test(code) && (await this.store.recoveryCodes.use(id, digestOf(otpSecret, code)))

@@ -36,8 +36,8 @@ export class SshKeys {
   }
 
   /**
-   * Adds the key of a line of an authorized_keys file. `invalid` if it is not an accepted key, `too_large` if the user has too many, `exists` for a taken
-   * title, `not_found` for an unknown user.
+   * Adds the key of a line of an authorized_keys file. `invalid` if it is not an accepted key, `too_large` if the user
+   * has too many, `exists` for a taken title, `not_found` for an unknown user.
    */
   async add(userId: number, title: string, line: string): Promise<KeyRow> {
     if (title === '' || Buffer.byteLength(title) > maxTitleLength) {

@@ -42,7 +42,10 @@ interface UsersOptions {
   readonly now: () => number
 }
 
-/** Other names that a user can ask for, and the milliseconds after the last one until they are forgotten. In one process. */
+/**
+ * Other names that a user can ask for, and the milliseconds after the last one until they are forgotten. In one
+ * process.
+ */
 export const nameTries = { count: 10, time: 3600_000 }
 
 export class Users {
@@ -142,8 +145,8 @@ export class Users {
   }
 
   /**
-   * Stores `hash`, another hash of the same password, in place of `old`; changes nothing if that is no longer stored. Resolves
-   * to what is stored then; undefined if the account has been deleted.
+   * Stores `hash`, another hash of the same password, in place of `old`; changes nothing if that is no longer stored.
+   * Resolves to what is stored then; undefined if the account has been deleted.
    */
   async replaceHash(id: number, old: string, hash: string): Promise<UserRow | undefined> {
     const changed = this.#change(id, (stored) => (stored.passwordHash === old ? { passwordHash: hash } : {}))
@@ -165,9 +168,9 @@ export class Users {
   }
 
   /**
-   * As `update`, for what users change of their own accounts. A taken name is `invalid`, with the same reason as any other that
-   * cannot be used, so that the answer does not say which users exist. That a name is free says so too: `throttled` after
-   * `nameTries.count` names.
+   * As `update`, for what users change of their own accounts. A taken name is `invalid`, with the same reason as any
+   * other that cannot be used, so that the answer does not say which users exist. That a name is free says so too:
+   * `throttled` after `nameTries.count` names.
    */
   async updateOwn(
     id: number,
@@ -217,7 +220,10 @@ export class Users {
     })
   }
 
-  /** Deletes a user with its keys, app passwords and console sessions. `invalid` for the admin and the guest, `not_found`. */
+  /**
+   * Deletes a user with its keys, app passwords and console sessions. `invalid` for the admin and the guest,
+   * `not_found`.
+   */
   async delete(id: number): Promise<void> {
     await this.options.queue.add(async () => {
       const user = this.#byId.get(id)

@@ -178,7 +178,9 @@ export class GatewayError extends Error {
     this.retryAfter = options.retryAfter
   }
 
-  /** The same error with the operation and the path that the caller knows. Classes that the core distinguishes are kept. */
+  /**
+   * The same error with the operation and the path that the caller knows. Classes that the core distinguishes are kept.
+   */
   at(op: string, path: string): GatewayError {
     return new GatewayError(this.code, {
       op,

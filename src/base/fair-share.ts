@@ -1,8 +1,8 @@
 /**
  * Divides a limited total among those who use it. What one of them may hold depends on what is left (the dynamic
  * threshold of A. K. Choudhury and E. L. Hahne, IEEE/ACM Transactions on Networking 6(2), 1998): nobody can hold all of
- * it alone, and whoever comes next gets a part of the rest, down to the last one. `p-queue` limits how many jobs run, whoever
- * they belong to.
+ * it alone, and whoever comes next gets a part of the rest, down to the last one. `p-queue` limits how many jobs run,
+ * whoever they belong to.
  */
 import { GatewayError } from './errors.js'
 

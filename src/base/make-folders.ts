@@ -4,8 +4,8 @@ import { dirname } from 'node:path'
 
 /**
  * Creates the folder and those above it that are missing, with this mode. An existing folder is not an error. `path`:
- * absolute. Rejects with the system's error. `mkdir` with `recursive` never ends where a file system reports a parent as
- * missing and does not let it be created, as below /proc (Node.js: src/node_file.cc, MKDirpAsync).
+ * absolute. Rejects with the system's error. `mkdir` with `recursive` never ends where a file system reports a parent
+ * as missing and does not let it be created, as below /proc (Node.js: src/node_file.cc, MKDirpAsync).
  */
 export async function makeFolders(path: string, mode: number): Promise<void> {
   try {

@@ -93,8 +93,8 @@ export function asPath(text: string): Path {
 
 /**
  * Checks the name of an entry to be created, from any source: a field, a header, the result of a pattern. Throws
- * `invalid` if it is empty, `.` or `..`, contains `/`, `\`, NUL, another control character or U+FFFD, is not well-formed
- * Unicode, or is longer than 255 bytes. Every name that it accepts is listable (`isListableName`).
+ * `invalid` if it is empty, `.` or `..`, contains `/`, `\`, NUL, another control character or U+FFFD, is not
+ * well-formed Unicode, or is longer than 255 bytes. Every name that it accepts is listable (`isListableName`).
  */
 export function checkName(name: string): string {
   assertOneSegment(name)

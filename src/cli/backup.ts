@@ -69,9 +69,9 @@ export function addBackupCommands(program: Command): void {
 }
 
 /**
- * What `tidegate export` writes: users, storages, folder rules and stored settings. Without secrets, these are left out: hashes of passwords, secrets of two-step verification,
- * passwords of folders, secret settings, options of drivers that are declared secret, options and settings that this program does not know, and
- * passwords in URLs.
+ * What `tidegate export` writes: users, storages, folder rules and stored settings. Without secrets, these are left
+ * out: hashes of passwords, secrets of two-step verification, passwords of folders, secret settings, options of drivers
+ * that are declared secret, options and settings that this program does not know, and passwords in URLs.
  */
 export async function exportOf(
   { users, storages, rules, settings }: Pick<Store, 'users' | 'storages' | 'rules' | 'settings'>,

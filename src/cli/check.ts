@@ -372,8 +372,8 @@ async function isTidegate(
 }
 
 /**
- * Whether a daemon serves the data folder and is ready, for health checks of containers: asks for its `/readyz`. Does not
- * open the database, and does not verify the certificate.
+ * Whether a daemon serves the data folder and is ready, for health checks of containers: asks for its `/readyz`. Does
+ * not open the database, and does not verify the certificate.
  */
 export function liveness(config: Config): Promise<Finding> {
   return finding('daemon', async () => {

@@ -14,7 +14,9 @@ interface RequestOptions {
   readonly timeout: number
 }
 
-/** Resolves to the status and the body of the response to a GET. Rejects with `unavailable` if there is none in time. */
+/**
+ * Resolves to the status and the body of the response to a GET. Rejects with `unavailable` if there is none in time.
+ */
 export async function requestDaemon(
   config: Pick<Config, 'proxy_protocol'>,
   url: string,

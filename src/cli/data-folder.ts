@@ -52,8 +52,8 @@ export function withCommonOptions(command: Command): Command {
 }
 
 /**
- * Where the database is, for `openStore`. Rejects with `not_found` if the file does not exist: only the daemon creates it;
- * with `denied` if this user may not look.
+ * Where the database is, for `openStore`. Rejects with `not_found` if the file does not exist: only the daemon creates
+ * it; with `denied` if this user may not look.
  */
 export async function databaseOf(config: Pick<Config, 'data' | 'store'>): Promise<string> {
   const location = storeLocation(config)
@@ -79,8 +79,8 @@ export function configOf(flags: ConfigFlags): Promise<Config> {
 }
 
 /**
- * Opens the database of an existing installation, as the daemon would unless `beforeUpgrade` says otherwise. Rejects as `databaseOf` and
- * `openStore`.
+ * Opens the database of an existing installation, as the daemon would unless `beforeUpgrade` says otherwise. Rejects as
+ * `databaseOf` and `openStore`.
  */
 export async function openData(
   config: Config,

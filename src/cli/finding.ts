@@ -13,8 +13,8 @@ export interface Finding {
 }
 
 /**
- * The finding of `work`, which resolves to the detail of one without a fault, and rejects with the fault. A rejection with
- * `daemonRequired` is no fault.
+ * The finding of `work`, which resolves to the detail of one without a fault, and rejects with the fault. A rejection
+ * with `daemonRequired` is no fault.
  */
 export async function finding(what: string, work: () => Promise<string>, remedy?: string): Promise<Finding> {
   try {

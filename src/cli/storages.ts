@@ -174,8 +174,8 @@ async function startedRow(store: Store, id: number): Promise<StorageRow> {
 }
 
 /**
- * Waits until the daemon has deleted the storage, with what half-sent uploads have left on its backend. Rejects after the
- * timeout.
+ * Waits until the daemon has deleted the storage, with what half-sent uploads have left on its backend. Rejects after
+ * the timeout.
  */
 async function deletedByDaemon(store: Store, { id, mountPath }: StorageRow): Promise<void> {
   for (let waited = 0; waited < daemonTimeout; waited += pollInterval) {

@@ -1,6 +1,6 @@
 /**
- * This process as one of the nodes that share the database: its heartbeats, whether it may still act, and the end of nodes
- * that are dead (docs/decisions/0036).
+ * This process as one of the nodes that share the database: its heartbeats, whether it may still act, and the end of
+ * nodes that are dead (docs/decisions/0036).
  */
 import { settlesWithin } from '../base/cancellation.js'
 import type { Instance } from '../contract/driver-env.js'
@@ -95,8 +95,8 @@ export class Membership {
   }
 
   /**
-   * Adds this process to the nodes, and starts the heartbeats. It becomes the owner of all unfinished work that no living node
-   * owns. Without a shared database there are no heartbeats: all other nodes have ended.
+   * Adds this process to the nodes, and starts the heartbeats. It becomes the owner of all unfinished work that no
+   * living node owns. Without a shared database there are no heartbeats: all other nodes have ended.
    */
   static async join(options: MembershipOptions): Promise<Membership> {
     const { store, instance, name } = options
@@ -125,8 +125,8 @@ export class Membership {
   }
 
   /**
-   * From now on this node also ends dead nodes, and takes over what they owned. Throws `unavailable` if another node has ended this
-   * one since it joined.
+   * From now on this node also ends dead nodes, and takes over what they owned. Throws `unavailable` if another node
+   * has ended this one since it joined.
    */
   start(handlers: NodeHandlers): void {
     if (this.#hasEnded) throw new GatewayError('unavailable', { reason: 'another node has ended this one' })
@@ -204,8 +204,8 @@ export class Membership {
   }
 
   /**
-   * Calls `listener` when the node is not current any more: other nodes may take it for dead, so that what it has begun must
-   * stop.
+   * Calls `listener` when the node is not current any more: other nodes may take it for dead, so that what it has begun
+   * must stop.
    */
   onLapse(listener: () => void): void {
     this.#lapseListeners.add(listener)

@@ -34,8 +34,8 @@ export interface NodeStatus {
 const listedTime = 3600_000
 
 /**
- * The nodes that are alive or have ended within an hour, in the order of their starts. `isOver`: as `Instance.isOver`, for
- * a database that is not shared: its node sends no heartbeats.
+ * The nodes that are alive or have ended within an hour, in the order of their starts. `isOver`: as `Instance.isOver`,
+ * for a database that is not shared: its node sends no heartbeats.
  */
 export async function nodeStatuses(
   { nodes, isShared }: Pick<Store, 'nodes' | 'isShared'>,

@@ -7,8 +7,8 @@ type Limits = Pick<Settings, 'number' | 'onChange'>
 const sharedLimits = /^max_(?:client|server)_(?:down|up)load_speed$|_task_threads_num$/
 
 /**
- * The settings, with the speeds and the numbers of concurrent tasks divided by the number of living nodes. A change of that
- * number is reported as a change of a setting.
+ * The settings, with the speeds and the numbers of concurrent tasks divided by the number of living nodes. A change of
+ * that number is reported as a change of a setting.
  */
 export function withSharedLimits(settings: Limits, nodes: Pick<Membership, 'count' | 'onCountChange'>): Limits {
   return {

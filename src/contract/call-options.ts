@@ -21,7 +21,10 @@ export interface StatOptions extends CallOptions {
 }
 
 export interface ReadOptions extends CallOptions {
-  /** The file as the caller has seen it by `stat` or a listing: what the driver keeps of it, such as a link, may be used. */
+  /**
+   * The file as the caller has seen it by `stat` or a listing: what the driver keeps of it, such as a link, may be
+   * used.
+   */
   readonly entry?: Entry | undefined
 }
 

@@ -83,7 +83,9 @@ export interface FileBundle {
 export interface UploadPlan {
   /** Bytes of the whole file. */
   readonly size: number
-  /** The whole file, for a backend that needs its hashes or ranges of it. Absent if it cannot be read more than once. */
+  /**
+   * The whole file, for a backend that needs its hashes or ranges of it. Absent if it cannot be read more than once.
+   */
   readonly source?: Source | undefined
   /**
    * Token of an earlier upload of the same bytes to the same path. If it does not identify a usable upload, the driver
@@ -178,15 +180,17 @@ export interface Symlinks {
    */
   realPath(path: Path, options?: CallOptions & { readonly last?: boolean | undefined }): Promise<Path>
   /**
-   * Creates a symlink with the text `target`, which need not exist. Rejects with `exists` if the name is taken, and with
-   * `denied` if the target is outside the driver.
+   * Creates a symlink with the text `target`, which need not exist. Rejects with `exists` if the name is taken, and
+   * with `denied` if the target is outside the driver.
    */
   symlink(path: Path, target: string, options?: CallOptions): Promise<void>
 }
 
 /** Backends in which one file may have several names. */
 export interface AlternativeNames {
-  /** Gives the file at `from` a second name. Rejects with `is_folder` for a folder, and with `exists` if `to` is taken. */
+  /**
+   * Gives the file at `from` a second name. Rejects with `is_folder` for a folder, and with `exists` if `to` is taken.
+   */
   hardLink(from: Path, to: Path, options?: CallOptions): Promise<void>
   /**
    * The identities of all files and folders that a change of the entry at `path` would modify, after following

@@ -17,9 +17,9 @@ export interface DriverEnv {
   /** Whether the storage may run on other machines too. A folder of this machine may be another one there. */
   readonly spansMachines: boolean
   /**
-   * Stores changed options that mean the same as those that the storage was opened with, such as a password in another form.
-   * The other nodes then open the storage again with them; if an admin or another node has changed the options meanwhile,
-   * nothing is stored. Credentials that the backend has renewed belong into `state`: see there.
+   * Stores changed options that mean the same as those that the storage was opened with, such as a password in another
+   * form. The other nodes then open the storage again with them; if an admin or another node has changed the options
+   * meanwhile, nothing is stored. Credentials that the backend has renewed belong into `state`: see there.
    */
   save(options: Readonly<Record<string, unknown>>): Promise<void>
   /**
@@ -47,8 +47,8 @@ export interface DriverEnv {
    */
   changed(path: Path): void
   /**
-   * Throws `unavailable` if other nodes may have taken this one for dead, as after the process was frozen. A driver whose changes take
-   * several steps calls it immediately before the one that takes effect.
+   * Throws `unavailable` if other nodes may have taken this one for dead, as after the process was frozen. A driver
+   * whose changes take several steps calls it immediately before the one that takes effect.
    */
   assertCurrent(): void
   /**
@@ -148,10 +148,10 @@ export interface DriverState {
   get(key: string): Promise<string | undefined>
   set(key: string, value: string | undefined): Promise<void>
   /**
-   * Runs `work` while no other node or storage runs work with this key: the token of an account is renewed once, by a `work`
-   * that first reads whether another node has done so. Rejects with `busy`, without calling `work`, if that takes more than
-   * ten seconds, and with `unavailable` without a connection to the database. If the connection is lost while `work` runs,
-   * another node may begin its own.
+   * Runs `work` while no other node or storage runs work with this key: the token of an account is renewed once, by a
+   * `work` that first reads whether another node has done so. Rejects with `busy`, without calling `work`, if that
+   * takes more than ten seconds, and with `unavailable` without a connection to the database. If the connection is lost
+   * while `work` runs, another node may begin its own.
    */
   exclusively<T>(key: string, work: () => Promise<T>): Promise<T>
   /** The journal of this name: what this node has begun and not ended. */
@@ -163,9 +163,9 @@ export interface Journal {
   entry(): JournalEntry
   /**
    * Passes to `adopt` what earlier runs and ended nodes have left, the oldest first: before it resolves, and again when
-   * another node has ended. These entries belong to this node from then on; no other node gets them. What a living node has
-   * begun is never passed. A list that an older version has stored under the key is taken for left entries. Called once,
-   * before the first entry is stored.
+   * another node has ended. These entries belong to this node from then on; no other node gets them. What a living node
+   * has begun is never passed. A list that an older version has stored under the key is taken for left entries. Called
+   * once, before the first entry is stored.
    */
   adopt(adopt: (left: readonly LeftEntry[]) => void): Promise<void>
 }

@@ -1,15 +1,15 @@
 /**
- * The contract between the core and a backend. `test/driver-conformance/driver.ts` is the same contract in executable form;
- * `docs/drivers.md` explains how to write a driver.
+ * The contract between the core and a backend. `test/driver-conformance/driver.ts` is the same contract in executable
+ * form; `docs/drivers.md` explains how to write a driver.
  *
  * - Paths are clean and absolute; `/` is the root of the driver.
  * - Every method rejects only with a GatewayError, with the original error as its `cause`. Its message may be shown to
  *   users: it has no secrets and no addresses of the host. A backend that refuses the credentials of the storage is
  *   `denied`, with a cause or the detail `storage_refused`; `unauthenticated` concerns the client of the gateway.
- * - A method rejects with `unsupported` only before it has changed anything; an absent method is equivalent to that. The
- *   core then uses a slower fallback.
- * - A call about something that must exist rejects with `not_found` if it does not. A call that creates an entry rejects
- *   with `parent_missing` if the parent folder does not exist.
+ * - A method rejects with `unsupported` only before it has changed anything; an absent method is equivalent to that.
+ *   The core then uses a slower fallback.
+ * - A call about something that must exist rejects with `not_found` if it does not. A call that creates an entry
+ *   rejects with `parent_missing` if the parent folder does not exist.
  * - If the signal aborts, the call rejects with `aborted` and closes what it has opened.
  * - Names are reported as the backend has them: see `Entry.name`. With the trait `caseSensitive: false`, every method
  *   accepts any spelling of a name.
@@ -60,8 +60,8 @@ export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableU
   /** The entry as the backend reports it now, with its name in the backend's spelling. */
   stat(path: Path, options?: StatOptions): Promise<Entry>
   /**
-   * Yields pages of at most `pageSize` entries (`entry.ts`), in any order. Rejects with `not_found` and `not_folder` before
-   * the first page.
+   * Yields pages of at most `pageSize` entries (`entry.ts`), in any order. Rejects with `not_found` and `not_folder`
+   * before the first page.
    */
   pages(path: Path, options?: ListOptions): AsyncIterable<readonly Entry[]>
   /**
@@ -72,10 +72,10 @@ export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableU
 
   // Implemented together by every writable driver.
   /**
-   * Replaces the file atomically: even after an abort or an error of the source, either the complete old or the complete
-   * new file exists. Rejects with `is_folder` if the path is a folder, and with `invalid` if the source ends before its
-   * announced size or exceeds it. Resolves when the data is stored. The mode is that of the options, otherwise that of
-   * the old file; `contentMode` of it is set. The same applies to `copy` and `open`.
+   * Replaces the file atomically: even after an abort or an error of the source, either the complete old or the
+   * complete new file exists. Rejects with `is_folder` if the path is a folder, and with `invalid` if the source ends
+   * before its announced size or exceeds it. Resolves when the data is stored. The mode is that of the options,
+   * otherwise that of the old file; `contentMode` of it is set. The same applies to `copy` and `open`.
    */
   write?(path: Path, source: Source, options?: WriteOptions): Promise<Entry>
   /** Creates a folder. Rejects with `exists` if anything exists at the path. */
@@ -86,13 +86,13 @@ export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableU
   // Faster alternatives to fallbacks of the core.
   /**
    * Renames a file or a whole tree in one step. A file replaces a file. Rejects with `is_folder` if the target is a
-   * folder, and with `exists` for a folder over a file. A symlink is moved, never its target. A move to another spelling
-   * of the same name renames the entry and removes nothing.
+   * folder, and with `exists` for a folder over a file. A symlink is moved, never its target. A move to another
+   * spelling of the same name renames the entry and removes nothing.
    */
   move?(from: Path, to: Path, options?: CallOptions): Promise<void>
   /**
-   * Copies one file with its time and mode, unless the options have others. Replaces a file. Rejects with `is_folder` if
-   * the source or the target is a folder.
+   * Copies one file with its time and mode, unless the options have others. Replaces a file. Rejects with `is_folder`
+   * if the source or the target is a folder.
    */
   copy?(from: Path, to: Path, options?: WriteOptions): Promise<void>
   /**
@@ -128,8 +128,8 @@ export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableU
   /** How much space the backend has, and how much of it is used. */
   usage?(options?: CallOptions): Promise<Usage>
   /**
-   * Removes what other runs that have ended (`Instance.isOver`) have staged, except resumable uploads. Called when such a
-   * run has ended while this driver is open. Errors are logged by the driver.
+   * Removes what other runs that have ended (`Instance.isOver`) have staged, except resumable uploads. Called when such
+   * a run has ended while this driver is open. Errors are logged by the driver.
    */
   removeOrphans?(): Promise<void>
   /** Releases connections, timers and files. The last call of a driver. Resolves when nothing of it is running. */

@@ -20,7 +20,8 @@ export interface Entry {
    */
   readonly name: string
   /**
-   * 'symlink' is a dangling symlink, or a symlink that was requested itself; otherwise the kind of the symlink's target.
+   * 'symlink' is a dangling symlink, or a symlink that was requested itself; otherwise the kind of the symlink's
+   * target.
    */
   readonly kind: EntryKind
   /** The entry is a symlink shown as its target. Tree walks do not enter it. */

@@ -1,6 +1,6 @@
 /**
- * What becomes of permission bits that somebody asks for. Setuid, setgid and sticky bits are never set: the daemon may run
- * as root, and a program that a user uploads must not run as anybody else.
+ * What becomes of permission bits that somebody asks for. Setuid, setgid and sticky bits are never set: the daemon may
+ * run as root, and a program that a user uploads must not run as anybody else.
  */
 import type { Entry } from './entry.js'
 import { GatewayError } from '../base/errors.js'

@@ -37,11 +37,13 @@ export interface Traits {
    */
   readonly parallel: number
   /**
-   * Milliseconds for which a listing may not show a change that has been made. Storage lays the changes of this time that
-   * it has made itself over listings and entries.
+   * Milliseconds for which a listing may not show a change that has been made. Storage lays the changes of this time
+   * that it has made itself over listings and entries.
    */
   readonly listingLag: number
-  /** Listings come in an order that the admin has chosen: clients get it, unless the storage has an order of its own. */
+  /**
+   * Listings come in an order that the admin has chosen: clients get it, unless the storage has an order of its own.
+   */
   readonly listsInOrder: boolean
   /** What a direct URL depends on: it is valid only for the client that it was requested for. */
   readonly urlsBoundTo: readonly (keyof UrlClient)[]

@@ -15,7 +15,10 @@ type LockMode = 'shared' | 'exclusive'
 /** Claims below a deeper path are claims of this depth: the database limits the locks of one transaction. */
 const maxDepth = 64
 
-/** Slots for a storage that is based on a second one, which is based on a third one, whose driver locks something itself. */
+/**
+ * Slots for a storage that is based on a second one, which is based on a third one, whose driver locks something
+ * itself.
+ */
 const reservedSlots = 3
 
 export class AdvisoryLocks {
@@ -99,9 +102,9 @@ function notify(notices: readonly string[]): string {
 }
 
 /**
- * The locks of the claims. A claim of a name excludes other claims of that name, and claims of trees that contain it: it
- * locks the name exclusively, and the trees of its path and of all ancestors in shared mode. A claim of a tree locks that
- * tree exclusively, and those of its ancestors in shared mode.
+ * The locks of the claims. A claim of a name excludes other claims of that name, and claims of trees that contain it:
+ * it locks the name exclusively, and the trees of its path and of all ancestors in shared mode. A claim of a tree locks
+ * that tree exclusively, and those of its ancestors in shared mode.
  */
 function modesOf(claims: readonly PathClaim[]): ReadonlyMap<bigint, LockMode> {
   const modes = new Map<bigint, LockMode>()

@@ -74,7 +74,8 @@ const limits = { rows: 10_000, value: 1024 * 1024, table: 64 * 1024 * 1024 }
 
 /**
  * Reads the tables whose names begin with `prefix`. `file`: if it has a write-ahead log, a copy, because SQLite writes
- * beside it. Rejects with `invalid` if it is not such a database, is damaged, or exceeds a limit; the reason is a sentence for the admin.
+ * beside it. Rejects with `invalid` if it is not such a database, is damaged, or exceeds a limit; the reason is a
+ * sentence for the admin.
  */
 export async function readAlistDatabase(file: string, prefix: string): Promise<AlistDatabase> {
   const connection = await connect(file)

@@ -28,8 +28,9 @@ export interface CopyResult {
 
 /**
  * Copies every row of `from` to `to` in one transaction, and compares them before its end. The locations are those of
- * `openStore`. Both get the newest schema, `from` only if `mayUpgrade` is true. Changes of `from` by others wait for the end of the copy. `to` does not give an
- * id to a new row that `from` has given to one. Rejects, and copies nothing, with
+ * `openStore`. Both get the newest schema, `from` only if `mayUpgrade` is true. Changes of `from` by others wait for
+ * the end of the copy. `to` does not give an id to a new row that `from` has given to one. Rejects, and copies nothing,
+ * with
  *
  * - `not_found` if `from` has no schema,
  * - `unsupported` if `from` has an older schema and must keep it, or a newer one than this program,
@@ -138,8 +139,8 @@ async function copyTables(
 }
 
 /**
- * Copies the rows of these tables, page by page, and the highest ids that were given. Both are transactions; `reading` must see one state of
- * the database. Rejects with `invalid` if a row cannot be stored; the reason names it.
+ * Copies the rows of these tables, page by page, and the highest ids that were given. Both are transactions; `reading`
+ * must see one state of the database. Rejects with `invalid` if a row cannot be stored; the reason names it.
  */
 export async function copyRows(reading: Knex, writing: Knex, tables: readonly CopiedTable[]): Promise<void> {
   for (const table of tables) {

@@ -7,8 +7,8 @@ export function isPostgres(query: Knex): boolean {
 }
 
 /**
- * Gives all columns of text the order of bytes, on which ranges of paths rely (ranges.ts). The collation of the database
- * may be that of a language.
+ * Gives all columns of text the order of bytes, on which ranges of paths rely (ranges.ts). The collation of the
+ * database may be that of a language.
  */
 export async function useByteOrder(query: Knex): Promise<void> {
   const { rows } = await query.raw<{ rows: readonly { name: string; columns: string }[] }>(
@@ -29,8 +29,8 @@ export function databaseTime(query: Knex): Knex.Raw<number> {
 }
 
 /**
- * On PostgreSQL, waits until no other transaction has locked the schema, and locks it until the end of this one. Unlike a
- * lock of a row, it lets a step alter `schema_version`. SQLite has one writer at a time.
+ * On PostgreSQL, waits until no other transaction has locked the schema, and locks it until the end of this one. Unlike
+ * a lock of a row, it lets a step alter `schema_version`. SQLite has one writer at a time.
  */
 export async function lockSchema(query: Knex): Promise<void> {
   if (isPostgres(query)) await query.raw("select pg_advisory_xact_lock(hashtext('tidegate schema_version'))")

@@ -41,8 +41,8 @@ export interface LockOptions {
   /** Called if the locks are lost before they are released. */
   readonly onLost?: (() => void) | undefined
   /**
-   * How often the same work has locked paths already: a storage that is based on others locks their paths while it changes
-   * its own. Default: 0.
+   * How often the same work has locked paths already: a storage that is based on others locks their paths while it
+   * changes its own. Default: 0.
    */
   readonly level?: number
 }

@@ -52,8 +52,8 @@ function codeOf(error: Error): string {
 
 /**
  * `exists` for a violated unique constraint, `not_found` for a violated foreign key, `busy`, `no_space`
- * and `unavailable` accordingly, `invalid` for text that the database cannot store, `internal` otherwise; the original error is the `cause`. Supports the error codes of SQLite and the SQLSTATEs of
- * PostgreSQL.
+ * and `unavailable` accordingly, `invalid` for text that the database cannot store, `internal` otherwise; the original
+ * error is the `cause`. Supports the error codes of SQLite and the SQLSTATEs of PostgreSQL.
  */
 export function toStoreError(error: unknown): GatewayError {
   if (!(error instanceof Error)) return toGatewayError(error)

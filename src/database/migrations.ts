@@ -32,8 +32,8 @@ export function newestVersion(steps: readonly Migration[] = migrations): number 
 }
 
 /**
- * The steps that bring a new database to this version. Throws `unsupported` if the version is newer than the last of the steps, or only
- * unreleased programs have used it.
+ * The steps that bring a new database to this version. Throws `unsupported` if the version is newer than the last of
+ * the steps, or only unreleased programs have used it.
  */
 export function stepsTo(version: number, steps: readonly Migration[] = migrations): readonly Migration[] {
   if (version > newestVersion(steps)) throw newerSchema(version, newestVersion(steps))
@@ -49,9 +49,9 @@ export async function storedVersion(query: Knex): Promise<number> {
 
 /**
  * Migrates the schema to the newest version. Each step runs in its own transaction; a failed step leaves the previous
- * version. Safe for concurrent processes. Rejects with `unsupported` if a newer program has written the database and this
- * one cannot use it, if an unreleased one has, or if a step is breaking and a node is alive. `runs`: whether
- * the process of a node runs on this machine; undefined if that is unknown.
+ * version. Safe for concurrent processes. Rejects with `unsupported` if a newer program has written the database and
+ * this one cannot use it, if an unreleased one has, or if a step is breaking and a node is alive. `runs`: whether the
+ * process of a node runs on this machine; undefined if that is unknown.
  */
 export async function migrate(
   knex: Knex,

@@ -23,8 +23,9 @@ export interface EngineOptions {
 }
 
 /**
- * Opens the database, and calls `prepare`, which migrates its schema. `location` and `node`: as for `openStore`. Rejects with the GatewayErrors of `prepare`, with `unsupported` if the server is too old, and with `unavailable` if the database cannot
- * be used; the reason is a sentence for the admin.
+ * Opens the database, and calls `prepare`, which migrates its schema. `location` and `node`: as for `openStore`.
+ * Rejects with the GatewayErrors of `prepare`, with `unsupported` if the server is too old, and with `unavailable` if
+ * the database cannot be used; the reason is a sentence for the admin.
  */
 export async function openEngine(
   location: string,
@@ -40,8 +41,9 @@ export async function openEngine(
 }
 
 /**
- * Calls `work` with one connection of its own, whatever schema the database has. `location`: as for `openStore`. Rejects
- * with the GatewayErrors of `work`, and with `unavailable` if the database cannot be used; the reason is a sentence for the admin.
+ * Calls `work` with one connection of its own, whatever schema the database has. `location`: as for `openStore`.
+ * Rejects with the GatewayErrors of `work`, and with `unavailable` if the database cannot be used; the reason is a
+ * sentence for the admin.
  */
 export async function withConnection<T>(location: string, work: (connection: Knex) => Promise<T>): Promise<T> {
   return explained(location, async () => {

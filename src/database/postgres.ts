@@ -29,7 +29,9 @@ interface PostgresOptions {
   readonly url: string
   /** Identifies the sessions of this process, at most 63 bytes: their `application_name`. */
   readonly session: string
-  /** The largest number of connections of this process, with those of the search index: at least `connectionLimits.min`. */
+  /**
+   * The largest number of connections of this process, with those of the search index: at least `connectionLimits.min`.
+   */
   readonly connections: number
 }
 
@@ -119,8 +121,8 @@ const runner: Runner = {
 }
 
 /**
- * A connection that the triggers of change-notices.ts notify. A lost connection is opened again, and all topics are then
- * reported as changed.
+ * A connection that the triggers of change-notices.ts notify. A lost connection is opened again, and all topics are
+ * then reported as changed.
  */
 class ListeningConnection implements ForeignCommits {
   #client: pg.Client | undefined

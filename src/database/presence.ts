@@ -4,8 +4,8 @@ import type { Path } from '../base/path.js'
 import { subtree } from './ranges.js'
 
 /**
- * Whether a table has rows, and has rows for some paths. That a table is empty is cached in memory, so that most renames
- * and listings need no query: with SQLite only this daemon inserts rows about files.
+ * Whether a table has rows, and has rows for some paths. That a table is empty is cached in memory, so that most
+ * renames and listings need no query: with SQLite only this daemon inserts rows about files.
  */
 export class Presence {
   #isEmpty: boolean | undefined

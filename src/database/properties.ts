@@ -233,15 +233,18 @@ async function copyDescendants(query: Knex, from: Path, to: Path, userId: number
   await copyRows(query, [path, parent], which, userId)
 }
 
-/** What each property adds to the size, besides its characters: many small ones take as much memory and time as few large ones. */
+/**
+ * What each property adds to the size, besides its characters: many small ones take as much memory and time as few
+ * large ones.
+ */
 const propertyOverhead = 256
 
 /** The size of a property as SQL. */
 const sizeExpression = [propertyOverhead, ...propertyColumns.map((column) => `length(${column})`)].join(' + ')
 
 /**
- * Maximum total size of the properties that one user has stored, measured in the same way. A client that sets three short
- * ones for each file, as Windows does, reaches it at a million files.
+ * Maximum total size of the properties that one user has stored, measured in the same way. A client that sets three
+ * short ones for each file, as Windows does, reaches it at a million files.
  */
 export const maxUserPropertiesSize = 1024 * 1024 * 1024
 

@@ -4,7 +4,10 @@ import type { Path } from '../base/path.js'
 export interface UserRow {
   readonly id: number
   readonly username: string
-  /** scrypt hash of the static hash of the password, with parameters and salt; or an imported one (accounts/passwords.ts). */
+  /**
+   * scrypt hash of the static hash of the password, with parameters and salt; or an imported one
+   * (accounts/passwords.ts).
+   */
   readonly passwordHash: string
   /**
    * Unix time in seconds of the last event that ended this account's sessions (a new password, a new name, being
@@ -182,7 +185,9 @@ export interface StoredAttributes {
   readonly mode?: number | undefined
 }
 
-/** An entry of the intent log, deleted with the storage. Paths are relative to the storage where nothing else is said. */
+/**
+ * An entry of the intent log, deleted with the storage. Paths are relative to the storage where nothing else is said.
+ */
 export interface Intent {
   readonly id: number
   readonly storageId: number
@@ -195,15 +200,16 @@ export interface Intent {
   readonly from: Path
   readonly to: Path
   /**
-   * For 'backup': the backup at `to` may be deleted if `from` exists. For 'removal': the move makes the folder `to` at a
-   * free name; another intent, without this, follows when it is made.
+   * For 'backup': the backup at `to` may be deleted if `from` exists. For 'removal': the move makes the folder `to` at
+   * a free name; another intent, without this, follows when it is made.
    */
   readonly disposable: boolean
 }
 
 /**
  * Rows that a component holds in memory, and reads again after another process has changed them. `accounts`: users, SSH
- * keys, app passwords, console sessions and revoked tokens. `tasks`: the requests to the owners of tasks, not the tasks.
+ * keys, app passwords, console sessions and revoked tokens. `tasks`: the requests to the owners of tasks, not the
+ * tasks.
  */
 export type Topic = 'accounts' | 'locks' | 'rules' | 'settings' | 'storages' | 'tasks'
 
@@ -271,9 +277,9 @@ export interface FolderRule {
 }
 
 /**
- * `password`: an attempt to sign in, successful ones excepted. `refused`: one that was not compared, because its address
- * was locked. `code`: a one-time code, correct ones excepted; the account is a user id. `signed_in` and `code_accepted`:
- * the last success of an account from a network.
+ * `password`: an attempt to sign in, successful ones excepted. `refused`: one that was not compared, because its
+ * address was locked. `code`: a one-time code, correct ones excepted; the account is a user id. `signed_in` and
+ * `code_accepted`: the last success of an account from a network.
  */
 export type SignInKind = 'password' | 'refused' | 'code' | 'signed_in' | 'code_accepted'
 

@@ -206,7 +206,10 @@ async function createTree(query: Knex): Promise<void> {
   })
 }
 
-/** Tasks, their items, requests to their owners, and the resumable uploads of large files. Uploads without a task are orphans. */
+/**
+ * Tasks, their items, requests to their owners, and the resumable uploads of large files. Uploads without a task are
+ * orphans.
+ */
 async function createTasks(query: Knex): Promise<void> {
   await query.schema.createTable('tasks', (table) => {
     table.text('id').primary()
@@ -296,8 +299,8 @@ const topics = {
 } satisfies Record<string, Topic>
 
 /**
- * Counts the changes of each topic. PostgreSQL also notifies the processes that listen. Triggers do it, so that no writer
- * of a table can omit it.
+ * Counts the changes of each topic. PostgreSQL also notifies the processes that listen. Triggers do it, so that no
+ * writer of a table can omit it.
  */
 async function countChanges(query: Knex): Promise<void> {
   await query.schema.createTable('change_counts', (table) => {
@@ -339,8 +342,8 @@ export async function addPropertyOwners(query: Knex): Promise<void> {
 }
 
 /**
- * Version 19: recovery codes of two-step verification. A trigger deletes the codes of a secret that is replaced or removed, so that
- * programs without this step do so too.
+ * Version 19: recovery codes of two-step verification. A trigger deletes the codes of a secret that is replaced or
+ * removed, so that programs without this step do so too.
  */
 export async function addRecoveryCodes(query: Knex): Promise<void> {
   await query.schema.createTable('recovery_codes', (table) => {

@@ -11,16 +11,16 @@ import { connectSqlite, ensurePrivate } from './sqlite.js'
 
 /**
  * Writes a snapshot of a database to a new file, which only its owner can read. Other processes go on writing to the
- * database meanwhile. The search index is not in it. `location`: as for `openStore`. Resolves to the version of the schema. Rejects with
- * `not_found` if the database has none, and as `writeSnapshot` and `withConnection`.
+ * database meanwhile. The search index is not in it. `location`: as for `openStore`. Resolves to the version of the
+ * schema. Rejects with `not_found` if the database has none, and as `writeSnapshot` and `withConnection`.
  */
 export function snapshotDatabase(location: string, file: string): Promise<number> {
   return withConnection(location, (connection) => writeSnapshot(connection, file))
 }
 
 /**
- * The same for an open connection. Rejects with `unsupported` for a schema that these steps do not lead to, and with `busy` if another process
- * changes the schema meanwhile.
+ * The same for an open connection. Rejects with `unsupported` for a schema that these steps do not lead to, and with
+ * `busy` if another process changes the schema meanwhile.
  */
 export async function writeSnapshot(
   connection: Knex,
@@ -62,8 +62,9 @@ async function copyOut(connection: Knex, file: string, version: number, steps: r
 }
 
 /**
- * Checks a snapshot that may come from anywhere, and ends the nodes in it: no process works with a copy. Resolves to the version of its schema. Rejects with
- * `invalid` if it is damaged or no snapshot, and with `unsupported` if this program cannot use its schema.
+ * Checks a snapshot that may come from anywhere, and ends the nodes in it: no process works with a copy. Resolves to
+ * the version of its schema. Rejects with `invalid` if it is damaged or no snapshot, and with `unsupported` if this
+ * program cannot use its schema.
  */
 export async function checkSnapshot(file: string): Promise<number> {
   const connection = connectSqlite(file)

@@ -11,8 +11,8 @@ import type { Topic } from './rows.js'
 const pollInterval = 250
 
 /**
- * Opens the file, and creates it if it is missing. Only its owner can read it. `channel`: to the other processes that use
- * it for the same tree. Rejects with the error of SQLite.
+ * Opens the file, and creates it if it is missing. Only its owner can read it. `channel`: to the other processes that
+ * use it for the same tree. Rejects with the error of SQLite.
  */
 export async function openSqlite(
   file: string,

@@ -9,8 +9,8 @@ export function isPostgresUrl(location: string): boolean {
 }
 
 /**
- * The URL without its password, for messages. A password with an unescaped `/`, `?` or `#` ends at the last `@` of a URL of PostgreSQL, although
- * the URL is not valid then.
+ * The URL without its password, for messages. A password with an unescaped `/`, `?` or `#` ends at the last `@` of a
+ * URL of PostgreSQL, although the URL is not valid then.
  */
 export function withoutPassword(url: string): string {
   const isMistaken = isPostgresUrl(url) && !/^\w+:\/\/[^/?#]*@/.test(url)

@@ -33,18 +33,18 @@ import { UploadsTable } from './uploads.js'
 
 interface StoreOptions extends EngineOptions {
   /**
-   * The id of this process as a node, at most 63 bytes; by default a random one. It identifies the sessions of PostgreSQL,
-   * and the unfinished work of this process.
+   * The id of this process as a node, at most 63 bytes; by default a random one. It identifies the sessions of
+   * PostgreSQL, and the unfinished work of this process.
    */
   readonly node?: string
   /**
-   * Whether the process of another node runs on this machine; undefined if that is unknown. Absent: nodes are known by their
-   * heartbeats only.
+   * Whether the process of another node runs on this machine; undefined if that is unknown. Absent: nodes are known by
+   * their heartbeats only.
    */
   readonly runs?: (id: string) => boolean | undefined
   /**
-   * Called before the schema of an existing database is changed, with its version and a function that writes a snapshot (`writeSnapshot`) to a
-   * new file. If it rejects, nothing is changed.
+   * Called before the schema of an existing database is changed, with its version and a function that writes a snapshot
+   * (`writeSnapshot`) to a new file. If it rejects, nothing is changed.
    */
   readonly beforeUpgrade?: BeforeUpgrade | undefined
   /** For tests. */
@@ -55,9 +55,9 @@ export type BeforeUpgrade = (version: number, snapshot: (file: string) => Promis
 
 /**
  * Opens the database, and migrates its schema. `location` is the path of a file of SQLite, which is created if it is
- * missing (its folder must exist), or a URL of PostgreSQL (`isPostgresUrl`). Only the owner can read a file. Rejects with
- * `unsupported` for a database that this program cannot use or change (`migrate`), and with `unavailable` if the database cannot be used; the reason is a
- * sentence for the admin.
+ * missing (its folder must exist), or a URL of PostgreSQL (`isPostgresUrl`). Only the owner can read a file. Rejects
+ * with `unsupported` for a database that this program cannot use or change (`migrate`), and with `unavailable` if the
+ * database cannot be used; the reason is a sentence for the admin.
  */
 export async function openStore(location: string, options: StoreOptions = {}): Promise<Store> {
   const { steps, runs, beforeUpgrade, node = newNode() } = options

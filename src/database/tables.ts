@@ -52,8 +52,8 @@ export interface FileRecords {
     /** Total size of the properties of all children, in characters. */
     sizeOfChildren(folder: Path): Promise<number>
     /**
-     * Applies all changes in one transaction. `no_space` if the properties of `path` would exceed `maxPropertiesSize`, or
-     * those of the user `limit`, by default `maxUserPropertiesSize`.
+     * Applies all changes in one transaction. `no_space` if the properties of `path` would exceed `maxPropertiesSize`,
+     * or those of the user `limit`, by default `maxUserPropertiesSize`.
      */
     change(path: Path, changes: readonly PropertyChange[], userId?: number, limit?: number): Promise<void>
     /** Rejects with `no_space` if the properties of the user have reached the limit. */
@@ -99,8 +99,8 @@ export interface FileRecords {
   }
   /**
    * The intent log: operations of a backend that the rows may not reflect yet. An intent is written before the
-   * operation and deleted after it. Those that remain are resolved when their storage starts. Each belongs to a node, which
-   * alone changes it.
+   * operation and deleted after it. Those that remain are resolved when their storage starts. Each belongs to a node,
+   * which alone changes it.
    */
   readonly intents: {
     /** Whether other nodes may have intents. */
@@ -132,8 +132,8 @@ export interface FileRecords {
     setDisposable(id: number, disposable: boolean): Promise<void>
     /**
      * Applies an intent of kind 'move' in one transaction: moves rules, properties and attributes, deletes the intent,
-     * and marks the backup of its target as deletable. Does nothing if the intent no longer exists. `mountPoint`: where the
-     * storage is mounted.
+     * and marks the backup of its target as deletable. Does nothing if the intent no longer exists. `mountPoint`: where
+     * the storage is mounted.
      */
     apply(id: number, mountPoint: Path): Promise<void>
     drop(id: number): Promise<void>
@@ -154,8 +154,8 @@ export interface Store extends FileRecords {
     all(): Promise<UserRow[]>
     insert(row: New<UserRow>): Promise<UserRow> // `exists` for a taken name
     /**
-     * Inserts what `make` returns unless a user has this role, in one transaction, during which no other process does. An
-     * error of `make` cancels it. `exists` for a taken name.
+     * Inserts what `make` returns unless a user has this role, in one transaction, during which no other process does.
+     * An error of `make` cancels it. `exists` for a taken name.
      */
     addFirst(role: UserRow['role'], make: () => New<UserRow>): Promise<void>
     /**
@@ -170,14 +170,17 @@ export interface Store extends FileRecords {
   readonly keys: {
     all(): Promise<KeyRow[]>
     /**
-     * Inserts the row, unless the user has `max` of them; then resolves to undefined. `exists` for a taken title of the same
-     * user.
+     * Inserts the row, unless the user has `max` of them; then resolves to undefined. `exists` for a taken title of the
+     * same user.
      */
     add(row: New<KeyRow>, max: number): Promise<KeyRow | undefined>
     touch(id: number, lastUsed: Date): Promise<void>
     delete(id: number): Promise<boolean>
   }
-  /** Recovery codes of two-step verification, as digests. Deleted when the secret of their user changes, and with the user. */
+  /**
+   * Recovery codes of two-step verification, as digests. Deleted when the secret of their user changes, and with the
+   * user.
+   */
   readonly recoveryCodes: {
     count(userId: number): Promise<number>
     /** Replaces all codes of the user in one transaction. False, without a change, if the user has another secret. */
@@ -277,8 +280,8 @@ export interface Store extends FileRecords {
     /** Undefined if no lock has this token. */
     get(token: string): Promise<Lock | undefined>
     /**
-     * In one transaction: passes to `conflict` every lock above, at or below the path that has not expired at `now`, by default the current time. Stores `lock` if that
-     * returns undefined; otherwise resolves to the conflicting lock.
+     * In one transaction: passes to `conflict` every lock above, at or below the path that has not expired at `now`, by
+     * default the current time. Stores `lock` if that returns undefined; otherwise resolves to the conflicting lock.
      */
     grant(lock: Lock, conflict: (active: readonly Lock[]) => Lock | undefined, now?: number): Promise<Lock | undefined>
     refresh(token: string, expires: Date): Promise<boolean>
@@ -305,8 +308,8 @@ export interface Store extends FileRecords {
     /** Deletes tasks of this node and their items in one transaction. Returns the number of deleted tasks. */
     delete(ids: readonly string[]): Promise<number>
     /**
-     * In one transaction. A 'failed' row changes only the error of an existing row. Rows of tasks that were deleted, or that
-     * this node does not own, are skipped. Resolves to the ids of these tasks.
+     * In one transaction. A 'failed' row changes only the error of an existing row. Rows of tasks that were deleted, or
+     * that this node does not own, are skipped. Resolves to the ids of these tasks.
      */
     putItems(rows: readonly TaskItemRow[]): Promise<ReadonlySet<string>>
     /** Items of the members of a folder. */
@@ -327,12 +330,15 @@ export interface Store extends FileRecords {
     deleteRequest(id: number): Promise<void>
   }
   /**
-   * Resumable uploads. They are orphaned when their task is deleted, and deleted with their storage. Each belongs to a node,
-   * which alone changes it.
+   * Resumable uploads. They are orphaned when their task is deleted, and deleted with their storage. Each belongs to a
+   * node, which alone changes it.
    */
   readonly uploads: {
     of(taskId: string, path: Path): Promise<UploadRow | undefined>
-    /** `exists` for a taken path of the same task, `not_found` for a task that was deleted or that this node does not own. */
+    /**
+     * `exists` for a taken path of the same task, `not_found` for a task that was deleted or that this node does not
+     * own.
+     */
     insert(row: Omit<UploadRow, 'id'>): Promise<number>
     /** A missing upload, or one of another node, is no error, here and below. */
     setToken(id: number, token: string): Promise<void>
@@ -351,7 +357,9 @@ export interface Store extends FileRecords {
   readonly nodes: {
     /** Those that are alive, and those that ended within the last 30 days. */
     all(): Promise<NodeRow[]>
-    /** Adds this process, which is alive from now on. `unsupported` if this program cannot use the database any more. */
+    /**
+     * Adds this process, which is alive from now on. `unsupported` if this program cannot use the database any more.
+     */
     join(node: Pick<NodeRow, 'id' | 'name' | 'version' | 'addresses'>): Promise<void>
     /**
      * Sets the heartbeat to now, and what the node works on. Resolves to the heartbeat, as milliseconds since 1970;
@@ -388,7 +396,9 @@ export interface Store extends FileRecords {
     entries(storageId: number, journal: string): Promise<JournalRow[]>
     /** Makes the entries of nodes that are not alive those of this node. Resolves to these, the oldest first. */
     takeOver(storageId: number, journal: string): Promise<JournalRow[]>
-    /** If the key has a value, deletes it and adds entries of this node to the journal of that name; in one transaction. */
+    /**
+     * If the key has a value, deletes it and adds entries of this node to the journal of that name; in one transaction.
+     */
     deleteAndAdd(storageId: number, key: string, entries: readonly JournalRow[]): Promise<void>
   }
   /**
@@ -397,7 +407,9 @@ export interface Store extends FileRecords {
    * commit. Returns an unsubscriber.
    */
   onForeignChange(topic: Topic, listener: () => void | Promise<void>): () => void
-  /** Calls every listener of `onForeignChange`, as after changes that may have been missed. Rejects if one of them does. */
+  /**
+   * Calls every listener of `onForeignChange`, as after changes that may have been missed. Rejects if one of them does.
+   */
   notifyAll(): Promise<void>
   /** Resolves when the database has answered a query. Rejects with a GatewayError if it does not. */
   ping(): Promise<void>

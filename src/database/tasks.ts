@@ -220,8 +220,8 @@ export class TasksTable {
   }
 
   /**
-   * The ids of the tasks that this node owns, which no other node can take over before the end of the transaction. Reads by
-   * an update, because a transaction must write first (see `Database.transaction`).
+   * The ids of the tasks that this node owns, which no other node can take over before the end of the transaction.
+   * Reads by an update, because a transaction must write first (see `Database.transaction`).
    */
   async #lockOwned(query: Knex, ids: ReadonlySet<string>): Promise<ReadonlySet<string>> {
     const found = new Set<string>()

@@ -33,8 +33,8 @@ export class DownloadRouting {
   ) {}
 
   /**
-   * `path` is relative to the storage. Returns at once if the gateway sends the file. Rejects with `denied` if the verdict is 'refused', and as the driver's
-   * `directUrl` does.
+   * `path` is relative to the storage. Returns at once if the gateway sends the file. Rejects with `denied` if the
+   * verdict is 'refused', and as the driver's `directUrl` does.
    */
   route(storage: Storage, path: Path, options: DownloadRouteOptions & CallOptions): Awaitable<DownloadRoute> {
     const verdict = this.#verdict(storage, path, options, storage.hasDirectUrls)

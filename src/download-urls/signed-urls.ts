@@ -79,8 +79,8 @@ export class SignedUrls {
   }
 
   /**
-   * Returns a principal that may only read this path. Throws `unauthenticated` if the signature is not valid. `network`: that
-   * of the client.
+   * Returns a principal that may only read this path. Throws `unauthenticated` if the signature is not valid.
+   * `network`: that of the client.
    */
   verify(path: Path, signature: string | undefined, protocol: ProtocolFacts, network?: string): Principal {
     this.#assertValid(
@@ -90,7 +90,10 @@ export class SignedUrls {
     return this.#reader(path, protocol, network)
   }
 
-  /** Signs a selection, whose folder is of the whole tree, for a user and so many seconds: the user's id, `:`, and a signature as that of a path. */
+  /**
+   * Signs a selection, whose folder is of the whole tree, for a user and so many seconds: the user's id, `:`, and a
+   * signature as that of a path.
+   */
   signSelection(
     userId: number,
     selection: Selection,
@@ -102,8 +105,8 @@ export class SignedUrls {
   }
 
   /**
-   * Returns the principal for whom this selection was signed. `principalOf`: that of a user's id. `folder` is relative to
-   * the base of the principal. Throws `unauthenticated` if the signature is not valid, or for no user.
+   * Returns the principal for whom this selection was signed. `principalOf`: that of a user's id. `folder` is relative
+   * to the base of the principal. Throws `unauthenticated` if the signature is not valid, or for no user.
    */
   verifySelection(
     signature: string,

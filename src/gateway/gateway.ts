@@ -448,9 +448,10 @@ export class Gateway {
 
   /**
    * Stops background work, closes the storages and, last, the database. The protocols must be closed before. Whatever
-   * waits for a backend has a timeout, and so have the listeners of other processes' changes, `gatewayClosingSeconds` in
-   * total: work that has not ended by then is abandoned, so that a backend that does not answer cannot block the exit.
-   * The last statements of the accounts and the closing of the database have none: they wait for the local disk only.
+   * waits for a backend has a timeout, and so have the listeners of other processes' changes, `gatewayClosingSeconds`
+   * in total: work that has not ended by then is abandoned, so that a backend that does not answer cannot block the
+   * exit. The last statements of the accounts and the closing of the database have none: they wait for the local disk
+   * only.
    */
   close(): Promise<void> {
     return closeAll(this.#opened)
@@ -477,7 +478,10 @@ async function closeAll(opened: Opened): Promise<void> {
   await opened.store.close()
 }
 
-/** Creates the database of the configuration, its first storage and accounts, if they do not exist. Rejects as `Gateway.open`. */
+/**
+ * Creates the database of the configuration, its first storage and accounts, if they do not exist. Rejects as
+ * `Gateway.open`.
+ */
 export async function prepareDatabase(options: Pick<GatewayOptions, 'config' | 'drivers' | 'admin'>): Promise<void> {
   const { config } = options
   await mkdir(config.data, { recursive: true, mode: 0o700 })

@@ -1,4 +1,6 @@
-/** Metrics of the gateway, in the text format of Prometheus. Labels have configured values only, never paths or users. */
+/**
+ * Metrics of the gateway, in the text format of Prometheus. Labels have configured values only, never paths or users.
+ */
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { version } from '../base/version.js'
 import type { Events } from '../storage/events.js'

@@ -1,8 +1,8 @@
 /**
  * The gateway as protocols see it. They reach the tree by `as`, `asAdmin`, the signed URLs and the tasks only, each of
- * which takes a principal or returns one's view. The administration of accounts, storages, settings, rules, locks and the
- * search index does not read or change files: an endpoint declares who may call it. What a protocol does not use, such as
- * starting and closing, is not listed.
+ * which takes a principal or returns one's view. The administration of accounts, storages, settings, rules, locks and
+ * the search index does not read or change files: an endpoint declares who may call it. What a protocol does not use,
+ * such as starting and closing, is not listed.
  */
 import type { Accounts } from '../accounts/accounts.js'
 import type { DriverDescription } from '../contract/driver-type.js'

@@ -1,4 +1,6 @@
-/** The file of a backup: a compressed tar archive of a manifest, the configuration file, and a snapshot of the database. */
+/**
+ * The file of a backup: a compressed tar archive of a manifest, the configuration file, and a snapshot of the database.
+ */
 import { createReadStream, createWriteStream } from 'node:fs'
 import { stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -40,8 +42,8 @@ interface Content {
 }
 
 /**
- * Writes an archive to a new file of mode 0600, and syncs it. Rejects with `invalid` for a configuration file that is too large, and with
- * the errors of the system.
+ * Writes an archive to a new file of mode 0600, and syncs it. Rejects with `invalid` for a configuration file that is
+ * too large, and with the errors of the system.
  */
 export async function packArchive(file: string, { manifest, configuration, database }: Content): Promise<void> {
   if (configuration && configuration.length > limits['tidegate.json']) {
@@ -66,9 +68,9 @@ export async function packArchive(file: string, { manifest, configuration, datab
 }
 
 /**
- * Unpacks an archive that may come from anywhere into an empty folder, as files with the names of the members. Resolves to the
- * manifest. Rejects with `invalid` if it is damaged or no backup, with `unsupported` if a newer program has written it, and with
- * `no_space`.
+ * Unpacks an archive that may come from anywhere into an empty folder, as files with the names of the members. Resolves
+ * to the manifest. Rejects with `invalid` if it is damaged or no backup, with `unsupported` if a newer program has
+ * written it, and with `no_space`.
  */
 export async function unpackArchive(file: string, folder: string): Promise<Manifest> {
   const { bavail, bsize } = await statfs(folder)

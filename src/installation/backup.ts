@@ -23,8 +23,8 @@ interface Source {
 }
 
 /**
- * Writes a backup to `file`, with mode 0600. It gets its name when it is complete and on the medium. Beside it, space for a copy of the database
- * is needed meanwhile. Rejects as `writeAside`, and with the errors of `snapshot`.
+ * Writes a backup to `file`, with mode 0600. It gets its name when it is complete and on the medium. Beside it, space
+ * for a copy of the database is needed meanwhile. Rejects as `writeAside`, and with the errors of `snapshot`.
  */
 export async function writeBackup(
   file: string,
@@ -45,8 +45,9 @@ export async function writeBackup(
 }
 
 /**
- * For `openStore`: writes a backup into the data folder before the schema is changed. There is one for each earlier version of the schema, of which
- * `keptUpgrades` are kept. None is written if another process has upgraded the database meanwhile.
+ * For `openStore`: writes a backup into the data folder before the schema is changed. There is one for each earlier
+ * version of the schema, of which `keptUpgrades` are kept. None is written if another process has upgraded the database
+ * meanwhile.
  */
 export function backupBeforeUpgrade({ data, configFile }: Pick<Config, 'data' | 'configFile'>): BeforeUpgrade {
   return async (version, snapshot) => {

@@ -44,8 +44,8 @@ export async function lockDataFolder(folder: string): Promise<() => Promise<void
 }
 
 /**
- * Removes the lock of `holder`, which has ended. One process at a time does so, and looks again: another could remove the lock that a third
- * has taken meanwhile.
+ * Removes the lock of `holder`, which has ended. One process at a time does so, and looks again: another could remove
+ * the lock that a third has taken meanwhile.
  */
 async function removeStale(folder: string, holder: string): Promise<void> {
   const [file, claim] = [join(folder, pidFile), join(folder, `${pidFile}.stale`)]

@@ -1,6 +1,6 @@
 /**
- * Reads the input files of commands and imports, and secrets in environment variables or in files that variables name, as
- * containers mount them.
+ * Reads the input files of commands and imports, and secrets in environment variables or in files that variables name,
+ * as containers mount them.
  */
 import { createReadStream } from 'node:fs'
 import { buffer } from 'node:stream/consumers'
@@ -11,8 +11,8 @@ import { decodeUtf8 } from '../base/utf8.js'
 const maxSecretSize = 64 * 1024
 
 /**
- * The content of a file, or of standard input for `-`, without a byte order mark. Rejects with `invalid`, also for a file
- * of more than `maxSize` bytes; its reason contains `what` and the path.
+ * The content of a file, or of standard input for `-`, without a byte order mark. Rejects with `invalid`, also for a
+ * file of more than `maxSize` bytes; its reason contains `what` and the path.
  */
 export async function readInput(file: string, what: string, maxSize = Infinity): Promise<string> {
   const fault: Fault = (why, cause) => new GatewayError('invalid', { reason: `the ${what} ${file} ${why}`, cause })
@@ -21,9 +21,9 @@ export async function readInput(file: string, what: string, maxSize = Infinity):
 }
 
 /**
- * The value of the variable `name`, or the content of the file that `NAME_FILE` names, without one line break at its end.
- * Undefined if both variables are absent; an empty `NAME_FILE` is absent. Rejects with `invalid` if both have values, and if the file cannot be
- * read, is empty, is larger than 64 KiB or is not UTF-8.
+ * The value of the variable `name`, or the content of the file that `NAME_FILE` names, without one line break at its
+ * end. Undefined if both variables are absent; an empty `NAME_FILE` is absent. Rejects with `invalid` if both have
+ * values, and if the file cannot be read, is empty, is larger than 64 KiB or is not UTF-8.
  */
 export async function secretVariable(
   name: string,

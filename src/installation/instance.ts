@@ -19,8 +19,8 @@ export interface ThisInstance extends Instance {
 }
 
 /**
- * This run. Its name is `<host>-<place>-<pid>-<started>-<boot>-<random>`: digests of the machine, of boot and PID namespace, and
- * of the boot. Names of earlier versions lack the last digest.
+ * This run. Its name is `<host>-<place>-<pid>-<started>-<boot>-<random>`: digests of the machine, of boot and PID
+ * namespace, and of the boot. Names of earlier versions lack the last digest.
  */
 export function thisInstance(place: Place = thisPlace()): ThisInstance {
   const { host, bootId, namespace } = place

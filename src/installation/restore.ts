@@ -18,8 +18,9 @@ interface Restored {
 }
 
 /**
- * Restores a backup into the data folder and the database of this configuration, in one transaction: if it fails or is killed, the database
- * has no rows. The folder of the first storage is made if it is missing. Nothing is changed until the whole backup was checked. Rejects with
+ * Restores a backup into the data folder and the database of this configuration, in one transaction: if it fails or is
+ * killed, the database has no rows. The folder of the first storage is made if it is missing. Nothing is changed until
+ * the whole backup was checked. Rejects with
  *
  * - `busy` if a daemon uses the data folder or the database,
  * - `exists` if the database has rows,

@@ -9,8 +9,8 @@ import { thisInstance } from './instance.js'
 const prefix = '.tidegate-scratch-'
 
 /**
- * Calls `work` with the path of a new folder in `parent`, for this user only, and removes it afterwards. Folders of killed processes are
- * removed first. Rejects with the errors of the system and of `work`.
+ * Calls `work` with the path of a new folder in `parent`, for this user only, and removes it afterwards. Folders of
+ * killed processes are removed first. Rejects with the errors of the system and of `work`.
  */
 export async function inScratchFolder<T>(parent: string, work: (folder: string) => Promise<T>): Promise<T> {
   const { name, isOver } = thisInstance()
@@ -50,16 +50,19 @@ function end(signal: NodeJS.Signals): void {
   process.kill(process.pid, signal)
 }
 
-/** Removes the folder if only this user can have made it: in that of another user, names may be replaced while they are removed. */
+/**
+ * Removes the folder if only this user can have made it: in that of another user, names may be replaced while they are
+ * removed.
+ */
 async function removeOwn(folder: string): Promise<void> {
   const { uid, mode } = await lstat(folder)
   if (uid === process.getuid?.() && (mode & 0o077) === 0) await rm(folder, { recursive: true, force: true })
 }
 
 /**
- * Writes a file aside: calls `write` with the path of a new file, which it must sync, and of its folder, for other files. The file then gets the
- * name `target`. Rejects with the GatewayErrors of `write`, with `exists` if there is such a file and `replace` is false, and with `no_space` or
- * `unavailable` if it cannot be written.
+ * Writes a file aside: calls `write` with the path of a new file, which it must sync, and of its folder, for other
+ * files. The file then gets the name `target`. Rejects with the GatewayErrors of `write`, with `exists` if there is
+ * such a file and `replace` is false, and with `no_space` or `unavailable` if it cannot be written.
  */
 export async function writeAside<T>(
   target: string,
@@ -84,8 +87,8 @@ export async function writeAside<T>(
 }
 
 /**
- * Gives a complete file, which must be synced, its name in the same file system; the name survives a power failure. Rejects with `exists`
- * if another file has it, unless `replace` is true.
+ * Gives a complete file, which must be synced, its name in the same file system; the name survives a power failure.
+ * Rejects with `exists` if another file has it, unless `replace` is true.
  */
 export async function publish(file: string, target: string, { replace = false } = {}): Promise<void> {
   try {

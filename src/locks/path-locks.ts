@@ -22,7 +22,8 @@ export interface PathLocks {
   readonly canBeLost: boolean
   /**
    * Acquires all claims together; overlapping requests are served in order. Returns a function that releases them;
-   * calling it again has no effect. Rejects with `busy` after the timeout or if too many others wait, and with `aborted`.
+   * calling it again has no effect. Rejects with `busy` after the timeout or if too many others wait, and with
+   * `aborted`.
    */
   acquire(claims: readonly PathClaim[], signal?: AbortSignal, options?: AcquireOptions): Promise<() => void>
 }

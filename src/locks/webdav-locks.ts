@@ -105,7 +105,9 @@ export class Locks {
     return lock !== undefined
   }
 
-  /** The number of changes of stored locks by this process. Undefined while it makes one, which may be stored already. */
+  /**
+   * The number of changes of stored locks by this process. Undefined while it makes one, which may be stored already.
+   */
   get ownChanges(): number | undefined {
     return this.#storing > 0 ? undefined : this.#stored
   }
@@ -227,8 +229,8 @@ export class Locks {
   }
 
   /**
-   * Rejects with LockedError if the lock conflicts with another one, with `too_large` if the user holds too many locks, or
-   * their paths and owners are too long together.
+   * Rejects with LockedError if the lock conflicts with another one, with `too_large` if the user holds too many locks,
+   * or their paths and owners are too long together.
    */
   async grant(path: Path, request: LockRequest, principal: Principal): Promise<Lock> {
     await this.#sweep()

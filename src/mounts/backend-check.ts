@@ -2,7 +2,9 @@
 import { settlesWithin } from '../base/cancellation.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../base/errors.js'
 
-/** Seconds until the next check, by the number of failures. A backend that has answered a call meanwhile is not asked. */
+/**
+ * Seconds until the next check, by the number of failures. A backend that has answered a call meanwhile is not asked.
+ */
 const pauses = [60, 120, 300, 900]
 
 /** Milliseconds in which a backend must answer. */
@@ -15,9 +17,9 @@ export class BackendCheck {
   #isStopped = false
 
   /**
-   * `mayAsk` returns a function that makes one call, or undefined if the backend cannot be asked now. If the call succeeds, it
-   * must lead to `answered`. `report` is called with the reason when the backend
-   * does not answer, and with undefined when it does again.
+   * `mayAsk` returns a function that makes one call, or undefined if the backend cannot be asked now. If the call
+   * succeeds, it must lead to `answered`. `report` is called with the reason when the backend does not answer, and with
+   * undefined when it does again.
    */
   constructor(
     private readonly mayAsk: () => ((signal: AbortSignal) => Promise<unknown>) | undefined,

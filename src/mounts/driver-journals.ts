@@ -1,4 +1,7 @@
-/** The journals of the driver of a storage (`DriverState.journal`). Each entry is a row of its own, and belongs to a node. */
+/**
+ * The journals of the driver of a storage (`DriverState.journal`). Each entry is a row of its own, and belongs to a
+ * node.
+ */
 import { randomBytes } from 'node:crypto'
 import type { Journal, JournalEntry, LeftEntry } from '../contract/driver-env.js'
 import type { JournalRow } from '../database/rows.js'

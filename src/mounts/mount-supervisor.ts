@@ -123,7 +123,10 @@ export class MountSupervisor {
   readonly #listings = new ListingBudget()
   /** Compares stored rows with the mounts, or stores options of a mount. Together, they would see each other's half. */
   readonly #rowAccess = new PQueue({ concurrency: 1 })
-  /** Whether a backend on a file system of this machine is being asked. Those that do not respond must not hold several threads. */
+  /**
+   * Whether a backend on a file system of this machine is being asked. Those that do not respond must not hold several
+   * threads.
+   */
   #isAskingLocal = false
   readonly #stopReleasing = releaseWhenIdle(() => this.#listings.dropRevised())
 
@@ -135,7 +138,9 @@ export class MountSupervisor {
     })
   }
 
-  /** Starts all storages that are not disabled, concurrently. Resolves when all have started or failed, or soon after. */
+  /**
+   * Starts all storages that are not disabled, concurrently. Resolves when all have started or failed, or soon after.
+   */
   async start(): Promise<void> {
     const rows = await this.dependencies.store.storages.all()
     const begun = Promise.all(rows.map((row) => this.#begin(this.#attach(row))))
@@ -186,8 +191,8 @@ export class MountSupervisor {
   }
 
   /**
-   * As `remove`, of a storage that was deleted: nothing could remove later what its writes have staged. `tokens`: of its
-   * uploads, whose records are deleted with its row.
+   * As `remove`, of a storage that was deleted: nothing could remove later what its writes have staged. `tokens`: of
+   * its uploads, whose records are deleted with its row.
    */
   async delete(id: number, tokens: readonly string[]): Promise<GatewayError | undefined> {
     const mount = this.#detach(id)
@@ -200,8 +205,8 @@ export class MountSupervisor {
 
   /**
    * Reads the stored rows, which another process has changed. Unmounts the storages whose rows were deleted, and
-   * applies rows that are new or changed. Other storages continue to run. Resolves when the changed ones have started or
-   * failed, or soon after.
+   * applies rows that are new or changed. Other storages continue to run. Resolves when the changed ones have started
+   * or failed, or soon after.
    */
   async reload(): Promise<void> {
     const begun = await this.#rowAccess.add(async () => {
@@ -219,7 +224,10 @@ export class MountSupervisor {
     await settlesWithin(Promise.all(begun), startTimeout)
   }
 
-  /** Stops the storages that must not run while several processes serve the tree, or starts them when no other one is left. */
+  /**
+   * Stops the storages that must not run while several processes serve the tree, or starts them when no other one is
+   * left.
+   */
   async processesChanged(): Promise<void> {
     const { driverTypes, processes } = this.dependencies
     const isAlone = processes() === 1
@@ -241,8 +249,8 @@ export class MountSupervisor {
   }
 
   /**
-   * Recovers, on every storage, operations and uploads that this node takes over from nodes that have ended. Resolves after
-   * some seconds in any case; what is slow continues in the background.
+   * Recovers, on every storage, operations and uploads that this node takes over from nodes that have ended. Resolves
+   * after some seconds in any case; what is slow continues in the background.
    */
   async recoverAll(): Promise<void> {
     const { intents, uploads, log } = this.dependencies

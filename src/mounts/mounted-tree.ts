@@ -110,8 +110,8 @@ export class MountedTree {
   }
 
   /**
-   * A folder's entries, including mount points. If the storage fails, returns the mount points alone. `storage`: the one
-   * that was listed; undefined if only mount points were.
+   * A folder's entries, including mount points. If the storage fails, returns the mount points alone. `storage`: the
+   * one that was listed; undefined if only mount points were.
    */
   async list(at: Path, options: ListingOptions): Promise<FolderListing & { readonly storage: Storage | undefined }> {
     const { order } = options
@@ -218,7 +218,8 @@ export class MountedTree {
   }
 
   /**
-   * After `not_folder`: rejects if nothing exists at `at`. Some backends return `not_folder` also for a path below a file.
+   * After `not_folder`: rejects if nothing exists at `at`. Some backends return `not_folder` also for a path below a
+   * file.
    */
   async #assertExists(at: Path, error: unknown, { signal }: CallOptions): Promise<void> {
     if (isGatewayError(error, 'not_folder')) await this.entry(at, { signal })

@@ -281,7 +281,9 @@ export class Mounts {
     return [...found]
   }
 
-  /** The entries of `folder` that lead to mount points, each name once, sorted by the storages' order, then mount point. */
+  /**
+   * The entries of `folder` that lead to mount points, each name once, sorted by the storages' order, then mount point.
+   */
   foldersIn(folder: Path): readonly Entry[] {
     return [...(this.#ancestors.get(folder)?.values() ?? [])]
   }

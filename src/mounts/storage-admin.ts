@@ -23,8 +23,8 @@ export type StorageConfiguration = Omit<StorageRow, 'id' | 'status' | 'modified'
 }
 
 /**
- * The row is stored, but the storage did not start. The reason is its error. The start is retried automatically. Has the
- * id of the row, which the caller needs to correct it.
+ * The row is stored, but the storage did not start. The reason is its error. The start is retried automatically. Has
+ * the id of the row, which the caller needs to correct it.
  */
 export class StorageNotStarted extends GatewayError {
   constructor(

@@ -68,8 +68,8 @@ export function subnetOf(text: string): [network: string, bits: number, type: IP
 }
 
 /**
- * Parses addresses and networks, separated by commas or whitespace. Throws `invalid` with the first malformed one, or one
- * with a zone.
+ * Parses addresses and networks, separated by commas or whitespace. Throws `invalid` with the first malformed one, or
+ * one with a zone.
  */
 export function parseNetworks(text: string): BlockList {
   const list = new BlockList()

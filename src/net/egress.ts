@@ -170,8 +170,8 @@ function assertPlainUrl(url: URL): void {
 }
 
 /**
- * Connections that are reused were checked when they were made. They are not used any more when the allowed networks have
- * changed since.
+ * Connections that are reused were checked when they were made. They are not used any more when the allowed networks
+ * have changed since.
  */
 class GuardedPool implements AgentPool {
   readonly #agents = new Map<string, HttpAgent>()

@@ -157,7 +157,10 @@ export class OfflineDownloads {
     return added
   }
 
-  /** Throws `invalid`, and logs it once, for addresses that would fail in any run. Those of a storage are fetched by its vendor. */
+  /**
+   * Throws `invalid`, and logs it once, for addresses that would fail in any run. Those of a storage are fetched by its
+   * vendor.
+   */
   #assertHosts({ username }: Principal, { addresses, tool }: DownloadRequest): void {
     const { egress, log } = this.#dependencies
     if (tool !== simpleHttp && !this.#tools.has(tool)) return
@@ -220,8 +223,8 @@ export class OfflineDownloads {
   }
 
   /**
-   * Stores the folder in which a tool downloads for other storages. An empty one: it does not. Rejects with `unavailable`
-   * if it is not in a storage of the tool.
+   * Stores the folder in which a tool downloads for other storages. An empty one: it does not. Rejects with
+   * `unavailable` if it is not in a storage of the tool.
    */
   async setStorageFolder(tool: string, folder: string): Promise<void> {
     const key = await asUnavailable(async () => this.#storageTools.settingFor(tool, folder))

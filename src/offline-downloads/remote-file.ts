@@ -16,11 +16,16 @@ export interface RemoteOptions {
   /** Maximum size of the file in bytes. */
   readonly limit: number
   readonly signal: AbortSignal
-  /** Milliseconds without a response, or with fewer bytes of its body than `minBytesWithin`, until a connection is closed. */
+  /**
+   * Milliseconds without a response, or with fewer bytes of its body than `minBytesWithin`, until a connection is
+   * closed.
+   */
   readonly timeout?: number
 }
 
-/** Consecutive retries that receive fewer bytes than `minBytesWithin` each. Limits servers that send a byte at a time. */
+/**
+ * Consecutive retries that receive fewer bytes than `minBytesWithin` each. Limits servers that send a byte at a time.
+ */
 const maxTries = 4
 const defaultTimeout = 60_000
 

@@ -9,10 +9,10 @@ import { firstStorageFolder } from '../installation/data-folder.js'
 const maxId = 0xfffffffe
 
 /**
- * Applies the variables that images of other programs have too. `UMASK` (octal) applies always. If this process is root and `PUID` is set, the data
- * folder and what is in it get that user and the group `PGID` (by default the same number), but for what is below `files`, which belongs to whom its
- * user says; then this process becomes that user, for good. Rejects with `invalid` for other values and if root may not do so, and with the other
- * errors of the system.
+ * Applies the variables that images of other programs have too. `UMASK` (octal) applies always. If this process is root
+ * and `PUID` is set, the data folder and what is in it get that user and the group `PGID` (by default the same number),
+ * but for what is below `files`, which belongs to whom its user says; then this process becomes that user, for good.
+ * Rejects with `invalid` for other values and if root may not do so, and with the other errors of the system.
  */
 export async function applyContainerUser(
   data: string,
@@ -47,7 +47,10 @@ function numberOf(name: string, text: string, base: 8 | 10, max: number): number
   })
 }
 
-/** Changes the owner of the entry and, if it is a folder, of those in it for which `isEntered` is true. Symlinks are not followed. */
+/**
+ * Changes the owner of the entry and, if it is a folder, of those in it for which `isEntered` is true. Symlinks are not
+ * followed.
+ */
 async function give(path: string, uid: number, gid: number, isEntered: (name: string) => boolean): Promise<void> {
   const found = await lstat(path)
   if (found.uid !== uid || found.gid !== gid) await lchown(path, uid, gid)

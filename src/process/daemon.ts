@@ -32,8 +32,8 @@ export interface Daemon {
   /** The bound addresses, `HOST:PORT`; "off" where the configuration says so. */
   readonly addresses: Addresses
   /**
-   * Rejects new requests, waits for running ones (by default `drain_seconds`), aborts the rest, and closes everything, the
-   * database last. Closing takes at most `closingSeconds`, even if a backend does not answer.
+   * Rejects new requests, waits for running ones (by default `drain_seconds`), aborts the rest, and closes everything,
+   * the database last. Closing takes at most `closingSeconds`, even if a backend does not answer.
    */
   stop(drainSeconds?: number): Promise<void>
   /** Reads the TLS certificate again. Never rejects. */
@@ -116,8 +116,8 @@ export async function startDaemon(
 }
 
 /**
- * Checks what the configuration names, before anything is opened. Resolves to the TLS certificate, if there is one. Rejects
- * with `invalid`.
+ * Checks what the configuration names, before anything is opened. Resolves to the TLS certificate, if there is one.
+ * Rejects with `invalid`.
  */
 export async function checkedConfig(
   config: Config,

@@ -4,7 +4,10 @@ import { sitePath } from '../../protocols/lib/client.js'
 import type { Addresses, Config } from '../installation/config.js'
 import { splitAddress } from '../net/addresses.js'
 
-/** Where the console can be opened, and what the connection does not protect. `addresses`: those that the daemon listens on. */
+/**
+ * Where the console can be opened, and what the connection does not protect. `addresses`: those that the daemon listens
+ * on.
+ */
 export function firstRunLines(config: Pick<Config, 'site_url'>, addresses: Addresses): readonly string[] {
   const path = sitePath(config.site_url)
   const urlsOf = (scheme: 'http' | 'https') => {

@@ -18,7 +18,9 @@ const restingLooks = 5
 const idleShare = 0.05
 /** Growth of the resident memory, in bytes, that is worth a collection. */
 const worthwhile = 16 * 1024 * 1024
-/** Collections in a row, one for each look: the first one frees objects, the second one the pages that are then empty. */
+/**
+ * Collections in a row, one for each look: the first one frees objects, the second one the pages that are then empty.
+ */
 const collections = 2
 
 /** What the collector sees of the process, and its only effect. */
@@ -27,7 +29,10 @@ interface ObservedProcess {
   readonly cpuTime: () => number
   /** Resident memory, in bytes. */
   readonly resident: () => number
-  /** A full collection, after what is cached for speed alone has been released. Takes about 40 ms for 30 MiB of live objects. */
+  /**
+   * A full collection, after what is cached for speed alone has been released. Takes about 40 ms for 30 MiB of live
+   * objects.
+   */
   readonly collect: () => void
 }
 
@@ -75,8 +80,8 @@ export function afterStartup(): void {
 }
 
 /**
- * Returns memory to the operating system while the process is idle, which this does not keep alive. V8 collects garbage when something is
- * allocated, so that an idle process would keep the memory of its busiest moment.
+ * Returns memory to the operating system while the process is idle, which this does not keep alive. V8 collects garbage
+ * when something is allocated, so that an idle process would keep the memory of its busiest moment.
  */
 function collectWhenIdle(): void {
   // V8 makes the function for new contexts only, once the flag is set.

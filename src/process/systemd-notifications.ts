@@ -34,8 +34,9 @@ export class SystemdNotifications {
   }
 
   /**
-   * Call when the stop begins, with the longest time that it may take, in seconds: systemd kills the process no earlier,
-   * whatever `TimeoutStopSec` of the unit. The watchdog is still notified: draining may take longer than its interval.
+   * Call when the stop begins, with the longest time that it may take, in seconds: systemd kills the process no
+   * earlier, whatever `TimeoutStopSec` of the unit. The watchdog is still notified: draining may take longer than its
+   * interval.
    */
   async stopping(seconds: number): Promise<void> {
     await this.#notify('STOPPING=1', `EXTEND_TIMEOUT_USEC=${Math.ceil(seconds * 1e6)}`)

@@ -15,7 +15,10 @@ export type ToPrimary =
   | { readonly kind: 'release'; readonly id: number; readonly notices: readonly string[] }
   /** Tells the other workers about changes. */
   | { readonly kind: 'notify'; readonly notices: readonly string[] }
-  /** The worker has committed changes of topics. The answer is `counted`, when no other worker is granted locks without them. */
+  /**
+   * The worker has committed changes of topics. The answer is `counted`, when no other worker is granted locks without
+   * them.
+   */
   | { readonly kind: 'changed'; readonly id: number; readonly counts: Counts }
   /** The answer to `check`: the worker runs, and its database responds. */
   | { readonly kind: 'healthy' }

@@ -152,8 +152,8 @@ export class Settings {
   }
 
   /**
-   * The stored values that `set` would reject, which another program or an older version has stored, with the reason and
-   * the default.
+   * The stored values that `set` would reject, which another program or an older version has stored, with the reason
+   * and the default.
    */
   *faults(): Iterable<{ readonly key: string; readonly reason: string; readonly fallback: string }> {
     for (const { key, default: fallback, flag } of settingsTable) {
@@ -191,8 +191,8 @@ export class Settings {
   }
 
   /**
-   * From now on, the value of the key is that of `value`, unless it returns undefined: then it is the stored one, which the
-   * rows always have.
+   * From now on, the value of the key is that of `value`, unless it returns undefined: then it is the stored one, which
+   * the rows always have.
    */
   override(key: string, value: () => string | undefined): void {
     this.#overrides.set(key, value)

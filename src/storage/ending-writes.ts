@@ -86,8 +86,8 @@ export class EndingWrites {
   }
 
   /**
-   * Returns `close`. It is also called when the writes end, because the owner of a handle may keep it open for long, and
-   * that is waited for.
+   * Returns `close`. It is also called when the writes end, because the owner of a handle may keep it open for long,
+   * and that is waited for.
    */
   #untilClosed(close: () => Promise<void>): () => Promise<void> {
     const closed = () => {

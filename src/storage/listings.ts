@@ -24,7 +24,9 @@ export interface ListingOptions extends CallOptions {
   readonly refresh?: boolean | undefined
   readonly part?: number | undefined
   readonly order?: Order | undefined
-  /** Stops reading a folder that is not cached once it has more entries than this. The listing lacks the others then. */
+  /**
+   * Stops reading a folder that is not cached once it has more entries than this. The listing lacks the others then.
+   */
   readonly atMost?: number | undefined
 }
 
@@ -41,7 +43,9 @@ export interface FolderListing extends Pick<ReadListing, 'entries' | 'hasReserve
   readonly isPartial?: boolean
 }
 
-/** Milliseconds for which a folder may be shown in an order of sizes or times that another program has changed since. */
+/**
+ * Milliseconds for which a folder may be shown in an order of sizes or times that another program has changed since.
+ */
 const orderLifetime = 60_000
 
 /** Resolution of folder revisions in milliseconds: two changes within this time may result in the same revision. */
@@ -104,8 +108,8 @@ export class Listings {
   }
 
   /**
-   * Returns all entries of a folder, sorted by `order` or else by the storage's options. If `part` is a small part of the
-   * folder, the listing may be returned with `current: false`. Rejects with `aborted`.
+   * Returns all entries of a folder, sorted by `order` or else by the storage's options. If `part` is a small part of
+   * the folder, the listing may be returned with `current: false`. Rejects with `aborted`.
    */
   async list(path: Path, options: ListingOptions = {}): Promise<FolderListing> {
     const listing = await this.#list(path, options)

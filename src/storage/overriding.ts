@@ -36,8 +36,8 @@ export const uploadProperties: PropertiesOf<Upload> = {
 /**
  * Returns an object with the methods that `target` has now: those that `methods` returns, and the others as `wrap`
  * returns them. A method that the target lacks stays absent, so that each of them may call the method that it replaces.
- * Methods and other properties are read from the target at each use. They are properties of the object's prototype, so a
- * spread does not copy them.
+ * Methods and other properties are read from the target at each use. They are properties of the object's prototype, so
+ * a spread does not copy them.
  */
 export function overriding<T extends object>(
   target: T,

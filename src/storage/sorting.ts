@@ -39,7 +39,9 @@ export async function sortedInTurns(entries: readonly Entry[], order: Order): Pr
   return arranged(result, order)
 }
 
-/** The direction, and the place of the folders. Takes over `result`, which is in ascending order unless that is given. */
+/**
+ * The direction, and the place of the folders. Takes over `result`, which is in ascending order unless that is given.
+ */
 function arranged(result: Entry[], order: Order): readonly Entry[] {
   if (order.by !== '' && order.by !== 'given' && order.direction === 'desc') result.reverse()
   if (order.folders === '') return result

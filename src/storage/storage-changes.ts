@@ -13,8 +13,8 @@ export class StorageChanges {
   readonly #unsubscribe: () => void
 
   /**
-   * `mountPoint`: the path of the tree where the storage appears. `invalidate` drops what is cached about a path; `withBelow`:
-   * also about everything below it. It is called for the changes of others too.
+   * `mountPoint`: the path of the tree where the storage appears. `invalidate` drops what is cached about a path;
+   * `withBelow`: also about everything below it. It is called for the changes of others too.
    */
   constructor(
     private readonly mountPoint: Path,

@@ -117,9 +117,9 @@ export class Storage {
   /** The driver as it was opened, for `copyFiles` of another driver of its type. */
   readonly #own: Driver
   /**
-   * The driver behind what `Storage` adds to each call, from the outside to the inside: the rules for paths, own changes
-   * where listings lag, empty folders where the backend has none, the end of writes, limited concurrency, and the log of
-   * failures.
+   * The driver behind what `Storage` adds to each call, from the outside to the inside: the rules for paths, own
+   * changes where listings lag, empty folders where the backend has none, the end of writes, limited concurrency, and
+   * the log of failures.
    */
   readonly #driver: Driver
   readonly #isMountAncestor: StorageDependencies['isMountAncestor']
@@ -530,7 +530,8 @@ export class Storage {
 
   /**
    * Attributes that the backend does not store are stored in the database. Rejects with `unsupported` if the driver
-   * should store some of them, but cannot. What becomes of a mode, `settableMode` says; that of the root is not changed.
+   * should store some of them, but cannot. What becomes of a mode, `settableMode` says; that of the root is not
+   * changed.
    */
   async setAttributes(path: Path, asked: Attributes, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
@@ -550,8 +551,8 @@ export class Storage {
   }
 
   /**
-   * Stores in the database those of the attributes that the backend was asked to set, and does not show. `bits`: the mode
-   * that the entry gets where one is asked for.
+   * Stores in the database those of the attributes that the backend was asked to set, and does not show. `bits`: the
+   * mode that the entry gets where one is asked for.
    */
   async #storeMissing(
     path: Path,

@@ -1,7 +1,7 @@
 /**
  * Measures every transfer of file content between a client or a task and a storage, and reports it once, when it ends
- * (docs/decisions/0020). A transfer is one stream or one open handle. A backend's own copies and downloads from a direct
- * URL do not pass through the gateway and are none.
+ * (docs/decisions/0020). A transfer is one stream or one open handle. A backend's own copies and downloads from a
+ * direct URL do not pass through the gateway and are none.
  */
 import type { Readable } from 'node:stream'
 import type { OpenMode } from '../contract/capabilities.js'
@@ -138,7 +138,9 @@ class MeteredTransfer {
     this.#bytes += bytes
   }
 
-  /** Returns the stream, which is the whole transfer. Its bytes are counted as they are consumed; its end is reported. */
+  /**
+   * Returns the stream, which is the whole transfer. Its bytes are counted as they are consumed; its end is reported.
+   */
   deliver(stream: Readable): Readable {
     return countBytes(stream, this.count).once('close', () => {
       this.end(stream.readableEnded ? undefined : (stream.errored ?? new GatewayError('aborted')))

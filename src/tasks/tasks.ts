@@ -138,8 +138,8 @@ export class Tasks {
   }
 
   /**
-   * Loads the tasks that this node owns now because their nodes have ended, and queues the unfinished ones. Must be repeated
-   * if it rejects.
+   * Loads the tasks that this node owns now because their nodes have ended, and queues the unfinished ones. Must be
+   * repeated if it rejects.
    */
   async takeOver(): Promise<void> {
     const rows = (await this.dependencies.store.tasks.owned()) as Task[]
@@ -249,8 +249,8 @@ export class Tasks {
     return this.dependencies.store.tasks.failed(task.id)
   }
 
-  // For tasks of other nodes, the following send requests to their owners. They resolve when the owners have served them,
-  // or after a short time: the requests are then served later.
+  // For tasks of other nodes, the following send requests to their owners. They resolve when the owners have served
+  // them, or after a short time: the requests are then served later.
 
   /** Cancels a task. Does nothing if it has finished. */
   async cancel(principal: Principal, kind: TaskKind, id: string): Promise<void> {
@@ -620,8 +620,8 @@ export class Tasks {
   }
 
   /**
-   * Stops all runs. The tasks resume at the next start. A run that does not end within `tasksCloseTimeout` is logged and
-   * abandoned.
+   * Stops all runs. The tasks resume at the next start. A run that does not end within `tasksCloseTimeout` is logged
+   * and abandoned.
    */
   async close(): Promise<void> {
     this.#stopping.abort()

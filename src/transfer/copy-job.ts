@@ -39,11 +39,13 @@ export interface CopyJob {
    */
   readonly reserveBackup: (place: MountedPath) => Promise<Backup>
   /**
-   * Resolves to whether a folder of the source is what an interrupted move to its path in the target has left. What only
-   * the target has there was moved then: it is not removed.
+   * Resolves to whether a folder of the source is what an interrupted move to its path in the target has left. What
+   * only the target has there was moved then: it is not removed.
    */
   readonly remainders: () => Promise<(from: Path, to: Path) => boolean>
-  /** A move continues one that has made the target: its folders are entered, and files that are equal are its copies. */
+  /**
+   * A move continues one that has made the target: its folders are entered, and files that are equal are its copies.
+   */
   readonly continues: boolean
   /** Runs `make`, which makes the target folder of this job at a free name. */
   readonly makeTarget: (make: () => Promise<void>) => Promise<void>

@@ -36,8 +36,8 @@ export async function copyTree(job: CopyJob): Promise<void> {
 }
 
 /**
- * Copies the tree, then removes every source that was copied. Members that failed or have changed remain at the source. If
- * an old folder is replaced, the source is removed only if all of it was copied.
+ * Copies the tree, then removes every source that was copied. Members that failed or have changed remain at the source.
+ * If an old folder is replaced, the source is removed only if all of it was copied.
  */
 export async function moveTree(job: CopyJob): Promise<void> {
   const failures: MemberFailure[] = []

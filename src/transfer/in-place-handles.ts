@@ -1,7 +1,7 @@
 /**
- * The handles of this process that change files in place. A move that copies a file and then removes the source must not
- * lose what they write: their changes wait while the source is removed. From then on, a handle whose file has lost its
- * name rejects changes, because the backend would write to the removed file.
+ * The handles of this process that change files in place. A move that copies a file and then removes the source must
+ * not lose what they write: their changes wait while the source is removed. From then on, a handle whose file has lost
+ * its name rejects changes, because the backend would write to the removed file.
  */
 import { untilAborted } from '../base/cancellation.js'
 import type { WritableFile } from '../contract/capabilities.js'
@@ -37,7 +37,9 @@ export class InPlaceHandles {
     })
   }
 
-  /** Opens the file at `place` by `open`. A handle with `commit` looks its name up by itself, and is returned as it is. */
+  /**
+   * Opens the file at `place` by `open`. A handle with `commit` looks its name up by itself, and is returned as it is.
+   */
   async open(place: MountedPath, open: () => Promise<WritableFile>): Promise<InPlaceFile> {
     const handle = new InPlaceHandle(place)
     this.#handles.add(handle)

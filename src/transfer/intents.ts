@@ -1,8 +1,8 @@
 /**
  * The intent log: multi-step operations of transfers on one storage, recorded before they start. These are moves by a
  * backend whose rules, properties and attributes must move too, and backups of entries that are being replaced.
- * Interrupted operations are completed or undone when their storage starts, and retried until that succeeds. The removal
- * of a folder that was copied elsewhere is only remembered: the same move, made again, completes it.
+ * Interrupted operations are completed or undone when their storage starts, and retried until that succeeds. The
+ * removal of a folder that was copied elsewhere is only remembered: the same move, made again, completes it.
  */
 import { randomUUID } from 'node:crypto'
 import { settlesWithin } from '../base/cancellation.js'
@@ -60,9 +60,10 @@ export class Intents {
   constructor(private readonly dependencies: IntentsDependencies) {}
 
   /**
-   * Must be called before an entry is removed or renamed, while its path locks are held. What a node that has ended was replacing
-   * there is complete then: its old entry is not restored at the name that becomes free. A remainder there is one no more, except
-   * at the source of a move, which the move itself removes. At a rename, what is below the entry remains.
+   * Must be called before an entry is removed or renamed, while its path locks are held. What a node that has ended was
+   * replacing there is complete then: its old entry is not restored at the name that becomes free. A remainder there is
+   * one no more, except at the source of a move, which the move itself removes. At a rename, what is below the entry
+   * remains.
    */
   async beforeRemoval({ storage, inner }: MountedPath, reason: RemovalReason): Promise<void> {
     const { store, rules } = this.dependencies
@@ -293,8 +294,8 @@ export class Intents {
   }
 
   /**
-   * Resolves to whether a folder of this storage is what a move of it, or of a folder above it, has left; `to` is the path
-   * of its copy in the whole tree.
+   * Resolves to whether a folder of this storage is what a move of it, or of a folder above it, has left; `to` is the
+   * path of its copy in the whole tree.
    */
   async remaindersOn({ row }: Storage): Promise<(from: Path, to: Path) => boolean> {
     const removals = await this.dependencies.store.intents.removals(row.id)

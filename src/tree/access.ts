@@ -93,9 +93,9 @@ export class Access implements Authority {
     return this.#canonical
   }
 
-  // Authorization. `resolve…` translates a path of the principal. `authorize…` throws or rejects if rules or permissions
-  // do not allow an action. `followSymlinks…` resolves symlinks and authorizes the action on their targets. `assert…`
-  // checks a condition that does not depend on the action's permission.
+  // Authorization. `resolve…` translates a path of the principal. `authorize…` throws or rejects if rules or
+  // permissions do not allow an action. `followSymlinks…` resolves symlinks and authorizes the action on their targets.
+  // `assert…` checks a condition that does not depend on the action's permission.
 
   /**
    * Returns the path in the whole tree, in the backends' spelling: at once if no backend has to be asked. Throws
@@ -153,8 +153,9 @@ export class Access implements Authority {
   }
 
   /**
-   * As `resolveAndAuthorize` for `read`, of what is known about an entry besides its content. Without a `…Sub` flag, a rule
-   * closes the files of its folder and not the folders in it: of such a folder, whoever may list it may read the entry.
+   * As `resolveAndAuthorize` for `read`, of what is known about an entry besides its content. Without a `…Sub` flag, a
+   * rule closes the files of its folder and not the folders in it: of such a folder, whoever may list it may read the
+   * entry.
    */
   async resolveAndAuthorizeEntry(path: Path, options: AccessOptions & StatOptions): Promise<Path> {
     const at = await this.resolve(path, options)
@@ -417,9 +418,10 @@ export class Access implements Authority {
   }
 
   /**
-   * The attributes that an entry gets where these are asked for. Mount points, the folders above them and the principal's
-   * base keep their mode: another one could lock everybody out. It is ignored and not refused, because clients that copy
-   * a folder with its attributes (rsync on sshfs, `put -pr`) set it for the folder that they copy into too.
+   * The attributes that an entry gets where these are asked for. Mount points, the folders above them and the
+   * principal's base keep their mode: another one could lock everybody out. It is ignored and not refused, because
+   * clients that copy a folder with its attributes (rsync on sshfs, `put -pr`) set it for the folder that they copy
+   * into too.
    */
   async settableAttributes(at: Path, { modified, mode }: Attributes): Promise<Attributes> {
     const isFixed = mode !== undefined && (this.#isFixed(at) || at === (await this.#realBase()))
@@ -432,8 +434,8 @@ export class Access implements Authority {
 
   /**
    * Authorizes reading the target of a new symlink at `at`. Rejects with `denied` if it is outside the storage mounted
-   * at `mountPoint` or outside the principal's base, and with the verdict if the principal must not read it. Returns its
-   * path within the storage.
+   * at `mountPoint` or outside the principal's base, and with the verdict if the principal must not read it. Returns
+   * its path within the storage.
    */
   async authorizeSymlinkTarget(mountPoint: Path, at: Path, target: string, options: AccessOptions): Promise<Path> {
     const isRelative = !target.startsWith('/')

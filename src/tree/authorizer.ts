@@ -14,9 +14,9 @@ type RuleLookup = Pick<Rules, 'nearest'>
 type GuardedRules = Pick<Rules, 'nearest' | 'guesses' | 'hasPassword'>
 
 /**
- * Decides on an action at `at`. `password`: the folder password of the request. Throws `throttled` if the client has sent too
- * many wrong ones and sends one. `ruling`: used instead of the rules that apply to `at`, for example for a member that does not
- * exist yet.
+ * Decides on an action at `at`. `password`: the folder password of the request. Throws `throttled` if the client has
+ * sent too many wrong ones and sends one. `ruling`: used instead of the rules that apply to `at`, for example for a
+ * member that does not exist yet.
  */
 export function judge(
   rules: GuardedRules,
@@ -46,8 +46,8 @@ export function judgeMembers(
 }
 
 /**
- * Decides on an action at the target of a symlink. `realBase`: the principal's base with its symlinks resolved. Throws as
- * `judge`.
+ * Decides on an action at the target of a symlink. `realBase`: the principal's base with its symlinks resolved. Throws
+ * as `judge`.
  */
 export function judgeTarget(
   rules: GuardedRules,

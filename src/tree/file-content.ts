@@ -69,8 +69,8 @@ export interface SendingOptions extends AccessOptions {
 }
 
 /**
- * A file to be sent to a client, or the URL to which the client is to be redirected. `file`: absent if the backend has no
- * handles of its own; each part is then requested by `read`.
+ * A file to be sent to a client, or the URL to which the client is to be redirected. `file`: absent if the backend has
+ * no handles of its own; each part is then requested by `read`.
  */
 export type FileToSend =
   | { readonly kind: 'stream'; readonly entry: Entry; readonly file: OpenFile | undefined }
@@ -181,7 +181,9 @@ export class FileContent {
     }
   }
 
-  /** Takes what a stream or a handle holds until it is closed. Throws `busy` if that is more than the share of the user. */
+  /**
+   * Takes what a stream or a handle holds until it is closed. Throws `busy` if that is more than the share of the user.
+   */
   #takeDescriptors(openMode: OpenMode): Release {
     return this.dependencies.descriptors.take(this.access.principal.holder, descriptorsOf[openMode])
   }

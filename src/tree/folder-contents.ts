@@ -71,7 +71,8 @@ export class FolderContents {
   }
 
   /**
-   * The same entries in pages, in any order. Rejects once the session is revoked. `complete`: as in `MountedTree.pages`.
+   * The same entries in pages, in any order. Rejects once the session is revoked. `complete`: as in
+   * `MountedTree.pages`.
    */
   async *pages(
     folder: NamedPath,

@@ -99,8 +99,9 @@ export class Rules {
   }
 
   /**
-   * From now on, the rules of the folder at `from` and below it apply at `to` too, because it may be at either path. Call
-   * the returned function when the move has ended. If the folder has moved, they do so until its rules are stored there.
+   * From now on, the rules of the folder at `from` and below it apply at `to` too, because it may be at either path.
+   * Call the returned function when the move has ended. If the folder has moved, they do so until its rules are stored
+   * there.
    */
   duringMove(from: Path, to: Path): (hasMoved: boolean) => void {
     const moving = { from, to, isPending: false }

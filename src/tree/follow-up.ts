@@ -5,8 +5,8 @@ import type { MountedPath } from '../mounts/mounts.js'
 import type { TreeDependencies } from './dependencies.js'
 
 /**
- * Removes an entry, whose path locks the caller holds; `tree`: with everything below it. Deletes what is recorded about each
- * removed path, also if only a part could be removed.
+ * Removes an entry, whose path locks the caller holds; `tree`: with everything below it. Deletes what is recorded about
+ * each removed path, also if only a part could be removed.
  */
 export async function removeEntry(
   { intents, locks }: Pick<TreeDependencies, 'intents' | 'locks'>,

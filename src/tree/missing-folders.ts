@@ -12,8 +12,8 @@ import type { TreeDependencies } from './dependencies.js'
 
 /**
  * Makes `folder`, a path of the whole tree, and the missing folders above it. Each is authorized and locked like any
- * other change. Resolves to the number of folders that did not exist. Rejects with `not_folder` if a file is in the way.
- * `preferred`: the storage to use if it is one of several at the same mount point.
+ * other change. Resolves to the number of folders that did not exist. Rejects with `not_folder` if a file is in the
+ * way. `preferred`: the storage to use if it is one of several at the same mount point.
  */
 async function makeMissingFolders(
   tree: MountedTree,

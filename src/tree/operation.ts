@@ -1,8 +1,9 @@
 /**
- * The steps of every change of the tree, written once. The path is resolved and authorized, and its symlinks are followed. Path
- * locks are taken. Then everything is checked once more: the path, the entry, preconditions and locks. Only then the change
- * is performed. A change with a body is checked before the body is read, or before its bytes are used if they are in memory, and the second
- * check is made when the body has arrived, just before the file takes its name.
+ * The steps of every change of the tree, written once. The path is resolved and authorized, and its symlinks are
+ * followed. Path locks are taken. Then everything is checked once more: the path, the entry, preconditions and locks.
+ * Only then the change is performed. A change with a body is checked before the body is read, or before its bytes are
+ * used if they are in memory, and the second check is made when the body has arrived, just before the file takes its
+ * name.
  */
 import type { Principal } from '../accounts/principal.js'
 import type { Entry } from '../contract/entry.js'
@@ -78,8 +79,8 @@ export interface Operation<Paths extends readonly ResolvedPath[]> {
   /** Resolves and authorizes each path of the change, and follows its symlinks. Called for each check. */
   readonly resolve: () => Promise<Paths>
   /**
-   * The paths as they were named, if that needs no backend and the change is authorized there; otherwise undefined. Their
-   * path locks are taken before `resolve` is called, which is then called once, unless a symlink leads elsewhere.
+   * The paths as they were named, if that needs no backend and the change is authorized there; otherwise undefined.
+   * Their path locks are taken before `resolve` is called, which is then called once, unless a symlink leads elsewhere.
    */
   readonly named?: (() => readonly Path[] | undefined) | undefined
   /** Everything below the paths changes too. */
@@ -156,8 +157,8 @@ export class Operations {
   }
 
   /**
-   * Performs a change that is published later, when its body has arrived. `perform` receives what the first check found,
-   * and must have `publication.begin` called before it publishes. The path locks are held until it settles.
+   * Performs a change that is published later, when its body has arrived. `perform` receives what the first check
+   * found, and must have `publication.begin` called before it publishes. The path locks are held until it settles.
    */
   async publish<Paths extends readonly ResolvedPath[], Result>(
     operation: Operation<Paths>,
@@ -220,8 +221,8 @@ export class Operations {
   }
 
   /**
-   * One check of a change. `before`: the targets of an earlier check, whose storages are used again. Rejects with `busy` where a
-   * symlink has changed since.
+   * One check of a change. `before`: the targets of an earlier check, whose storages are used again. Rejects with
+   * `busy` where a symlink has changed since.
    */
   async check<Paths extends readonly ResolvedPath[]>(
     operation: Operation<Paths>,

@@ -61,8 +61,8 @@ const requirements: Readonly<Record<Exclude<Action, 'list' | 'read'>, Permission
 const reading: ReadonlySet<Action> = new Set<Action>(['list', 'read', 'refresh', 'copy'])
 
 /**
- * Decides on one action. Checks in this order: revocation, the path of a signed URL, protocol permissions, hidden names,
- * `readUsers`, folder password, then the permission for the change.
+ * Decides on one action. Checks in this order: revocation, the path of a signed URL, protocol permissions, hidden
+ * names, `readUsers`, folder password, then the permission for the change.
  */
 export function judge(principal: Principal, action: Action, path: Path, rules: Ruling, password?: string): Verdict {
   const verdict = judgeCredential(principal, action, path)
@@ -93,8 +93,8 @@ function judgeCredential(principal: Principal, action: Action, path: Path): Verd
 }
 
 /**
- * The rule that decides who may do the action, and which password it requires: that of the parent folder for changes, the
- * path's own for listing, reading and refreshing.
+ * The rule that decides who may do the action, and which password it requires: that of the parent folder for changes,
+ * the path's own for listing, reading and refreshing.
  */
 export function decidingRule(action: Action, rules: Ruling): Rule | undefined {
   return isChange(action) ? rules.folder : rules.own

@@ -40,7 +40,9 @@ type SubtreeDependencies = Pick<
 export class SubtreeDriver implements TreeDriver {
   readonly #dependencies: SubtreeDependencies
   readonly #tree: MountedTree
-  /** The storage in use, by mount point. The caller's steps must all see one storage, even if several take turns there. */
+  /**
+   * The storage in use, by mount point. The caller's steps must all see one storage, even if several take turns there.
+   */
   readonly #chosen = new Map<Path, Storage>()
 
   constructor(

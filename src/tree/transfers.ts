@@ -24,8 +24,8 @@ import type { AccessOptions, ChangeOptions, TransferResult } from './operation-o
 
 export interface TransferOptions extends ChangeOptions {
   /**
-   * false: rejects with `exists` if the target exists. 'same kind': as rename(2), a folder replaces only an empty folder,
-   * and anything else only what is no folder. Both must hold when the target is replaced.
+   * false: rejects with `exists` if the target exists. 'same kind': as rename(2), a folder replaces only an empty
+   * folder, and anything else only what is no folder. Both must hold when the target is replaced.
    */
   readonly overwrite: boolean | 'same kind'
   /** false: copies a folder without its members (Depth 0 of WebDAV). */
@@ -257,7 +257,9 @@ export class Transfers {
       await this.access.authorizeSymlinkTarget(mountPoint, target, text, options)
   }
 
-  /** As `#assertSymlinkMayMove`, for all symlinks in a folder. Skipped for a principal who may read the whole storage. */
+  /**
+   * As `#assertSymlinkMayMove`, for all symlinks in a folder. Skipped for a principal who may read the whole storage.
+   */
   async #assertSymlinksMayMove({ storage, inner }: MountedPath, target: Path, options: AccessOptions): Promise<void> {
     const { mountPoint } = storage
     if (movesAnySymlink(this.dependencies.rules, this.access.principal, mountPoint)) return

@@ -136,7 +136,9 @@ export class VirtualFs {
     })
   }
 
-  /** The same entries in pages, in any order. Memory use does not grow with a folder of a driver that has `revision`. */
+  /**
+   * The same entries in pages, in any order. Memory use does not grow with a folder of a driver that has `revision`.
+   */
   async *pages(path: Path, options: AccessOptions = {}): AsyncGenerator<readonly Entry[]> {
     try {
       await this.#access.ensureBase()
@@ -147,8 +149,8 @@ export class VirtualFs {
   }
 
   /**
-   * Yields the members of the folder at any depth, a folder before what is in it. `names`: only those of its members, and
-   * what is in them; empty: all. Rejects if one that listings show cannot be listed.
+   * Yields the members of the folder at any depth, a folder before what is in it. `names`: only those of its members,
+   * and what is in them; empty: all. Rejects if one that listings show cannot be listed.
    */
   async *members(path: Path, names: readonly string[], options: AccessOptions = {}): AsyncGenerator<TreeMember> {
     try {
@@ -166,7 +168,8 @@ export class VirtualFs {
 
   /**
    * Searches the index for names at any depth below `path` that the principal may see. Finds none if the principal may
-   * not read `path`, or it does not exist. Rejects with `unavailable` if search is off, and with `throttled` as reads do.
+   * not read `path`, or it does not exist. Rejects with `unavailable` if search is off, and with `throttled` as reads
+   * do.
    */
   search(path: Path, options: SearchOptions): Promise<SearchResult> {
     return this.#access.withErrorContext('search', path, async () => {
@@ -334,8 +337,8 @@ export class VirtualFs {
   }
 
   /**
-   * Rejects if the principal may not do this with what is at `path`, as far as that depends on the principal and the rules
-   * alone. For protocols that have to authorize a request before they interpret its body.
+   * Rejects if the principal may not do this with what is at `path`, as far as that depends on the principal and the
+   * rules alone. For protocols that have to authorize a request before they interpret its body.
    */
   assertAllowed(action: keyof typeof checkedActions, path: Path, options: AccessOptions = {}): Promise<void> {
     return this.#access.withErrorContext(checkedActions[action], path, async () => {

@@ -75,7 +75,8 @@ export function isVisible(rules: Rules, principal: Principal, at: Path, entry: E
 }
 
 /**
- * The filter for the entries of a folder. `isQuick`: no rule applies, and names are not searched. `isUnfiltered`: only reserved names are removed.
+ * The filter for the entries of a folder. `isQuick`: no rule applies, and names are not searched. `isUnfiltered`: only
+ * reserved names are removed.
  */
 function viewOf(
   rules: Rules,

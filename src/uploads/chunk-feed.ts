@@ -27,7 +27,9 @@ export class ChunkFeed {
     return this.#wake !== undefined
   }
 
-  /** Passes bytes on, whose memory belongs to the reader from now on. If it returns false, more follow after `resume`. */
+  /**
+   * Passes bytes on, whose memory belongs to the reader from now on. If it returns false, more follow after `resume`.
+   */
   push(bytes: Buffer, resume: () => void): boolean {
     if (this.stream.push(bytes)) return true
     this.#wake = resume

@@ -202,10 +202,10 @@ export class UploadSession {
   }
 
   /**
-   * Receives a chunk. `length`: that of the body, if it is known. `open`: begins to read the body. Resolves to false, without
-   * reading the body, if the chunk was received before. Rejects with `invalid` if the session has no such chunk, or the
-   * body has another length; with `busy` if another request sends the same chunk; with `throttled` if it is not the
-   * turn of this chunk for too long; with `not_found` once the session is aborted; and with `aborted`.
+   * Receives a chunk. `length`: that of the body, if it is known. `open`: begins to read the body. Resolves to false,
+   * without reading the body, if the chunk was received before. Rejects with `invalid` if the session has no such
+   * chunk, or the body has another length; with `busy` if another request sends the same chunk; with `throttled` if it
+   * is not the turn of this chunk for too long; with `not_found` once the session is aborted; and with `aborted`.
    */
   async receive(
     index: number,

@@ -446,7 +446,10 @@ void t.test('accounts on two nodes limit guesses together', { skip: lacks('postg
   await t.rejects(one.accounts.byPassword(credentials({ username: 'no\0body' }), webdav), wrong)
 })
 
-/** A queue, and a function that adds a job for a network; `served` has the names of the jobs in the order in which they ran. */
+/**
+ * A queue, and a function that adds a job for a network; `served` has the names of the jobs in the order in which they
+ * ran.
+ */
 function queue(t: Test) {
   const turns = new FairQueue()
   const served: string[] = []

@@ -52,8 +52,8 @@ interface Round {
 }
 
 /**
- * Uploads five files, and adds an account, a key, a rule, a property and a lock, at most 20 times a second, until `isDone`. Appends each round that the
- * daemon has acknowledged to `rounds`.
+ * Uploads five files, and adds an account, a key, a rule, a property and a lock, at most 20 times a second, until
+ * `isDone`. Appends each round that the daemon has acknowledged to `rounds`.
  */
 async function load(running: RunningGateway, rounds: Round[], isDone: () => boolean): Promise<void> {
   const client = await connect(running)

@@ -1,4 +1,6 @@
-/** `tidegate doctor` on installations that are broken in one way each: what it names, and whether its command mends it. */
+/**
+ * `tidegate doctor` on installations that are broken in one way each: what it names, and whether its command mends it.
+ */
 import { execFile } from 'node:child_process'
 import { chmod, chown, cp, mkdir, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'

@@ -2,8 +2,8 @@
  * Clients of all protocols work through a balancer while nodes are killed and frozen and the database restarts: nothing
  * acknowledged is lost, no file is torn, "only if new" creates once, a lock excludes, and all nodes show the same tree.
  *
- * TIDEGATE_CHAOS_SECONDS is the time of the faults. TIDEGATE_CHAOS_SEED repeats the choices of a run that failed, but not its
- * timing. TIDEGATE_CHAOS_HISTORY names a file that gets every operation as a line of JSON.
+ * TIDEGATE_CHAOS_SECONDS is the time of the faults. TIDEGATE_CHAOS_SEED repeats the choices of a run that failed, but
+ * not its timing. TIDEGATE_CHAOS_HISTORY names a file that gets every operation as a line of JSON.
  */
 import { randomInt } from 'node:crypto'
 import t from 'tap'

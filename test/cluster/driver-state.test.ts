@@ -1,4 +1,7 @@
-/** What drivers store on several nodes: work that one node at a time does, options that a driver changes, and files in memory. */
+/**
+ * What drivers store on several nodes: work that one node at a time does, options that a driver changes, and files in
+ * memory.
+ */
 import { randomUUID } from 'node:crypto'
 import { mkdtemp } from 'node:fs/promises'
 import { join } from 'node:path'

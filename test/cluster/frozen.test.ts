@@ -1,6 +1,6 @@
 /**
- * A daemon that is frozen for 30 seconds, while another one ends it, and then continues: it begins no change, and what it had
- * begun creates nothing twice, loses no source of a move, and tears nothing.
+ * A daemon that is frozen for 30 seconds, while another one ends it, and then continues: it begins no change, and what
+ * it had begun creates nothing twice, loses no source of a move, and tears nothing.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises'
@@ -24,7 +24,9 @@ const frozenFor = 30_000
 
 type Headers = Readonly<Record<string, string>>
 
-/** A request on a connection of its own. `status`: of the response; undefined if the connection was closed without one. */
+/**
+ * A request on a connection of its own. `status`: of the response; undefined if the connection was closed without one.
+ */
 function begin({ davUrl }: Daemon, method: string, name: string, headers: Headers = {}) {
   const authorization = basic('admin', adminPassword)
   const sent: ClientRequest = request(davUrl + name, { method, agent: false, headers: { authorization, ...headers } })

@@ -14,7 +14,10 @@ import { ruleRow } from '../database/store-rows.js'
 
 const skip = lacks('postgres', 'initdb')
 
-/** A backend without revisions of folders, which does not check `createOnly` atomically. All gateways see the same files. */
+/**
+ * A backend without revisions of folders, which does not check `createOnly` atomically. All gateways see the same
+ * files.
+ */
 function slowType(delay: number): AnyDriverType {
   const backend = new MemoryDriver(0)
   const slow = altered(backend, {

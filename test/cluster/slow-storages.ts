@@ -2,7 +2,10 @@
 import type { Daemon } from '../gateway.js'
 import type { Client } from '../stories/task-client.js'
 
-/** Mounts the local folder at `/left` and, at `/far`, a network storage: the tree of `remote`, whose speed can be limited. */
+/**
+ * Mounts the local folder at `/left` and, at `/far`, a network storage: the tree of `remote`, whose speed can be
+ * limited.
+ */
 export async function mountSlow(client: Client, folder: string, remote: Daemon): Promise<void> {
   const storages = [
     ['/left', 'Local', { root_folder_path: folder }],

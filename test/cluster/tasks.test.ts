@@ -1,4 +1,6 @@
-/** Tasks of two daemons that share a database: one node serves the tasks of the other, and continues them after a kill. */
+/**
+ * Tasks of two daemons that share a database: one node serves the tasks of the other, and continues them after a kill.
+ */
 import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -36,6 +36,17 @@ void t.test('every identifier in a comment exists in the code', async (t) => {
   t.ok(count > 100, 'the names were found')
 })
 
+void t.test('comments are no wider than the code', async (t) => {
+  const width = 120
+  for (const { file, text } of await sourceFiles([...product, 'web', 'bench', 'tools', 'test'])) {
+    for (const [index, line] of text.split('\n').entries()) {
+      const isComment = /^\s*(?:\/\/|\/?\*)/.test(line)
+      if (isComment && line.length > width) t.fail(`${file}:${index + 1}: ${line}`)
+    }
+  }
+  t.end()
+})
+
 interface SourceFile {
   readonly file: string
   readonly text: string
@@ -45,7 +56,7 @@ async function sourceFiles(folders: readonly string[]): Promise<readonly SourceF
   const files: SourceFile[] = []
   for (const folder of folders) {
     for (const name of await readdir(folder, { recursive: true })) {
-      if (!name.endsWith('.ts')) continue
+      if (!/(?<!\.d)\.tsx?$/.test(name)) continue
       const file = join(folder, name)
       files.push({ file, text: await readFile(file, 'utf8') })
     }

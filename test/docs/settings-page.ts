@@ -34,7 +34,10 @@ folder is listed from the backend.`,
 
 type Effect = 'in force' | 'returned to clients' | 'stored, no effect yet'
 
-/** The TypeScript sources that may read a setting, each as its text. Drivers may not: they know settings of other gateways. */
+/**
+ * The TypeScript sources that may read a setting, each as its text. Drivers may not: they know settings of other
+ * gateways.
+ */
 export function sources(): string[] {
   return ['src', 'protocols', 'web'].flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' })

@@ -1,7 +1,7 @@
 /**
- * A double of AliyundriveOpen, after the published API: tokens that expire and rotate, three drives whose entries have ids
- * and need not have different names, rapid uploads with a proof, parts in order to signed URLs, and download URLs that
- * any client can use. It refuses what the service refuses.
+ * A double of AliyundriveOpen, after the published API: tokens that expire and rotate, three drives whose entries have
+ * ids and need not have different names, rapid uploads with a proof, parts in order to signed URLs, and download URLs
+ * that any client can use. It refuses what the service refuses.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Test } from 'tap'

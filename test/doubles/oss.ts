@@ -1,7 +1,7 @@
 /**
- * A strict double of Aliyun's object store: signatures of version 1 with temporary tokens, single and multipart uploads,
- * and callbacks, whose result is the answer. Facts: the vendor's API documentation of PutObject, InitiateMultipartUpload,
- * UploadPart, CompleteMultipartUpload, ListParts, AbortMultipartUpload and Callback.
+ * A strict double of Aliyun's object store: signatures of version 1 with temporary tokens, single and multipart
+ * uploads, and callbacks, whose result is the answer. Facts: the vendor's API documentation of PutObject,
+ * InitiateMultipartUpload, UploadPart, CompleteMultipartUpload, ListParts, AbortMultipartUpload and Callback.
  */
 import { createHash, createHmac, randomBytes, randomUUID } from 'node:crypto'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
@@ -52,8 +52,8 @@ export class OssFailure extends Error {
 
 interface OssOptions {
   /**
-   * The answer of the server that a callback is sent to: it becomes the answer to the client. A status other than 200 is a
-   * failed callback.
+   * The answer of the server that a callback is sent to: it becomes the answer to the client. A status other than 200
+   * is a failed callback.
    */
   readonly onFinished?: (object: FinishedObject) => Promise<{ readonly status?: number; readonly body: string }>
   /** Another check of requests than that of tokens of this double. Throws an `OssFailure`. */

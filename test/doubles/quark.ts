@@ -1,9 +1,10 @@
 /**
- * A strict double of Quark and UC: it checks what the vendor checks, stores what it is sent, and has the vendor's oddities.
+ * A strict double of Quark and UC: it checks what the vendor checks, stores what it is sent, and has the vendor's
+ * oddities.
  *
- * What is not published is assumed: the codes of refusals other than their texts, that a missing id is answered with status
- * 404, that parts are of exactly the size that the API names, and that the store accepts them in any order. What happens to
- * names that are taken is an option, since accounts of it differ.
+ * What is not published is assumed: the codes of refusals other than their texts, that a missing id is answered with
+ * status 404, that parts are of exactly the size that the API names, and that the store accepts them in any order. What
+ * happens to names that are taken is an option, since accounts of it differ.
  */
 import type { RequestListener } from 'node:http'
 import type { Test } from 'tap'

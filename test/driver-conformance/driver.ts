@@ -1,7 +1,7 @@
 /**
  * The contract of `src/contract/driver.ts` in executable form. Every writable driver runs all of it. Tests are left out
- * only for a feature that the driver lacks, by an absent method or a trait: one skip for each such feature lists them. A
- * read-only driver is tested on the files it has.
+ * only for a feature that the driver lacks, by an absent method or a trait: one skip for each such feature lists them.
+ * A read-only driver is tested on the files it has.
  */
 import type { Test } from 'tap'
 import { directUrlTests } from './direct-urls.js'

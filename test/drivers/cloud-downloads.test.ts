@@ -1,4 +1,6 @@
-/** Downloads from cloud drives through a gateway: connections that the vendor cuts, and links that expire or are shared. */
+/**
+ * Downloads from cloud drives through a gateway: connections that the vendor cuts, and links that expire or are shared.
+ */
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { start115 } from '../doubles/115/index.js'

@@ -1,6 +1,6 @@
 /**
- * Stories of a daemon with a storage behind an HTTP API: large files, clients that disconnect, and uploads of tasks that go
- * on after the daemon was killed.
+ * Stories of a daemon with a storage behind an HTTP API: large files, clients that disconnect, and uploads of tasks
+ * that go on after the daemon was killed.
  */
 import { execFile } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
@@ -35,8 +35,8 @@ export interface DaemonDrive {
 /** The double of a vendor where a file has a staged name until it is published. */
 export interface StagingDrive extends DaemonDrive {
   /**
-   * Resolves when the vendor has stored the next file, whose answer is never sent. `isKnown`: a file that the vendor has the
-   * bytes of.
+   * Resolves when the vendor has stored the next file, whose answer is never sent. `isKnown`: a file that the vendor
+   * has the bytes of.
    */
   stored(isKnown: boolean): Promise<void>
   /** The staged names in the root folder. */
@@ -154,8 +154,8 @@ export async function killedTask(t: Test, drive: DaemonDrive, partLength: number
 }
 
 /**
- * The daemon is killed when the vendor has stored a file and before its answer arrives: what was there before is whole, and
- * the staged file is removed when the folder is listed after a restart, or gets its name if a task stores it.
+ * The daemon is killed when the vendor has stored a file and before its answer arrives: what was there before is whole,
+ * and the staged file is removed when the folder is listed after a restart, or gets its name if a task stores it.
  */
 export async function killedBeforeAnswer(t: Test, drive: StagingDrive): Promise<void> {
   let { daemon, client } = await mounted(t, drive)
@@ -256,8 +256,8 @@ export async function checked(t: Test, drive: DaemonDrive, tokens: DriveTokens):
 }
 
 /**
- * The daemon is killed as soon as it uses the tokens that it has just renewed: the next run has them. `requests`: those to
- * the vendor. `listing`: the call that lists a folder.
+ * The daemon is killed as soon as it uses the tokens that it has just renewed: the next run has them. `requests`: those
+ * to the vendor. `listing`: the call that lists a folder.
  */
 export async function killedAfterRenewal(
   t: Test,

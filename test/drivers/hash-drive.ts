@@ -1,7 +1,7 @@
 /**
- * A drive that asks for the hash of a file before its bytes, as several vendors do, and a driver for it: a file that the
- * vendor knows needs no body, but a proof that the client has it. The vendor is strict: parts in order, URLs that expire,
- * no completion without all parts.
+ * A drive that asks for the hash of a file before its bytes, as several vendors do, and a driver for it: a file that
+ * the vendor knows needs no body, but a proof that the client has it. The vendor is strict: parts in order, URLs that
+ * expire, no completion without all parts.
  */
 import { createHash, randomUUID } from 'node:crypto'
 import type { Readable } from 'node:stream'

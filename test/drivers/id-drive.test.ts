@@ -1,4 +1,7 @@
-/** A drive that knows its entries by ids, and downloads by itself, keeps the contract, by the library of `drivers/lib/cloud/`. */
+/**
+ * A drive that knows its entries by ids, and downloads by itself, keeps the contract, by the library of
+ * `drivers/lib/cloud/`.
+ */
 import t from 'tap'
 import { conformance } from '../driver-conformance/driver.js'
 import { DownloadingDrive, DownloadingDriver } from './downloading-drive.js'

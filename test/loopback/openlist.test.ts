@@ -1,6 +1,6 @@
 /**
- * A gateway as the storage of another: what clients of the first one see and store is that of the second, also if one of
- * them is killed in the middle of an upload.
+ * A gateway as the storage of another: what clients of the first one see and store is that of the second, also if one
+ * of them is killed in the middle of an upload.
  */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'

@@ -1,4 +1,6 @@
-/** Offline downloads by a storage itself: into its own folders, and by way of a folder of its own into other storages. */
+/**
+ * Offline downloads by a storage itself: into its own folders, and by way of a folder of its own into other storages.
+ */
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { GatewayError } from '../../src/base/errors.js'

@@ -1,4 +1,6 @@
-/** What a protocol gets by one entry in the list of protocols: addresses, users, rules, and a stop that waits for it. */
+/**
+ * What a protocol gets by one entry in the list of protocols: addresses, users, rules, and a stop that waits for it.
+ */
 import { once } from 'node:events'
 import { createServer, connect, type Socket } from 'node:net'
 import { join } from 'node:path'

@@ -561,8 +561,8 @@ function* fullRequests(all: boolean): Generator<FullRequest> {
 }
 
 /**
- * What a request may cost. Its answer: 8 bytes for each of its own bytes, and the length of the longest page. Milliseconds
- * of processor time: 2 for each KiB, and 100.
+ * What a request may cost. Its answer: 8 bytes for each of its own bytes, and the length of the longest page.
+ * Milliseconds of processor time: 2 for each KiB, and 100.
  */
 const answerFactor = 8
 const pageLength = 512 * 1024

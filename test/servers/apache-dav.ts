@@ -1,4 +1,6 @@
-/** Apache with mod_dav on a port of its own: one folder, behind Basic and behind Digest authentication, and with TLS. */
+/**
+ * Apache with mod_dav on a port of its own: one folder, behind Basic and behind Digest authentication, and with TLS.
+ */
 import { execFile, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'

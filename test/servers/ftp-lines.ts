@@ -1,4 +1,7 @@
-/** A double of an FTP server without MLSD, on loopback: the test says what it replies, and which lines its listings have. */
+/**
+ * A double of an FTP server without MLSD, on loopback: the test says what it replies, and which lines its listings
+ * have.
+ */
 import { once } from 'node:events'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 

@@ -1,6 +1,6 @@
 /**
- * An SFTP server of the mandatory requests only, over the files of this machine: it has no extensions, and no request sets
- * attributes.
+ * An SFTP server of the mandatory requests only, over the files of this machine: it has no extensions, and no request
+ * sets attributes.
  */
 import { once } from 'node:events'
 import { constants } from 'node:fs'
@@ -25,8 +25,8 @@ type Status = keyof typeof status
 type Limits = readonly [packet: number, read: number, write: number]
 
 /**
- * `settingAttributes`: the status of SETSTAT and FSETSTAT, neither of which does anything, or what returns the next one. `limits`: announced by the server,
- * which answers a READ of any size, as AsyncSSH does.
+ * `settingAttributes`: the status of SETSTAT and FSETSTAT, neither of which does anything, or what returns the next
+ * one. `limits`: announced by the server, which answers a READ of any size, as AsyncSSH does.
  */
 export async function startMinimalSftp(
   settingAttributes: Status | (() => Status),

@@ -1,4 +1,6 @@
-/** PostgreSQL in a folder of its own, without a system service. It refuses to run as root and then runs as `postgres`. */
+/**
+ * PostgreSQL in a folder of its own, without a system service. It refuses to run as root and then runs as `postgres`.
+ */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { chown, mkdtemp, readFile, writeFile } from 'node:fs/promises'

@@ -1,6 +1,6 @@
 /**
- * The daemon with an additional driver: a local folder with slow reads, writes and removals, which logs each transferred range
- * in `bytes.log` of the data folder, in lines of direction, offset and length.
+ * The daemon with an additional driver: a local folder with slow reads, writes and removals, which logs each
+ * transferred range in `bytes.log` of the data folder, in lines of direction, offset and length.
  */
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'

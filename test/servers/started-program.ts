@@ -34,7 +34,8 @@ async function startProgram(
   child.stdout.on('data', hear)
   child.stderr.on('data', hear)
   const isOver = () => child.exitCode !== null || child.signalCode !== null
-  // Also of the processes that it has started: a server process of PostgreSQL may serve a connection for a moment longer.
+  // Also of the processes that it has started: a server process of PostgreSQL may serve a connection for a moment
+  // longer.
   const exit = new Promise<void>((resolve) => child.once('close', () => resolve()))
   const end = async (signal: 'SIGTERM' | 'SIGKILL') => {
     if (!isOver()) child.kill(signal)

@@ -1,6 +1,6 @@
 /**
- * OpenStack Swift with its S3 API: proxy, account, container and object server over one folder, and the memcached that the
- * proxy caches facts of containers in. All of them listen on loopback only and store their files in one temporary
+ * OpenStack Swift with its S3 API: proxy, account, container and object server over one folder, and the memcached that
+ * the proxy caches facts of containers in. All of them listen on loopback only and store their files in one temporary
  * folder.
  */
 import { execFile, spawn, type ChildProcess } from 'node:child_process'

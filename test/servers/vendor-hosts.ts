@@ -11,8 +11,8 @@ import { makeCertificate } from './certificates.js'
 import { divertNames } from './vendor-names.js'
 
 /**
- * Serves these hosts over TLS until the test ends. Keys: host names; one that begins with `*.` stands for all names with one
- * more label. Resolves to the environment variables by which a started daemon reaches them too.
+ * Serves these hosts over TLS until the test ends. Keys: host names; one that begins with `*.` stands for all names
+ * with one more label. Resolves to the environment variables by which a started daemon reaches them too.
  */
 export async function serveVendorHosts(
   t: Test,

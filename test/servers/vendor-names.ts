@@ -1,6 +1,6 @@
 /**
- * Lets connections over TLS to the hosts of a vendor lead to a server on loopback, whose certificate a test authority has
- * signed. Loaded by `--import` with `TIDEGATE_VENDOR_NAMES`, it does so in another process from its start.
+ * Lets connections over TLS to the hosts of a vendor lead to a server on loopback, whose certificate a test authority
+ * has signed. Loaded by `--import` with `TIDEGATE_VENDOR_NAMES`, it does so in another process from its start.
  */
 import { readFileSync } from 'node:fs'
 import tls, { type ConnectionOptions } from 'node:tls'

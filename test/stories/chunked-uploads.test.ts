@@ -1,4 +1,6 @@
-/** Uploads in chunks to the real daemon: what a kill leaves, and clients that send slowly, wrongly or never the rest. */
+/**
+ * Uploads in chunks to the real daemon: what a kill leaves, and clients that send slowly, wrongly or never the rest.
+ */
 import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'

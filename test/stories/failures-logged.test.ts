@@ -1,4 +1,6 @@
-/** The log names the cause of a failure of a storage, whichever protocol or task meets it; the clients do not see it. */
+/**
+ * The log names the cause of a failure of a storage, whichever protocol or task meets it; the clients do not see it.
+ */
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { AnyDriverType } from '../../src/contract/driver-type.js'

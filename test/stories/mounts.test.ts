@@ -1,6 +1,7 @@
 /**
- * The tree mounted as a file system, by davfs2 over WebDAV and by sshfs over SFTP: a real source tree is copied in, searched,
- * built, compared, committed with git, and removed again. The mount shows the same files as the other protocols.
+ * The tree mounted as a file system, by davfs2 over WebDAV and by sshfs over SFTP: a real source tree is copied in,
+ * searched, built, compared, committed with git, and removed again. The mount shows the same files as the other
+ * protocols.
  */
 import { execFile, spawn } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises'

@@ -1,7 +1,7 @@
 /**
  * The process of rclone behind a storage is killed at random while a client copies a tree into the storage over WebDAV:
- * the client gets clear errors, the storage comes back by itself, and a further copy completes the tree. There is a kill for
- * each of TIDEGATE_KILL_ROUNDS, and 25 files.
+ * the client gets clear errors, the storage comes back by itself, and a further copy completes the tree. There is a
+ * kill for each of TIDEGATE_KILL_ROUNDS, and 25 files.
  */
 import { execFile } from 'node:child_process'
 import { randomBytes, randomInt } from 'node:crypto'

@@ -1,6 +1,6 @@
 /**
- * Drivers with the required methods only, over every protocol: each request is done by other means or refused with a reason,
- * and what is reported as done can be seen.
+ * Drivers with the required methods only, over every protocol: each request is done by other means or refused with a
+ * reason, and what is reported as done can be seen.
  */
 import t, { type Test } from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'

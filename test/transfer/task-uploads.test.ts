@@ -92,7 +92,10 @@ async function stage(t: Test, { content = data, told = (entry) => entry, over = 
   return { ...tree, folder, reads, plan, copy, staged }
 }
 
-/** A fault of the source: its first read fails after `after` bytes, and it wants no further one for longer than a copy waits. */
+/**
+ * A fault of the source: its first read fails after `after` bytes, and it wants no further one for longer than a copy
+ * waits.
+ */
 function cut(after: number, code: ErrorCode = 'unavailable'): Planned {
   return { method: 'read', call: 1, fault: { kind: 'cut', after, error: new GatewayError(code, { retryAfter: 60 }) } }
 }

@@ -1,4 +1,7 @@
-/** An error that leaves `VirtualFs` names the operation and the path, as the principal wrote it, whatever call of the driver failed. */
+/**
+ * An error that leaves `VirtualFs` names the operation and the path, as the principal wrote it, whatever call of the
+ * driver failed.
+ */
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import t, { type Test } from 'tap'

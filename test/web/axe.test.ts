@@ -1,4 +1,6 @@
-/** Every page and every dialog is accessible, as far as axe-core can tell: in light and dark colors, wide and narrow. */
+/**
+ * Every page and every dialog is accessible, as far as axe-core can tell: in light and dark colors, wide and narrow.
+ */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'

@@ -1,4 +1,6 @@
-/** What functions that run in the page use of the browser. The project is compiled without its library of such names. */
+/**
+ * What functions that run in the page use of the browser. The project is compiled without its library of such names.
+ */
 
 declare class HTMLElement {
   readonly textContent: string | null

@@ -52,8 +52,8 @@ export interface VisitOptions extends BrowserOptions {
 }
 
 /**
- * Lets `story` use a new window. Fails the test if the page complained of anything: an error of a script, a violation of
- * its policy, a request to another host.
+ * Lets `story` use a new window. Fails the test if the page complained of anything: an error of a script, a violation
+ * of its policy, a request to another host.
  */
 export async function visit(
   t: Test,

@@ -1,4 +1,6 @@
-/** The speed of the console in Chromium: the first view, a folder of many entries, and an upload of many small files. */
+/**
+ * The speed of the console in Chromium: the first view, a folder of many entries, and an upload of many small files.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
@@ -64,8 +66,8 @@ function millisecondsUntilShown(page: Page): Promise<number> {
 }
 
 /**
- * Scrolls by the wheel, by keys and to places far apart, which loads many pages of entries. Resolves to the milliseconds
- * of the longest task; 0 if none was long enough to be reported.
+ * Scrolls by the wheel, by keys and to places far apart, which loads many pages of entries. Resolves to the
+ * milliseconds of the longest task; 0 if none was long enough to be reported.
  */
 async function longestTaskOfScrolling(page: Page): Promise<number> {
   await page.evaluate(`

@@ -10,8 +10,8 @@ interface Bill {
 }
 
 /**
- * The bill of an installed program, as JSON. The same program has the same bill: the serial number is made from the content,
- * and the time, in seconds since 1970, is given.
+ * The bill of an installed program, as JSON. The same program has the same bill: the serial number is made from the
+ * content, and the time, in seconds since 1970, is given.
  */
 export async function billOfMaterials({ folder }: Program, time: number): Promise<string> {
   const written = await run('npm', ['sbom', '--omit=dev', '--sbom-format=cyclonedx'], { folder })

@@ -1,4 +1,7 @@
-/** A daemon of a package, as the checks of packages use it: until it is ready, over its three protocols, and until it stops. */
+/**
+ * A daemon of a package, as the checks of packages use it: until it is ready, over its three protocols, and until it
+ * stops.
+ */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -33,7 +36,9 @@ export function ready({ stdout }: ChildProcess): Promise<Ready> {
   })
 }
 
-/** Rejects unless the daemon stops with the status 0. `pid`: of the daemon, if `daemon` is a process that waits for it. */
+/**
+ * Rejects unless the daemon stops with the status 0. `pid`: of the daemon, if `daemon` is a process that waits for it.
+ */
 export async function stop(daemon: ChildProcess, pid = daemon.pid): Promise<void> {
   const ended = once(daemon, 'exit')
   if (pid !== undefined) process.kill(pid, 'SIGTERM')

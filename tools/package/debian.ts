@@ -58,7 +58,9 @@ set -e
 if [ "$1" = remove ] && [ -d /run/systemd/system ]; then systemctl stop tidegate; fi
 `
 
-/** What the daemon has stored of its own goes; what users have stored stays, also in other folders that storages show. */
+/**
+ * What the daemon has stored of its own goes; what users have stored stays, also in other folders that storages show.
+ */
 const postrm = `#!/bin/sh
 set -e
 if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi

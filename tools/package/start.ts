@@ -10,7 +10,10 @@ import { run } from './run.js'
 /** Native modules that have a slower replacement, which would be used without a word. */
 const nativeParts = ['sqlite3', 'ssh2', 'sodium-native']
 
-/** Rejects unless the program in the folder becomes ready, answers, uses its native modules, and stops with the status 0. */
+/**
+ * Rejects unless the program in the folder becomes ready, answers, uses its native modules, and stops with the status
+ * 0.
+ */
 export async function assertStarts(root: string, architecture: Architecture): Promise<void> {
   const main = join(root, 'dist', 'src', 'main.js')
   const emulated = [

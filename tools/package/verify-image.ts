@@ -1,4 +1,7 @@
-/** Builds the image of an archive and runs it: as its user, with no more rights than it needs, and as root that becomes another user. */
+/**
+ * Builds the image of an archive and runs it: as its user, with no more rights than it needs, and as root that becomes
+ * another user.
+ */
 import { spawn } from 'node:child_process'
 import { copyFile, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -33,8 +36,8 @@ const password = 'the password in a file'
 const isolation = ['--isolation', 'chroot']
 
 /**
- * `archive`: its file. `base`: the folder of a Debian system. `work`: an empty folder. Needs root and buildah, whose isolation `chroot` is used,
- * because it works in containers too.
+ * `archive`: its file. `base`: the folder of a Debian system. `work`: an empty folder. Needs root and buildah, whose
+ * isolation `chroot` is used, because it works in containers too.
  */
 export async function verifyImage(
   archive: string,
@@ -111,7 +114,10 @@ async function verifyAsItsUser(image: Image, secret: string): Promise<void> {
   assert((await complaint()) !== '', 'the health check fails when no daemon runs')
 }
 
-/** Mounts for the image at $0, with the volume $1, then runs the rest: as an engine does with `--read-only --tmpfs /tmp`. */
+/**
+ * Mounts for the image at $0, with the volume $1, then runs the rest: as an engine does with `--read-only --tmpfs
+ * /tmp`.
+ */
 const enter = `
 mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" &&
 mount -t tmpfs tmpfs "$0/tmp" && mount --bind "$1" "$0${volume}" && shift && exec chroot "$0" "$@"`

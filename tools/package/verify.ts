@@ -1,7 +1,7 @@
 /**
- * `npm run package:verify -- [--out DIR]`: installs the packages in `build/` as their users would, in a fresh Debian 12 without Node.js, npm
- * and a compiler, made by debootstrap, and makes and runs the image. As root. Prints what it has seen, and has the status 1 if anything is not as it
- * must be.
+ * `npm run package:verify -- [--out DIR]`: installs the packages in `build/` as their users would, in a fresh Debian 12
+ * without Node.js, npm and a compiler, made by debootstrap, and makes and runs the image. As root. Prints what it has
+ * seen, and has the status 1 if anything is not as it must be.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { access, copyFile, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'

@@ -37,7 +37,9 @@ export function reportFailure(error: unknown): void {
   add('failure', messageOf(error))
 }
 
-/** Awaits the work. Reports its failure, or closes the failures reported before it. Resolves to whether it succeeded. */
+/**
+ * Awaits the work. Reports its failure, or closes the failures reported before it. Resolves to whether it succeeded.
+ */
 export async function reporting(work: Promise<unknown>, success?: string): Promise<boolean> {
   const last = lastId
   try {

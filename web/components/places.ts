@@ -32,8 +32,8 @@ export function addressOf(path: string): string {
 }
 
 /**
- * The path that a link in a file of the folder leads to, if it is in the tree. A link that begins with a slash begins at
- * the root, above which no link leads.
+ * The path that a link in a file of the folder leads to, if it is in the tree. A link that begins with a slash begins
+ * at the root, above which no link leads.
  */
 export function linked(folder: string, link: string): string | undefined {
   const target = link.replace(/[?#].*$/s, '')

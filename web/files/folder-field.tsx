@@ -28,7 +28,9 @@ export function FolderField({ label, path, onPath }: FolderFieldProps) {
   )
 }
 
-/** Whether there is a folder of this path. True if the server does not tell, such as for a storage that does not start. */
+/**
+ * Whether there is a folder of this path. True if the server does not tell, such as for a storage that does not start.
+ */
 export async function isFolder(path: string): Promise<boolean> {
   try {
     return (await post('/api/fs/get', { path, password: '' })).is_dir

@@ -13,8 +13,8 @@ export async function* chosenFiles(files: Iterable<File>): AsyncGenerator<Chosen
 }
 
 /**
- * What was dropped, and the content of dropped folders, as it is read (File and Directory Entries API). Passes the paths
- * of what cannot be read to `onFailure`, and continues.
+ * What was dropped, and the content of dropped folders, as it is read (File and Directory Entries API). Passes the
+ * paths of what cannot be read to `onFailure`, and continues.
  */
 export async function* droppedFiles(
   entries: readonly FileSystemEntry[],

@@ -1,4 +1,7 @@
-/** The question what happens to a file that exists. The Enter key, which may have been meant for something else, destroys nothing. */
+/**
+ * The question what happens to a file that exists. The Enter key, which may have been meant for something else,
+ * destroys nothing.
+ */
 import { useQuery } from '@tanstack/preact-query'
 import { useState } from 'preact/hooks'
 import { post } from '../api/client.ts'

@@ -1,6 +1,6 @@
 /**
- * Uploads in parts, which continue where the server is: after a lost connection, a pause, or when the same file is chosen
- * again after the page was closed.
+ * Uploads in parts, which continue where the server is: after a lost connection, a pause, or when the same file is
+ * chosen again after the page was closed.
  */
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex } from '@noble/hashes/utils.js'
@@ -82,8 +82,8 @@ function sessionHeaders({ upload_id: id }: Session): Record<string, string> {
 }
 
 /**
- * Sends the parts that the server lacks, in order, because it stores them in order. The request of the next part is open
- * while one is sent, so that the connection does not idle between them.
+ * Sends the parts that the server lacks, in order, because it stores them in order. The request of the next part is
+ * open while one is sent, so that the connection does not idle between them.
  */
 async function sendParts(upload: Upload, file: File, session: Session, signal: AbortSignal): Promise<void> {
   const requests = new Map<number, Promise<void>>()

@@ -11,8 +11,8 @@ export interface SendOptions {
 const gatewayStatuses: ReadonlySet<number> = new Set([502, 503, 504])
 
 /**
- * Resolves to the `data` of the response. Rejects with `ApiError`, whose code is `unreachable` if the connection is lost,
- * and with the reason of the signal.
+ * Resolves to the `data` of the response. Rejects with `ApiError`, whose code is `unreachable` if the connection is
+ * lost, and with the reason of the signal.
  */
 export function sendBody<Path extends EndpointPath>(
   method: 'PUT' | 'POST',

@@ -18,8 +18,8 @@ const maxWhole = 10 * 2 ** 20
 const maxNumber = 1000
 
 /**
- * Resolves when the file is stored. Rejects with `ApiError`, with the reason of the signal, and with `DOMException` if the
- * file cannot be read. `onSent` is called when all bytes are sent.
+ * Resolves when the file is stored. Rejects with `ApiError`, with the reason of the signal, and with `DOMException` if
+ * the file cannot be read. `onSent` is called when all bytes are sent.
  */
 export async function store(upload: Upload, signal: AbortSignal, onSent: () => void): Promise<void> {
   const choice = upload.choice ?? upload.batch.choice

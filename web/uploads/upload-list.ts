@@ -1,6 +1,6 @@
 /**
- * The list of uploads as it is shown. However many events arrive, it is published at most once for each animation frame,
- * and then not more often than five times a second.
+ * The list of uploads as it is shown. However many events arrive, it is published at most once for each animation
+ * frame, and then not more often than five times a second.
  */
 import { batch, signal } from '@preact/signals'
 import { Speed } from './speed.ts'
@@ -36,7 +36,9 @@ let speedTimer: ReturnType<typeof setInterval> | undefined
 /** Those that have failed come first, then those that are not finished, in the order in which they were added. */
 export const shownUploads = signal<readonly Upload[]>([])
 export const summary = signal<Summary>(summaryOf())
-/** One whose name exists, and that waits for the user's choice. It stays until that is made: another may ask meanwhile. */
+/**
+ * One whose name exists, and that waits for the user's choice. It stays until that is made: another may ask meanwhile.
+ */
 export const shownConflict = signal<Upload>()
 
 export function allUploads(): ReadonlySet<Upload> {

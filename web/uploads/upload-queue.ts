@@ -38,7 +38,10 @@ addEventListener('beforeunload', (event) => {
   if ([...allUploads()].some(({ isUnfinished }) => isUnfinished)) event.preventDefault()
 })
 
-/** Uploads what was chosen for a folder, as it is found. Rejects if it cannot be read; what was found before is uploaded. */
+/**
+ * Uploads what was chosen for a folder, as it is found. Rejects if it cannot be read; what was found before is
+ * uploaded.
+ */
 export async function addUploads(folder: string, chosen: AsyncIterable<Chosen>): Promise<void> {
   takeOver()
   const batch: Batch = { folder }

@@ -47,7 +47,8 @@ export function CodeEditor({ name, text, readOnly, onText }: CodeEditorProps) {
 
   useEffect(() => {
     if (!place.current) return
-    // In a shadow tree CodeMirror adopts its style sheets, which the policy of the page allows; a style element it does not.
+    // In a shadow tree CodeMirror adopts its style sheets, which the policy of the page allows; a style element it does
+    // not.
     const root = place.current.shadowRoot ?? place.current.attachShadow({ mode: 'open' })
     const language = new Compartment()
     const view = new EditorView({

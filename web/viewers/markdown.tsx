@@ -1,6 +1,6 @@
 /**
- * Markdown of others as elements of the page. Only elements and attributes of plain text remain: no script, no style, no
- * form, and nothing that loads anything. Pictures of the tree are added afterwards; those of other hosts are links.
+ * Markdown of others as elements of the page. Only elements and attributes of plain text remain: no script, no style,
+ * no form, and nothing that loads anything. Pictures of the tree are added afterwards; those of other hosts are links.
  */
 import DOMPurify, { type Config } from 'dompurify'
 import { Marked } from 'marked'

@@ -2,7 +2,9 @@
 import { useEffect } from 'preact/hooks'
 import { texts } from '../texts.ts'
 
-/** The part of the Navigation API (HTML Standard, section 7.2.6) that is used here. TypeScript does not declare it yet. */
+/**
+ * The part of the Navigation API (HTML Standard, section 7.2.6) that is used here. TypeScript does not declare it yet.
+ */
 interface NavigateEvent extends Event {
   readonly destination: { readonly sameDocument: boolean }
 }

@@ -1,9 +1,8 @@
 /**
- * Uploads to Aliyun's object store: whole objects, and parts in order. The server of a vendor hands out a temporary token
- * for them, or signs each request itself. When an object is complete, the store calls the vendor's server back, whose
- * answer is then the result.
- * Sources: the vendor's API documentation of PutObject, InitiateMultipartUpload, UploadPart, ListParts,
- * CompleteMultipartUpload, AbortMultipartUpload and Callback.
+ * Uploads to Aliyun's object store: whole objects, and parts in order. The server of a vendor hands out a temporary
+ * token for them, or signs each request itself. When an object is complete, the store calls the vendor's server back,
+ * whose answer is then the result. Sources: the vendor's API documentation of PutObject, InitiateMultipartUpload,
+ * UploadPart, ListParts, CompleteMultipartUpload, AbortMultipartUpload and Callback.
  */
 import { createHash, createHmac } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
@@ -88,8 +87,8 @@ class OssError extends Error {
 }
 
 /**
- * Whether the store does not accept what authorizes a request, such as a token, a signature or a URL that has expired: the
- * codes for that differ, and a connection may end before the code arrives.
+ * Whether the store does not accept what authorizes a request, such as a token, a signature or a URL that has expired:
+ * the codes for that differ, and a connection may end before the code arrives.
  */
 export function isUnauthorized(error: unknown): boolean {
   return isGatewayError(error) && error.cause instanceof OssError && [401, 403].includes(error.cause.status)
@@ -131,8 +130,8 @@ export class AliyunOss {
   }
 
   /**
-   * Stores a whole object. Resolves to the answer of the vendor's server, in JSON. It is not repeated: if the connection is
-   * lost, the object may be complete or not.
+   * Stores a whole object. Resolves to the answer of the vendor's server, in JSON. It is not repeated: if the
+   * connection is lost, the object may be complete or not.
    */
   async put(
     object: OssObject,
@@ -155,8 +154,8 @@ export class AliyunOss {
   }
 
   /**
-   * Resolves when the part is stored. Sends it again after transient failures, also if its answer was lost: a part that is
-   * stored already counts as sent. Its tag is its MD5 digest.
+   * Resolves when the part is stored. Sends it again after transient failures, also if its answer was lost: a part that
+   * is stored already counts as sent. Its tag is its MD5 digest.
    */
   async sendPart(upload: OssUpload, number: number, bytes: Buffer, signal: AbortSignal | undefined): Promise<OssPart> {
     const query = { partNumber: String(number), uploadId: upload.id }
@@ -171,7 +170,10 @@ export class AliyunOss {
     }
   }
 
-  /** The stored parts, by ascending number. Rejects with the code `NoSuchUpload` (`ossCodeOf`) if there is no such upload. */
+  /**
+   * The stored parts, by ascending number. Rejects with the code `NoSuchUpload` (`ossCodeOf`) if there is no such
+   * upload.
+   */
   async *parts(upload: OssUpload, signal: AbortSignal | undefined): AsyncGenerator<OssPart> {
     let marker = '0'
     for (;;) {
@@ -271,7 +273,10 @@ export async function ossAnswer(response: HttpResponse): Promise<string> {
   throw errorOf(response, await textOf(body).catch(() => ''))
 }
 
-/** The URL of an object, in the host of its bucket, over TLS. Throws `unavailable` if the vendor's server named no such host. */
+/**
+ * The URL of an object, in the host of its bucket, over TLS. Throws `unavailable` if the vendor's server named no such
+ * host.
+ */
 function addressOf({ endpoint, bucket, key }: OssObject, token: OssToken | undefined): string {
   const host = (endpoint ?? token?.endpoint ?? '').replace(/^https?:\/\//, '').replace(/\/+$/, '')
   const address = `https://${bucket}.${host}/${key.split('/').map(encodeURIComponent).join('/')}`

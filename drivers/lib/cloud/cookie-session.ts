@@ -18,8 +18,8 @@ interface CookieSessionOptions {
 }
 
 /**
- * The credentials for an `ApiClient`. A cookie that the server has replaced is stored before it is used, and counts until
- * the admin types another one. Rejects with `invalid` if the typed text has no cookie.
+ * The credentials for an `ApiClient`. A cookie that the server has replaced is stored before it is used, and counts
+ * until the admin types another one. Rejects with `invalid` if the typed text has no cookie.
  */
 export async function openCookieSession(options: CookieSessionOptions): Promise<Required<ApiCredentials<string>>> {
   const { state, typed, replaceable, accepts = () => true, refusal } = options

@@ -4,8 +4,8 @@ export class Cookies {
   private constructor(private readonly values: ReadonlyMap<string, string>) {}
 
   /**
-   * Parses the text of a `Cookie` header as admins paste it: the name of the header, parts without a name, white space and a
-   * trailing semicolon are ignored. Of cookies with one name, the last counts.
+   * Parses the text of a `Cookie` header as admins paste it: the name of the header, parts without a name, white space
+   * and a trailing semicolon are ignored. Of cookies with one name, the last counts.
    */
   static parse(text: string): Cookies {
     const values = new Map<string, string>()

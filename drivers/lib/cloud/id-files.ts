@@ -1,11 +1,11 @@
 /**
- * Files and folders of a vendor with ids, by paths: lookups, listings and changes, as the contract of drivers wants them.
- * A driver adds what differs between vendors: content, uploads, links.
+ * Files and folders of a vendor with ids, by paths: lookups, listings and changes, as the contract of drivers wants
+ * them. A driver adds what differs between vendors: content, uploads, links.
  *
- * A new file is stored under a staged name first, in the folder of its target, and published when it is complete: it gets its
- * name, and then the file that it replaces is removed by its id. So there is an old or a new file at any time. If the process
- * ends between these steps, the next run removes the old file. A staged file of a run that has ended is removed when its
- * folder is listed, unless its upload may be resumed.
+ * A new file is stored under a staged name first, in the folder of its target, and published when it is complete: it
+ * gets its name, and then the file that it replaces is removed by its id. So there is an old or a new file at any time.
+ * If the process ends between these steps, the next run removes the old file. A staged file of a run that has ended is
+ * removed when its folder is listed, unless its upload may be resumed.
  */
 import { LRUCache } from 'lru-cache'
 import type { CallOptions, ListOptions, WriteOptions } from '../../../src/contract/call-options.js'
@@ -110,8 +110,8 @@ export class IdFiles<Item extends FileItem> {
   }
 
   /**
-   * Calls `work` with the file at a path, which may have been moved or removed since it was reported: if `work` rejects with
-   * `not_found`, the file is looked for again, as by `IdTree.with`. Rejects with `is_folder`.
+   * Calls `work` with the file at a path, which may have been moved or removed since it was reported: if `work` rejects
+   * with `not_found`, the file is looked for again, as by `IdTree.with`. Rejects with `is_folder`.
    */
   file<T>(path: Path, work: (item: Item) => Promise<T>, options: CallOptions = {}): Promise<T> {
     throwIfAborted(options.signal)
@@ -166,8 +166,8 @@ export class IdFiles<Item extends FileItem> {
   }
 
   /**
-   * A place for a new file that will be published at `path`. Rejects with `parent_missing`, `not_folder`, `is_folder` and
-   * `exists`, as `Driver.write`.
+   * A place for a new file that will be published at `path`. Rejects with `parent_missing`, `not_folder`, `is_folder`
+   * and `exists`, as `Driver.write`.
    */
   async stage(path: Path, options: WriteOptions = {}): Promise<Staging> {
     const { signal } = options
@@ -179,8 +179,9 @@ export class IdFiles<Item extends FileItem> {
   }
 
   /**
-   * Publishes the complete staged file with this id. `content`: what an entry has of it, for the case that the vendor does not
-   * report it yet. Rejects as `Driver.write` does, but not once it is published. The staged file is not removed then.
+   * Publishes the complete staged file with this id. `content`: what an entry has of it, for the case that the vendor
+   * does not report it yet. Rejects as `Driver.write` does, but not once it is published. The staged file is not
+   * removed then.
    */
   async publish(
     path: Path,
@@ -210,9 +211,9 @@ export class IdFiles<Item extends FileItem> {
   }
 
   /**
-   * Resolves to the result of `store`, which makes the staged file. If it fails and may have made the file nevertheless, looks
-   * for it in the folder, and resolves to its id. `isWhole`: whether an item has the content of the file. Rejects with the error of `store`,
-   * and with `parent_missing` if the folder does not exist any more.
+   * Resolves to the result of `store`, which makes the staged file. If it fails and may have made the file
+   * nevertheless, looks for it in the folder, and resolves to its id. `isWhole`: whether an item has the content of the
+   * file. Rejects with the error of `store`, and with `parent_missing` if the folder does not exist any more.
    */
   async stored<Result>(
     { folder, name }: Pick<Staging, 'folder' | 'name'>,
@@ -260,8 +261,8 @@ export class IdFiles<Item extends FileItem> {
   }
 
   /**
-   * An upload has failed: its file is removed in the background, now or when it is listed. If it may have been published, it
-   * is left alone until that is known.
+   * An upload has failed: its file is removed in the background, now or when it is listed. If it may have been
+   * published, it is left alone until that is known.
    */
   abandon({ folder, name }: Pick<Staging, 'folder' | 'name'>, id?: string): void {
     if (id !== undefined && !this.#replacements.isNeeded(id)) {

@@ -1,11 +1,11 @@
 /**
- * Changes by ids that take several calls: an item gets its place, and then the item that it replaces is removed, by its id.
- * Each is in a journal before its first call. One that is interrupted is completed or undone later, also by the next run. The
- * replaced item is removed only when the other one is in its place.
+ * Changes by ids that take several calls: an item gets its place, and then the item that it replaces is removed, by its
+ * id. Each is in a journal before its first call. One that is interrupted is completed or undone later, also by the
+ * next run. The replaced item is removed only when the other one is in its place.
  *
- * If a folder cannot have two entries of one name, the replaced item is set aside before, under another name. Until it is
- * removed, or has its name again, listings of this driver show it by that name: nobody sees the moment in between, also not
- * after a kill of the gateway.
+ * If a folder cannot have two entries of one name, the replaced item is set aside before, under another name. Until it
+ * is removed, or has its name again, listings of this driver show it by that name: nobody sees the moment in between,
+ * also not after a kill of the gateway.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DriverEnv } from '../../../src/contract/driver-env.js'
@@ -126,10 +126,10 @@ export class IdReplacements {
   }
 
   /**
-   * Gives an item that is at `from` its places, one after the other, and removes what it replaces. If a step fails, the steps
-   * before are undone, as far as that is possible. If its outcome is unknown, it is settled later. Resolves when the item
-   * is in its place, also if the replaced item could not be removed: that is done later. If items are set aside, rejects as
-   * `assertSettled` throws.
+   * Gives an item that is at `from` its places, one after the other, and removes what it replaces. If a step fails, the
+   * steps before are undone, as far as that is possible. If its outcome is unknown, it is settled later. Resolves when
+   * the item is in its place, also if the replaced item could not be removed: that is done later. If items are set
+   * aside, rejects as `assertSettled` throws.
    */
   async run(replacement: IdReplacement, from: Place): Promise<void> {
     const { id, places, replaced } = replacement
@@ -149,8 +149,8 @@ export class IdReplacements {
   }
 
   /**
-   * As `run`, but `publish` gives the item its place. Only for vendors whose folders can have two entries of one name. If it
-   * rejects, it is settled later whether the item is in its place.
+   * As `run`, but `publish` gives the item its place. Only for vendors whose folders can have two entries of one name.
+   * If it rejects, it is settled later whether the item is in its place.
    */
   async publish<T>(replacement: IdReplacement, publish: () => Promise<T>): Promise<T> {
     await this.#supersede(replacement)

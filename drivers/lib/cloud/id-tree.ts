@@ -1,7 +1,7 @@
 /**
  * Paths on a backend that knows its entries by ids only. A path is found by walking: each folder on the way is listed,
- * unless the id of the next one is cached. An id that has become wrong is noticed when the backend does not find it; the
- * path is then walked once more.
+ * unless the id of the next one is cached. An id that has become wrong is noticed when the backend does not find it;
+ * the path is then walked once more.
  */
 import { LRUCache } from 'lru-cache'
 import { untilAborted } from '../../../src/base/cancellation.js'
@@ -21,8 +21,8 @@ export interface IdTreeOptions<Item extends IdItem> {
   /** Milliseconds for which a listing may not show a change: the trait `listingLag`. */
   readonly lag?: number
   /**
-   * Milliseconds for which a name counts as absent that a listing did not show, also where a look-up wants to know what is
-   * there now: for servers that limit listings. Default: 0.
+   * Milliseconds for which a name counts as absent that a listing did not show, also where a look-up wants to know what
+   * is there now: for servers that limit listings. Default: 0.
    */
   readonly absence?: number
   readonly env: Pick<DriverEnv, 'onChangeElsewhere' | 'report'>
@@ -32,8 +32,8 @@ export interface IdTreeOptions<Item extends IdItem> {
 /** An entry at a path. */
 export interface Located<Item extends IdItem> extends KnownId {
   /**
-   * The entry as its folder listed it in this call, or as the caller of `added` described it; undefined if the id was cached, and for the
-   * root.
+   * The entry as its folder listed it in this call, or as the caller of `added` described it; undefined if the id was
+   * cached, and for the root.
    */
   readonly item: Item | undefined
 }
@@ -113,8 +113,9 @@ export class IdTree<Item extends IdItem> {
   }
 
   /**
-   * Calls `work` with the entry at `path`. If that rejects with `not_found` and the id was cached, the path is walked once
-   * more; if it leads to another id then, `work` is called with that one. Rejects with `not_found` if nothing exists there.
+   * Calls `work` with the entry at `path`. If that rejects with `not_found` and the id was cached, the path is walked
+   * once more; if it leads to another id then, `work` is called with that one. Rejects with `not_found` if nothing
+   * exists there.
    */
   async with<T>(path: Path, work: (located: Located<Item>) => Promise<T>, options: Options = {}): Promise<T> {
     const located = await this.#find(path, options)
@@ -431,8 +432,9 @@ export class IdTree<Item extends IdItem> {
 }
 
 /**
- * Awaits a call about the root folder, which asks the backend each time, because this is how a storage is checked. Rejects
- * with `unavailable` if the root does not exist: it must not look like a missing path, or like an empty storage.
+ * Awaits a call about the root folder, which asks the backend each time, because this is how a storage is checked.
+ * Rejects with `unavailable` if the root does not exist: it must not look like a missing path, or like an empty
+ * storage.
  */
 export async function rootExists(call: Promise<unknown>): Promise<void> {
   await call.catch((error: unknown) => {

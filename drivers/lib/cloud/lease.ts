@@ -24,7 +24,9 @@ export class Lease<Value> {
     if (initial !== undefined) this.#current = { value: Promise.resolve(initial), until: this.#endOf(initial) }
   }
 
-  /** Calls `work` with the value; once more, with a new one, if it has expired. One request serves all that wait for it. */
+  /**
+   * Calls `work` with the value; once more, with a new one, if it has expired. One request serves all that wait for it.
+   */
   async use<T>(work: (value: Value) => Promise<T>, signal?: AbortSignal): Promise<T> {
     const used = this.#get()
     const value = await untilAborted(used, signal)

@@ -1,4 +1,7 @@
-/** Download links of files: one request for a link serves all readers that wait for it, and later ones while it is valid. */
+/**
+ * Download links of files: one request for a link serves all readers that wait for it, and later ones while it is
+ * valid.
+ */
 import { LRUCache } from 'lru-cache'
 import { untilAborted } from '../../../src/base/cancellation.js'
 
@@ -16,7 +19,8 @@ interface LinkCacheOptions<Link> {
 interface LinkUse {
   readonly signal?: AbortSignal | undefined
   /**
-   * The reader has seen that the file exists. Otherwise the link is requested, which shows that, unless that is being done.
+   * The reader has seen that the file exists. Otherwise the link is requested, which shows that, unless that is being
+   * done.
    */
   readonly mayReuse: boolean
 }

@@ -20,8 +20,8 @@ export class Members<Item extends { readonly id: string }> {
   }
 
   /**
-   * Adds a page. `received`: the number of its entries, some of which may be no members. Throws `unavailable` if the listing
-   * seems to have no end.
+   * Adds a page. `received`: the number of its entries, some of which may be no members. Throws `unavailable` if the
+   * listing seems to have no end.
    */
   add(items: readonly Item[], received: number): void {
     this.received += received

@@ -20,8 +20,8 @@ const maxParts = 10_000
 const maxLength = gibibyte
 
 /**
- * Bytes of each part but the last of a file of this size, at most those of the file: a buffer of this length is made. There
- * are at most 10,000 parts. Throws `too_large`.
+ * Bytes of each part but the last of a file of this size, at most those of the file: a buffer of this length is made.
+ * There are at most 10,000 parts. Throws `too_large`.
  */
 export function partLengthOf(size: number): number {
   const usual = lengths.find(([above]) => size > above)?.[1] ?? 20 * mebibyte

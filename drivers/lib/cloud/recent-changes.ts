@@ -1,7 +1,7 @@
 /**
- * Own changes of entries that listings may not show yet, by the ids of the entries. An entry that was renamed or moved in
- * several steps would be listed in between: under a name that it had for a moment only, or once more in the folder that it
- * has left.
+ * Own changes of entries that listings may not show yet, by the ids of the entries. An entry that was renamed or moved
+ * in several steps would be listed in between: under a name that it had for a moment only, or once more in the folder
+ * that it has left.
  */
 import { LRUCache } from 'lru-cache'
 import type { IdItem } from './shown-names.js'

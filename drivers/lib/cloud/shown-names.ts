@@ -106,7 +106,9 @@ function isNewer(item: Item, rival: Item): boolean {
 
 type Item = IdItem
 
-/** Names of the item with a part that is made of its id; the longer ones are for the case that a shorter one is taken. */
+/**
+ * Names of the item with a part that is made of its id; the longer ones are for the case that a shorter one is taken.
+ */
 function namesById({ id, name, kind }: IdItem): readonly string[] {
   const digest = createHash('sha256').update(id).digest('hex')
   const escaped = escapeName(name)

@@ -1,7 +1,7 @@
 /**
- * HTTP client for one server whose address an administrator configured, or for the hosts of a vendor. Follows redirects:
- * credentials are sent only to the origin of the server, and requests to other hosts pass the egress guard. Retries
- * idempotent requests after transient failures.
+ * HTTP client for one server whose address an administrator configured, or for the hosts of a vendor. Follows
+ * redirects: credentials are sent only to the origin of the server, and requests to other hosts pass the egress guard.
+ * Retries idempotent requests after transient failures.
  */
 import {
   Agent as HttpAgent,
@@ -44,14 +44,14 @@ export interface HttpRequest {
   /** false: redirects are returned instead of followed. */
   readonly follow?: boolean
   /**
-   * Whether the request may be sent again after a transient failure; default: for idempotent methods. A body that can be
-   * sent once is never sent again.
+   * Whether the request may be sent again after a transient failure; default: for idempotent methods. A body that can
+   * be sent once is never sent again.
    */
   readonly repeatable?: boolean
   /**
-   * The server must not receive the request twice. It is sent on a new connection, because one that was idle may be closed
-   * by the server just then, and it would not be known whether the server has processed it. Default: for POST, unless it
-   * is `repeatable`.
+   * The server must not receive the request twice. It is sent on a new connection, because one that was idle may be
+   * closed by the server just then, and it would not be known whether the server has processed it. Default: for POST,
+   * unless it is `repeatable`.
    */
   readonly once?: boolean
   /** Called before each further request that this one leads to: to another place, or to the same one again. */
@@ -79,8 +79,9 @@ export interface HttpClientOptions {
   readonly server: string
   readonly address: URL
   /**
-   * Domains of the vendor of the server, such as `115.com`. Requests to these and to names below them over TLS do not pass
-   * the egress guard. Name and password are not sent there, and headers do not follow a redirect from one host to another.
+   * Domains of the vendor of the server, such as `115.com`. Requests to these and to names below them over TLS do not
+   * pass the egress guard. Name and password are not sent there, and headers do not follow a redirect from one host to
+   * another.
    */
   readonly domains?: readonly string[]
   readonly credentials?: HttpCredentials | undefined

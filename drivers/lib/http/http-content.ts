@@ -39,7 +39,8 @@ export function rangeHeader({ part }: ContentRequest): string | undefined {
 
 /**
  * A stream of the requested content from a response with status 200 or 206. Throws `unavailable` for a response to
- * another request, or with a file of another size; its body is then destroyed. `server` names the server in errors, as in "WebDAV server".
+ * another request, or with a file of another size; its body is then destroyed. `server` names the server in errors, as
+ * in "WebDAV server".
  */
 export function contentOf(
   response: HttpResponse,

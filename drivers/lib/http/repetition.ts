@@ -17,8 +17,8 @@ const initialDelays = {
 } as const
 
 /**
- * Milliseconds before a request is repeated. `attempt`: the number of the last one, from 1. `demanded`: seconds that the
- * server wants to be left alone.
+ * Milliseconds before a request is repeated. `attempt`: the number of the last one, from 1. `demanded`: seconds that
+ * the server wants to be left alone.
  */
 export function delayAfter(attempt: number, failure: keyof typeof initialDelays, demanded = 0): number {
   const delay = initialDelays[failure] * 2 ** (attempt - 1) * (1 + Math.random() / 2)

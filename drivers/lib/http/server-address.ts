@@ -2,8 +2,8 @@
 import { GatewayError } from '../../../src/base/errors.js'
 
 /**
- * Parses an address with or without a scheme, which is then https. Throws `invalid`, with the name of the field, if it is
- * not an HTTP URL or contains credentials, a query or a fragment.
+ * Parses an address with or without a scheme, which is then https. Throws `invalid`, with the name of the field, if it
+ * is not an HTTP URL or contains credentials, a query or a fragment.
  */
 export function parseServerAddress(text: string, field: string): URL {
   const typed = text.trim()

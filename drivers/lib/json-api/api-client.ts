@@ -1,7 +1,7 @@
 /**
- * Calls of an HTTP API: each passes the rate gate, carries the credentials, and has one answer in JSON, which the driver
- * judges. An expired credential is renewed once for all calls that wait for it, and a server that asks for fewer requests
- * gets none from the whole mount for a while.
+ * Calls of an HTTP API: each passes the rate gate, carries the credentials, and has one answer in JSON, which the
+ * driver judges. An expired credential is renewed once for all calls that wait for it, and a server that asks for fewer
+ * requests gets none from the whole mount for a while.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -56,8 +56,8 @@ export interface ApiAnswer {
 }
 
 /**
- * What an answer means. 'expired': the credentials have to be renewed. 'slow down': the server wants no requests, for as
- * many seconds as it says, otherwise for some. An error is the result of the call.
+ * What an answer means. 'expired': the credentials have to be renewed. 'slow down': the server wants no requests, for
+ * as many seconds as it says, otherwise for some. An error is the result of the call.
  */
 export type Verdict = 'ok' | 'expired' | 'slow down' | { readonly slowDownFor: number } | GatewayError
 
@@ -107,8 +107,8 @@ export class ApiClient<Secret = never> {
   }
 
   /**
-   * Resolves to an answer that `judge` has accepted. Rejects with the error that `judge` returns, with `denied` if renewed
-   * credentials are refused too, and with `unavailable`, `timeout` and `aborted`.
+   * Resolves to an answer that `judge` has accepted. Rejects with the error that `judge` returns, with `denied` if
+   * renewed credentials are refused too, and with `unavailable`, `timeout` and `aborted`.
    */
   async call(call: ApiCall): Promise<ApiAnswer> {
     return this.#attempts(call, async (response) => {

@@ -1,7 +1,7 @@
 /**
- * State of a driver that counts only for what an admin has typed: a token that the server has made of a typed one, a renewed
- * cookie, a pause for an account. Such values are not options, because a form that was opened before would bring an old
- * one back.
+ * State of a driver that counts only for what an admin has typed: a token that the server has made of a typed one, a
+ * renewed cookie, a pause for an account. Such values are not options, because a form that was opened before would
+ * bring an old one back.
  */
 import { createHash } from 'node:crypto'
 import type { DriverState } from '../../../src/contract/driver-env.js'
@@ -15,8 +15,8 @@ export class BoundState<Value> {
   ) {}
 
   /**
-   * Loads what is stored under `key` for `typed`, of which only a digest is stored. When the admin types something else,
-   * it does not count any more. `Value` must be JSON.
+   * Loads what is stored under `key` for `typed`, of which only a digest is stored. When the admin types something
+   * else, it does not count any more. `Value` must be JSON.
    */
   static async open<Value>(state: DriverState, key: string, typed: string): Promise<BoundState<Value>> {
     const origin = createHash('sha256').update(typed).digest('hex')

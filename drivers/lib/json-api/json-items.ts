@@ -14,8 +14,8 @@ const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x
 
 /**
  * Yields the items of the list that the keys of `path` lead to, as they arrive. Returns the document with an empty list
- * in its place. Throws `unavailable` if the document is not JSON, or ends early, or if one of its parts is too long. Errors
- * of the body are passed on.
+ * in its place. Throws `unavailable` if the document is not JSON, or ends early, or if one of its parts is too long.
+ * Errors of the body are passed on.
  */
 export async function* readItems(
   body: AsyncIterable<Buffer>,

@@ -94,7 +94,9 @@ export class RateGate {
     })
   }
 
-  /** Closes the gate for some seconds, or longer if it is closed for longer. Waiting calls reject if that is too long. */
+  /**
+   * Closes the gate for some seconds, or longer if it is closed for longer. Waiting calls reject if that is too long.
+   */
   async pause(seconds: number): Promise<void> {
     await this.account.pause(Date.now() + Math.min(Math.max(seconds, 0), maxPause) * 1000)
   }

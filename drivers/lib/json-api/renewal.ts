@@ -1,8 +1,8 @@
 /**
  * Renewal of a secret that expires, such as an access token: one at a time for all calls that wait for it, and stored
  * before it is used. A server may accept each refresh token once, so a new one that is lost signs the storage out. For
- * that reason storages of this process for which the same was typed share the renewal, and one node at a time renews: it
- * first takes over what another one has stored.
+ * that reason storages of this process for which the same was typed share the renewal, and one node at a time renews:
+ * it first takes over what another one has stored.
  */
 import { createHash } from 'node:crypto'
 import { untilAborted } from '../../../src/base/cancellation.js'
@@ -53,7 +53,10 @@ interface Refusal {
 
 interface StoredSecret<Secret> {
   readonly secret: Secret
-  /** When it was issued, in milliseconds since the epoch. Larger than that of the secret before, whatever the clocks say. */
+  /**
+   * When it was issued, in milliseconds since the epoch. Larger than that of the secret before, whatever the clocks
+   * say.
+   */
   readonly issued: number
 }
 
@@ -125,8 +128,8 @@ export class Renewal<Secret> {
   }
 
   /**
-   * Takes over what the server has replaced without being asked. `change` returns the new secret, or undefined if nothing
-   * has changed. Resolves when it is stored, and counts from then on.
+   * Takes over what the server has replaced without being asked. `change` returns the new secret, or undefined if
+   * nothing has changed. Resolves when it is stored, and counts from then on.
    */
   takeOver(change: (current: Secret | undefined) => Secret | undefined): Promise<void> {
     return this.account.takeOver(change)

@@ -1,6 +1,6 @@
 /**
- * The journal of changes that take several calls. A change is stored before its first call. One that is interrupted, also by
- * a kill of the gateway, is settled: completed or undone.
+ * The journal of changes that take several calls. A change is stored before its first call. One that is interrupted,
+ * also by a kill of the gateway, is settled: completed or undone.
  */
 import type { DriverState, Journal, JournalEntry, LeftEntry } from '../../../src/contract/driver-env.js'
 import type { DriverLog } from '../../../src/base/log.js'
@@ -12,8 +12,8 @@ interface ChangeJournalOptions<Change> {
   /** A stored change; undefined if it cannot be read, and is ignored. */
   readonly parse: (value: unknown) => Change | undefined
   /**
-   * Completes or undoes a change that was interrupted at `since`, in milliseconds of `performance.now()`, or before. Rejects
-   * if that cannot be done now.
+   * Completes or undoes a change that was interrupted at `since`, in milliseconds of `performance.now()`, or before.
+   * Rejects if that cannot be done now.
    */
   readonly settle: (change: Change, since: number, signal: AbortSignal) => Promise<void>
   /**

@@ -1,7 +1,7 @@
 /**
- * Files that get the names of others, on servers where that may stop in the middle, or be done without an answer. `settle`
- * finds out what has become of such a replacement, and completes or undoes it: the old or the new file has the name then,
- * and neither is removed while it may be the only copy. The servers differ in how they replace: by one move
+ * Files that get the names of others, on servers where that may stop in the middle, or be done without an answer.
+ * `settle` finds out what has become of such a replacement, and completes or undoes it: the old or the new file has the
+ * name then, and neither is removed while it may be the only copy. The servers differ in how they replace: by one move
  * (`staged-files.ts`), or only after the old file was set aside (`Replacements`).
  */
 import type { DriverEnv } from '../../../src/contract/driver-env.js'
@@ -44,8 +44,8 @@ export interface ReplacingFiles {
 }
 
 /**
- * 'replaced': the new file has the name; 'restored': the old one has it, or nothing is lost; 'both': another file has it,
- * or the new one is incomplete, and the file at `kept` remains beside it.
+ * 'replaced': the new file has the name; 'restored': the old one has it, or nothing is lost; 'both': another file has
+ * it, or the new one is incomplete, and the file at `kept` remains beside it.
  */
 export type Settlement =
   { readonly outcome: 'replaced' | 'restored' } | { readonly outcome: 'both'; readonly kept: Path | undefined }
@@ -122,8 +122,8 @@ export class Replacements {
   }
 
   /**
-   * Settles what earlier runs and ended nodes have left. What cannot be settled now, and what nodes leave that end later,
-   * is settled before later calls.
+   * Settles what earlier runs and ended nodes have left. What cannot be settled now, and what nodes leave that end
+   * later, is settled before later calls.
    */
   async load(): Promise<void> {
     await this.#journal.load()
@@ -156,8 +156,8 @@ export class Replacements {
   }
 
   /**
-   * Renames an entry to another spelling of its name, by a name that differs from both. If it rejects, the entry has one
-   * of its two spellings, or will have before the next call. Must run exclusively for `to`.
+   * Renames an entry to another spelling of its name, by a name that differs from both. If it rejects, the entry has
+   * one of its two spellings, or will have before the next call. Must run exclusively for `to`.
    */
   async respell(from: Path, to: Path, isFolder: boolean): Promise<void> {
     const { files, maxName } = this.dependencies
@@ -187,7 +187,9 @@ export class Replacements {
     await this.#journal.settle()
   }
 
-  /** Settles what was interrupted at this name. Rejects if that is not possible now. Must run exclusively for `path`. */
+  /**
+   * Settles what was interrupted at this name. Rejects if that is not possible now. Must run exclusively for `path`.
+   */
   async settleAt(path: Path): Promise<void> {
     const isLeft = (each: SettingAside) => each.to === path && this.#journal.isInterrupted(each)
     for (const replacement of this.#journal.all.filter(isLeft)) await this.#settle(replacement)

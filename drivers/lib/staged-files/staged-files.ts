@@ -1,7 +1,7 @@
 /**
- * Staged files beside their targets, by path: they are written, get the names of their targets when they are complete, and are
- * removed otherwise. A server that moves in several steps may have removed the old file already, or may still be moving.
- * A staged file is therefore removed only if it cannot be the only copy: `settle` decides.
+ * Staged files beside their targets, by path: they are written, get the names of their targets when they are complete,
+ * and are removed otherwise. A server that moves in several steps may have removed the old file already, or may still
+ * be moving. A staged file is therefore removed only if it cannot be the only copy: `settle` decides.
  */
 import { throwIfAborted } from '../../../src/base/cancellation.js'
 import type { WriteOptions } from '../../../src/contract/call-options.js'
@@ -34,7 +34,10 @@ export type FileVersion = FoundFile & { readonly identity: string; readonly isFo
 
 /** A server that replaces files by moving others to their names. */
 export interface MovingServer {
-  /** Moves a file. Without `overwrite`, it should not replace another, but reject with `exists` or `precondition_failed`. */
+  /**
+   * Moves a file. Without `overwrite`, it should not replace another, but reject with `exists` or
+   * `precondition_failed`.
+   */
   move(from: Path, to: Path, overwrite: boolean, signal?: AbortSignal): Promise<void>
   /** Undefined if nothing exists there. */
   find(path: Path, signal: AbortSignal): Promise<FileVersion | undefined>
@@ -63,8 +66,8 @@ export class StagedFiles {
   constructor(private readonly dependencies: StagedFilesDependencies) {}
 
   /**
-   * Writes a staged file with `fill`, and gives it its name with `publish`, exclusively for the path: by `move`, or otherwise.
-   * The old file is intact until the new one is stored.
+   * Writes a staged file with `fill`, and gives it its name with `publish`, exclusively for the path: by `move`, or
+   * otherwise. The old file is intact until the new one is stored.
    */
   async write<T>(
     path: Path,
@@ -114,10 +117,10 @@ export class StagedFiles {
   }
 
   /**
-   * Moves the staged file to `target`; `old` is the file that it replaces. Where there is none, the server is told not to replace
-   * any: it may take the name for that of another file. A file that another client has created since is replaced nevertheless,
-   * if `overwrite` permits it. The move cannot be canceled, because the server would continue and its outcome would be
-   * unknown. Rejects with the error of the server, after the cleanup was done or scheduled.
+   * Moves the staged file to `target`; `old` is the file that it replaces. Where there is none, the server is told not
+   * to replace any: it may take the name for that of another file. A file that another client has created since is
+   * replaced nevertheless, if `overwrite` permits it. The move cannot be canceled, because the server would continue
+   * and its outcome would be unknown. Rejects with the error of the server, after the cleanup was done or scheduled.
    */
   async #move(staged: Path, target: Path, old: FileVersion | undefined, overwrite: boolean): Promise<void> {
     const server = this.#server
@@ -191,8 +194,8 @@ export class StagedFiles {
     env.log.warn({ target, kept: settled.kept }, 'file may be truncated, complete copy stored beside it')
   }
 
-  // Pending cleanups: in memory, and stored for later instances if an old file may be lost. Not in a journal: the node that
-  // finds the staged file of an ended one must know of the move before it removes the file.
+  // Pending cleanups: in memory, and stored for later instances if an old file may be lost. Not in a journal: the node
+  // that finds the staged file of an ended one must know of the move before it removes the file.
 
   #defer(staged: Path, file: UnpublishedFile): void {
     const [oldest] = this.#pending.keys()

@@ -13,7 +13,9 @@ export interface PartLayout {
   /** Bytes of the part with this number; the last part has the remaining bytes. */
   readonly partLength: (part: number) => number
   readonly maxParts: number
-  /** Maximum number of parts that are sent at the same time; fewer if they are large. 1: in order, one after the other. */
+  /**
+   * Maximum number of parts that are sent at the same time; fewer if they are large. 1: in order, one after the other.
+   */
   readonly parallel: number
   /** Number of the first part to send. */
   readonly firstPart: number
@@ -24,8 +26,8 @@ export interface PartLayout {
 }
 
 /**
- * Sends one part. Resolves when it is stored; the memory of `bytes` is used for another part then. It is not called again
- * for a part that has failed.
+ * Sends one part. Resolves when it is stored; the memory of `bytes` is used for another part then. It is not called
+ * again for a part that has failed.
  */
 export type SendPart = (part: number, bytes: Buffer, signal: AbortSignal) => Promise<unknown>
 
@@ -85,8 +87,9 @@ export interface StoredPart {
 }
 
 /**
- * The contiguous stored parts from the first one on, each of the expected size, and the number of their bytes. The others
- * are sent again. `parts`: by ascending number. `length`: bytes of each part but the last of a file of `size` bytes.
+ * The contiguous stored parts from the first one on, each of the expected size, and the number of their bytes. The
+ * others are sent again. `parts`: by ascending number. `length`: bytes of each part but the last of a file of `size`
+ * bytes.
  */
 export async function contiguousParts<Part extends StoredPart>(
   parts: AsyncIterable<Part> | Iterable<Part>,

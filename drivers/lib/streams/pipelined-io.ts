@@ -72,9 +72,9 @@ export function createReadStream(
 }
 
 /**
- * Fills `into` in pieces of `pieceSize` bytes that are requested together. `read` fills a piece, which starts at `start` of
- * `into`, and resolves to its bytes: fewer only at the end of the file. Resolves to the number of bytes read when no request
- * is pending.
+ * Fills `into` in pieces of `pieceSize` bytes that are requested together. `read` fills a piece, which starts at
+ * `start` of `into`, and resolves to its bytes: fewer only at the end of the file. Resolves to the number of bytes read
+ * when no request is pending.
  */
 export async function readPieces(
   into: Buffer,

@@ -1,6 +1,6 @@
 /**
- * A cache of thumbnails in a folder of the host. File names are hashes of the cache keys. `lru-cache` has its entries in
- * memory, so that it would lose them when the process ends.
+ * A cache of thumbnails in a folder of the host. File names are hashes of the cache keys. `lru-cache` has its entries
+ * in memory, so that it would lose them when the process ends.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, open, readFile, rename, rm, stat, opendir, utimes } from 'node:fs/promises'

@@ -1,4 +1,6 @@
-/** The import of another program's data into a new installation. An extension of this gateway, described in docs/api.md. */
+/**
+ * The import of another program's data into a new installation. An extension of this gateway, described in docs/api.md.
+ */
 import { z } from 'zod'
 import { signalOf } from '../http-api.js'
 import { endpoint } from '../endpoint.js'

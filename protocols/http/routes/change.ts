@@ -237,7 +237,9 @@ async function statOrUndefined(fs: VirtualFs, path: Path, access: AccessOptions)
   }
 }
 
-/** Maps `exists` to `file [name] exists`, with the name of the first entry that exists: the target or a member of it. */
+/**
+ * Maps `exists` to `file [name] exists`, with the name of the first entry that exists: the target or a member of it.
+ */
 async function withConflictName<T>(target: Path, work: () => Promise<T>): Promise<T> {
   try {
     return await work()

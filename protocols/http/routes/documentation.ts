@@ -60,7 +60,10 @@ export function documentationEndpoints(described: () => readonly EndpointDescrip
 /** Stands for the base URL in a text that is generated once. No escaping changes it. */
 const sitePlaceholder = 'https://tidegate-site.invalid'
 
-/** A text that contains the base URL of the client. It is generated on first use, because that takes tens of milliseconds. */
+/**
+ * A text that contains the base URL of the client. It is generated on first use, because that takes tens of
+ * milliseconds.
+ */
 class SiteText {
   #parts: readonly string[] | undefined
   #digest = ''

@@ -11,7 +11,10 @@ const manifestHeaders = {
   'Cache-Control': 'public, max-age=3600',
 }
 
-/** The Web Application Manifest (W3C), with which browsers install the site as an app. `site` is the path of the site, without a trailing slash. */
+/**
+ * The Web Application Manifest (W3C), with which browsers install the site as an app. `site` is the path of the site,
+ * without a trailing slash.
+ */
 function manifest(settings: ProtocolSettings, site: string): object {
   const start = site || '/'
   const logo = firstLogo(settings)

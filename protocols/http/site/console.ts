@@ -15,8 +15,8 @@ const icon = `data:image/svg+xml,${encodeURIComponent(
 )}`
 
 /**
- * Only what this server sends is loaded, and only its scripts run (Content Security Policy Level 3): no inline script, no
- * code from text, nothing of other hosts, and no site may show the console in a frame.
+ * Only what this server sends is loaded, and only its scripts run (Content Security Policy Level 3): no inline script,
+ * no code from text, nothing of other hosts, and no site may show the console in a frame.
  */
 const contentSecurityPolicy = [
   "default-src 'none'",

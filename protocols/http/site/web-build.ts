@@ -25,8 +25,8 @@ const thirdPartyImages = [
 const noImage = 'data:,'
 
 /**
- * A web client of the AList / OpenList family. The placeholders do not depend on the name of the page's global variable,
- * so builds of all versions work.
+ * A web client of the AList / OpenList family. The placeholders do not depend on the name of the page's global
+ * variable, so builds of all versions work.
  */
 export const externalClient: WebBuild = {
   placeholders: [

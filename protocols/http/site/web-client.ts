@@ -82,8 +82,8 @@ export class WebClient {
   }
 
   /**
-   * Opens the console. Undefined, and a warning in the log, if the folder has no readable index page: the other protocols
-   * work without it.
+   * Opens the console. Undefined, and a warning in the log, if the folder has no readable index page: the other
+   * protocols work without it.
    */
   static async openConsole(
     config: WebClientConfig,

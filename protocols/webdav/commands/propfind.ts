@@ -141,8 +141,8 @@ class PropfindResponse {
   }
 
   /**
-   * The members of a folder, without symlinks that lead nowhere, or to where the caller may not read: clients that copy a
-   * folder would fail at them.
+   * The members of a folder, without symlinks that lead nowhere, or to where the caller may not read: clients that copy
+   * a folder would fail at them.
    */
   async *#pages(folder: Path): AsyncGenerator<readonly Entry[]> {
     const { fs, access } = this.#webdavRequest

@@ -13,7 +13,8 @@ export const copy: Command = async (webdavRequest) => {
 }
 
 export const move: Command = async (webdavRequest) => {
-  // For a folder, only infinity is allowed (RFC 4918 §9.9.2), and 1 is accepted as for COPY. For a file, Depth has no effect.
+  // For a folder, only infinity is allowed (RFC 4918 §9.9.2), and 1 is accepted as for COPY. For a file, Depth has no
+  // effect.
   expectDepth(webdavRequest, ['infinity', 1, 0], 'infinity')
   const depth = webdavRequest.headers.depth
   if (depth === 0 && (await webdavRequest.fs.stat(webdavRequest.path, webdavRequest.access)).kind === 'folder') {

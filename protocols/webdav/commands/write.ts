@@ -23,7 +23,10 @@ export const put: Command = async (webdavRequest) => {
   })
 }
 
-/** Whether the entry has this modification time, in the resolution of any backend. Some have no such times, or only some. */
+/**
+ * Whether the entry has this modification time, in the resolution of any backend. Some have no such times, or only
+ * some.
+ */
 function isStored(modified: Date, entry: Entry): boolean {
   return Math.abs(entry.modified.getTime() - modified.getTime()) < coarsestStep
 }
@@ -55,8 +58,9 @@ export const remove: Command = async (webdavRequest) => {
 const hexDigits: Readonly<Record<HashName, number>> = { md5: 32, sha1: 40, sha256: 64 }
 
 /**
- * Parses the upload headers of the ownCloud family, Finder and the AList family. Throws `invalid` for a malformed one, a 400 for a partial PUT (RFC 9110 §14.5), and a 501
- * for a chunk of an ownCloud upload: neither must be stored as the whole file.
+ * Parses the upload headers of the ownCloud family, Finder and the AList family. Throws `invalid` for a malformed one,
+ * a 400 for a partial PUT (RFC 9110 §14.5), and a 501 for a chunk of an ownCloud upload: neither must be stored as the
+ * whole file.
  */
 export function parseUploadHeaders(headers: IncomingHttpHeaders): BodyMetadata {
   if (headers['content-range'] !== undefined) throw new HttpError('partial_put')
@@ -71,8 +75,8 @@ function sizeOf(headers: IncomingHttpHeaders): number | undefined {
 }
 
 /**
- * X-OC-Mtime: Unix seconds, as ownCloud clients and rclone (rclone/rclone#3147) send them. Undefined for a time of a year
- * that does not have four digits: not every backend can be asked to store it.
+ * X-OC-Mtime: Unix seconds, as ownCloud clients and rclone (rclone/rclone#3147) send them. Undefined for a time of a
+ * year that does not have four digits: not every backend can be asked to store it.
  */
 function modifiedOf(headers: IncomingHttpHeaders): Date | undefined {
   const text = headers['x-oc-mtime']

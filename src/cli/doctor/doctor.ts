@@ -36,8 +36,8 @@ async function diagnose(flags: CommonFlags): Promise<readonly Finding[]> {
 }
 
 /**
- * The findings on an installation: those on files first, because the others may follow from them. `timeout`: milliseconds for
- * each storage to answer.
+ * The findings on an installation: those on files first, because the others may follow from them. `timeout`:
+ * milliseconds for each storage to answer.
  */
 export async function examine(config: Config, timeout?: number): Promise<readonly Finding[]> {
   const findings: readonly Finding[] = [

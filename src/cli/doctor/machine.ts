@@ -105,7 +105,9 @@ async function spaceFinding(config: Config): Promise<Finding> {
   return wrong(what, `only ${detail} in ${config.data}`, `du -x -d 2 ${shellWord(config.data)} # shows what takes it`)
 }
 
-/** A clock that was set back makes sign-ins, locks and links last too long, and refuses codes of two-step verification. */
+/**
+ * A clock that was set back makes sign-ins, locks and links last too long, and refuses codes of two-step verification.
+ */
 async function clockFinding({ data }: Config): Promise<Finding> {
   const times = await Promise.all(
     ['data.db', 'data.db-wal', 'daemon.pid'].map((name) =>

@@ -11,8 +11,8 @@ export interface Owner {
 }
 
 /**
- * Whether the user may read the file, or enter and read the folder. Undefined if this process can be neither that user nor
- * ask as that user, which root can by setpriv(1).
+ * Whether the user may read the file, or enter and read the folder. Undefined if this process can be neither that user
+ * nor ask as that user, which root can by setpriv(1).
  */
 export async function mayRead(owner: Owner, path: string, kind: 'file' | 'folder'): Promise<boolean | undefined> {
   const own = process.getuid?.()

@@ -24,7 +24,9 @@ const maxPlace = 600
 /** The folded name of a row of `search_names`. The index of grams is of this expression. */
 const text = `coalesce(n.folded, n.name || coalesce(n.rest, ''))`
 
-/** The columns of `Condition`, for rows of `search_names`. A query that uses no column of folders does not read them. */
+/**
+ * The columns of `Condition`, for rows of `search_names`. A query that uses no column of folders does not read them.
+ */
 const columnsOf = (rows: string) => `(
   select n.id, n.name as place, n.name || coalesce(n.rest, '') as name, n.kind, n.size, f.parent, ${text} as text
   from ${rows} n left join search_folders f on f.id = n.folder

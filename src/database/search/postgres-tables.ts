@@ -26,9 +26,9 @@ export const columnsOfName = `name text collate "C" not null, rest text collate 
   kind smallint not null, size bigint not null`
 
 /**
- * `random_page_cost`: the tables are mostly in memory, so looking up thousands of rows is faster than reading a million.
- * `jit`: compiling a query takes longer than running it. `enable_seqscan`: without statistics, as during the first build,
- * the planner would read whole tables instead of using the indexes.
+ * `random_page_cost`: the tables are mostly in memory, so looking up thousands of rows is faster than reading a
+ * million. `jit`: compiling a query takes longer than running it. `enable_seqscan`: without statistics, as during the
+ * first build, the planner would read whole tables instead of using the indexes.
  */
 const readerSettings = `set client_min_messages = warning; set default_transaction_read_only = on; set jit = off;
   set random_page_cost = 1.1;
@@ -53,8 +53,8 @@ interface PostgresTables {
 }
 
 /**
- * Opens the tables. Creates them if they are missing or of another version. Rejects with `unavailable`. Uses up to three
- * connections, and keeps the writing one.
+ * Opens the tables. Creates them if they are missing or of another version. Rejects with `unavailable`. Uses up to
+ * three connections, and keeps the writing one.
  */
 export async function openPostgresTables(connection: Readonly<Knex.PgConnectionConfig>): Promise<PostgresTables> {
   const writer = connect(connection, 1, writerSettings)
@@ -115,7 +115,8 @@ function connect(connection: Readonly<Knex.PgConnectionConfig>, connections: num
  *
  * `search_grams` returns the trigrams of a folded name. Two marker characters are appended, so that its last characters
  * start trigrams too. Words of one or two characters are thus prefixes of trigrams. They are a `tsvector`, because its
- * index finds prefixes, unlike that of an array. Texts are compared by their bytes, whatever the locale of the database.
+ * index finds prefixes, unlike that of an array. Texts are compared by their bytes, whatever the locale of the
+ * database.
  */
 const statements = [
   `create table search_folders (

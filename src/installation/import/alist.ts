@@ -297,7 +297,10 @@ function ruleOf(row: AlistRow, ids: ReadonlySet<number>, adminId: number): Mappe
   }
 }
 
-/** JSON text of a list of ids; none means every user. Throws `invalid` if it names nobody who is taken: that would open the folder. */
+/**
+ * JSON text of a list of ids; none means every user. Throws `invalid` if it names nobody who is taken: that would open
+ * the folder.
+ */
 function userIds(value: AlistRow[string], ids: ReadonlySet<number>): readonly number[] {
   const parsed = jsonOf(textOf(value) || 'null') ?? []
   if (!Array.isArray(parsed)) throw new GatewayError('invalid', { reason: 'its list of users is not a list' })

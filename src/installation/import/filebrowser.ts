@@ -78,7 +78,10 @@ const maxNamed = 1_000_000
 /** The largest number of rules with another path, and of names that begin with one. */
 const limits = { rules: 10_000, names: 1000 }
 
-/** Maps the exports, and reports everything in them. Rejects with `invalid` if one has another form, or has no administrator. */
+/**
+ * Maps the exports, and reports everything in them. Rejects with `invalid` if one has another form, or has no
+ * administrator.
+ */
 export async function fromFileBrowser(exports: FileBrowserExports, report: Report): Promise<Installation> {
   const people = parse(usersSchema, exports.users, 'users')
   const { server, settings } = parse(configSchema, exports.config, 'configuration')
@@ -237,8 +240,8 @@ function permissionOf({ create, modify, rename, delete: remove, share }: FileBro
 
 /**
  * A rule for each path that is closed to someone: it names all others. The nearest rule applies, so a rule also closes
- * its path to those to whom a folder above it is closed. The administrator can change the rules, and is always named. Throws
- * `invalid` if there are too many.
+ * its path to those to whom a folder above it is closed. The administrator can change the rules, and is always named.
+ * Throws `invalid` if there are too many.
  */
 function rulesOf(
   closed: readonly { readonly id: number; readonly paths: ClosedPaths }[],
@@ -272,8 +275,8 @@ function rulesOf(
 }
 
 /**
- * What the rules of old versions also denied: paths that begin with the path of a rule. Each folder is read once for each
- * path.
+ * What the rules of old versions also denied: paths that begin with the path of a rule. Each folder is read once for
+ * each path.
  */
 class PrefixedNames {
   readonly #found = new Map<Path, Promise<readonly Path[]>>()

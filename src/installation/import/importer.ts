@@ -53,8 +53,8 @@ export interface PreparedImport {
 const maxSize = { config: 1024 * 1024, users: 16 * 1024 * 1024 }
 
 /**
- * Reads and maps everything, and stores nothing. Rejects with `invalid` if the files cannot be read or have no administrator,
- * with `aborted`, and as `withStillDatabase`.
+ * Reads and maps everything, and stores nothing. Rejects with `invalid` if the files cannot be read or have no
+ * administrator, with `aborted`, and as `withStillDatabase`.
  */
 export async function prepareImport(source: ImportSource, options: ImportOptions): Promise<PreparedImport> {
   const report = new Report(options.signal)

@@ -1,4 +1,7 @@
-/** The keys by which clients recognize a server, as an import takes them from another program. A protocol that has some states this. */
+/**
+ * The keys by which clients recognize a server, as an import takes them from another program. A protocol that has some
+ * states this.
+ */
 import type { Store } from '../../database/tables.js'
 
 export interface ServerKeys {

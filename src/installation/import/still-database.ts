@@ -21,10 +21,10 @@ const suffixes = ['', '-wal', '-journal'] as const
 type State = Partial<Record<(typeof suffixes)[number], Readonly<Record<'size' | 'modified' | 'inode', bigint>>>>
 
 /**
- * Calls `work` with the path of the database, or of a copy of it with its write-ahead log, because SQLite writes beside a
- * database that has one. The copy is in a new folder in `scratch`, readable by this user only, and is removed afterwards. Nothing is written beside
- * `file`. Rejects with `invalid` if the files cannot be read, with `busy` if they change all the time, with `no_space` if
- * there is no room for the copy, and with the errors of `work`.
+ * Calls `work` with the path of the database, or of a copy of it with its write-ahead log, because SQLite writes beside
+ * a database that has one. The copy is in a new folder in `scratch`, readable by this user only, and is removed
+ * afterwards. Nothing is written beside `file`. Rejects with `invalid` if the files cannot be read, with `busy` if they
+ * change all the time, with `no_space` if there is no room for the copy, and with the errors of `work`.
  */
 export async function withStillDatabase<T>(
   file: string,

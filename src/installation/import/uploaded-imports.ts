@@ -31,7 +31,9 @@ interface UploadedImport {
   readonly signal: AbortSignal
 }
 
-/** Stores one of the files. Rejects with `invalid` if it is none of those that the import needs, and with `too_large`. */
+/**
+ * Stores one of the files. Rejects with `invalid` if it is none of those that the import needs, and with `too_large`.
+ */
 type SaveFile = (name: string, content: Readable) => Promise<void>
 
 interface Dependencies extends Omit<ImportOptions, 'signal'> {
@@ -52,8 +54,9 @@ export class UploadedImports {
 
   /**
    * Imports the files that `receive` passes on, and resolves to the report. The accounts are then those of the other
-   * program. The files are in a folder of their own until it ends. Rejects with `busy` while another import runs, with `exists` unless the
-   * installation has only what a first run makes, with the errors of `receive`, and as `prepareImport`.
+   * program. The files are in a folder of their own until it ends. Rejects with `busy` while another import runs, with
+   * `exists` unless the installation has only what a first run makes, with the errors of `receive`, and as
+   * `prepareImport`.
    */
   async run(
     options: UploadedImport,

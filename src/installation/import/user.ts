@@ -13,9 +13,9 @@ export interface Draft extends Omit<ImportedUser, 'passwordHash' | 'passwordTime
 }
 
 /**
- * The user, and what is not as it was. `taken`: the users so far, whose names it cannot have, and of which one may be the
- * admin. `faults`: why the user cannot be taken as it is, and is disabled. The admin cannot be disabled. Throws `invalid` for a name or
- * base folder that no user can have.
+ * The user, and what is not as it was. `taken`: the users so far, whose names it cannot have, and of which one may be
+ * the admin. `faults`: why the user cannot be taken as it is, and is disabled. The admin cannot be disabled. Throws
+ * `invalid` for a name or base folder that no user can have.
  */
 export function userOf(
   draft: Draft,

@@ -38,8 +38,8 @@ export class AttributeOverlay {
   }
 
   /**
-   * To be called after the backend was asked to set attributes. `entry`: what Storage shows now. Stores what it does not
-   * show and the backend does not store.
+   * To be called after the backend was asked to set attributes. `entry`: what Storage shows now. Stores what it does
+   * not show and the backend does not store.
    */
   async afterSet(path: Path, to: Attributes, entry: Entry): Promise<void> {
     await this.store.set(path, this.#missing(to, entry))

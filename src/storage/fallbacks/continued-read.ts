@@ -17,8 +17,8 @@ const initialDelay = 500
 const maxWait = 30
 
 /**
- * Resolves to `stream`, which was opened by a name, if that still leads to the content of `entry`; otherwise destroys it, and
- * rejects with `busy`. The content of two files must not be mixed.
+ * Resolves to `stream`, which was opened by a name, if that still leads to the content of `entry`; otherwise destroys
+ * it, and rejects with `busy`. The content of two files must not be mixed.
  */
 export async function ofSameContent(stream: Readable, entry: Entry, stat: () => Promise<Entry>): Promise<Readable> {
   stream.on('error', () => undefined) // it may fail meanwhile: its reader gets the error
@@ -41,9 +41,9 @@ interface ContinuedRead {
 }
 
 /**
- * A stream of the same bytes as `first`. If that fails with `unavailable` or `timeout`, without a detail, before its end, the rest is requested
- * anew, while such requests bring bytes; then it fails with the last error. It starts and buffers nothing before it is read,
- * as `convertErrors` does.
+ * A stream of the same bytes as `first`. If that fails with `unavailable` or `timeout`, without a detail, before its
+ * end, the rest is requested anew, while such requests bring bytes; then it fails with the last error. It starts and
+ * buffers nothing before it is read, as `convertErrors` does.
  */
 export function continuedRead(first: Readable, { start, end, open, signal }: ContinuedRead): Readable {
   let current = first

@@ -66,10 +66,10 @@ export class Spool {
   }
 
   /**
-   * Writes the whole source to a new file. `sync`: the file survives a power failure. `hashes`: digests that are computed
-   * while the bytes arrive, and added to those of the source. Rejects with `no_space` if the disk is full or the spool's
-   * limit is exceeded, with `invalid` if the source has another size than announced, and with `aborted` if its stream is
-   * destroyed without an error. Deletes the file on failure.
+   * Writes the whole source to a new file. `sync`: the file survives a power failure. `hashes`: digests that are
+   * computed while the bytes arrive, and added to those of the source. Rejects with `no_space` if the disk is full or
+   * the spool's limit is exceeded, with `invalid` if the source has another size than announced, and with `aborted` if
+   * its stream is destroyed without an error. Deletes the file on failure.
    */
   async receive(
     source: Source,
@@ -86,7 +86,8 @@ export class Spool {
         file,
         digests.map(({ hash }) => hash),
       )
-      // Created before the bytes flow: a stream that opens its file itself may create it after a failure has removed it.
+      // Created before the bytes flow: a stream that opens its file itself may create it after a failure has removed
+      // it.
       const created = await convertDiskFull(() => open(file, 'wx', 0o600)).catch((error: unknown) => {
         bytes.destroy()
         throw error

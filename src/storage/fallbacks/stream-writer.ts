@@ -16,8 +16,8 @@ const maxGap = 64 * 1024 * 1024
 
 /**
  * Writes a new file to a backend as one stream. Writes ahead of the stream's position are buffered until the bytes
- * before them arrive. Gaps that remain at the commit are filled with zeros; the commit rejects with `unsupported` if one
- * is too large. A write rejects with `unsupported` before the stream's position, and if too much is buffered.
+ * before them arrive. Gaps that remain at the commit are filled with zeros; the commit rejects with `unsupported` if
+ * one is too large. A write rejects with `unsupported` before the stream's position, and if too much is buffered.
  */
 export class StreamWriter implements OpenFile {
   readonly #body = new PassThrough({ highWaterMark: 1024 * 1024 })

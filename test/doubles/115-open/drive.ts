@@ -1,6 +1,6 @@
 /**
- * The files and folders of an account of the 115 Open double, by ids of 19 digits. Several files of a folder may have one
- * name. Listings may lag behind changes.
+ * The files and folders of an account of the 115 Open double, by ids of 19 digits. Several files of a folder may have
+ * one name. Listings may lag behind changes.
  */
 import { randomBytes } from 'node:crypto'
 import type { Content } from '../contents.js'

@@ -1,4 +1,6 @@
-/** The download links of the 115 Open double. They expire, and are good for the User-Agent that has asked for them only. */
+/**
+ * The download links of the 115 Open double. They expire, and are good for the User-Agent that has asked for them only.
+ */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, RequestListener } from 'node:http'
 import { sendContent } from '../content-answer.js'

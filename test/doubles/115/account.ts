@@ -37,7 +37,9 @@ export class Account {
     this.#sessions.clear()
   }
 
-  /** Begins a sign-in by a code. Returns the `uid` of a code that a device has confirmed, which may be exchanged once. */
+  /**
+   * Begins a sign-in by a code. Returns the `uid` of a code that a device has confirmed, which may be exchanged once.
+   */
   confirmedCode(): string {
     const uid = randomBytes(20).toString('hex')
     this.#codes.set(uid, { time: Math.floor(Date.now() / 1000), sign: randomBytes(20).toString('hex'), status: 2 })

@@ -1,6 +1,6 @@
 /**
- * A strict double of 115's web API, as far as the drivers `115 Cloud` and `115 Share` use it. Start it by `start115`; the
- * properties of its parts are switches for oddities and faults.
+ * A strict double of 115's web API, as far as the drivers `115 Cloud` and `115 Share` use it. Start it by `start115`;
+ * the properties of its parts are switches for oddities and faults.
  */
 import type { RequestListener } from 'node:http'
 import type { Test } from 'tap'

@@ -1,4 +1,6 @@
-/** The server's side of the envelope of 115's web API: requests are decoded, and answers encoded, with its own RSA key. */
+/**
+ * The server's side of the envelope of 115's web API: requests are decoded, and answers encoded, with its own RSA key.
+ */
 import {
   constants,
   generateKeyPairSync,

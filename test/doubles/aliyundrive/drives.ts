@@ -1,4 +1,6 @@
-/** The files and folders of the double of AliyundriveOpen: by id, in three drives, with names that need not be unique. */
+/**
+ * The files and folders of the double of AliyundriveOpen: by id, in three drives, with names that need not be unique.
+ */
 import { randomBytes } from 'node:crypto'
 import type { Content, Contents } from '../contents.js'
 import type { Elsewhere } from '../../driver-conformance/subject.js'

@@ -1,4 +1,6 @@
-/** The uploads of the double of AliyundriveOpen: rapid ones with their proof, and parts in order, sent to signed URLs. */
+/**
+ * The uploads of the double of AliyundriveOpen: rapid ones with their proof, and parts in order, sent to signed URLs.
+ */
 import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Content, Contents } from '../contents.js'

@@ -17,8 +17,8 @@ export interface QuarkNode {
 }
 
 /**
- * What happens to an entry whose name another one in its folder has: it is refused, gets another name (`name(1).ext`), or
- * both have the name.
+ * What happens to an entry whose name another one in its folder has: it is refused, gets another name (`name(1).ext`),
+ * or both have the name.
  */
 export type SameName = 'refuse' | 'rename' | 'allow'
 

@@ -1,4 +1,6 @@
-/** A gateway with storages of 115: where clients are redirected, what copies move, and offline downloads by 115 itself. */
+/**
+ * A gateway with storages of 115: where clients are redirected, what copies move, and offline downloads by 115 itself.
+ */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'

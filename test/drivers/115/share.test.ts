@@ -1,4 +1,6 @@
-/** The driver for shares of 115 keeps the contract on a double of the API, and says plainly what is wrong with a share. */
+/**
+ * The driver for shares of 115 keeps the contract on a double of the API, and says plainly what is wrong with a share.
+ */
 import t, { type Test } from 'tap'
 import { share115Fields, share115Type } from '../../../drivers/115/index.js'
 import type { DriverEnv } from '../../../src/contract/driver-env.js'

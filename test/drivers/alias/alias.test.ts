@@ -25,8 +25,8 @@ async function openOver(env: DriverEnv, paths: string, options: Partial<AliasOpt
 const policies = (write: string, put = write) => ({ write_conflict_policy: write, put_conflict_policy: put })
 
 /**
- * The driver, whose moves between two storages, which a policy that distributes files makes necessary, copy the content and
- * remove the source, as the core does where a driver rejects with `unsupported`.
+ * The driver, whose moves between two storages, which a policy that distributes files makes necessary, copy the content
+ * and remove the source, as the core does where a driver rejects with `unsupported`.
  */
 function copyingBetweenStorages(driver: Moving): Moving {
   return altered(driver, {

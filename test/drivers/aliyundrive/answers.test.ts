@@ -1,4 +1,6 @@
-/** The driver AliyundriveOpen: tokens, limits, refusals, download URLs, and what goes wrong in changes of several steps. */
+/**
+ * The driver AliyundriveOpen: tokens, limits, refusals, download URLs, and what goes wrong in changes of several steps.
+ */
 import t, { type Test } from 'tap'
 import { aliyundriveFields, aliyundriveType } from '../../../drivers/aliyundrive/index.js'
 import { accountLimits } from '../../../drivers/aliyundrive/drive-api.js'

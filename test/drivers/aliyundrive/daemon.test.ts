@@ -1,4 +1,6 @@
-/** A daemon with a storage of AliyundriveOpen: large files, cut and killed uploads, redirects, and what costs a token. */
+/**
+ * A daemon with a storage of AliyundriveOpen: large files, cut and killed uploads, redirects, and what costs a token.
+ */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'

@@ -26,7 +26,10 @@ async function listening(t: Test, server: Server): Promise<number> {
 /** Data connections are directed to this port. */
 const dataAt = (port: number): Fate => ({ answer: `229 Extended passive mode (|||${port}|)` })
 
-/** A storage whose data connections lead to `data`. `answer` replaces the server's reply to commands that start with `verb`. */
+/**
+ * A storage whose data connections lead to `data`. `answer` replaces the server's reply to commands that start with
+ * `verb`.
+ */
 async function mountedWithData(t: Test, data: Server, verb: string, answer: string) {
   const server = await started(t, () => startPureFtpd())
   const { path } = await emptyFolder(server)

@@ -1,4 +1,6 @@
-/** The drivers `Quark` and `UC` keep the contract on a double of their API, whatever it does with names that are taken. */
+/**
+ * The drivers `Quark` and `UC` keep the contract on a double of their API, whatever it does with names that are taken.
+ */
 import t from 'tap'
 import { quarkType, ucType } from '../../../drivers/quark/index.js'
 import { conformance } from '../../driver-conformance/driver.js'

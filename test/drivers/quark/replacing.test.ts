@@ -1,4 +1,6 @@
-/** Replacing files on Quark: whatever fails in between, the old or the new file has the name, and nothing is left over. */
+/**
+ * Replacing files on Quark: whatever fails in between, the old or the new file has the name, and nothing is left over.
+ */
 import { createHash } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'

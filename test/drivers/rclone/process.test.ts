@@ -245,7 +245,8 @@ void t.test('killed at random, every call succeeds or fails clearly, and no file
   const contents = ['a', 'b'].map((letter) => Buffer.alloc(3_000_000, letter))
   await put(driver, '/file', contents[0] ?? '')
   for (let round = 0; round < rounds * 3; round++) {
-    // The first ones start again after longer and longer pauses. The others have lived long enough to start again at once.
+    // The first ones start again after longer and longer pauses. The others have lived long enough to start again at
+    // once.
     if (round >= 4) await pause(1000)
     const calls = [
       put(driver, '/file', contents[round % 2] ?? ''),

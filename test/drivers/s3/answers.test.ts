@@ -1,4 +1,7 @@
-/** What the answers of servers mean: of those that refuse the credentials, of other servers, and for the entry of a file. */
+/**
+ * What the answers of servers mean: of those that refuse the credentials, of other servers, and for the entry of a
+ * file.
+ */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,4 +1,6 @@
-/** Renames of folders of a bucket on OpenStack Swift: failures half-way, other clients, and folder objects with content. */
+/**
+ * Renames of folders of a bucket on OpenStack Swift: failures half-way, other clients, and folder objects with content.
+ */
 import { DeleteObjectCommand, GetObjectCommand, ListObjectsCommand, PutObjectCommand } from '@aws-sdk/client-s3'
 import t, { type Test } from 'tap'
 import { s3Type } from '../../../drivers/s3/index.js'

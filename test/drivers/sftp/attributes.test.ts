@@ -1,4 +1,6 @@
-/** SFTP servers that set no attributes, or flush nothing: what is reported as done is done, by the server or beside it. */
+/**
+ * SFTP servers that set no attributes, or flush nothing: what is reported as done is done, by the server or beside it.
+ */
 import { randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'

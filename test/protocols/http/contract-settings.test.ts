@@ -15,8 +15,8 @@ interface Row {
 }
 
 /**
- * Key, type, default and flag (p: private, r: read-only, else public), by group, in the order of display. `…`: the text is our
- * own. Options stand behind the type.
+ * Key, type, default and flag (p: private, r: read-only, else public), by group, in the order of display. `…`: the text
+ * is our own. Options stand behind the type.
  */
 const table: Readonly<Record<number, string>> = {
   1: `version string … r

@@ -1,4 +1,7 @@
-/** ZIP archives: what programs read from them, the largest sizes and numbers, and content that is not what was announced. */
+/**
+ * ZIP archives: what programs read from them, the largest sizes and numbers, and content that is not what was
+ * announced.
+ */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { createWriteStream } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
- * Bodies of PROPFIND, PROPPATCH and LOCK, and serialized properties. Malformed XML, document types and what is too large
- * are rejected.
+ * Bodies of PROPFIND, PROPPATCH and LOCK, and serialized properties. Malformed XML, document types and what is too
+ * large are rejected.
  */
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'

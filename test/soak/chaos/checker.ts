@@ -1,11 +1,11 @@
 /**
- * Judges a history of operations: whether there is an order of all of them that explains every answer, and in which each has
- * taken effect at one moment between its begin and its end (linearizability). An operation with an open outcome may have taken
- * effect at any moment after its begin, or never.
+ * Judges a history of operations: whether there is an order of all of them that explains every answer, and in which
+ * each has taken effect at one moment between its begin and its end (linearizability). An operation with an open
+ * outcome may have taken effect at any moment after its begin, or never.
  *
- * The search follows the answers in the order of their times. It holds all possible worlds, each with the contents of the
- * paths, and the running operations that have taken effect in it. At each answer, a world in which the operation has not yet
- * taken effect is replaced by all in which it has, after none or some of the other running ones.
+ * The search follows the answers in the order of their times. It holds all possible worlds, each with the contents of
+ * the paths, and the running operations that have taken effect in it. At each answer, a world in which the operation
+ * has not yet taken effect is replaced by all in which it has, after none or some of the other running ones.
  */
 import { describe, type Operation } from './history.js'
 
@@ -31,7 +31,10 @@ const plenty = 3
 /** Numbers of operations with an open outcome that may take effect just before one answer, tried in this order. */
 const openLimits = [0, 1, 2, 4]
 
-/** Paths between which something was moved belong to one history. All paths are absent at its begin. `worlds`: for tests. */
+/**
+ * Paths between which something was moved belong to one history. All paths are absent at its begin. `worlds`: for
+ * tests.
+ */
 export function judgeContents(
   operations: readonly Operation[],
   frozen: readonly Period[] = [],
@@ -115,7 +118,9 @@ interface Branch {
   readonly world: World
   /** How many operations with an open outcome have taken effect in it. */
   readonly opened: number
-  /** What has taken effect in it, and so far affects nothing after it. Unless something does, it can take effect later. */
+  /**
+   * What has taken effect in it, and so far affects nothing after it. Unless something does, it can take effect later.
+   */
   readonly early: readonly Step[]
 }
 
@@ -324,7 +329,10 @@ export function pathsOf(operation: Operation): readonly string[] {
   return 'to' in operation ? [operation.path, operation.to] : [operation.path]
 }
 
-/** A copy reads its source before it takes the name of its target: it is a copy to a path of its own, which is then moved. */
+/**
+ * A copy reads its source before it takes the name of its target: it is a copy to a path of its own, which is then
+ * moved.
+ */
 function stepsOfCopy(operation: Operation, number: number): readonly Operation[] {
   if (operation.kind !== 'copy' || (operation.outcome !== 'done' && operation.outcome !== 'open')) return [operation]
   const own = `copy ${number}`

@@ -1,4 +1,7 @@
-/** Clients that state what each answer means for the history. Every request has a connection of its own, except over SFTP. */
+/**
+ * Clients that state what each answer means for the history. Every request has a connection of its own, except over
+ * SFTP.
+ */
 import { request, type IncomingHttpHeaders } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { setTimeout as wait } from 'node:timers/promises'

@@ -100,7 +100,9 @@ export class Cluster {
     await this.ready()
   }
 
-  /** Causes faults until `end`, by the clock `performance.now()`. Resolves when all nodes and the database run again. */
+  /**
+   * Causes faults until `end`, by the clock `performance.now()`. Resolves when all nodes and the database run again.
+   */
   async suffer(end: number): Promise<void> {
     const isOver = () => performance.now() >= end
     let over = false

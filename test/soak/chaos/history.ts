@@ -3,9 +3,9 @@
 export type Protocol = 'http' | 'webdav' | 'sftp'
 
 /**
- * What an answer states. `done`: the operation has taken effect. `missing`: the entry (the source of a move or copy) did not
- * exist. `exists`: the target existed. `refused`: there was no effect, for another reason. `open`: it may have taken effect, may
- * do so later, or never.
+ * What an answer states. `done`: the operation has taken effect. `missing`: the entry (the source of a move or copy)
+ * did not exist. `exists`: the target existed. `refused`: there was no effect, for another reason. `open`: it may have
+ * taken effect, may do so later, or never.
  */
 export type Outcome = 'done' | 'missing' | 'exists' | 'refused' | 'open'
 

@@ -1,6 +1,6 @@
 /**
- * The chaos run: clients of all protocols change few files through a balancer before three nodes, while nodes are killed and
- * frozen and the database restarts. Afterwards the history and the tree are judged.
+ * The chaos run: clients of all protocols change few files through a balancer before three nodes, while nodes are
+ * killed and frozen and the database restarts. Afterwards the history and the tree are judged.
  */
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'

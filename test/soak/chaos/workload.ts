@@ -12,7 +12,10 @@ const folderTime = 10_000
 /** Milliseconds after which clients create the next file. */
 const raceTime = 1500
 const lockSeconds = 60
-/** After so many operations with an open outcome, clients leave a folder: each multiplies the orders that the checker must try. */
+/**
+ * After so many operations with an open outcome, clients leave a folder: each multiplies the orders that the checker
+ * must try.
+ */
 const maxOpen = 10
 
 /** A folder with a few files that clients move among each other. */
@@ -261,8 +264,8 @@ export class WebDavWorker extends BasicWorker {
   }
 
   /**
-   * Replaces a folder by another one, removes it, or reads the file in it. While a folder is replaced it may be missing, so that
-   * nothing follows from such an answer.
+   * Replaces a folder by another one, removes it, or reads the file in it. While a folder is replaced it may be
+   * missing, so that nothing follows from such an answer.
    */
   async #changeTree({ folder, tree }: Area): Promise<Operation['outcome']> {
     const path = `${tree}/file`

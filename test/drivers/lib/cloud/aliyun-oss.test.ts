@@ -1,4 +1,6 @@
-/** The client of Aliyun's object store: tokens that expire, parts whose answers are lost, and what is never sent twice. */
+/**
+ * The client of Aliyun's object store: tokens that expire, parts whose answers are lost, and what is never sent twice.
+ */
 import { buffer } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { AliyunOss, ossCodeOf } from '../../../../drivers/lib/cloud/aliyun-oss.js'

@@ -1,4 +1,6 @@
-/** What a server hands out for a while: requested once for all, again when it is old or refused, and kept on failures. */
+/**
+ * What a server hands out for a while: requested once for all, again when it is old or refused, and kept on failures.
+ */
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { Lease, PartLinks } from '../../../../drivers/lib/cloud/lease.js'

@@ -1,4 +1,6 @@
-/** What becomes of replacements that were interrupted at any step: on servers that replace, and on those that cannot. */
+/**
+ * What becomes of replacements that were interrupted at any step: on servers that replace, and on those that cannot.
+ */
 import t, { type Test } from 'tap'
 import {
   Replacements,
