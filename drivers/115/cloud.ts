@@ -6,12 +6,12 @@ import { AccountDriver, type Tuning115 } from './account-driver.js'
 import { FilesApi, maxPageSize } from './files-api.js'
 import type { Cloud115Options } from './index.js'
 import { OfflineDownloads115 } from './offline.js'
-import { Session } from './session.js'
+import { WebSession } from './web-session.js'
 import { WebUploads } from './web-uploads.js'
 
 export async function openCloud115(options: Cloud115Options, env: DriverEnv, tuning: Tuning115 = {}): Promise<Driver> {
   const account = options.qrcode_token || options.cookie
-  const session = await Session.connect(options, env, JSON.stringify(['cloud', account]))
+  const session = await WebSession.connect(options, env, JSON.stringify(['cloud', account]))
   try {
     await session.signIn(options)
     const api = new FilesApi(session, Math.min(Math.max(Math.round(options.page_size), 1), maxPageSize))

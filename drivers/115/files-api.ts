@@ -10,7 +10,7 @@ import type { AccountApi } from './account-driver.js'
 import { codeOf, protocolViolation } from './errors.js'
 import { entryOf, listedItem, type Item115 } from './items.js'
 import { linkById, type Link } from './links.js'
-import type { Session } from './session.js'
+import type { WebSession } from './web-session.js'
 
 /** Maximum number of entries in one answer. */
 export const maxPageSize = 1150
@@ -38,7 +38,7 @@ interface Page {
 export class FilesApi implements AccountApi<Item115> {
   /** `pageSize`: entries of one answer. */
   constructor(
-    private readonly session: Session,
+    private readonly session: WebSession,
     private readonly pageSize: number,
   ) {}
 

@@ -7,7 +7,7 @@ import { field, listOf, textOf, bytesOf, numberOf } from '../lib/json-api/lenien
 import { escapeName } from '../lib/cloud/shown-names.js'
 import type { OfflineApi } from './account-driver.js'
 import { errorOf, hasCode, isSuccess, protocolViolation, serverName } from './errors.js'
-import type { Session } from './session.js'
+import type { WebSession } from './web-session.js'
 import type { WebUploads } from './web-uploads.js'
 import { assertDone, type Open115Api } from './open-api.js'
 
@@ -18,7 +18,7 @@ const unknownTaskCodes = [1001, 990002, 40100000]
 /** By the web API. */
 export class OfflineDownloads115 implements OfflineApi {
   constructor(
-    private readonly session: Session,
+    private readonly session: WebSession,
     private readonly uploads: Pick<WebUploads, 'userId'>,
   ) {}
 

@@ -6,7 +6,7 @@ import { Members } from '../lib/cloud/members.js'
 import { errorOf, isSuccess, protocolViolation } from './errors.js'
 import { sharedItem, type Item115 } from './items.js'
 import { linkOf, type Link } from './links.js'
-import type { Session } from './session.js'
+import type { WebSession } from './web-session.js'
 
 export interface ShareOptions {
   readonly shareCode: string
@@ -48,7 +48,7 @@ export class ShareApi {
   #usesOldHost = false
 
   constructor(
-    private readonly session: Session,
+    private readonly session: WebSession,
     private readonly options: ShareOptions,
   ) {}
 

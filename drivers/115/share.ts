@@ -12,14 +12,14 @@ import { IdTree, rootExists, type Located } from '../lib/cloud/id-tree.js'
 import type { Share115Options } from './index.js'
 import { entryOf, type Item115 } from './items.js'
 import { Downloads115, type LinkRequest } from './links.js'
-import { Session } from './session.js'
+import { WebSession } from './web-session.js'
 import { ShareApi } from './share-api.js'
 
 /** Maximum number of entries in one answer: 115 blocks clients that ask for more. */
 const maxPageSize = 200
 
 export async function openShare115(options: Share115Options, env: DriverEnv): Promise<Driver> {
-  const session = await Session.connect(options, env, 'share')
+  const session = await WebSession.connect(options, env, 'share')
   try {
     const pageSize = Math.min(Math.max(Math.round(options.page_size), 1), maxPageSize)
     const api = new ShareApi(session, { shareCode: options.share_code, receiveCode: options.receive_code, pageSize })
@@ -41,7 +41,7 @@ class Share115Driver implements Driver {
   readonly #downloads: Downloads115
 
   constructor(
-    private readonly session: Session,
+    private readonly session: WebSession,
     private readonly api: ShareApi,
     rootId: string,
     env: DriverEnv,

@@ -9,7 +9,7 @@ import { Ec115 } from './ec115.js'
 import { errorOf, hasCode, isSuccess, protocolViolation } from './errors.js'
 import type { FilesApi } from './files-api.js'
 import type { NewFile, Offer, Proof, UploadPlace, UploadServer } from './hash-uploads.js'
-import type { Session } from './session.js'
+import type { WebSession } from './web-session.js'
 import { challengeOf, placeOf } from './upload-answers.js'
 
 interface UploadAccount {
@@ -31,7 +31,7 @@ export class WebUploads implements UploadServer {
   readonly #accounts: Lease<UploadAccount>
 
   constructor(
-    private readonly session: Session,
+    private readonly session: WebSession,
     private readonly files: FilesApi,
   ) {
     this.#accounts = new Lease({

@@ -18,7 +18,7 @@ const maxLineLength = 64 * 1024
 
 type Kind = 'file' | 'folder' | 'nothing'
 
-export class Files {
+export class FtpFiles {
   readonly clock = new ListClock()
   /** Whether the server answers SIZE for folders too. */
   #sizesFolders = false

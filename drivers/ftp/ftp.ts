@@ -17,7 +17,7 @@ import { accountOf } from './account.js'
 import { abortTimeout, FtpConnection } from './connection.js'
 import { FtpConnections, type Use } from './connections.js'
 import { ignoreRefusal, isRefusal, translated } from './errors.js'
-import { Files } from './files.js'
+import { FtpFiles } from './files.js'
 import type { FtpOptions } from './index.js'
 import { timestampOf, type ListedEntry } from './listed.js'
 import { FileReplacer } from './replacing.js'
@@ -40,7 +40,7 @@ export async function openFtp(options: FtpOptions, env: DriverEnv): Promise<Driv
   const account = accountOf(options)
   const passive = { extended: undefined }
   const connections = new FtpConnections((signal) => FtpConnection.open(account, passive, signal))
-  const files = new Files(trimTrailing(options.root_folder_path, '/'), account.names, {
+  const files = new FtpFiles(trimTrailing(options.root_folder_path, '/'), account.names, {
     changesFolder: options.cwd_list,
   })
   try {
@@ -70,7 +70,7 @@ class FtpDriver implements Driver {
 
   constructor(
     private readonly connections: FtpConnections,
-    protected readonly files: Files,
+    protected readonly files: FtpFiles,
     private readonly env: DriverEnv,
     readonly traits: Partial<Traits>,
   ) {

@@ -10,13 +10,13 @@ import { settle, type Replacement, type ReplacingFiles } from '../lib/staged-fil
 import type { FtpConnection } from './connection.js'
 import type { FtpConnections } from './connections.js'
 import { isUnspecificRefusal, translated } from './errors.js'
-import type { Files } from './files.js'
+import type { FtpFiles } from './files.js'
 
 export class FileReplacer {
   readonly #pending = new Set<Promise<void>>()
 
   constructor(
-    private readonly files: Files,
+    private readonly files: FtpFiles,
     private readonly connections: FtpConnections,
     private readonly log: DriverLog,
   ) {}

@@ -32,7 +32,7 @@ import type { FileHashes, QuarkApi } from './api.js'
 import type { Downloads } from './downloads.js'
 import { hasOrder, type QuarkOptions } from './index.js'
 import type { QuarkItem } from './items.js'
-import { Orphans, type StagedUpload, type Uploads } from './uploads.js'
+import { UnpublishedFiles, type QuarkUpload, type Uploads } from './uploads.js'
 import type { QuarkVendor } from './vendor.js'
 
 /** Milliseconds that an aborted write waits for its cleanup. After that, the cleanup continues in the background. */
@@ -65,7 +65,7 @@ export class QuarkDriver implements Driver {
   readonly #api: QuarkApi
   readonly #tree: IdTree<QuarkItem>
   readonly #mutex = new KeyedMutex()
-  readonly #orphans: Orphans
+  readonly #orphans: UnpublishedFiles
   /** Ids of files that are being uploaded. */
   readonly #uploading = new Set<string>()
   /**
@@ -86,7 +86,7 @@ export class QuarkDriver implements Driver {
       env,
     })
     const isNeeded = (id: string) => this.#uploading.has(id) || replacements.isNeeded(id)
-    this.#orphans = new Orphans(env.instance, lag, (id) => api.remove(id), isNeeded)
+    this.#orphans = new UnpublishedFiles(env.instance, lag, (id) => api.remove(id), isNeeded)
     if (options.use_transcoding_address === true && vendor.redirects)
       this.directUrl = (path, call) => this.#transcoded(path, call)
   }
@@ -290,7 +290,7 @@ export class QuarkDriver implements Driver {
     path: Path,
     source: Source,
     { modified, isResumable, signal }: WriteOptions & { readonly isResumable: boolean },
-  ): Promise<StagedUpload> {
+  ): Promise<QuarkUpload> {
     const { size } = source
     if (size === undefined) throw new GatewayError('unsupported', { detail: 'size_required' })
     const file = {
@@ -321,7 +321,7 @@ export class QuarkDriver implements Driver {
   }
 
   /** Completes the upload and gives the file its name. */
-  async #publish(path: Path, upload: StagedUpload, options: WriteOptions): Promise<Entry> {
+  async #publish(path: Path, upload: QuarkUpload, options: WriteOptions): Promise<Entry> {
     const { signal, beforePublish } = options
     await beforePublish?.()
     const publish = async () => {
@@ -349,7 +349,7 @@ export class QuarkDriver implements Driver {
   }
 
   /** The upload is not used any more. A file that it has left under its staged name is removed in the background. */
-  #release({ fileId, isFinished, isPublished }: StagedUpload): void {
+  #release({ fileId, isFinished, isPublished }: QuarkUpload): void {
     this.#uploading.delete(fileId)
     if (isFinished && !isPublished) this.#orphans.discard(fileId)
   }
@@ -361,7 +361,7 @@ export class QuarkDriver implements Driver {
   }
 }
 
-async function sendBody(upload: StagedUpload, source: Source, signal: AbortSignal | undefined): Promise<void> {
+async function sendBody(upload: QuarkUpload, source: Source, signal: AbortSignal | undefined): Promise<void> {
   const { size, task } = upload.record
   if (size === 0) return
   const body = await source.read(undefined, { signal })

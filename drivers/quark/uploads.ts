@@ -46,7 +46,7 @@ export class Uploads {
   constructor(private readonly dependencies: UploadsDependencies) {}
 
   /** `isResumable`: it is recorded, and can be resumed until it is complete. */
-  async begin(file: StagedFile, isResumable: boolean, signal: AbortSignal | undefined): Promise<StagedUpload> {
+  async begin(file: StagedFile, isResumable: boolean, signal: AbortSignal | undefined): Promise<QuarkUpload> {
     const { api, records } = this.dependencies
     const { parentId, stagedName, mime, size, hashes, modified } = file
     const task = await api.beginUpload({ parentId, name: stagedName, mime, size, modified }, signal)
@@ -62,7 +62,7 @@ export class Uploads {
   async resume(
     token: string,
     { parentId, size, hashes }: Pick<StagedFile, 'parentId' | 'size' | 'hashes'>,
-  ): Promise<StagedUpload | undefined> {
+  ): Promise<QuarkUpload | undefined> {
     const found = await this.dependencies.records.find(token)
     if (!found) return undefined
     const { record, parts } = found
@@ -79,21 +79,21 @@ export class Uploads {
     record: UploadRecord,
     parts: readonly OssPart[],
     { isFinished, isRecorded }: { readonly isFinished: boolean; readonly isRecorded: boolean },
-  ): StagedUpload {
+  ): QuarkUpload {
     const { api, http, vendor, records } = this.dependencies
-    const session = new UploadSession(api, http, vendor, record.task)
-    return new StagedUpload(record, session, isRecorded ? records : undefined, [...parts], isFinished)
+    const session = new SignedUpload(api, http, vendor, record.task)
+    return new QuarkUpload(record, session, isRecorded ? records : undefined, [...parts], isFinished)
   }
 }
 
 /** A file that is being uploaded, or that has been and has its staged name. */
-export class StagedUpload {
+export class QuarkUpload {
   /** The file has its final name. */
   isPublished = false
 
   constructor(
     readonly record: UploadRecord,
-    private readonly session: UploadSession,
+    private readonly session: SignedUpload,
     /** Where the upload is recorded. */
     private readonly records: UploadRecords | undefined,
     private readonly parts: OssPart[],
@@ -145,7 +145,7 @@ const storeClient = 'aliyun-sdk-js/6.6.1 Chrome 98.0.4758.80 on Windows 10 64-bi
 const referer = 'https://pan.quark.cn/'
 
 /** One upload: its parts go to the object store, which accepts requests that the API has signed. */
-class UploadSession {
+class SignedUpload {
   readonly #store: AliyunOss
   readonly #upload: OssUpload
 
@@ -211,7 +211,7 @@ const lags = 10
  * Removes files that earlier runs have uploaded and not published. Listings that lag may show a published file under
  * its staged name, so one is removed only if listings have shown it as an orphan for much longer than they lag.
  */
-export class Orphans {
+export class UnpublishedFiles {
   /** When a listing has shown each orphan first, in milliseconds of `performance.now()`. */
   readonly #seenSince = new Map<string, number>()
   readonly #deleter: BackgroundDeleter

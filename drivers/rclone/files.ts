@@ -20,7 +20,7 @@ export interface Location {
 /** What is reported of a folder whose time is of no interest. */
 const anyFolder: Item = { name: '', isFolder: true, size: 0, modified: new Date(0), hashes: {} }
 
-export class Files {
+export class RcloneFiles {
   constructor(
     private readonly remote: Remote,
     private readonly traits: Pick<Traits, 'caseSensitive' | 'emptyFolders'>,

@@ -15,7 +15,7 @@ import { Replacements, type ReplacingFiles } from '../lib/staged-files/replacing
 import { ResponseBodies } from '../lib/http/response-bodies.js'
 import { StagedFiles } from '../lib/staged-files/staged-files.js'
 import { entryOf, isShown, usableHashes, type Item } from './entry.js'
-import { Files } from './files.js'
+import { RcloneFiles } from './files.js'
 import type { RcloneOptions } from './index.js'
 import { commandOf, parseRemote } from './options.js'
 import { isRclone, leaseProcess, type Lease } from './process.js'
@@ -100,7 +100,7 @@ class RcloneDriver implements Driver {
   readonly copy?: NonNullable<Driver['copy']>
   readonly usage?: NonNullable<Driver['usage']>
   readonly #remote: Remote
-  readonly #files: Files
+  readonly #files: RcloneFiles
   readonly #lease: Lease
   readonly #features: ReadonlySet<string>
   readonly #isCaseSensitive: boolean
@@ -135,7 +135,7 @@ class RcloneDriver implements Driver {
       emptyFolders: this.#hasEmptyFolders,
       ...(!features.has('PutStream') && { writeNeeds: 'size' }),
     }
-    this.#files = new Files(remote, { caseSensitive: this.#isCaseSensitive, emptyFolders: this.#hasEmptyFolders })
+    this.#files = new RcloneFiles(remote, { caseSensitive: this.#isCaseSensitive, emptyFolders: this.#hasEmptyFolders })
     const files = replacingFiles(remote, this.#files)
     const exclusively = <T>(path: Path, work: () => Promise<T>, signal?: Signal) =>
       this.#exclusively(path, work, signal)
@@ -481,7 +481,7 @@ function unkeptName(): GatewayError {
 }
 
 /** The files of the remote as replacements use them. */
-function replacingFiles(remote: Remote, files: Files): ReplacingFiles {
+function replacingFiles(remote: Remote, files: RcloneFiles): ReplacingFiles {
   return {
     find: async (path) => (await files.find(path, undefined)).item,
     move: (from, to, isFolder) => (isFolder ? remote.moveFolder(from, to) : remote.moveFile(from, to)),

@@ -62,7 +62,7 @@ const openFlags = { read: 0x01, update: 0x01 | 0x02, new: 0x01 | 0x02 | 0x08 | 0
 
 type Callback<T> = (error: Error | null | undefined, value: T) => void
 
-export class SftpConnection {
+export class ServerConnection {
   /** Why the connection was lost or closed; undefined while it is open. */
   #cause: GatewayError | undefined
   readonly #pending = new Set<(error: GatewayError) => void>()
@@ -93,7 +93,7 @@ export class SftpConnection {
    * Connects and authenticates. Rejects with `denied`, `unavailable` or `timeout`, with `invalid` for an unreadable
    * key, and with `aborted` as soon as the signal is aborted.
    */
-  static open(account: SftpAccount, isTrusted: HostCheck, signal: AbortSignal): Promise<SftpConnection> {
+  static open(account: SftpAccount, isTrusted: HostCheck, signal: AbortSignal): Promise<ServerConnection> {
     return new Promise((resolve, reject) => {
       const client = new Client()
       let failure: GatewayError | undefined
@@ -125,7 +125,7 @@ export class SftpConnection {
           signal.removeEventListener('abort', stop)
           client.removeListener('error', fail)
           client.removeAllListeners('close')
-          resolve(new SftpConnection(client, sftp))
+          resolve(new ServerConnection(client, sftp))
         })
       })
       const config: ConnectConfig = {

@@ -1,6 +1,6 @@
 /** The connection pool of one storage: connections are opened on demand, shared by all calls, and closed when idle. */
 import { GatewayError } from '../../src/base/errors.js'
-import type { SftpConnection } from './connection.js'
+import type { ServerConnection } from './connection.js'
 
 /** One connection carries any number of calls; more of them speed up concurrent transfers of large files. */
 const maxConnections = 4
@@ -9,16 +9,16 @@ const callsPerConnection = 8
 /** Milliseconds without a call until all connections are closed. */
 const idleTimeout = 60_000
 
-export class SftpConnections {
-  readonly #open = new Set<SftpConnection>()
-  #opening: Promise<SftpConnection> | undefined
+export class ServerConnections {
+  readonly #open = new Set<ServerConnection>()
+  #opening: Promise<ServerConnection> | undefined
   #idleTimer: NodeJS.Timeout | undefined
   readonly #closing = new AbortController()
 
-  constructor(private readonly connect: (signal: AbortSignal) => Promise<SftpConnection>) {}
+  constructor(private readonly connect: (signal: AbortSignal) => Promise<ServerConnection>) {}
 
   /** Runs `work` on the connection with the fewest calls. */
-  async use<T>(work: (connection: SftpConnection) => Promise<T>): Promise<T> {
+  async use<T>(work: (connection: ServerConnection) => Promise<T>): Promise<T> {
     const connection = await this.acquire()
     try {
       return await work(connection)
@@ -31,7 +31,7 @@ export class SftpConnections {
    * The same for idempotent work: if the connection turns out to be lost, as happens to idle ones behind firewalls,
    * `work` is retried once on another connection.
    */
-  async useWithRetry<T>(work: (connection: SftpConnection) => Promise<T>): Promise<T> {
+  async useWithRetry<T>(work: (connection: ServerConnection) => Promise<T>): Promise<T> {
     const state = { isLost: false }
     try {
       return await this.use(async (connection) => {
@@ -53,8 +53,8 @@ export class SftpConnections {
    * retried.
    */
   async useAfterLookup<Found, T>(
-    look: (connection: SftpConnection) => Promise<Found>,
-    change: (connection: SftpConnection, found: Found) => Promise<T>,
+    look: (connection: ServerConnection) => Promise<Found>,
+    change: (connection: ServerConnection, found: Found) => Promise<T>,
   ): Promise<T> {
     const { connection, found } = await this.useWithRetry(async (on) => {
       const result = await look(on)
@@ -69,7 +69,7 @@ export class SftpConnections {
   }
 
   /** Acquires a connection, opening one if necessary. The caller must release it. */
-  async acquire(): Promise<SftpConnection> {
+  async acquire(): Promise<ServerConnection> {
     if (this.#closing.signal.aborted) throw new GatewayError('aborted', { reason: 'the storage was stopped' })
     clearTimeout(this.#idleTimer)
     const usable = this.#usable()
@@ -82,7 +82,7 @@ export class SftpConnections {
     return connection
   }
 
-  release(connection: SftpConnection): void {
+  release(connection: ServerConnection): void {
     connection.users--
     if (connection.broken) this.#open.delete(connection)
     if (this.#usable().some(({ users }) => users > 0)) return
@@ -97,7 +97,7 @@ export class SftpConnections {
   }
 
   /** Opens a connection. If the server refuses another one, returns `fallback`. */
-  async #openAnother(fallback: SftpConnection | undefined): Promise<SftpConnection> {
+  async #openAnother(fallback: ServerConnection | undefined): Promise<ServerConnection> {
     this.#opening ??= this.connect(this.#closing.signal).finally(() => (this.#opening = undefined))
     try {
       const connection = await this.#opening
@@ -113,7 +113,7 @@ export class SftpConnections {
     }
   }
 
-  #usable(): SftpConnection[] {
+  #usable(): ServerConnection[] {
     for (const connection of this.#open) if (connection.broken) this.#open.delete(connection)
     return [...this.#open]
   }

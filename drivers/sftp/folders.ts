@@ -5,8 +5,8 @@ import type { Entry } from '../../src/contract/entry.js'
 import { isListableName, type Path } from '../../src/base/path.js'
 import { BackgroundDeleter } from '../lib/staged-files/background-deleter.js'
 import { isOrphan, resumablePaths, stagingRun } from '../lib/staged-files/staged-names.js'
-import type { SftpConnection } from './connection.js'
-import type { SftpConnections } from './connections.js'
+import type { ServerConnection } from './connection.js'
+import type { ServerConnections } from './connections.js'
 import { entryOf } from './entry.js'
 import type { SftpLocations } from './locations.js'
 import type { SftpStaging } from './staging.js'
@@ -19,7 +19,7 @@ const maxOrphans = 1000
 interface FoldersOptions {
   readonly env: DriverEnv
   readonly locations: SftpLocations
-  readonly connections: SftpConnections
+  readonly connections: ServerConnections
   readonly staging: SftpStaging
   /** Whether dangling symlinks are listed. */
   readonly showsDanglingSymlinks: boolean
@@ -43,7 +43,7 @@ export class Folders {
   }
 
   /** The entries for these names, with symlinks resolved. Removes abandoned staged files in the background. */
-  async entries(on: SftpConnection, folder: Path, names: readonly FileEntryWithStats[]): Promise<Entry[]> {
+  async entries(on: ServerConnection, folder: Path, names: readonly FileEntryWithStats[]): Promise<Entry[]> {
     const { locations: places, showsDanglingSymlinks } = this.options
     const visible = names.filter(({ filename }) => this.#isVisible(filename, folder))
     const entries: Entry[] = []
@@ -72,7 +72,7 @@ export class Folders {
    * Removes orphaned staged files from a folder that is about to be removed, including those of resumable uploads.
    * Resolves to false, without removing any, if the folder has other members.
    */
-  async removeOrphans(on: SftpConnection, folder: Path): Promise<boolean> {
+  async removeOrphans(on: ServerConnection, folder: Path): Promise<boolean> {
     const { env, locations: places, staging } = this.options
     const handle = await on.openFolder(places.serverPath(folder))
     const orphans: string[] = []

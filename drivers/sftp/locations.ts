@@ -7,7 +7,7 @@ import type { WriteOptions } from '../../src/contract/call-options.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError, toGatewayError, undefinedIfMissing } from '../../src/base/errors.js'
 import { nameOf, parentOf, root, trimTrailing, type Path } from '../../src/base/path.js'
-import type { SftpConnection } from './connection.js'
+import type { ServerConnection } from './connection.js'
 import { entryOf } from './entry.js'
 
 /** Available bytes below which a disk is considered full. */
@@ -35,7 +35,7 @@ export class SftpLocations {
    * The entry at the path. For a symlink: its target's, or with `ofSymlink` its own. Rejects with `not_found` or
    * `not_folder`.
    */
-  async entryAt(on: SftpConnection, path: Path, ofSymlink: boolean): Promise<Entry> {
+  async entryAt(on: ServerConnection, path: Path, ofSymlink: boolean): Promise<Entry> {
     const host = this.serverPath(path)
     const stats = await on.lstat(host).catch((error: unknown) => this.refineError(on, error, path))
     const name = nameOf(path)
@@ -47,7 +47,7 @@ export class SftpLocations {
    * The entry of a symlink's target, under the symlink's name; the symlink's own entry if it is dangling or
    * inaccessible.
    */
-  async target(on: SftpConnection, host: string, name: string, symlink: Stats): Promise<Entry> {
+  async target(on: ServerConnection, host: string, name: string, symlink: Stats): Promise<Entry> {
     try {
       return { ...entryOf(name, await on.stat(host)), isSymlink: true }
     } catch (error) {
@@ -58,7 +58,7 @@ export class SftpLocations {
   }
 
   /** The entry at the path, with a symlink resolved; undefined if there is none. */
-  async entryOrUndefined(on: SftpConnection, path: Path): Promise<Entry | undefined> {
+  async entryOrUndefined(on: ServerConnection, path: Path): Promise<Entry | undefined> {
     return undefinedIfMissing(this.entryAt(on, path, false), 'not_folder')
   }
 
@@ -66,14 +66,14 @@ export class SftpLocations {
    * The file that a write would replace, if any. Rejects with `is_folder` for a folder, and with `exists` if
    * `createOnly`.
    */
-  async replaceable(on: SftpConnection, path: Path, { createOnly }: WriteOptions): Promise<Entry | undefined> {
+  async replaceable(on: ServerConnection, path: Path, { createOnly }: WriteOptions): Promise<Entry | undefined> {
     const old = await this.entryOrUndefined(on, path)
     if (old?.kind === 'folder') throw new GatewayError('is_folder')
     if (old && createOnly === true) throw new GatewayError('exists')
     return old
   }
 
-  async #kindAt(on: SftpConnection, path: Path): Promise<'file' | 'folder' | 'nothing'> {
+  async #kindAt(on: ServerConnection, path: Path): Promise<'file' | 'folder' | 'nothing'> {
     try {
       return (await on.stat(this.serverPath(path))).isDirectory() ? 'folder' : 'file'
     } catch (error) {
@@ -86,7 +86,7 @@ export class SftpLocations {
    * Rejects with the refined error of a request for an existing entry: `not_folder` if a file is in place of the
    * folder.
    */
-  async refineError(on: SftpConnection, error: unknown, path: Path): Promise<never> {
+  async refineError(on: ServerConnection, error: unknown, path: Path): Promise<never> {
     const known = toGatewayError(error)
     if (on.broken || known.code === 'denied' || known.code === 'no_space') throw known
     const isUnspecific = known.code === 'unavailable' || known.code === 'not_found'
@@ -99,14 +99,14 @@ export class SftpLocations {
    * Rejects with the refined error of opening a file for reading: `is_folder` for a folder, which some servers refuse
    * to open.
    */
-  async refineReadError(on: SftpConnection, error: unknown, path: Path): Promise<never> {
+  async refineReadError(on: ServerConnection, error: unknown, path: Path): Promise<never> {
     const isRefused = !on.broken && isGatewayError(error, 'unavailable')
     if (isRefused && (await this.#kindAt(on, path)) === 'folder') throw new GatewayError('is_folder', { cause: error })
     return this.refineError(on, error, path)
   }
 
   /** Rejects with the refined error of creating an entry: `no_space`, `not_folder` or `parent_missing`. */
-  async refineCreateError(on: SftpConnection, error: unknown, path: Path): Promise<never> {
+  async refineCreateError(on: ServerConnection, error: unknown, path: Path): Promise<never> {
     const known = toGatewayError(error)
     if (on.broken || known.code === 'no_space') throw known
     if (await this.#isFull(on, known)) throw new GatewayError('no_space', { cause: error })
@@ -116,20 +116,20 @@ export class SftpLocations {
   }
 
   /** Rejects with the refined error of writing bytes: `no_space` if the disk is full. */
-  async refineWriteError(on: SftpConnection, error: unknown): Promise<never> {
+  async refineWriteError(on: ServerConnection, error: unknown): Promise<never> {
     const isFull = isGatewayError(error) && (await this.#isFull(on, error))
     throw isFull ? new GatewayError('no_space', { cause: error }) : error
   }
 
   /** The protocol has no status for a full disk. A generic failure with almost no space available is considered one. */
-  async #isFull(on: SftpConnection, error: GatewayError): Promise<boolean> {
+  async #isFull(on: ServerConnection, error: GatewayError): Promise<boolean> {
     if (on.broken || error.code !== 'unavailable') return false
     const usage = await on.usage(this.serverPath(root)).catch(() => undefined)
     return usage !== undefined && usage.f_bavail * usage.f_frsize < fullDiskThreshold
   }
 
   /** Rejects with the refined error of a rename to `path`: `is_folder` or `exists` if the name is in use. */
-  async refineRenameError(on: SftpConnection, error: unknown, path: Path): Promise<never> {
+  async refineRenameError(on: ServerConnection, error: unknown, path: Path): Promise<never> {
     const known = toGatewayError(error)
     if (on.broken || known.code === 'no_space') throw known
     const kind = await this.#kindAt(on, path)

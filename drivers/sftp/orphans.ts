@@ -1,9 +1,9 @@
 /** Retries cleanup on the server after a connection was lost during a change. */
 import { isGatewayError } from '../../src/base/errors.js'
 import type { DriverLog } from '../../src/base/log.js'
-import type { SftpConnection } from './connection.js'
+import type { ServerConnection } from './connection.js'
 
-type Repair = (connection: SftpConnection) => Promise<void>
+type Repair = (connection: ServerConnection) => Promise<void>
 
 /** Minimum and maximum milliseconds between two attempts. */
 const minDelay = 1000

@@ -1,6 +1,6 @@
 /** Access to an open file in concurrent requests of the size that the server accepts. */
 import { readPieces, type PipelinedFile } from '../lib/streams/pipelined-io.js'
-import type { SftpConnection } from './connection.js'
+import type { ServerConnection } from './connection.js'
 
 /** Bytes in flight for one file: enough for 200 MB/s with a round trip of 20 ms. */
 const maxBytesInFlight = 4 * 1024 * 1024
@@ -11,7 +11,7 @@ interface SftpFile extends PipelinedFile {
   readInto(into: Buffer, position: number): Promise<number>
 }
 
-export function pipelinedFile(connection: SftpConnection, handle: Buffer): SftpFile {
+export function pipelinedFile(connection: ServerConnection, handle: Buffer): SftpFile {
   const { pieceSize } = connection
   return {
     pieceSize,

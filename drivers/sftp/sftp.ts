@@ -22,8 +22,8 @@ import { createReadStream, writeAll, writeBuffers } from '../lib/streams/pipelin
 import { requireRootFolder } from '../lib/require-root-folder.js'
 import { parseResumeToken } from '../lib/staged-files/staged-names.js'
 import { discardLateUpload, checkpointPolicy, type CheckpointPolicy } from '../lib/staged-files/staged-upload.js'
-import { SftpConnection, type SftpAccount } from './connection.js'
-import { SftpConnections } from './connections.js'
+import { ServerConnection, type SftpAccount } from './connection.js'
+import { ServerConnections } from './connections.js'
 import { entryOf, timesOf } from './entry.js'
 import { falseIfMissing, translated } from './errors.js'
 import { Folders } from './folders.js'
@@ -39,7 +39,7 @@ const undoTimeout = 500
 
 /**
  * Opens the storage. Without a configured `host_key`, the first key of the server is trusted and stored. Rejects with
- * `invalid` for invalid options, and as `SftpConnection.open` does.
+ * `invalid` for invalid options, and as `ServerConnection.open` does.
  */
 export async function openSftp(
   options: SftpOptions,
@@ -53,7 +53,7 @@ export async function openSftp(
     if (trusted === undefined) await env.state.set('host key', fingerprint)
     return trusted === undefined || trusted === fingerprint
   }
-  const connections = new SftpConnections((signal) => SftpConnection.open(account, isTrusted, signal))
+  const connections = new ServerConnections((signal) => ServerConnection.open(account, isTrusted, signal))
   return requireRootFolder(new SftpDriver(connections, options, env, checkpoints), env.signal)
 }
 
@@ -73,10 +73,10 @@ class SftpDriver implements Driver {
   readonly #orphans: Orphans
   readonly #staging: SftpStaging
   readonly #folders: Folders
-  readonly #release = (connection: SftpConnection) => this.connections.release(connection)
+  readonly #release = (connection: ServerConnection) => this.connections.release(connection)
 
   constructor(
-    private readonly connections: SftpConnections,
+    private readonly connections: ServerConnections,
     options: SftpOptions,
     env: DriverEnv,
     private readonly checkpoints: CheckpointPolicy,
@@ -160,7 +160,7 @@ class SftpDriver implements Driver {
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     const { signal } = options
-    const look = (on: SftpConnection) => this.#locations.replaceable(on, path, options)
+    const look = (on: ServerConnection) => this.#locations.replaceable(on, path, options)
     return this.#within(signal, () =>
       this.connections.useAfterLookup(look, async (on, old) => {
         const staged = await this.#staging.create(on, path)
@@ -222,7 +222,7 @@ class SftpDriver implements Driver {
 
   async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
     const host = this.#locations.serverPath(path)
-    const look = (on: SftpConnection) =>
+    const look = (on: ServerConnection) =>
       on.lstat(host).catch((error: unknown) => this.#locations.refineError(on, error, path))
     await this.#within(signal, () =>
       this.connections.useAfterLookup(look, async (on, stats) => {
@@ -239,7 +239,7 @@ class SftpDriver implements Driver {
   }
 
   async move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
-    const look = (on: SftpConnection) =>
+    const look = (on: ServerConnection) =>
       on.lstat(this.#locations.serverPath(from)).catch((error: unknown) => this.#locations.refineError(on, error, from))
     await this.#within(signal, () =>
       this.connections.useAfterLookup(look, async (on, source) => {
@@ -334,7 +334,7 @@ class SftpDriver implements Driver {
    * change.
    */
   #writableMethods(
-    on: SftpConnection,
+    on: ServerConnection,
     handle: Buffer,
     {
       isOpen = () => true,
@@ -358,7 +358,7 @@ class SftpDriver implements Driver {
     }
   }
 
-  #closeOnce(on: SftpConnection, handle: Buffer): () => Promise<void> {
+  #closeOnce(on: ServerConnection, handle: Buffer): () => Promise<void> {
     let isOpen = true
     return async () => {
       if (!isOpen) return
@@ -424,7 +424,7 @@ class SftpDriver implements Driver {
    * Acquires a connection that has just responded: work that cannot be retried must not get one that was lost while
    * idle.
    */
-  async #acquireLive(): Promise<SftpConnection> {
+  async #acquireLive(): Promise<ServerConnection> {
     return this.connections.useWithRetry(async (on) => {
       await on.lstat(this.#locations.serverPath(root))
       on.users++
@@ -451,7 +451,7 @@ class SftpDriver implements Driver {
  * server that runs as root keeps them. Rejects with `denied` if the server refuses that while the file has them. A call
  * after one that has rejected tries again.
  */
-function specialBitsRemoval(on: SftpConnection, handle: Buffer, { mode = 0 }: Entry): () => Promise<void> {
+function specialBitsRemoval(on: ServerConnection, handle: Buffer, { mode = 0 }: Entry): () => Promise<void> {
   let removal: Promise<void> | undefined
   const remove = async () => {
     try {

@@ -7,7 +7,7 @@ import { isGatewayError } from '../../src/base/errors.js'
 import { contentMode } from '../../src/contract/modes.js'
 import { childOf, parentOf, type Path } from '../../src/base/path.js'
 import { stagingRun, stagedName, type ResumableFile } from '../lib/staged-files/staged-names.js'
-import type { SftpConnection } from './connection.js'
+import type { ServerConnection } from './connection.js'
 import { timesOf } from './entry.js'
 import { falseIfMissing, ignoreRefusal } from './errors.js'
 import type { SftpLocations } from './locations.js'
@@ -44,7 +44,7 @@ export class SftpStaging {
   }
 
   /** Creates a staged file next to `path`. */
-  async create(on: SftpConnection, path: Path): Promise<SftpStagedFile> {
+  async create(on: ServerConnection, path: Path): Promise<SftpStagedFile> {
     const name = stagedName(this.instance)
     const host = this.locations.serverPathIn(parentOf(path), name)
     this.#open.add(host)
@@ -62,7 +62,7 @@ export class SftpStaging {
    * does not fit the upload; in the latter case deletes it.
    */
   async reopen(
-    on: SftpConnection,
+    on: ServerConnection,
     { path, committed: held }: ResumableFile,
     whole: { readonly path: Path; readonly size: number },
   ) {
@@ -81,7 +81,7 @@ export class SftpStaging {
   }
 
   /** Closes the staged file without deleting it, so that the upload can be resumed. */
-  async release(on: SftpConnection, staged: SftpStagedFile): Promise<void> {
+  async release(on: ServerConnection, staged: SftpStagedFile): Promise<void> {
     this.#open.delete(staged.host)
     if (staged.isOpen) await on.closeHandle(staged.handle).catch(() => undefined)
     staged.isOpen = false
@@ -91,7 +91,7 @@ export class SftpStaging {
    * Renames the staged file to `path`, after `beforePublish`. Rejects with `exists` if `createOnly` and the name is in
    * use.
    */
-  async publish(on: SftpConnection, staged: SftpStagedFile, path: Path, options: WriteOptions): Promise<Entry> {
+  async publish(on: ServerConnection, staged: SftpStagedFile, path: Path, options: WriteOptions): Promise<Entry> {
     const { mode = 0o644, modified, createOnly } = options
     // Closed already if an earlier attempt was refused. The server may then have given the handle to another file.
     if (staged.isOpen) {
@@ -109,21 +109,21 @@ export class SftpStaging {
   }
 
   /** Deletes the staged file; if the connection is lost, later on another one. Never rejects. */
-  async discard(on: SftpConnection, staged: SftpStagedFile): Promise<void> {
+  async discard(on: ServerConnection, staged: SftpStagedFile): Promise<void> {
     await this.release(on, staged)
     await on.unlink(staged.host).catch(() => undefined)
     if (on.broken) this.orphans.add((other) => other.unlink(staged.host))
   }
 
   /** Renames `from` to `to`. Rejects with `exists` or `is_folder` if `to` exists. */
-  async renameNew(on: SftpConnection, from: string, to: Path): Promise<void> {
+  async renameNew(on: ServerConnection, from: string, to: Path): Promise<void> {
     await on
       .renameNew(from, this.locations.serverPath(to))
       .catch((error: unknown) => this.locations.refineRenameError(on, error, to))
   }
 
   /** Renames `from` to `to`, replacing a file. */
-  async renameReplacing(on: SftpConnection, from: string, to: Path): Promise<void> {
+  async renameReplacing(on: ServerConnection, from: string, to: Path): Promise<void> {
     try {
       await on.renameReplacing(from, this.locations.serverPath(to))
     } catch (error) {
@@ -136,10 +136,10 @@ export class SftpStaging {
    * For servers that cannot replace by renaming. Moves the old file to a backup, so the name does not exist for a
    * moment.
    */
-  async #replace(on: SftpConnection, from: string, to: Path): Promise<void> {
+  async #replace(on: ServerConnection, from: string, to: Path): Promise<void> {
     const host = this.locations.serverPath(to)
     const backup = this.locations.serverPathIn(parentOf(to), `${backupPrefix}${randomBytes(8).toString('hex')}`)
-    const restore = async (by: SftpConnection): Promise<void> => {
+    const restore = async (by: ServerConnection): Promise<void> => {
       const isReplaced = await by.lstat(host).then(() => true, falseIfMissing)
       await (isReplaced ? by.unlink(backup) : by.renameNew(backup, host)).catch(falseIfMissing)
     }

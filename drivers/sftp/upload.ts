@@ -6,13 +6,13 @@ import type { Path } from '../../src/base/path.js'
 import type { PipelinedFile } from '../lib/streams/pipelined-io.js'
 import { parseResumeToken } from '../lib/staged-files/staged-names.js'
 import { StagedUpload, type CheckpointPolicy } from '../lib/staged-files/staged-upload.js'
-import type { SftpConnection } from './connection.js'
+import type { ServerConnection } from './connection.js'
 import type { SftpLocations } from './locations.js'
 import { pipelinedFile } from './pipelined-file.js'
 import type { SftpStaging } from './staging.js'
 
 interface UploadDependencies {
-  readonly on: SftpConnection
+  readonly on: ServerConnection
   /** Releases the connection. */
   readonly release: () => void
   readonly locations: SftpLocations

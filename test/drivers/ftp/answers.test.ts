@@ -5,7 +5,7 @@ import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { Attributes } from '../../../src/contract/capabilities.js'
-import { Files } from '../../../drivers/ftp/files.js'
+import { FtpFiles } from '../../../drivers/ftp/files.js'
 import { nameCharset } from '../../../drivers/ftp/name-charset.js'
 import { at, listed, namesIn, put, refuses } from '../../driver-conformance/subject.js'
 import { startFtpFront, type Fate } from '../../servers/ftp-front.js'
@@ -236,7 +236,7 @@ void t.test('FTP lists more symlinks than it caches', { skip }, async (t) => {
 })
 
 void t.test('FTP parses a listing in pages even if it arrives in one chunk', async (t) => {
-  const files = new Files('', nameCharset(''), { changesFolder: false })
+  const files = new FtpFiles('', nameCharset(''), { changesFolder: false })
   const lines = Array.from({ length: 30_000 }, (_, index) => `type=file;size=${index}; name ${index}\r\n`).join('')
   const features = { machineListings: true, setsTimes: true, restarts: true, tellsSizes: true, tellsTimes: true }
   const on = { features }

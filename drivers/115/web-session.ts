@@ -57,7 +57,7 @@ const versionTimeout = 10_000
 
 type ClientOptions = Omit<ConstructorParameters<typeof ApiClient<string>>[0], 'credentials'>
 
-export class Session {
+export class WebSession {
   private constructor(
     private readonly options: ClientOptions,
     private readonly env: DriverEnv,
@@ -67,7 +67,7 @@ export class Session {
   ) {}
 
   /** `scope`: whom the server limits, such as a kind of storage and an account. */
-  static async connect({ limit_rate }: SignInOptions, env: DriverEnv, scope: string): Promise<Session> {
+  static async connect({ limit_rate }: SignInOptions, env: DriverEnv, scope: string): Promise<WebSession> {
     const options: ClientOptions = {
       server: serverName,
       http: new HttpClient({ server: serverName, address, domains, verifiesCertificate: true, egress: env.egress }),
@@ -76,7 +76,7 @@ export class Session {
     }
     const client = new ApiClient<string>(options)
     try {
-      return new Session(options, env, await appVersionOf(client, env.signal), client)
+      return new WebSession(options, env, await appVersionOf(client, env.signal), client)
     } catch (error) {
       await client.close()
       throw toGatewayError(error)
