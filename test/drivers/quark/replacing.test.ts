@@ -127,6 +127,23 @@ await t.test('an old file that cannot be removed is removed later', async (t) =>
   await later.close?.()
 })
 
+await t.test('what an older version has left is settled', async (t) => {
+  const double = await startQuark(t)
+  const { state } = memoryState()
+  const driver = await openOn(double, { listingLag: lag }, { state })
+  await driver.write(file, hashed('old'))
+  await driver.move!(file, at('/file~replaced-00000000'))
+  await driver.write(file, hashed('new'))
+  await driver.close?.()
+  const [oldId, newId] = ['file~replaced-00000000', 'file'].map(
+    (name) => double.drive.members('0').find((each) => each.name === name)?.fid,
+  )
+  await state.set('replacing', JSON.stringify([{ folderId: '0', name: 'file', oldId, newId }]))
+  const later = await openOn(double, { listingLag: lag }, { state })
+  t.equal(await settles(t, double, later), 'new')
+  await later.close?.()
+})
+
 await t.test('names that entries had for a moment only are not shown by listings that lag', async (t) => {
   const double = await startQuark(t, { lag: 300 })
   const driver = await openOn(double, { listingLag: 1000 })
