@@ -51,7 +51,7 @@ export interface Tuning115 {
 }
 
 export interface AccountItem extends HashedItem {
-  /** By which a file is downloaded. */
+  /** Identifies the file in requests for its download link. */
   readonly pickCode: string
 }
 

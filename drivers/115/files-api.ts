@@ -29,7 +29,7 @@ const byCreation: Order = { by: 'user_ptime', ascending: true }
 
 interface Page {
   readonly items: readonly Item115[]
-  /** Number of entries that were sent, some of which may be none that are known. */
+  /** Number of entries that the server sent; `items` leaves out those of unknown kinds. */
   readonly received: number
   /** Number of entries of the whole folder; undefined if the server does not say. */
   readonly count: number | undefined

@@ -16,8 +16,7 @@ type LockMode = 'shared' | 'exclusive'
 const maxDepth = 64
 
 /**
- * Slots for a storage that is based on a second one, which is based on a third one, whose driver locks something
- * itself.
+ * Storages can be based on others, three deep; each level may need one more lock.
  */
 const reservedSlots = 3
 

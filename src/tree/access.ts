@@ -153,9 +153,8 @@ export class Access implements Authority {
   }
 
   /**
-   * As `resolveAndAuthorize` for `read`, of what is known about an entry besides its content. Without a `…Sub` flag, a
-   * rule closes the files of its folder and not the folders in it: of such a folder, whoever may list it may read the
-   * entry.
+   * As `resolveAndAuthorize` for `read`, of what is known about an entry besides its content. A rule without a `…Sub`
+   * flag protects files only: whoever may list a subfolder may read its entry.
    */
   async resolveAndAuthorizeEntry(path: Path, options: AccessOptions & StatOptions): Promise<Path> {
     const at = await this.resolve(path, options)

@@ -79,8 +79,8 @@ export interface Operation<Paths extends readonly ResolvedPath[]> {
   /** Resolves and authorizes each path of the change, and follows its symlinks. Called for each check. */
   readonly resolve: () => Promise<Paths>
   /**
-   * The paths as they were named, if that needs no backend and the change is authorized there; otherwise undefined.
-   * Their path locks are taken before `resolve` is called, which is then called once, unless a symlink leads elsewhere.
+   * The requested paths, if they can be locked before they are resolved; otherwise undefined. Saves the second call of
+   * `resolve`, unless a symlink leads elsewhere.
    */
   readonly named?: (() => readonly Path[] | undefined) | undefined
   /** Everything below the paths changes too. */
