@@ -48,8 +48,8 @@ export async function storedVersion(query: Knex): Promise<number> {
 }
 
 /**
- * Migrates the schema to the newest version. Each step runs in its own transaction; a failed step leaves the previous
- * version. Safe for concurrent processes. Rejects with `unsupported` if a newer program has written the database and
+ * Migrates the schema to the newest version. All steps of a new database run in one transaction, and each step of an
+ * older one in its own; a failed step leaves the previous version. Safe for concurrent processes. Rejects with `unsupported` if a newer program has written the database and
  * this one cannot use it, if an unreleased one has, or if a step is breaking and a node is alive. `runs`: whether the
  * process of a node runs on this machine; undefined if that is unknown.
  */
@@ -61,7 +61,7 @@ export async function migrate(
   await createVersionTable(knex)
   await knex('schema_version').insert({ id: 1, version: 0 }).onConflict('id').ignore()
   let more = true
-  while (more) more = await knex.transaction((query) => runNextStep(query, steps, runs))
+  while (more) more = await knex.transaction((query) => runNext(query, steps, runs))
 }
 
 async function createVersionTable(knex: Knex): Promise<void> {
@@ -79,8 +79,11 @@ async function createVersionTable(knex: Knex): Promise<void> {
   })
 }
 
-/** Runs the next step, if any. Returns whether another one may follow. */
-async function runNextStep(
+/**
+ * Runs the next step, if any. Of a new database all steps, so that no other process takes it for one to upgrade. Returns
+ * whether another step may follow.
+ */
+async function runNext(
   query: Knex,
   steps: readonly Migration[],
   runs: (id: string) => boolean | undefined,
@@ -94,17 +97,20 @@ async function runNextStep(
   if (version > newest && (row?.oldest ?? version) <= newest) return false
   if (version > newest) throw newerSchema(version, newest)
   assertReleased(version)
-  const next = version === 0 ? firstVersion : version + 1
-  const step = steps[next - firstVersion]
-  if (step === undefined) return false
-  const isBreaking = typeof step !== 'function'
-  if (isBreaking) await endNodes(query, runs)
-  await (isBreaking ? step.breaking : step)(query)
-  if (isPostgres(query)) await useByteOrder(query)
-  await query('schema_version')
-    .where({ id: 1 })
-    .update({ version: next, ...(isBreaking && { oldest: next }) })
-  return true
+  const isNew = version === 0
+  const first = isNew ? firstVersion : version + 1
+  const next = isNew ? steps : steps.slice(first - firstVersion, first - firstVersion + 1)
+  for (const [index, step] of next.entries()) {
+    const isBreaking = typeof step !== 'function'
+    if (isBreaking) await endNodes(query, runs)
+    await (isBreaking ? step.breaking : step)(query)
+    if (isPostgres(query)) await useByteOrder(query)
+    const reached = first + index
+    await query('schema_version')
+      .where({ id: 1 })
+      .update({ version: reached, ...(isBreaking && { oldest: reached }) })
+  }
+  return !isNew && next.length > 0
 }
 
 function newerSchema(version: number, newest: number): GatewayError {
