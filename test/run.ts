@@ -70,8 +70,8 @@ async function main(): Promise<number> {
   }
 
   const files = testFiles(positionals)
-  if (files.length === 0) {
-    say(`not ok  no test file has ${positionals.join(' or ')} in its path`)
+  for (const pattern of positionals.filter((each) => testFiles([each]).length === 0)) {
+    say(`not ok  no test file has ${pattern} in its path`)
     before.failed++
   }
   for (const named of quiet) {
