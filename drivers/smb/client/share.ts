@@ -107,6 +107,10 @@ export class Share {
     return this.connection.idleMilliseconds
   }
 
+  get isEncrypted(): boolean {
+    return this.connection.protection.encrypts
+  }
+
   get isSigned(): boolean {
     return this.connection.protection.signs
   }
