@@ -19,7 +19,10 @@ interface PasswordCheckOptions {
   readonly useOtpStep: (userId: number, step: number) => Promise<boolean>
   /** Marks a recovery code as used: false if it is none, or was used before. */
   readonly useRecoveryCode: (user: UserRow, code: string) => Promise<boolean>
-  /** Stores `hash` in place of the password hash `old`; undefined if the account has another one by now. */
+  /**
+   * Stores `hash` in place of the password hash `old`, unless the account has another one by now. Resolves to the
+   * account as it is stored; undefined if it was deleted.
+   */
   readonly replaceHash: (userId: number, old: string, hash: string) => Promise<UserRow | undefined>
   readonly limiter: SignInLimiter
   readonly codeLimiter: Pick<CodeLimiter, 'countAttempt'>
@@ -123,9 +126,8 @@ export class PasswordCheck {
     let hasFailed = false
     try {
       const confirm = await this.options.codeLimiter.countAttempt(user.id, network)
-      hasFailed = true
-      if (!(await this.#useCode(user, code))) throw codeRequired()
-      hasFailed = false
+      hasFailed = !(await this.#useCode(user, code))
+      if (hasFailed) throw codeRequired()
       await confirm()
     } finally {
       await settle(hasFailed ? 'failed' : 'not failed')
@@ -185,7 +187,9 @@ export class PasswordCheck {
     let matching: UserRow | undefined
     try {
       const current = await this.#matching(name, hash, plain)
-      matching = current && isImported(current.passwordHash) ? await this.#replaceImported(current, hash) : current
+      // Where the new hash cannot be stored, the imported one stays in use.
+      const isReplaced = current !== undefined && isImported(current.passwordHash)
+      matching = isReplaced ? await this.#replaceImported(current, hash).catch(() => current) : current
     } finally {
       await settle(matching === undefined ? 'failed' : 'not failed')
     }

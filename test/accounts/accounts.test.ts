@@ -15,7 +15,7 @@ import { bootstrapAccounts } from '../../src/accounts/bootstrap.js'
 import { newOtpSecret, otpUri } from '../../src/accounts/otp.js'
 import { hashPassword, staticHash } from '../../src/accounts/passwords.js'
 import type { Principal } from '../../src/accounts/principal.js'
-import type { ErrorDetail } from '../../src/base/errors.js'
+import { GatewayError, type ErrorDetail } from '../../src/base/errors.js'
 import { openStore } from '../../src/database/store.js'
 import { adaPassword, credentials, fixture, newUser, openAccounts } from './accounts-fixture.js'
 import { http } from '../../protocols/http/index.js'
@@ -290,6 +290,19 @@ void t.test('an imported password is right whose hash another process replaces w
   const signIn = accounts.byPassword(credentials({ plain: 'neap tide' }), webdav)
   await store.users.change(ada.id, () => ({ passwordHash: replaced }))
   t.equal((await signIn).username, 'ada')
+})
+
+void t.test('an imported password signs in, and keeps its hash, where a new one cannot be stored', async (t) => {
+  const { store, file, clock, ada } = await fixture(t)
+  const imported = `$2y$${hashSync('neap tide', 4).slice(4)}`
+  await store.users.change(ada.id, () => ({ passwordHash: imported }))
+  const { accounts, store: full } = await openAccounts(t, file, clock)
+  full.users.change = () => Promise.reject(new GatewayError('no_space'))
+  for (let attempt = 0; attempt < 6; attempt++) {
+    const signIn = accounts.byPassword(credentials({ plain: 'neap tide', address: '192.0.2.7' }), webdav)
+    t.equal((await signIn).username, 'ada')
+  }
+  t.equal((await store.users.all()).find(({ id }) => id === ada.id)?.passwordHash, imported)
 })
 
 void t.test('users: an invalid field or change is rejected with its reason', async (t) => {
