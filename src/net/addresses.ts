@@ -28,9 +28,19 @@ export function plainAddress(text: string): string | undefined {
   const bare =
     /^\[([^\]]*)\](?::\d*)?$/.exec(trimmed)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+):\d*$/.exec(trimmed)?.[1] ?? trimmed
   const address = bare.replace(/%.*$/, '').toLowerCase()
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(address)?.[1]
-  if (mapped !== undefined && isIP(mapped) === 4) return mapped
-  return isIP(address) === 0 ? undefined : address
+  const version = isIP(address)
+  if (version === 0) return undefined
+  return (version === 6 && address.includes('ffff:') ? mappedAddress(address) : undefined) ?? address
+}
+
+/** The IPv4 address of an IPv4-mapped IPv6 address (RFC 4291 §2.5.5.2), in either spelling. Undefined for others. */
+function mappedAddress(address: string): string | undefined {
+  const groups = groupsOf(address)
+  if (groups.slice(0, 6).join() !== '0,0,0,0,0,65535') return undefined
+  return groups
+    .slice(6)
+    .flatMap((group) => [group >> 8, group & 0xff])
+    .join('.')
 }
 
 /**
