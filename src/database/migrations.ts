@@ -1,4 +1,4 @@
-/** The steps that bring the schema of an older database to the newest version. */
+/** Which steps of the schema (schema.ts) a database needs, and how they run beside other processes. */
 import type { Knex } from 'knex'
 import { GatewayError } from '../base/errors.js'
 import { databaseTime, isPostgres, lockSchema, useByteOrder } from './dialect.js'
@@ -49,9 +49,10 @@ export async function storedVersion(query: Knex): Promise<number> {
 
 /**
  * Migrates the schema to the newest version. All steps of a new database run in one transaction, and each step of an
- * older one in its own; a failed step leaves the previous version. Safe for concurrent processes. Rejects with `unsupported` if a newer program has written the database and
- * this one cannot use it, if an unreleased one has, or if a step is breaking and a node is alive. `runs`: whether the
- * process of a node runs on this machine; undefined if that is unknown.
+ * older one in its own. A failed step leaves the version that was reached before; a new database has none then. Safe for
+ * concurrent processes. Rejects with `unsupported` if a newer program has written the database and this one cannot use
+ * it, if an unreleased one has, or if a step is breaking and a node is alive. `runs`: whether the process of a node runs
+ * on this machine; undefined if that is unknown.
  */
 export async function migrate(
   knex: Knex,
@@ -80,8 +81,8 @@ async function createVersionTable(knex: Knex): Promise<void> {
 }
 
 /**
- * Runs the next step, if any. Of a new database all steps, so that no other process takes it for one to upgrade. Returns
- * whether another step may follow.
+ * Runs the next step, if any; of a new database all steps, so that no other process takes it for one to upgrade.
+ * Returns whether another step may follow.
  */
 async function runNext(
   query: Knex,
