@@ -69,7 +69,7 @@ interface Failure {
   readonly isKnown: boolean
 }
 
-/** Maximum number of replacements that are stored. */
+/** Number of stored replacements from which the oldest interrupted one is given up, unless it has set an item aside. */
 const maxStored = 1000
 /** Milliseconds between two attempts to settle what was interrupted. */
 const retryInterval = 10_000
@@ -184,9 +184,9 @@ export class IdReplacements {
 
   async #add(replacement: IdReplacement): Promise<void> {
     const { all } = this.#journal
-    const [oldest] = all
+    const oldest = all.find((each) => this.#journal.isInterrupted(each))
     // If it has set an item aside, nothing else knows the name of that.
-    if (oldest && all.length >= maxStored && !this.options.unique) await this.#journal.forget(oldest)
+    if (oldest && all.length >= maxStored && !this.options.unique) await this.#forget(oldest)
     await this.#journal.add(replacement)
   }
 

@@ -9,7 +9,7 @@ interface ChangeJournalOptions<Change> {
   readonly state: DriverState
   /** The names of the journal. Changes are stored under the first; the others are those of older versions. */
   readonly keys: readonly [string, ...string[]]
-  /** A stored change; undefined if it cannot be read, and is ignored. */
+  /** A stored change; undefined if it cannot be read, and is removed. */
   readonly parse: (value: unknown) => Change | undefined
   /**
    * Completes or undoes a change that was interrupted at `since`, in milliseconds of `performance.now()`, or before.
@@ -133,10 +133,12 @@ export class ChangeJournal<Change> {
       if (isClosed()) return
       try {
         await settle(change, since, signal)
-        await this.forget(change)
       } catch (error) {
         if (!isClosed()) log.warn({ err: error, change }, 'cannot settle an interrupted change yet')
+        continue
       }
+      // If it stays stored, the next run finds nothing to do.
+      await this.forget(change).catch(() => undefined)
     }
   }
 

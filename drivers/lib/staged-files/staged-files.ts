@@ -131,7 +131,7 @@ export class StagedFiles {
         const isTaken = isGatewayError(error, 'exists', 'precondition_failed')
         const created = overwrite && !old && isTaken ? await this.#find(target) : undefined
         if (!created || created.isFolder === true) throw error
-        move = { ...move, old: created.identity }
+        move = { ...move, old: created.identity, until: Date.now() + server.timeout }
         await this.#store(staged, move)
         await server.move(staged, target, true)
       })
