@@ -20,7 +20,7 @@ import { ignoreRefusal, isRefusal, translated } from './errors.js'
 import { FtpFiles } from './files.js'
 import type { FtpOptions } from './index.js'
 import { timestampOf, type ListedEntry } from './listed.js'
-import { FileReplacer } from './replacing.js'
+import { FileReplacer } from './file-replacer.js'
 import { Download, sendSource, type DownloadOptions } from './transfers.js'
 
 /** Bytes of a file that are buffered for a reader that is slower than the server. */

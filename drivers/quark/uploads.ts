@@ -1,6 +1,7 @@
 /**
  * Uploads of files under staged names. The service is asked by hashes first: a content that it has is not sent.
- * Otherwise parts are sent in order, and what is needed to go on after a restart is recorded with each part.
+ * Otherwise parts are sent in order, and what is needed to go on after a restart is recorded with each part. What ended
+ * runs have left under staged names is removed.
  */
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/base/errors.js'
 import type { Instance } from '../../src/contract/driver-env.js'

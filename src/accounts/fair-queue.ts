@@ -5,7 +5,7 @@
 import { GatewayError } from '../base/errors.js'
 import { throwIfAborted } from '../base/cancellation.js'
 import { tooManyAttempts } from './errors.js'
-import { RecentCounts } from './attempts-in-memory.js'
+import { RecentCounts } from '../base/bounded-tables.js'
 import { lockout } from './limiter.js'
 
 /** Maximum places, per party with the job that runs, and of all that wait. */

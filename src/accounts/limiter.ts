@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SignInAge } from '../database/rows.js'
 import type { Store } from '../database/tables.js'
-import { PairTable, put } from './attempts-in-memory.js'
+import { PairTable, put } from '../base/bounded-tables.js'
 import { tooManyAttempts } from './errors.js'
 
 type SignIns = Omit<Store['signIns'], 'sweep'>
@@ -53,7 +53,7 @@ export class SignInLimiter {
 
   /**
    * Resolves to the milliseconds by which the answer to an attempt is delayed if it fails. Rejects with `throttled` if
-   * the pair or the address is locked. The attempt then counts as a failure of the pair.
+   * the pair or the address is locked. If only the address is, the attempt counts as a failure of the pair.
    */
   async admit(network: string, account: string): Promise<number> {
     const newest: Newest = (filter, limit) => this.signIns.newest(filter, limit)
@@ -75,7 +75,8 @@ export class SignInLimiter {
 
   /**
    * Counts an attempt before credentials are compared, after the outcome of attempts of this address that are being
-   * compared. Rejects as `admit` does. The result must be called with the outcome.
+   * compared. Rejects as `admit` does, and with `throttled` if these take too long. The result must be called with the
+   * outcome.
    */
   async begin(network: string, account: string): Promise<(outcome: 'failed' | 'not failed') => Promise<void>> {
     let failures = 0
@@ -173,7 +174,8 @@ export class CodeLimiter {
 /** Deletes what no limit counts any more. */
 export async function sweepSignIns(signIns: Pick<Store['signIns'], 'sweep'>): Promise<void> {
   // Each failure keeps the earlier ones, so that the oldest that counts is this old at most.
-  await signIns.sweep(['password', 'refused', 'code'], maxCounted * backoff.time)
+  await signIns.sweep(['password', 'code'], maxCounted * backoff.time)
+  await signIns.sweep(['refused'], lockout.failures * lockout.time)
   await signIns.sweep(['signed_in', 'code_accepted'], familiarTime)
 }
 

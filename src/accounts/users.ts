@@ -7,7 +7,7 @@ import { isDecoded } from '../base/utf8.js'
 import type { UserRow } from '../database/rows.js'
 import type { Store } from '../database/tables.js'
 import type { FairQueue, Requester } from './fair-queue.js'
-import { RecentCounts } from './attempts-in-memory.js'
+import { RecentCounts } from '../base/bounded-tables.js'
 import { hashPassword, staticHash } from './passwords.js'
 import { allPermissions } from './principal.js'
 

@@ -1,6 +1,6 @@
 /**
  * The lifecycle of the search index: enabled by a setting, built and updated in the background, and updated with every
- * change made through the gateway. finding.ts checks what a principal may find.
+ * change made through the gateway. search-results.ts checks what a principal may find.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import PQueue from 'p-queue'

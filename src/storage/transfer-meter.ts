@@ -13,7 +13,7 @@ import type { StorageRow } from '../database/rows.js'
 import type { Events } from './events.js'
 import type { FileHooks } from './file-hooks.js'
 import type { Storage } from './storage.js'
-import { countBytes } from './streams.js'
+import { countBytes } from './counted-streams.js'
 
 /** 'aborted': by the client, the task, or the end of the principal's session. */
 type TransferOutcome = 'completed' | 'failed' | 'aborted'

@@ -20,7 +20,7 @@ import {
   copyBundle,
   verifiedCopy,
   type Bundle,
-} from './copy-member.js'
+} from './copy-file.js'
 import { identitiesUpward, matchesAny, sameFileError, sameness, type Sameness } from './same-file.js'
 import { hasVanished, SourceRemoval } from './source-removal.js'
 import { TreeWalk, type EnteredFolder, type TreeVisitor } from './tree-walk.js'

@@ -11,7 +11,7 @@ import { targetOf, type CopiedState, type CopyJob } from './copy-job.js'
 import type { PausedHandles } from './in-place-handles.js'
 import { sameFileError, sameness } from './same-file.js'
 import type { EnteredFolder, TreeVisitor } from './tree-walk.js'
-import { verifiedCopy } from './copy-member.js'
+import { verifiedCopy } from './copy-file.js'
 
 /** A member of the source. Without a recorded state (`known`) it is not removed. */
 interface Member {

@@ -1,6 +1,7 @@
 /**
  * Changes of many files and folders, in the tree as one principal sees it. Each change is authorized separately. Errors
- * that can be predicted are found before the first change.
+ * that can be predicted are found before the first change. Renaming by a regular expression computes the names here
+ * too.
  */
 import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, nameTaken } from '../base/errors.js'

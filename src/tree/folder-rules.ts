@@ -1,6 +1,9 @@
-/** Folder rules (the API calls them metas), mirrored in memory, and wrong passwords. Paths are of the whole tree. */
+/**
+ * Folder rules (the API calls them metas), mirrored in memory, and the limit of wrong folder passwords. Paths are of
+ * the whole tree.
+ */
 import { createHmac, randomBytes } from 'node:crypto'
-import { put, RecentCounts } from '../accounts/attempts-in-memory.js'
+import { put, RecentCounts } from '../base/bounded-tables.js'
 import { lockout } from '../accounts/limiter.js'
 import type { Principal } from '../accounts/principal.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../base/errors.js'

@@ -1,4 +1,4 @@
-/** Makes folders that are missing: those that a path requires, and the base folders of users. */
+/** Makes folders that are missing: those that a path requires, and the base folders of users, which are remembered. */
 import type { Principal } from '../accounts/principal.js'
 import { GatewayError } from '../base/errors.js'
 import { checkName, findDeepest, nameOf, parentOf, root, isWithin, type Path } from '../base/path.js'

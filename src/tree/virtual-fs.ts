@@ -38,7 +38,7 @@ import {
   type SendingOptions,
   type WritableTreeFile,
 } from './file-content.js'
-import { findNames, VisibleNames, type SearchResult, type SearchOptions } from './finding.js'
+import { findNames, VisibleNames, type SearchResult, type SearchOptions } from './search-results.js'
 import {
   FolderContents,
   TreeMembers,

@@ -396,3 +396,27 @@ void t.test('a folder whose rename fails leaves the empty folder that it would h
     t.match(await tree.as().properties(p('/empty')), [property], code)
   }
 })
+
+void t.test('a copy that its driver gives up while it waits for the path lock leaves no lock behind', async (t) => {
+  const inner = new MemoryDriver(0)
+  let check: Promise<string> | undefined
+  const far = altered(inner, {
+    write: (_path, _source, options) => {
+      check = options?.beforePublish?.().then(
+        () => 'may be published',
+        (error: unknown) => (error as GatewayError).code,
+      )
+      return Promise.reject(new GatewayError('unavailable'))
+    },
+  })
+  const tree: Tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => far } })
+  await fill(tree, { '/near/a': 'a' })
+  const { pathLocks } = tree.dependencies
+  const claims = [{ path: p('/far/a'), tree: false }]
+  const release = await pathLocks.acquire(claims)
+  await t.rejects(tree.as().copy(p('/near/a'), p('/far/a'), keep), { code: 'unavailable' })
+  release()
+  t.equal(await check, 'aborted')
+  const next = await pathLocks.acquire(claims)
+  next()
+})

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { GatewayError } from '../../../src/base/errors.js'
 import { cleanPath, under } from '../../../src/base/path.js'
-import type { SearchOptions } from '../../../src/tree/finding.js'
+import type { SearchOptions } from '../../../src/tree/search-results.js'
 import type { HttpApi } from '../http-api.js'
 import { endpoint, type Refusal } from '../endpoint.js'
 import { refused, withResponses } from '../errors.js'

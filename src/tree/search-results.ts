@@ -1,5 +1,6 @@
 /**
  * Runs one search: returns a page of the results that the principal may see, ordered by name, and their total number.
+ * Which names those are is decided here, as a listing of their folder would.
  */
 import type { Principal } from '../accounts/principal.js'
 import { GatewayError } from '../base/errors.js'

@@ -1,7 +1,7 @@
 /**
- * Copies files and symlinks: writes and verifies one, or many small files of a folder in one call, if the target's
- * driver supports it (docs/decisions/0016). Without `overwrite`, an entry that another writer creates in the meantime
- * is not replaced.
+ * Copies files and symlinks: locks the name, sets what is there aside, writes and verifies one file, or many small
+ * files of a folder in one call, if the target's driver supports it (docs/decisions/0016). Also verifies a copy that an
+ * earlier run has made. Without `overwrite`, an entry that another writer creates in the meantime is not replaced.
  */
 import type { Source } from '../contract/call-options.js'
 import { contentVersion, hasReliableVersion, isRealFolder, isSymlink, type Entry } from '../contract/entry.js'
@@ -10,7 +10,7 @@ import { childOf, type Path } from '../base/path.js'
 import type { MountedPath } from '../mounts/mounts.js'
 import type { ResumableUpload } from '../storage/fallbacks/resumable-write.js'
 import type { Storage } from '../storage/storage.js'
-import { countedSource } from '../storage/streams.js'
+import { countedSource } from '../storage/counted-streams.js'
 import { targetOf, type CopiedState, type CopyJob, type RemovalReason } from './copy-job.js'
 import { isSameContent } from './same-file.js'
 
@@ -135,7 +135,7 @@ export async function writeFile(
 /** `at`: the path that is written; `to`: the path of the target, for which the publication is checked. */
 async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry, at: Path): Promise<Entry> {
   const { storage } = job.to
-  let release: (() => void) | undefined
+  const locks = new HeldLocks()
   const options = {
     signal: job.signal,
     user: job.holder,
@@ -146,8 +146,8 @@ async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry, at: P
     beforePublish: async () => {
       await assertUnchanged(job.from.storage, from, entry, job.signal)
       // A backend that rejects the copy after this check causes a second call.
-      release?.()
-      release = await checkPublish(job, to, job.overwrite)
+      locks.release()
+      locks.hold(await checkPublish(job, to, job.overwrite))
     },
   }
   const stored = job.meter.source(job.from.storage, from, entry)
@@ -176,7 +176,33 @@ async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry, at: P
     source?.revert()
     throw error
   } finally {
-    release?.()
+    locks.end()
+  }
+}
+
+/** The path locks that the last check of a driver's call has taken. */
+class HeldLocks {
+  #release: (() => void) | undefined
+  #isOver = false
+
+  /** Throws `aborted` after the end of the call, which the driver may give up while the check waits for the locks. */
+  hold(release: () => void): void {
+    if (this.#isOver) {
+      release()
+      throw new GatewayError('aborted')
+    }
+    this.#release = release
+  }
+
+  release(): void {
+    this.#release?.()
+    this.#release = undefined
+  }
+
+  /** The call has ended. */
+  end(): void {
+    this.#isOver = true
+    this.release()
   }
 }
 
@@ -262,10 +288,10 @@ export async function copyBundle(
   // What a storage copies within itself is no transfer.
   const isTransfer = from.storage !== target.storage
   const transfers = isTransfer ? [job.meter.start(from.storage, 'read'), job.meter.start(target.storage, 'write')] : []
-  let release: (() => void) | undefined
+  const locks = new HeldLocks()
   const beforePublish = async (names: readonly string[]) => {
     const grant = await job.beforePublish(names.map(pathOf), false)
-    ;({ release } = grant)
+    locks.hold(grant.release)
     return new Set(names.filter((name) => !grant.refused.has(pathOf(name))))
   }
   try {
@@ -286,7 +312,7 @@ export async function copyBundle(
     for (const transfer of transfers) transfer.end(error)
     throw error
   } finally {
-    release?.()
+    locks.end()
   }
 }
 
