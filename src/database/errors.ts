@@ -15,6 +15,9 @@ const socketErrors = new Set([
   'ENOTFOUND',
   'EAI_AGAIN',
   'EHOSTUNREACH',
+  // A statement that is sent while the server ends the session.
+  'ERR_STREAM_DESTROYED',
+  'ERR_STREAM_WRITE_AFTER_END',
 ])
 
 /** Milliseconds for which work waits for a server that restarts. */
