@@ -49,10 +49,10 @@ export async function storedVersion(query: Knex): Promise<number> {
 
 /**
  * Migrates the schema to the newest version. All steps of a new database run in one transaction, and each step of an
- * older one in its own. A failed step leaves the version that was reached before; a new database has none then. Safe for
- * concurrent processes. Rejects with `unsupported` if a newer program has written the database and this one cannot use
- * it, if an unreleased one has, or if a step is breaking and a node is alive. `runs`: whether the process of a node runs
- * on this machine; undefined if that is unknown.
+ * older one in its own. A failed step leaves the version that was reached before; a new database has none then. Safe
+ * for concurrent processes. Rejects with `unsupported` if a newer program has written the database and this one cannot
+ * use it, if an unreleased one has, or if a step is breaking and a node is alive. `runs`: whether the process of a node
+ * runs on this machine; undefined if that is unknown.
  */
 export async function migrate(
   knex: Knex,
