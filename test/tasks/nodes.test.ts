@@ -55,7 +55,10 @@ async function nodeOf(t: Test, location: string, id: string, type: Partial<TaskT
   })
   const untilAborted: TaskType['run'] = ({ signal }) =>
     new Promise((_resolve, reject) => {
-      signal.addEventListener('abort', () => reject(new GatewayError('aborted')), { once: true })
+      const abort = () => reject(new GatewayError('aborted'))
+      // A task may be canceled before it runs.
+      if (signal.aborted) abort()
+      else signal.addEventListener('abort', abort, { once: true })
     })
   tasks.register('copy', {
     dispose: async ({ state }) => void disposed.push(state),
