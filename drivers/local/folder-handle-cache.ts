@@ -1,7 +1,8 @@
 /**
  * Caches handles of recently used folders. Checking where a handle is located takes a tenth of the time of opening its
  * path. It is checked once for each turn of the event loop (docs/decisions/0002-local-on-disk.md). Handles are closed
- * soon, so that disks can be unmounted and revoked permissions take effect.
+ * soon, so that disks can be unmounted and revoked permissions take effect. Without the cache, a small GET takes 1.2
+ * and a small PUT 1.3 times the processor time.
  */
 import { LRUCache } from 'lru-cache'
 import { HandleFolder } from './folder.js'

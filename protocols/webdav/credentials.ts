@@ -62,6 +62,7 @@ const maxKnownAge = 60_000
 /**
  * The callers of connections. Clients send their credentials with every request; a connection that repeats the same
  * header from the same address is the same caller, until the credential or its account changes, and for a minute.
+ * Otherwise a small GET would take 1.6 times the processor time.
  */
 export class KnownCallers {
   readonly #bySocket = new WeakMap<Socket, KnownCaller>()
