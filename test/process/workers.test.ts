@@ -177,8 +177,18 @@ void t.test('aria2 downloads through the proxy of either worker', { skip: skip |
   while ((await Promise.all(Array.from({ length: 8 }, knows))).includes(false)) await wait(50)
   const urls = Array.from({ length: 10 }, (_, index) => `${served.url}/file-${index}`)
   const order = { path: '/in', tool: 'aria2', delete_policy: 'delete_on_upload_succeed' }
-  // Each request may reach the other worker, and so may each connection of aria2 to the proxy.
-  await Promise.all(urls.map((url) => post(daemon, '/api/fs/add_offline_download', { ...order, urls: [url] }, token)))
+  // Each request may reach the other worker, which may not have the setting yet, and so may each connection of aria2 to
+  // the proxy.
+  const accepted = async (url: string): Promise<void> => {
+    try {
+      await post(daemon, '/api/fs/add_offline_download', { ...order, urls: [url] }, token)
+    } catch (error) {
+      if (!String(error).includes('a network that is not allowed')) throw error
+      await wait(50)
+      await accepted(url)
+    }
+  }
+  await Promise.all(urls.map(accepted))
   for (const kind of ['offline_download', 'offline_download_transfer']) {
     let tasks: readonly { readonly state: number; readonly error: string }[] = []
     while (tasks.length < urls.length) {
