@@ -188,8 +188,8 @@ export class PasswordCheck {
     try {
       const current = await this.#matching(name, hash, plain)
       // Where the new hash cannot be stored, the imported one stays in use.
-      const isReplaced = current !== undefined && isImported(current.passwordHash)
-      matching = isReplaced ? await this.#replaceImported(current, hash).catch(() => current) : current
+      const replaces = current !== undefined && isImported(current.passwordHash)
+      matching = replaces ? await this.#replaceImported(current, hash).catch(() => current) : current
     } finally {
       await settle(matching === undefined ? 'failed' : 'not failed')
     }
