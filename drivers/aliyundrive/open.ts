@@ -3,7 +3,7 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { GatewayError, isGatewayError, toGatewayError, undefinedIfMissing } from '../../src/base/errors.js'
 import { ApiClient } from '../lib/json-api/api-client.js'
-import { IdReplacements, type ReplacingCalls } from '../lib/cloud/id-replacements.js'
+import { findPlace, IdReplacements, type ReplacingCalls } from '../lib/cloud/id-replacements.js'
 import { IdTree } from '../lib/cloud/id-tree.js'
 import { RateGate, type CallRates } from '../lib/json-api/rate-gate.js'
 import { HttpClient } from '../lib/http/http-client.js'
@@ -143,12 +143,7 @@ function replacingCalls(api: DriveApi): ReplacingCalls {
     rename: ({ id }, name) => api.rename(id, name),
     move: ({ id }, folder) => api.move(id, folder),
     remove: ({ id }, signal) => undefinedIfMissing(api.remove(id, signal)),
-    placeOf: async (id, folders) => {
-      for (const parent of folders) {
-        const name = await undefinedIfMissing(api.find(parent, (item) => (item.id === id ? item.name : undefined)))
-        if (name !== undefined) return { parent, name }
-      }
-      return undefined
-    },
+    placeOf: (id, folders) =>
+      findPlace(folders, (folder) => api.find(folder, (item) => (item.id === id ? item.name : undefined))),
   }
 }

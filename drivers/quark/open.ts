@@ -4,7 +4,7 @@ import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { GatewayError, isGatewayError, toGatewayError, undefinedIfMissing } from '../../src/base/errors.js'
 import { ApiClient } from '../lib/json-api/api-client.js'
 import { openCookieSession } from '../lib/cloud/cookie-session.js'
-import { IdReplacements, type ReplacingCalls } from '../lib/cloud/id-replacements.js'
+import { findPlace, IdReplacements, type ReplacingCalls } from '../lib/cloud/id-replacements.js'
 import { RateGate } from '../lib/json-api/rate-gate.js'
 import { HttpClient } from '../lib/http/http-client.js'
 import { judge, QuarkApi } from './api.js'
@@ -59,13 +59,7 @@ function replacingCalls(api: QuarkApi): ReplacingCalls {
     rename: ({ id }, name) => api.rename(id, name),
     move: ({ id }, folder) => api.move(id, folder),
     remove: ({ id }, signal) => undefinedIfMissing(api.remove(id, signal)),
-    placeOf: async (id, folders) => {
-      for (const parent of folders) {
-        const members = await undefinedIfMissing(api.members(parent, undefined))
-        const item = members?.find((each) => each.id === id)
-        if (item) return { parent, name: item.name }
-      }
-      return undefined
-    },
+    placeOf: (id, folders) =>
+      findPlace(folders, async (folder) => (await api.members(folder, undefined)).find((each) => each.id === id)?.name),
   }
 }

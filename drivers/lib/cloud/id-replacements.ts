@@ -49,6 +49,21 @@ export interface ReplacingCalls {
   placeOf(id: string, folders: readonly string[]): Promise<Place | undefined>
 }
 
+/**
+ * The place of an item in the first of these folders that has it. `nameIn`: its name in a folder; undefined if it is
+ * not there. It may reject with `not_found` if there is no such folder.
+ */
+export async function findPlace(
+  folders: readonly string[],
+  nameIn: (folder: string) => Promise<string | undefined>,
+): Promise<Place | undefined> {
+  for (const parent of folders) {
+    const name = await undefinedIfMissing(nameIn(parent))
+    if (name !== undefined) return { parent, name }
+  }
+  return undefined
+}
+
 interface IdReplacementsOptions {
   readonly calls: ReplacingCalls
   readonly env: Pick<DriverEnv, 'state' | 'log'>
