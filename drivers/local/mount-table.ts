@@ -35,6 +35,8 @@ export class MountTable {
   #readAt = Number.NEGATIVE_INFINITY
   #text: string | undefined
   #points: readonly MountPoint[] = []
+  /** Whether all points are on local file systems, so that none has to be looked for. */
+  #areAllLocal = false
   #mayBlock = true
 
   /** `onChange`: called when a reading differs from the previous one, before it is used. */
@@ -53,6 +55,7 @@ export class MountTable {
   /** Whether this path of the host is on a local file system, so that calls do not block. */
   isLocal(path: string): boolean {
     this.#refresh()
+    if (this.#areAllLocal) return true
     for (const point of this.#points) if (contains(point.path, path)) return point.isLocal
     return false
   }
@@ -60,6 +63,7 @@ export class MountTable {
   /** Whether this folder contains a mount point of a file system that is not local. */
   hasForeignMountsIn(folder: string): boolean {
     this.#refresh()
+    if (this.#areAllLocal) return false
     return this.#points.some((point) => !point.isLocal && point.path !== folder && contains(folder, point.path))
   }
 
@@ -97,6 +101,8 @@ export class MountTable {
       // Of several mounts at one path, the last one is in effect.
       .reverse()
       .sort((a, b) => b.path.length - a.path.length)
+    const hasRoot = this.#points.some(({ path }) => contains(path, this.root))
+    this.#areAllLocal = hasRoot && this.#points.every(({ isLocal }) => isLocal)
   }
 }
 

@@ -154,12 +154,12 @@ export class SyncAsyncPolicy {
    */
   readonly calls: Syscalls
 
-  /** `now`: the clock, in milliseconds. */
+  /** `clock`: its `now` returns milliseconds. */
   constructor(
     immediate: Syscalls = syncSyscalls,
-    private readonly now: () => number = () => performance.now(),
+    private readonly clock: { now(): number } = performance,
   ) {
-    const isImmediate = () => this.#isImmediate
+    const isImmediate = () => this.#isImmediate()
     const calls: Record<string, unknown> = {
       get immediate() {
         return isImmediate()
@@ -171,8 +171,8 @@ export class SyncAsyncPolicy {
     this.calls = calls as unknown as Syscalls
   }
 
-  get #isImmediate(): boolean {
-    return !this.#isTurnSpent && (this.#asyncUntil === 0 || this.now() >= this.#asyncUntil)
+  #isImmediate(): boolean {
+    return !this.#isTurnSpent && (this.#asyncUntil === 0 || this.clock.now() >= this.#asyncUntil)
   }
 
   /** The call, which is timed, or its asynchronous form. */
@@ -181,15 +181,15 @@ export class SyncAsyncPolicy {
     const changes = !reading.has(name)
     const asyncCall = (asyncSyscalls as unknown as Readonly<Record<CallName, AnyCall>>)[name]
     return (...args) => {
-      if (!this.#isImmediate) return asyncCall(...args)
+      if (!this.#isImmediate()) return asyncCall(...args)
       if (movesFolders) shared.turn++
       if (changes) shared.found.clear()
-      const start = this.now()
+      const start = this.clock.now()
       if (this.#turnStart === 0) this.#startTurn(start)
       try {
         return call(...args)
       } finally {
-        const end = this.now()
+        const end = this.clock.now()
         const elapsed = end - start
         this.#isTurnSpent = end - this.#turnStart > maxSyncTime
         if (elapsed > slowCall.threshold)

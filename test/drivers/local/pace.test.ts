@@ -12,7 +12,7 @@ function paceOf(took: number): SyncAsyncPolicy {
   const unlink = () => {
     now += took
   }
-  return new SyncAsyncPolicy({ ...syncSyscalls, unlink }, () => now)
+  return new SyncAsyncPolicy({ ...syncSyscalls, unlink }, { now: () => now })
 }
 
 void t.test(
@@ -46,7 +46,7 @@ void t.test('SyncAsyncPolicy is asked again for each call of a file that is open
     now += 60
     return syncSyscalls.read(...args)
   }
-  const { calls } = new SyncAsyncPolicy({ ...syncSyscalls, read }, () => now)
+  const { calls } = new SyncAsyncPolicy({ ...syncSyscalls, read }, { now: () => now })
   const entry = { name: 'file', kind: 'file', size: 7, modified: new Date() } as const
   const handle = new ReadHandle(entry, file.fd, calls, () => undefined)
   const into = Buffer.alloc(7)
