@@ -54,7 +54,7 @@ export async function beginUpload(
     run: within,
     publish,
     close,
-    sync: () => on.sync(staged.handle),
+    sync: () => on.sync(staged.handle).catch((error: unknown) => locations.refineWriteError(on, error)),
   }
   return new StagedUpload(
     { ...common, resumable: { path: staged.path, committed: held }, file: { ...pieces, write } },

@@ -42,7 +42,8 @@ function readInto(pieces: PipelinedFile, into: Buffer, position: number): Promis
   )
 }
 
-async function withErrorTranslation<T>(work: Promise<T>): Promise<T> {
+/** Settles as `work` does, with its errors as GatewayErrors. */
+export async function withErrorTranslation<T>(work: Promise<T>): Promise<T> {
   try {
     return await work
   } catch (error) {

@@ -35,7 +35,7 @@ import { SmbLocations } from './locations.js'
 import { folderOf, isAmbiguous, isSameName, joinWirePath, nameFromWire, wireName } from './names.js'
 import { SharePool, shareOptionsOf } from './shares.js'
 import { SmbStaging } from './staging.js'
-import { renamePath, fileOperations, pipelinedFile } from './open-files.js'
+import { renamePath, fileOperations, pipelinedFile, withErrorTranslation } from './open-files.js'
 import { status } from './client/errors.js'
 
 /** Milliseconds that closing waits for aborted writes. */
@@ -196,7 +196,7 @@ class SmbDriver implements Driver {
           replaceToken: replace,
           file: pipelinedFile(lease.share, staged.id),
           resumable: { path: childOf(parentOf(path), name), committed },
-          sync: () => lease.share.flush(staged.id),
+          sync: () => withErrorTranslation(lease.share.flush(staged.id)),
           run: (work) => this.#within(signal, work),
           publish: () => this.#staging.publish(staged, location, path, options),
           close: async () => {

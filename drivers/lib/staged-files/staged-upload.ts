@@ -9,6 +9,7 @@ import type { Upload } from '../../../src/contract/capabilities.js'
 import type { Source } from '../../../src/contract/call-options.js'
 import type { Driver } from '../../../src/contract/driver.js'
 import type { Entry } from '../../../src/contract/entry.js'
+import { toGatewayError, type GatewayError } from '../../../src/base/errors.js'
 import { writeAll, type PipelinedFile } from '../streams/pipelined-io.js'
 import { resumeTokenOf, type ResumableFile } from './staged-names.js'
 
@@ -28,7 +29,7 @@ interface OpenStagedFile {
   /** Size of the complete file in bytes. */
   readonly size: number
   readonly signal: AbortSignal | undefined
-  /** Flushes the file to the medium. Rejects if the server does not confirm it. */
+  /** Flushes the file to the medium. Rejects with a GatewayError if the server does not confirm it. */
   readonly sync: () => Promise<void>
   /** Stores a new token. */
   readonly replaceToken: (token: string) => Promise<void>
@@ -48,7 +49,7 @@ export class StagedUpload implements Upload {
   #committed: number
   #committedAt = 0
   /** After a failed flush, later writes are not reliable, whatever the server reports. */
-  #hasSyncFailed = false
+  #syncError: GatewayError | undefined
   #writing: Promise<void> = Promise.resolve()
   #isPublished = false
 
@@ -74,23 +75,36 @@ export class StagedUpload implements Upload {
     return within(() => this.#writing)
   }
 
-  /** Flushes what is written, and stores a token for it. */
+  /**
+   * Flushes what is written, and stores a token for it. If the server cannot flush files, there is no token. Rejects if
+   * a flush has failed: what was written may be lost.
+   */
   async #checkpoint(): Promise<void> {
     const { resumable, sync, replaceToken } = this.staged
     const written = this.#written
-    if (this.#hasSyncFailed || written <= this.#committed) return
-    // A server may report a failed flush only once, and the next one as successful.
-    this.#hasSyncFailed = await sync().then(
-      () => false,
-      () => true,
-    )
+    this.#assertFlushed()
+    if (this.#syncError !== undefined || written <= this.#committed) return
+    try {
+      await sync()
+    } catch (error) {
+      // A server may report a failed flush only once, and the next one as successful.
+      this.#syncError = toGatewayError(error)
+    }
     this.#committedAt = performance.now()
-    if (this.#hasSyncFailed) return
+    this.#assertFlushed()
+    if (this.#syncError !== undefined) return
     await replaceToken(resumeTokenOf({ path: resumable.path, committed: written }))
     this.#committed = written
   }
 
+  /** Throws the error of a flush, unless it means that the server flushes no file (as fsync(2) with EINVAL). */
+  #assertFlushed(): void {
+    const error = this.#syncError
+    if (error && !['unsupported', 'denied', 'invalid'].includes(error.code)) throw error
+  }
+
   async commit(): Promise<Entry> {
+    this.#assertFlushed()
     const entry = await this.staged.run(() => this.staged.publish())
     this.#isPublished = true
     return entry

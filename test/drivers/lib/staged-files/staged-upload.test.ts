@@ -9,21 +9,33 @@ import { at } from '../../../driver-conformance/subject.js'
 const path = at('/.~tidegate-part-run-0123456789ab')
 const size = 100
 
-/** Sends the file byte by byte. Resolves to the reported tokens. */
-async function tokensOf(sync: () => Promise<void>, atMost = 1000): Promise<string[]> {
-  const tokens: string[] = []
-  const upload = new StagedUpload(
+const stored = { name: 'stored', kind: 'file', size, modified: new Date(0) } as const
+
+/** An upload with checkpoints every 5 ms. Tokens are added to `tokens`. */
+function uploadTo(sync: () => Promise<void>, tokens: string[] = []): StagedUpload {
+  return new StagedUpload(
     {
       ...{ resumable: { path, committed: 10 }, size, signal: undefined, sync },
       file: { pieceSize: 1, maxInFlight: 4, read: async () => Buffer.alloc(0), write: () => pause(1) },
       replaceToken: async (token) => void tokens.push(token),
       run: (work) => work(),
-      publish: async () => Promise.reject(new GatewayError('busy')),
+      publish: async () => stored,
       close: async () => undefined,
     },
-    { interval: 5, closeTimeout: atMost },
+    { interval: 5, closeTimeout: 1000 },
   )
-  await upload.write(Readable.from(Array.from({ length: size - upload.committedOffset }, () => Buffer.from('x'))))
+}
+
+/** Sends the rest of the file byte by byte. */
+function send(upload: StagedUpload): Promise<void> {
+  return upload.write(Readable.from(Array.from({ length: size - upload.committedOffset }, () => Buffer.from('x'))))
+}
+
+/** The tokens that an upload reports that is not committed. */
+async function tokensOf(sync: () => Promise<void>): Promise<string[]> {
+  const tokens: string[] = []
+  const upload = uploadTo(sync, tokens)
+  await send(upload).catch(() => undefined)
   await upload.close()
   return tokens
 }
@@ -42,6 +54,29 @@ void t.test('StagedUpload reports no further offset after a failed sync', async 
   })
   t.equal(tokens.length, 1)
   t.equal(calls, 2, 'the server is not asked again')
+})
+
+void t.test('StagedUpload publishes nothing after a flush that failed: written bytes may be lost', async (t) => {
+  for (const code of ['unavailable', 'no_space', 'timeout', 'internal'] as const) {
+    let calls = 0
+    const upload = uploadTo(async () => {
+      if (++calls === 1) throw new GatewayError(code)
+    })
+    await t.rejects(send(upload), { code }, code)
+    await t.rejects(upload.commit(), { code }, `${code}: no later flush mends it`)
+    await upload.close()
+  }
+})
+
+void t.test('StagedUpload publishes a file on a server that flushes none, and reports no token', async (t) => {
+  for (const code of ['unsupported', 'denied', 'invalid'] as const) {
+    const tokens: string[] = []
+    const upload = uploadTo(() => Promise.reject(new GatewayError(code)), tokens)
+    await send(upload)
+    t.equal(await upload.commit(), stored, code)
+    await upload.close()
+    t.same(tokens, [], code)
+  }
 })
 
 void t.test('StagedUpload.close() waits for a silent server until its timeout', async (t) => {
