@@ -80,7 +80,8 @@ function parseOverwrite(value: string | undefined): boolean {
 }
 
 /** Uses the first of the requested timeouts that can be read, as Apache does. The tree limits it. */
-function parseTimeout(value = ''): number {
+function parseTimeout(value: string | undefined): number {
+  if (value === undefined) return defaultTimeout
   for (const each of value.split(',')) {
     const timeout = each.trim()
     if (/^infinite$/i.test(timeout)) return maxTimeout
