@@ -20,7 +20,7 @@ async function makeMissingFolders(
   operations: Operations,
   folder: Path,
   { preferred, ...options }: ChangeOptions & { readonly preferred?: Storage | undefined },
-  authorize: (folder: Path) => void = () => undefined,
+  authorize: (folder: Path) => Promise<void> = async () => undefined,
 ): Promise<number> {
   const { signal } = options
   const nearest = await findDeepest(folder, (path) => tree.entryOrUndefined(path, { signal, preferred }))
@@ -33,7 +33,7 @@ async function makeMissingFolders(
         options,
         preferred: () => preferred,
         resolve: async () => {
-          authorize(path)
+          await authorize(path)
           return [{ at: path, look: undefined }] as const
         },
         require: ({ entry }) => {
@@ -62,7 +62,10 @@ export async function makeMissingParents(
   { signal, password, lockTokens, preferred }: ChangeOptions & { readonly preferred: Storage | undefined },
 ): Promise<void> {
   const options = { signal, password, lockTokens, preferred }
-  const authorize = (folder: Path) => access.authorize('mkdir', folder, options)
+  const authorize = async (folder: Path) => {
+    access.authorize('mkdir', folder, options)
+    await access.assertNoSymlink('mkdir', folder, options)
+  }
   await makeMissingFolders(tree, operations, parentOf(at), options, authorize)
 }
 

@@ -44,7 +44,7 @@ commit a new file     precondition_failed  locked  precondition_failed  unauthen
 commit an update      precondition_failed  locked  precondition_failed  unauthenticated  busy     busy            -           denied  aborted
 reserve               exists               locked  precondition_failed  unauthenticated  busy     busy            exists      denied  unavailable
 make a folder         exists               locked  precondition_failed  unauthenticated  busy     -               exists      denied  unavailable
-make a parent         -                    locked  -                    unauthenticated  -        -               not_folder  denied  unavailable
+make a parent         -                    locked  -                    unauthenticated  -        busy            not_folder  denied  unavailable
 make folders          exists               locked  precondition_failed  unauthenticated  -        parent_missing  exists      denied  unavailable
 remove                precondition_failed  locked  precondition_failed  unauthenticated  busy     -               -           denied  unavailable
 remove a folder       precondition_failed  locked  precondition_failed  unauthenticated  busy     -               -           denied  unavailable
