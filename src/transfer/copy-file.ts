@@ -11,7 +11,7 @@ import type { MountedPath } from '../mounts/mounts.js'
 import type { ResumableUpload } from '../storage/fallbacks/resumable-write.js'
 import type { Storage } from '../storage/storage.js'
 import { countedSource } from '../storage/counted-streams.js'
-import { targetOf, type CopiedState, type CopyJob, type RemovalReason } from './copy-job.js'
+import { targetOf, type CopiedState, type CopyJob, type PublishOptions, type RemovalReason } from './copy-job.js'
 import { isSameContent } from './same-file.js'
 
 /** Minimum size in bytes of a file whose progress is reported while it is read. */
@@ -45,7 +45,7 @@ export async function copySymlink(
 
 /** Runs the last check, then `work` under the path lock that the check took. */
 export async function withPublishCheck<T>(job: CopyJob, to: Path, work: () => Promise<T>): Promise<T> {
-  const release = await checkPublish(job, to, false)
+  const release = await checkPublish(job, to, { replaces: false, isNew: true })
   try {
     return await work()
   } finally {
@@ -57,9 +57,9 @@ export async function withPublishCheck<T>(job: CopyJob, to: Path, work: () => Pr
  * The last check before a file is published under this name. Resolves to a function that releases the path lock it
  * took.
  */
-async function checkPublish(job: CopyJob, to: Path, replaces: boolean): Promise<() => void> {
+async function checkPublish(job: CopyJob, to: Path, asked: PublishOptions): Promise<() => void> {
   const path = job.to.storage.treePath(to)
-  const { refused, release } = await job.beforePublish([path], replaces)
+  const { refused, release } = await job.beforePublish([path], asked)
   if (!refused.has(path)) return release
   release()
   throw refused.get(path)
@@ -128,12 +128,18 @@ export async function writeFile(
   old: Entry | undefined,
 ): Promise<Entry> {
   if (old && !job.overwrite) throw new GatewayError('exists')
-  const write = (at: Path) => writeInto(job, from, to, entry, at)
+  const write = (at: Path) => writeInto(job, from, to, entry, { at, isNew: !old })
   return old?.kind === 'folder' ? withBackup(job, to, old, () => write(to), write) : write(to)
 }
 
 /** `at`: the path that is written; `to`: the path of the target, for which the publication is checked. */
-async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry, at: Path): Promise<Entry> {
+async function writeInto(
+  job: CopyJob,
+  from: Path,
+  to: Path,
+  entry: Entry,
+  { at, isNew }: { readonly at: Path; readonly isNew: boolean },
+): Promise<Entry> {
   const { storage } = job.to
   const locks = new HeldLocks()
   const options = {
@@ -147,7 +153,7 @@ async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry, at: P
       await assertUnchanged(job.from.storage, from, entry, job.signal)
       // A backend that rejects the copy after this check causes a second call.
       locks.release()
-      locks.hold(await checkPublish(job, to, job.overwrite))
+      locks.hold(await checkPublish(job, to, { replaces: job.overwrite, isNew }))
     },
   }
   const stored = job.meter.source(job.from.storage, from, entry)
@@ -290,7 +296,7 @@ export async function copyBundle(
   const transfers = isTransfer ? [job.meter.start(from.storage, 'read'), job.meter.start(target.storage, 'write')] : []
   const locks = new HeldLocks()
   const beforePublish = async (names: readonly string[]) => {
-    const grant = await job.beforePublish(names.map(pathOf), false)
+    const grant = await job.beforePublish(names.map(pathOf), { replaces: false, isNew: true })
     locks.hold(grant.release)
     return new Set(names.filter((name) => !grant.refused.has(pathOf(name))))
   }

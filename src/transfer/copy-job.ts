@@ -59,9 +59,9 @@ export interface CopyJob {
   readonly assertSymlinkAllowed: (target: Path, text: string) => Promise<void>
   /**
    * The last check before files are published under these names in the target; takes path locks of all of them.
-   * `replaces`: existing files may be replaced.
+   * `replaces`: existing files may be replaced. `isNew`: the names are new in their folder.
    */
-  readonly beforePublish: (targets: readonly Path[], replaces: boolean) => Promise<PublishGrant>
+  readonly beforePublish: (targets: readonly Path[], asked: PublishOptions) => Promise<PublishGrant>
   /**
    * The last check before an entry is removed; `tree`: with all its members. Resolves to a function that releases the
    * path lock it took.
@@ -78,6 +78,12 @@ export interface CopyJob {
   /** Called with the number of bytes that were completed since the last call; negative after a failure. */
   readonly advance: (bytes: number) => void
   readonly journal: CopyJournal
+}
+
+/** See `CopyJob.beforePublish`. */
+export interface PublishOptions {
+  readonly replaces: boolean
+  readonly isNew: boolean
 }
 
 /** The result of the last check of some names: all of them may be published, except the refused ones. */

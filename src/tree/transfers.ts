@@ -12,7 +12,7 @@ import type { EntryOptions, MountedTree, ResolvedPath } from '../mounts/mounted-
 import type { MountedPath } from '../mounts/mounts.js'
 import type { Storage } from '../storage/storage.js'
 import type { TransferMeter } from '../storage/transfer-meter.js'
-import { MemoryJournal, type CopyJob, type CopyJournal } from '../transfer/copy-job.js'
+import { MemoryJournal, type CopyJob, type CopyJournal, type PublishOptions } from '../transfer/copy-job.js'
 import { copyTree, moveTree } from '../transfer/copy.js'
 import type { Access } from './access.js'
 import { isOmitted, movesAnySymlink, revealsNames } from './authorizer.js'
@@ -400,11 +400,11 @@ export class Transfers {
       assertSymlinkAllowed: async (path, text) => {
         if (!text.startsWith('/')) await this.access.authorizeSymlinkTarget(to.storage.mountPoint, path, text, options)
       },
-      beforePublish: async (targets, replaces) => {
+      beforePublish: async (targets, asked) => {
         const paths = await Promise.all(targets.map((to) => canonicalPath(mounts, to, { signal })))
         const claims = paths.map((path) => ({ path, tree: false }))
         const { result, release } = await this.operations.locked(claims, signal, () =>
-          this.#refused(targets, paths, replaces, { ...options, signal }),
+          this.#refused(targets, paths, asked, { ...options, signal }),
         )
         return { refused: result, release }
       },
@@ -434,7 +434,7 @@ export class Transfers {
   async #refused(
     targets: readonly Path[],
     paths: readonly Path[],
-    replaces: boolean,
+    { replaces, isNew }: PublishOptions,
     options: TransferOptions,
   ): Promise<ReadonlyMap<Path, unknown>> {
     for (const folder of new Set(paths.map(parentOf)))
@@ -443,7 +443,7 @@ export class Transfers {
     for (const [index, path] of paths.entries()) {
       try {
         this.access.authorize('receive', path, options)
-        await this.operations.assertUnlocked({ path }, options)
+        await this.operations.assertUnlocked({ path, membership: isNew }, options)
         // A write to a symlink replaces its target.
         const real = replaces ? await this.access.followSymlinks('receive', path, options, true) : path
         if (real !== path) await this.operations.assertUnlocked({ path: real }, options)

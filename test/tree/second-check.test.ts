@@ -51,12 +51,12 @@ remove a folder       precondition_failed  locked  precondition_failed  unauthen
 rename                precondition_failed  locked  precondition_failed  unauthenticated  busy     -               -           denied  unavailable
 rename to             -                    locked  precondition_failed  unauthenticated  busy     -               exists      denied  unavailable
 rename over           -                    locked  precondition_failed  unauthenticated  busy     -               -           denied  unavailable
-copy to               -                    -       -                    unauthenticated  -        busy            exists      denied  -
+copy to               -                    locked  -                    unauthenticated  -        busy            exists      denied  -
 copy over             -                    locked  -                    unauthenticated  -        busy            -           denied  -
-copy a folder to      -                    -       -                    unauthenticated  -        busy            exists      denied  -
-copy a member         -                    -       -                    unauthenticated  -        busy            exists      denied  -
-copy a symlink        -                    -       -                    unauthenticated  -        busy            exists      denied  -
-move to               -                    -       -                    unauthenticated  -        busy            exists      denied  -
+copy a folder to      -                    locked  -                    unauthenticated  -        busy            exists      denied  -
+copy a member         -                    locked  -                    unauthenticated  -        busy            exists      denied  -
+copy a symlink        -                    locked  -                    unauthenticated  -        busy            exists      denied  -
+move to               -                    locked  -                    unauthenticated  -        busy            exists      denied  -
 move over             -                    locked  -                    unauthenticated  -        busy            -           denied  -
 move away             -                    locked  -                    unauthenticated  -        busy            -           denied  -
 make a symlink        exists               locked  precondition_failed  unauthenticated  busy     busy            exists      denied  unavailable
