@@ -310,7 +310,7 @@ export class Gateway {
         own: await gatewayFolders(config.data),
         instance,
         assertCurrent: () => membership.assertCurrent(),
-        tree: (path) => new SubtreeDriver({ mounts, supervisor, locks, pathLocks, intents, rules, log }, path),
+        tree: (path) => new SubtreeDriver({ mounts, locks, pathLocks, intents, rules, log }, path),
       }))
       const signedUrls = (opened.signedUrls = new SignedUrls({
         settings,
@@ -339,7 +339,7 @@ export class Gateway {
       const inPlaceHandles = new InPlaceHandles(events)
       const storages = new StorageAdmin({ store, mounts, supervisor, locks, events, log, driverTypes: options.drivers })
       const downloadRouting = new DownloadRouting(settings, signedUrls)
-      const bases = new BaseFolders({ mounts, supervisor, rules, locks, pathLocks, events, log })
+      const bases = new BaseFolders({ mounts, rules, locks, pathLocks, events, log })
       const tree = {
         membership,
         store,
@@ -347,7 +347,6 @@ export class Gateway {
         locks,
         events,
         mounts,
-        supervisor,
         intents,
         bases,
         inPlaceHandles,
@@ -362,7 +361,17 @@ export class Gateway {
         thumbnails: new FairShare(maxThumbnails),
         transferSlots: new FairShare(filesAtOnce, { times: 3 }),
       }
-      const dependencies = { ...tree, accounts, spool, storages, signedUrls, tasks, egress, taskUploads: uploads }
+      const dependencies = {
+        ...tree,
+        supervisor,
+        accounts,
+        spool,
+        storages,
+        signedUrls,
+        tasks,
+        egress,
+        taskUploads: uploads,
+      }
       const gateway = new Gateway(options, dependencies, opened)
       // What others have changed since it was loaded, before this node listened.
       if (store.isShared) await store.notifyAll()

@@ -3,8 +3,7 @@
  * reports why in its status, and is started again after increasing pauses.
  */
 import PQueue from 'p-queue'
-import { settlesWithin, sharedController, untilAborted } from '../base/cancellation.js'
-import type { CallOptions } from '../contract/call-options.js'
+import { settlesWithin, sharedController } from '../base/cancellation.js'
 import type {
   ChangeElsewhere,
   DriverEnv,
@@ -97,9 +96,6 @@ interface SupervisedMount extends Mount {
   /** Number of consecutive failures. */
   failures: number
 }
-
-/** Milliseconds that a request waits for a storage that is being started. */
-const requestTimeout = 5000
 
 /** Seconds before the next attempt to start a storage, by the number of failures. */
 const retryPauses = [5, 15, 60, 300]
@@ -263,23 +259,6 @@ export class MountSupervisor {
         const details = { err: error, storage: storage.mountPoint }
         log.warn(details, 'could not remove what uploads of a dead node have left')
       })
-    }
-  }
-
-  /**
-   * If the storage that `path` belongs to is being started for the first time: resolves when it has started or failed,
-   * or after some seconds. Rejects with `aborted`. Undefined if there is nothing to wait for.
-   */
-  whenStarted(path: Path, { signal }: CallOptions = {}): Promise<void> | undefined {
-    return this.dependencies.mounts.startOf(path) && this.#untilStarted(path, signal)
-  }
-
-  async #untilStarted(path: Path, signal: AbortSignal | undefined): Promise<void> {
-    const { mounts } = this.dependencies
-    const deadline = Date.now() + requestTimeout
-    // A storage that is replaced while it starts is started once more.
-    for (let start = mounts.startOf(path); start; start = mounts.startOf(path)) {
-      if (!(await untilAborted(settlesWithin(start, deadline - Date.now()), signal))) return
     }
   }
 

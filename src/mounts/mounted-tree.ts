@@ -1,10 +1,13 @@
-/** The whole tree without authorization: the entries of the storages, and the mount points. */
+/**
+ * The whole tree without authorization: the spelling and the symlinks of its paths, the entries of the storages, and
+ * the mount points.
+ */
 import type { LookupResult } from '../contract/capabilities.js'
 import type { CallOptions } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, isWithoutStorage, toGatewayError, undefinedIfMissing } from '../base/errors.js'
 import type { Log } from '../base/log.js'
-import { nameOf, root, within, type Path } from '../base/path.js'
+import { childOf, foldCase, nameOf, parentOf, root, segmentsOf, within, type Path } from '../base/path.js'
 import type { FolderListing, ListingOptions } from '../storage/listings.js'
 import type { Mounts, MountedPath } from './mounts.js'
 import { sortedInTurns } from '../storage/sorting.js'
@@ -31,6 +34,48 @@ export class MountedTree {
   /** Throws as `Mounts.find` does. */
   locate(at: Path): MountedPath {
     return this.mounts.find(at)
+  }
+
+  /**
+   * Returns `path` in the storages' spelling: on a backend that ignores case or Unicode normalization, that which the
+   * backend returns. Paths are converted before authorization, locking and cache lookups, so that another spelling does
+   * not bypass a rule or a lock. Segments that do not exist are not changed. Rejects if a storage cannot be read.
+   */
+  async canonicalPath(path: Path, options: CallOptions = {}): Promise<Path> {
+    const location = this.mounts.caseInsensitivePath(path)
+    if (!location) return path
+    const { storage } = location
+    const names = segmentsOf(location.inner)
+    let canonical = storage.mountPoint
+    for (const [index, name] of names.entries()) {
+      const mounted = this.mounts.foldersIn(canonical).find((entry) => foldCase(entry.name) === foldCase(name))
+      const existing = mounted ?? (await this.#memberOf(location, canonical, name, options))
+      const rest = names.slice(existing ? index + 1 : index)
+      if (!existing) return rest.reduce(childOf, canonical)
+      canonical = childOf(canonical, existing.name)
+      // The rest of the path belongs to another storage.
+      if (this.mounts.isMountPoint(canonical)) return this.canonicalPath(rest.reduce(childOf, canonical), options)
+    }
+    return canonical
+  }
+
+  async #memberOf({ storage }: MountedPath, folder: Path, name: string, options: CallOptions) {
+    try {
+      return await storage.stat(childOf(within(storage.mountPoint, folder) ?? root, name), options)
+    } catch (error) {
+      if (isGatewayError(error, 'not_found', 'parent_missing', 'not_folder')) return undefined
+      throw error
+    }
+  }
+
+  /**
+   * As `canonicalPath`, for the target of a move of `source`. If the target is another spelling of `source` itself, its
+   * last segment is not changed, because it is the new name.
+   */
+  async canonicalTarget(target: Path, source: Path, options: CallOptions = {}): Promise<Path> {
+    const canonical = await this.canonicalPath(target, options)
+    const isCaseRename = canonical === source && canonical !== target
+    return isCaseRename ? childOf(parentOf(canonical), nameOf(target)) : canonical
   }
 
   /**

@@ -1,9 +1,11 @@
 /**
  * The table of mounts: which storage a path of the tree belongs to, and which folders exist only because a storage is
- * mounted below them. Every look-up is synchronous and asks no backend. `MountSupervisor` fills the table, and starts
+ * mounted below them. No look-up asks a backend. `MountSupervisor` fills the table, and starts
  * and closes the storages.
  */
+import type { CallOptions } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
+import { settlesWithin, untilAborted } from '../base/cancellation.js'
 import { GatewayError } from '../base/errors.js'
 import {
   asPath,
@@ -77,6 +79,9 @@ export interface MountedPath {
   /** The path within the storage. */
   readonly inner: Path
 }
+
+/** Milliseconds that a request waits for a storage that is being started. */
+const startPatience = 5000
 
 export class Mounts {
   /** All mounts, including disabled ones, by storage id. */
@@ -198,6 +203,22 @@ export class Mounts {
       starting ??= mount.starting
     }
     return starting
+  }
+
+  /**
+   * If the storage that `path` belongs to is being started for the first time: resolves when it has started or failed,
+   * or after some seconds. Rejects with `aborted`. Undefined if there is nothing to wait for.
+   */
+  whenStarted(path: Path, { signal }: CallOptions = {}): Promise<void> | undefined {
+    return this.startOf(path) && this.#untilStarted(path, signal)
+  }
+
+  async #untilStarted(path: Path, signal: AbortSignal | undefined): Promise<void> {
+    const deadline = Date.now() + startPatience
+    // A storage that is replaced while it starts is started once more.
+    for (let start = this.startOf(path); start; start = this.startOf(path)) {
+      if (!(await untilAborted(settlesWithin(start, deadline - Date.now()), signal))) return
+    }
   }
 
   /** The location of `path` if its storage ignores case or Unicode normalization; otherwise undefined. */

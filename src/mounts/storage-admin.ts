@@ -43,7 +43,7 @@ export class StorageNotStarted extends GatewayError {
 interface StorageAdminDependencies {
   readonly store: Store
   readonly mounts: Mounts
-  readonly supervisor: Pick<MountSupervisor, 'apply' | 'delete' | 'whenStarted'>
+  readonly supervisor: Pick<MountSupervisor, 'apply' | 'delete'>
   readonly locks: Locks
   readonly events: Events
   readonly driverTypes: readonly AnyDriverType[]
@@ -72,8 +72,8 @@ export class StorageAdmin {
 
   /** Checks whether the backend answers. Rejects with its error, or with `unavailable` if the storage does not run. */
   async check(id: number, { signal }: CallOptions = {}): Promise<void> {
-    const { mounts, supervisor } = this.dependencies
-    await supervisor.whenStarted(visiblePath(this.#existingRow(id).mountPath), { signal })
+    const { mounts } = this.dependencies
+    await mounts.whenStarted(visiblePath(this.#existingRow(id).mountPath), { signal })
     const storage = mounts.storageOf(id)
     if (!storage) {
       throw new GatewayError('unavailable', { reason: this.#existingRow(id).status || 'the storage is still starting' })

@@ -30,7 +30,6 @@ import {
   within,
   type Path,
 } from '../base/path.js'
-import { canonicalPath, canonicalTarget } from '../mounts/canonical-case.js'
 import { withHooks, type FileHooks } from '../storage/file-hooks.js'
 import type { MountedTree, ResolvedPath } from '../mounts/mounted-tree.js'
 import type { OperationName } from '../storage/operation-names.js'
@@ -69,10 +68,7 @@ export interface NamedPath {
   readonly at: Path
 }
 
-type Dependencies = Pick<
-  TreeDependencies,
-  'membership' | 'mounts' | 'supervisor' | 'bases' | 'rules' | 'settings' | 'log'
->
+type Dependencies = Pick<TreeDependencies, 'membership' | 'mounts' | 'bases' | 'rules' | 'settings' | 'log'>
 
 export class Access implements Authority {
   readonly #dependencies: Dependencies
@@ -102,9 +98,9 @@ export class Access implements Authority {
    * `not_found` for names reserved by the core.
    */
   resolve(path: Path, options: AccessOptions): Awaitable<Path> {
-    const { mounts, supervisor } = this.#dependencies
+    const { mounts } = this.#dependencies
     const requested = this.#underBase(path)
-    const starting = supervisor.whenStarted(requested, options)
+    const starting = mounts.whenStarted(requested, options)
     if (starting) return starting.then(() => this.#canonicalPath(requested, options))
     if (mounts.caseInsensitivePath(requested) !== undefined) return this.#canonicalPath(requested, options)
     this.#canonical = this.#account
@@ -121,7 +117,7 @@ export class Access implements Authority {
   }
 
   async #canonicalPath(requested: Path, { signal }: AccessOptions): Promise<Path> {
-    const at = await canonicalPath(this.#dependencies.mounts, requested, { signal })
+    const at = await this.#tree.canonicalPath(requested, { signal })
     this.#canonical = this.#account.respelled(requested, at)
     return at
   }
@@ -129,8 +125,8 @@ export class Access implements Authority {
   /** As `resolve`, for the target of a move of `source`, a path of the whole tree. */
   async resolveMoveTarget(path: Path, source: Path, options: AccessOptions): Promise<Path> {
     const requested = this.#underBase(path)
-    await this.#dependencies.supervisor.whenStarted(requested, options)
-    return canonicalTarget(this.#dependencies.mounts, source, requested, { signal: options.signal })
+    await this.#dependencies.mounts.whenStarted(requested, options)
+    return this.#tree.canonicalTarget(requested, source, { signal: options.signal })
   }
 
   #underBase(path: Path): Path {
@@ -197,10 +193,9 @@ export class Access implements Authority {
   }
 
   async #realPath(action: Action, at: Path, options: AccessOptions, last: boolean): Promise<Path> {
-    const { mounts } = this.#dependencies
     const resolved = await this.#tree.realPath(at, { signal: options.signal, last })
     if (resolved === at) return at
-    const real = await canonicalPath(mounts, resolved, { signal: options.signal })
+    const real = await this.#tree.canonicalPath(resolved, { signal: options.signal })
     await this.#authorizeRealPath(action, at, real, options)
     if (action !== 'read' || !last) return real
     const symlinkPath = await this.#tree.realPath(at, { signal: options.signal })
@@ -445,7 +440,7 @@ export class Access implements Authority {
       throw new GatewayError('denied', { reason: 'the target of a symlink may have .. at its start only' })
     }
     const leadsTo = isRelative
-      ? await canonicalPath(this.#dependencies.mounts, resolvePath(parentOf(at), target), { signal: options.signal })
+      ? await this.#tree.canonicalPath(resolvePath(parentOf(at), target), { signal: options.signal })
       : await this.resolve(resolvePath(root, target), options)
     const inner = within(mountPoint, leadsTo)
     if (inner === undefined)

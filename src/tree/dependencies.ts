@@ -6,7 +6,6 @@ import type { Search } from '../search/search.js'
 import type { Settings } from '../settings/settings.js'
 import type { Bandwidth } from '../storage/bandwidth.js'
 import type { Events } from '../storage/events.js'
-import type { MountSupervisor } from '../mounts/mount-supervisor.js'
 import type { Mounts } from '../mounts/mounts.js'
 import type { PathLocks } from '../locks/path-locks.js'
 import type { Store } from '../database/tables.js'
@@ -20,7 +19,6 @@ import type { BaseFolders } from './missing-folders.js'
 export interface TreeDependencies {
   readonly membership: Pick<Membership, 'assertCurrent'>
   readonly mounts: Mounts
-  readonly supervisor: Pick<MountSupervisor, 'whenStarted'>
   readonly bases: BaseFolders
   readonly rules: Rules
   readonly locks: Locks

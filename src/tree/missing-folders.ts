@@ -82,7 +82,7 @@ export class BaseFolders {
   constructor(
     private readonly dependencies: Pick<
       TreeDependencies,
-      'mounts' | 'supervisor' | 'rules' | 'locks' | 'pathLocks' | 'events' | 'log'
+      'mounts' | 'rules' | 'locks' | 'pathLocks' | 'events' | 'log'
     >,
   ) {
     this.#tree = new MountedTree(dependencies.mounts, dependencies.log)
@@ -108,7 +108,7 @@ export class BaseFolders {
   async #ensure(principal: Principal): Promise<void> {
     const { base } = principal
     try {
-      await this.dependencies.supervisor.whenStarted(base)
+      await this.dependencies.mounts.whenStarted(base)
       const exists = (await this.#tree.entryOrUndefined(base, {})) !== undefined
       if (!exists && !this.#mayFill(principal)) return
       if (!exists) {

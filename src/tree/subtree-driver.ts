@@ -11,7 +11,6 @@ import type { TreeDriver } from '../contract/driver-env.js'
 import { inPages, type Entry, type Identity } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import { childOf, isWithin, refusedName, root, under, within, type Path } from '../base/path.js'
-import { canonicalPath, canonicalTarget } from '../mounts/canonical-case.js'
 import { MountedTree, withMountPoints, type ResolvedPath } from '../mounts/mounted-tree.js'
 import type { MountedPath } from '../mounts/mounts.js'
 import type { PathLocks } from '../locks/path-locks.js'
@@ -32,10 +31,7 @@ const depth = new AsyncLocalStorage<number>()
 /** How many storages the current call has passed through. */
 const levelOf = () => depth.getStore() ?? 0
 
-type SubtreeDependencies = Pick<
-  TreeDependencies,
-  'mounts' | 'supervisor' | 'locks' | 'pathLocks' | 'intents' | 'rules' | 'log'
->
+type SubtreeDependencies = Pick<TreeDependencies, 'mounts' | 'locks' | 'pathLocks' | 'intents' | 'rules' | 'log'>
 
 export class SubtreeDriver implements TreeDriver {
   readonly #dependencies: SubtreeDependencies
@@ -141,9 +137,7 @@ export class SubtreeDriver implements TreeDriver {
       preferred: (at) => this.#preferred(at),
       resolve: async () => {
         const source = await this.#resolve(from, options)
-        const target = await this.#deeper(() =>
-          canonicalTarget(this.#dependencies.mounts, source, under(this.base, to), options),
-        )
+        const target = await this.#deeper(() => this.#tree.canonicalTarget(under(this.base, to), source, options))
         return [toPath(source), toPath(target)]
       },
       tree: true,
@@ -235,9 +229,9 @@ export class SubtreeDriver implements TreeDriver {
 
   /** The path in the whole tree, in the spelling of the storages. */
   async #resolve(path: Path, options: CallOptions): Promise<Path> {
-    const { mounts, supervisor } = this.#dependencies
-    await supervisor.whenStarted(under(this.base, path), options)
-    const at = await this.#deeper(() => canonicalPath(mounts, under(this.base, path), options))
+    const { mounts } = this.#dependencies
+    await mounts.whenStarted(under(this.base, path), options)
+    const at = await this.#deeper(() => this.#tree.canonicalPath(under(this.base, path), options))
     if (this.#isExcluded(mounts.mountPointOf(at))) throw new GatewayError('not_found')
     return at
   }

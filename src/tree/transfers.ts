@@ -6,7 +6,6 @@ import { isSymlink, isRealFolder, type Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, nameTaken } from '../base/errors.js'
 import { failureDetails, logInternal } from '../base/log.js'
 import { checkName, childOf, isWithin, nameOf, parentOf, root, under, within, type Path } from '../base/path.js'
-import { canonicalPath } from '../mounts/canonical-case.js'
 import type { SkippedNames } from '../storage/listable-names.js'
 import type { EntryOptions, MountedTree, ResolvedPath } from '../mounts/mounted-tree.js'
 import type { MountedPath } from '../mounts/mounts.js'
@@ -164,7 +163,7 @@ export class Transfers {
       return { done: { created: true } }
     }
     if (source === target) return { done: { created: false } }
-    const respells = (await canonicalPath(this.dependencies.mounts, target, { signal: options.signal })) === source
+    const respells = (await this.tree.canonicalPath(target, { signal: options.signal })) === source
     const place = this.tree.locateIfRunning(target, from.storage)
     const seen = { signal: options.signal, preferred: place?.storage }
     // In another case, the name is that of the source itself.
@@ -348,7 +347,7 @@ export class Transfers {
 
   #job(transfer: Transfer, signal: AbortSignal): CopyJob {
     const { kind, source, target, from, to, entry, old, continues, options } = transfer
-    const { mounts, rules, transferSlots, inPlaceHandles, intents, log } = this.dependencies
+    const { rules, transferSlots, inPlaceHandles, intents, log } = this.dependencies
     // One warning for each transfer: a backend that refuses one folder may refuse them all.
     let isLossLogged = false
     const moving = parentOf(source) === parentOf(target) ? 'rename' : 'move'
@@ -401,7 +400,7 @@ export class Transfers {
         if (!text.startsWith('/')) await this.access.authorizeSymlinkTarget(to.storage.mountPoint, path, text, options)
       },
       beforePublish: async (targets, asked) => {
-        const paths = await Promise.all(targets.map((to) => canonicalPath(mounts, to, { signal })))
+        const paths = await Promise.all(targets.map((to) => this.tree.canonicalPath(to, { signal })))
         const claims = paths.map((path) => ({ path, tree: false }))
         const { result, release } = await this.operations.locked(claims, signal, () =>
           this.#refused(targets, paths, asked, { ...options, signal }),

@@ -89,7 +89,7 @@ void t.test('requests wait for a storage that is being started', async (t) => {
     code: 'unavailable',
     detail: 'storage_starting',
   })
-  t.equal(tree.supervisor.whenStarted(asPath('/x')), undefined, 'a path of another storage does not wait')
+  t.equal(tree.mounts.whenStarted(asPath('/x')), undefined, 'a path of another storage does not wait')
   const gone = new AbortController()
   const asked = [
     tree.as().list(asPath('/late')),
@@ -384,7 +384,7 @@ void t.test('a storage that was removed or replaced is not started again', async
 
 void t.test('after a failed start, requests do not wait for the next attempt', async (t) => {
   const tree = await newTree(t, { '/a': { driverOf: refused } })
-  t.equal(tree.supervisor.whenStarted(asPath('/a')), undefined)
+  t.equal(tree.mounts.whenStarted(asPath('/a')), undefined)
 })
 
 void t.test('a request waits five seconds for a starting storage, and the start of the daemon less', async (t) => {
@@ -409,7 +409,7 @@ void t.test('a request waits five seconds for a starting storage, and the start 
   t.equal(tree.mounts.find(asPath('/quick')).storage.mountPoint, '/quick')
   t.notOk(tree.mounts.isMountPoint(asPath('/off')))
   let hasWaited = false
-  const waiting = tree.supervisor.whenStarted(asPath('/hangs/x'))?.then(() => (hasWaited = true))
+  const waiting = tree.mounts.whenStarted(asPath('/hangs/x'))?.then(() => (hasWaited = true))
   tick(4999)
   await settled()
   t.notOk(hasWaited)

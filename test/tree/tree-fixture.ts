@@ -201,7 +201,7 @@ export async function newTree(
     driverTypes,
     instance: thisInstance(),
     own: { data: folder, protectedPaths: [] },
-    tree: (path) => new SubtreeDriver({ mounts, supervisor, locks, pathLocks, intents, rules, log }, path),
+    tree: (path) => new SubtreeDriver({ mounts, locks, pathLocks, intents, rules, log }, path),
   })
   const indexFile = join(folder, `search-${randomUUID()}.db`)
   const search = await Search.open({
@@ -220,8 +220,7 @@ export async function newTree(
   const dependencies: TreeDependencies = {
     membership: { assertCurrent: () => undefined },
     mounts,
-    supervisor,
-    bases: new BaseFolders({ mounts, supervisor, rules, locks, pathLocks, events, log }),
+    bases: new BaseFolders({ mounts, rules, locks, pathLocks, events, log }),
     rules,
     locks,
     pathLocks,
