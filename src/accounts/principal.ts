@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '../base/errors.js'
 import type { Holder } from '../base/fair-share.js'
-import { childOf, foldCase, root, segmentsOf, type Path } from '../base/path.js'
+import { childOf, foldCase, isWithin, root, segmentsOf, type Path } from '../base/path.js'
 
 export type Role = 'general' | 'guest' | 'admin'
 
@@ -136,9 +136,14 @@ export class Principal implements Omit<PrincipalFacts, 'permissions'> {
    */
   respelled(path: Path, spelled: Path): Principal {
     if (path === spelled) return this
-    const base = segmentsOf(spelled).slice(0, segmentsOf(this.base).length).reduce(childOf, root)
-    if (foldCase(base) !== foldCase(this.base)) return this
-    return this.#with({ base, onlyPath: this.onlyPath === path ? spelled : this.onlyPath })
+    return this.#with({ base: this.baseIn(spelled), onlyPath: this.onlyPath === path ? spelled : this.onlyPath })
+  }
+
+  /** The base in the spelling of `at`, a path of the whole tree, if that is the base or below it in some spelling. */
+  baseIn(at: Path): Path {
+    if (isWithin(this.base, at)) return this.base
+    const base = segmentsOf(at).slice(0, segmentsOf(this.base).length).reduce(childOf, root)
+    return foldCase(base) === foldCase(this.base) ? base : this.base
   }
 
   #with(changes: Partial<PrincipalFacts>): Principal {

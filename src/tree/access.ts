@@ -1,6 +1,6 @@
 /**
- * Authorizes every operation of `VirtualFs` for one principal, and translates between the principal's paths and paths
- * of the whole tree, also in errors and locks. Two other callers authorize without an operation: `BaseFolders`
+ * Authorizes every operation of `VirtualFs` for one principal, and translates its paths to paths of the whole tree; the
+ * way back is in `redaction.ts`. Two other callers authorize without an operation: `BaseFolders`
  * before it creates a base folder, and `VisibleNames` for search results.
  */
 import type { Principal } from '../accounts/principal.js'
@@ -8,15 +8,7 @@ import { joinSignals } from '../base/cancellation.js'
 import type { Attributes, OpenFile, WritableFile } from '../contract/capabilities.js'
 import type { StatOptions, Awaitable } from '../contract/call-options.js'
 import { isRealFolder } from '../contract/entry.js'
-import {
-  GatewayError,
-  isGatewayError,
-  isWithoutStorage,
-  toGatewayError,
-  TreeError,
-  type ErrorDetail,
-} from '../base/errors.js'
-import { logInternal } from '../base/log.js'
+import { GatewayError, isGatewayError, isWithoutStorage, type ErrorDetail } from '../base/errors.js'
 import {
   childOf,
   isWithin,
@@ -32,18 +24,15 @@ import {
 } from '../base/path.js'
 import { withHooks, type FileHooks } from '../storage/file-hooks.js'
 import type { MountedTree, ResolvedPath } from '../mounts/mounted-tree.js'
-import type { OperationName } from '../storage/operation-names.js'
 import type { Storage } from '../storage/storage.js'
 import type { Lock } from '../database/rows.js'
 import { hidesNames, isOmitted, judge, judgeMembers, judgeTarget, readsAll } from './authorizer.js'
 import type { TreeDependencies } from './dependencies.js'
-import { LockedError } from '../locks/webdav-locks.js'
+import type { LockedError } from '../locks/webdav-locks.js'
 import { symlinkChanged, type Authority, type OnePath } from './operation.js'
 import type { Action, Verdict } from './policy.js'
 import type { AccessOptions } from './operation-options.js'
-
-/** Locks whose path is already the principal's own. */
-const redactedLocks = new WeakSet<Lock>()
+import { Redaction } from './redaction.js'
 
 /** Actions on a symlink that apply to its target. All others apply to the symlink itself. */
 const symlinkFollowingActions: ReadonlySet<Action> = new Set<Action>([
@@ -71,6 +60,7 @@ export interface NamedPath {
 type Dependencies = Pick<TreeDependencies, 'membership' | 'mounts' | 'bases' | 'rules' | 'settings' | 'log'>
 
 export class Access implements Authority {
+  readonly redaction: Redaction
   readonly #dependencies: Dependencies
   readonly #tree: MountedTree
   /** As stored in the account. */
@@ -83,6 +73,7 @@ export class Access implements Authority {
     this.#tree = tree
     this.#account = principal
     this.#canonical = principal
+    this.redaction = new Redaction(dependencies, principal, (at) => this.isOmitted(at))
   }
 
   get principal(): Principal {
@@ -485,68 +476,10 @@ export class Access implements Authority {
     const before = () => this.assertNotRevoked()
     const failed: FileHooks['failed'] = (error, op) => {
       hooks.failed?.(error, op)
-      return this.reportedError(error, op, path)
+      return this.redaction.error(error, op, path)
     }
     const own = { before, reading, writing, didRead, didWrite, changing, committing, committed, failed, closed, ended }
     return withHooks(file, own)
-  }
-
-  /** As `withAuthorizedPath`, by `resolveAndAuthorizeEntry`. */
-  withAuthorizedEntry<T>(
-    op: OperationName,
-    path: Path,
-    options: AccessOptions & StatOptions,
-    work: (at: Path) => Promise<T>,
-  ): Promise<T> {
-    return this.withErrorContext(op, path, async () => work(await this.resolveAndAuthorizeEntry(path, options)))
-  }
-
-  /**
-   * `withErrorContext` and `resolveAndAuthorize`: runs `work` with the path in the whole tree, after authorizing the
-   * action.
-   */
-  withAuthorizedPath<T>(
-    op: OperationName,
-    action: Action,
-    path: Path,
-    options: AccessOptions,
-    work: (at: Path) => Promise<T>,
-  ): Promise<T> {
-    return this.withErrorContext(op, path, async () => work(await this.resolveAndAuthorize(action, path, options)))
-  }
-
-  /** Creates the principal's base folder if it is missing. To be awaited before any access to the tree. */
-  async ensureBase(): Promise<void> {
-    await this.#dependencies.bases.ensure(this.#account)
-  }
-
-  // Redaction
-
-  /** The principal's own path for a path of the whole tree. Paths outside the base are shown as the base. */
-  principalPath(at: Path): Path {
-    return within(this.principal.base, at) ?? root
-  }
-
-  /**
-   * The lock with the principal's own path: that of the nearest folder of the lock which the principal sees, or which
-   * `asked` names. `asked`: the path of the request, in the whole tree.
-   */
-  redactLock(lock: Lock, asked: Path): Lock {
-    if (redactedLocks.has(lock)) return lock
-    const redacted = { ...lock, path: this.principalPath(this.#nearestVisible(lock.path, asked)) }
-    redactedLocks.add(redacted)
-    return redacted
-  }
-
-  /** The path without its part that is invisible to the principal, who has named `asked` and the folders above it. */
-  #nearestVisible(at: Path, asked: Path): Path {
-    const { base } = this.principal
-    let visible = at
-    for (const path of selfAndAncestors(at)) {
-      if (isWithin(path, asked) || isWithin(path, base)) break
-      if (this.isOmitted(path)) visible = parentOf(path)
-    }
-    return visible
   }
 
   /** Whether listings of the parent folder omit `at`. */
@@ -554,56 +487,8 @@ export class Access implements Authority {
     return isOmitted(this.#dependencies.rules, this.principal, at)
   }
 
-  /** The error for a lock that blocks a change of `asked`, with the lock as `redactLock` returns it. */
+  /** The error for a lock that blocks a change of `asked`. */
   lockedError(lock: Lock, asked: Path): LockedError {
-    return new LockedError(this.redactLock(lock, asked))
-  }
-
-  /** Runs an operation on the principal's own `path`. Adds both to its errors, and redacts them. */
-  async withErrorContext<T>(op: OperationName, path: Path, work: () => Promise<T>): Promise<T> {
-    try {
-      const missing = this.#dependencies.bases.ensure(this.#account)
-      if (missing) await missing
-      return await work()
-    } catch (error) {
-      throw this.reportedError(error, op, path)
-    }
-  }
-
-  /**
-   * The error that the principal receives for an operation on its own `path`: redacted, with both. Logs an internal
-   * error. If the error means that the base is missing, forgets that it exists.
-   */
-  reportedError(error: unknown, op: OperationName, path: Path): GatewayError {
-    const redacted = this.redactError(error, under(this.principal.base, path))
-    const isBaseMissing = redacted.code === 'parent_missing' || (redacted.code === 'not_found' && path === root)
-    if (isBaseMissing) this.#dependencies.bases.forget(this.#account.base)
-    const reported = this.#atOwnPaths(redacted).at(op, path)
-    const { username, protocol } = this.principal
-    logInternal(this.#dependencies.log, reported, { user: username, protocol: protocol.name })
-    return reported
-  }
-
-  /** The error of a tree, with the principal's own paths. Other errors are returned unchanged. */
-  #atOwnPaths(error: GatewayError): GatewayError {
-    if (!(error instanceof TreeError)) return error
-    return error.converted(
-      (at) => this.principalPath(at),
-      (failure) => this.redactError(failure),
-    )
-  }
-
-  /**
-   * Removes what the principal must not see. An operation canceled because its principal was revoked is
-   * `unauthenticated`. `asked`: the path of the request, in the whole tree.
-   */
-  redactError(error: unknown, asked: Path = this.principal.base): GatewayError {
-    const converted = toGatewayError(error)
-    if (converted instanceof LockedError) {
-      const { lock, op, path } = converted
-      return new LockedError(this.redactLock(lock, asked), { op, path, cause: converted })
-    }
-    const isRevoked = converted.code === 'aborted' && this.principal.signal.aborted
-    return isRevoked ? new GatewayError('unauthenticated', { cause: converted }) : converted
+    return this.redaction.lockedError(lock, asked)
   }
 }

@@ -100,7 +100,7 @@ export class FileContent {
     try {
       const { entry } = options
       const stored = await storage.read(inner, range, { signal: joined.signal, user: principal.holder, entry })
-      const reported = (error: unknown) => this.access.reportedError(error, 'read', path)
+      const reported = (error: unknown) => this.access.redaction.error(error, 'read', path)
       const bytes = transfer.deliver(convertErrors(this.dependencies.bandwidth.toClients.stream(stored), reported))
       // The stream can fail before its reader has added a listener.
       bytes.on('error', () => undefined)

@@ -49,7 +49,7 @@ export class PrincipalLocks {
       return { lock: await this.locks.grant(at, request, this.access.principal), at, entry }
     })
     const created = !entry && (await this.#makeFile(path, at, lock, options))
-    return { lock: this.access.redactLock(lock, at), created }
+    return { lock: this.access.redaction.lock(lock, at), created }
   }
 
   /** Creates the empty file that was locked. Returns false if another request has created it in the meantime. */
@@ -78,7 +78,7 @@ export class PrincipalLocks {
 
   async refresh(at: Path, token: string, seconds: number, options: ChangeOptions): Promise<Lock> {
     await this.operations.assertPreconditionsAt(at, options)
-    return this.access.redactLock(await this.locks.refresh(at, token, seconds, this.access.principal), at)
+    return this.access.redaction.lock(await this.locks.refresh(at, token, seconds, this.access.principal), at)
   }
 
   unlock(at: Path, token: string): Promise<void> {
@@ -88,7 +88,7 @@ export class PrincipalLocks {
   /** The locks that cover the path, and those on these direct members of it that the principal sees. */
   covering(at: Path, members: readonly string[]): readonly Lock[] {
     const onMembers = this.locks.onMembers(at, members).filter(({ path }) => !this.access.isOmitted(path))
-    return [...this.locks.covering(at), ...onMembers].map((lock) => this.access.redactLock(lock, at))
+    return [...this.locks.covering(at), ...onMembers].map((lock) => this.access.redaction.lock(lock, at))
   }
 }
 

@@ -371,14 +371,14 @@ export class Transfers {
         const seen = names.filter((name) => !isOmitted(rules, this.access.principal, childOf(folder, name)))
         const seenCount = count - (names.length - seen.length)
         if (seenCount > 0)
-          options.onSkippedNames?.(this.access.principalPath(folder), { count: seenCount, names: seen })
+          options.onSkippedNames?.(this.access.redaction.path(folder), { count: seenCount, names: seen })
       },
       onAttributesLost: (folder, error) => {
         logInternal(log, error, { path: folder })
         if (!isLossLogged && error.code !== 'internal')
           log.warn({ ...failureDetails(error), path: folder }, 'time and mode of a folder not copied')
         isLossLogged = true
-        options.onAttributesLost?.(this.access.principalPath(folder), error)
+        options.onAttributesLost?.(this.access.redaction.path(folder), error)
       },
       pauseHandles: (place) => inPlaceHandles.pause(place, signal),
       moveToBackup: (place) => intents.moveToBackup(place, signal),

@@ -15,7 +15,7 @@ import type {
   UrlClient,
   Usage,
 } from '../contract/capabilities.js'
-import type { ByteRange, Source } from '../contract/call-options.js'
+import type { ByteRange, Source, StatOptions } from '../contract/call-options.js'
 import { isSymlink, isRealFolder, type Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, isWithoutStorage } from '../base/errors.js'
 import { nameOf, parentOf, resolvePath, root, under, within, type Path } from '../base/path.js'
@@ -29,6 +29,8 @@ import { sameness } from '../transfer/same-file.js'
 import type { DownloadRoute, DownloadRouteOptions } from '../download-urls/download-routing.js'
 import { Access } from './access.js'
 import { seesMountUsages } from './authorizer.js'
+import type { Redaction } from './redaction.js'
+import type { Action } from './policy.js'
 import type { TreeDependencies } from './dependencies.js'
 import {
   FileContent,
@@ -84,6 +86,7 @@ const checkedActions = { list: 'stat', lock: 'lock', properties: 'set properties
 export class VirtualFs {
   readonly #dependencies: TreeDependencies
   readonly #access: Access
+  readonly #redaction: Redaction
   readonly #tree: MountedTree
   readonly #operations: Operations
   readonly #folders: FolderContents
@@ -103,6 +106,7 @@ export class VirtualFs {
     const meter = new TransferMeter(dependencies.events, principal.protocol.name)
     this.#dependencies = dependencies
     this.#access = access
+    this.#redaction = access.redaction
     this.#tree = tree
     this.#operations = operations
     this.#folders = new FolderContents(dependencies, access, tree)
@@ -117,19 +121,19 @@ export class VirtualFs {
 
   /** `ofSymlink`: the entry of a symlink itself, not of its target. */
   stat(path: Path, options: AccessOptions & FreshStatOptions = {}): Promise<Entry> {
-    return this.#access.withAuthorizedEntry('stat', path, options, (at) => this.#entry(at, options))
+    return this.#authorizedEntry('stat', path, options, (at) => this.#entry(at, options))
   }
 
   /** The entry, and what the folder rules define for it. */
   view(path: Path, options: AccessOptions = {}): Promise<{ readonly entry: Entry; readonly folder: FolderView }> {
-    return this.#access.withAuthorizedEntry('stat', path, options, async (at) => ({
+    return this.#authorizedEntry('stat', path, options, async (at) => ({
       entry: await this.#entry(at, options),
       folder: folderView(this.#dependencies, this.#access.principal, at),
     }))
   }
 
   list(path: Path, options: FolderListOptions = {}): Promise<Listing> {
-    return this.#access.withErrorContext('list', path, async () => {
+    return this.#redaction.during('list', path, async () => {
       const folder = await this.#access.resolveAndAuthorizeListing(path, options)
       if (options.refresh === true) this.#access.authorize('refresh', folder.at, options)
       return this.#folders.list(folder, options)
@@ -139,31 +143,25 @@ export class VirtualFs {
   /**
    * The same entries in pages, in any order. Memory use does not grow with a folder of a driver that has `revision`.
    */
-  async *pages(path: Path, options: AccessOptions = {}): AsyncGenerator<readonly Entry[]> {
-    try {
-      await this.#access.ensureBase()
-      yield* this.#folders.pages(await this.#access.resolveAndAuthorizeListing(path, options), options)
-    } catch (error) {
-      throw this.#access.reportedError(error, 'list', path)
-    }
+  pages(path: Path, options: AccessOptions = {}): AsyncGenerator<readonly Entry[]> {
+    return this.#redaction.yielding('list', path, () => this.#pages(path, options))
+  }
+
+  async *#pages(path: Path, options: AccessOptions): AsyncGenerator<readonly Entry[]> {
+    yield* this.#folders.pages(await this.#access.resolveAndAuthorizeListing(path, options), options)
   }
 
   /**
    * Yields the members of the folder at any depth, a folder before what is in it. `names`: only those of its members,
    * and what is in them; empty: all. Rejects if one that listings show cannot be listed.
    */
-  async *members(path: Path, names: readonly string[], options: AccessOptions = {}): AsyncGenerator<TreeMember> {
-    try {
-      await this.#access.ensureBase()
-      yield* this.#members.below(path, names, options)
-    } catch (error) {
-      throw this.#access.reportedError(error, 'list', path)
-    }
+  members(path: Path, names: readonly string[], options: AccessOptions = {}): AsyncGenerator<TreeMember> {
+    return this.#redaction.yielding('list', path, () => this.#members.below(path, names, options))
   }
 
   /** Rejects as `members` does, as far as that can be known without listing all folders. */
   assertMembersReadable(path: Path, names: readonly string[], options: AccessOptions = {}): Promise<void> {
-    return this.#access.withErrorContext('list', path, () => this.#members.assertReadable(path, names, options))
+    return this.#redaction.during('list', path, () => this.#members.assertReadable(path, names, options))
   }
 
   /**
@@ -172,7 +170,7 @@ export class VirtualFs {
    * do.
    */
   search(path: Path, options: SearchOptions): Promise<SearchResult> {
-    return this.#access.withErrorContext('search', path, async () => {
+    return this.#redaction.during('search', path, async () => {
       this.#access.authorizeSearch()
       const { rules, search, searches } = this.#dependencies
       const at = await this.#access.resolve(path, options)
@@ -180,14 +178,12 @@ export class VirtualFs {
       const visible = new VisibleNames(rules, principal, options.password)
       const find = async () => findNames(await search.reader(), visible, at, options)
       const { names, total } = await searches.run(principal.holder, find, options.signal)
-      return { names: names.map((found) => ({ ...found, parent: this.#access.principalPath(found.parent) })), total }
+      return { names: names.map((found) => ({ ...found, parent: this.#redaction.path(found.parent) })), total }
     })
   }
 
   read(path: Path, range?: ByteRange, options: ReadOptions = {}): Promise<Readable> {
-    return this.#access.withAuthorizedPath('read', 'read', path, options, (at) =>
-      this.#content.read(path, at, range, options),
-    )
+    return this.#authorized('read', 'read', path, options, (at) => this.#content.read(path, at, range, options))
   }
 
   /**
@@ -198,11 +194,9 @@ export class VirtualFs {
   open(path: Path, mode: OpenMode, options?: FileOpenOptions): Promise<OpenFile>
   open(path: Path, mode: OpenMode, options: FileOpenOptions = {}): Promise<OpenFile> {
     if (mode === 'read') {
-      return this.#access.withAuthorizedPath('open', 'read', path, options, (at) =>
-        this.#content.openToRead(path, at, options),
-      )
+      return this.#authorized('open', 'read', path, options, (at) => this.#content.openToRead(path, at, options))
     }
-    return this.#access.withErrorContext('open', path, () => this.#content.openToWrite(path, mode, options))
+    return this.#redaction.during('open', path, () => this.#content.openToWrite(path, mode, options))
   }
 
   /**
@@ -210,9 +204,7 @@ export class VirtualFs {
    * instead.
    */
   openToSend(path: Path, options: SendingOptions = {}): Promise<FileToSend> {
-    return this.#access.withAuthorizedPath('open', 'read', path, options, (at) =>
-      this.#content.openToSend(path, at, options),
-    )
+    return this.#authorized('open', 'read', path, options, (at) => this.#content.openToSend(path, at, options))
   }
 
   /**
@@ -284,7 +276,7 @@ export class VirtualFs {
 
   /** Whether `to`, which is written, is certainly another name of the file `from`, which is read. */
   isSameFile(from: Path, to: Path, options: AccessOptions & { readonly signal: AbortSignal }): Promise<boolean> {
-    return this.#access.withErrorContext('stat', from, async () => {
+    return this.#redaction.during('stat', from, async () => {
       const source = this.#tree.locate(await this.#access.resolveAndAuthorize('read', from, options))
       const target = this.#tree.locate(await this.#access.resolveAndAuthorize('write', to, options))
       return (await sameness(source, target, options.signal)) === 'same'
@@ -292,7 +284,7 @@ export class VirtualFs {
   }
 
   readSymlink(path: Path, options: AccessOptions = {}): Promise<string> {
-    return this.#access.withErrorContext('read symlink', path, async () => {
+    return this.#redaction.during('read symlink', path, async () => {
       const at = await this.#access.resolveAndAuthorize('read', path, options, false)
       const { storage, inner } = this.#tree.locate(at)
       const target = await storage.readSymlink(inner, { signal: options.signal })
@@ -307,7 +299,7 @@ export class VirtualFs {
   /** Rejects with `precondition_failed` unless the preconditions hold for the entry at `path`. */
   check(path: Path, conditions: Preconditions, options: AccessOptions = {}): Promise<void> {
     const required = { ...options, ...conditions }
-    return this.#access.withAuthorizedPath('check', 'read', path, options, (at) =>
+    return this.#authorized('check', 'read', path, options, (at) =>
       this.#operations.assertPreconditionsAt(at, required),
     )
   }
@@ -316,14 +308,12 @@ export class VirtualFs {
 
   /** Replaces or creates a file. Resolves when it is stored. */
   write(path: Path, source: Source, options: FileWriteOptions = {}): Promise<WriteResult> {
-    return this.#access.withErrorContext('write', path, () =>
-      this.#content.write(path, this.fromClient(source), options),
-    )
+    return this.#redaction.during('write', path, () => this.#content.write(path, this.fromClient(source), options))
   }
 
   /** Creates an empty file, which reserves its name. Rejects with `exists` if the name is taken. */
   reserve(path: Path, options: ChangeOptions = {}): Promise<Reservation> {
-    return this.#access.withErrorContext('write', path, () => this.#content.reserve(path, options))
+    return this.#redaction.during('write', path, () => this.#content.reserve(path, options))
   }
 
   /** Limits the speed of a body that a protocol receives before it calls `write`. */
@@ -333,7 +323,7 @@ export class VirtualFs {
 
   /** Rejects as `write` does before it reads the body. For protocols that receive the body before they call `write`. */
   assertWritable(path: Path, options: ChangeOptions = {}): Promise<void> {
-    return this.#access.withErrorContext('write', path, () => this.#content.assertWritable(path, options))
+    return this.#redaction.during('write', path, () => this.#content.assertWritable(path, options))
   }
 
   /**
@@ -341,7 +331,7 @@ export class VirtualFs {
    * rules alone. For protocols that have to authorize a request before they interpret its body.
    */
   assertAllowed(action: keyof typeof checkedActions, path: Path, options: AccessOptions = {}): Promise<void> {
-    return this.#access.withErrorContext(checkedActions[action], path, async () => {
+    return this.#redaction.during(checkedActions[action], path, async () => {
       this.#access.authorize(action, await this.#access.resolve(path, options), options)
     })
   }
@@ -352,7 +342,7 @@ export class VirtualFs {
     folder: Path,
     options: AccessOptions = {},
   ): Promise<void> {
-    return this.#access.withErrorContext(action, folder, async () => {
+    return this.#redaction.during(action, folder, async () => {
       this.#access.authorizeMembers(action, await this.#access.resolve(folder, options), options)
     })
   }
@@ -368,7 +358,7 @@ export class VirtualFs {
       },
       touches: ({ at, entry }) => (entry ? [] : [{ path: at, membership: true }]),
     }
-    return this.#access.withErrorContext('make folder', path, async () => {
+    return this.#redaction.during('make folder', path, async () => {
       let preferred: Storage | undefined
       if (options.parents === true) {
         const [{ at, entry, chosen }] = await this.#operations.check(making)
@@ -414,7 +404,7 @@ export class VirtualFs {
         await removeEntry(this.#dependencies, { storage, inner }, what === 'tree', { signal })
       })
     }
-    return this.#access.withErrorContext('remove', path, () => this.#access.untilRevoked(options, work))
+    return this.#redaction.during('remove', path, () => this.#access.untilRevoked(options, work))
   }
 
   /**
@@ -466,7 +456,7 @@ export class VirtualFs {
    * as far as that depends on the principal alone. The source need not exist.
    */
   isBetweenStorages(kind: 'copy' | 'move', from: Path, to: Path, options: AccessOptions = {}): Promise<boolean> {
-    return this.#access.withErrorContext(kind, from, async () => {
+    return this.#redaction.during(kind, from, async () => {
       const { mounts } = this.#dependencies
       const source = await this.#access.resolveAndAuthorize(kind === 'copy' ? 'read' : 'move', from, options)
       this.#access.authorize(kind, source, options)
@@ -562,17 +552,17 @@ export class VirtualFs {
    * with `not_found`. Rejects with `denied` for a dangling symlink, as `write` does.
    */
   lock(path: Path, request: LockRequest, options: LockOptions = {}): Promise<LockResult> {
-    return this.#access.withErrorContext('lock', path, () => this.#locks.lock(path, request, options))
+    return this.#redaction.during('lock', path, () => this.#locks.lock(path, request, options))
   }
 
   refreshLock(path: Path, token: string, seconds: number, options: ChangeOptions = {}): Promise<Lock> {
-    return this.#access.withAuthorizedPath('refresh lock', 'lock', path, options, (at) =>
+    return this.#authorized('refresh lock', 'lock', path, options, (at) =>
       this.#locks.refresh(at, token, seconds, options),
     )
   }
 
   unlock(path: Path, token: string, options: AccessOptions = {}): Promise<void> {
-    return this.#access.withAuthorizedPath('unlock', 'lock', path, options, (at) => this.#locks.unlock(at, token))
+    return this.#authorized('unlock', 'lock', path, options, (at) => this.#locks.unlock(at, token))
   }
 
   /** The locks that cover the path. `members`: names of direct members of this folder, whose own locks are included. */
@@ -580,14 +570,14 @@ export class VirtualFs {
     path: Path,
     options: AccessOptions & { readonly members?: readonly string[] | undefined } = {},
   ): Promise<readonly Lock[]> {
-    return this.#access.withAuthorizedEntry('list locks', path, options, async (at) =>
+    return this.#authorizedEntry('list locks', path, options, async (at) =>
       this.#locks.covering(at, options.members ?? []),
     )
   }
 
   /** The dead properties stored for this path. */
   properties(path: Path, options: AccessOptions = {}): Promise<readonly Property[]> {
-    return this.#access.withAuthorizedEntry('read properties', path, options, (at) => this.#properties.of(at))
+    return this.#authorizedEntry('read properties', path, options, (at) => this.#properties.of(at))
   }
 
   /**
@@ -598,7 +588,7 @@ export class VirtualFs {
     path: Path,
     options: AccessOptions & { readonly names?: readonly string[] | undefined } = {},
   ): Promise<ReadonlyMap<string, readonly Property[]> | undefined> {
-    return this.#access.withAuthorizedPath('read properties', 'list', path, options, (at) =>
+    return this.#authorized('read properties', 'list', path, options, (at) =>
       this.#properties.ofMembers(at, options.names),
     )
   }
@@ -619,6 +609,29 @@ export class VirtualFs {
 
   // Steps that several operations share
 
+  /** Runs `work` with the path in the whole tree, after authorizing the action. */
+  #authorized<Result>(
+    op: OperationName,
+    action: Action,
+    path: Path,
+    options: AccessOptions,
+    work: (at: Path) => Promise<Result>,
+  ): Promise<Result> {
+    const authorized = async () => work(await this.#access.resolveAndAuthorize(action, path, options))
+    return this.#redaction.during(op, path, authorized)
+  }
+
+  /** As `#authorized` for `read`, of what is known about an entry besides its content. */
+  #authorizedEntry<Result>(
+    op: OperationName,
+    path: Path,
+    options: AccessOptions & StatOptions,
+    work: (at: Path) => Promise<Result>,
+  ): Promise<Result> {
+    const authorized = async () => work(await this.#access.resolveAndAuthorizeEntry(path, options))
+    return this.#redaction.during(op, path, authorized)
+  }
+
   /** Reads what the backend tells about `path`, besides its entry and its content. */
   #reading<Result>(
     op: OperationName,
@@ -626,7 +639,7 @@ export class VirtualFs {
     options: AccessOptions,
     ask: (location: MountedPath) => Promise<Result>,
   ): Promise<Result> {
-    return this.#access.withAuthorizedEntry(op, path, options, (at) => ask(this.#tree.locate(at)))
+    return this.#authorizedEntry(op, path, options, (at) => ask(this.#tree.locate(at)))
   }
 
   #transfer(
@@ -636,7 +649,7 @@ export class VirtualFs {
     options: TransferOptions,
     named?: () => readonly [source: Path, target: Path] | undefined,
   ): Promise<TransferResult> {
-    return this.#access.withErrorContext(kind, from, () =>
+    return this.#redaction.during(kind, from, () =>
       this.#access.untilRevoked(options, (signal) =>
         this.#transfers.transfer(kind, resolve, { ...options, signal }, named),
       ),
@@ -650,7 +663,7 @@ export class VirtualFs {
     operation: Operation<Paths>,
     perform: (...targets: Targets<Paths>) => Promise<void>,
   ): Promise<void> {
-    return this.#access.withErrorContext(op, path, () => this.#operations.change(operation, perform))
+    return this.#redaction.during(op, path, () => this.#operations.change(operation, perform))
   }
 
   /** The entry, with the name by which the principal knows it. */
