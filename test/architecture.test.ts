@@ -35,8 +35,8 @@ database                  base
 settings                  base net database
 accounts                  base net database settings
 storage                   base contract database settings
-cluster                   base contract database settings storage
-locks                     base database accounts cluster
+locks                     base database accounts
+cluster                   base contract database settings storage locks
 mounts                    base contract database storage locks
 transfer                  base contract database storage locks mounts
 download-urls             base contract database settings accounts storage

@@ -3,7 +3,8 @@ import { getEventListeners } from 'node:events'
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { asPath } from '../../src/base/path.js'
-import { PathLocksInProcess, SharedPathLocks, type PathClaim, type PathLocks } from '../../src/locks/path-locks.js'
+import { SharedPathLocks } from '../../src/cluster/shared-path-locks.js'
+import { PathLocksInProcess, type PathClaim, type PathLocks } from '../../src/locks/path-locks.js'
 import type { LockOptions } from '../../src/database/engine.js'
 
 const name = (path: string): PathClaim => ({ path: asPath(path), tree: false })
