@@ -1,7 +1,5 @@
 /** The texts of task failures, and which failures are retried after which delay. */
 import { isTransient, TreeError, type GatewayError } from '../base/errors.js'
-import { root, type Path } from '../base/path.js'
-import type { SkippedNames } from '../storage/listable-names.js'
 
 /** Seconds before the second run, the third run, and so on. */
 const delays = [2, 10, 60, 300] as const
@@ -43,37 +41,21 @@ function listed(first: readonly string[], count: number): string {
   return [...first, ...(more > 0 ? [`and ${more} more`] : [])].join('; ')
 }
 
-/** The count of names that a copy skipped because they are not valid in a path, and the first of those names. */
-export class SkippedNamesReport {
+/** What a run left undone without failing: how many items, and the first of them. */
+export class ItemReport {
   #count = 0
-  readonly #paths: string[] = []
+  readonly #first: string[] = []
 
-  add(folder: Path, { count, names }: SkippedNames): void {
+  constructor(private readonly describe: (count: number, items: string) => string) {}
+
+  /** `items`: the first of `count` items. */
+  add(items: readonly string[], count = items.length): void {
     this.#count += count
-    const paths = names.map((name) => `${folder === root ? '' : folder}/${name.replace(/\p{Cc}/gu, '\ufffd')}`)
-    this.#paths.push(...paths.slice(0, maxNamed - this.#paths.length))
+    this.#first.push(...items.slice(0, maxNamed - this.#first.length))
   }
 
-  /** Empty if nothing was skipped. */
+  /** Empty if there is no such item. */
   get text(): string {
-    if (this.#count === 0) return ''
-    return `left out ${this.#count} whose names no path can hold: ${listed(this.#paths, this.#count)}`
-  }
-}
-
-/** The count of copied folders whose time and mode could not be set, and the errors of the first of them. */
-export class LostAttributesReport {
-  #count = 0
-  readonly #errors: string[] = []
-
-  add(folder: Path, { reason }: GatewayError): void {
-    this.#count++
-    if (this.#errors.length < maxNamed) this.#errors.push(`${folder}: ${reason}`)
-  }
-
-  /** Empty if there is no such folder. */
-  get text(): string {
-    if (this.#count === 0) return ''
-    return `time and mode of ${this.#count} folders not set: ${listed(this.#errors, this.#count)}`
+    return this.#count === 0 ? '' : this.describe(this.#count, listed(this.#first, this.#count))
   }
 }

@@ -20,7 +20,7 @@ export class ItemJournal {
   /** Serializes the commits. */
   #committing: Promise<void> = Promise.resolve()
 
-  constructor(private readonly store: { putItems(rows: readonly TaskItemRow[]): Promise<void> }) {}
+  constructor(readonly store: { putItems(rows: readonly TaskItemRow[]): Promise<void> }) {}
 
   /** Adds a row. Resolves immediately, or after a commit if too many rows are pending. Rejects if that commit fails. */
   async put(row: TaskItemRow): Promise<void> {
@@ -57,8 +57,6 @@ export class ItemJournal {
 
 interface TaskItemsDependencies {
   readonly store: Pick<Store['tasks'], 'clearFailures' | 'deleteItem' | 'item' | 'itemsIn'>
-  /** Stores rows immediately. */
-  readonly putItems: (rows: readonly TaskItemRow[]) => Promise<void>
   readonly journal: ItemJournal
   readonly uploads: Pick<TaskUploads, 'forFile'>
 }
@@ -67,7 +65,7 @@ const noItem = { source: '', copy: '', size: 0, error: '' } as const
 
 /** The items of one task: rows of the store, and those that the journal has not committed yet. */
 export function taskItemsOf(taskId: string, dependencies: TaskItemsDependencies): TaskItems {
-  const { store, putItems, journal, uploads } = dependencies
+  const { store, journal, uploads } = dependencies
   const put = (row: Partial<TaskItemRow> & Pick<TaskItemRow, 'path' | 'state'>) =>
     journal.put({ ...noItem, taskId, ...row })
   // Reads must see the rows that are not committed yet.
@@ -103,13 +101,13 @@ export function taskItemsOf(taskId: string, dependencies: TaskItemsDependencies)
     recordExtraneous: (folder, names) => {
       const extraneous = names.map((name) => ({ path: childOf(folder, name), state: 'extraneous' }) as const)
       const begun = { path: folder, state: 'begun' } as const
-      return putItems([begun, ...extraneous].map((row) => ({ ...noItem, taskId, ...row })))
+      return journal.store.putItems([begun, ...extraneous].map((row) => ({ ...noItem, taskId, ...row })))
     },
     flushed: flush,
     fail: async (failures) => {
       await flush()
       await store.clearFailures(taskId)
-      await putItems(failures.map((failure) => ({ ...noItem, taskId, state: 'failed', ...failure })))
+      await journal.store.putItems(failures.map((failure) => ({ ...noItem, taskId, state: 'failed', ...failure })))
     },
   }
 }

@@ -114,28 +114,18 @@ const maxPerUser = 10_000
 const maxSize = 64 * 1024 * 1024
 
 /** Rejects a new task that its user, or the memory, has no room for. `unfinished`: the tasks that there are. */
-export function assertRoomFor(task: Task, unfinished: Iterable<UnfinishedTasks>): void {
-  const own = { count: 0, size: 0 }
-  let total = 0
-  for (const { userId, count, size } of [...unfinished, ...unfinishedByUser([task])]) {
-    // Each of them may still get a text.
-    total += size + count * maxText
-    if (userId !== task.userId) continue
-    own.count += count
-    own.size += size + count * maxText
-  }
-  if (own.count > maxPerUser || own.size > maxSize - total) {
+export function assertRoomFor(task: Task, unfinished: readonly UnfinishedTasks[]): void {
+  const all = [...unfinished, ...unfinishedOf([task])]
+  const own = all.filter(({ userId }) => userId === task.userId)
+  const count = own.reduce((sum, tasks) => sum + tasks.count, 0)
+  // Each of them may still get a text.
+  const sizeOf = (of: typeof all) => of.reduce((sum, tasks) => sum + tasks.size + tasks.count * maxText, 0)
+  if (count > maxPerUser || sizeOf(own) > maxSize - sizeOf(all)) {
     throw new GatewayError('throttled', { reason: 'too many tasks are waiting' })
   }
 }
 
-export function unfinishedByUser(tasks: readonly Task[]): Iterable<UnfinishedTasks> {
-  const found = new Map<number, UnfinishedTasks>()
-  for (const task of tasks) {
-    if (hasEnded(task)) continue
-    const { userId, name, plan } = task
-    const { count = 0, size = 0 } = found.get(userId) ?? {}
-    found.set(userId, { userId, count: count + 1, size: size + name.length + plan.length })
-  }
-  return found.values()
+export function unfinishedOf(tasks: readonly Task[]): UnfinishedTasks[] {
+  const unfinished = tasks.filter((task) => !hasEnded(task))
+  return unfinished.map(({ userId, name, plan }) => ({ userId, count: 1, size: name.length + plan.length }))
 }

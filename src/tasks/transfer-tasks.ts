@@ -7,7 +7,7 @@ import { childOf, parentOf, root, under, within, type Path } from '../base/path.
 import { visiblePath, type Mounts } from '../mounts/mounts.js'
 import type { AccessOptions } from '../tree/operation-options.js'
 import type { TransferOptions, VirtualFs } from '../tree/virtual-fs.js'
-import { LostAttributesReport, SkippedNamesReport } from './failures.js'
+import { ItemReport } from './failures.js'
 import { planOf, type TaskRequest, type TaskRun, type TaskType } from './task.js'
 
 export interface TransferTaskOptions {
@@ -64,16 +64,19 @@ async function transfer(kind: Kind, fs: VirtualFs, run: TaskRun): Promise<void> 
   const [from, to] = [pathBelowBase(principal, plan.from), pathBelowBase(principal, plan.to)]
   await items.fail([])
   run.setRemark('')
-  const names = new SkippedNamesReport()
-  const attributes = new LostAttributesReport()
-  const report = () => run.setRemark([names.text, attributes.text].filter((text) => text !== '').join('; '))
-  const onSkippedNames: TransferOptions['onSkippedNames'] = (folder, left) => {
-    names.add(folder, left)
-    report()
-  }
-  const onAttributesLost: TransferOptions['onAttributesLost'] = (folder, error) => {
-    attributes.add(folder, error)
-    report()
+  const skipped = new ItemReport((count, items) => `left out ${count} whose names no path can hold: ${items}`)
+  const lost = new ItemReport((count, items) => `time and mode of ${count} folders not set: ${items}`)
+  const report = () => run.setRemark([skipped.text, lost.text].filter((text) => text !== '').join('; '))
+  const reports: Pick<TransferOptions, 'onSkippedNames' | 'onAttributesLost'> = {
+    onSkippedNames: (folder, { count, names }) => {
+      const paths = names.map((name) => `${folder === root ? '' : folder}/${name.replace(/\p{Cc}/gu, '\ufffd')}`)
+      skipped.add(paths, count)
+      report()
+    },
+    onAttributesLost: (folder, { reason }) => {
+      lost.add([`${folder}: ${reason}`])
+      report()
+    },
   }
   run.setPhase('looking_up')
   const walk = new AbortController()
@@ -81,7 +84,6 @@ async function transfer(kind: Kind, fs: VirtualFs, run: TaskRun): Promise<void> 
   const measured = measure(fs, from, run, { password, signal: joined.signal })
   try {
     const journal = { ...items, resumes }
-    const reports = { onSkippedNames, onAttributesLost }
     await fs[kind](from, to, { overwrite, merge, password, signal, journal, advance, ...reports })
   } catch (error) {
     if (error instanceof TreeError) {
