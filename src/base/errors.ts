@@ -132,6 +132,50 @@ const details = {
 
 export type ErrorDetail = keyof typeof details
 
+/**
+ * The names of operations on the tree and on a backend, in errors and in the log. The call of a driver has the name of
+ * the operation that makes it, so that one word finds both.
+ */
+export type OperationName =
+  | 'stat'
+  | 'list'
+  | 'search'
+  | 'read'
+  | 'open'
+  | 'close'
+  | 'write'
+  | 'check'
+  | 'make folder'
+  | 'remove'
+  | 'rename'
+  | 'move'
+  | 'copy'
+  | 'set attributes'
+  | 'read symlink'
+  | 'make symlink'
+  | 'make hard link'
+  | 'direct URL'
+  | 'make thumbnail'
+  | 'usage'
+  | 'lock'
+  | 'refresh lock'
+  | 'unlock'
+  | 'list locks'
+  | 'read properties'
+  | 'set properties'
+  | BackendOperationName
+
+/** Operations that no request names: `Storage` makes them on the way of others. */
+type BackendOperationName =
+  | 'resolve symlinks'
+  | 'identify'
+  | 'read revision'
+  | 'drop upload'
+  | 'add download'
+  | 'find download'
+  | 'remove download'
+  | 'remove orphans'
+
 export interface GatewayErrorOptions {
   /** The path of the operation, as the caller wrote it. */
   readonly path?: string | undefined

@@ -48,7 +48,7 @@ import type { Path } from '../base/path.js'
 import type { Traits } from './traits.js'
 
 /**
- * One backend. The core checks what follows from the paths of a call alone (`storage/path-rules.ts`): no driver is
+ * One backend. The core checks what follows from the paths of a call alone (`storage/backend.ts`): no driver is
  * asked to read, write, create, move or remove its root, or to move an entry onto or into itself. What few backends can
  * do (symlinks, several names of one file, resumable uploads, downloads) is described in `capabilities.ts`.
  */

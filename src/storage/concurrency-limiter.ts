@@ -15,10 +15,8 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { errorMonitor } from 'node:events'
 import type { Readable } from 'node:stream'
 import type { CallOptions } from '../contract/call-options.js'
-import type { Driver } from '../contract/driver.js'
 import type { Entry } from '../contract/entry.js'
 import { FairShare, type Release } from '../base/fair-share.js'
-import { driverProperties, fileProperties, overriding, uploadProperties, type PropertiesOf } from './overriding.js'
 
 /** How many times what is left one user can hold: three quarters if there is no other user. */
 const times = 3
@@ -64,67 +62,31 @@ export class ConcurrencyLimiter {
     }
   }
 
-  /** Returns the driver with all its calls limited, or the driver itself if there is no limit. */
-  limited(driver: Driver): Driver {
-    if (!this.#slots) return driver
-    return this.#counted(driver, driverProperties, (inner) => ({
-      pages: (path, options) => this.#pages(() => inner.pages(path, options), options),
-      read: (path, range, options) => this.#stream(() => inner.read(path, range, options), options),
-      write: (path, source, options) => this.limitWrite(() => inner.write(path, source, options), options),
-      upload: async (path, plan, options) => {
-        const upload = await this.#call(() => inner.upload(path, plan, options), options?.signal)
-        return this.#counted(upload, uploadProperties)
-      },
-      open: async (path, mode, options) => {
-        const file = await this.#call(() => inner.open(path, mode, options), options?.signal)
-        return this.#counted(file, fileProperties)
-      },
-      // Takes no slot, because it must be able to cancel running calls.
-      close: () => inner.close(),
-    }))
-  }
-
-  /**
-   * Runs the call or calls that write one file, with a slot for writes. Rejects with `aborted` if the signal aborts
-   * before.
-   */
-  limitWrite<T>(work: () => Promise<T>, options: CallOptions = {}): Promise<T> {
-    if (!this.#slots || this.#isOwn()) return work()
-    return withSlot(this.#slots.writes, options, () => this.#call(work, options.signal))
-  }
-
-  #call<T>(work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  /** Runs one call. Rejects with `aborted` if the signal aborts before it begins; so do the following. */
+  call<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     if (!this.#slots || this.#isOwn()) return work()
     return withSlot(this.#slots.calls, { signal }, () => runCall(this, work))
   }
 
-  /** Whether the running code is part of a call of this driver. */
-  #isOwn(): boolean {
-    return runningCalls.getStore()?.some(({ limiter, isOver }) => limiter === this && !isOver) === true
+  /** Runs the call or calls that write one file, with a slot for writes. */
+  write<T>(work: () => Promise<T>, options: CallOptions = {}): Promise<T> {
+    if (!this.#slots || this.#isOwn()) return work()
+    return withSlot(this.#slots.writes, options, () => this.call(work, options.signal))
   }
 
-  /** Returns the object. Each method takes a slot, except for those that `special` replaces. */
-  #counted<T extends object>(
-    target: T,
-    properties: PropertiesOf<T>,
-    special: (inner: Required<T>) => Partial<T> = () => ({}),
-  ): T {
-    return overriding(target, properties, special, (method) => (...args) => {
-      // Options are the last argument. No other argument has a property `signal`.
-      const { signal } = (args.at(-1) ?? {}) as CallOptions
-      return this.#call(async () => method(...args), signal)
-    })
+  /** Pages of a listing. The slot is free while the consumer processes a page: a tree walk lists subfolders then. */
+  pages(list: () => AsyncIterable<readonly Entry[]>, { signal }: CallOptions = {}): AsyncIterable<readonly Entry[]> {
+    return this.#slots ? this.#pages(list, signal) : list()
   }
 
-  /** Releases the slot while the consumer processes a page, because a tree walk lists subfolders meanwhile. */
   async *#pages(
     list: () => AsyncIterable<readonly Entry[]>,
-    { signal }: CallOptions = {},
+    signal: AbortSignal | undefined,
   ): AsyncGenerator<readonly Entry[]> {
     let pages: AsyncIterator<readonly Entry[]> | undefined
     try {
       for (;;) {
-        const page = await this.#call(() => (pages ??= list()[Symbol.asyncIterator]()).next(), signal)
+        const page = await this.call(() => (pages ??= list()[Symbol.asyncIterator]()).next(), signal)
         if (page.done === true) return
         yield page.value
       }
@@ -133,11 +95,15 @@ export class ConcurrencyLimiter {
     }
   }
 
-  async #stream(open: () => Promise<Readable>, options: CallOptions = {}): Promise<Readable> {
-    if (!this.#slots || this.#isOwn()) return open()
-    const release = await takeSlot(this.#slots.streams, options)
+  /** Opens a stream, which is counted until it ends. */
+  stream(open: () => Promise<Readable>, options: CallOptions = {}): Promise<Readable> {
+    return this.#slots && !this.#isOwn() ? this.#stream(this.#slots.streams, open, options) : open()
+  }
+
+  async #stream(streams: FairShare, open: () => Promise<Readable>, options: CallOptions): Promise<Readable> {
+    const release = await takeSlot(streams, options)
     try {
-      const stream = await this.#call(open, options.signal)
+      const stream = await this.call(open, options.signal)
       if (stream.closed || stream.readableEnded) release()
       else stream.once('end', release).once('close', release).once(errorMonitor, release)
       return stream
@@ -145,6 +111,11 @@ export class ConcurrencyLimiter {
       release()
       throw error
     }
+  }
+
+  /** Whether the running code is part of a call of this driver. */
+  #isOwn(): boolean {
+    return runningCalls.getStore()?.some(({ limiter, isOver }) => limiter === this && !isOver) === true
   }
 }
 

@@ -4,13 +4,18 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { joinSignals, settlesWithin, sharedController } from '../base/cancellation.js'
-import type { CallOptions } from '../contract/call-options.js'
-import type { Driver } from '../contract/driver.js'
+import type { Upload } from '../contract/capabilities.js'
+import type { WriteOptions } from '../contract/call-options.js'
 import { GatewayError } from '../base/errors.js'
-import { driverProperties, fileProperties, overriding, uploadProperties } from './overriding.js'
 
 /** Milliseconds that `end` waits for the writes. */
 const endTimeout = 2500
+
+/** How a handle that stages a file commits and closes. */
+export interface StagedHandle {
+  commit<T>(work: () => Promise<T>): Promise<T>
+  close(): Promise<void>
+}
 
 export class EndingWrites {
   readonly #closing = sharedController()
@@ -20,54 +25,68 @@ export class EndingWrites {
   /** Those of running writes, and how many these are. */
   readonly #writing = new Map<AbortController, number>()
 
-  /** Returns the driver. Its calls that stage something reject with `aborted` once `end` was called. */
-  watched(driver: Driver): Driver {
-    return overriding(driver, driverProperties, (inner) => ({
-      write: (path, source, options = {}) => this.#run(options, (own) => inner.write(path, source, own)),
-      copy: (from, to, options = {}) => this.#run(options, (own) => inner.copy(from, to, own)),
-      copyFiles: (bundle, options = {}) => this.#run(options, (own) => inner.copyFiles(bundle, own)),
-      // Also while the storage is closed: this removes what a write has staged.
-      dropUpload: (token, options) => this.#held(inner.dropUpload(token, options)),
-      upload: async (path, plan, options = {}) => {
-        this.#assertOpen()
-        // Opening is not aborted: a driver may then remove in the background what it has staged.
-        const ending = sharedController()
-        const joined = joinSignals(options.signal, ending.signal)
-        const opening = inner.upload(path, plan, { ...options, signal: joined.signal })
-        const upload = await this.#held(opening).catch((error: unknown) => {
-          joined.release()
-          throw error
-        })
-        // Its writes are aborted, and then its owner closes it.
-        const unfollow = this.#whenEnding(() => ending.abort(this.#closing.signal.reason))
-        let close: () => void = () => undefined
-        void this.#held(new Promise<void>((resolve) => (close = resolve)))
-        const closed = () =>
-          upload
-            .close()
-            .finally(unfollow)
-            .finally(() => joined.release())
-            .finally(close)
-        return overriding(upload, uploadProperties, () => ({ close: closed }))
-      },
-      open: async (path, mode, options) => {
-        if (mode !== 'replace') return inner.open(path, mode, options)
-        this.#assertOpen()
-        // Opening is not aborted, as that of an upload.
-        const file = await this.#held(inner.open(path, mode, options))
-        // A handle that is closed while it is committed could remove what has just got its name.
-        let committed: Promise<unknown> = Promise.resolve()
-        const close = this.#untilClosed(() => committed.catch(() => undefined).then(() => file.close()))
-        return overriding(file, fileProperties, (handle) => ({
-          close,
-          commit: (attributes) => {
-            const committing = handle.commit(attributes)
-            committed = committing
-            return this.#held(committing)
-          },
-        }))
-      },
-    }))
+  /** Runs a write, with the options that it gets. Rejects with `aborted` once `end` was called, as all others do. */
+  async run<T>(options: WriteOptions = {}, work: (own: WriteOptions) => Promise<T>): Promise<T> {
+    this.assertOpen()
+    const controller = this.#controllerOf(options.signal)
+    this.#writing.set(controller, (this.#writing.get(controller) ?? 0) + 1)
+    const running = work({ ...options, signal: controller.signal })
+    this.#running.add(running)
+    try {
+      return await running
+    } finally {
+      this.#running.delete(running)
+      const others = (this.#writing.get(controller) ?? 1) - 1
+      if (others > 0) this.#writing.set(controller, others)
+      else this.#writing.delete(controller)
+    }
+  }
+
+  /**
+   * Opens an upload with the options that it gets. When the writes end, those of the upload are aborted, and its owner
+   * closes it: `ended` is to be called then.
+   */
+  async upload(
+    options: WriteOptions = {},
+    open: (own: WriteOptions) => Promise<Upload>,
+  ): Promise<{ readonly upload: Upload; readonly ended: () => void }> {
+    this.assertOpen()
+    // Opening is not aborted: a driver may then remove in the background what it has staged.
+    const ending = sharedController()
+    const joined = joinSignals(options.signal, ending.signal)
+    const opening = open({ ...options, signal: joined.signal })
+    const upload = await this.hold(opening).catch((error: unknown) => {
+      joined.release()
+      throw error
+    })
+    const unfollow = this.#whenEnding(() => ending.abort(this.#closing.signal.reason))
+    let close: () => void = () => undefined
+    void this.hold(new Promise<void>((resolve) => (close = resolve)))
+    const ended = () => {
+      unfollow()
+      joined.release()
+      close()
+    }
+    return { upload, ended }
+  }
+
+  /**
+   * Returns how a handle that stages a file commits and closes. It is also closed when the writes end, because its
+   * owner may keep it open for long; but not while it commits, which could remove what has just got its name.
+   */
+  handle(close: () => Promise<void>): StagedHandle {
+    let committed: Promise<unknown> = Promise.resolve()
+    const closed = () => {
+      unfollow()
+      return this.hold(committed.catch(() => undefined).then(close))
+    }
+    const unfollow = this.#whenEnding(() => void closed().catch(() => undefined))
+    const commit = <T>(work: () => Promise<T>) => {
+      const committing = work()
+      committed = committing
+      return this.hold(committing)
+    }
+    return { commit, close: closed }
   }
 
   /** Aborts all writes and refuses new ones. Resolves when the last one has ended, or after some seconds. */
@@ -82,19 +101,6 @@ export class EndingWrites {
       }
     }
     await settlesWithin(ended(), endTimeout)
-  }
-
-  async #run<Options extends CallOptions, T>(options: Options, work: (options: Options) => Promise<T>): Promise<T> {
-    this.#assertOpen()
-    const controller = this.#controllerOf(options.signal)
-    this.#writing.set(controller, (this.#writing.get(controller) ?? 0) + 1)
-    try {
-      return await this.#held(work({ ...options, signal: controller.signal }))
-    } finally {
-      const others = (this.#writing.get(controller) ?? 1) - 1
-      if (others > 0) this.#writing.set(controller, others)
-      else this.#writing.delete(controller)
-    }
   }
 
   /**
@@ -112,19 +118,6 @@ export class EndingWrites {
     return controller
   }
 
-  /**
-   * Returns `close`. It is also called when the writes end, because the owner of a handle may keep it open for long,
-   * and that is waited for.
-   */
-  #untilClosed(close: () => Promise<void>): () => Promise<void> {
-    const closed = () => {
-      unfollow()
-      return this.#held(close())
-    }
-    const unfollow = this.#whenEnding(() => void closed().catch(() => undefined))
-    return closed
-  }
-
   /** Calls `listener` when `end` is called, or soon if it was. Returns a function that removes the listener. */
   #whenEnding(listener: () => void): () => void {
     const { signal } = this.#closing
@@ -133,7 +126,8 @@ export class EndingWrites {
     return () => signal.removeEventListener('abort', listener)
   }
 
-  async #held<T>(work: Promise<T>): Promise<T> {
+  /** Work that `end` waits for, and does not abort. */
+  async hold<T>(work: Promise<T>): Promise<T> {
     this.#running.add(work)
     try {
       return await work
@@ -142,7 +136,8 @@ export class EndingWrites {
     }
   }
 
-  #assertOpen(): void {
+  /** Throws `aborted` once `end` was called. */
+  assertOpen(): void {
     if (this.#closing.signal.aborted) throw new GatewayError('aborted', { reason: 'the storage was stopped' })
   }
 }

@@ -2,15 +2,17 @@
 import { errorMonitor } from 'node:events'
 import type { Readable } from 'node:stream'
 import type { Source } from '../contract/call-options.js'
-import type { Upload } from '../contract/capabilities.js'
-import type { Driver } from '../contract/driver.js'
 import type { Entry } from '../contract/entry.js'
-import { GatewayError, isGatewayError, toGatewayError, TreeError, type ErrorCode } from '../base/errors.js'
+import {
+  GatewayError,
+  isGatewayError,
+  toGatewayError,
+  TreeError,
+  type ErrorCode,
+  type OperationName,
+} from '../base/errors.js'
 import { failureDetails, firstCause, recordStorage, type DriverLog } from '../base/log.js'
-import { root, under, type Path } from '../base/path.js'
-import { withHooks } from './file-hooks.js'
-import { driverOperations, type OperationName } from './operation-names.js'
-import { driverProperties, overriding, uploadProperties } from './overriding.js'
+import { under, type Path } from '../base/path.js'
 
 /** Minimum time between two lines about the same code, in milliseconds. */
 const interval = 60_000
@@ -36,87 +38,39 @@ export class FailureLog {
     private readonly answered: () => void = () => undefined,
   ) {}
 
-  /**
-   * Returns the driver with the failures of its calls, streams and handles logged as warnings: at most one a minute for
-   * each code, with the number of those in between. The line has the operation, the path in the whole tree, and the
-   * name, code and message of the original error. `denied` is a failure if the backend refuses the gateway: the calls
-   * then reject with the detail `storage_refused`.
-   */
-  watched(driver: Driver): Driver {
-    return overriding(
-      driver,
-      driverProperties,
-      (inner) => ({
-        pages: (path, options) => this.#pages(path, inner.pages(path, options)),
-        read: async (path, range, options) => {
-          const bytes = await this.#watch('read', path, inner.read(path, range, options))
-          return bytes.once(errorMonitor, (error) => this.#report('read', path, error))
-        },
-        write: (path, source, options) =>
-          this.#watch('write', path, inner.write(path, this.#withOwnErrors(source), options)),
-        open: async (path, mode, options) => {
-          const failed = (error: unknown, op: OperationName) => this.#report(op, path, error)
-          try {
-            return withHooks(await inner.open(path, mode, options), { failed })
-          } catch (error) {
-            throw failed(error, 'open')
-          }
-        },
-        upload: async (path, plan, options) =>
-          this.#upload(path, await this.#watch('write', path, inner.upload(path, plan, options))),
-        dropUpload: (token, options) => this.#watch('drop upload', root, inner.dropUpload(token, options)),
-        copyFiles: (bundle, options) => this.#watch('copy', bundle.to, inner.copyFiles(bundle, options)),
-        usage: (options) => this.#watch('usage', root, inner.usage(options)),
-        close: () => inner.close(),
-      }),
-      // The first argument of every other method is a path.
-      (method, name) =>
-        (...args) =>
-          this.#watch(
-            driverOperations[name as keyof typeof driverOperations],
-            args[0] as Path,
-            method(...args) as Promise<unknown>,
-          ),
-    )
-  }
-
-  /** Settles as the call does, and reports its rejection. */
-  async #watch<T>(op: OperationName, path: Path, call: Promise<T>): Promise<T> {
+  /** Makes a call of the driver, and reports its rejection. */
+  async watch<T>(op: OperationName, path: Path, call: () => Promise<T>): Promise<T> {
     try {
-      const result = await call
+      const result = await call()
       this.answered()
       return result
     } catch (error) {
-      throw this.#report(op, path, error)
+      throw this.failure(op, path, error)
     }
   }
 
-  async *#pages(path: Path, pages: AsyncIterable<readonly Entry[]>): AsyncGenerator<readonly Entry[]> {
+  /** As `watch`, of a call that opens a stream, which can fail later. */
+  async stream(path: Path, open: () => Promise<Readable>): Promise<Readable> {
+    const bytes = await this.watch('read', path, open)
+    return bytes.once(errorMonitor, (error) => this.failure('read', path, error))
+  }
+
+  /** As `watch`, of a listing. */
+  async *pages(path: Path, pages: AsyncIterable<readonly Entry[]>): AsyncGenerator<readonly Entry[]> {
     try {
       yield* pages
       this.answered()
     } catch (error) {
-      throw this.#report('list', path, error)
+      throw this.failure('list', path, error)
     }
   }
 
-  #upload(path: Path, upload: Upload): Upload {
-    return overriding(
-      upload,
-      uploadProperties,
-      (inner) => ({ write: (from) => this.#watch('write', path, inner.write(this.#asBody(from))) }),
-      (method) =>
-        (...args) =>
-          this.#watch('write', path, method(...args) as Promise<unknown>),
-    )
-  }
-
   /** The source whose errors are not failures of this backend. */
-  #withOwnErrors(source: Source): Source {
+  ofSender(source: Source): Source {
     if (source.bytes) return source
     const read: Source['read'] = async (range, options) => {
       try {
-        return this.#asBody(await source.read(range, options))
+        return this.bodyOfSender(await source.read(range, options))
       } catch (error) {
         if (error instanceof Error) this.#ofBodies.add(error)
         throw error
@@ -125,12 +79,18 @@ export class FailureLog {
     return { ...source, read }
   }
 
-  #asBody(stream: Readable): Readable {
+  /** As `ofSender`, for a stream. */
+  bodyOfSender(stream: Readable): Readable {
     return stream.once(errorMonitor, (error: Error) => this.#ofBodies.add(error))
   }
 
-  /** Logs a failure. Returns the error that the caller sees. */
-  #report(op: OperationName, path: Path, error: unknown): unknown {
+  /**
+   * Logs a failure as a warning: at most one a minute for each code, with the number of those in between. The line has
+   * the operation, the path in the whole tree, and the name, code and message of the original error. Returns the error
+   * that the caller sees: `denied` gets the detail `storage_refused` if the backend refuses the gateway, which is a
+   * failure.
+   */
+  failure(op: OperationName, path: Path, error: unknown): unknown {
     const failure = toGatewayError(error)
     const cause = firstCause(failure)
     if (this.#ofBodies.has(failure) || this.#ofBodies.has(cause)) return error

@@ -2,85 +2,12 @@
  * Own changes over listings that lag: some backends report a change only seconds after they have confirmed it. For that
  * time, what this storage has written, created, moved or removed itself is laid over listings and entries.
  */
-import type { Driver } from '../contract/driver.js'
 import { contentVersion, type Entry } from '../contract/entry.js'
-import { GatewayError, isGatewayError, undefinedIfMissing } from '../base/errors.js'
-import { childOf, nameOf, parentOf, selfAndAncestors, under, within, type Path } from '../base/path.js'
-import { withHooks } from './file-hooks.js'
-import { driverProperties, overriding } from './overriding.js'
+import { GatewayError, isGatewayError } from '../base/errors.js'
+import { nameOf, parentOf, selfAndAncestors, under, within, type Path } from '../base/path.js'
 
 /** Maximum number of changes that are remembered; the oldest are forgotten first. */
 const maxChanges = 10_000
-
-/** `lag`: milliseconds; see the trait `listingLag`. */
-export function withOwnChanges(driver: Driver, lag: number): Driver {
-  const changes = new OwnChanges(lag)
-  return overriding(driver, driverProperties, (inner) => ({
-    stat: (path, options) => changes.stat(path, () => inner.stat(path, options)),
-    pages: (path, options) => changes.pages(path, inner.pages(path, options)),
-    write: async (path, source, options) => changes.written(path, await inner.write(path, source, options)),
-    upload: async (path, plan, options) => {
-      const upload = await inner.upload(path, plan, options)
-      return {
-        token: upload.token,
-        committedOffset: upload.committedOffset,
-        write: (from) => upload.write(from),
-        commit: async () => changes.written(path, await upload.commit()),
-        close: () => upload.close(),
-      }
-    },
-    open: async (path, mode, options) =>
-      withHooks(await inner.open(path, mode, options), { committed: async (entry) => changes.written(path, entry) }),
-    mkdir: async (path, options) => {
-      await inner.mkdir(path, options)
-      const made = await undefinedIfMissing(inner.stat(path, options))
-      changes.written(path, made ?? { name: nameOf(path), kind: 'folder', size: 0, modified: new Date() })
-    },
-    remove: async (path, options) => {
-      await inner.remove(path, options)
-      changes.removed(path)
-    },
-    removeTree: async (path, options) => {
-      await inner.removeTree(path, options)
-      changes.removed(path)
-    },
-    move: async (from, to, options) => {
-      const entry = await changes.stat(from, () => inner.stat(from, { ...options, ofSymlink: true }))
-      await inner.move(from, to, options)
-      changes.moved(from, to, { ...entry, name: nameOf(to) })
-    },
-    copy: async (from, to, options) => {
-      const entry = await changes.stat(from, () => inner.stat(from, { signal: options?.signal }))
-      await inner.copy(from, to, options)
-      const made = await undefinedIfMissing(inner.stat(to, { signal: options?.signal }))
-      changes.written(to, made ?? { ...entry, name: nameOf(to) })
-    },
-    copyFiles: async (bundle, options) => {
-      const copies = await inner.copyFiles(bundle, options)
-      for (const copy of copies) if (copy) changes.written(childOf(bundle.to, copy.name), copy)
-      return copies
-    },
-    symlink: async (path, target, options) => {
-      await inner.symlink(path, target, options)
-      const made = await undefinedIfMissing(inner.stat(path, { ...options, ofSymlink: true }))
-      changes.written(path, made ?? { name: nameOf(path), kind: 'symlink', size: 0, modified: new Date() })
-    },
-    hardLink: async (from, to, options) => {
-      const entry = await changes.stat(from, () => inner.stat(from, { ...options, ofSymlink: true }))
-      await inner.hardLink(from, to, options)
-      changes.written(to, { ...entry, name: nameOf(to) })
-    },
-    setAttributes: async (path, to, options) => {
-      await inner.setAttributes(path, to, options)
-      const entry = await undefinedIfMissing(changes.stat(path, () => inner.stat(path, options)))
-      if (entry) changes.written(path, { ...entry, ...(to.modified && { modified: to.modified }) })
-    },
-    close: async () => {
-      changes.clear()
-      await inner.close()
-    },
-  }))
-}
 
 interface OwnChange {
   /** Undefined if the entry was removed. */
@@ -89,11 +16,12 @@ interface OwnChange {
   readonly until: number
 }
 
-class OwnChanges {
+export class OwnChanges {
   /** The last change of each path, oldest first, by the folder and then by the name. */
   readonly #changes = new Map<Path, Map<string, OwnChange>>()
   #count = 0
 
+  /** `lag`: milliseconds; see the trait `listingLag`. */
   constructor(private readonly lag: number) {}
 
   written(path: Path, entry: Entry): Entry {

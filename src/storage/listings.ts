@@ -5,13 +5,13 @@
  */
 import { untilAborted, sharedController } from '../base/cancellation.js'
 import type { CallOptions, ListOptions } from '../contract/call-options.js'
-import type { Driver } from '../contract/driver.js'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError, hasDetail } from '../base/errors.js'
 import type { DriverLog } from '../base/log.js'
 import { nameOf, parentOf, reservedPrefix, within, type Path } from '../base/path.js'
 import { compilePatterns, globSource, maxSteps, patternLines, stepsOf, type Pattern } from '../base/patterns.js'
 import type { StorageRow } from '../database/rows.js'
+import type { Backend } from './backend.js'
 import { undefinedIfUnsupported } from './fallbacks/fallbacks.js'
 import { ListingCache, type CacheItem, type ListingBudget, type ReadListing } from './listing-cache.js'
 import { sortedInTurns, type Order } from './sorting.js'
@@ -63,7 +63,7 @@ interface Load {
 
 interface ListingsDependencies {
   readonly row: StorageRow
-  readonly driver: Pick<Driver, 'stat' | 'revision'>
+  readonly backend: Pick<Backend, 'can' | 'stat' | 'revision'>
   /** See `Traits`. */
   readonly listsInOrder: boolean
   readonly budget: ListingBudget
@@ -143,7 +143,8 @@ export class Listings {
   }
 
   async #revision(path: Path, options: CallOptions): Promise<string | undefined> {
-    return undefinedIfUnsupported(() => this.#dependencies.driver.revision?.(path, options))
+    const { backend } = this.#dependencies
+    return undefinedIfUnsupported(backend.can('revision') && backend.revision(path, options))
   }
 
   /** Joins or starts the load of a folder. The load is canceled when its last caller has aborted. */
@@ -245,7 +246,7 @@ export class Listings {
    * resolution before.
    */
   async #isCacheable(path: Path, revision: string, readAt: number, signal: AbortSignal): Promise<boolean> {
-    const folder = await this.#dependencies.driver.stat(path, { signal })
+    const folder = await this.#dependencies.backend.stat(path, { signal })
     return (
       folder.modified.getTime() < readAt - revisionResolution && (await this.#revision(path, { signal })) === revision
     )

@@ -42,27 +42,22 @@ import { childOf, foldCase, nameOf, parentOf, root, under, type Path } from '../
 import type { StorageRow } from '../database/rows.js'
 import type { FileRecords, Store } from '../database/tables.js'
 import { AttributeOverlay } from './fallbacks/attribute-overlay.js'
+import { Backend } from './backend.js'
 import { throttled, type Bandwidth } from './bandwidth.js'
-import { ConcurrencyLimiter } from './concurrency-limiter.js'
 import { continuedRead, ofSameContent } from './fallbacks/continued-read.js'
 import { DirectUrlCache } from './direct-url-cache.js'
-import { withEmptyFolders } from './fallbacks/empty-folders.js'
-import { EndingWrites } from './ending-writes.js'
 import type { Events } from './events.js'
 import {
-  callIfSupported,
+  isSupported,
   undefinedIfUnsupported,
   withAllWrites,
   streamRange,
   sendAsNeeded,
   removeItems,
 } from './fallbacks/fallbacks.js'
-import { FailureLog } from './failure-log.js'
 import { ListableNames, type SkippedNames } from './listable-names.js'
-import { withOwnChanges } from './listing-lag.js'
 import type { ListingBudget } from './listing-cache.js'
 import { Listings, type FolderListing, type ListingOptions } from './listings.js'
-import { withPathRules } from './path-rules.js'
 import { writeResumable, type ResumableUpload } from './fallbacks/resumable-write.js'
 import type { Spool } from './fallbacks/spool.js'
 import { StorageChanges } from './storage-changes.js'
@@ -114,21 +109,12 @@ export class Storage {
   readonly traits: Traits
   /** The records about its files, which are as durable as the files. */
   readonly records: FileRecords
-  /** The driver as it was opened, for `copyFiles` of another driver of its type. */
-  readonly #own: Driver
-  /**
-   * The driver behind what `Storage` adds to each call, from the outside to the inside: the rules for paths, own
-   * changes where listings lag, empty folders where the backend has none, the end of writes, limited concurrency, and
-   * the log of failures.
-   */
-  readonly #driver: Driver
+  readonly #backend: Backend
   readonly #isMountAncestor: StorageDependencies['isMountAncestor']
   readonly #isShared: boolean
   readonly #spool: Spool
   /** Undefined for a backend that is not reached over a network. */
   readonly #bandwidth: Bandwidth | undefined
-  readonly #calls: ConcurrencyLimiter
-  readonly #writes = new EndingWrites()
   readonly #listings: Listings
   readonly #names: ListableNames
   readonly #attributes: AttributeOverlay
@@ -141,29 +127,20 @@ export class Storage {
     this.mountPoint = dependencies.mountPoint
     this.traits = { ...defaultTraits, ...dependencies.traits, ...dependencies.driver.traits }
     this.records = this.traits.durable ? dependencies.store : dependencies.store.relaxed
-    this.#own = dependencies.driver
-    this.#calls = new ConcurrencyLimiter(this.traits.parallel)
-    const { log, answered } = dependencies
-    const watched = new FailureLog(log, this.mountPoint, answered).watched(dependencies.driver)
-    const driver = this.#writes.watched(this.#calls.limited(watched))
-    const filled = this.traits.emptyFolders
-      ? driver
-      : withEmptyFolders(driver, this.records.folders, (path) => this.treePath(path))
-    const { listingLag } = this.traits
-    this.#driver = withPathRules(listingLag > 0 ? withOwnChanges(filled, listingLag) : filled, this.traits)
+    this.#backend = new Backend({ ...dependencies, traits: this.traits, folders: this.records.folders })
     this.#isMountAncestor = dependencies.isMountAncestor
     this.#isShared = dependencies.store.isShared
     this.#spool = dependencies.spool
     this.#bandwidth = this.traits.remote ? dependencies.bandwidth : undefined
     this.#names = new ListableNames(dependencies.log)
     const { timeStep, keeps } = this.traits
-    const keepsNone = dependencies.driver.setAttributes === undefined || timeStep === Number.POSITIVE_INFINITY
+    const keepsNone = !this.#backend.can('setAttributes') || timeStep === Number.POSITIVE_INFINITY
     // Nobody sets the attributes of a read-only storage.
     const kept = !this.writable ? defaultTraits.keeps : keepsNone ? [] : keeps
     this.#attributes = new AttributeOverlay(this.records.attributes, timeStep, kept)
     this.#listings = new Listings({
       row: dependencies.row,
-      driver: this.#driver,
+      backend: this.#backend,
       listsInOrder: this.traits.listsInOrder,
       budget: dependencies.listings,
       log: dependencies.log,
@@ -187,7 +164,7 @@ export class Storage {
   }
 
   get writable(): boolean {
-    return this.#driver.write !== undefined
+    return this.#backend.can('write')
   }
 
   // Reading
@@ -195,8 +172,8 @@ export class Storage {
   async stat(path: Path, options: FreshStatOptions = {}): Promise<Entry> {
     // Another node may have changed the entry: only listings may be late.
     const isAsked = options.ofSymlink === true || options.refresh === true || this.#isShared
-    const kept = this.#driver.revision || isAsked ? undefined : this.#listings.cachedEntry(path)
-    const entry = this.#names.check(path, kept ?? (await this.#driver.stat(path, options)))
+    const kept = this.#backend.can('revision') || isAsked ? undefined : this.#listings.cachedEntry(path)
+    const entry = this.#names.check(path, kept ?? (await this.#backend.stat(path, options)))
     return this.#attributes.needed ? this.#attributes.apply(this.treePath(path), entry) : entry
   }
 
@@ -242,7 +219,7 @@ export class Storage {
     path: Path,
     options: CallOptions & { readonly refresh?: boolean } = {},
   ): AsyncGenerator<readonly Entry[]> {
-    if (this.#driver.revision || options.refresh === true) {
+    if (this.#backend.can('revision') || options.refresh === true) {
       yield* this.#pagesOfDriver(path, options)
       return
     }
@@ -256,7 +233,7 @@ export class Storage {
   }
 
   #pagesOfDriver(path: Path, options: ListOptions): AsyncIterable<readonly Entry[]> {
-    const pages = this.#names.filterPages(path, this.#driver.pages(path, options))
+    const pages = this.#names.filterPages(path, this.#backend.pages(path, options))
     return this.#attributes.applyToPages(this.treePath(path), pages)
   }
 
@@ -280,7 +257,7 @@ export class Storage {
 
   async #readOnce(path: Path, range: ByteRange | undefined, options: ReadOptions): Promise<Readable> {
     const own = this.traits.ranges ? range : undefined
-    const bytes = await this.#driver.read(path, own, options)
+    const bytes = await this.#backend.read(path, own, options)
     const slowed = this.#bandwidth?.fromBackends.stream(bytes) ?? bytes
     return range === undefined || range === own ? slowed : streamRange(slowed, range)
   }
@@ -310,8 +287,8 @@ export class Storage {
       this.assertWritable()
       await this.#makeMountAncestor(path, options)
     }
-    const driver = this.#driver
-    const own = await undefinedIfUnsupported(() => driver.open?.(path, mode, options))
+    const backend = this.#backend
+    const own = await undefinedIfUnsupported(backend.can('open') && backend.open(path, mode, options))
     if (!own) return undefined
     const { signal } = options
     const file = this.#bandwidth
@@ -321,20 +298,20 @@ export class Storage {
   }
 
   async readSymlink(path: Path, options: CallOptions = {}): Promise<string> {
-    if (!this.#driver.readSymlink) throw new GatewayError('unsupported', { reason: 'this storage has no symlinks' })
-    return this.#driver.readSymlink(path, options)
+    return this.#backend.readSymlink(path, options)
   }
 
   /** The path without symlinks; see `Driver.realPath`. */
   async realPath(path: Path, options: CallOptions & { readonly last?: boolean | undefined } = {}): Promise<Path> {
-    return (await this.#driver.realPath?.(path, options)) ?? path
+    return this.#backend.can('realPath') ? this.#backend.realPath(path, options) : path
   }
 
   /** The path without symlinks, and the entry at it, in one call of the driver if possible. */
   async look(path: Path, options: CallOptions = {}): Promise<LookupResult> {
-    const driver = this.#driver
+    const backend = this.#backend
     // Without `revision`, `stat` may find the entry in a cached listing.
-    const look = driver.revision && (await undefinedIfUnsupported(() => driver.look?.(path, options)))
+    const canLook = backend.can('revision') && backend.can('look')
+    const look = await undefinedIfUnsupported(canLook && backend.look(path, options))
     if (!look) {
       const real = await this.realPath(path, { ...options, last: true })
       return { path: real, entry: await this.statOrUndefined(real, options) }
@@ -345,49 +322,48 @@ export class Storage {
 
   /** The files and folders that a change of the entry at `path` would modify; see `Driver.identities`. */
   async identities(path: Path, options: CallOptions = {}): Promise<readonly Identity[]> {
-    const driver = this.#driver
-    const own = await undefinedIfUnsupported(() => driver.identities?.(path, options))
+    const backend = this.#backend
+    const own = await undefinedIfUnsupported(backend.can('identities') && backend.identities(path, options))
     return own ?? [{ namespace: `storage ${this.row.id}`, name: this.traits.caseSensitive ? path : foldCase(path) }]
   }
 
   /** Whether the backend has URLs of its own for files. */
   get hasDirectUrls(): boolean {
-    return this.#driver.directUrl !== undefined
+    return this.#backend.can('directUrl')
   }
 
   /** The backend's own URL of the file, for this client; undefined if it has none. */
   async directUrl(path: Path, options: DirectUrlOptions = {}): Promise<DirectUrl | undefined> {
     if (!this.hasDirectUrls) return undefined
     const client = Object.fromEntries(this.traits.urlsBoundTo.map((part) => [part, options[part]]))
-    const ask = () => undefinedIfUnsupported(() => this.#driver.directUrl?.(path, client))
+    const ask = () => undefinedIfUnsupported(this.#backend.directUrl(path, client))
     return untilAborted(this.#directUrls.get(path, ask, client), options.signal)
   }
 
   /** As `Driver.thumbnail`; undefined if none can be made of this file. */
   thumbnail(path: Path, kind: ThumbnailKind, options: CallOptions = {}): Promise<Thumbnail | undefined> {
-    return undefinedIfUnsupported(() => this.#driver.thumbnail?.(path, kind, options))
+    return undefinedIfUnsupported(this.#backend.thumbnail(path, kind, options))
   }
 
   async usage(options: CallOptions = {}): Promise<Usage> {
-    if (!this.#driver.usage) throw new GatewayError('unsupported', { reason: 'this storage does not tell its size' })
-    return this.#driver.usage(options)
+    return this.#backend.usage(options)
   }
 
   /** As `usage`; undefined if the backend does not report it. */
   usageOrUndefined(options: CallOptions = {}): Promise<Usage | undefined> {
-    return undefinedIfUnsupported(() => this.#driver.usage?.(options))
+    return undefinedIfUnsupported(this.#backend.usage(options))
   }
 
   /** As `usageOrUndefined`; undefined also if the backend does not report it in time. */
   usageWithTimeout(): Promise<Usage | undefined> {
-    return this.#driver.usage ? this.#usageProbe.usageWithTimeout() : Promise.resolve(undefined)
+    return this.#backend.can('usage') ? this.#usageProbe.usageWithTimeout() : Promise.resolve(undefined)
   }
 
   // Changing
 
   /** Rejects with `unsupported` if the driver is read-only. */
   assertWritable(): void {
-    if (!this.writable) throw new GatewayError('unsupported', { reason: 'the storage is read-only' })
+    this.#backend.assertCan('write')
   }
 
   async write(path: Path, source: Source, options: StorageWriteOptions = {}): Promise<Entry> {
@@ -398,38 +374,34 @@ export class Storage {
 
   async #send(path: Path, source: Source, { resumable, ...options }: StorageWriteOptions): Promise<Entry> {
     await this.#makeMountAncestor(path, options)
-    const driver = this.#driver
+    const backend = this.#backend
     const sent = this.#bandwidth?.toBackends.source(source) ?? source
     const write = async () => {
-      const resume = resumable && (() => writeResumable(driver, this.row.id, [path, sent], resumable, options))
-      const entry = resume && (await this.#calls.limitWrite(resume, options))
-      return entry ?? driver.write?.(path, sent, options)
+      const resume = resumable && (() => writeResumable(backend, this.row.id, [path, sent], resumable, options))
+      const entry = resume && (await backend.withWriteSlot(resume, options))
+      return entry ?? backend.write(path, sent, options)
     }
-    const entry = await this.#changes.attempt([path], write)
-    if (!entry) throw new GatewayError('unsupported')
-    return this.#changes.written(path, options, entry)
+    return this.#changes.written(path, options, await this.#changes.attempt([path], write))
   }
 
   /** Discards a resumable upload; see `Driver.dropUpload`. */
   async dropUpload(token: string): Promise<void> {
-    await callIfSupported(async () => this.#driver.dropUpload?.(token))
+    await isSupported(this.#backend.dropUpload(token))
   }
 
   async mkdir(path: Path, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
-    const driver = this.#driver
-    if (!driver.mkdir) throw new GatewayError('unsupported', { reason: 'this storage cannot make folders' })
+    this.#backend.assertCan('mkdir')
     await this.#makeMountAncestor(path, options)
-    await this.#changes.attempt([path], async () => driver.mkdir?.(path, options))
+    await this.#changes.attempt([path], () => this.#backend.mkdir(path, options))
     await this.#changes.folderMade(path)
   }
 
   /** Removes a file, a symlink or an empty folder. */
   async remove(path: Path, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
-    const driver = this.#driver
-    if (!driver.remove) throw new GatewayError('unsupported', { reason: 'this storage cannot remove anything' })
-    await this.#changes.attempt([path], async () => driver.remove?.(path, options))
+    this.#backend.assertCan('remove')
+    await this.#changes.attempt([path], () => this.#backend.remove(path, options))
     await this.#changes.removed(path)
   }
 
@@ -446,8 +418,8 @@ export class Storage {
   }
 
   async #removeTreeByBackend(path: Path, options: CallOptions): Promise<boolean> {
-    const call = this.#driver.removeTree && (async () => this.#driver.removeTree?.(path, options))
-    if (!(await this.#changes.attempt([path], () => callIfSupported(call)))) return false
+    const remove = () => isSupported(this.#backend.removeTree(path, options))
+    if (!(await this.#changes.attempt([path], remove))) return false
     await this.#changes.removed(path)
     return true
   }
@@ -458,11 +430,10 @@ export class Storage {
    */
   async tryMove(from: Path, to: Path, options: CallOptions = {}): Promise<boolean> {
     this.assertWritable()
-    const driver = this.#driver
-    if (!driver.move) return false
+    if (!this.#backend.can('move')) return false
     await this.#makeMountAncestor(to, options)
-    const call = () => driver.move?.(from, to, options)
-    if (!(await this.#changes.attempt([from, to], () => callIfSupported(call)))) return false
+    const move = () => isSupported(this.#backend.move(from, to, options))
+    if (!(await this.#changes.attempt([from, to], move))) return false
     this.#changes.moved(from, to)
     return true
   }
@@ -474,8 +445,7 @@ export class Storage {
   async copy(from: Path, to: Path, { source, resumable, ...options }: StorageCopyOptions = {}): Promise<void> {
     this.assertWritable()
     await this.#makeMountAncestor(to, options)
-    const call = this.#driver.copy && (async () => this.#driver.copy?.(from, to, options))
-    if (await this.#changes.attempt([to], () => callIfSupported(call))) {
+    if (await this.#changes.attempt([to], () => isSupported(this.#backend.copy(from, to, options)))) {
       const { modified, mode } = options
       const isAsked = modified !== undefined || mode !== undefined
       const store = async () => isAsked && this.#storeMissing(to, { modified, mode }, withPermissions)
@@ -491,7 +461,7 @@ export class Storage {
 
   /** Whether `copyFiles` may be possible from that storage. */
   takesFilesOf({ row }: Storage): boolean {
-    return this.#driver.copyFiles !== undefined && row.driver === this.row.driver
+    return this.#backend.can('copyFiles') && row.driver === this.row.driver
   }
 
   /** Copies small files of another storage, or of this one, into an existing folder; see `Driver.copyFiles`. */
@@ -500,9 +470,9 @@ export class Storage {
     options: CallOptions = {},
   ): Promise<readonly (Entry | undefined)[]> {
     this.assertWritable()
-    const call = async () => this.#driver.copyFiles?.({ ...bundle, source: bundle.source.#own }, options)
-    const copies = await this.#changes.attempt([bundle.to], call)
-    if (!copies) throw new GatewayError('unsupported')
+    const source = bundle.source.#backend.driver
+    const copy = () => this.#backend.copyFiles({ ...bundle, source }, options)
+    const copies = await this.#changes.attempt([bundle.to], copy)
     return Promise.all(
       copies.map(async (copy, index) => {
         const asked = bundle.files[index]
@@ -537,11 +507,9 @@ export class Storage {
     this.assertWritable()
     const to = path === root ? { modified: asked.modified } : asked
     if (to.modified === undefined && to.mode === undefined) return
-    const driver = this.#driver
     const attributes = this.#attributes
-    const call = driver.setAttributes && (() => driver.setAttributes?.(path, to, options))
     await this.#changes.attempt([path], async () => {
-      const isSet = await callIfSupported(call)
+      const isSet = await isSupported(this.#backend.setAttributes(path, to, options))
       if (!isSet && attributes.kept.length > 0) {
         throw new GatewayError('unsupported', { reason: 'this storage cannot set attributes here' })
       }
@@ -569,38 +537,35 @@ export class Storage {
   /** Sets the time of a symlink itself; see `Driver.setSymlinkTime`. */
   async setSymlinkTime(path: Path, modified: Date, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
-    const driver = this.#driver
-    if (!driver.setSymlinkTime) {
-      throw new GatewayError('unsupported', { reason: 'this storage does not set the time of a symlink' })
-    }
-    await this.#changes.attempt([path], async () => driver.setSymlinkTime?.(path, modified, options))
+    this.#backend.assertCan('setSymlinkTime')
+    await this.#changes.attempt([path], () => this.#backend.setSymlinkTime(path, modified, options))
     this.#changes.changed(path)
   }
 
   async symlink(path: Path, target: string, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
-    if (!this.#driver.symlink) throw new GatewayError('unsupported', { reason: 'this storage has no symlinks' })
+    this.#backend.assertCan('symlink')
     await this.#makeMountAncestor(path, options)
-    await this.#changes.attempt([path], async () => this.#driver.symlink?.(path, target, options))
+    await this.#changes.attempt([path], () => this.#backend.symlink(path, target, options))
     this.#changes.changed(path)
   }
 
   async hardLink(from: Path, to: Path, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
-    if (!this.#driver.hardLink) throw new GatewayError('unsupported', { reason: 'this storage has no hard links' })
+    this.#backend.assertCan('hardLink')
     await this.#makeMountAncestor(to, options)
-    await this.#changes.attempt([to], async () => this.#driver.hardLink?.(from, to, options))
+    await this.#changes.attempt([to], () => this.#backend.hardLink(from, to, options))
     this.#changes.changed(to)
   }
 
   // Downloads that the backend makes by itself; see `RemoteDownloads`
 
   get hasDownloads(): boolean {
-    return this.#driver.addDownload !== undefined
+    return this.#backend.can('addDownload')
   }
 
   addDownload(folder: Path, address: string, options: CallOptions = {}): Promise<string> {
-    return withDownloads(this.#driver.addDownload?.(folder, address, options))
+    return this.#backend.addDownload(folder, address, options)
   }
 
   /** Resolves to undefined also if the folder does not exist. */
@@ -609,11 +574,11 @@ export class Storage {
     query: RemoteDownloadQuery,
     options: CallOptions = {},
   ): Promise<RemoteDownload | undefined> {
-    return undefinedIfMissing(withDownloads(this.#driver.findDownload?.(folder, query, options)))
+    return undefinedIfMissing(this.#backend.findDownload(folder, query, options))
   }
 
   async removeDownload(folder: Path, id: string, options: RemoveDownloadOptions = {}): Promise<void> {
-    await withDownloads(this.#driver.removeDownload?.(folder, id, options))
+    await this.#backend.removeDownload(folder, id, options)
     if (options.withFiles === true) this.changedElsewhere(folder)
   }
 
@@ -624,12 +589,12 @@ export class Storage {
 
   /** Removes what other nodes that have ended have staged. */
   async removeOrphans(): Promise<void> {
-    await this.#driver.removeOrphans?.()
+    await isSupported(this.#backend.removeOrphans())
   }
 
   /** Aborts all writes, and resolves when they have removed what they have staged, or after some seconds. */
-  async endWrites(): Promise<void> {
-    await this.#writes.end()
+  endWrites(): Promise<void> {
+    return this.#backend.endWrites()
   }
 
   /** Ends all writes, and closes the driver. */
@@ -637,13 +602,6 @@ export class Storage {
     await this.endWrites()
     this.#changes.close()
     this.#listings.close()
-    await this.#driver.close?.()
+    await this.#backend.close()
   }
-}
-
-/** The result of a call of `RemoteDownloads`. Rejects with `unsupported` if the driver does not have it. */
-function withDownloads<T>(result: Promise<T> | undefined): Promise<T> {
-  return (
-    result ?? Promise.reject(new GatewayError('unsupported', { reason: 'this storage downloads nothing by itself' }))
-  )
 }

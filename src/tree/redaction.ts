@@ -3,12 +3,11 @@
  * and without names that it must not see. Without a comment, a path is one of the whole tree.
  */
 import type { Principal } from '../accounts/principal.js'
-import { GatewayError, toGatewayError, TreeError } from '../base/errors.js'
+import { GatewayError, toGatewayError, TreeError, type OperationName } from '../base/errors.js'
 import { logInternal } from '../base/log.js'
 import { isWithin, parentOf, root, selfAndAncestors, under, within, type Path } from '../base/path.js'
 import type { Lock } from '../database/rows.js'
 import { LockedError } from '../locks/webdav-locks.js'
-import type { OperationName } from '../storage/operation-names.js'
 import type { TreeDependencies } from './dependencies.js'
 
 export class Redaction {

@@ -15,11 +15,10 @@ import { defaultTraits, type Traits } from '../../src/contract/traits.js'
 import { GatewayError, toGatewayError, type ErrorCode } from '../../src/base/errors.js'
 import type { Path } from '../../src/base/path.js'
 import { ListableNames } from '../../src/storage/listable-names.js'
-import { withOwnChanges } from '../../src/storage/listing-lag.js'
-import { driverProperties, overriding } from '../../src/storage/overriding.js'
 import { Spool } from '../../src/storage/fallbacks/spool.js'
-import { withPathRules } from '../../src/storage/path-rules.js'
 import { sendAsNeeded } from '../../src/storage/fallbacks/fallbacks.js'
+import { asDriver, newBackend } from '../storage/new-backend.js'
+import { altered } from '../tree/tree-fixture.js'
 
 /** Changes of the backend by another program, of which the driver learns nothing. Paths are those of the driver. */
 export interface Elsewhere {
@@ -217,9 +216,7 @@ export function subjects(t: Test, candidate: Candidate, leftOut: LeftOut) {
   const open = async () => {
     const opened = await candidate.open()
     const traits = { ...defaultTraits, ...candidate.type.traits, ...opened.driver.traits }
-    const { listingLag } = traits
-    const shown = listingLag > 0 ? withOwnChanges(opened.driver, listingLag) : opened.driver
-    return { opened, traits, driver: withPathRules(await spooling(t, shown, traits), traits) }
+    return { opened, traits, driver: surrounded(await spooling(t, opened.driver, traits), traits) }
   }
   /** A closed driver, for its methods and traits. */
   let closed: Driver | undefined
@@ -246,7 +243,7 @@ export function subjects(t: Test, candidate: Candidate, leftOut: LeftOut) {
         await work(t, {
           driver: driver as WritableDriver,
           own: opened.driver,
-          again: again && (async (uploads) => withPathRules(await again(uploads), traits)),
+          again: again && (async (uploads) => surrounded(await again(uploads), traits)),
           elsewhere,
           fetchDirectUrl,
           finishDownload,
@@ -264,20 +261,24 @@ export function subjects(t: Test, candidate: Candidate, leftOut: LeftOut) {
   return run
 }
 
+/** The driver behind what a storage adds to its calls, without the limit of concurrent calls. */
+function surrounded(driver: Driver, traits: Traits): Driver {
+  return asDriver(newBackend(driver, { ...traits, parallel: Infinity }))
+}
+
 /** The driver as a storage writes to it: sources that lack what it needs are spooled, and hashed meanwhile. */
 async function spooling(t: Test, driver: Driver, traits: Traits): Promise<Driver> {
   if (!driver.write || traits.writeNeeds !== 'reread') return driver
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-conformance-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   const spool = await Spool.open(folder, { instance: { name: 'run', isOver: () => true } })
-  return overriding(driver, driverProperties, (inner) => ({
-    write: (path, source, options) =>
-      sendAsNeeded(source, traits, spool, options?.signal, (sent) => inner.write(path, sent, options)).catch(
-        (error: unknown) => {
-          throw toGatewayError(error)
-        },
-      ),
-  }))
+  const write: WritableDriver['write'] = (path, source, options) =>
+    sendAsNeeded(source, traits, spool, options?.signal, (sent) =>
+      (driver as WritableDriver).write(path, sent, options),
+    ).catch((error: unknown) => {
+      throw toGatewayError(error)
+    })
+  return altered(driver, { write })
 }
 
 /** Skips a test if the driver lacks one of these methods. */

@@ -11,7 +11,6 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/base/errors.js'
 import { asPath, type Path } from '../../src/base/path.js'
-import { ConcurrencyLimiter } from '../../src/storage/concurrency-limiter.js'
 import type { ResumableUpload } from '../../src/storage/fallbacks/resumable-write.js'
 import type { Storage } from '../../src/storage/storage.js'
 import { bare, contents, newStorage, newTree, openBody, sourceOf, text, type Over } from '../tree/tree-fixture.js'
@@ -173,10 +172,13 @@ void t.test('concurrent calls of all methods together do not exceed `parallel`',
   }
 })
 
-void t.test('ConcurrencyLimiter without a limit returns the driver itself', (t) => {
-  const driver = new MemoryDriver(0)
-  t.equal(new ConcurrencyLimiter(Infinity).limited(driver), driver)
-  t.end()
+void t.test('without a limit, all calls run at once', async (t) => {
+  for (const [method, ask] of Object.entries(asking)) {
+    const calls = new InFlight()
+    const { storage } = await newStorage(t, slowDriver(calls), {}, { parallel: Infinity })
+    await Promise.all(Array.from({ length: 12 }, (_, index) => ask(storage, asPath(`/${index}`))))
+    t.equal(calls.most, 12, method)
+  }
 })
 
 void t.test('pages of concurrent listings alternate, and a page in use holds no slot', async (t) => {

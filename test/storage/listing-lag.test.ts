@@ -6,8 +6,8 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/base/errors.js'
 import { asPath, childOf, nameOf, parentOf, type Path } from '../../src/base/path.js'
-import { withOwnChanges } from '../../src/storage/listing-lag.js'
 import { newStorage, sourceOf } from '../tree/tree-fixture.js'
+import { newBackend } from './new-backend.js'
 
 const lag = 3000
 const root = asPath('/')
@@ -140,7 +140,7 @@ await t.test(
     await inner.write(asPath('/file'), sourceOf('x'))
     await freeze()
     const copy: Entry = { name: 'copied', kind: 'file', size: 7, modified: new Date(1000) }
-    const driver = withOwnChanges(
+    const driver = newBackend(
       {
         ...(over as Driver),
         open: (...call) => inner.open(...call),
@@ -148,19 +148,19 @@ await t.test(
         symlink: async () => undefined,
         hardLink: async () => undefined,
       },
-      lag,
+      { listingLag: lag },
     )
-    const file = await driver.open?.(asPath('/a/new'), 'replace')
-    await file?.write?.([Buffer.from('new')], 0)
+    const file = await driver.open(asPath('/a/new'), 'replace')
+    await file.write?.([Buffer.from('new')], 0)
     await t.rejects(driver.stat(asPath('/a/new')), { code: 'not_found' }, 'before it is published')
-    await file?.commit?.()
-    await file?.close()
+    await file.commit?.()
+    await file.close()
     t.equal((await driver.stat(asPath('/a/new'))).size, 3)
     const source = inner
     const bundle = { source, from: root, to: asPath('/a'), files: [copy, copy], beforePublish: async () => new Set('') }
-    await driver.copyFiles?.(bundle)
-    await driver.symlink?.(asPath('/a/link'), '/file')
-    await driver.hardLink?.(asPath('/file'), asPath('/a/second'))
+    await driver.copyFiles(bundle)
+    await driver.symlink(asPath('/a/link'), '/file')
+    await driver.hardLink(asPath('/file'), asPath('/a/second'))
     const listed: Entry[] = []
     for await (const page of driver.pages(asPath('/a'))) listed.push(...page)
     t.same(

@@ -59,21 +59,20 @@ import { childOf, type Path } from '../../base/path.js'
 import type { Spool } from './spool.js'
 import type { Storage } from '../storage.js'
 
-/** Runs a call of the form `driver.method?.()`. Returns undefined also if it rejects with `unsupported`. */
-export async function undefinedIfUnsupported<T>(call: () => Promise<T> | undefined): Promise<T | undefined> {
+/** Resolves as the call does, and to undefined if it was not made, or rejects with `unsupported`. */
+export async function undefinedIfUnsupported<T>(call: Promise<T> | false): Promise<T | undefined> {
   try {
-    return await call()
+    return call === false ? undefined : await call
   } catch (error) {
     if (isGatewayError(error, 'unsupported')) return undefined
     throw error
   }
 }
 
-/** Runs a call of an optional method. Returns false if there is no method, or if it rejects with `unsupported`. */
-export async function callIfSupported(call: (() => Promise<unknown> | undefined) | undefined): Promise<boolean> {
-  if (!call) return false
+/** Whether the driver has made the call. Rejects as it does, except with `unsupported`. */
+export async function isSupported(call: Promise<unknown>): Promise<boolean> {
   try {
-    await call()
+    await call
     return true
   } catch (error) {
     if (isGatewayError(error, 'unsupported')) return false

@@ -1,10 +1,10 @@
 /** Writes large files so that a later run of the same task can resume an interrupted upload. */
 import { Readable } from 'node:stream'
 import type { Source, WriteOptions } from '../../contract/call-options.js'
-import type { Driver } from '../../contract/driver.js'
 import type { Entry } from '../../contract/entry.js'
 import type { Path } from '../../base/path.js'
-import { callIfSupported, undefinedIfUnsupported } from './fallbacks.js'
+import type { Backend } from '../backend.js'
+import { isSupported, undefinedIfUnsupported } from './fallbacks.js'
 
 /** Minimum size in bytes of files whose uploads are resumable. */
 const minResumableSize = 16 * 1024 * 1024
@@ -31,18 +31,18 @@ export interface ResumableUpload {
  * the driver has no resumable uploads, or if the source is small, has no known size, or cannot be read from an offset.
  */
 export async function writeResumable(
-  driver: Driver,
+  backend: Pick<Backend, 'can' | 'upload' | 'dropUpload'>,
   storageId: number,
   [path, source]: readonly [path: Path, source: Source],
   resumable: ResumableUpload,
   options: WriteOptions,
 ): Promise<Entry | undefined> {
   const { size, rereadable } = source
-  if (!driver.upload || size === undefined || size < minResumableSize) return undefined
+  if (!backend.can('upload') || size === undefined || size < minResumableSize) return undefined
   if (!rereadable && resumable.readsFromOffset !== true) return undefined
   return resumable.withResume(storageId, async (resumeToken, storeToken) => {
     const plan = { size, source: rereadable ? source : undefined, resumeToken, replaceToken: storeToken }
-    const upload = await undefinedIfUnsupported(() => driver.upload?.(path, plan, options))
+    const upload = await undefinedIfUnsupported(backend.upload(path, plan, options))
     if (!upload) return undefined
     let isStored = false
     try {
@@ -58,7 +58,7 @@ export async function writeResumable(
     } finally {
       await upload.close()
       // No later run knows of it.
-      if (!isStored) await callIfSupported(async () => driver.dropUpload?.(upload.token))
+      if (!isStored) await isSupported(backend.dropUpload(upload.token))
     }
   })
 }
