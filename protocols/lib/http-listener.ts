@@ -8,12 +8,11 @@ import { Socket } from 'node:net'
 import { hasPassed } from '../../src/contract/own-requests.js'
 import type { Certificate } from './certificate.js'
 import { closedByPeer } from './closed-connections.js'
-import { deferContinue, sendContinue } from './continue.js'
 import type { ClientConnections } from './client-connections.js'
 import type { RequestHandler } from './protocol.js'
 import { HttpConnection, type OpenRequest } from './http-connection.js'
 import { listen, type ListenOptions, type ProtocolServer } from './listen.js'
-import { drain } from './request-body.js'
+import { deferContinue, drain, sendContinue } from './request-body.js'
 import { originForm, pathOf } from './request-target.js'
 
 interface HttpListenerOptions extends ListenOptions {

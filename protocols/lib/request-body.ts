@@ -1,5 +1,8 @@
-/** The body of an HTTP request as a Source, and how an unread body is drained. */
-import type { IncomingMessage } from 'node:http'
+/**
+ * The body of an HTTP request: how it is received as a Source, how an unread one is drained, and how that of a refused
+ * upload is never sent.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { addAbortSignal, Readable } from 'node:stream'
 import { settlesWithin } from '../../src/base/cancellation.js'
 import type { DetachableReadable } from '../../src/contract/capabilities.js'
@@ -7,7 +10,44 @@ import type { Source } from '../../src/contract/call-options.js'
 import type { Hashes } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/base/errors.js'
 import { byteSource } from '../../src/contract/sources.js'
-import { declineBody, isContinueDeferred, sendContinue } from './continue.js'
+
+/**
+ * Requests whose `100 Continue` (RFC 9110 §10.1.1) is deferred until their bodies are read or their final responses are
+ * sent.
+ */
+const deferred = new WeakMap<IncomingMessage, ServerResponse>()
+
+/** Defers `100 Continue` for this request until the body is read or the final response is sent. */
+export function deferContinue(request: IncomingMessage, response: ServerResponse): void {
+  deferred.set(request, response)
+}
+
+/** Whether the client waits for `100 Continue`. */
+function isContinueDeferred(request: IncomingMessage): boolean {
+  return deferred.has(request)
+}
+
+/** Sends a deferred `100 Continue`. Called before the body is read. */
+export function sendContinue(request: IncomingMessage): void {
+  const response = deferred.get(request)
+  if (!response) return
+  deferred.delete(request)
+  if (!response.headersSent) response.writeContinue()
+}
+
+/**
+ * Declines the body of a request whose `100 Continue` is still deferred, and closes the connection after the response:
+ * the client may or may not send the body, so the connection cannot be reused. Returns false if nothing was deferred.
+ */
+function declineBody(request: IncomingMessage): boolean {
+  const response = deferred.get(request)
+  if (!response) return false
+  deferred.delete(request)
+  if (!response.headersSent) response.setHeader('Connection', 'close')
+  else if (response.writableFinished) request.socket.end()
+  else response.once('finish', () => request.socket.end())
+  return true
+}
 
 /** Chunks with fewer bytes are copied together: each of one byte takes some 200 bytes of memory. */
 const smallChunk = 4096
