@@ -143,16 +143,19 @@ export class OfflineDownloads {
    * and with `no_space` if the disk space of downloads is used up.
    */
   async add(principal: Principal, request: DownloadRequest, access: AccessOptions): Promise<readonly Task[]> {
-    const fs = this.#dependencies.as(principal.withDownloadPermissions())
-    await assertCanReceive(fs, request.folder, access)
+    const { as, tasks } = this.#dependencies
+    await assertCanReceive(as(principal.withDownloadPermissions()), request.folder, access)
     if (request.addresses.some(({ length }) => length > maxAddressLength)) {
       throw new GatewayError('unavailable', { reason: `an address has at most ${maxAddressLength} characters` })
     }
     this.#assertHosts(principal, request)
+    const to = under(principal.base, request.folder)
     const added: Task[] = []
     for (const address of request.addresses) {
       await this.#assertUsable(request.tool, address, access.signal)
-      added.push(await this.#addOne(principal, address, request, access.password))
+      const plan = this.#planOf(address, to, request, access.password)
+      const name = `download ${address} to (${to})`
+      added.push(await tasks.add(principal, { kind: 'offline_download', name, plan, totalBytes: 0 }))
     }
     return added
   }
@@ -164,43 +167,24 @@ export class OfflineDownloads {
   #assertHosts({ username }: Principal, { addresses, tool }: DownloadRequest): void {
     const { egress, log } = this.#dependencies
     if (tool !== simpleHttp && !this.#tools.has(tool)) return
-    const hosts = addresses.map((address) => {
-      const url = parseUrl(address)
-      return url && egress.forbidsHost(url) ? url.hostname : undefined
-    })
-    const first = hosts.findIndex((host) => host !== undefined)
-    if (first < 0) return
-    const count = hosts.filter((host) => host !== undefined).length
-    log.warn({ account: username, host: hosts[first], addresses: count }, 'offline downloads refused')
+    const urls = addresses.map((address) => parseUrl(address))
+    const forbidden = urls.filter((url) => url !== undefined && egress.forbidsHost(url))
+    const host = forbidden[0]?.hostname
+    if (host === undefined) return
+    log.warn({ account: username, host, addresses: forbidden.length }, 'offline downloads refused')
     // Without the host, because `privacy_regs` masks addresses.
-    const which = addresses.length === 1 ? 'the address' : `address ${first + 1} of ${addresses.length}`
+    const which =
+      addresses.length === 1 ? 'the address' : `address ${urls.indexOf(forbidden[0]) + 1} of ${addresses.length}`
     throw new GatewayError('invalid', { reason: `${which} leads into a network that is not allowed` })
   }
 
-  #addOne(
-    principal: Principal,
-    address: string,
-    request: DownloadRequest,
-    password: string | undefined,
-  ): Promise<Task> {
-    const { tasks, settings } = this.#dependencies
-    const seedMinutes = request.tool === 'qBittorrent' ? settings.number('qbittorrent_seedtime') : 0
+  #planOf(address: string, to: Path, { tool, policy: wanted }: DownloadRequest, password?: string): DownloadPlan {
+    const seedMinutes = tool === 'qBittorrent' ? this.#dependencies.settings.number('qbittorrent_seedtime') : 0
     const id = randomBytes(16).toString('base64url')
     // Files that are seeded for ever stay on the local disk.
-    const policy = seedMinutes < 0 ? 'delete_never' : request.policy
-    const to = under(principal.base, request.folder)
-    const plan: DownloadPlan = {
-      id,
-      tool: request.tool,
-      address,
-      to,
-      password,
-      policy,
-      folder: folderFor(this.#root, request.tool, id, policy === 'delete_never'),
-      seedMinutes,
-    }
-    const name = `download ${address} to (${to})`
-    return tasks.add(principal, { kind: 'offline_download', name, plan, totalBytes: 0 })
+    const policy = seedMinutes < 0 ? 'delete_never' : wanted
+    const folder = folderFor(this.#root, tool, id, policy === 'delete_never')
+    return { id, tool, address, to, password, policy, folder, seedMinutes }
   }
 
   /**
@@ -208,18 +192,21 @@ export class OfflineDownloads {
    * answer.
    */
   async setAria2(uri: string, secret: string, signal: AbortSignal): Promise<string> {
-    const version = await asUnavailable(() => new Aria2(() => ({ uri, secret }), this.#aria2Proxy).probe(signal))
-    await this.#dependencies.settings.set(new Map(Object.entries({ aria2_uri: uri, aria2_secret: secret })))
-    this.#readiness.markReady('aria2')
-    return version
+    const aria2 = new Aria2(() => ({ uri, secret }), this.#aria2Proxy)
+    return this.#setProgram(aria2, { aria2_uri: uri, aria2_secret: secret }, signal)
   }
 
   /** The same for qBittorrent. `seedMinutes`: seeding time of every torrent; negative: for ever. */
   async setQBittorrent(url: string, seedMinutes: string, signal: AbortSignal): Promise<void> {
-    await asUnavailable(() => new QBittorrent(() => url).probe(signal))
     const values = { qbittorrent_url: url, qbittorrent_seedtime: seedMinutes }
+    await this.#setProgram(new QBittorrent(() => url), values, signal)
+  }
+
+  async #setProgram(tool: DownloadTool, values: Record<string, string>, signal: AbortSignal): Promise<string> {
+    const version = await asUnavailable(() => tool.probe(signal))
     await this.#dependencies.settings.set(new Map(Object.entries(values)))
-    this.#readiness.markReady('qBittorrent')
+    this.#readiness.markReady(tool.name)
+    return version
   }
 
   /**
@@ -257,23 +244,17 @@ export class OfflineDownloads {
     const isStorageTool = this.#storageTools.has(name)
     if (cloudTools.includes(name) && !isStorageTool) return
     const tool = this.#tools.get(name)
+    const unknown = { detail: 'tool_unknown', subject: name } as const
     await asUnavailable(async () => {
       if (name === simpleHttp) parseWebAddress(address)
       else if (isStorageTool) this.#storageTools.assertSupported(address)
       else if (tool) assertSupported(tool, address)
-      else
-        throw new GatewayError('unavailable', {
-          detail: 'tool_unknown',
-          subject: name,
-          reason: `there is no tool ${name}`,
-        })
+      else throw new GatewayError('unavailable', { ...unknown, reason: `there is no tool ${name}` })
     })
     if (!tool) return
     await this.#space.assertSpace()
-    await asUnavailable(() => tool.probe(signal ?? new AbortController().signal), {
-      detail: 'tool_failed',
-      subject: name,
-    })
+    const failed = { detail: 'tool_failed', subject: name } as const
+    await asUnavailable(() => tool.probe(signal ?? new AbortController().signal), failed)
     this.#readiness.markReady(name)
   }
 
@@ -363,13 +344,9 @@ export class OfflineDownloads {
   /** Where the files of a download are until they are stored. Throws `unavailable` if their storage does not run. */
   #filesOf({ folder, remote }: Pick<DownloadPlan, 'folder' | 'remote'>): FetchedFolder {
     if (!remote) return new LocalFetchedFolder(folder)
-    const { mounts } = this.#dependencies
     const storage = this.#storageTools.storageOf(remote)
-    return new StorageFetchedFolder({
-      storage,
-      folder: remote.folder,
-      displayPath: (path) => displayPath(mounts, path),
-    })
+    const shown = (path: Path) => displayPath(this.#dependencies.mounts, path)
+    return new StorageFetchedFolder({ storage, folder: remote.folder, displayPath: shown })
   }
 
   #transfersOf(id: string): readonly Task[] {
@@ -396,20 +373,12 @@ export class OfflineDownloads {
         this.#dependencies.log.warn({ err: error, task: task.id }, `failed to remove a download from ${plan.tool}`)
       })
     }
-    if (plan.remote?.isTarget !== true) await this.#disposeFiles(plan, isComplete ? transfers : undefined)
+    if (plan.remote?.isTarget !== true) {
+      if (isComplete) await this.#discardFiles(plan, transfers)
+      else await this.#filesOf(plan).removeAll()
+    }
     // A later download of the same address is not this one.
     if (plan.remote) await setPlan({ ...plan, remote: undefined })
-  }
-
-  /** `transfers`: those of a complete download; undefined: the files of an incomplete one are deleted. */
-  async #disposeFiles(plan: DownloadPlan, transfers: readonly Task[] | undefined): Promise<void> {
-    const files = this.#filesOf(plan)
-    if (!transfers) {
-      await files.removeAll()
-      return
-    }
-    for (const transfer of transfers) await this.#discardFiles(transfer)
-    await files.removeIfEmpty()
   }
 
   // Transfers of downloaded files
@@ -432,15 +401,18 @@ export class OfflineDownloads {
       (other) => other.kind === 'offline_download' && downloadPlan(other).id === plan.id,
     )
     // The files are still needed while the download is seeded.
-    if (download && !hasEnded(download)) return
-    await this.#discardFiles(task)
-    await this.#filesOf(plan).removeIfEmpty()
+    if (!download || hasEnded(download)) await this.#discardFiles(plan, [task])
   }
 
-  async #discardFiles(task: Task): Promise<void> {
-    const plan = fetchedPlan(task)
-    const isForgotten = !this.#dependencies.tasks.all.some(({ id }) => id === task.id)
-    if (shouldDiscardFiles(plan.policy, task, isForgotten)) await this.#filesOf(plan).remove(plan.entry)
+  /** Deletes those files of the transfers of a download that are no longer needed, and its folder if it is empty. */
+  async #discardFiles(plan: DownloadPlan | FetchedPlan, transfers: readonly Task[]): Promise<void> {
+    const files = this.#filesOf(plan)
+    for (const task of transfers) {
+      const { policy, entry } = fetchedPlan(task)
+      const isForgotten = !this.#dependencies.tasks.all.some(({ id }) => id === task.id)
+      if (shouldDiscardFiles(policy, task, isForgotten)) await files.remove(entry)
+    }
+    await files.removeIfEmpty()
   }
 }
 

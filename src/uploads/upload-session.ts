@@ -160,7 +160,9 @@ export class UploadSession {
     // The digest of a file that is read from the middle would be unknown.
     const resumable = file.hashes === undefined ? this.upload : undefined
     const options = { createOnly, modified, password, parents: true, resumable, signal: this.#controller.signal }
-    this.#writing = fs.write(path, verifiedSource(this.#source()), options).then(
+    const read: Source['read'] = async (range) => this.#read(range)
+    const source = verifiedSource({ size: file.size, modified, hashes: file.hashes, rereadable: false, read })
+    this.#writing = fs.write(path, source, options).then(
       () => this.#end('completed'),
       (error: unknown) => this.#fail(toGatewayError(error)),
     )
@@ -168,17 +170,6 @@ export class UploadSession {
       while (!this.#feed && this.#state === 'receiving') await this.#nextChange()
     }
     await settlesWithin(isReady(), patience)
-  }
-
-  #source(): Source {
-    const { size, modified, hashes } = this.file
-    return {
-      size,
-      modified,
-      hashes,
-      rereadable: false,
-      read: async (range) => this.#read(range),
-    }
   }
 
   #read({ offset, length }: ByteRange = { offset: 0 }): Readable {
@@ -289,8 +280,7 @@ export class UploadSession {
       receipt.cancel = fail
       const receive = (bytes: Buffer) => {
         try {
-          const resume = () => body.resume()
-          if (!this.#accept(receipt, bytes, resume)) body.pause()
+          if (!this.#accept(receipt, bytes, () => body.resume())) body.pause()
         } catch (error) {
           fail(error)
         }
@@ -313,8 +303,7 @@ export class UploadSession {
     receipt.received += bytes.length
     if (receipt.received > receipt.length) throw wrongLength(receipt, receipt.received)
     if (known > 0) this.#compare(receipt, bytes.subarray(0, known))
-    const rest = known === 0 ? bytes : bytes.subarray(known)
-    return rest.length === 0 || this.#pass(rest, resume)
+    return known === bytes.length || this.#pass(known === 0 ? bytes : bytes.subarray(known), resume)
   }
 
   /** Fails the session if the bytes are not those that an earlier request for the chunk has brought. */
@@ -342,9 +331,8 @@ export class UploadSession {
   async complete(signal: AbortSignal): Promise<void> {
     if (this.#state === 'receiving' && !this.#isCompleting) {
       if (this.#frontier < this.totalChunks || !this.#feed || !this.#last) {
-        const { size } = this.file
-        const reason = `cannot complete: ${this.receivedBytes} of ${size} bytes received`
-        throw new GatewayError('invalid', { reason })
+        const received = `${this.receivedBytes} of ${this.file.size} bytes received`
+        throw new GatewayError('invalid', { reason: `cannot complete: ${received}` })
       }
       this.#isCompleting = true
       this.#feed.end(this.#last)
@@ -419,14 +407,11 @@ export function isSameFile(one: AnnouncedFile, other: AnnouncedFile): boolean {
     [one.headSha256, other.headSha256],
     ...hashNames.map((name) => [one.hashes?.[name], other.hashes?.[name]]),
   ]
-  return (
-    one.size === other.size &&
-    one.modified !== undefined &&
-    one.modified.getTime() === other.modified?.getTime() &&
-    one.createOnly === other.createOnly &&
-    digests.every(([mine, theirs]) => mine === theirs) &&
-    digests.some(([mine]) => mine !== undefined)
-  )
+  const isAlike = one.size === other.size && one.createOnly === other.createOnly
+  const isSameTime = one.modified !== undefined && one.modified.getTime() === other.modified?.getTime()
+  const isSameContent =
+    digests.some(([mine]) => mine !== undefined) && digests.every(([mine, theirs]) => mine === theirs)
+  return isAlike && isSameTime && isSameContent
 }
 
 /** The error of a request for a session that is aborted. */
