@@ -1,0 +1,128 @@
+/** The tables of docs/architecture.md that name what is on the way of a request. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { Session } from 'node:inspector/promises'
+import { dirname, join, relative } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { startGateway, withoutNodes } from '../gateway.js'
+import { withoutSqlite } from '../store-location.js'
+
+const page = 'docs/architecture.md'
+const dist = fileURLToPath(new URL('../../', import.meta.url))
+
+interface Row {
+  readonly names: readonly string[]
+  readonly files: readonly string[]
+}
+
+/** The rows of the table that has such a cell in its head: what the cell below it and the last one name. */
+function tableOf(head: string): readonly Row[] {
+  const lines = readFileSync(page, 'utf8').split('\n')
+  const start = lines.findIndex((line) => line.startsWith('|') && line.includes(`| ${head} `))
+  if (start < 0) throw new Error(`${page} has no table with the heading ‘${head}’`)
+  const end = lines.findIndex((line, index) => index > start && !line.startsWith('|'))
+  return lines.slice(start + 2, end).map((line) => {
+    const [, , names = '', , files = ''] = line.split('|')
+    return { names: quoted(names), files: inFolders(quoted(files)) }
+  })
+}
+
+function quoted(text: string): readonly string[] {
+  return Array.from(text.matchAll(/`([^`]+)`/g), ([, name = '']) => name)
+}
+
+/** A file without a folder is in that of the file before it. */
+function inFolders(files: readonly string[]): readonly string[] {
+  let folder = ''
+  return files.map((file) => {
+    if (!file.includes('/')) return join(folder, file)
+    folder = dirname(file)
+    return file
+  })
+}
+
+/**
+ * Returns a function that resolves to the functions of the product which were called since its last call, as
+ * `FILE@OFFSET`, by the precise coverage of V8.
+ */
+async function countCalls(t: Test): Promise<() => Promise<ReadonlySet<string>>> {
+  const session = new Session()
+  session.connect()
+  t.teardown(() => session.disconnect())
+  await session.post('Profiler.enable')
+  await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false })
+  return async () => {
+    const { result } = await session.post('Profiler.takePreciseCoverage')
+    const called = result.flatMap(({ url, functions }) => {
+      const file = url.startsWith('file:') ? relative(dist, fileURLToPath(url)) : ''
+      if (!/^(?:src|protocols|drivers)\//.test(file)) return []
+      const counts = functions.flatMap(({ ranges: [range] }) => range ?? [])
+      return counts
+        .filter(({ count }) => count > 0)
+        .map((range) => `${file.replace(/\.js$/, '.ts')}@${range.startOffset}`)
+    })
+    return new Set(called)
+  }
+}
+
+/** The files of the product that run for such requests, and not while nothing is requested. */
+async function filesOf(t: Test, request: () => Promise<void>): Promise<ReadonlySet<string>> {
+  const take = await countCalls(t)
+  // What is loaded, opened or cached at a first use is not on the way of every request.
+  for (let count = 0; count < 25; count++) await request()
+  await wait(1500)
+  await take()
+  await wait(1500)
+  const idle = await take()
+  const counts = new Map<string, number>()
+  for (let count = 0; count < 9; count++) {
+    await request()
+    await wait(100)
+    for (const one of await take()) counts.set(one, (counts.get(one) ?? 0) + 1)
+  }
+  // A timer may run beside one of the requests, and a slow disk may take another way for some of them.
+  const often = [...counts].filter(([one, count]) => count >= 3 && !idle.has(one))
+  return new Set(often.map(([one]) => one.slice(0, one.indexOf('@'))))
+}
+
+void t.test('the table of a PUT has the files that run for one', { skip: withoutNodes || withoutSqlite }, async (t) => {
+  const { davUrl, adminPassword } = await startGateway(t)
+  const authorization = `Basic ${Buffer.from(`admin:${adminPassword}`).toString('base64')}`
+  let count = 0
+  const ran = await filesOf(t, async () => {
+    const sent = { method: 'PUT', headers: { authorization }, body: Buffer.alloc(1024) }
+    const { status } = await fetch(`${davUrl}file ${count++}`, sent)
+    if (status !== 201) throw new Error(`PUT was answered with ${status}`)
+  })
+  t.ok(ran.has('src/tree/virtual-fs.ts'), 'the calls were counted')
+  const named = tableOf('on the way of a PUT').flatMap(({ files }) => files)
+  const missing = [...ran].filter((file) => !named.includes(file)).sort()
+  const extra = named.filter((file, index) => !ran.has(file) || named.indexOf(file) < index)
+  const edits = [
+    ...(missing.length > 0 ? [`add ${missing.join(', ')}`] : []),
+    ...(extra.length > 0 ? [`remove ${extra.join(', ')}`] : []),
+  ]
+  if (edits.length > 0) t.fail(`${page}, table ‘on the way of a PUT’: ${edits.join('; ')}`)
+})
+
+void t.test('the tables of the ways name types that exist, and that of a PUT at most 20', (t) => {
+  const folders = ['src', 'protocols', 'drivers']
+  const files = folders.flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),
+  )
+  const texts = files
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => readFileSync(name, 'utf8'))
+    .join('\n')
+  for (const way of ['a PUT', 'a listing', 'an SFTP upload', 'a copy that fails']) {
+    const rows = tableOf(`on the way of ${way}`)
+    for (const name of rows.flatMap(({ names }) => names)) {
+      t.match(texts, new RegExp(`\\b(?:class|interface|type) ${name}\\b`), name)
+    }
+    for (const file of rows.flatMap((row) => row.files)) t.ok(files.includes(file), `${way}: ${file}`)
+  }
+  const met = tableOf('on the way of a PUT').flatMap(({ names }) => names)
+  t.ok(met.length <= 20, `${met.length} names`)
+  t.end()
+})
