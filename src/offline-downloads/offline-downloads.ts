@@ -13,7 +13,7 @@ import type { Bandwidth } from '../storage/bandwidth.js'
 import type { Mounts } from '../mounts/mounts.js'
 import type { Spool } from '../storage/fallbacks/spool.js'
 import type { Store } from '../database/tables.js'
-import { hasEnded, type Task, type TaskRun, type TaskType } from '../tasks/task.js'
+import { hasEnded, type Task, type TaskRun } from '../tasks/task.js'
 import type { Tasks } from '../tasks/tasks.js'
 import { pathBelowBase, displayPath } from '../tasks/transfer-tasks.js'
 import type { AccessOptions } from '../tree/operation-options.js'
@@ -111,8 +111,14 @@ export class OfflineDownloads {
   /** Registers the task types, and deletes the folders of downloads of which no node has a task. */
   async start(): Promise<void> {
     const { tasks } = this.#dependencies
-    tasks.register('offline_download', this.#downloadType())
-    tasks.register('offline_download_transfer', this.#transferType())
+    tasks.register('offline_download', {
+      run: (run) => this.#download(run),
+      dispose: (task, setPlan) => this.#disposeDownload(task, setPlan),
+    })
+    tasks.register('offline_download_transfer', {
+      run: (run) => this.#transfer(run),
+      dispose: (task) => this.#disposeTransfer(task),
+    })
     await removeOrphanFolders(this.#root, [...this.#tools.keys()], async () => {
       const downloads = await tasks.ofAllNodes({ kind: 'offline_download' })
       const transfers = await tasks.ofAllNodes({ kind: 'offline_download_transfer' })
@@ -260,13 +266,6 @@ export class OfflineDownloads {
 
   // Downloads
 
-  #downloadType(): TaskType {
-    return {
-      run: (run) => this.#download(run),
-      dispose: (task, setPlan) => this.#disposeDownload(task, setPlan),
-    }
-  }
-
   async #download(run: TaskRun): Promise<void> {
     const { egress, bandwidth } = this.#dependencies
     const plan = downloadPlan(run.task)
@@ -274,16 +273,14 @@ export class OfflineDownloads {
     const fs = this.#dependencies.as(principal)
     const folder = pathBelowBase(principal, plan.to)
     const { address, password } = plan
-    await assertCanReceive(fs, folder, { password, signal: run.signal })
+    const access = { password, signal: run.signal }
+    await assertCanReceive(fs, folder, access)
     if (plan.tool === simpleHttp) {
       const speed = bandwidth.fromBackends
-      await downloadInto(fs, { egress, limit: this.#limit, address, folder, password, speed }, run)
-      return
+      return downloadInto(fs, { egress, limit: this.#limit, address, folder, password, speed }, run)
     }
     if (this.#storageTools.has(plan.tool)) {
-      const makeTarget = () => fs.mkdir(folder, { password, parents: true, signal: run.signal })
-      await this.#downloadByStorage(plan, run, makeTarget)
-      return
+      return this.#downloadByStorage(plan, run, () => fs.mkdir(folder, { ...access, parents: true }))
     }
     const tool = this.#tools.get(plan.tool)
     if (!tool) throw unsupportedTool(plan.tool)
@@ -383,16 +380,11 @@ export class OfflineDownloads {
 
   // Transfers of downloaded files
 
-  #transferType(): TaskType {
-    return {
-      run: (run) => {
-        // The permission for downloads is checked again: the account may have changed.
-        const principal = run.principal.withDownloadPermissions()
-        const plan = fetchedPlan(run.task)
-        return storeFetched(this.#dependencies.as(principal), plan, this.#filesOf(plan), { ...run, principal })
-      },
-      dispose: (task) => this.#disposeTransfer(task),
-    }
+  async #transfer(run: TaskRun): Promise<void> {
+    // The permission for downloads is checked again: the account may have changed.
+    const principal = run.principal.withDownloadPermissions()
+    const plan = fetchedPlan(run.task)
+    await storeFetched(this.#dependencies.as(principal), plan, this.#filesOf(plan), { ...run, principal })
   }
 
   async #disposeTransfer(task: Task): Promise<void> {
