@@ -1,4 +1,5 @@
 /** The journal of the items of tasks: rows of the store, which are committed in batches. */
+import PQueue from 'p-queue'
 import { childOf, nameOf } from '../base/path.js'
 import type { TaskItemRow } from '../database/rows.js'
 import type { Store } from '../database/tables.js'
@@ -17,8 +18,7 @@ const maxPending = 4 * batchSize
 export class ItemJournal {
   #rows: TaskItemRow[] = []
   #timer: NodeJS.Timeout | undefined
-  /** Serializes the commits. */
-  #committing: Promise<void> = Promise.resolve()
+  readonly #commits = new PQueue({ concurrency: 1 })
 
   constructor(readonly store: { putItems(rows: readonly TaskItemRow[]): Promise<void> }) {}
 
@@ -31,11 +31,10 @@ export class ItemJournal {
   }
 
   /** Resolves when all rows that were added before are committed. */
-  async flush(): Promise<void> {
+  flush(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    const previous = this.#committing.catch(() => undefined)
-    const commit = previous.then(async () => {
+    return this.#commits.add(async () => {
       const rows = this.#rows
       this.#rows = []
       try {
@@ -46,8 +45,6 @@ export class ItemJournal {
         throw error
       }
     })
-    this.#committing = commit
-    return commit
   }
 
   #commitSoon(): void {
