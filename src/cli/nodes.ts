@@ -1,7 +1,7 @@
 /** `tidegate nodes` */
 import type { Command } from 'commander'
 import { thisInstance } from '../installation/instance.js'
-import { nodeStatuses } from '../cluster/node-status.js'
+import { isSilent, nodeStatuses } from '../cluster/node-rows.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
 import { formatTable, print } from './output.js'
 
@@ -10,7 +10,8 @@ export function addNodesCommand(program: Command): void {
     .description('list the daemons that share the database, and those that ended within an hour')
     .action((flags: CommonFlags) =>
       inDataFolder(flags, async ({ store }) => {
-        const nodes = await nodeStatuses(store, thisInstance().isOver)
+        const { isOver } = thisInstance()
+        const nodes = await nodeStatuses(store.nodes, store.isShared ? isSilent : ({ id }) => isOver(id) === true)
         const rows = nodes.map((node) => [
           ...[node.name, node.version, node.state, node.started.toISOString()],
           // A node without others sends none.

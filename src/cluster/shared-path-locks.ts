@@ -6,7 +6,7 @@ import { PathLocksInProcess, type AcquireOptions, type PathLocks } from '../lock
 import type { FileNotices } from './file-notices.js'
 
 /** Rows that a process holds in memory, and that changes are checked against. */
-interface Mirror {
+export interface Mirror {
   /** Reads the rows again. */
   reload(): Promise<void>
   /**

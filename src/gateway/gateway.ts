@@ -15,17 +15,14 @@ import { root, type Path } from '../base/path.js'
 import { OfflineDownloads } from '../offline-downloads/offline-downloads.js'
 import { DownloadRouting } from '../download-urls/download-routing.js'
 import { SignedUrls } from '../download-urls/signed-urls.js'
-import { Membership, type Duty } from '../cluster/membership.js'
+import { joinCluster, type Cluster } from '../cluster/cluster.js'
 import { EgressGuard } from '../net/egress.js'
 import { Search, searchCloseTimeout, type SearchRequest } from '../search/search.js'
 import { Settings } from '../settings/settings.js'
 import { Bandwidth, unlimited } from '../storage/bandwidth.js'
 import { Events } from '../storage/events.js'
-import { FileNotices } from '../cluster/file-notices.js'
 import { MountSupervisor, storagesCloseTimeout } from '../mounts/mount-supervisor.js'
 import { Mounts } from '../mounts/mounts.js'
-import { SharedPathLocks } from '../cluster/shared-path-locks.js'
-import { PathLocksInProcess } from '../locks/path-locks.js'
 import { Spool } from '../storage/fallbacks/spool.js'
 import { newStorage } from '../database/new-storage.js'
 import { openPostgresSearchIndex, openSearchIndex } from '../database/search/search-index.js'
@@ -58,7 +55,6 @@ import { UploadedImports } from '../installation/import/uploaded-imports.js'
 import { thisInstance, type ThisInstance } from '../installation/instance.js'
 import { LogTail } from './log-tail.js'
 import { Metrics } from './metrics.js'
-import { withSharedLimits } from '../cluster/shared-limits.js'
 import { StorageAdmin, insertStorage } from '../mounts/storage-admin.js'
 
 interface GatewayOptions {
@@ -79,7 +75,7 @@ interface GatewayOptions {
 }
 
 interface GatewayDependencies extends TreeDependencies {
-  readonly membership: Membership
+  readonly cluster: Cluster
   readonly supervisor: MountSupervisor
   readonly settings: Settings
   readonly bandwidth: Bandwidth
@@ -95,7 +91,7 @@ interface GatewayDependencies extends TreeDependencies {
 /** What has been opened so far and must be closed, also if the start fails. */
 interface Opened {
   readonly store: Store
-  membership?: Membership
+  cluster?: Cluster
   settings?: Settings
   bandwidth?: Bandwidth
   accounts?: Accounts
@@ -104,9 +100,8 @@ interface Opened {
   signedUrls?: SignedUrls
   search?: Search
   uploads?: UploadSessions
-  notices?: FileNotices | undefined
-  /** Writing the search index. */
-  duty?: Duty
+  /** Ends the writing of the search index. */
+  withdraw?: () => Promise<void>
   downloads?: OfflineDownloads
   /** Remove the listeners for changes by other processes. */
   unsubscribe?: readonly (() => void)[]
@@ -163,7 +158,7 @@ export class Gateway {
   readonly metrics: Metrics
   readonly spool: Spool
   readonly store: Store
-  readonly membership: Membership
+  readonly cluster: Cluster
   /** What connections, open files and listings hold. */
   readonly descriptors: FairShare
   readonly #tree: TreeDependencies
@@ -190,7 +185,7 @@ export class Gateway {
     this.metrics = new Metrics(dependencies)
     this.spool = dependencies.spool
     this.store = dependencies.store
-    this.membership = dependencies.membership
+    this.cluster = dependencies.cluster
     this.descriptors = dependencies.descriptors
     this.#tree = dependencies
     this.#opened = opened
@@ -212,7 +207,7 @@ export class Gateway {
       log: options.log,
     })
     opened.unsubscribe = [
-      dependencies.membership.onCountChange(() => void dependencies.supervisor.processesChanged()),
+      dependencies.cluster.onCountChange(() => void dependencies.supervisor.processesChanged()),
       dependencies.store.onForeignChange('rules', () => dependencies.rules.reload()),
       dependencies.store.onForeignChange('locks', () => dependencies.locks.reload()),
       dependencies.store.onForeignChange('storages', async () => {
@@ -227,7 +222,7 @@ export class Gateway {
    * responds, and the node is current. Never rejects.
    */
   async isReady(): Promise<boolean> {
-    if (this.isDraining || this.supervisor.isStarting || !this.membership.isCurrent) return false
+    if (this.isDraining || this.supervisor.isStarting || !this.cluster.isCurrent) return false
     const answers = this.store.ping().then(
       () => true,
       () => false,
@@ -256,22 +251,22 @@ export class Gateway {
     try {
       await firstRun(store, options)
       const name = `${hostname()}:${process.pid}`
-      const membership = (opened.membership = await Membership.join({ store, instance: run, runs, name, log }))
-      const instance = { ...run, isOver: (name: string) => membership.isOver(name) }
+      const events = new Events()
+      const cluster = (opened.cluster = await joinCluster({ store, instance: run, name, events, log }))
+      const { instance } = cluster
       const settings = (opened.settings = await Settings.open(store, log))
-      const limits = withSharedLimits(settings, membership)
+      const limits = cluster.limits(settings)
       const bandwidth = (opened.bandwidth = new Bandwidth(limits))
       const accounts = (opened.accounts = await Accounts.open({
         store,
         settings,
         tokenHours: config.token_hours,
         log,
-        assertCurrent: () => membership.assertCurrent(),
+        assertCurrent: () => cluster.assertCurrent(),
       }))
       const mounts = new Mounts()
       const rules = await Rules.load(store, (path) => mounts.caseFoldedPath(path), log)
-      const locks = await Locks.load(store.locks, { isShared: store.isShared, now: () => membership.now() })
-      const events = new Events()
+      const locks = await Locks.load(store.locks, { isShared: store.isShared, now: () => cluster.now() })
       const authority = (userId: number) => accounts.forTask(userId)
       const storageOf = (id: number) => mounts.storageOf(id)
       const uploads = new TaskUploads({ store: store.uploads, storageOf, log })
@@ -283,17 +278,13 @@ export class Gateway {
         limit: () => spoolLimit(settings),
       })
       const egress = new EgressGuard(() => settings.get('egress_networks'))
-      const { shared } = store
-      const notices = (opened.notices = shared && new FileNotices(shared, events, log))
       const mirrors = new Map([
         ['locks', { reload: () => locks.reload(), ownChanges: () => locks.ownChanges }],
         ['rules', { reload: () => rules.reload() }],
       ] as const)
-      const sharedLocks = shared && notices && new SharedPathLocks(shared, notices, mirrors)
-      if (sharedLocks) membership.onLapse(() => sharedLocks.loseAll())
-      const pathLocks = sharedLocks ?? new PathLocksInProcess()
+      const pathLocks = cluster.pathLocks(mirrors)
       const intents = new Intents({ store, rules, pathLocks, log, storageOf })
-      const processes = () => Math.max(config.workers, membership.count)
+      const processes = () => Math.max(config.workers, cluster.count)
       // The chunks of an upload would reach different processes.
       settings.override('multipart_enabled', () => (processes() > 1 ? 'false' : undefined))
       const supervisor: MountSupervisor = (opened.supervisor = new MountSupervisor({
@@ -311,7 +302,7 @@ export class Gateway {
         driverTypes: options.drivers,
         own: await gatewayFolders(config.data),
         instance,
-        assertCurrent: () => membership.assertCurrent(),
+        assertCurrent: () => cluster.assertCurrent(),
         tree: (path) => new SubtreeDriver({ mounts, locks, pathLocks, intents, rules, log }, path),
       }))
       const signedUrls = (opened.signedUrls = new SignedUrls({
@@ -329,21 +320,21 @@ export class Gateway {
           isPostgresUrl(location)
             ? openPostgresSearchIndex({ connectionString: location, application_name: run.name })
             : openSearchIndex(join(config.data, 'search.db')),
-        send: notices && ((request) => notices.requestSearch(request)),
+        send: cluster.requestSearch,
       }))
-      if (notices) {
-        notices.onSearchRequest((request) => search.handle(request as SearchRequest))
-        const duty = { name: 'search', begin: () => search.beginWriting(), end: () => search.endWriting() }
-        opened.duty = duty
-        await membership.offer(duty)
-      }
+      opened.withdraw = await cluster.offer({
+        name: 'search',
+        begin: () => search.beginWriting(),
+        end: () => search.endWriting(),
+        handle: (request) => search.handle(request as SearchRequest),
+      })
       const filesAtOnce = () => Math.max(1, settings.number('transfer_files_at_once'))
       const inPlaceHandles = new InPlaceHandles(events)
       const storages = new StorageAdmin({ store, mounts, supervisor, locks, events, log, driverTypes: options.drivers })
       const downloadRouting = new DownloadRouting(settings, signedUrls)
       const bases = new BaseFolders({ mounts, rules, locks, pathLocks, events, log })
       const tree = {
-        membership,
+        membership: cluster,
         store,
         rules,
         locks,
@@ -366,6 +357,7 @@ export class Gateway {
       const dependencies = {
         ...tree,
         supervisor,
+        cluster,
         accounts,
         spool,
         storages,
@@ -380,7 +372,7 @@ export class Gateway {
       await gateway.#startTasks()
       // Changes of other nodes may have been missed, or one has died before it told of its last ones.
       const forgetFiles = () => events.emit({ kind: 'changed elsewhere', path: root }, 'elsewhere')
-      membership.start({
+      cluster.start({
         reload: async () => {
           await store.notifyAll()
           forgetFiles()
@@ -478,14 +470,13 @@ async function closeAll(opened: Opened): Promise<void> {
   opened.downloads?.close()
   // Before the storages stop: the index applies their last events.
   await opened.search?.close()
-  if (opened.duty) await opened.membership?.withdraw(opened.duty).catch(() => undefined)
+  await opened.withdraw?.().catch(() => undefined)
   await opened.supervisor?.stop()
   opened.signedUrls?.close()
   await opened.accounts?.close()
   opened.settings?.close()
-  await opened.notices?.close()
   // Last: others take over what this node owns.
-  await opened.membership?.leave().catch(() => undefined)
+  await opened.cluster?.leave().catch(() => undefined)
   await opened.store.close()
 }
 

@@ -7,7 +7,7 @@
 import type { Accounts } from '../accounts/accounts.js'
 import type { DriverDescription } from '../contract/driver-type.js'
 import type { OfflineDownloads } from '../offline-downloads/offline-downloads.js'
-import type { Membership } from '../cluster/membership.js'
+import type { Cluster } from '../cluster/cluster.js'
 import type { Search } from '../search/search.js'
 import type { Settings } from '../settings/settings.js'
 import type { Tasks } from '../tasks/tasks.js'
@@ -72,6 +72,7 @@ export interface ProtocolGateway extends Pick<
   'as' | 'asAdmin' | 'config' | 'descriptors' | 'isReady' | 'log' | 'protocols' | 'submitTransfer' | 'submitUpload'
 > {
   readonly accounts: ProtocolAccounts
+  readonly cluster: Pick<Cluster, 'instance' | 'status'>
   /** What storages can be created of. `storages` opens them. */
   readonly driverTypes: readonly DriverDescription[]
   readonly downloads: Pick<OfflineDownloads, 'add' | 'setAria2' | 'setQBittorrent' | 'setStorageFolder' | 'toolNames'>
@@ -79,7 +80,6 @@ export interface ProtocolGateway extends Pick<
   readonly listening: Listening
   readonly locks: Pick<Locks, 'break' | 'know' | 'list'>
   readonly logTail: Pick<LogTail, 'after' | 'lastId'>
-  readonly membership: Pick<Membership, 'id' | 'status'>
   readonly metrics: Pick<Metrics, 'contentType' | 'text'>
   readonly rules: Pick<Rules, 'create' | 'delete' | 'list' | 'update'>
   readonly secrets: ProtocolSecrets

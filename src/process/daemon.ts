@@ -106,7 +106,7 @@ export async function startDaemon(
       started.push(server)
     }
     gateway.listening = { addresses, fingerprints }
-    await gateway.membership.publishAddresses(addresses)
+    await gateway.cluster.publishAddresses(addresses)
     if (!isWorker) await publishUrl(config, addresses, log)
     return { gateway, addresses, stop, reload: async () => certificate?.reload() }
   } catch (error) {

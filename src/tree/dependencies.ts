@@ -1,7 +1,7 @@
 /** The dependencies of `VirtualFs` that all principals share. */
 import type { FairShare } from '../base/fair-share.js'
 import type { Log } from '../base/log.js'
-import type { Membership } from '../cluster/membership.js'
+import type { Cluster } from '../cluster/cluster.js'
 import type { Search } from '../search/search.js'
 import type { Settings } from '../settings/settings.js'
 import type { Bandwidth } from '../storage/bandwidth.js'
@@ -17,7 +17,7 @@ import type { Locks } from '../locks/webdav-locks.js'
 import type { BaseFolders } from './missing-folders.js'
 
 export interface TreeDependencies {
-  readonly membership: Pick<Membership, 'assertCurrent'>
+  readonly membership: Pick<Cluster, 'assertCurrent'>
   readonly mounts: Mounts
   readonly bases: BaseFolders
   readonly rules: Rules

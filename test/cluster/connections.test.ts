@@ -19,7 +19,7 @@ void t.test('a node with few connections serves many changes, and has no more th
       headers: { authorization, ...headers },
       ...(method === 'PUT' && { body: 'x' }),
     })
-  const counting = `select count(*) as n from pg_stat_activity where application_name = '${node.gateway.membership.id}'`
+  const counting = `select count(*) as n from pg_stat_activity where application_name = '${node.gateway.cluster.instance.name}'`
   let [most, isDone] = [0, false]
   const count = async () => {
     while (!isDone) {

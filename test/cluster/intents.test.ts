@@ -6,10 +6,11 @@ import { inspect } from 'node:util'
 import t, { type Test } from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import { asPath as p } from '../../src/base/path.js'
-import { Membership } from '../../src/cluster/membership.js'
+import { joinCluster } from '../../src/cluster/cluster.js'
 import { createLog } from '../../src/process/log.js'
 import { PathLocksInProcess } from '../../src/locks/path-locks.js'
 import { openStore } from '../../src/database/store.js'
+import { Events } from '../../src/storage/events.js'
 import { Rules } from '../../src/tree/folder-rules.js'
 import { Intents } from '../../src/transfer/intents.js'
 import { lacks } from '../programs.js'
@@ -47,8 +48,8 @@ async function node(t: Test, location: string, id: string, over: Over, storageId
   const store = await openStore(location, { node: id })
   const log = createLog('silent')
   const runs = () => undefined
-  const instance = { name: id, isOver: runs }
-  await Membership.join({ store, instance, runs, name: id, log })
+  const instance = { name: id, isOver: runs, runs }
+  await joinCluster({ store, instance, name: id, events: new Events(), log })
   const row = { ...storageRow({}), id: storageId ?? (await store.storages.insert(storageRow({}))).id }
   const { storage } = await newStorage(t, over, row)
   Object.assign(storage, { row })

@@ -37,7 +37,7 @@ void t.test('a PUT sends two messages, one to take its locks and one to release 
       const [, after] = log.split(`select '${mark}'`)
       const [during, end] = after?.split(`select 'end of ${mark}'`) ?? []
       if (end !== undefined && during !== undefined) {
-        const lines = during.split('\n').filter((line) => line.startsWith(node.gateway.membership.id))
+        const lines = during.split('\n').filter((line) => line.startsWith(node.gateway.cluster.instance.name))
         return lines.filter((line) => /LOG: {2}(statement|execute)/.test(line) && !/"(nodes|leases)"/.test(line))
       }
       await wait(20)

@@ -31,8 +31,8 @@ export const adminNodeEndpoints = [
     access: 'admin',
     data: z.array(nodeData).readonly(),
     async answer({ api: { gateway } }) {
-      const { membership } = gateway
-      return (await membership.status()).map(({ id, name, version, addresses, started, ...node }) => ({
+      const { cluster } = gateway
+      return (await cluster.status()).map(({ id, name, version, addresses, started, ...node }) => ({
         id,
         name,
         version,
@@ -42,7 +42,7 @@ export const adminNodeEndpoints = [
         state: node.state,
         tasks: node.working.tasks ?? 0,
         transfers: node.working.transfers ?? 0,
-        self: id === membership.id,
+        self: id === cluster.instance.name,
       }))
     },
   }),

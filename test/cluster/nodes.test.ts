@@ -2,11 +2,11 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { asPath } from '../../src/base/path.js'
-import { withSharedLimits } from '../../src/cluster/shared-limits.js'
-import { Membership } from '../../src/cluster/membership.js'
-import { nodeStatuses } from '../../src/cluster/node-status.js'
+import { joinCluster } from '../../src/cluster/cluster.js'
+import { isSilent, nodeStatuses } from '../../src/cluster/node-rows.js'
 import { createLog } from '../../src/process/log.js'
 import { openStore } from '../../src/database/store.js'
+import { Events } from '../../src/storage/events.js'
 import { lacks } from '../programs.js'
 import { engines, thisServer } from '../database/engines.js'
 import { storageRow } from '../database/store-rows.js'
@@ -36,14 +36,14 @@ async function join(t: Test, location: string, id: string, joining: Joining = {}
     },
   })
   const { isOver = unknown, runs = unknown } = joining
-  const membership = await Membership.join({
-    store: { nodes, leases: store.leases, isShared: store.isShared },
-    instance: { name: id, isOver },
-    ...{ runs, name: id, log: createLog('silent'), times },
+  const cluster = await joinCluster({
+    store: { nodes, leases: store.leases, shared: store.shared },
+    instance: { name: id, isOver, runs },
+    ...{ name: id, events: new Events(), log: createLog('silent'), times },
   })
   const calls: string[] = []
   const start = () =>
-    membership.start({
+    cluster.start({
       reload: async () => void calls.push('reload'),
       takeOver: async () => {
         calls.push('take over')
@@ -57,12 +57,12 @@ async function join(t: Test, location: string, id: string, joining: Joining = {}
     if (isClosed) return
     isClosed = true
     isFrozen = false
-    await membership.leave().catch(() => undefined)
+    await cluster.leave().catch(() => undefined)
     await store.close()
   }
   t.teardown(close)
   return {
-    ...{ store, membership, calls, start, close },
+    ...{ store, cluster, calls, start, close },
     freeze: () => void (isFrozen = true),
     thaw: () => void (isFrozen = false),
   }
@@ -83,7 +83,7 @@ void t.test('living nodes do not touch the work of each other', { skip }, async 
   const { id } = await one.store.storages.insert(storageRow({}))
   const own = await one.store.intents.insert(intent(id))
   await wait(3 * times.dead)
-  t.same([one.membership.count, two.membership.count], [2, 2])
+  t.same([one.cluster.count, two.cluster.count], [2, 2])
   t.same(await two.store.intents.ofStorage(id), [])
   t.equal(await two.store.intents.get(own), undefined)
   await two.store.intents.drop(own)
@@ -104,9 +104,9 @@ void t.test('the work of a node that leaves belongs to another soon', { skip }, 
   await until(() => two.calls.length > 0)
   t.same(two.calls, ['take over'])
   t.equal((await two.store.intents.ofStorage(id)).length, 1)
-  t.equal(two.membership.isOver('one'), true)
-  t.equal(two.membership.isOver('two'), false)
-  t.equal(two.membership.isOver('a stranger'), undefined)
+  t.equal(two.cluster.instance.isOver('one'), true)
+  t.equal(two.cluster.instance.isOver('two'), false)
+  t.equal(two.cluster.instance.isOver('a stranger'), undefined)
 })
 
 void t.test('a node without heartbeats is ended, and can change nothing afterwards', { skip }, async (t) => {
@@ -118,7 +118,7 @@ void t.test('a node without heartbeats is ended, and can change nothing afterwar
   const other = await join(t, location, 'other')
   other.start()
   await wait(times.current)
-  t.throws(() => silent.membership.assertCurrent(), { code: 'unavailable', retryAfter: 1 })
+  t.throws(() => silent.cluster.assertCurrent(), { code: 'unavailable', retryAfter: 1 })
   await until(() => other.calls.length > 0)
   t.same(other.calls, ['take over'])
   await t.rejects(silent.store.intents.setDisposable(own, true), { code: 'unavailable' })
@@ -127,7 +127,7 @@ void t.test('a node without heartbeats is ended, and can change nothing afterwar
   silent.thaw()
   await until(() => silent.calls.length > 0)
   t.same(silent.calls, ['ended'])
-  t.equal(silent.membership.isCurrent, false)
+  t.equal(silent.cluster.isCurrent, false)
 })
 
 void t.test('a node that renews its heartbeat in time reloads before it acts again', { skip }, async (t) => {
@@ -135,9 +135,9 @@ void t.test('a node that renews its heartbeat in time reloads before it acts aga
   const node = await join(t, location, 'late', { isFrozen: true })
   node.start()
   await wait(times.current + 50)
-  t.equal(node.membership.isCurrent, false)
+  t.equal(node.cluster.isCurrent, false)
   node.thaw()
-  await until(() => node.membership.isCurrent)
+  await until(() => node.cluster.isCurrent)
   // Several heartbeats may have waited.
   t.same([...new Set(node.calls)], ['reload'])
 })
@@ -148,7 +148,7 @@ void t.test('a node sends heartbeats from when it joins, however long its start 
   other.start()
   const slow = await join(t, location, 'slow')
   await wait(3 * times.dead)
-  t.ok(slow.membership.isCurrent)
+  t.ok(slow.cluster.isCurrent)
   t.same(other.calls, [])
   // Nodes that leave meanwhile have their work taken over when it has started.
   await other.close()
@@ -158,11 +158,11 @@ void t.test('a node sends heartbeats from when it joins, however long its start 
   t.same(slow.calls, ['take over'])
 
   await (await join(t, location, 'third')).store.nodes.end('slow')
-  await until(() => !slow.membership.isCurrent)
+  await until(() => !slow.cluster.isCurrent)
   const next = await join(t, location, 'next', { isFrozen: true })
   await slow.store.nodes.end('next')
   next.thaw()
-  await until(() => !next.membership.isCurrent)
+  await until(() => !next.cluster.isCurrent)
   t.throws(() => next.start(), { code: 'unavailable' }, 'a node that was ended during its start does not start')
 })
 
@@ -174,7 +174,7 @@ void t.test('the work of a node that came and left between two heartbeats is tak
   one.freeze()
   await wait(2 * times.interval)
   await (await join(t, location, 'short')).close()
-  await one.membership.publishAddresses({})
+  await one.cluster.publishAddresses({})
   one.thaw()
   await until(() => one.calls.includes('take over'))
   t.pass('taken over')
@@ -205,15 +205,18 @@ void t.test('a node that is not current any more says so', { skip }, async (t) =
   const location = await (await thisServer()).createDatabase()
   const node = await join(t, location, 'node')
   const lapses: boolean[] = []
-  node.membership.onLapse(() => lapses.push(node.membership.isCurrent))
+  const claims = [{ path: asPath('/a'), tree: false }]
+  const onLost = () => void lapses.push(node.cluster.isCurrent)
+  const release = await node.cluster.pathLocks(new Map()).acquire(claims, undefined, { onLost })
   node.start()
   for (let round = 0; round < 2; round++) {
     const before = lapses.length
     node.freeze()
     await until(() => lapses.length > before)
     node.thaw()
-    await until(() => node.membership.isCurrent)
+    await until(() => node.cluster.isCurrent)
   }
+  release()
   t.notOk(lapses.includes(true), 'and only then')
 })
 
@@ -226,9 +229,9 @@ void t.test('what looks like an earlier run is ended only if it is', { skip }, a
   await wait(times.current)
   const runs = (id: string) => (id === 'killed' ? false : undefined)
   const node = await join(t, location, 'node', { isOver: (id) => (id === 'node' ? false : true), runs })
-  const ended = (await node.membership.status()).filter((each) => each.ended !== undefined)
+  const ended = (await node.cluster.status()).filter((each) => each.ended !== undefined)
   t.same(ended.map(({ id }) => id).sort(), ['killed', 'silent'])
-  t.ok(copy.membership.isCurrent)
+  t.ok(copy.cluster.isCurrent)
   await Promise.all([killed, silent].map((each) => each.close()))
 })
 
@@ -237,9 +240,9 @@ void t.test('a node learns of changes of the number of nodes with its heartbeats
   const one = await join(t, location, 'one')
   one.start()
   const counts: number[] = []
-  const unsubscribe = one.membership.onCountChange(() => counts.push(one.membership.count))
+  const unsubscribe = one.cluster.onCountChange(() => counts.push(one.cluster.count))
   const settings = { number: () => 6, onChange: () => () => undefined }
-  const limits = withSharedLimits(settings, one.membership)
+  const limits = one.cluster.limits(settings)
   let reported = 0
   limits.onChange(() => reported++)
   t.equal(limits.number('max_client_upload_speed'), 6)
@@ -249,23 +252,23 @@ void t.test('a node learns of changes of the number of nodes with its heartbeats
   t.equal(limits.number('max_client_upload_speed'), 3)
   t.equal(limits.number('copy_task_threads_num'), 3)
   t.equal(limits.number('transfer_files_at_once'), 6)
-  await until(async () => (await one.membership.status())[1]?.working.tasks === 3)
+  await until(async () => (await one.cluster.status())[1]?.working.tasks === 3)
   await two.close()
   await until(() => counts.length > 1)
   t.same(counts, [2, 1])
   t.equal(reported, 2)
-  t.match(await one.membership.status(), [
+  t.match(await one.cluster.status(), [
     { id: 'one', state: 'current', ended: undefined, working: { tasks: 3 } },
     { id: 'two', state: 'ended', ended: Date },
   ])
   unsubscribe()
   const server = await thisServer()
   await server.query(`update nodes set ended = ended - 3600000 where id = 'two'`, location)
-  t.equal((await one.membership.status()).length, 1)
+  t.equal((await one.cluster.status()).length, 1)
   one.freeze()
   await wait(2 * times.interval)
   await server.query(`update nodes set heartbeat = heartbeat - 20000`, location)
-  t.match(await nodeStatuses(one.store), [{ state: 'silent' }])
+  t.match(await nodeStatuses(one.store.nodes, isSilent), [{ state: 'silent' }])
 })
 
 for (const engine of engines) {
@@ -280,7 +283,7 @@ for (const engine of engines) {
       await store.close()
       const node = await join(t, location, 'next')
       t.equal((await node.store.intents.ofStorage(id)).length, 1)
-      t.match(await node.membership.status(), [{ id: 'next', ended: undefined }])
+      t.match(await node.cluster.status(), [{ id: 'next', ended: undefined }])
     },
   )
 }
