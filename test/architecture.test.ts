@@ -36,7 +36,7 @@ settings                  base net database
 accounts                  base net database settings
 storage                   base contract database settings
 locks                     base database accounts
-cluster                   base contract database settings storage locks
+cluster                   base contract database settings accounts storage locks
 mounts                    base contract database storage locks
 transfer                  base contract database storage locks mounts
 download-urls             base contract database settings accounts storage

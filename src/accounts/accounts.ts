@@ -4,15 +4,14 @@ import { GatewayError, hasDetail, isGatewayError } from '../base/errors.js'
 import type { Log } from '../base/log.js'
 import type { Settings } from '../settings/settings.js'
 import type { AppPasswordRow, ConsoleSessionRow, KeyRow, UserRow } from '../database/rows.js'
-import type { Store } from '../database/tables.js'
+import type { OfOthers, Store } from '../database/tables.js'
 import { AppPasswords } from './app-passwords.js'
 import { ConsoleSessions, type Browser } from './console-sessions.js'
 import { accountDisabled, codeRequired, sessionRevoked } from './errors.js'
 import { FairQueue } from './fair-queue.js'
 import { networkOf } from '../net/addresses.js'
-import { CodeLimiter, lockout, SignInLimiter, sweepSignIns } from './limiter.js'
+import { limitersInMemory, lockout, type Limiters } from './limiter.js'
 import { put } from '../base/bounded-tables.js'
-import { SignInsInMemory } from './sign-ins-in-memory.js'
 import { SshKeys } from './ssh-keys.js'
 import { PasswordCheck } from './password-check.js'
 import { Principal, type ProtocolFacts } from './principal.js'
@@ -35,6 +34,13 @@ export interface Credentials {
   readonly signal?: AbortSignal | undefined
 }
 
+interface AccountsCluster {
+  /** Throws `unavailable` while what this process mirrors may be outdated. */
+  assertCurrent(): void
+  readonly ofOthers: OfOthers
+  readonly limiters: Limiters
+}
+
 interface AccountsOptions {
   readonly store: Store
   readonly settings: Pick<Settings, 'get' | 'onChange'>
@@ -42,8 +48,8 @@ interface AccountsOptions {
   readonly tokenHours: number
   /** Gets a warning for each failed sign-in; of those that are throttled, one for each network in five minutes. */
   readonly log?: Pick<Log, 'warn'>
-  /** Throws `unavailable` while what this process mirrors may be outdated. */
-  readonly assertCurrent?: () => void
+  /** The other processes that use the same accounts. By default there are none. */
+  readonly cluster?: AccountsCluster | undefined
   /** Milliseconds since 1970. */
   readonly now?: () => number
 }
@@ -70,7 +76,7 @@ export class Accounts {
   readonly #tokenCache: TokenCache
   readonly #now: () => number
   readonly #log: AccountsOptions['log']
-  readonly #assertCurrent: () => void
+  readonly #cluster: AccountsCluster
   readonly #sessions = new Sessions()
   readonly #passwords: PasswordCheck
   /** When a throttled sign-in of a network was logged last, and the number of those since. */
@@ -90,7 +96,11 @@ export class Accounts {
     this.#tokenCache = new TokenCache(now)
     this.#now = now
     this.#log = log
-    this.#assertCurrent = options.assertCurrent ?? (() => undefined)
+    this.#cluster = options.cluster ?? {
+      assertCurrent: () => undefined,
+      ofOthers: () => undefined,
+      limiters: limitersInMemory(now),
+    }
     this.#permanentToken = settings.get('token')
     const hashes = new FairQueue()
     this.users = new Users({
@@ -110,15 +120,14 @@ export class Accounts {
       now,
     })
     this.recoveryCodes = new RecoveryCodes(store)
-    const signIns = store.isShared ? store.signIns : new SignInsInMemory(now)
     this.#passwords = new PasswordCheck({
       get: (id) => this.users.get(id),
       byName: (username) => this.users.byName(username),
       useOtpStep: (id, step) => store.users.useOtpStep(id, step),
       useRecoveryCode: (user, code) => this.recoveryCodes.use(user, code),
       replaceHash: (id, old, hash) => this.users.replaceHash(id, old, hash),
-      limiter: store.isShared ? new SignInLimiter(signIns) : new SignInLimiter(signIns, now, 0),
-      codeLimiter: new CodeLimiter(signIns),
+      limiter: this.#cluster.limiters.signIns,
+      codeLimiter: this.#cluster.limiters.codes,
       hashes,
       now,
     })
@@ -179,7 +188,7 @@ export class Accounts {
    * The principal of a session token or of the permanent token. Rejects with `unauthenticated`.
    */
   async byToken(token: string, protocol: ProtocolFacts): Promise<Principal> {
-    this.#assertCurrent()
+    this.#cluster.assertCurrent()
     const cached = this.#tokenCache.get(token, protocol)
     if (cached !== undefined) return cached
     if (this.isPermanentToken(token)) {
@@ -210,13 +219,14 @@ export class Accounts {
 
   /** The session if another node has opened it just now. */
   async #newSession(secret: string): Promise<ConsoleSessionRow | undefined> {
-    if (!this.#store.isShared) return undefined
-    // Requests with unknown secrets share a query.
-    this.#readingSessions ??= this.#queue
-      .add(() => this.consoleSessions.reload())
-      .finally(() => (this.#readingSessions = undefined))
-    await this.#readingSessions
-    return this.consoleSessions.find(secret)
+    return this.#cluster.ofOthers(async () => {
+      // Requests with unknown secrets share a query.
+      this.#readingSessions ??= this.#queue
+        .add(() => this.consoleSessions.reload())
+        .finally(() => (this.#readingSessions = undefined))
+      await this.#readingSessions
+      return this.consoleSessions.find(secret)
+    })
   }
 
   isPermanentToken(token: string): boolean {
@@ -443,7 +453,7 @@ export class Accounts {
     by: { readonly protocol: ProtocolFacts; readonly readOnly?: boolean; readonly holder?: string },
     until?: number,
   ): Principal {
-    this.#assertCurrent()
+    this.#cluster.assertCurrent()
     return new Principal({
       userId: user.id,
       username: user.username,
@@ -523,7 +533,7 @@ export class Accounts {
     const now = this.#now()
     this.#sessions.sweep(now)
     try {
-      if (this.#store.isShared) await sweepSignIns(this.#store.signIns)
+      await this.#cluster.limiters.sweep()
       await this.#queue.add(async () => {
         await this.consoleSessions.sweep(now)
         await this.#store.revokedTokens.sweep(new Date(now))

@@ -8,9 +8,37 @@ import type { SignInAge } from '../database/rows.js'
 import type { Store } from '../database/tables.js'
 import { PairTable, put } from '../base/bounded-tables.js'
 import { tooManyAttempts } from './errors.js'
+import { SignInsInMemory } from './sign-ins-in-memory.js'
 
 type SignIns = Omit<Store['signIns'], 'sweep'>
 type Newest = SignIns['newest']
+
+/** The limits of attempts to sign in. */
+export interface Limiters {
+  readonly signIns: SignInLimiter
+  readonly codes: CodeLimiter
+  /** Deletes what no limit counts any more. */
+  sweep(): Promise<void>
+}
+
+/** Counts the attempts of this process. `now`: milliseconds since any time. */
+export function limitersInMemory(now: () => number): Limiters {
+  const signIns = new SignInsInMemory(now)
+  return {
+    signIns: new SignInLimiter(signIns, now, 0),
+    codes: new CodeLimiter(signIns),
+    sweep: async () => undefined,
+  }
+}
+
+/** Counts the attempts of all processes in the database. */
+export function sharedLimiters(signIns: Store['signIns']): Limiters {
+  return {
+    signIns: new SignInLimiter(signIns),
+    codes: new CodeLimiter(signIns),
+    sweep: () => sweepSignIns(signIns),
+  }
+}
 
 const minute = 60_000
 
@@ -171,8 +199,7 @@ export class CodeLimiter {
   }
 }
 
-/** Deletes what no limit counts any more. */
-export async function sweepSignIns(signIns: Pick<Store['signIns'], 'sweep'>): Promise<void> {
+async function sweepSignIns(signIns: Store['signIns']): Promise<void> {
   // Each failure keeps the earlier ones, so that the oldest that counts is this old at most.
   await signIns.sweep(['password', 'code'], maxCounted * backoff.time)
   await signIns.sweep(['refused'], lockout.failures * lockout.time)

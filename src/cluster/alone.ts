@@ -1,5 +1,7 @@
 /** The cluster of a process that has the database for itself: all other nodes in it have ended. */
+import { limitersInMemory } from '../accounts/limiter.js'
 import type { Instance } from '../contract/driver-env.js'
+import type { OfOthers } from '../database/tables.js'
 import { PathLocksInProcess } from '../locks/path-locks.js'
 import type { Cluster, ClusterHandlers, Duty, JoinOptions, Limits } from './cluster.js'
 import { joinNodes, nodeStatuses } from './node-rows.js'
@@ -7,6 +9,7 @@ import { joinNodes, nodeStatuses } from './node-rows.js'
 export class Alone implements Cluster {
   readonly isCurrent = true
   readonly count = 1
+  readonly limiters = limitersInMemory(Date.now)
   readonly requestSearch = undefined
   #handlers: ClusterHandlers | undefined
 
@@ -20,6 +23,8 @@ export class Alone implements Cluster {
     const isOver = (id: string) => (id === instance.name ? false : ended.has(id) || instance.isOver(id))
     return new Alone(store.nodes, { ...instance, isOver })
   }
+
+  readonly ofOthers: OfOthers = () => undefined
 
   assertCurrent(): void {
     // Nobody else can take this process for dead.

@@ -3,10 +3,11 @@
  * is asked here, and the implementation answers: `Alone` for one process, and `Nodes` for several, which are workers of
  * one machine over SQLite, or daemons over PostgreSQL. These two differ in the `SharedEngine` of their database.
  */
+import type { Limiters } from '../accounts/limiter.js'
 import type { Log } from '../base/log.js'
 import type { Instance } from '../contract/driver-env.js'
 import type { Topic } from '../database/rows.js'
-import type { Store } from '../database/tables.js'
+import type { OfOthers, Store } from '../database/tables.js'
 import type { PathLocks } from '../locks/path-locks.js'
 import type { Settings } from '../settings/settings.js'
 import type { Events } from '../storage/events.js'
@@ -30,6 +31,9 @@ export interface Cluster {
   onCountChange(listener: () => void): () => void
   /** The settings, with this process's part of the limits that hold for all together. */
   limits(settings: Limits): Limits
+  /** The limits of attempts to sign in, which all processes count together. */
+  readonly limiters: Limiters
+  readonly ofOthers: OfOthers
   /**
    * Locks that exclude the changes of all processes. `mirrors`: rows in memory that changes are checked against under
    * the locks, by topic.
@@ -82,7 +86,7 @@ export interface ClusterHandlers {
 }
 
 export interface JoinOptions {
-  readonly store: Pick<Store, 'nodes' | 'leases' | 'shared'>
+  readonly store: Pick<Store, 'nodes' | 'leases' | 'signIns' | 'shared'>
   /** `runs`: whether the process of another node runs on this machine; undefined if that is unknown. */
   readonly instance: Instance & { readonly runs: (id: string) => boolean | undefined }
   /** For admins: where the node runs. */

@@ -2,12 +2,13 @@
  * The cluster of a process that shares the database with others, as one of its nodes: its heartbeats, whether it may
  * still act, and the end of nodes that are dead (docs/decisions/0036).
  */
+import { sharedLimiters, type Limiters } from '../accounts/limiter.js'
 import { settlesWithin } from '../base/cancellation.js'
 import { GatewayError } from '../base/errors.js'
 import type { Instance } from '../contract/driver-env.js'
 import type { SharedEngine } from '../database/engine.js'
 import type { NodeRow, Topic } from '../database/rows.js'
-import type { Store } from '../database/tables.js'
+import type { OfOthers, Store } from '../database/tables.js'
 import type { Cluster, ClusterHandlers, Duty, JoinOptions, Limits } from './cluster.js'
 import { FileNotices } from './file-notices.js'
 import { isSilent, joinNodes, nodeStatuses, usualTimes, type NodeTimes } from './node-rows.js'
@@ -34,6 +35,7 @@ function ageOf({ wall, monotonic }: Moment): number {
 
 export class Nodes implements Cluster {
   readonly instance: Instance
+  readonly limiters: Limiters
   readonly #store: Pick<Store, 'nodes' | 'leases'>
   readonly #notices: FileNotices
   /** When the last heartbeat that succeeded was sent. */
@@ -70,6 +72,7 @@ export class Nodes implements Cluster {
     this.#renewed = joined
     this.#times = times
     this.instance = { ...instance, isOver: (name) => this.#isOver(name) }
+    this.limiters = sharedLimiters(store.signIns)
     this.#notices = new FileNotices(shared, events, log)
   }
 
@@ -107,6 +110,8 @@ export class Nodes implements Cluster {
         })
     }, pause).unref()
   }
+
+  readonly ofOthers: OfOthers = (read) => read()
 
   limits(settings: Limits): Limits {
     return sharedBy(this, settings)

@@ -31,6 +31,12 @@ import type {
 
 type New<Row> = Omit<Row, 'id'>
 
+/**
+ * Reads what another process may just have stored, and what the memory of this one therefore lacks. Undefined, without
+ * a call of `read`, if no other process stores anything.
+ */
+export type OfOthers = <T>(read: () => Promise<T>) => Promise<T> | undefined
+
 /** An attempt to sign in whose outcome is pending. */
 export interface SignInAttempt {
   /** Marks it as failed now. */

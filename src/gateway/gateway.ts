@@ -262,7 +262,7 @@ export class Gateway {
         settings,
         tokenHours: config.token_hours,
         log,
-        assertCurrent: () => cluster.assertCurrent(),
+        cluster,
       }))
       const mounts = new Mounts()
       const rules = await Rules.load(store, (path) => mounts.caseFoldedPath(path), log)

@@ -4,6 +4,7 @@ import type { TAP } from 'tap'
 import { Accounts, type Credentials } from '../../src/accounts/accounts.js'
 import { bootstrapAccounts } from '../../src/accounts/bootstrap.js'
 import type { NewUser } from '../../src/accounts/users.js'
+import { sharedLimiters } from '../../src/accounts/limiter.js'
 import { Settings } from '../../src/settings/settings.js'
 import type { UserRow } from '../../src/database/rows.js'
 import type { Store } from '../../src/database/tables.js'
@@ -44,6 +45,8 @@ export const credentials = (fields: Partial<Credentials> & { readonly plain?: st
   return { username: 'ada', password: { plain }, address: `10.0.${address >> 8}.${address & 255}`, ...rest }
 }
 
+const asked = <T>(read: () => Promise<T>): Promise<T> => read()
+
 /** Accounts over the same database, as another process opens it. */
 export async function openAccounts(
   t: Test,
@@ -54,7 +57,9 @@ export async function openAccounts(
   const settings = await Settings.open(store)
   const warnings: object[] = []
   const log = { warn: (facts: object) => void warnings.push(facts) }
-  const accounts = await Accounts.open({ store, settings, tokenHours: 48, log, now: () => clock.time })
+  const nodes = { assertCurrent: () => undefined, ofOthers: asked, limiters: sharedLimiters(store.signIns) }
+  const cluster = store.shared && nodes
+  const accounts = await Accounts.open({ store, settings, tokenHours: 48, log, now: () => clock.time, cluster })
   t.teardown(async () => {
     await accounts.close()
     await store.close()

@@ -3,8 +3,7 @@ import { generateSync } from 'otplib'
 import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { FairQueue, type Requester } from '../../src/accounts/fair-queue.js'
-import { SignInsInMemory } from '../../src/accounts/sign-ins-in-memory.js'
-import { CodeLimiter, SignInLimiter, sweepSignIns } from '../../src/accounts/limiter.js'
+import { limitersInMemory, sharedLimiters, type CodeLimiter, type SignInLimiter } from '../../src/accounts/limiter.js'
 import { newOtpSecret } from '../../src/accounts/otp.js'
 import { PasswordCheck } from '../../src/accounts/password-check.js'
 import { hashPassword, impossiblePassword, isPassword, staticHash } from '../../src/accounts/passwords.js'
@@ -27,7 +26,7 @@ const throttled = {
 }
 const minute = 60_000
 
-const limiterInMemory = (now: () => number) => new SignInLimiter(new SignInsInMemory(now), now, 0)
+const limiterInMemory = (now: () => number) => limitersInMemory(now).signIns
 
 void t.test('failures are counted by IPv4 address or by IPv6 /64 network', async (t) => {
   for (const [address, network] of [
@@ -270,8 +269,7 @@ const inMemory = async (): Promise<Limiters> => {
   let time = 0
   const now = () => time
   return {
-    signIns: limiterInMemory(now),
-    codes: new CodeLimiter(new SignInsInMemory(now)),
+    ...limitersInMemory(now),
     advance: async (milliseconds) => void (time += milliseconds),
   }
 }
@@ -281,8 +279,7 @@ const inDatabase = (engine: (typeof engines)[number]) => async (t: Test) => {
   const store = await openStore(location)
   t.teardown(() => store.close())
   return {
-    signIns: new SignInLimiter(store.signIns),
-    codes: new CodeLimiter(store.signIns),
+    ...sharedLimiters(store.signIns),
     // Everything becomes older.
     advance: async (milliseconds: number) => {
       await engine.query(location, `update sign_ins set time = time - ${milliseconds}`)
@@ -371,7 +368,7 @@ void t.test('nodes that share a database count together', { skip: lacks('postgre
   const location = await (await thisServer()).createDatabase()
   const stores = await Promise.all([1, 2, 3].map(() => openStore(location)))
   t.teardown(() => Promise.all(stores.map((store) => store.close())))
-  const signIns = stores.map((store) => new SignInLimiter(store.signIns))
+  const signIns = stores.map((store) => sharedLimiters(store.signIns).signIns)
 
   // Each node compares one attempt of an address at a time.
   let compared = 0
@@ -404,7 +401,7 @@ void t.test('nodes that share a database count together', { skip: lacks('postgre
   )
   t.same(uses, [4, 4, 4], 'successes of one address on several nodes wait for each other, and none is refused')
 
-  const codes = stores.map((store) => new CodeLimiter(store.signIns))
+  const codes = stores.map((store) => sharedLimiters(store.signIns).codes)
   const attempts = codes.flatMap((limiter) => [1, 2, 3, 4, 5].map((n) => limiter.countAttempt(7, `bot ${n}`)))
   const outcomes = await Promise.allSettled(attempts)
   t.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 10)
@@ -423,7 +420,7 @@ void t.test('expired attempts are deleted', { skip: lacks('postgres', 'initdb') 
   await store.signIns.record({ kind: 'signed_in', network: 'older', account: 'ada' })
   await server.query(`update sign_ins set time = time - ${4 * 60 * minute}`, location)
   await store.signIns.record({ kind: 'password', network: 'new', account: 'ada' })
-  await sweepSignIns(store.signIns)
+  await sharedLimiters(store.signIns).sweep()
   t.same(await server.query('select network from sign_ins order by id', location), [
     { network: 'older' },
     { network: 'new' },

@@ -37,7 +37,7 @@ async function join(t: Test, location: string, id: string, joining: Joining = {}
   })
   const { isOver = unknown, runs = unknown } = joining
   const cluster = await joinCluster({
-    store: { nodes, leases: store.leases, shared: store.shared },
+    store: { ...store, nodes },
     instance: { name: id, isOver, runs },
     ...{ name: id, events: new Events(), log: createLog('silent'), times },
   })
