@@ -23,7 +23,6 @@ export class IntentsTable {
   constructor(
     private readonly database: Database,
     private readonly owner: string,
-    readonly isShared: boolean,
   ) {}
 
   async all(): Promise<Intent[]> {
@@ -59,7 +58,6 @@ export class IntentsTable {
   }
 
   async ofOthersAt(storageId: number, at: Path): Promise<Intent[]> {
-    if (!this.isShared) return []
     const rows = await this.database.read((query) =>
       query<StoredRow>('intents')
         .where({ storage_id: storageId })

@@ -84,8 +84,8 @@ function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): St
     attributes: new Presence('attributes', !isShared),
   }
   return {
-    ...fileRecords(database, presence, node, isShared),
-    relaxed: { ...fileRecords(engine.relaxed, presence, node, isShared), tasks: new TasksTable(engine.relaxed, node) },
+    ...fileRecords(database, presence, node),
+    relaxed: { ...fileRecords(engine.relaxed, presence, node), tasks: new TasksTable(engine.relaxed, node) },
     users: new UsersTable(database),
     keys: new KeysTable(database),
     appPasswords: new AppPasswordsTable(database),
@@ -129,12 +129,11 @@ function fileRecords(
   database: Database,
   presence: Readonly<Record<'properties' | 'attributes', Presence>>,
   node: string,
-  isShared: boolean,
 ): FileRecords {
   return {
     properties: new PropertiesTable(database, presence.properties),
     attributes: new AttributesTable(database, presence.attributes),
     folders: new FoldersTable(database),
-    intents: new IntentsTable(database, node, isShared),
+    intents: new IntentsTable(database, node),
   }
 }

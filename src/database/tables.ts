@@ -109,8 +109,6 @@ export interface FileRecords {
    * which alone changes it.
    */
   readonly intents: {
-    /** Whether other nodes may have intents. */
-    readonly isShared: boolean
     /** Those of all nodes. */
     all(): Promise<Intent[]>
     /** Those of this node. */
@@ -124,7 +122,7 @@ export interface FileRecords {
     endRemovals(to: Path, from?: Pick<Intent, 'storageId' | 'from'>): Promise<void>
     /**
      * Those of other nodes that may change what exists at the path or below it: moves to it, and backups of what was
-     * there. Empty if no other node can have any.
+     * there.
      */
     ofOthersAt(storageId: number, path: Path): Promise<Intent[]>
     /** Makes this node the owner of an intent. */

@@ -266,7 +266,7 @@ export class Gateway {
       }))
       const mounts = new Mounts()
       const rules = await Rules.load(store, (path) => mounts.caseFoldedPath(path), log)
-      const locks = await Locks.load(store.locks, { isShared: store.isShared, now: () => cluster.now() })
+      const locks = await Locks.load(store.locks, cluster)
       const authority = (userId: number) => accounts.forTask(userId)
       const storageOf = (id: number) => mounts.storageOf(id)
       const uploads = new TaskUploads({ store: store.uploads, storageOf, log })
@@ -283,7 +283,7 @@ export class Gateway {
         ['rules', { reload: () => rules.reload() }],
       ] as const)
       const pathLocks = cluster.pathLocks(mirrors)
-      const intents = new Intents({ store, rules, pathLocks, log, storageOf })
+      const intents = new Intents({ store, rules, pathLocks, ofOthers: cluster.ofOthers, log, storageOf })
       const processes = () => Math.max(config.workers, cluster.count)
       // The chunks of an upload would reach different processes.
       settings.override('multipart_enabled', () => (processes() > 1 ? 'false' : undefined))
@@ -368,7 +368,7 @@ export class Gateway {
       }
       const gateway = new Gateway(options, dependencies, opened)
       // What others have changed since it was loaded, before this node listened.
-      if (store.isShared) await store.notifyAll()
+      await cluster.ofOthers(() => store.notifyAll())
       await gateway.#startTasks()
       // Changes of other nodes may have been missed, or one has died before it told of its last ones.
       const forgetFiles = () => events.emit({ kind: 'changed elsewhere', path: root }, 'elsewhere')

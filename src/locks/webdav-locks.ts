@@ -7,7 +7,7 @@ import type { Principal } from '../accounts/principal.js'
 import { GatewayError, type ErrorOrigin } from '../base/errors.js'
 import { childOf, isWithin, parentOf, selfAndAncestors, type Path } from '../base/path.js'
 import type { Lock, LockRequest } from '../database/rows.js'
-import type { Store } from '../database/tables.js'
+import type { OfOthers, Store } from '../database/tables.js'
 
 export { maxOwnerSize } from '../database/locks.js'
 export type { Lock, LockRequest } from '../database/rows.js'
@@ -50,11 +50,11 @@ export interface LockedPath {
   readonly membership?: boolean
 }
 
-interface LocksOptions {
-  /** Other nodes grant locks too. */
-  readonly isShared?: boolean
+/** The other processes that grant locks too. */
+interface LocksCluster {
   /** Milliseconds since 1970, by the clock of the database. */
-  readonly now?: () => number
+  now(): number
+  readonly ofOthers: OfOthers
 }
 
 export class Locks {
@@ -71,31 +71,32 @@ export class Locks {
   #stored = 0
   #storing = 0
 
-  readonly #now: () => number
-
   private constructor(
     private readonly store: Store['locks'],
-    private readonly options: LocksOptions,
-  ) {
-    this.#now = options.now ?? Date.now
-  }
+    private readonly cluster: LocksCluster,
+  ) {}
 
-  static async load(store: Store['locks'], options: LocksOptions = {}): Promise<Locks> {
-    const locks = new Locks(store, options)
-    await store.sweep(new Date(locks.#now()))
+  /** By default, no other process grants locks. */
+  static async load(
+    store: Store['locks'],
+    cluster: LocksCluster = { now: Date.now, ofOthers: () => undefined },
+  ): Promise<Locks> {
+    const locks = new Locks(store, cluster)
+    await store.sweep(new Date(cluster.now()))
     await locks.reload()
     return locks
   }
 
   /** Reads the locks of unknown tokens: another node may just have granted them. */
   async know(tokens: readonly string[]): Promise<void> {
-    if (this.options.isShared !== true) return
-    for (const token of tokens) if (!this.#byToken.has(token)) await this.#read(token)
+    for (const token of tokens) {
+      if (!this.#byToken.has(token)) await this.cluster.ofOthers(() => this.#read(token))
+    }
   }
 
   /** Whether the lock, which this process knows, still exists: another node may just have released it. */
   async confirm({ token }: Lock): Promise<boolean> {
-    return this.options.isShared !== true || this.#read(token)
+    return (await this.cluster.ofOthers(() => this.#read(token))) ?? true
   }
 
   async #read(token: string): Promise<boolean> {
@@ -251,7 +252,7 @@ export class Locks {
       (covers(other, path) || (deep && isWithin(path, other.path))) &&
       (scope === 'exclusive' || other.scope === 'exclusive')
     const conflict = await this.#store(
-      () => this.store.grant(lock, (others) => others.find(conflicts), this.#now()),
+      () => this.store.grant(lock, (others) => others.find(conflicts), this.cluster.now()),
       (conflict) => {
         if (!conflict) this.#put(lock)
         return !conflict
@@ -276,13 +277,13 @@ export class Locks {
 
   /** Deletes expired locks. Called before a lock is granted. */
   async #sweep(): Promise<void> {
-    if (this.#nextExpiry > this.#now()) return
+    if (this.#nextExpiry > this.cluster.now()) return
     const expired = [...this.#byToken.values()].filter((lock) => !this.#isActive(lock))
     for (const lock of expired) this.#drop(lock.token)
     const expiries = [...this.#byToken.values()].map((lock) => lock.expires.getTime())
     this.#nextExpiry = expiries.reduce((first, each) => Math.min(first, each), Number.POSITIVE_INFINITY)
     if (expired.length === 0) return
-    await this.store.sweep(new Date(this.#now()))
+    await this.store.sweep(new Date(this.cluster.now()))
   }
 
   /**
@@ -306,10 +307,10 @@ export class Locks {
     const known = new Set(tokens)
     const held = this.covering(path).filter((lock) => lock.userId === principal.userId && known.has(lock.token))
     if (held.length === 0) return () => undefined
-    const timeLeft = (lock: Lock) => lock.expires.getTime() - this.#now()
+    const timeLeft = (lock: Lock) => lock.expires.getTime() - this.cluster.now()
     const remaining = new Map(held.map((lock) => [lock.token, Math.max(minExtension, timeLeft(lock))]))
     const extend = async ([token, time]: readonly [string, number]): Promise<void> => {
-      const expires = new Date(this.#now() + time)
+      const expires = new Date(this.cluster.now() + time)
       const lock = this.#byToken.get(token)
       if (!lock || !this.#isActive(lock) || lock.expires >= expires) return
       // A lock that cannot be extended expires, and the check before publishing reports that to the writer.
@@ -360,11 +361,11 @@ export class Locks {
   }
 
   #isActive(lock: Lock): boolean {
-    return lock.expires.getTime() > this.#now()
+    return lock.expires.getTime() > this.cluster.now()
   }
 
   #expiry(seconds: number): Date {
-    return new Date(this.#now() + Math.min(Math.max(seconds, 1), maxLockSeconds) * 1000)
+    return new Date(this.cluster.now() + Math.min(Math.max(seconds, 1), maxLockSeconds) * 1000)
   }
 }
 

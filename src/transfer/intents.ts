@@ -14,7 +14,7 @@ import type { MountedPath } from '../mounts/mounts.js'
 import type { PathLocks } from '../locks/path-locks.js'
 import type { Storage } from '../storage/storage.js'
 import type { Intent } from '../database/rows.js'
-import type { Store } from '../database/tables.js'
+import type { OfOthers, Store } from '../database/tables.js'
 import type { Backup } from './copy-job.js'
 
 /** The folder rules, as far as a move affects them. Paths are of the whole tree. */
@@ -30,6 +30,7 @@ interface IntentsDependencies {
   readonly store: Pick<Store, 'intents' | 'properties' | 'attributes' | 'rules'>
   readonly rules: MovableRules
   readonly pathLocks: PathLocks
+  readonly ofOthers: OfOthers
   readonly log: Log
   /** Undefined if the storage is not running. */
   readonly storageOf: (id: number) => Storage | undefined
@@ -66,9 +67,9 @@ export class Intents {
    * remains.
    */
   async beforeRemoval({ storage, inner }: MountedPath, reason: RemovalReason): Promise<void> {
-    const { store, rules } = this.dependencies
-    if (this.#mayHaveRemovals(storage) && reason !== 'moved') await this.endRemoval({ storage, inner })
-    for (const intent of await store.intents.ofOthersAt(storage.row.id, inner)) {
+    const { store, rules, ofOthers } = this.dependencies
+    if (reason !== 'moved') await this.#ifRemovals(storage, () => this.endRemoval({ storage, inner }))
+    for (const intent of (await ofOthers(() => store.intents.ofOthersAt(storage.row.id, inner))) ?? []) {
       // A folder that is renamed takes along what is below it, also a backup that may be the only copy.
       if (reason === 'renamed' && (intent.kind === 'backup' ? intent.from : intent.to) !== inner) continue
       if (intent.kind === 'backup') await store.intents.supersede(intent.id)
@@ -260,18 +261,19 @@ export class Intents {
 
   /** Must be called before the folder `to` is replaced by another one: no move continues there. */
   async beforeReplacement({ storage, inner }: MountedPath): Promise<void> {
-    if (!this.#mayHaveRemovals(storage)) return
     const { intents } = this.dependencies.store
     const target = storage.treePath(inner)
-    for (const { id, to, disposable } of await intents.removals(storage.row.id)) {
+    const removals = await this.#ifRemovals(storage, () => intents.removals(storage.row.id))
+    for (const { id, to, disposable } of removals ?? []) {
       if (!disposable || !isWithin(target, to)) continue
       await intents.take(id)
       await intents.drop(id)
     }
   }
 
-  #mayHaveRemovals({ row }: Storage): boolean {
-    return this.#withRemovals.has(row.id) || this.dependencies.store.intents.isShared
+  /** Calls `work`, unless no node can have records of removals on the storage. */
+  #ifRemovals<T>({ row }: Storage, work: () => Promise<T>): Promise<T> | undefined {
+    return this.#withRemovals.has(row.id) ? work() : this.dependencies.ofOthers(work)
   }
 
   /** Runs `work`, a move item by item. The same move, made meanwhile, does not continue it. */

@@ -49,12 +49,15 @@ async function node(t: Test, location: string, id: string, over: Over, storageId
   const log = createLog('silent')
   const runs = () => undefined
   const instance = { name: id, isOver: runs, runs }
-  await joinCluster({ store, instance, name: id, events: new Events(), log })
+  const { ofOthers } = await joinCluster({ store, instance, name: id, events: new Events(), log })
   const row = { ...storageRow({}), id: storageId ?? (await store.storages.insert(storageRow({}))).id }
   const { storage } = await newStorage(t, over, row)
   Object.assign(storage, { row })
   const rules = await Rules.load(store)
-  const intents = new Intents({ store, rules, pathLocks: new PathLocksInProcess(), log, storageOf: () => storage })
+  const intents = new Intents({
+    ...{ store, rules, pathLocks: new PathLocksInProcess(), ofOthers, log },
+    storageOf: () => storage,
+  })
   t.teardown(async () => {
     intents.close()
     await store.close()

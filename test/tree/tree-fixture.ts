@@ -183,7 +183,7 @@ export async function newTree(
   const driverTypes: AnyDriverType[] = []
   const pathLocks = new PathLocksInProcess()
   const storageOf = (id: number) => mounts.storageOf(id)
-  const intents = new Intents({ store, rules, pathLocks, log, storageOf })
+  const intents = new Intents({ store, rules, pathLocks, ofOthers: () => undefined, log, storageOf })
   const uploads = new TaskUploads({ store: store.uploads, storageOf, log })
   const supervisor: MountSupervisor = new MountSupervisor({
     mounts,
