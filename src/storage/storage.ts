@@ -44,24 +44,19 @@ import type { FileRecords, Store } from '../database/tables.js'
 import { AttributeOverlay } from './fallbacks/attribute-overlay.js'
 import { Backend } from './backend.js'
 import { throttled, type Bandwidth } from './bandwidth.js'
-import { continuedRead, ofSameContent } from './fallbacks/continued-read.js'
 import { DirectUrlCache } from './direct-url-cache.js'
 import type { Events } from './events.js'
-import {
-  isSupported,
-  undefinedIfUnsupported,
-  withAllWrites,
-  streamRange,
-  sendAsNeeded,
-  removeItems,
-} from './fallbacks/fallbacks.js'
+import { isSupported, undefinedIfUnsupported, withAllWrites } from './fallbacks/fallbacks.js'
+import { openToRead } from './fallbacks/open-to-read.js'
+import { openToWrite } from './fallbacks/open-to-write.js'
+import { continuedRead, ofSameContent, streamRange } from './fallbacks/read.js'
+import { removeItems } from './fallbacks/remove-tree.js'
 import { ListableNames, type SkippedNames } from './listable-names.js'
 import type { ListingBudget } from './listing-cache.js'
 import { Listings, type FolderListing, type ListingOptions } from './listings.js'
 import { writeResumable, type ResumableUpload } from './fallbacks/resumable-write.js'
-import type { Spool } from './fallbacks/spool.js'
+import { sendAsNeeded, type Spool } from './fallbacks/spool.js'
 import { StorageChanges } from './storage-changes.js'
-import { openByStreams } from './fallbacks/stream-handles.js'
 import { UsageProbe } from './fallbacks/usage-probe.js'
 
 interface StorageDependencies {
@@ -277,8 +272,12 @@ export class Storage {
   open(path: Path, mode: OpenMode, options?: OpenOptions): Promise<OpenFile>
   async open(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile> {
     const own = await this.openOwn(path, mode, options)
-    const file = own ?? (await openByStreams(this, this.#spool, path, mode, options))
+    const file = own ?? (await this.#openByStreams(path, mode, options))
     return mode === 'read' ? file : withAllWrites(file)
+  }
+
+  #openByStreams(path: Path, mode: OpenMode, options: OpenOptions): Promise<OpenFile> {
+    return mode === 'read' ? openToRead(this, path, options) : openToWrite(this, this.#spool, path, mode, options)
   }
 
   /** The backend's own handle; undefined if it has none. */

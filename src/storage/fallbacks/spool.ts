@@ -1,6 +1,6 @@
 /**
- * Temporary files on the local disk for uploads that must be read twice, whose size must be known, or that a task
- * stores later. Several processes may share the folder: a file is named after the one that created it.
+ * Temporary files on the local disk for uploads that must be read twice, whose size must be known (`sendAsNeeded`), or
+ * that a task stores later. Several processes may share the folder: a file is named after the one that created it.
  */
 import { createHash, randomUUID, type Hash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
@@ -10,8 +10,9 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Source } from '../../contract/call-options.js'
 import type { Instance } from '../../contract/driver-env.js'
-import type { HashName } from '../../contract/entry.js'
-import { GatewayError } from '../../base/errors.js'
+import type { Entry, HashName } from '../../contract/entry.js'
+import type { Traits } from '../../contract/traits.js'
+import { GatewayError, isGatewayError } from '../../base/errors.js'
 
 /** A source on the local disk. The caller must call `dispose`, which deletes the file. */
 export interface Spooled extends Source {
@@ -170,6 +171,44 @@ export class Spool {
   #assertRoom(bytes: number): void {
     if (bytes <= this.room) return
     throw new GatewayError('no_space', { reason: 'too many uploads wait on the local disk (spool_size_limit)' })
+  }
+}
+
+/** Sends a source by `send`, through the spool if the backend needs more than the source has. */
+export async function sendAsNeeded(
+  source: Source,
+  { writeNeeds, writeHashes }: Pick<Traits, 'writeNeeds' | 'writeHashes'>,
+  spool: Spool,
+  signal: AbortSignal | undefined,
+  send: (source: Source) => Promise<Entry>,
+): Promise<Entry> {
+  const sendSpooled = async () => {
+    const lacking = writeHashes.filter((name) => source.hashes?.[name] === undefined)
+    const spooled = await spool.receive(source, signal, false, lacking)
+    try {
+      return await send(spooled)
+    } finally {
+      await spooled.dispose()
+    }
+  }
+  const isTooLittle =
+    (writeNeeds === 'size' && source.size === undefined) ||
+    (writeNeeds === 'reread' && !source.rereadable) ||
+    writeHashes.some((name) => source.hashes?.[name] === undefined)
+  if (isTooLittle) return sendSpooled()
+  if (source.size !== undefined) return send(source)
+  const body = { isRead: false }
+  const read: Source['read'] = (range, options) => {
+    body.isRead = true
+    return source.read(range, options)
+  }
+  const { modified, hashes, rereadable } = source
+  try {
+    return await send({ modified, hashes, rereadable, read })
+  } catch (error) {
+    // Some backends report only now that they need the size.
+    if (body.isRead || !isGatewayError(error, 'unsupported')) throw error
+    return sendSpooled()
   }
 }
 

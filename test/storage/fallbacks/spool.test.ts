@@ -8,7 +8,7 @@ import t, { type TAP } from 'tap'
 import type { Source } from '../../../src/contract/call-options.js'
 import { GatewayError } from '../../../src/base/errors.js'
 import { Spool } from '../../../src/storage/fallbacks/spool.js'
-import { SpooledFile } from '../../../src/storage/fallbacks/stream-handles.js'
+import { SpooledFile } from '../../../src/storage/fallbacks/open-to-write.js'
 import { entryOf, readAt } from '../open-file.js'
 
 const instance = { name: 'run', isOver: () => true }

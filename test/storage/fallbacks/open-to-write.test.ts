@@ -7,7 +7,7 @@ import t from 'tap'
 import type { Source, WriteOptions } from '../../../src/contract/call-options.js'
 import type { Entry } from '../../../src/contract/entry.js'
 import { GatewayError } from '../../../src/base/errors.js'
-import { StreamWriter } from '../../../src/storage/fallbacks/stream-writer.js'
+import { StreamWriter } from '../../../src/storage/fallbacks/open-to-write.js'
 import { entryOf } from '../open-file.js'
 
 /** A writer into memory. Stores the content once it is complete, like a backend that stages uploads. */

@@ -1,10 +1,13 @@
-/** Reads at any position, for backends that only read streams. */
+/** Files that are opened to read, where the driver has no handles: by streams. */
 import type { Readable } from 'node:stream'
 import { settlesWithin } from '../../base/cancellation.js'
 import type { OpenFile } from '../../contract/capabilities.js'
-import type { ByteRange } from '../../contract/call-options.js'
+import type { ByteRange, CallOptions } from '../../contract/call-options.js'
 import type { Entry } from '../../contract/entry.js'
 import { GatewayError } from '../../base/errors.js'
+import type { Path } from '../../base/path.js'
+import type { Storage } from '../storage.js'
+import { ofSameContent } from './read.js'
 
 /** Read-ahead: the length of a new stream, as a multiple of the bytes read sequentially up to its start. */
 const growth = 4
@@ -14,6 +17,22 @@ const skipLimit = 1024 * 1024
 const idleTime = 10_000
 /** Maximum milliseconds to wait for the end of a stream that has sent all requested bytes. */
 const endTimeout = 1000
+
+/** As `Driver.open`, by `read` of the storage. */
+export async function openToRead(storage: Storage, path: Path, options: CallOptions): Promise<OpenFile> {
+  // Compared with later entries, so it must not come from the cached listing.
+  const entry = await storage.stat(path, { ...options, refresh: true })
+  if (entry.kind === 'folder') throw new GatewayError('is_folder')
+  let isFirst = true
+  const open = async (range: ByteRange) => {
+    const stream = await storage.read(path, range, { ...options, entry })
+    const isOpenedAgain = !isFirst
+    isFirst = false
+    const stat = () => storage.stat(path, { ...options, refresh: true })
+    return isOpenedAgain ? ofSameContent(stream, entry, stat) : stream
+  }
+  return new StreamReader(entry, open, storage.traits.ranges)
+}
 
 /**
  * Positional reads on top of range streams, one stream at a time. A random read requests exactly its own bytes.

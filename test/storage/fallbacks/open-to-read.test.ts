@@ -5,7 +5,7 @@ import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { ByteRange } from '../../../src/contract/call-options.js'
 import { GatewayError } from '../../../src/base/errors.js'
-import { StreamReader } from '../../../src/storage/fallbacks/stream-reader.js'
+import { StreamReader } from '../../../src/storage/fallbacks/open-to-read.js'
 import { entryOf, readAt } from '../open-file.js'
 
 /** A reader of `content` in pieces, with the ranges that it requested. */
