@@ -4,7 +4,8 @@
  * nodes they exclude the changes of all (src/cluster/shared-path-locks.ts). The jobs of a `p-queue` wait for any place,
  * and not for those whose paths overlap with theirs.
  */
-import { GatewayError } from '../base/errors.js'
+import { joinSignals, sharedController } from '../base/cancellation.js'
+import { GatewayError, isGatewayError } from '../base/errors.js'
 import { foldCase, isWithin, type Path } from '../base/path.js'
 import type { LockOptions, PathClaim } from '../database/engine.js'
 
@@ -24,6 +25,76 @@ export interface PathLocks {
    * `aborted`.
    */
   acquire(claims: readonly PathClaim[], signal?: AbortSignal, options?: AcquireOptions): Promise<() => void>
+}
+
+/**
+ * The path locks of one change. They are taken before its last check, again if that refused it, and released when it
+ * has ended.
+ */
+export class HeldPathLocks {
+  readonly #lost: AbortController | undefined
+  #joined: ReturnType<typeof joinSignals> | undefined
+  #unlock: (() => void) | undefined
+  /** Number of releases. */
+  #releases = 0
+  #isOver = false
+
+  /** `request`: the signal of the request. */
+  constructor(
+    private readonly locks: PathLocks,
+    private readonly request: AbortSignal | undefined,
+  ) {
+    if (locks.canBeLost) this.#lost = sharedController()
+  }
+
+  /** For the calls of drivers: aborts as the signal of the request does, and when the path locks are lost. */
+  get signal(): AbortSignal | undefined {
+    if (!this.#lost) return this.request
+    this.#joined ??= joinSignals(this.request, this.#lost.signal)
+    return this.#joined.signal
+  }
+
+  /**
+   * Acquires the locks, unless they are held. Rejects as `PathLocks.acquire`, and with `aborted` if the locks were
+   * released meanwhile: the driver may give up while this waits, and no one would release them.
+   */
+  async take(claims: readonly PathClaim[]): Promise<void> {
+    if (this.#unlock) return
+    const releases = this.#releases
+    const lost = this.#lost
+    const unlock = await this.locks.acquire(claims, this.request, lost && { onLost: () => lost.abort() })
+    if (this.#isOver || releases !== this.#releases) {
+      unlock()
+      throw new GatewayError('aborted')
+    }
+    this.#unlock = unlock
+  }
+
+  release(): void {
+    this.#releases++
+    this.#unlock?.()
+    this.#unlock = undefined
+  }
+
+  /** Releases the locks. `take` rejects from now on. */
+  end(): void {
+    this.#isOver = true
+    this.release()
+    this.#joined?.release()
+  }
+
+  /** Runs the change, and ends. Rejects with `unavailable` instead of `aborted` if the path locks were lost. */
+  async during<Result>(change: () => Promise<Result>): Promise<Result> {
+    try {
+      return await change()
+    } catch (error) {
+      if (this.#lost?.signal.aborted !== true || !isGatewayError(error, 'aborted')) throw error
+      const reason = 'this server has lost the connection to its database during the change'
+      throw new GatewayError('unavailable', { reason, retryAfter: 1, cause: error })
+    } finally {
+      this.end()
+    }
+  }
 }
 
 /** Each lock that is released is offered to all who wait, in one turn of the event loop. */

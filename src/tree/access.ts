@@ -29,7 +29,7 @@ import type { Lock } from '../database/rows.js'
 import { hidesNames, isOmitted, judge, judgeMembers, judgeTarget, readsAll } from './authorizer.js'
 import type { TreeDependencies } from './dependencies.js'
 import type { LockedError } from '../locks/webdav-locks.js'
-import { symlinkChanged, type Authority, type OnePath } from './operation.js'
+import { symlinkChanged, type Authority, type OnePath } from './change.js'
 import type { Action, Verdict } from './policy.js'
 import type { AccessOptions } from './operation-options.js'
 import { Redaction } from './redaction.js'
@@ -195,7 +195,7 @@ export class Access implements Authority {
   }
 
   /**
-   * Returns the function by which an `Operation` resolves its path: as `resolveAndAuthorize`, with the entry if
+   * Returns the function by which a `Change` resolves its path: as `resolveAndAuthorize`, with the entry if
    * resolving the path has loaded it.
    */
   resolver(
@@ -212,7 +212,7 @@ export class Access implements Authority {
     }
   }
 
-  /** Returns the function `named` of an `Operation` on one path. */
+  /** Returns the function `named` of a `ChangePlan` for one path. */
   naming(action: Action, path: Path, options: AccessOptions): () => readonly Path[] | undefined {
     return () => {
       const at = this.resolveAtOnce(path)

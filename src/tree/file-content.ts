@@ -23,7 +23,7 @@ import type { Access } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
 import { removeEntry } from './follow-up.js'
 import { makeMissingParents } from './missing-folders.js'
-import { gatewayAuthority, Operations, type OnePath, type Operation, type Target } from './operation.js'
+import { assertUnlocked, Change, gatewayAuthority, type ChangeScope, type OnePath, type Target } from './change.js'
 import type { AccessOptions, ChangeOptions, ReadOptions, Reservation, WriteResult } from './operation-options.js'
 import { etagOf } from './preconditions.js'
 
@@ -84,7 +84,7 @@ export class FileContent {
     >,
     private readonly access: Access,
     private readonly tree: MountedTree,
-    private readonly operations: Operations,
+    private readonly scope: ChangeScope,
     private readonly meter: TransferMeter,
   ) {}
 
@@ -199,16 +199,18 @@ export class FileContent {
   /** Creates an empty file. Rejects with `exists` if the name is taken. */
   async reserve(path: Path, options: ChangeOptions): Promise<Reservation> {
     const { entry, at, storage } = await this.#write(path, emptySource, { ...options, createOnly: true })
-    const removal: Operation<OnePath> = {
-      options: { ifMatch: [etagOf(entry)] },
-      preferred: () => storage,
-      resolve: async () => [{ at, look: undefined }],
-      load: 'symlink',
-      touches: () => [{ path: at, membership: true }],
-    }
     const release = () =>
-      new Operations(this.dependencies, gatewayAuthority, this.tree)
-        .change(removal, (target) => removeEntry(this.dependencies, target, false, {}))
+      new Change<OnePath>(
+        { ...this.scope, authority: gatewayAuthority },
+        {
+          options: { ifMatch: [etagOf(entry)] },
+          preferred: () => storage,
+          resolve: async () => [{ at, look: undefined }],
+          load: 'symlink',
+          touches: () => [{ path: at, membership: true }],
+        },
+      )
+        .underLocks((target) => removeEntry(this.dependencies, target, false, {}))
         .catch((error: unknown) => {
           // Another request has removed, replaced or changed the file.
           if (!isGatewayError(error, 'not_found', 'precondition_failed')) throw error
@@ -219,13 +221,13 @@ export class FileContent {
   #write(path: Path, source: Source, options: FileWriteOptions): Promise<WriteResult & Pick<Target, 'at' | 'storage'>> {
     const work = async (signal: AbortSignal | undefined) => {
       const writing = this.#writing(path, { ...options, signal })
-      return this.operations.publish(writing, async ([{ at, storage, inner, entry: old }], publication) => {
+      return writing.publish(async ({ at, storage, inner, entry: old }) => {
         if (options.parents === true && !old)
-          await makeMissingParents(this.access, this.tree, this.operations, at, { ...options, preferred: storage })
+          await makeMissingParents(this.access, this.scope, at, { ...options, preferred: storage })
         let created = !old
         const beforePublish = async () => {
           if (source.bytes) transfer.count(source.bytes.length)
-          const [{ entry }] = await publication.begin()
+          const [{ entry }] = await writing.begin()
           this.access.assertNotRevoked()
           created = !entry
         }
@@ -243,9 +245,7 @@ export class FileContent {
           const send = (until: AbortSignal | undefined) =>
             storage.write(inner, transfer.counted(source), { ...write, signal: until })
           const entry = await transfer.run(() =>
-            source.bytes && storage.traits.remote
-              ? this.access.untilRevoked(publication, send)
-              : send(publication.signal),
+            source.bytes && storage.traits.remote ? this.access.untilRevoked(writing, send) : send(writing.signal),
           )
           return { entry, created, at, storage }
         } finally {
@@ -260,28 +260,30 @@ export class FileContent {
 
   /** Rejects as `write` does before it reads the body. */
   async assertWritable(path: Path, options: ChangeOptions): Promise<void> {
-    await this.operations.check(this.#writing(path, options))
+    await this.#writing(path, options).check()
   }
 
   /** Opens a handle for writes: 'update' in place, 'replace' to a file that `commit` publishes. */
   async openToWrite(path: Path, openMode: 'update' | 'replace', options: FileOpenOptions): Promise<WritableTreeFile> {
     const writing = this.#writing(path, options, openMode)
-    const [target] = await this.operations.check(writing)
+    const [target] = await writing.check()
     const { storage, inner, entry: old } = target
     const mustExist = openMode === 'update'
-    const publication = this.operations.publication(publishing(writing, options, mustExist), [target])
+    const { createOnly, modified, readable } = options
     const beforePublish = async () => {
-      await publication.begin()
+      const [{ entry }] = await writing.begin()
       try {
+        // Other requests may have made or removed the file since it was opened.
+        if (entry && createOnly === true) throw new GatewayError('exists')
+        if (!entry && mustExist) throw new GatewayError('not_found')
         await options.beforePublish?.()
       } catch (error) {
-        publication.release()
+        writing.release()
         throw error
       }
     }
-    const { createOnly, modified, readable } = options
     const mode = askedMode(options) ?? options.modeOver?.(old)
-    const { signal } = publication
+    const { signal } = writing
     const { holder: user } = this.access.principal
     const hooks = this.meter.handle(storage, openMode, signal)
     let release: Release | undefined
@@ -305,20 +307,20 @@ export class FileContent {
           }
       const closed = () => {
         hooks.closed()
-        publication.end()
+        writing.end()
         release?.()
       }
       // A commit that failed may be repeated until the handle is closed.
       const { didRead, didWrite, committing, failed } = hooks
       // A file that is replaced is checked when it is published.
-      const changing = mustExist ? () => this.operations.assertUnlocked({ path: target.at }, options) : undefined
-      const ended = () => publication.release()
+      const changing = mustExist ? () => assertUnlocked(this.scope, { path: target.at }, options) : undefined
+      const ended = () => writing.release()
       const guarded = { didRead, didWrite, changing, committing, failed, closed, ended }
       return Object.assign(this.access.guardHandle(path, this.#throttled(file, signal), guarded), { old, isMovedAway })
     } catch (error) {
       hooks.failed(error)
       hooks.closed()
-      publication.end()
+      writing.end()
       release?.()
       throw error
     }
@@ -332,8 +334,8 @@ export class FileContent {
   }
 
   /** Replaces or creates a file. `openMode`: that of the handle, if it is written through one. */
-  #writing(path: Path, options: ChangeOptions, openMode?: 'update' | 'replace'): Operation<OnePath> {
-    return {
+  #writing(path: Path, options: ChangeOptions, openMode?: 'update' | 'replace'): Change<OnePath> {
+    return new Change(this.scope, {
       options,
       resolve: this.access.resolver('write', path, options),
       require: (target) => {
@@ -347,22 +349,10 @@ export class FileContent {
         throw new GatewayError('denied', { detail: 'dangling_symlink' })
       },
       touches: ({ at, entry }) => [{ path: at, membership: !entry }],
-    }
+    })
   }
 }
 
 function askedMode({ mode }: ChangeOptions): number | undefined {
   return mode === undefined ? undefined : newFileMode(mode)
-}
-
-/** The last check of a handle: other requests may have made or removed the file since it was opened. */
-function publishing(writing: Operation<OnePath>, options: ChangeOptions, mustExist: boolean): Operation<OnePath> {
-  return {
-    ...writing,
-    require: ({ entry }) => {
-      if (entry && options.createOnly === true) throw new GatewayError('exists')
-      if (entry?.kind === 'folder') throw new GatewayError('is_folder')
-      if (!entry && mustExist) throw new GatewayError('not_found')
-    },
-  }
 }

@@ -4,8 +4,7 @@ import { childOf, nameOf, type Path } from '../base/path.js'
 import type { Lock, LockRequest, Property, PropertyChange } from '../database/rows.js'
 import type { Access } from './access.js'
 import type { FileContent } from './file-content.js'
-import type { Locks } from '../locks/webdav-locks.js'
-import type { OnePath, Operation, Operations, Target } from './operation.js'
+import { assertPreconditionsAt, Change, type ChangeScope, type OnePath, type Target } from './change.js'
 import type { AccessOptions, ChangeOptions } from './operation-options.js'
 import type { TreeDependencies } from './dependencies.js'
 
@@ -23,15 +22,14 @@ export interface LockResult {
 /** WebDAV locks, as one principal takes, sees and releases them. `at` is a path of the whole tree. */
 export class PrincipalLocks {
   constructor(
-    private readonly locks: Locks,
+    private readonly scope: ChangeScope,
     private readonly access: Access,
-    private readonly operations: Operations,
     private readonly content: FileContent,
   ) {}
 
   /** See `VirtualFs.lock`. `path` is the principal's own. */
   async lock(path: Path, request: LockRequest, options: LockOptions): Promise<LockResult> {
-    const locking: Operation<OnePath> = {
+    const locking = new Change<OnePath>(this.scope, {
       options,
       resolve: this.access.resolver('lock', path, options),
       require: ({ at, entry }) => {
@@ -39,14 +37,14 @@ export class PrincipalLocks {
       },
       tree: request.deep,
       touches: () => [],
-    }
+    })
     // Under the path lock: a change that is being published would take effect after the lock was granted.
-    const { lock, at, entry } = await this.operations.change(locking, async ({ at, entry }) => {
+    const { lock, at, entry } = await locking.underLocks(async ({ at, entry }) => {
       const isDangling = entry?.kind === 'symlink'
       if ((!entry || isDangling) && options.makesFile === false) throw new GatewayError('not_found')
       // No file is created behind a dangling symlink, so there is nothing to lock.
       if (isDangling) throw new GatewayError('denied', { detail: 'dangling_symlink' })
-      return { lock: await this.locks.grant(at, request, this.access.principal), at, entry }
+      return { lock: await this.scope.locks.grant(at, request, this.access.principal), at, entry }
     })
     const created = !entry && (await this.#makeFile(path, at, lock, options))
     return { lock: this.access.redaction.lock(lock, at), created }
@@ -63,7 +61,7 @@ export class PrincipalLocks {
       // That other file is locked, unless its name has another case.
       const now = isGatewayError(error, 'exists') && (await this.#resolveIfPossible(path, options))
       if (now === at) return false
-      await this.locks.break(token)
+      await this.scope.locks.break(token)
       throw error
     }
   }
@@ -77,18 +75,18 @@ export class PrincipalLocks {
   }
 
   async refresh(at: Path, token: string, seconds: number, options: ChangeOptions): Promise<Lock> {
-    await this.operations.assertPreconditionsAt(at, options)
-    return this.access.redaction.lock(await this.locks.refresh(at, token, seconds, this.access.principal), at)
+    await assertPreconditionsAt(this.scope, at, options)
+    return this.access.redaction.lock(await this.scope.locks.refresh(at, token, seconds, this.access.principal), at)
   }
 
   unlock(at: Path, token: string): Promise<void> {
-    return this.locks.release(at, token, this.access.principal)
+    return this.scope.locks.release(at, token, this.access.principal)
   }
 
   /** The locks that cover the path, and those on these direct members of it that the principal sees. */
   covering(at: Path, members: readonly string[]): readonly Lock[] {
-    const onMembers = this.locks.onMembers(at, members).filter(({ path }) => !this.access.isOmitted(path))
-    return [...this.locks.covering(at), ...onMembers].map((lock) => this.access.redaction.lock(lock, at))
+    const onMembers = this.scope.locks.onMembers(at, members).filter(({ path }) => !this.access.isOmitted(path))
+    return [...this.scope.locks.covering(at), ...onMembers].map((lock) => this.access.redaction.lock(lock, at))
   }
 }
 

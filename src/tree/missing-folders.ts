@@ -5,7 +5,7 @@ import { checkName, findDeepest, nameOf, parentOf, root, isWithin, type Path } f
 import { MountedTree } from '../mounts/mounted-tree.js'
 import type { Storage } from '../storage/storage.js'
 import type { Access } from './access.js'
-import { Operations, gatewayAuthority } from './operation.js'
+import { Change, gatewayAuthority, type ChangeScope } from './change.js'
 import type { ChangeOptions } from './operation-options.js'
 import { judgeMembers } from './authorizer.js'
 import type { TreeDependencies } from './dependencies.js'
@@ -16,36 +16,33 @@ import type { TreeDependencies } from './dependencies.js'
  * way. `preferred`: the storage to use if it is one of several at the same mount point.
  */
 async function makeMissingFolders(
-  tree: MountedTree,
-  operations: Operations,
+  scope: ChangeScope,
   folder: Path,
   { preferred, ...options }: ChangeOptions & { readonly preferred?: Storage | undefined },
   authorize: (folder: Path) => Promise<void> = async () => undefined,
 ): Promise<number> {
   const { signal } = options
-  const nearest = await findDeepest(folder, (path) => tree.entryOrUndefined(path, { signal, preferred }))
+  const nearest = await findDeepest(folder, (path) => scope.tree.entryOrUndefined(path, { signal, preferred }))
   if (nearest && nearest.found.kind !== 'folder') throw new GatewayError('not_folder')
   const missing: Path[] = []
   for (let path = folder; path !== (nearest?.at ?? root); path = parentOf(path)) missing.unshift(path)
   for (const path of missing) {
-    await operations.change(
-      {
-        options,
-        preferred: () => preferred,
-        resolve: async () => {
-          await authorize(path)
-          return [{ at: path, look: undefined }] as const
-        },
-        require: ({ entry }) => {
-          if (!entry) checkName(nameOf(path))
-        },
-        touches: ({ entry }) => (entry ? [] : [{ path, membership: true }]),
+    const making = new Change(scope, {
+      options,
+      preferred: () => preferred,
+      resolve: async () => {
+        await authorize(path)
+        return [{ at: path, look: undefined }] as const
       },
-      async (made) => {
-        // Another request may have made it meanwhile.
-        if (!made.entry) await made.storage.mkdir(made.inner, { signal: made.signal })
+      require: ({ entry }) => {
+        if (!entry) checkName(nameOf(path))
       },
-    )
+      touches: ({ entry }) => (entry ? [] : [{ path, membership: true }]),
+    })
+    await making.underLocks(async ({ entry, storage, inner, signal }) => {
+      // Another request may have made it meanwhile.
+      if (!entry) await storage.mkdir(inner, { signal })
+    })
   }
   return missing.length
 }
@@ -56,8 +53,7 @@ async function makeMissingFolders(
  */
 export async function makeMissingParents(
   access: Access,
-  tree: MountedTree,
-  operations: Operations,
+  scope: ChangeScope,
   at: Path,
   { signal, password, lockTokens, preferred }: ChangeOptions & { readonly preferred: Storage | undefined },
 ): Promise<void> {
@@ -66,7 +62,7 @@ export async function makeMissingParents(
     access.authorize('mkdir', folder, options)
     await access.assertNoSymlink('mkdir', folder, options)
   }
-  await makeMissingFolders(tree, operations, parentOf(at), options, authorize)
+  await makeMissingFolders(scope, parentOf(at), options, authorize)
 }
 
 /**
@@ -76,8 +72,7 @@ export async function makeMissingParents(
 export class BaseFolders {
   /** Base folders that existed when they were last used. */
   readonly #known = new Set<Path>()
-  readonly #tree: MountedTree
-  readonly #operations: Operations
+  readonly #scope: ChangeScope
 
   constructor(
     private readonly dependencies: Pick<
@@ -85,8 +80,8 @@ export class BaseFolders {
       'mounts' | 'rules' | 'locks' | 'pathLocks' | 'events' | 'log'
     >,
   ) {
-    this.#tree = new MountedTree(dependencies.mounts, dependencies.log)
-    this.#operations = new Operations(dependencies, gatewayAuthority, this.#tree)
+    const tree = new MountedTree(dependencies.mounts, dependencies.log)
+    this.#scope = { ...dependencies, tree, authority: gatewayAuthority }
     dependencies.events.on((event) => {
       const isGone = event.kind === 'removed' || event.kind === 'changed elsewhere'
       const gone = event.kind === 'moved' ? event.from : isGone ? event.path : undefined
@@ -109,10 +104,10 @@ export class BaseFolders {
     const { base } = principal
     try {
       await this.dependencies.mounts.whenStarted(base)
-      const exists = (await this.#tree.entryOrUndefined(base, {})) !== undefined
+      const exists = (await this.#scope.tree.entryOrUndefined(base, {})) !== undefined
       if (!exists && !this.#mayFill(principal)) return
       if (!exists) {
-        await makeMissingFolders(this.#tree, this.#operations, base, {})
+        await makeMissingFolders(this.#scope, base, {})
         this.dependencies.log.info({ user: principal.username, path: base }, 'created a base folder')
       }
       this.#known.add(base)

@@ -18,7 +18,7 @@ import type { Storage } from '../storage/storage.js'
 import type { TreeDependencies } from './dependencies.js'
 import { removeEntry, renameByBackend } from './follow-up.js'
 import type { LockedPath } from '../locks/webdav-locks.js'
-import { gatewayAuthority, Operations, type Operation, type Target } from './operation.js'
+import { Change, gatewayAuthority, type ChangePlan, type OnePath, type Target, type TwoPaths } from './change.js'
 
 /** Maximum number of storages that are based on one another. */
 const maxDepth = 16
@@ -49,15 +49,15 @@ export class SubtreeDriver implements TreeDriver {
     this.#tree = new MountedTree(dependencies.mounts, dependencies.log)
   }
 
-  /** For one change, whose caller holds a path lock for each storage that it has passed through. */
-  get #operations(): Operations {
-    const { pathLocks } = this.#dependencies
+  /** A change whose caller holds a path lock for each storage that it has passed through. */
+  #changing<Paths extends readonly ResolvedPath[]>(plan: ChangePlan<Paths>): Change<Paths> {
+    const { mounts, locks, pathLocks } = this.#dependencies
     const level = levelOf() + 1
     const nested: PathLocks = {
       canBeLost: pathLocks.canBeLost,
       acquire: (claims, signal, options) => pathLocks.acquire(claims, signal, { ...options, level }),
     }
-    return new Operations({ ...this.#dependencies, pathLocks: nested }, gatewayAuthority, this.#tree)
+    return new Change({ mounts, locks, pathLocks: nested, tree: this.#tree, authority: gatewayAuthority }, plan)
   }
 
   stat(path: Path, options: StatOptions = {}): Promise<Entry> {
@@ -105,10 +105,10 @@ export class SubtreeDriver implements TreeDriver {
   }
 
   write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
-    const writing = this.#operation(path, options, { membership: true })
-    return this.#operations.publish(writing, ([{ storage, inner }], { begin, signal }) => {
-      const beforePublish = () => this.#begin(options, begin)
-      return this.#deeper(() => storage.write(inner, source, { ...options, signal, beforePublish }))
+    const writing = this.#changing(this.#plan(path, options, { membership: true }))
+    return writing.publish(({ storage, inner }) => {
+      const publishing = { signal: writing.signal, beforePublish: () => this.#begin(options, writing) }
+      return this.#deeper(() => storage.write(inner, source, { ...options, ...publishing }))
     })
   }
 
@@ -132,7 +132,7 @@ export class SubtreeDriver implements TreeDriver {
 
   move(from: Path, to: Path, options: CallOptions = {}): Promise<void> {
     const touch = { membership: true, tree: true }
-    const moving: Operation<readonly [ResolvedPath, ResolvedPath]> = {
+    const moving = this.#changing<TwoPaths>({
       options,
       preferred: (at) => this.#preferred(at),
       resolve: async () => {
@@ -150,8 +150,8 @@ export class SubtreeDriver implements TreeDriver {
         { path: source.at, ...touch },
         { path: target.at, ...touch },
       ],
-    }
-    return this.#operations.change(moving, async (source, target) => {
+    })
+    return moving.underLocks(async (source, target) => {
       const { signal } = source
       const rename = () => renameByBackend(this.#dependencies, source, target, false, { ...options, signal })
       if (!(await this.#deeper(rename))) throw new GatewayError('unsupported')
@@ -160,11 +160,11 @@ export class SubtreeDriver implements TreeDriver {
 
   async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
     const source = this.#locate(await this.#resolve(from, options))
-    const copying = this.#operation(to, options, { membership: true })
-    await this.#operations.publish(copying, ([{ storage, inner }], { begin, signal }) => {
+    const copying = this.#changing(this.#plan(to, options, { membership: true }))
+    await copying.publish(async ({ storage, inner }) => {
       if (storage !== source.storage) throw new GatewayError('unsupported')
-      const beforePublish = () => this.#begin(options, begin)
-      return this.#deeper(() => storage.copy(source.inner, inner, { ...options, signal, beforePublish }))
+      const publishing = { signal: copying.signal, beforePublish: () => this.#begin(options, copying) }
+      await this.#deeper(() => storage.copy(source.inner, inner, { ...options, ...publishing }))
     })
   }
 
@@ -197,12 +197,12 @@ export class SubtreeDriver implements TreeDriver {
     touch: Omit<LockedPath, 'path'>,
     perform: (target: Target) => Promise<void>,
   ): Promise<void> {
-    const operation = this.#operation(path, options, touch)
-    return this.#operations.change(operation, (target) => this.#deeper(() => perform(target)))
+    const change = this.#changing(this.#plan(path, options, touch))
+    return change.underLocks((target) => this.#deeper(() => perform(target)))
   }
 
   /** A change of one path. The storage above has loaded the entry and checked what exists. */
-  #operation(path: Path, { signal }: CallOptions, touch: Omit<LockedPath, 'path'>): Operation<readonly [ResolvedPath]> {
+  #plan(path: Path, { signal }: CallOptions, touch: Omit<LockedPath, 'path'>): ChangePlan<OnePath> {
     return {
       options: { signal },
       preferred: (at) => this.#preferred(at),
@@ -222,9 +222,9 @@ export class SubtreeDriver implements TreeDriver {
   }
 
   /** The path locks of a storage are always taken before those of the storages that it is based on. */
-  async #begin({ beforePublish }: WriteOptions, begin: () => Promise<unknown>): Promise<void> {
+  async #begin({ beforePublish }: WriteOptions, change: Change<OnePath>): Promise<void> {
     await beforePublish?.()
-    await begin()
+    await change.begin()
   }
 
   /** The path in the whole tree, in the spelling of the storages. */

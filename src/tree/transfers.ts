@@ -17,8 +17,9 @@ import type { Access } from './access.js'
 import { isOmitted, movesAnySymlink, revealsNames } from './authorizer.js'
 import type { TreeDependencies } from './dependencies.js'
 import { renameByBackend } from './follow-up.js'
+import { HeldPathLocks, type PathClaim } from '../locks/path-locks.js'
 import type { LockedPath } from '../locks/webdav-locks.js'
-import { areSamePaths, symlinkChanged, type Operations } from './operation.js'
+import { areSamePaths, assertPreconditionsOf, assertUnlocked, symlinkChanged, type ChangeScope } from './change.js'
 import type { AccessOptions, ChangeOptions, TransferResult } from './operation-options.js'
 
 export interface TransferOptions extends ChangeOptions {
@@ -72,13 +73,13 @@ export class Transfers {
     >,
     private readonly access: Access,
     private readonly tree: MountedTree,
-    private readonly operations: Operations,
+    private readonly scope: ChangeScope,
     private readonly meter: TransferMeter,
   ) {}
 
   /**
    * `resolve` authorizes source and target and follows their symlinks; it is called for each check. `named`: as in
-   * `Operation`. Rejects with TreeError if only a part could be copied or moved.
+   * `ChangePlan`. Rejects with TreeError if only a part could be copied or moved.
    */
   async transfer(
     kind: Kind,
@@ -110,11 +111,16 @@ export class Transfers {
     options: TransferOptions & { readonly signal: AbortSignal },
   ): Promise<readonly [CheckedTransfer, isDone: boolean] | undefined> {
     const claims = paths.map((path) => ({ path, tree: true }))
-    return this.operations.whileLocked(claims, options.signal, async (signal = options.signal) => {
+    const locks = new HeldPathLocks(this.scope.pathLocks, options.signal)
+    return locks.during(async () => {
+      await locks.take(claims)
       const [source, target] = await resolve()
       if (!areSamePaths(paths, [source, target.at])) return undefined
       const checked = await this.#check('move', source, target, options)
-      return [checked, !('done' in checked) && (await this.#moveAtOnce(checked, signal))] as const
+      return [
+        checked,
+        !('done' in checked) && (await this.#moveAtOnce(checked, locks.signal ?? options.signal)),
+      ] as const
     })
   }
 
@@ -176,8 +182,8 @@ export class Transfers {
     if (kind === 'move') touches.unshift({ path: source, tree: isRealFolder(entry), membership: true })
     const transfer: Transfer = { kind, source, target, from, to, entry, old, respells, continues, options }
     await this.#assertSymlinkMayMove(transfer)
-    await this.operations.assertPreconditions(source, entry, options)
-    for (const touch of touches) await this.operations.assertUnlocked(touch, options)
+    await assertPreconditionsOf(this.scope, source, entry, options)
+    for (const touch of touches) await assertUnlocked(this.scope, touch, options)
     if (old && isRealFolder(old) && options.overwrite !== false && options.merge !== true) {
       await this.access.assertAllVisible(to.storage, to.inner, options.signal)
     }
@@ -402,7 +408,7 @@ export class Transfers {
       beforePublish: async (targets, asked) => {
         const paths = await Promise.all(targets.map((to) => this.tree.canonicalPath(to, { signal })))
         const claims = paths.map((path) => ({ path, tree: false }))
-        const { result, release } = await this.operations.locked(claims, signal, () =>
+        const { result, release } = await this.#locked(claims, signal, () =>
           this.#refused(targets, paths, asked, { ...options, signal }),
         )
         return { refused: result, release }
@@ -413,10 +419,10 @@ export class Transfers {
         const action = what === 'source' ? moving : what === 'extraneous' || tree ? 'remove' : 'write'
         const path = storage.treePath(inner)
         if (what === 'replaced' && tree && options.overwrite === 'same kind') throw new GatewayError('is_folder')
-        const { release } = await this.operations.locked([{ path, tree }], signal, async () => {
+        const { release } = await this.#locked([{ path, tree }], signal, async () => {
           this.access.authorize(action, path, options)
           if (tree) this.access.authorizeBelow(action, path, options)
-          await this.operations.assertUnlocked({ path, tree, membership: true }, options)
+          await assertUnlocked(this.scope, { path, tree, membership: true }, options)
           if (tree) await this.access.assertAllVisible(storage, inner, signal)
           const isSource = what === 'source' && inner === from.inner
           await intents.beforeRemoval({ storage, inner }, isSource ? 'moved' : 'removed')
@@ -442,15 +448,30 @@ export class Transfers {
     for (const [index, path] of paths.entries()) {
       try {
         this.access.authorize('receive', path, options)
-        await this.operations.assertUnlocked({ path, membership: isNew }, options)
+        await assertUnlocked(this.scope, { path, membership: isNew }, options)
         // A write to a symlink replaces its target.
         const real = replaces ? await this.access.followSymlinks('receive', path, options, true) : path
-        if (real !== path) await this.operations.assertUnlocked({ path: real }, options)
+        if (real !== path) await assertUnlocked(this.scope, { path: real }, options)
       } catch (error) {
         refused.set(targets[index] ?? path, error)
       }
     }
     return refused
+  }
+
+  /** Runs `check` under path locks. Resolves to what releases them, with its result. A rejection releases them. */
+  async #locked<Result>(
+    claims: readonly PathClaim[],
+    signal: AbortSignal | undefined,
+    check: () => Promise<Result>,
+  ): Promise<{ readonly result: Result; readonly release: () => void }> {
+    const release = await this.scope.pathLocks.acquire(claims, signal)
+    try {
+      return { result: await check(), release }
+    } catch (error) {
+      release()
+      throw error
+    }
   }
 
   /** Properties, rules and locks after a complete copy or move item by item: nothing of the old target remains. */

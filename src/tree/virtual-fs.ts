@@ -1,6 +1,6 @@
 /**
  * The tree as one principal sees it: the only way by which a protocol reaches files. Every method resolves its path
- * below the principal's base and authorizes it. Every change is an operation (`operation.ts`). Parameters and results
+ * below the principal's base and authorizes it. Every change is a `Change`. Parameters and results
  * are paths of the principal; in this file, `at` is a path of the whole tree.
  */
 import type { Readable } from 'node:stream'
@@ -21,7 +21,7 @@ import { GatewayError, isGatewayError, isWithoutStorage, type OperationName } fr
 import { nameOf, parentOf, resolvePath, root, under, within, type Path } from '../base/path.js'
 import { MountedTree, type ResolvedPath } from '../mounts/mounted-tree.js'
 import type { MountedPath } from '../mounts/mounts.js'
-import type { FreshStatOptions, Storage } from '../storage/storage.js'
+import type { FreshStatOptions } from '../storage/storage.js'
 import { TransferMeter } from '../storage/transfer-meter.js'
 import type { Lock, LockRequest, Property, PropertyChange } from '../database/rows.js'
 import { sameness } from '../transfer/same-file.js'
@@ -49,7 +49,16 @@ import {
 } from './folder-contents.js'
 import { removeEntry } from './follow-up.js'
 import { makeMissingParents } from './missing-folders.js'
-import { Operations, type OnePath, type Operation, type Target, type Targets, type TwoPaths } from './operation.js'
+import {
+  assertPreconditionsAt,
+  Change,
+  type ChangePlan,
+  type ChangeScope,
+  type OnePath,
+  type Target,
+  type Targets,
+  type TwoPaths,
+} from './change.js'
 import { hasPreconditions, type Preconditions } from './preconditions.js'
 import type {
   AccessOptions,
@@ -87,7 +96,7 @@ export class VirtualFs {
   readonly #access: Access
   readonly #redaction: Redaction
   readonly #tree: MountedTree
-  readonly #operations: Operations
+  readonly #scope: ChangeScope
   readonly #folders: FolderContents
   readonly #members: TreeMembers
   readonly #content: FileContent
@@ -101,18 +110,18 @@ export class VirtualFs {
   ) {
     const tree = new MountedTree(dependencies.mounts, dependencies.log)
     const access = new Access(dependencies, tree, principal)
-    const operations = new Operations(dependencies, access, tree)
+    const scope: ChangeScope = { ...dependencies, tree, authority: access }
     const meter = new TransferMeter(dependencies.events, principal.protocol.name)
     this.#dependencies = dependencies
     this.#access = access
     this.#redaction = access.redaction
     this.#tree = tree
-    this.#operations = operations
+    this.#scope = scope
     this.#folders = new FolderContents(dependencies, access, tree)
     this.#members = new TreeMembers(access, tree, this.#folders, (path, options) => this.stat(path, options))
-    this.#content = new FileContent(dependencies, access, tree, operations, meter)
-    this.#transfers = new Transfers(dependencies, access, tree, operations, meter)
-    this.#locks = new PrincipalLocks(dependencies.locks, access, operations, this.#content)
+    this.#content = new FileContent(dependencies, access, tree, scope, meter)
+    this.#transfers = new Transfers(dependencies, access, tree, scope, meter)
+    this.#locks = new PrincipalLocks(scope, access, this.#content)
     this.#properties = new DeadProperties(dependencies)
   }
 
@@ -299,7 +308,7 @@ export class VirtualFs {
   check(path: Path, conditions: Preconditions, options: AccessOptions = {}): Promise<void> {
     const required = { ...options, ...conditions }
     return this.#authorized('check', 'read', path, options, (at) =>
-      this.#operations.assertPreconditionsAt(at, required),
+      assertPreconditionsAt(this.#scope, at, required),
     )
   }
 
@@ -348,7 +357,7 @@ export class VirtualFs {
 
   /** `parents`: creates missing parents too, and an existing folder is not an error. */
   mkdir(path: Path, options: ChangeOptions & { readonly parents?: boolean | undefined } = {}): Promise<void> {
-    const making: Operation<OnePath> = {
+    const making = new Change<OnePath>(this.#scope, {
       options,
       resolve: this.#access.resolver('mkdir', path, options),
       named: this.#access.naming('mkdir', path, options),
@@ -356,21 +365,16 @@ export class VirtualFs {
         if (options.parents !== true || target.entry?.kind !== 'folder') target.assertFree()
       },
       touches: ({ at, entry }) => (entry ? [] : [{ path: at, membership: true }]),
-    }
+    })
     return this.#redaction.during('make folder', path, async () => {
-      let preferred: Storage | undefined
       if (options.parents === true) {
-        const [{ at, entry, chosen }] = await this.#operations.check(making)
+        const [{ at, entry, chosen: preferred }] = await making.check()
         if (entry) return
-        preferred = chosen
-        await makeMissingParents(this.#access, this.#tree, this.#operations, at, { ...options, preferred })
+        await makeMissingParents(this.#access, this.#scope, at, { ...options, preferred })
       }
-      await this.#operations.change(
-        { ...making, preferred: () => preferred },
-        async ({ entry, storage, inner, signal }) => {
-          if (!entry) await storage.mkdir(inner, { signal })
-        },
-      )
+      await making.underLocks(async ({ entry, storage, inner, signal }) => {
+        if (!entry) await storage.mkdir(inner, { signal })
+      })
     })
   }
 
@@ -384,7 +388,7 @@ export class VirtualFs {
   ): Promise<void> {
     const { what = 'tree' } = options
     const work = (signal: AbortSignal) => {
-      const removal: Operation<OnePath> = {
+      const removal = new Change<OnePath>(this.#scope, {
         options: { ...options, signal },
         resolve: this.#access.resolver('remove', path, options),
         named: this.#access.naming('remove', path, options),
@@ -397,8 +401,8 @@ export class VirtualFs {
           if (isRealFolder(existing)) this.#access.authorizeBelow('remove', at, options)
         },
         touches: ({ at, existing }) => [{ path: at, tree: isRealFolder(existing), membership: true }],
-      }
-      return this.#operations.change(removal, async ({ storage, inner, existing, signal }) => {
+      })
+      return removal.underLocks(async ({ storage, inner, existing, signal }) => {
         if (isRealFolder(existing) && what === 'tree') await this.#access.assertAllVisible(storage, inner, signal)
         await removeEntry(this.#dependencies, { storage, inner }, what === 'tree', { signal })
       })
@@ -468,7 +472,7 @@ export class VirtualFs {
   }
 
   setAttributes(path: Path, to: Attributes, options: ChangeOptions = {}): Promise<void> {
-    const setting: Operation<OnePath> = {
+    const setting: ChangePlan<OnePath> = {
       options,
       resolve: async () => [
         { at: await this.#access.resolveAndAuthorize('attributes', path, options), look: undefined },
@@ -486,7 +490,7 @@ export class VirtualFs {
 
   /** As `setAttributes`, for a symlink itself. Rejects with `invalid` for a mode: a symlink has none. */
   setOwnAttributes(path: Path, to: Attributes, options: ChangeOptions = {}): Promise<void> {
-    const setting: Operation<OnePath> = {
+    const setting: ChangePlan<OnePath> = {
       options,
       resolve: this.#access.resolver('attributes', path, options, false),
       named: this.#access.naming('attributes', path, options),
@@ -505,7 +509,7 @@ export class VirtualFs {
   }
 
   symlink(path: Path, target: string, options: ChangeOptions = {}): Promise<void> {
-    const making: Operation<OnePath> = {
+    const making: ChangePlan<OnePath> = {
       options,
       resolve: this.#access.resolver('write', path, options, false),
       require: (made) => made.assertFree(),
@@ -519,7 +523,7 @@ export class VirtualFs {
   }
 
   hardLink(from: Path, to: Path, options: ChangeOptions = {}): Promise<void> {
-    const linking: Operation<TwoPaths> = {
+    const linking: ChangePlan<TwoPaths> = {
       options,
       resolve: async () => {
         // By the new name the file can be written in place, so the right to write it by the old one is required.
@@ -594,7 +598,7 @@ export class VirtualFs {
 
   /** Makes all of the changes, or none. */
   setProperties(path: Path, changes: readonly PropertyChange[], options: ChangeOptions = {}): Promise<void> {
-    const setting: Operation<OnePath> = {
+    const setting: ChangePlan<OnePath> = {
       options,
       resolve: this.#access.resolver('properties', path, options),
       named: this.#access.naming('properties', path, options),
@@ -659,10 +663,10 @@ export class VirtualFs {
   #change<Paths extends readonly ResolvedPath[]>(
     op: OperationName,
     path: Path,
-    operation: Operation<Paths>,
+    plan: ChangePlan<Paths>,
     perform: (...targets: Targets<Paths>) => Promise<void>,
   ): Promise<void> {
-    return this.#redaction.during(op, path, () => this.#operations.change(operation, perform))
+    return this.#redaction.during(op, path, () => new Change(this.#scope, plan).underLocks(perform))
   }
 
   /** The entry, with the name by which the principal knows it. */

@@ -45,7 +45,7 @@ commit an update      precondition_failed  locked  precondition_failed  unauthen
 reserve               exists               locked  precondition_failed  unauthenticated  busy     busy            exists      denied  unavailable
 make a folder         exists               locked  precondition_failed  unauthenticated  busy     -               exists      denied  unavailable
 make a parent         -                    locked  -                    unauthenticated  -        busy            not_folder  denied  unavailable
-make folders          exists               locked  precondition_failed  unauthenticated  -        parent_missing  exists      denied  unavailable
+make folders          exists               locked  precondition_failed  unauthenticated  -        busy            exists      denied  unavailable
 remove                precondition_failed  locked  precondition_failed  unauthenticated  busy     -               -           denied  unavailable
 remove a folder       precondition_failed  locked  precondition_failed  unauthenticated  busy     -               -           denied  unavailable
 rename                precondition_failed  locked  precondition_failed  unauthenticated  busy     -               -           denied  unavailable
@@ -63,9 +63,9 @@ make a symlink        exists               locked  precondition_failed  unauthen
 make a hard link      exists               locked  precondition_failed  unauthenticated  busy     busy            exists      denied  unavailable
 set attributes        precondition_failed  locked  precondition_failed  unauthenticated  busy     -               -           denied  unavailable
 set own attributes    precondition_failed  locked  precondition_failed  unauthenticated  busy     -               -           denied  unavailable
-set properties        precondition_failed  locked  precondition_failed  unauthenticated  busy     -               -           denied  -
-lock                  precondition_failed  locked  precondition_failed  unauthenticated  busy     busy            -           denied  -
-lock a new name       precondition_failed  locked  precondition_failed  unauthenticated  busy     busy            -           denied  -
+set properties        precondition_failed  locked  precondition_failed  unauthenticated  busy     -               -           denied  unavailable
+lock                  precondition_failed  locked  precondition_failed  unauthenticated  busy     busy            -           denied  unavailable
+lock a new name       precondition_failed  locked  precondition_failed  unauthenticated  busy     busy            -           denied  unavailable
 `
 
 /** A path of the cell by a short name. `d/…` may be named by a symlink. */

@@ -1,0 +1,316 @@
+/**
+ * The steps of every change of the tree, written once. The path is resolved and authorized, and its symlinks are
+ * followed. Path locks are taken. Then everything is checked once more: the path, the entry, preconditions and locks.
+ * Only then the change is performed. A change with a body is checked before the body is read, or before its bytes are
+ * used if they are in memory, and the second check is made when the body has arrived, just before the file takes its
+ * name.
+ */
+import type { Principal } from '../accounts/principal.js'
+import type { Entry } from '../contract/entry.js'
+import { GatewayError, isGatewayError, isWithoutStorage } from '../base/errors.js'
+import { checkName, foldCase, nameOf, type Path } from '../base/path.js'
+import { throwIfAborted } from '../base/cancellation.js'
+import type { Awaitable } from '../contract/call-options.js'
+import type { MountedTree, ResolvedPath } from '../mounts/mounted-tree.js'
+import type { MountedPath } from '../mounts/mounts.js'
+import { HeldPathLocks } from '../locks/path-locks.js'
+import type { Storage } from '../storage/storage.js'
+import type { Lock } from '../database/rows.js'
+import type { TreeDependencies } from './dependencies.js'
+import { LockedError, type LockedPath } from '../locks/webdav-locks.js'
+import { assertPreconditions, hasPreconditions, type Preconditions, type ResourceState } from './preconditions.js'
+import type { AccessOptions, ChangeOptions } from './operation-options.js'
+
+/** One path of a change, and what exists there. Paths are of the whole tree. */
+export class Target implements MountedPath {
+  #mounted: MountedPath | undefined
+
+  constructor(
+    readonly at: Path,
+    readonly entry: Entry | undefined,
+    private readonly locate: () => MountedPath,
+    mounted?: MountedPath,
+    /** For the calls of the driver. Aborts with the request, and when the path locks of the change are lost. */
+    readonly signal?: AbortSignal,
+  ) {
+    this.#mounted = mounted
+  }
+
+  /** Rejects with `not_found` for a folder that exists only because something is mounted below it. */
+  get storage(): Storage {
+    return (this.#mounted ??= this.locate()).storage
+  }
+
+  /** The storage, if it is determined already. */
+  get chosen(): Storage | undefined {
+    return this.#mounted?.storage
+  }
+
+  get inner(): Path {
+    return (this.#mounted ??= this.locate()).inner
+  }
+
+  /** The entry; `not_found` where nothing exists. */
+  get existing(): Entry {
+    if (!this.entry) throw new GatewayError('not_found')
+    return this.entry
+  }
+
+  /** Rejects where a new entry cannot have this name: it is taken, or no path can hold it. */
+  assertFree(): void {
+    if (this.entry) throw new GatewayError('exists')
+    checkName(nameOf(this.at))
+  }
+}
+
+export type OnePath = readonly [ResolvedPath]
+export type TwoPaths = readonly [ResolvedPath, ResolvedPath]
+
+export type Targets<Paths extends readonly ResolvedPath[]> = { readonly [Index in keyof Paths]: Target }
+
+/** What a change touches, and what it requires. Preconditions are about the last of its paths. */
+export interface ChangePlan<Paths extends readonly ResolvedPath[]> {
+  readonly options: ChangeOptions
+  /** Of several storages at the mount point of a path, the one that an earlier step has used. */
+  readonly preferred?: ((at: Path) => Storage | undefined) | undefined
+  /** Resolves and authorizes each path of the change, and follows its symlinks. Called for each check. */
+  readonly resolve: () => Promise<Paths>
+  /**
+   * The requested paths, if they can be locked before they are resolved; otherwise undefined. Saves the second call of
+   * `resolve`, unless a symlink leads elsewhere.
+   */
+  readonly named?: (() => readonly Path[] | undefined) | undefined
+  /** Everything below the paths changes too. */
+  readonly tree?: boolean
+  /** Which entry is loaded: that of a symlink's target (the default), that of a symlink itself, or none. */
+  readonly load?: 'target' | 'symlink' | 'nothing'
+  /** Rejects where what exists at the paths does not suit the change. */
+  readonly require?: (...targets: Targets<Paths>) => unknown
+  /** Names that the change adds, removes or changes, as WebDAV locks see them. */
+  readonly touches: (...targets: Targets<Paths>) => readonly LockedPath[]
+}
+
+/** On whose behalf changes are made. */
+export interface Authority {
+  /** Undefined for the gateway itself: every WebDAV lock blocks it. */
+  readonly principal: Principal | undefined
+  /** The error for a lock that blocks a change of `asked`. */
+  lockedError(lock: Lock, asked: Path): LockedError
+  /** Returns the path of the whole tree for a path in a precondition. */
+  resolve(path: Path, options: AccessOptions): Awaitable<Path>
+  /** Authorizes reading `at`, and follows its symlinks. */
+  authorizeRead(at: Path, options: AccessOptions): Awaitable<Path>
+}
+
+/** Changes that the gateway makes by itself: no rule restricts them. Locks do. */
+export const gatewayAuthority: Authority = {
+  principal: undefined,
+  lockedError: (lock) => new LockedError(lock),
+  resolve: (path) => path,
+  authorizeRead: (at) => at,
+}
+
+/** What the checks of changes ask. */
+export interface ChangeScope extends Pick<TreeDependencies, 'mounts' | 'locks' | 'pathLocks'> {
+  readonly tree: MountedTree
+  readonly authority: Authority
+}
+
+/** One change of the tree. It is made once. */
+export class Change<Paths extends readonly ResolvedPath[]> {
+  readonly #locks: HeldPathLocks
+  /** The paths, as the first check resolved them, and the storages that it chose. */
+  #first: readonly Pick<Target, 'at' | 'chosen'>[] = []
+
+  constructor(
+    private readonly scope: ChangeScope,
+    private readonly plan: ChangePlan<Paths>,
+  ) {
+    this.#locks = new HeldPathLocks(scope.pathLocks, plan.options.signal)
+  }
+
+  /** For the calls of the driver. Aborts with the request, and when the path locks of the change are lost. */
+  get signal(): AbortSignal | undefined {
+    return this.#locks.signal
+  }
+
+  /** The first check, of a change that is made later. */
+  async check(): Promise<Targets<Paths>> {
+    const targets = await this.#checked(await this.plan.resolve(), this.plan.options.signal)
+    this.#first = targets
+    return targets
+  }
+
+  /** Makes a change whose body is there already: checks it, and performs it, while its path locks are held. */
+  async underLocks<Result>(perform: (...targets: Targets<Paths>) => Promise<Result>): Promise<Result> {
+    const { named, resolve } = this.plan
+    return this.#locks.during(async () => {
+      const atOnce = named?.()
+      if (atOnce) {
+        await this.#lock(atOnce)
+        const paths = await resolve()
+        if (areSamePaths(atOnce, pathsOf(paths))) return perform(...(await this.#checkedAgain(paths)))
+        this.release()
+      }
+      if (this.#first.length === 0) this.#first = (await resolve()).map(({ at }) => ({ at, chosen: undefined }))
+      return perform(...(await this.begin()))
+    })
+  }
+
+  /**
+   * Makes a change whose body arrives while it is made. `perform` receives what the first check found, and must have
+   * `begin` called before anything is published. The path locks are held until it settles.
+   */
+  async publish<Result>(perform: (...targets: Targets<Paths>) => Promise<Result>): Promise<Result> {
+    const targets = await this.check()
+    return this.#locks.during(() => perform(...targets))
+  }
+
+  /** The second check: takes the path locks and checks again. A rejection releases them; it may be called again. */
+  async begin(): Promise<Targets<Paths>> {
+    await this.#lock(pathsOf(this.#first))
+    try {
+      return await this.#checkedAgain(await this.plan.resolve())
+    } catch (error) {
+      this.release()
+      throw error
+    }
+  }
+
+  /** Releases the path locks, after an attempt to publish. */
+  release(): void {
+    this.#locks.release()
+  }
+
+  /** Must be called when a change that was checked and begun by its maker has ended, as that of a handle. */
+  end(): void {
+    this.#locks.end()
+  }
+
+  #lock(paths: readonly Path[]): Promise<void> {
+    const { tree = false } = this.plan
+    return this.#locks.take(paths.map((path) => ({ path, tree })))
+  }
+
+  /** Rejects with `busy` where a symlink has changed since the first check. */
+  async #checkedAgain(paths: Paths): Promise<Targets<Paths>> {
+    if (!areSamePaths(pathsOf(this.#first), pathsOf(paths))) throw symlinkChanged()
+    const targets = await this.#checked(paths, this.signal)
+    throwIfAborted(this.signal)
+    return targets
+  }
+
+  async #checked(paths: Paths, signal: AbortSignal | undefined): Promise<Targets<Paths>> {
+    const { scope, plan } = this
+    const { options } = plan
+    if (options.lockTokens) await scope.locks.know(options.lockTokens)
+    const loaded: Target[] = []
+    for (const [index, path] of paths.entries()) {
+      const [first] = loaded
+      const preferred = () => this.#first[index]?.chosen ?? first?.storage ?? plan.preferred?.(path.at)
+      loaded.push(await this.#load(path, preferred, signal))
+    }
+    const targets = loaded as unknown as Targets<Paths>
+    await plan.require?.(...targets)
+    const subject = loaded.at(-1)
+    if (subject && hasPreconditions(options)) await assertPreconditionsOf(scope, subject.at, subject.entry, options)
+    for (const touch of plan.touches(...targets)) await assertUnlocked(scope, touch, options)
+    return targets
+  }
+
+  /** `preferred`: the storage that is chosen if it is one of several that are mounted at the same path. */
+  async #load(
+    { at, look }: ResolvedPath,
+    preferred: () => Storage | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<Target> {
+    const { mounts, tree } = this.scope
+    const { options, load: loaded = 'target' } = this.plan
+    // Preconditions are about what the backend has now, not about what it had when it was listed.
+    const refresh = hasPreconditions(options)
+    const locate = () => mounts.find(at, preferred())
+    if (loaded === 'nothing') return new Target(at, undefined, locate, undefined, signal)
+    if (mounts.isMountFolder(at)) {
+      const mounted = tree.locateIfRunning(at, preferred())
+      const entry = await tree.entryOrUndefined(at, { signal, preferred: mounted?.storage })
+      return new Target(at, entry, locate, mounted, signal)
+    }
+    const mounted = locate()
+    const ofSymlink = loaded === 'symlink'
+    const load = () => mounted.storage.statOrUndefined(mounted.inner, { signal, ofSymlink, refresh })
+    return new Target(at, look && !refresh ? look.entry : await load(), locate, mounted, signal)
+  }
+}
+
+/** Rejects with `precondition_failed` unless the preconditions hold for `entry`, which exists at `at`. */
+export async function assertPreconditionsOf(
+  scope: ChangeScope,
+  at: Path,
+  entry: Entry | undefined,
+  options: Preconditions & AccessOptions,
+): Promise<void> {
+  await assertPreconditions(options, entry, async (other): Promise<ResourceState> => {
+    const path = other === undefined ? at : await scope.authority.resolve(other, options)
+    const own = path === at ? entry : await readable(scope, path, options)
+    return { entry: own, tokens: new Set(scope.locks.covering(path).map((lock) => lock.token)) }
+  })
+}
+
+/** As `assertPreconditionsOf`, for what exists at `at`. */
+export async function assertPreconditionsAt(
+  scope: ChangeScope,
+  at: Path,
+  options: Preconditions & AccessOptions,
+): Promise<void> {
+  if (!hasPreconditions(options)) return
+  const entry = await scope.tree.entryOrUndefined(at, { signal: options.signal, refresh: true })
+  await assertPreconditionsOf(scope, at, entry, options)
+}
+
+/** Undefined also for what the principal may not read: preconditions must not reveal that it exists. */
+async function readable(
+  { tree, authority }: ChangeScope,
+  at: Path,
+  options: AccessOptions,
+): Promise<Entry | undefined> {
+  try {
+    const { signal } = options
+    return await tree.entryOrUndefined(await authority.authorizeRead(at, options), { signal, refresh: true })
+  } catch (error) {
+    if (isWithoutStorage(error) || isGatewayError(error, 'denied', 'hidden', 'password_required')) return undefined
+    throw error
+  }
+}
+
+/** Throws or rejects with LockedError. */
+export function assertUnlocked(scope: ChangeScope, touch: LockedPath, options: ChangeOptions): Awaitable<void> {
+  if (lockOn(scope, touch, options)) return assertUnlockedNow(scope, touch, options)
+}
+
+/** Another node may just have released a lock that this one knows. */
+async function assertUnlockedNow(scope: ChangeScope, touch: LockedPath, options: ChangeOptions): Promise<void> {
+  for (let lock = lockOn(scope, touch, options); lock; lock = lockOn(scope, touch, options)) {
+    if (await scope.locks.confirm(lock)) throw scope.authority.lockedError(lock, touch.path)
+  }
+}
+
+function lockOn({ locks, authority }: ChangeScope, touch: LockedPath, { lockTokens = [] }: ChangeOptions) {
+  return locks.blocking(touch, authority.principal, lockTokens)
+}
+
+function pathsOf(places: readonly Pick<ResolvedPath, 'at'>[]): readonly Path[] {
+  return places.map(({ at }) => at)
+}
+
+/** Whether these are the same paths. The case of a name may differ: path locks cover every case. */
+export function areSamePaths(some: readonly Path[], others: readonly Path[]): boolean {
+  return some.every((path, index) => {
+    const other = others[index] ?? path
+    return path === other || foldCase(path) === foldCase(other)
+  })
+}
+
+/** The error for a path whose symlinks have changed during an operation. */
+export function symlinkChanged(): GatewayError {
+  return new GatewayError('busy', { reason: 'a symlink has changed meanwhile' })
+}
