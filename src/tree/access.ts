@@ -9,19 +9,7 @@ import type { Attributes, OpenFile, WritableFile } from '../contract/capabilitie
 import type { StatOptions, Awaitable } from '../contract/call-options.js'
 import { isRealFolder } from '../contract/entry.js'
 import { GatewayError, isGatewayError, isWithoutStorage, type ErrorDetail } from '../base/errors.js'
-import {
-  childOf,
-  isWithin,
-  nameOf,
-  parentOf,
-  reservedPrefix,
-  resolvePath,
-  root,
-  under,
-  selfAndAncestors,
-  within,
-  type Path,
-} from '../base/path.js'
+import { childOf, nameOf, parentOf, reservedPrefix, root, under, selfAndAncestors, type Path } from '../base/path.js'
 import { withHooks, type FileHooks } from '../storage/file-hooks.js'
 import type { MountedTree, ResolvedPath } from '../mounts/mounted-tree.js'
 import type { Storage } from '../storage/storage.js'
@@ -29,21 +17,11 @@ import type { Lock } from '../database/rows.js'
 import { hidesNames, isOmitted, judge, judgeMembers, judgeTarget, readsAll } from './authorizer.js'
 import type { TreeDependencies } from './dependencies.js'
 import type { LockedError } from '../locks/webdav-locks.js'
-import { symlinkChanged, type Authority, type OnePath } from './change.js'
+import type { Authority, OnePath } from './change.js'
 import type { Action, Verdict } from './policy.js'
 import type { AccessOptions } from './operation-options.js'
 import { Redaction } from './redaction.js'
-
-/** Actions on a symlink that apply to its target. All others apply to the symlink itself. */
-const symlinkFollowingActions: ReadonlySet<Action> = new Set<Action>([
-  'list',
-  'read',
-  'refresh',
-  'write',
-  'attributes',
-  'lock',
-  'properties',
-])
+import { followingActions, Symlinks, type Following } from './symlinks.js'
 
 /** Actions that report a missing parent folder. */
 const creatingActions: ReadonlySet<Action> = new Set<Action>(['write', 'mkdir', 'receive', 'lock'])
@@ -51,106 +29,105 @@ const creatingActions: ReadonlySet<Action> = new Set<Action>(['write', 'mkdir', 
 /** Names of files that operating systems create automatically. macOS also creates names with the prefix `._`. */
 const systemFiles: ReadonlySet<string> = new Set(['.DS_Store', 'desktop.ini', 'Thumbs.db', '@eaDir'])
 
-/** A path of the whole tree, as it was named, and with its symlinks resolved. */
-export interface NamedPath {
+/** A path that the principal has named, as far as it is resolved. Paths are of the whole tree. */
+export interface Place extends ResolvedPath {
+  /** Before its symlinks were followed. */
   readonly named: Path
-  readonly at: Path
+  /** The principal, with its base in the spelling of the path. */
+  readonly principal: Principal
 }
 
 type Dependencies = Pick<TreeDependencies, 'membership' | 'mounts' | 'bases' | 'rules' | 'settings' | 'log'>
 
 export class Access implements Authority {
   readonly redaction: Redaction
-  readonly #dependencies: Dependencies
-  readonly #tree: MountedTree
-  /** As stored in the account. */
-  readonly #account: Principal
-  /** The same principal with paths in the backends' spelling, as far as they have been resolved. */
-  #canonical: Principal
+  readonly symlinks: Symlinks
 
-  constructor(dependencies: Dependencies, tree: MountedTree, principal: Principal) {
-    this.#dependencies = dependencies
-    this.#tree = tree
-    this.#account = principal
-    this.#canonical = principal
+  constructor(
+    private readonly dependencies: Dependencies,
+    private readonly tree: MountedTree,
+    /** As stored in the account. */
+    readonly principal: Principal,
+  ) {
     this.redaction = new Redaction(dependencies, principal, (at) => this.isOmitted(at))
-  }
-
-  get principal(): Principal {
-    return this.#canonical
+    this.symlinks = new Symlinks(this, tree)
   }
 
   // Authorization. `resolve…` translates a path of the principal. `authorize…` throws or rejects if rules or
-  // permissions do not allow an action. `followSymlinks…` resolves symlinks and authorizes the action on their targets.
-  // `assert…` checks a condition that does not depend on the action's permission.
+  // permissions do not allow an action. `assert…` checks a condition that does not depend on the action's permission.
 
   /**
    * Returns the path in the whole tree, in the backends' spelling: at once if no backend has to be asked. Throws
    * `not_found` for names reserved by the core.
    */
-  resolve(path: Path, options: AccessOptions): Awaitable<Path> {
-    const { mounts } = this.#dependencies
-    const requested = this.#underBase(path)
-    const starting = mounts.whenStarted(requested, options)
-    if (starting) return starting.then(() => this.#canonicalPath(requested, options))
-    if (mounts.caseInsensitivePath(requested) !== undefined) return this.#canonicalPath(requested, options)
-    this.#canonical = this.#account
-    return requested
+  resolve(path: Path, options: AccessOptions): Awaitable<Place> {
+    return this.resolveAtOnce(path) ?? this.#resolveByBackend(path, options)
   }
 
   /** As `resolve`; undefined if a backend has to be asked, or its storage is starting. */
-  resolveAtOnce(path: Path): Path | undefined {
-    const { mounts } = this.#dependencies
+  resolveAtOnce(path: Path): Place | undefined {
+    const { mounts } = this.dependencies
     const requested = this.#underBase(path)
     if (mounts.startOf(requested) || mounts.caseInsensitivePath(requested) !== undefined) return undefined
-    this.#canonical = this.#account
-    return requested
+    return this.#respelled(requested, requested)
   }
 
-  async #canonicalPath(requested: Path, { signal }: AccessOptions): Promise<Path> {
-    const at = await this.#tree.canonicalPath(requested, { signal })
-    this.#canonical = this.#account.respelled(requested, at)
-    return at
+  async #resolveByBackend(path: Path, options: AccessOptions): Promise<Place> {
+    const requested = this.#underBase(path)
+    await this.dependencies.mounts.whenStarted(requested, options)
+    return this.#respelled(requested, await this.tree.canonicalPath(requested, { signal: options.signal }))
   }
 
   /** As `resolve`, for the target of a move of `source`, a path of the whole tree. */
-  async resolveMoveTarget(path: Path, source: Path, options: AccessOptions): Promise<Path> {
+  async resolveMoveTarget(path: Path, source: Path, options: AccessOptions): Promise<Place> {
     const requested = this.#underBase(path)
-    await this.#dependencies.mounts.whenStarted(requested, options)
-    return this.#tree.canonicalTarget(requested, source, { signal: options.signal })
+    await this.dependencies.mounts.whenStarted(requested, options)
+    return this.#respelled(requested, await this.tree.canonicalTarget(requested, source, { signal: options.signal }))
   }
 
   #underBase(path: Path): Path {
-    this.#dependencies.membership.assertCurrent()
-    const at = under(this.#account.base, path)
+    this.dependencies.membership.assertCurrent()
+    const at = under(this.principal.base, path)
     if (at.toLowerCase().includes(`/${reservedPrefix}`)) throw new GatewayError('not_found')
     return at
   }
 
-  /** `resolve`, `authorize` and `followSymlinks`, in this order. Returns a path of the whole tree. */
+  #respelled(requested: Path, at: Path): Place {
+    return { at, named: at, look: undefined, principal: this.principal.respelled(requested, at) }
+  }
+
+  /** A path of the whole tree, in the backends' spelling, that follows from one that was resolved. */
+  place(at: Path): Place {
+    const { principal } = this
+    return { at, named: at, look: undefined, principal: principal.respelled(principal.base, principal.baseIn(at)) }
+  }
+
+  /** `resolve`, `authorize` and `Symlinks.follow`, in this order. */
   async resolveAndAuthorize(
     action: Action,
     path: Path,
     options: AccessOptions,
-    last = symlinkFollowingActions.has(action),
-  ): Promise<Path> {
-    const at = await this.resolve(path, options)
-    this.authorize(action, at, options)
-    return this.followSymlinks(action, at, options, last)
+    following: Following = {},
+  ): Promise<Place> {
+    const place = await this.resolve(path, options)
+    this.authorize(action, place.at, options, place.principal)
+    return this.symlinks.follow(action, place, options, following)
   }
 
   /**
    * As `resolveAndAuthorize` for `read`, of what is known about an entry besides its content. A rule without a `…Sub`
    * flag protects files only: whoever may list a subfolder may read its entry.
    */
-  async resolveAndAuthorizeEntry(path: Path, options: AccessOptions & StatOptions): Promise<Path> {
-    const at = await this.resolve(path, options)
-    const refusal = this.#refusalOf('read', at, options)
-    if (!refusal) return this.followSymlinks('read', at, options, options.ofSymlink !== true)
-    if (this.#refusalOf('list', at, options)) throw refusal
+  async resolveAndAuthorizeEntry(path: Path, options: AccessOptions & StatOptions): Promise<Place> {
+    const place = await this.resolve(path, options)
+    const { at, principal } = place
+    const following = { last: options.ofSymlink !== true }
+    const refusal = this.#refusalOf('read', at, options, principal)
+    if (!refusal) return this.symlinks.follow('read', place, options, following)
+    if (this.#refusalOf('list', at, options, principal)) throw refusal
     try {
-      const folder = await this.followSymlinks('list', at, options, options.ofSymlink !== true)
-      if ((await this.#tree.entry(folder, options)).kind === 'folder') return folder
+      const folder = await this.symlinks.follow('list', place, options, following)
+      if ((await this.tree.entry(folder.at, options)).kind === 'folder') return folder
     } catch (error) {
       // Whatever it is: the answer must not tell whether a file of this name exists.
       if (isGatewayError(error, 'aborted')) throw error
@@ -158,131 +135,57 @@ export class Access implements Authority {
     throw refusal
   }
 
-  /** As `resolveAndAuthorize` for `list`, with both paths of the folder. */
-  async resolveAndAuthorizeListing(path: Path, options: AccessOptions): Promise<NamedPath> {
-    const named = await this.resolve(path, options)
-    this.authorize('list', named, options)
-    return { named, at: await this.followSymlinks('list', named, options) }
-  }
-
   /**
-   * Resolves the symlinks in `at`, and authorizes the action on the real path too: the rules and locks of the symlink's
-   * target apply. Rejects with `denied` if the target is outside the principal's base. `last`: also resolves a symlink
-   * in the last segment. For `read`, that target is authorized, and the returned path still ends with the symlink's own
-   * name. Returns at once if no symlink has to be looked for.
-   */
-  followSymlinks(
-    action: Action,
-    at: Path,
-    options: AccessOptions,
-    last = symlinkFollowingActions.has(action),
-  ): Awaitable<Path> {
-    if (this.#isUnrestrictedRead(action)) return at
-    // The base is a folder to the principal, even if the storage has a symlink there.
-    if (at === this.principal.base && !last) return at
-    return this.#realPath(action, at, options, last)
-  }
-
-  async #realPath(action: Action, at: Path, options: AccessOptions, last: boolean): Promise<Path> {
-    const resolved = await this.#tree.realPath(at, { signal: options.signal, last })
-    if (resolved === at) return at
-    const real = await this.#tree.canonicalPath(resolved, { signal: options.signal })
-    await this.#authorizeRealPath(action, at, real, options)
-    if (action !== 'read' || !last) return real
-    const symlinkPath = await this.#tree.realPath(at, { signal: options.signal })
-    if (symlinkPath !== at && symlinkPath !== real) await this.#authorizeRealPath(action, at, symlinkPath, options)
-    return symlinkPath
-  }
-
-  /**
-   * Returns the function by which a `Change` resolves its path: as `resolveAndAuthorize`, with the entry if
-   * resolving the path has loaded it.
+   * Returns the function by which a `Change` resolves its path: as `resolveAndAuthorize`, with the entry if resolving
+   * the path has loaded it. `last`: as in `Following`.
    */
   resolver(
     action: Action,
     path: Path,
     options: AccessOptions,
-    last = symlinkFollowingActions.has(action),
+    last = followingActions.has(action),
   ): () => Promise<OnePath> {
-    return async () => {
-      const at = await this.resolve(path, options)
-      this.authorize(action, at, options)
-      if (last) return [await this.followSymlinksWithEntry(action, at, options)]
-      return [{ at: await this.followSymlinks(action, at, options, false), look: undefined }]
-    }
+    return async () => [await this.resolveAndAuthorize(action, path, options, { last, entry: last })]
   }
 
   /** Returns the function `named` of a `ChangePlan` for one path. */
   naming(action: Action, path: Path, options: AccessOptions): () => readonly Path[] | undefined {
     return () => {
-      const at = this.resolveAtOnce(path)
-      return at === undefined || this.#refusalOf(action, at, options) ? undefined : [at]
+      const place = this.resolveAtOnce(path)
+      return place === undefined || this.#refusalOf(action, place.at, options) ? undefined : [place.at]
     }
   }
 
-  /** As `followSymlinks` with its default of `last`, with the entry if resolving has loaded it. */
-  async followSymlinksWithEntry(action: Action, at: Path, options: AccessOptions): Promise<ResolvedPath> {
-    if (this.#isUnrestrictedRead(action)) return { at, look: undefined }
-    const look = await this.#tree.look(at, { signal: options.signal })
-    return look?.path === at ? { at, look } : { at: await this.followSymlinks(action, at, options), look: undefined }
-  }
-
-  /** `authorize` and `followSymlinks` for `read`: `at` is a path of the whole tree. */
-  authorizeRead(at: Path, options: AccessOptions): Awaitable<Path> {
-    this.authorize('read', at, options)
-    return this.followSymlinks('read', at, options)
-  }
-
-  /**
-   * Rejects with `busy` if a symlink has replaced a segment of `at`, a path returned by `followSymlinks` with the same
-   * arguments.
-   */
-  async assertNoSymlink(
-    action: Action,
-    at: Path,
-    options: AccessOptions,
-    last = symlinkFollowingActions.has(action),
-  ): Promise<void> {
-    if ((await this.followSymlinks(action, at, options, last)) !== at) throw symlinkChanged()
-  }
-
-  /**
-   * Whether the principal may read the whole tree, so that no symlink target needs authorization. Locks do not affect
-   * reads.
-   */
-  #isUnrestrictedRead(action: Action): boolean {
-    return (action === 'read' || action === 'list') && readsAll(this.#dependencies.rules, this.principal, root)
-  }
-
-  async #authorizeRealPath(action: Action, at: Path, real: Path, options: AccessOptions): Promise<void> {
-    const { base } = this.principal
-    const realBase = isWithin(base, real) ? base : await this.#realBase()
-    this.#authorizeTarget(action, [at, real, realBase], options, 'a symlink that leads out of your folder')
+  /** Whether the principal may read the whole tree, so that no target of a symlink needs a decision on reads. */
+  get readsAll(): boolean {
+    return readsAll(this.dependencies.rules, this.principal, root)
   }
 
   /** Authorizes an action at the target of a symlink. `reason`: of the error for a target that is outside the base. */
-  #authorizeTarget(
+  authorizeTarget(
     action: Action,
-    paths: readonly [symlink: Path, target: Path, realBase: Path],
+    { at, principal }: Place,
+    target: Path,
+    realBase: Path,
     options: AccessOptions,
     reason?: string,
   ): void {
-    const verdict = judgeTarget(this.#dependencies.rules, this.principal, action, paths, options.password)
+    const verdict = judgeTarget(this.dependencies.rules, principal, action, [at, target, realBase], options.password)
     if (verdict === 'outside') throw new GatewayError('denied', { reason })
-    this.#enforce(verdict, action, paths[1], options)
+    this.#enforce(verdict, action, target, options)
   }
 
   /**
    * Throws the verdict as an error unless the action is allowed at `at` itself, without a look at symlinks. `at` is a
-   * path of the whole tree, here and below.
+   * path of the whole tree, here and below. `principal`: of the place, if it was resolved.
    */
-  authorize(action: Action, at: Path, options: AccessOptions): void {
-    this.#enforce(judge(this.#dependencies.rules, this.principal, action, at, options.password), action, at, options)
+  authorize(action: Action, at: Path, options: AccessOptions, principal = this.principal): void {
+    this.#enforce(judge(this.dependencies.rules, principal, action, at, options.password), action, at, options)
   }
 
   /** As `authorize`, for those members of `folder` that no rule hides. */
   authorizeMembers(action: Action, folder: Path, options: AccessOptions): void {
-    const verdict = judgeMembers(this.#dependencies.rules, this.principal, action, folder, options.password)
+    const verdict = judgeMembers(this.dependencies.rules, this.principal, action, folder, options.password)
     if (verdict !== 'allow') throw new GatewayError(verdict)
   }
 
@@ -292,8 +195,8 @@ export class Access implements Authority {
   }
 
   /** The error for an action that is not allowed at `at`; undefined if it is. */
-  #refusalOf(action: Action, at: Path, options: AccessOptions): GatewayError | undefined {
-    const verdict = judge(this.#dependencies.rules, this.principal, action, at, options.password)
+  #refusalOf(action: Action, at: Path, options: AccessOptions, principal = this.principal): GatewayError | undefined {
+    const verdict = judge(this.dependencies.rules, principal, action, at, options.password)
     return verdict === 'allow' ? undefined : this.#refusal(verdict, action, at, options)
   }
 
@@ -304,7 +207,7 @@ export class Access implements Authority {
   #detailOf(verdict: Verdict, action: Action, at: Path, options: AccessOptions): ErrorDetail | undefined {
     if (verdict === 'denied' && action === 'refresh') return 'refresh_denied'
     if (verdict !== 'hidden' || !creatingActions.has(action)) return undefined
-    const { rules } = this.#dependencies
+    const { rules } = this.dependencies
     const isParentHidden = judge(rules, this.principal, 'read', parentOf(at), options.password) === 'hidden'
     return isParentHidden ? 'parent_hidden' : undefined
   }
@@ -312,7 +215,7 @@ export class Access implements Authority {
   /** Rejects with `denied` for the name of a system file if the setting `ignore_system_files` is on. */
   assertAllowedName(name: string): void {
     const isSystemFile = systemFiles.has(name) || name.startsWith('._')
-    if (isSystemFile && this.#dependencies.settings.bool('ignore_system_files')) {
+    if (isSystemFile && this.dependencies.settings.bool('ignore_system_files')) {
       throw new GatewayError('denied', { detail: 'system_file' })
     }
   }
@@ -322,7 +225,7 @@ export class Access implements Authority {
    * cannot see, so rules on invisible folders do not refuse it.
    */
   authorizeBelow(action: Action, at: Path, options: AccessOptions): void {
-    const { rules } = this.#dependencies
+    const { rules } = this.dependencies
     const nearest = rules.nearest(at)
     // The direct members of a copied folder are authorized one by one, as reads.
     const own = nearest?.path === at && action !== 'copy' ? [nearest] : []
@@ -339,7 +242,7 @@ export class Access implements Authority {
    */
   async assertListableBelow(at: Path, options: AccessOptions): Promise<void> {
     this.#assertMountsRun(at)
-    for (const { path } of this.#dependencies.rules.below(at)) {
+    for (const { path } of this.dependencies.rules.below(at)) {
       if (this.#isInvisibleBelow(at, path)) continue
       const refusal = this.#refusalOf('list', path, options)
       if (refusal && (await this.#exists(path, options))) throw refusal
@@ -347,7 +250,7 @@ export class Access implements Authority {
   }
 
   #assertMountsRun(at: Path): void {
-    const { mounts } = this.#dependencies
+    const { mounts } = this.dependencies
     for (const { name } of mounts.foldersIn(at)) {
       const member = childOf(at, name)
       if (this.isOmitted(member)) continue
@@ -358,7 +261,7 @@ export class Access implements Authority {
 
   async #exists(at: Path, { signal }: AccessOptions): Promise<boolean> {
     try {
-      return (await this.#tree.entryOrUndefined(at, { signal })) !== undefined
+      return (await this.tree.entryOrUndefined(at, { signal })) !== undefined
     } catch (error) {
       if (isWithoutStorage(error) || isGatewayError(error, 'not_folder')) return false
       throw error
@@ -379,7 +282,7 @@ export class Access implements Authority {
    * principal cannot remove what it cannot see. Lists the folder only if a rule hides names there.
    */
   async assertAllVisible(storage: Storage, folder: Path, signal: AbortSignal | undefined): Promise<void> {
-    const { rules } = this.#dependencies
+    const { rules } = this.dependencies
     const at = storage.treePath(folder)
     if (!hidesNames(rules, this.principal, at)) return
     for await (const page of storage.pages(folder, { signal })) {
@@ -399,7 +302,7 @@ export class Access implements Authority {
   }
 
   #isFixed(at: Path): boolean {
-    return at === this.principal.base || this.#dependencies.mounts.isMountFolder(at)
+    return at === this.principal.baseIn(at) || this.dependencies.mounts.isMountFolder(at)
   }
 
   /**
@@ -409,41 +312,18 @@ export class Access implements Authority {
    * into too.
    */
   async settableAttributes(at: Path, { modified, mode }: Attributes): Promise<Attributes> {
-    const isFixed = mode !== undefined && (this.#isFixed(at) || at === (await this.#realBase()))
+    const isFixed = mode !== undefined && (this.#isFixed(at) || at === (await this.#realBase(at)))
     return { modified, mode: isFixed ? undefined : mode }
   }
 
-  #realBase(): Promise<Path> {
-    return this.#tree.realPath(this.principal.base, { last: true })
-  }
-
-  /**
-   * Authorizes reading the target of a new symlink at `at`. Rejects with `denied` if it is outside the storage mounted
-   * at `mountPoint` or outside the principal's base, and with the verdict if the principal must not read it. Returns
-   * its path within the storage.
-   */
-  async authorizeSymlinkTarget(mountPoint: Path, at: Path, target: string, options: AccessOptions): Promise<Path> {
-    const isRelative = !target.startsWith('/')
-    // After another symlink, `..` would mean the parent of that symlink's target.
-    const names = target.split('/').filter((name) => name !== '' && name !== '.')
-    const first = names.findIndex((name) => name !== '..')
-    if (isRelative && first >= 0 && names.includes('..', first)) {
-      throw new GatewayError('denied', { reason: 'the target of a symlink may have .. at its start only' })
-    }
-    const leadsTo = isRelative
-      ? await this.#tree.canonicalPath(resolvePath(parentOf(at), target), { signal: options.signal })
-      : await this.resolve(resolvePath(root, target), options)
-    const inner = within(mountPoint, leadsTo)
-    if (inner === undefined)
-      throw new GatewayError('denied', { reason: 'the target of a symlink must be in the same storage' })
-    this.#authorizeTarget('read', [at, leadsTo, this.principal.base], options)
-    return inner
+  #realBase(at: Path): Promise<Path> {
+    return this.tree.realPath(this.principal.baseIn(at), { last: true })
   }
 
   /** Authorizes searching in general, by permissions alone. `VisibleNames` authorizes each result. */
   authorizeSearch(): void {
     const noRules = { own: undefined, folder: undefined }
-    const verdict = judge(this.#dependencies.rules, this.principal, 'list', this.principal.base, undefined, noRules)
+    const verdict = judge(this.dependencies.rules, this.principal, 'list', this.principal.base, undefined, noRules)
     if (verdict !== 'allow') throw new GatewayError(verdict)
   }
 
@@ -484,7 +364,7 @@ export class Access implements Authority {
 
   /** Whether listings of the parent folder omit `at`. */
   isOmitted(at: Path): boolean {
-    return isOmitted(this.#dependencies.rules, this.principal, at)
+    return isOmitted(this.dependencies.rules, this.principal, at)
   }
 
   /** The error for a lock that blocks a change of `asked`. */

@@ -97,17 +97,17 @@ export interface Authority {
   /** The error for a lock that blocks a change of `asked`. */
   lockedError(lock: Lock, asked: Path): LockedError
   /** Returns the path of the whole tree for a path in a precondition. */
-  resolve(path: Path, options: AccessOptions): Awaitable<Path>
-  /** Authorizes reading `at`, and follows its symlinks. */
-  authorizeRead(at: Path, options: AccessOptions): Awaitable<Path>
+  resolve(path: Path, options: AccessOptions): Awaitable<Pick<ResolvedPath, 'at'>>
+  /** As `resolve`, authorizes reading it, and follows its symlinks. */
+  resolveAndAuthorize(action: 'read', path: Path, options: AccessOptions): Awaitable<Pick<ResolvedPath, 'at'>>
 }
 
 /** Changes that the gateway makes by itself: no rule restricts them. Locks do. */
 export const gatewayAuthority: Authority = {
   principal: undefined,
   lockedError: (lock) => new LockedError(lock),
-  resolve: (path) => path,
-  authorizeRead: (at) => at,
+  resolve: (at) => ({ at }),
+  resolveAndAuthorize: (_, at) => ({ at }),
 }
 
 /** What the checks of changes ask. */
@@ -250,9 +250,9 @@ export async function assertPreconditionsOf(
   options: Preconditions & AccessOptions,
 ): Promise<void> {
   await assertPreconditions(options, entry, async (other): Promise<ResourceState> => {
-    const path = other === undefined ? at : await scope.authority.resolve(other, options)
-    const own = path === at ? entry : await readable(scope, path, options)
-    return { entry: own, tokens: new Set(scope.locks.covering(path).map((lock) => lock.token)) }
+    const place = other === undefined ? { at } : await scope.authority.resolve(other, options)
+    const own = other === undefined || place.at === at ? entry : await readable(scope, other, options)
+    return { entry: own, tokens: new Set(scope.locks.covering(place.at).map((lock) => lock.token)) }
   })
 }
 
@@ -270,12 +270,13 @@ export async function assertPreconditionsAt(
 /** Undefined also for what the principal may not read: preconditions must not reveal that it exists. */
 async function readable(
   { tree, authority }: ChangeScope,
-  at: Path,
+  path: Path,
   options: AccessOptions,
 ): Promise<Entry | undefined> {
   try {
     const { signal } = options
-    return await tree.entryOrUndefined(await authority.authorizeRead(at, options), { signal, refresh: true })
+    const { at } = await authority.resolveAndAuthorize('read', path, options)
+    return await tree.entryOrUndefined(at, { signal, refresh: true })
   } catch (error) {
     if (isWithoutStorage(error) || isGatewayError(error, 'denied', 'hidden', 'password_required')) return undefined
     throw error

@@ -19,7 +19,7 @@ import type { Storage } from '../storage/storage.js'
 import type { TransferMeter } from '../storage/transfer-meter.js'
 import type { DownloadRoute, DownloadRouteOptions } from '../download-urls/download-routing.js'
 import { convertErrors } from '../storage/counted-streams.js'
-import type { Access } from './access.js'
+import type { Access, Place } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
 import { removeEntry } from './follow-up.js'
 import { makeMissingParents } from './missing-folders.js'
@@ -88,11 +88,11 @@ export class FileContent {
     private readonly meter: TransferMeter,
   ) {}
 
-  // Reading: `at` is authorized, and its symlinks are resolved.
+  // Reading: `place` is authorized, and its symlinks are resolved.
 
   /** `path`: the principal's own, for the errors of the stream. */
-  async read(path: Path, at: Path, range: ByteRange | undefined, options: ReadOptions): Promise<Readable> {
-    const { storage, inner } = this.tree.locate(at)
+  async read(path: Path, place: Place, range: ByteRange | undefined, options: ReadOptions): Promise<Readable> {
+    const { storage, inner } = this.tree.locate(place.at)
     const { principal } = this.access
     const release = this.#takeDescriptors('read')
     const joined = joinSignals(options.signal, principal.signal)
@@ -106,7 +106,7 @@ export class FileContent {
       bytes.on('error', () => undefined)
       try {
         if (joined.signal.aborted) throw new GatewayError('aborted')
-        await this.access.assertNoSymlink('read', at, options)
+        await this.access.symlinks.assertNone('read', place, options)
       } catch (error) {
         bytes.destroy()
         throw error
@@ -128,15 +128,15 @@ export class FileContent {
   }
 
   /** Opens a handle for reads. `path`: the principal's own, for its errors. */
-  async openToRead(path: Path, at: Path, options: AccessOptions): Promise<OpenFile> {
-    const { storage, inner } = this.tree.locate(at)
+  async openToRead(path: Path, place: Place, options: AccessOptions): Promise<OpenFile> {
+    const { storage, inner } = this.tree.locate(place.at)
     const call = { signal: options.signal, user: this.access.principal.holder }
-    return this.#readHandle(path, at, storage, () => storage.open(inner, 'read', call), options)
+    return this.#readHandle(path, place, storage, () => storage.open(inner, 'read', call), options)
   }
 
   /** As `VirtualFs.openToSend`. */
-  async openToSend(path: Path, at: Path, options: SendingOptions): Promise<FileToSend> {
-    const { storage, inner } = this.tree.locate(at)
+  async openToSend(path: Path, place: Place, options: SendingOptions): Promise<FileToSend> {
+    const { storage, inner } = this.tree.locate(place.at)
     const { signal, route, withoutProxy, client } = options
     if (route !== undefined) {
       const { downloadRouting } = this.dependencies
@@ -144,7 +144,7 @@ export class FileContent {
       if (decision.kind !== 'stream') return decision
     }
     const call = { signal, user: this.access.principal.holder }
-    const file = await this.#readHandle(path, at, storage, () => storage.openOwn(inner, 'read', call), options)
+    const file = await this.#readHandle(path, place, storage, () => storage.openOwn(inner, 'read', call), options)
     // Not from the cached listing: the size and the entity tag must be those of the bytes that are sent.
     const entry = file ? file.entry : await storage.stat(inner, { signal, refresh: true })
     return { kind: 'stream', entry, file }
@@ -153,7 +153,7 @@ export class FileContent {
   /** Guards the handle that `open` returns. */
   async #readHandle<File extends OpenFile | undefined>(
     path: Path,
-    at: Path,
+    place: Place,
     storage: Storage,
     open: () => Promise<File>,
     options: AccessOptions,
@@ -171,7 +171,7 @@ export class FileContent {
         release()
         return file
       }
-      await this.access.assertNoSymlink('read', at, options)
+      await this.access.symlinks.assertNone('read', place, options)
       return this.access.guardHandle(path, this.#throttled(file, options.signal), { ...hooks, closed })
     } catch (error) {
       hooks.failed(error)

@@ -9,7 +9,7 @@ import { Pauses } from '../base/pauses.js'
 import type { FolderListing } from '../storage/listings.js'
 import type { MountedTree } from '../mounts/mounted-tree.js'
 import type { Order } from '../storage/sorting.js'
-import type { Access, NamedPath } from './access.js'
+import type { Access, Place } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
 import type { AccessOptions } from './operation-options.js'
 import { folderView, visibleEntries, type EntryFilter, type FolderView } from './visibility.js'
@@ -47,7 +47,7 @@ export class FolderContents {
     private readonly tree: MountedTree,
   ) {}
 
-  async list(folder: NamedPath, options: FolderListOptions): Promise<Listing> {
+  async list(folder: Place, options: FolderListOptions): Promise<Listing> {
     const { at } = folder
     // Few names of a folder have a given beginning.
     const part = options.startsWith === undefined ? options.limit : 0
@@ -61,11 +61,11 @@ export class FolderContents {
       listing.current || requested.length === 0
         ? requested
         : await this.tree.refreshed(at, requested, { signal, preferred: listing.storage })
-    const entries = await this.#symlinksSeen(at, refreshed, options)
+    const entries = await this.#symlinksSeen(folder, refreshed, options)
     return {
       entries,
       total: shown.length,
-      folder: folderView(this.dependencies, this.access.principal, at),
+      folder: folderView(this.dependencies, folder.principal, at),
       serialized: entries === listing.entries ? listing.serialized : undefined,
     }
   }
@@ -75,7 +75,7 @@ export class FolderContents {
    * `MountedTree.pages`.
    */
   async *pages(
-    folder: NamedPath,
+    folder: Place,
     options: AccessOptions & { readonly complete?: boolean },
   ): AsyncGenerator<readonly Entry[]> {
     const { at } = folder
@@ -84,7 +84,7 @@ export class FolderContents {
     try {
       for await (const page of this.tree.pages(at, options)) {
         this.access.assertNotRevoked()
-        yield await this.#symlinksSeen(at, await this.#visible(folder, page, { signal: options.signal }), options)
+        yield await this.#symlinksSeen(folder, await this.#visible(folder, page, { signal: options.signal }), options)
       }
     } finally {
       release()
@@ -93,37 +93,38 @@ export class FolderContents {
 
   /** An entry is hidden if it is hidden by either path of the folder. */
   async #visible(
-    { named, at }: NamedPath,
+    { named, at, principal }: Place,
     entries: readonly Entry[],
     filter: EntryFilter,
     hasReserved?: boolean,
   ): Promise<readonly Entry[]> {
     const { rules } = this.dependencies
-    const { principal } = this.access
     const shown = await visibleEntries(rules, principal, at, entries, filter, hasReserved)
     return named === at ? shown : visibleEntries(rules, principal, named, shown, filter, false)
   }
 
   /** Shows a symlink as its target only if the principal may read the target. */
-  async #symlinksSeen(folder: Path, entries: readonly Entry[], options: AccessOptions): Promise<readonly Entry[]> {
+  async #symlinksSeen(folder: Place, entries: readonly Entry[], options: AccessOptions): Promise<readonly Entry[]> {
     if (!entries.some((entry) => entry.isSymlink === true)) return entries
     const seen: Entry[] = []
     for (const entry of entries) {
       const visible =
-        entry.isSymlink === true ? await this.#symlinkSeen(childOf(folder, entry.name), entry, options) : entry
+        entry.isSymlink === true
+          ? await this.#symlinkSeen({ ...folder, at: childOf(folder.at, entry.name) }, entry, options)
+          : entry
       if (visible) seen.push(visible)
     }
     return seen
   }
 
   /** Undefined if the symlink has been removed meanwhile. */
-  async #symlinkSeen(at: Path, entry: Entry, options: AccessOptions): Promise<Entry | undefined> {
+  async #symlinkSeen(place: Place, entry: Entry, options: AccessOptions): Promise<Entry | undefined> {
     try {
-      await this.access.followSymlinks('read', at, options)
+      await this.access.symlinks.follow('read', place, options)
       return entry
     } catch (error) {
       if (!isGatewayError(error, 'denied', 'hidden', 'password_required', 'throttled')) throw error
-      return await undefinedIfMissing(this.tree.entry(at, { signal: options.signal, ofSymlink: true }))
+      return await undefinedIfMissing(this.tree.entry(place.at, { signal: options.signal, ofSymlink: true }))
     }
   }
 }
@@ -159,7 +160,7 @@ export class TreeMembers {
    * read. An empty list of names is all members.
    */
   async assertReadable(path: Path, names: readonly string[], options: AccessOptions): Promise<void> {
-    const { named } = await this.access.resolveAndAuthorizeListing(path, options)
+    const { named } = await this.access.resolveAndAuthorize('list', path, options)
     if (names.length === 0) {
       if ((await this.stat(path, options)).kind !== 'folder') throw new GatewayError('not_folder')
       await this.access.assertListableBelow(named, options)
@@ -172,7 +173,7 @@ export class TreeMembers {
       if (kind === 'symlink') throw new GatewayError('not_found')
       if (kind !== 'folder') await this.access.resolveAndAuthorize('read', member, options)
       else {
-        const folder = await this.access.resolveAndAuthorizeListing(member, options)
+        const folder = await this.access.resolveAndAuthorize('list', member, options)
         await this.access.assertListableBelow(folder.named, options)
       }
     }
@@ -208,7 +209,7 @@ export class TreeMembers {
 
   /** `parent`: the real path of its parent, if it is no symlink. */
   async #open(path: Path, parent: Path | undefined, options: AccessOptions): Promise<OpenFolder> {
-    const folder = await this.access.resolveAndAuthorizeListing(path, options)
+    const folder = await this.access.resolveAndAuthorize('list', path, options)
     const { signal } = options
     const real =
       parent === undefined ? await this.tree.realPath(folder.at, { signal, last: true }) : childOf(parent, nameOf(path))

@@ -68,7 +68,7 @@ export class PrincipalLocks {
 
   async #resolveIfPossible(path: Path, options: AccessOptions): Promise<Path | undefined> {
     try {
-      return await this.access.resolve(path, options)
+      return (await this.access.resolve(path, options)).at
     } catch {
       return undefined
     }

@@ -60,7 +60,7 @@ export async function makeMissingParents(
   const options = { signal, password, lockTokens, preferred }
   const authorize = async (folder: Path) => {
     access.authorize('mkdir', folder, options)
-    await access.assertNoSymlink('mkdir', folder, options)
+    await access.symlinks.assertNone('mkdir', access.place(folder), options)
   }
   await makeMissingFolders(scope, parentOf(at), options, authorize)
 }

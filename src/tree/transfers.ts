@@ -259,7 +259,7 @@ export class Transfers {
     if (text.startsWith('/')) return
     const { mountPoint } = to.storage
     if (kind === 'move' || mountPoint === from.storage.mountPoint)
-      await this.access.authorizeSymlinkTarget(mountPoint, target, text, options)
+      await this.access.symlinks.authorizeNew(mountPoint, this.access.place(target), text, options)
   }
 
   /**
@@ -273,7 +273,8 @@ export class Transfers {
         const [from, to] = [childOf(inner, member.name), childOf(target, member.name)]
         if (isSymlink(member)) {
           const text = await storage.readSymlink(from, { signal: options.signal })
-          if (!text.startsWith('/')) await this.access.authorizeSymlinkTarget(mountPoint, to, text, options)
+          if (!text.startsWith('/'))
+            await this.access.symlinks.authorizeNew(mountPoint, this.access.place(to), text, options)
         } else if (member.kind === 'folder') {
           await this.#assertSymlinksMayMove({ storage, inner: from }, to, options)
         }
@@ -400,10 +401,11 @@ export class Transfers {
         if (isRealFolder(entry)) await intents.endRemoval(from)
       },
       assertReadable: async (path) => {
-        await this.access.followSymlinks('read', path, options)
+        await this.access.symlinks.follow('read', this.access.place(path), options)
       },
       assertSymlinkAllowed: async (path, text) => {
-        if (!text.startsWith('/')) await this.access.authorizeSymlinkTarget(to.storage.mountPoint, path, text, options)
+        if (!text.startsWith('/'))
+          await this.access.symlinks.authorizeNew(to.storage.mountPoint, this.access.place(path), text, options)
       },
       beforePublish: async (targets, asked) => {
         const paths = await Promise.all(targets.map((to) => this.tree.canonicalPath(to, { signal })))
@@ -443,14 +445,17 @@ export class Transfers {
     options: TransferOptions,
   ): Promise<ReadonlyMap<Path, unknown>> {
     for (const folder of new Set(paths.map(parentOf)))
-      await this.access.assertNoSymlink('receive', folder, options, true)
+      await this.access.symlinks.assertNone('receive', this.access.place(folder), options, { last: true })
     const refused = new Map<Path, unknown>()
     for (const [index, path] of paths.entries()) {
       try {
         this.access.authorize('receive', path, options)
         await assertUnlocked(this.scope, { path, membership: isNew }, options)
         // A write to a symlink replaces its target.
-        const real = replaces ? await this.access.followSymlinks('receive', path, options, true) : path
+        const named = this.access.place(path)
+        const { at: real } = replaces
+          ? await this.access.symlinks.follow('receive', named, options, { last: true })
+          : named
         if (real !== path) await assertUnlocked(this.scope, { path: real }, options)
       } catch (error) {
         refused.set(targets[index] ?? path, error)

@@ -26,7 +26,7 @@ import { TransferMeter } from '../storage/transfer-meter.js'
 import type { Lock, LockRequest, Property, PropertyChange } from '../database/rows.js'
 import { sameness } from '../transfer/same-file.js'
 import type { DownloadRoute, DownloadRouteOptions } from '../download-urls/download-routing.js'
-import { Access } from './access.js'
+import { Access, type Place } from './access.js'
 import { seesMountUsages } from './authorizer.js'
 import type { Redaction } from './redaction.js'
 import type { Action } from './policy.js'
@@ -69,6 +69,7 @@ import type {
   WriteResult,
 } from './operation-options.js'
 import { Transfers, type TransferOptions } from './transfers.js'
+import type { Symlinks } from './symlinks.js'
 import { folderView, type FolderView } from './visibility.js'
 import { PrincipalLocks, DeadProperties, type LockOptions, type LockResult } from './locks-and-properties.js'
 
@@ -95,6 +96,7 @@ export class VirtualFs {
   readonly #dependencies: TreeDependencies
   readonly #access: Access
   readonly #redaction: Redaction
+  readonly #symlinks: Symlinks
   readonly #tree: MountedTree
   readonly #scope: ChangeScope
   readonly #folders: FolderContents
@@ -115,6 +117,7 @@ export class VirtualFs {
     this.#dependencies = dependencies
     this.#access = access
     this.#redaction = access.redaction
+    this.#symlinks = access.symlinks
     this.#tree = tree
     this.#scope = scope
     this.#folders = new FolderContents(dependencies, access, tree)
@@ -129,20 +132,20 @@ export class VirtualFs {
 
   /** `ofSymlink`: the entry of a symlink itself, not of its target. */
   stat(path: Path, options: AccessOptions & FreshStatOptions = {}): Promise<Entry> {
-    return this.#authorizedEntry('stat', path, options, (at) => this.#entry(at, options))
+    return this.#authorizedEntry('stat', path, options, (place) => this.#entry(place, options))
   }
 
   /** The entry, and what the folder rules define for it. */
   view(path: Path, options: AccessOptions = {}): Promise<{ readonly entry: Entry; readonly folder: FolderView }> {
-    return this.#authorizedEntry('stat', path, options, async (at) => ({
-      entry: await this.#entry(at, options),
-      folder: folderView(this.#dependencies, this.#access.principal, at),
+    return this.#authorizedEntry('stat', path, options, async (place) => ({
+      entry: await this.#entry(place, options),
+      folder: folderView(this.#dependencies, place.principal, place.at),
     }))
   }
 
   list(path: Path, options: FolderListOptions = {}): Promise<Listing> {
     return this.#redaction.during('list', path, async () => {
-      const folder = await this.#access.resolveAndAuthorizeListing(path, options)
+      const folder = await this.#access.resolveAndAuthorize('list', path, options)
       if (options.refresh === true) this.#access.authorize('refresh', folder.at, options)
       return this.#folders.list(folder, options)
     })
@@ -156,7 +159,7 @@ export class VirtualFs {
   }
 
   async *#pages(path: Path, options: AccessOptions): AsyncGenerator<readonly Entry[]> {
-    yield* this.#folders.pages(await this.#access.resolveAndAuthorizeListing(path, options), options)
+    yield* this.#folders.pages(await this.#access.resolveAndAuthorize('list', path, options), options)
   }
 
   /**
@@ -181,8 +184,7 @@ export class VirtualFs {
     return this.#redaction.during('search', path, async () => {
       this.#access.authorizeSearch()
       const { rules, search, searches } = this.#dependencies
-      const at = await this.#access.resolve(path, options)
-      const { principal } = this.#access
+      const { at, principal } = await this.#access.resolve(path, options)
       const visible = new VisibleNames(rules, principal, options.password)
       const find = async () => findNames(await search.reader(), visible, at, options)
       const { names, total } = await searches.run(principal.holder, find, options.signal)
@@ -191,7 +193,7 @@ export class VirtualFs {
   }
 
   read(path: Path, range?: ByteRange, options: ReadOptions = {}): Promise<Readable> {
-    return this.#authorized('read', 'read', path, options, (at) => this.#content.read(path, at, range, options))
+    return this.#authorized('read', 'read', path, options, (place) => this.#content.read(path, place, range, options))
   }
 
   /**
@@ -202,7 +204,7 @@ export class VirtualFs {
   open(path: Path, mode: OpenMode, options?: FileOpenOptions): Promise<OpenFile>
   open(path: Path, mode: OpenMode, options: FileOpenOptions = {}): Promise<OpenFile> {
     if (mode === 'read') {
-      return this.#authorized('open', 'read', path, options, (at) => this.#content.openToRead(path, at, options))
+      return this.#authorized('open', 'read', path, options, (place) => this.#content.openToRead(path, place, options))
     }
     return this.#redaction.during('open', path, () => this.#content.openToWrite(path, mode, options))
   }
@@ -212,7 +214,7 @@ export class VirtualFs {
    * instead.
    */
   openToSend(path: Path, options: SendingOptions = {}): Promise<FileToSend> {
-    return this.#authorized('open', 'read', path, options, (at) => this.#content.openToSend(path, at, options))
+    return this.#authorized('open', 'read', path, options, (place) => this.#content.openToSend(path, place, options))
   }
 
   /**
@@ -263,15 +265,16 @@ export class VirtualFs {
   async mountUsages(paths: readonly Path[]): Promise<ReadonlyMap<Path, Usage>> {
     if (!seesMountUsages(this.#access.principal)) return new Map()
     const { mounts } = this.#dependencies
+    const { principal } = await this.#access.resolve(root, {})
     // Called for every entry of a listing: must be cheap for paths that are no mount points.
     const mounted = paths.filter((path) => {
-      const at = under(this.#access.principal.base, path)
+      const at = under(principal.base, path)
       return mounts.isMountPoint(at) && !mounts.startOf(at)
     })
     const usages = await Promise.all(
       mounted.map(async (path) => {
         try {
-          const { storage } = this.#tree.locate(await this.#access.resolveAndAuthorizeEntry(path, {}))
+          const { storage } = this.#tree.locate((await this.#access.resolveAndAuthorizeEntry(path, {})).at)
           return [path, await storage.usageWithTimeout()] as const
         } catch {
           // The storage does not run, or the principal may not read it.
@@ -285,20 +288,20 @@ export class VirtualFs {
   /** Whether `to`, which is written, is certainly another name of the file `from`, which is read. */
   isSameFile(from: Path, to: Path, options: AccessOptions & { readonly signal: AbortSignal }): Promise<boolean> {
     return this.#redaction.during('stat', from, async () => {
-      const source = this.#tree.locate(await this.#access.resolveAndAuthorize('read', from, options))
-      const target = this.#tree.locate(await this.#access.resolveAndAuthorize('write', to, options))
+      const source = this.#tree.locate((await this.#access.resolveAndAuthorize('read', from, options)).at)
+      const target = this.#tree.locate((await this.#access.resolveAndAuthorize('write', to, options)).at)
       return (await sameness(source, target, options.signal)) === 'same'
     })
   }
 
   readSymlink(path: Path, options: AccessOptions = {}): Promise<string> {
     return this.#redaction.during('read symlink', path, async () => {
-      const at = await this.#access.resolveAndAuthorize('read', path, options, false)
+      const { at, principal } = await this.#access.resolveAndAuthorize('read', path, options, { last: false })
       const { storage, inner } = this.#tree.locate(at)
       const target = await storage.readSymlink(inner, { signal: options.signal })
       if (!target.startsWith('/')) return target
       // To the backend it is a path of the storage, to the client a path of the tree.
-      const seen = within(this.#access.principal.base, storage.treePath(resolvePath(root, target)))
+      const seen = within(principal.base, storage.treePath(resolvePath(root, target)))
       if (seen === undefined) throw new GatewayError('denied')
       return seen
     })
@@ -307,7 +310,7 @@ export class VirtualFs {
   /** Rejects with `precondition_failed` unless the preconditions hold for the entry at `path`. */
   check(path: Path, conditions: Preconditions, options: AccessOptions = {}): Promise<void> {
     const required = { ...options, ...conditions }
-    return this.#authorized('check', 'read', path, options, (at) =>
+    return this.#authorized('check', 'read', path, options, ({ at }) =>
       assertPreconditionsAt(this.#scope, at, required),
     )
   }
@@ -340,7 +343,8 @@ export class VirtualFs {
    */
   assertAllowed(action: keyof typeof checkedActions, path: Path, options: AccessOptions = {}): Promise<void> {
     return this.#redaction.during(checkedActions[action], path, async () => {
-      this.#access.authorize(action, await this.#access.resolve(path, options), options)
+      const { at, principal } = await this.#access.resolve(path, options)
+      this.#access.authorize(action, at, options, principal)
     })
   }
 
@@ -351,7 +355,7 @@ export class VirtualFs {
     options: AccessOptions = {},
   ): Promise<void> {
     return this.#redaction.during(action, folder, async () => {
-      this.#access.authorizeMembers(action, await this.#access.resolve(folder, options), options)
+      this.#access.authorizeMembers(action, (await this.#access.resolve(folder, options)).at, options)
     })
   }
 
@@ -422,14 +426,14 @@ export class VirtualFs {
       this.#access.authorize('receive', target, options)
     }
     const resolve = async () => {
-      const source = await this.#access.followSymlinks('move', await this.#access.resolve(from, options), options)
+      const { at: source } = await this.#symlinks.follow('move', await this.#access.resolve(from, options), options)
       const named = await this.#access.resolveMoveTarget(to, source, options)
-      const target = await this.#access.followSymlinksWithEntry('receive', named, options)
+      const target = await this.#symlinks.follow('receive', named, options, { entry: true })
       authorize(source, target.at)
       return [source, target] as const
     }
     const named = () => {
-      const [source, target] = [this.#access.resolveAtOnce(from), this.#access.resolveAtOnce(to)]
+      const [source, target] = [this.#access.resolveAtOnce(from)?.at, this.#access.resolveAtOnce(to)?.at]
       if (source === undefined || target === undefined) return undefined
       try {
         authorize(source, target)
@@ -444,10 +448,10 @@ export class VirtualFs {
 
   copy(from: Path, to: Path, options: TransferOptions): Promise<TransferResult> {
     const resolve = async () => {
-      const source = await this.#access.resolveAndAuthorize('read', from, options)
+      const { at: source } = await this.#access.resolveAndAuthorize('read', from, options)
       this.#access.authorize('copy', source, options)
       const named = await this.#access.resolve(to, options)
-      const target = await this.#access.followSymlinksWithEntry('receive', named, options)
+      const target = await this.#symlinks.follow('receive', named, options, { entry: true })
       this.#access.authorize('receive', target.at, options)
       return [source, target] as const
     }
@@ -461,10 +465,11 @@ export class VirtualFs {
   isBetweenStorages(kind: 'copy' | 'move', from: Path, to: Path, options: AccessOptions = {}): Promise<boolean> {
     return this.#redaction.during(kind, from, async () => {
       const { mounts } = this.#dependencies
-      const source = await this.#access.resolveAndAuthorize(kind === 'copy' ? 'read' : 'move', from, options)
+      const action = kind === 'copy' ? 'read' : 'move'
+      const { at: source } = await this.#access.resolveAndAuthorize(action, from, options)
       this.#access.authorize(kind, source, options)
       if (kind === 'move') this.#access.assertMovable(source, 'mount_moved')
-      const target = await this.#access.followSymlinks('receive', await this.#access.resolve(to, options), options)
+      const { at: target } = await this.#symlinks.follow('receive', await this.#access.resolve(to, options), options)
       this.#access.authorize('receive', target, options)
       const { storage } = mounts.find(source)
       return mounts.find(target, storage).storage !== storage
@@ -474,9 +479,7 @@ export class VirtualFs {
   setAttributes(path: Path, to: Attributes, options: ChangeOptions = {}): Promise<void> {
     const setting: ChangePlan<OnePath> = {
       options,
-      resolve: async () => [
-        { at: await this.#access.resolveAndAuthorize('attributes', path, options), look: undefined },
-      ],
+      resolve: async () => [await this.#access.resolveAndAuthorize('attributes', path, options)],
       named: this.#access.naming('attributes', path, options),
       load: hasPreconditions(options) ? 'target' : 'nothing',
       touches: ({ at }) => [{ path: at }],
@@ -517,7 +520,7 @@ export class VirtualFs {
     }
     return this.#change('make symlink', path, making, async ({ at, storage, inner, signal }) => {
       // To the client it is a path of the tree, to the backend a path of the storage.
-      const leadsTo = await this.#access.authorizeSymlinkTarget(storage.mountPoint, at, target, options)
+      const leadsTo = await this.#symlinks.authorizeNew(storage.mountPoint, this.#access.place(at), target, options)
       await storage.symlink(inner, target.startsWith('/') ? leadsTo : target, { signal })
     })
   }
@@ -528,13 +531,9 @@ export class VirtualFs {
       resolve: async () => {
         // By the new name the file can be written in place, so the right to write it by the old one is required.
         const source = await this.#access.resolveAndAuthorize('write', from, options)
-        this.#access.authorize('read', source, options)
-        this.#access.authorize('copy', source, options)
-        const at = await this.#access.resolveAndAuthorize('write', to, options, false)
-        return [
-          { at: source, look: undefined },
-          { at, look: undefined },
-        ]
+        this.#access.authorize('read', source.at, options)
+        this.#access.authorize('copy', source.at, options)
+        return [source, await this.#access.resolveAndAuthorize('write', to, options, { last: false })]
       },
       require: (source, made) => {
         made.assertFree()
@@ -559,13 +558,13 @@ export class VirtualFs {
   }
 
   refreshLock(path: Path, token: string, seconds: number, options: ChangeOptions = {}): Promise<Lock> {
-    return this.#authorized('refresh lock', 'lock', path, options, (at) =>
+    return this.#authorized('refresh lock', 'lock', path, options, ({ at }) =>
       this.#locks.refresh(at, token, seconds, options),
     )
   }
 
   unlock(path: Path, token: string, options: AccessOptions = {}): Promise<void> {
-    return this.#authorized('unlock', 'lock', path, options, (at) => this.#locks.unlock(at, token))
+    return this.#authorized('unlock', 'lock', path, options, ({ at }) => this.#locks.unlock(at, token))
   }
 
   /** The locks that cover the path. `members`: names of direct members of this folder, whose own locks are included. */
@@ -573,14 +572,14 @@ export class VirtualFs {
     path: Path,
     options: AccessOptions & { readonly members?: readonly string[] | undefined } = {},
   ): Promise<readonly Lock[]> {
-    return this.#authorizedEntry('list locks', path, options, async (at) =>
+    return this.#authorizedEntry('list locks', path, options, async ({ at }) =>
       this.#locks.covering(at, options.members ?? []),
     )
   }
 
   /** The dead properties stored for this path. */
   properties(path: Path, options: AccessOptions = {}): Promise<readonly Property[]> {
-    return this.#authorizedEntry('read properties', path, options, (at) => this.#properties.of(at))
+    return this.#authorizedEntry('read properties', path, options, ({ at }) => this.#properties.of(at))
   }
 
   /**
@@ -591,7 +590,7 @@ export class VirtualFs {
     path: Path,
     options: AccessOptions & { readonly names?: readonly string[] | undefined } = {},
   ): Promise<ReadonlyMap<string, readonly Property[]> | undefined> {
-    return this.#authorized('read properties', 'list', path, options, (at) =>
+    return this.#authorized('read properties', 'list', path, options, ({ at }) =>
       this.#properties.ofMembers(at, options.names),
     )
   }
@@ -612,13 +611,13 @@ export class VirtualFs {
 
   // Steps that several operations share
 
-  /** Runs `work` with the path in the whole tree, after authorizing the action. */
+  /** Runs `work` with the path, after authorizing the action. */
   #authorized<Result>(
     op: OperationName,
     action: Action,
     path: Path,
     options: AccessOptions,
-    work: (at: Path) => Promise<Result>,
+    work: (place: Place) => Promise<Result>,
   ): Promise<Result> {
     const authorized = async () => work(await this.#access.resolveAndAuthorize(action, path, options))
     return this.#redaction.during(op, path, authorized)
@@ -629,7 +628,7 @@ export class VirtualFs {
     op: OperationName,
     path: Path,
     options: AccessOptions & StatOptions,
-    work: (at: Path) => Promise<Result>,
+    work: (place: Place) => Promise<Result>,
   ): Promise<Result> {
     const authorized = async () => work(await this.#access.resolveAndAuthorizeEntry(path, options))
     return this.#redaction.during(op, path, authorized)
@@ -642,7 +641,7 @@ export class VirtualFs {
     options: AccessOptions,
     ask: (location: MountedPath) => Promise<Result>,
   ): Promise<Result> {
-    return this.#authorizedEntry(op, path, options, (at) => ask(this.#tree.locate(at)))
+    return this.#authorizedEntry(op, path, options, ({ at }) => ask(this.#tree.locate(at)))
   }
 
   #transfer(
@@ -670,8 +669,8 @@ export class VirtualFs {
   }
 
   /** The entry, with the name by which the principal knows it. */
-  async #entry(at: Path, options: AccessOptions & FreshStatOptions): Promise<Entry> {
+  async #entry({ at, principal }: Place, options: AccessOptions & FreshStatOptions): Promise<Entry> {
     const entry = await this.#tree.entry(at, options)
-    return at === this.#access.principal.base ? { ...entry, name: '' } : entry
+    return at === principal.base ? { ...entry, name: '' } : entry
   }
 }

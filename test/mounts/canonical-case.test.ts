@@ -3,8 +3,9 @@
  */
 import t, { type Test } from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
+import type { Driver } from '../../src/contract/driver.js'
 import { asPath } from '../../src/base/path.js'
-import { altered, contents, newTree, sourceOf, text, type MountAsk, type Over } from '../tree/tree-fixture.js'
+import { altered, contents, fill, newTree, sourceOf, text, type MountAsk, type Over } from '../tree/tree-fixture.js'
 
 const p = asPath
 const folding = (over: Over = {}): MountAsk => ({ driverOf: async () => altered(new MemoryDriver(0, false), over) })
@@ -208,4 +209,50 @@ void t.test('on a case-sensitive storage, rules and files differ by spelling', a
   await tree.rule('/FILE', { readUsers: [99] })
   const user = tree.as()
   t.equal(await text(user.read(p('/file'))), 'small')
+})
+
+void t.test('requests of one session at the same time each keep the spelling that they have found', async (t) => {
+  /** What happens while a symlink is resolved. */
+  const meanwhile: (() => Promise<void>)[] = []
+  const realPath: Driver['realPath'] = async (path, { last } = {}) => {
+    const [request] = meanwhile
+    if (path !== '/Link' || !request) return path
+    await request()
+    return last === true ? p('/Target') : path
+  }
+  const tree = await newTree(t, { '/': {}, '/disk': folding({ realPath }) })
+  await fill(tree.as(), { '/disk/Link': 'behind the symlink', '/disk/Target': 'x', '/other': 'other' })
+  await tree.rule('/elsewhere', { readme: 'symlinks are looked for' })
+  const signed = tree.as({ role: 'guest', may: [], onlyPath: p('/disk/LINK') })
+  let others = 0
+  meanwhile.push(async () => {
+    others++
+    await t.rejects(signed.read(p('/other')), { code: 'denied' }, 'a request to a storage of one spelling')
+  })
+  t.equal(
+    await text(signed.read(p('/disk/LINK'))),
+    'behind the symlink',
+    'the signed path is known in its own spelling',
+  )
+  t.ok(others > 0)
+})
+
+void t.test('requests of one session reach storages of both kinds below a base in another spelling', async (t) => {
+  const tree = await newTree(t, { '/disk': folding(), '/disk/Team/Exact': {} })
+  await fill(tree.as(), { '/disk/Team/File': 'one', '/disk/Team/Exact/File': 'two' })
+  const user = tree.as({ base: p('/disk/TEAM') })
+  const request = { scope: 'exclusive', deep: false, owner: '', seconds: 60 } as const
+  for (let round = 0; round < 5; round++) {
+    const [base, locked, exact, lockedThere] = await Promise.all([
+      user.stat(p('/')),
+      user.lock(p('/FILE'), request),
+      text(user.read(p('/EXACT/File'))),
+      user.lock(p('/exact/File'), request),
+      t.rejects(user.remove(p('/Exact')), { code: 'denied', detail: 'mount_removed' }),
+      t.rejects(user.remove(p('/')), { code: 'denied', detail: 'mount_removed' }),
+    ])
+    t.same([base.name, locked.lock.path, exact, lockedThere.lock.path], ['', '/File', 'two', '/Exact/File'])
+    await user.unlock(p('/file'), locked.lock.token)
+    await user.unlock(p('/Exact/File'), lockedThere.lock.token)
+  }
 })

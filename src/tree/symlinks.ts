@@ -1,0 +1,105 @@
+/**
+ * Symlinks on the way of a path. The storage resolves them, and the action is authorized on the real path too: the
+ * rules and locks of the symlink's target apply. Paths are of the whole tree.
+ */
+import type { Awaitable } from '../contract/call-options.js'
+import { GatewayError } from '../base/errors.js'
+import { isWithin, parentOf, resolvePath, root, within, type Path } from '../base/path.js'
+import type { MountedTree } from '../mounts/mounted-tree.js'
+import type { Access, Place } from './access.js'
+import { symlinkChanged } from './change.js'
+import type { AccessOptions } from './operation-options.js'
+import type { Action } from './policy.js'
+
+/** Actions on a symlink that apply to its target. All others apply to the symlink itself. */
+export const followingActions: ReadonlySet<Action> = new Set<Action>([
+  'list',
+  'read',
+  'refresh',
+  'write',
+  'attributes',
+  'lock',
+  'properties',
+])
+
+/** Which symlinks are followed. */
+export interface Following {
+  /** Also one in the last segment. The default depends on the action. */
+  readonly last?: boolean | undefined
+  /** Loads the entry too, if one call of the backend returns both, and no symlink leads elsewhere. */
+  readonly entry?: boolean | undefined
+}
+
+export class Symlinks {
+  constructor(
+    private readonly access: Pick<Access, 'authorizeTarget' | 'readsAll' | 'resolve'>,
+    private readonly tree: MountedTree,
+  ) {}
+
+  /**
+   * Resolves the symlinks in a place where the action is allowed, and authorizes it on the real path too. Rejects with
+   * `denied` if that is outside the principal's base. For `read`, the target of a symlink in the last segment is
+   * authorized, and the returned path still ends with the symlink's own name. Returns at once if no symlink has to be
+   * looked for.
+   */
+  follow(action: Action, place: Place, options: AccessOptions, following: Following = {}): Awaitable<Place> {
+    const { last = followingActions.has(action), entry = false } = following
+    // Locks do not affect reads.
+    if ((action === 'read' || action === 'list') && this.access.readsAll) return place
+    // The base is a folder to the principal, even if the storage has a symlink there.
+    if (place.at === place.principal.base && !last && !entry) return place
+    return entry ? this.#look(action, place, options) : this.#realPlace(action, place, options, last)
+  }
+
+  async #look(action: Action, place: Place, options: AccessOptions): Promise<Place> {
+    const look = await this.tree.look(place.at, { signal: options.signal })
+    return look?.path === place.at ? { ...place, look } : this.follow(action, place, options)
+  }
+
+  async #realPlace(action: Action, place: Place, options: AccessOptions, last: boolean): Promise<Place> {
+    const { at } = place
+    const { signal } = options
+    const resolved = await this.tree.realPath(at, { signal, last })
+    if (resolved === at) return place
+    const real = await this.tree.canonicalPath(resolved, { signal })
+    await this.#authorizeTarget(action, place, real, options)
+    if (action !== 'read' || !last) return { ...place, at: real }
+    const symlinkPath = await this.tree.realPath(at, { signal })
+    if (symlinkPath !== at && symlinkPath !== real) await this.#authorizeTarget(action, place, symlinkPath, options)
+    return { ...place, at: symlinkPath }
+  }
+
+  async #authorizeTarget(action: Action, place: Place, real: Path, options: AccessOptions): Promise<void> {
+    const { base } = place.principal
+    const realBase = isWithin(base, real) ? base : await this.tree.realPath(base, { last: true })
+    this.access.authorizeTarget(action, place, real, realBase, options, 'a symlink that leads out of your folder')
+  }
+
+  /** Rejects with `busy` if a symlink has replaced a segment of a place that `follow` returned for the same action. */
+  async assertNone(action: Action, place: Place, options: AccessOptions, following: Following = {}): Promise<void> {
+    if ((await this.follow(action, place, options, following)).at !== place.at) throw symlinkChanged()
+  }
+
+  /**
+   * Authorizes reading the target of a new symlink at `place`. Rejects with `denied` if it is outside the storage
+   * mounted at `mountPoint` or outside the principal's base, and with the verdict if the principal must not read it.
+   * Returns its path within the storage.
+   */
+  async authorizeNew(mountPoint: Path, place: Place, target: string, options: AccessOptions): Promise<Path> {
+    const isRelative = !target.startsWith('/')
+    // After another symlink, `..` would mean the parent of that symlink's target.
+    const names = target.split('/').filter((name) => name !== '' && name !== '.')
+    const first = names.findIndex((name) => name !== '..')
+    if (isRelative && first >= 0 && names.includes('..', first)) {
+      throw new GatewayError('denied', { reason: 'the target of a symlink may have .. at its start only' })
+    }
+    const leadsTo = isRelative
+      ? await this.tree.canonicalPath(resolvePath(parentOf(place.at), target), { signal: options.signal })
+      : (await this.access.resolve(resolvePath(root, target), options)).at
+    const inner = within(mountPoint, leadsTo)
+    if (inner === undefined)
+      throw new GatewayError('denied', { reason: 'the target of a symlink must be in the same storage' })
+    this.access.authorizeTarget('read', place, leadsTo, place.principal.base, options)
+    return inner
+  }
+}
