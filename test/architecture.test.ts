@@ -37,7 +37,7 @@ accounts                  base net database settings
 storage                   base contract database settings
 locks                     base database accounts
 cluster                   base contract database settings accounts storage locks
-mounts                    base contract database storage locks
+mounts                    base contract database storage locks cluster
 transfer                  base contract database storage locks mounts
 download-urls             base contract database settings accounts storage
 search                    base contract database settings storage mounts

@@ -11,11 +11,12 @@ export function addNodesCommand(program: Command): void {
     .action((flags: CommonFlags) =>
       inDataFolder(flags, async ({ store }) => {
         const { isOver } = thisInstance()
-        const nodes = await nodeStatuses(store.nodes, store.isShared ? isSilent : ({ id }) => isOver(id) === true)
+        // Whether a process of this machine runs is known without heartbeats.
+        const sendsHeartbeats = store.shared?.spansMachines === true
+        const nodes = await nodeStatuses(store.nodes, sendsHeartbeats ? isSilent : ({ id }) => isOver(id) === true)
         const rows = nodes.map((node) => [
           ...[node.name, node.version, node.state, node.started.toISOString()],
-          // A node without others sends none.
-          store.isShared ? `${node.heartbeatAge} s ago` : '',
+          sendsHeartbeats ? `${node.heartbeatAge} s ago` : '',
           pairs(node.addresses),
           node.state === 'ended' ? '' : pairs(node.working),
         ])

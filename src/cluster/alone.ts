@@ -10,6 +10,8 @@ export class Alone implements Cluster {
   readonly isCurrent = true
   readonly count = 1
   readonly limiters = limitersInMemory(Date.now)
+  readonly knowsEntries = true
+  readonly spansMachines = false
   readonly requestSearch = undefined
   #handlers: ClusterHandlers | undefined
 

@@ -34,6 +34,10 @@ export interface Cluster {
   /** The limits of attempts to sign in, which all processes count together. */
   readonly limiters: Limiters
   readonly ofOthers: OfOthers
+  /** Whether a cached entry may answer for the entry itself: no other process changes it. */
+  readonly knowsEntries: boolean
+  /** Whether some of the others may run on other machines. */
+  readonly spansMachines: boolean
   /**
    * Locks that exclude the changes of all processes. `mirrors`: rows in memory that changes are checked against under
    * the locks, by topic.

@@ -36,6 +36,8 @@ function ageOf({ wall, monotonic }: Moment): number {
 export class Nodes implements Cluster {
   readonly instance: Instance
   readonly limiters: Limiters
+  readonly knowsEntries = false
+  readonly spansMachines: boolean
   readonly #store: Pick<Store, 'nodes' | 'leases'>
   readonly #notices: FileNotices
   /** When the last heartbeat that succeeded was sent. */
@@ -73,6 +75,7 @@ export class Nodes implements Cluster {
     this.#times = times
     this.instance = { ...instance, isOver: (name) => this.#isOver(name) }
     this.limiters = sharedLimiters(store.signIns)
+    this.spansMachines = shared.spansMachines
     this.#notices = new FileNotices(shared, events, log)
   }
 

@@ -302,7 +302,7 @@ export class Gateway {
         driverTypes: options.drivers,
         own: await gatewayFolders(config.data),
         instance,
-        assertCurrent: () => cluster.assertCurrent(),
+        cluster,
         tree: (path) => new SubtreeDriver({ mounts, locks, pathLocks, intents, rules, log }, path),
       }))
       const signedUrls = (opened.signedUrls = new SignedUrls({
@@ -502,7 +502,7 @@ async function firstRun(
 ): Promise<void> {
   // The accounts are created last: their existence marks a completed first run.
   // Only the admin knows whether the nodes that share a database see the same folder.
-  const isFirst = !store.isShared && (await store.users.all()).length === 0
+  const isFirst = store.shared?.spansMachines !== true && (await store.users.all()).length === 0
   if (isFirst && (await store.storages.all()).length === 0) await createFirstStorage(store, config.data, drivers)
   await bootstrapAccounts(store, admin)
 }

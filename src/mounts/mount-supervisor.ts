@@ -23,6 +23,7 @@ import type { Bandwidth } from '../storage/bandwidth.js'
 import { BackendCheck } from './backend-check.js'
 import { DriverJournals } from './driver-journals.js'
 import { concernedPath, type Events, type TreeEvent } from '../storage/events.js'
+import type { Cluster } from '../cluster/cluster.js'
 import { runExclusively } from '../locks/exclusive-work.js'
 import { mergeAddition, checkOptions, parseAddition } from './fields.js'
 import { ListingBudget } from '../storage/listing-cache.js'
@@ -68,8 +69,7 @@ interface MountSupervisorDependencies {
   readonly pathLocks: PathLocks
   /** The number of processes that serve the tree, as far as it is known. */
   readonly processes: () => number
-  /** `DriverEnv.assertCurrent`. */
-  readonly assertCurrent: () => void
+  readonly cluster: Pick<Cluster, 'assertCurrent' | 'knowsEntries' | 'spansMachines'>
 }
 
 /** The supervisor changes the state that the table shows. */
@@ -372,7 +372,7 @@ export class MountSupervisor {
       await driver.close?.()
       return undefined
     }
-    const { mounts, events, spool, bandwidth, store, log } = this.dependencies
+    const { mounts, events, spool, bandwidth, store, cluster, log } = this.dependencies
     const storage: Storage = new Storage({
       row,
       mountPoint: mount.mountPoint,
@@ -384,6 +384,7 @@ export class MountSupervisor {
       store,
       log: log.child({ storage: row.mountPath }),
       listings: this.#listings,
+      knowsEntries: cluster.knowsEntries,
       isMountAncestor: (path) => mounts.isMountAncestor(path),
       answered: () => check.answered(),
     })
@@ -429,7 +430,7 @@ export class MountSupervisor {
   }
 
   #env(mount: SupervisedMount): DriverEnv {
-    const { store, log, instance, own, tree, egress, uploads, pathLocks } = this.dependencies
+    const { store, log, instance, own, tree, egress, uploads, pathLocks, cluster } = this.dependencies
     const { id } = mount.row
     const { journals, changeListeners } = mount
     return {
@@ -437,7 +438,7 @@ export class MountSupervisor {
       signal: mount.controller.signal,
       instance,
       own,
-      spansMachines: store.shared?.spansMachines === true,
+      spansMachines: cluster.spansMachines,
       save: (options) =>
         this.#rowAccess.add(async () => {
           // The options of a replaced mount must not overwrite those of its successor.
@@ -461,7 +462,7 @@ export class MountSupervisor {
       },
       egress,
       changed: (path) => mount.storage?.changedElsewhere(path),
-      assertCurrent: () => this.dependencies.assertCurrent(),
+      assertCurrent: () => cluster.assertCurrent(),
       onChangeElsewhere: (listener) => void changeListeners.push(listener),
       report: (warnings) => {
         mount.warnings = [...warnings]

@@ -68,10 +68,12 @@ interface StorageDependencies {
   readonly events: Events
   readonly spool: Spool
   readonly bandwidth: Bandwidth
-  readonly store: FileRecords & Pick<Store, 'relaxed' | 'isShared'>
+  readonly store: FileRecords & Pick<Store, 'relaxed'>
   readonly log: DriverLog
   /** Room for listings, shared by all storages. */
   readonly listings: ListingBudget
+  /** Whether `stat` may answer from a cached listing: no other process changes an entry. */
+  readonly knowsEntries: boolean
   /** Called after each call that the backend has answered without an error. */
   readonly answered?: (() => void) | undefined
   /** Whether the tree shows a folder at this path only because a storage is mounted below it. */
@@ -106,7 +108,7 @@ export class Storage {
   readonly records: FileRecords
   readonly #backend: Backend
   readonly #isMountAncestor: StorageDependencies['isMountAncestor']
-  readonly #isShared: boolean
+  readonly #knowsEntries: boolean
   readonly #spool: Spool
   /** Undefined for a backend that is not reached over a network. */
   readonly #bandwidth: Bandwidth | undefined
@@ -124,7 +126,7 @@ export class Storage {
     this.records = this.traits.durable ? dependencies.store : dependencies.store.relaxed
     this.#backend = new Backend({ ...dependencies, traits: this.traits, folders: this.records.folders })
     this.#isMountAncestor = dependencies.isMountAncestor
-    this.#isShared = dependencies.store.isShared
+    this.#knowsEntries = dependencies.knowsEntries
     this.#spool = dependencies.spool
     this.#bandwidth = this.traits.remote ? dependencies.bandwidth : undefined
     this.#names = new ListableNames(dependencies.log)
@@ -166,7 +168,7 @@ export class Storage {
 
   async stat(path: Path, options: FreshStatOptions = {}): Promise<Entry> {
     // Another node may have changed the entry: only listings may be late.
-    const isAsked = options.ofSymlink === true || options.refresh === true || this.#isShared
+    const isAsked = options.ofSymlink === true || options.refresh === true || !this.#knowsEntries
     const kept = this.#backend.can('revision') || isAsked ? undefined : this.#listings.cachedEntry(path)
     const entry = this.#names.check(path, kept ?? (await this.#backend.stat(path, options)))
     return this.#attributes.needed ? this.#attributes.apply(this.treePath(path), entry) : entry

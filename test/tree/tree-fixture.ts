@@ -136,6 +136,7 @@ export async function newStorage(
     store,
     log,
     listings: new ListingBudget(),
+    knowsEntries: true,
     isMountAncestor: () => false,
   })
   return { storage, driver, events, heard, spool }
@@ -192,7 +193,7 @@ export async function newTree(
     egress: new EgressGuard(() => ''),
     pathLocks,
     processes: () => 1,
-    assertCurrent: () => undefined,
+    cluster: { assertCurrent: () => undefined, knowsEntries: true, spansMachines: false },
     store,
     events,
     spool,
