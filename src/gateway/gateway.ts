@@ -334,7 +334,7 @@ export class Gateway {
       const downloadRouting = new DownloadRouting(settings, signedUrls)
       const bases = new BaseFolders({ mounts, rules, locks, pathLocks, events, log })
       const tree = {
-        membership: cluster,
+        cluster,
         store,
         rules,
         locks,
@@ -357,7 +357,6 @@ export class Gateway {
       const dependencies = {
         ...tree,
         supervisor,
-        cluster,
         accounts,
         spool,
         storages,

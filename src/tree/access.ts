@@ -37,7 +37,7 @@ export interface Place extends ResolvedPath {
   readonly principal: Principal
 }
 
-type Dependencies = Pick<TreeDependencies, 'membership' | 'mounts' | 'bases' | 'rules' | 'settings' | 'log'>
+type Dependencies = Pick<TreeDependencies, 'cluster' | 'mounts' | 'bases' | 'rules' | 'settings' | 'log'>
 
 export class Access implements Authority {
   readonly redaction: Redaction
@@ -86,7 +86,7 @@ export class Access implements Authority {
   }
 
   #underBase(path: Path): Path {
-    this.dependencies.membership.assertCurrent()
+    this.dependencies.cluster.assertCurrent()
     const at = under(this.principal.base, path)
     if (at.toLowerCase().includes(`/${reservedPrefix}`)) throw new GatewayError('not_found')
     return at

@@ -17,7 +17,7 @@ import type { Locks } from '../locks/webdav-locks.js'
 import type { BaseFolders } from './missing-folders.js'
 
 export interface TreeDependencies {
-  readonly membership: Pick<Cluster, 'assertCurrent'>
+  readonly cluster: Pick<Cluster, 'assertCurrent'>
   readonly mounts: Mounts
   readonly bases: BaseFolders
   readonly rules: Rules

@@ -219,7 +219,7 @@ export async function newTree(
     settings.close()
   })
   const dependencies: TreeDependencies = {
-    membership: { assertCurrent: () => undefined },
+    cluster: { assertCurrent: () => undefined },
     mounts,
     bases: new BaseFolders({ mounts, rules, locks, pathLocks, events, log }),
     rules,
