@@ -14,11 +14,12 @@ import { withHooks, type FileHooks } from '../storage/file-hooks.js'
 import type { MountedTree, ResolvedPath } from '../mounts/mounted-tree.js'
 import type { Storage } from '../storage/storage.js'
 import type { Lock } from '../database/rows.js'
-import { hidesNames, isOmitted, judge, judgeMembers, judgeTarget, readsAll } from './authorizer.js'
 import type { TreeDependencies } from './dependencies.js'
 import type { LockedError } from '../locks/webdav-locks.js'
 import type { Authority, OnePath } from './change.js'
-import type { Action, Verdict } from './policy.js'
+import * as policy from './policy.js'
+import type { Rule, Rules } from './folder-rules.js'
+import type { Action, FolderRights, MemberFilter, RuledPath, Ruling, Verdict } from './policy.js'
 import type { AccessOptions } from './operation-options.js'
 import { Redaction } from './redaction.js'
 import { followingActions, Symlinks, type Following } from './symlinks.js'
@@ -49,7 +50,7 @@ export class Access implements Authority {
     /** As stored in the account. */
     readonly principal: Principal,
   ) {
-    this.redaction = new Redaction(dependencies, principal, (at) => this.isOmitted(at))
+    this.redaction = new Redaction(dependencies, principal, this)
     this.symlinks = new Symlinks(this, tree)
   }
 
@@ -156,11 +157,6 @@ export class Access implements Authority {
     }
   }
 
-  /** Whether the principal may read the whole tree, so that no target of a symlink needs a decision on reads. */
-  get readsAll(): boolean {
-    return readsAll(this.dependencies.rules, this.principal, root)
-  }
-
   /** Authorizes an action at the target of a symlink. `reason`: of the error for a target that is outside the base. */
   authorizeTarget(
     action: Action,
@@ -170,7 +166,10 @@ export class Access implements Authority {
     options: AccessOptions,
     reason?: string,
   ): void {
-    const verdict = judgeTarget(this.dependencies.rules, principal, action, [at, target, realBase], options.password)
+    const [from, to] = [this.#ruled(at), this.#ruled(target)]
+    const verdict = this.#counted(policy.decidingRule(action, to), options.password, (password) =>
+      policy.judgeTarget(principal, action, from, to, realBase, password),
+    )
     if (verdict === 'outside') throw new GatewayError('denied', { reason })
     this.#enforce(verdict, action, target, options)
   }
@@ -180,12 +179,12 @@ export class Access implements Authority {
    * path of the whole tree, here and below. `principal`: of the place, if it was resolved.
    */
   authorize(action: Action, at: Path, options: AccessOptions, principal = this.principal): void {
-    this.#enforce(judge(this.dependencies.rules, principal, action, at, options.password), action, at, options)
+    this.#enforce(this.verdict(action, at, options.password, { principal }), action, at, options)
   }
 
   /** As `authorize`, for those members of `folder` that no rule hides. */
   authorizeMembers(action: Action, folder: Path, options: AccessOptions): void {
-    const verdict = judgeMembers(this.dependencies.rules, this.principal, action, folder, options.password)
+    const verdict = this.#verdictOnMembers(action, folder, options.password)
     if (verdict !== 'allow') throw new GatewayError(verdict)
   }
 
@@ -196,7 +195,7 @@ export class Access implements Authority {
 
   /** The error for an action that is not allowed at `at`; undefined if it is. */
   #refusalOf(action: Action, at: Path, options: AccessOptions, principal = this.principal): GatewayError | undefined {
-    const verdict = judge(this.dependencies.rules, principal, action, at, options.password)
+    const verdict = this.verdict(action, at, options.password, { principal })
     return verdict === 'allow' ? undefined : this.#refusal(verdict, action, at, options)
   }
 
@@ -207,8 +206,7 @@ export class Access implements Authority {
   #detailOf(verdict: Verdict, action: Action, at: Path, options: AccessOptions): ErrorDetail | undefined {
     if (verdict === 'denied' && action === 'refresh') return 'refresh_denied'
     if (verdict !== 'hidden' || !creatingActions.has(action)) return undefined
-    const { rules } = this.dependencies
-    const isParentHidden = judge(rules, this.principal, 'read', parentOf(at), options.password) === 'hidden'
+    const isParentHidden = this.verdict('read', parentOf(at), options.password) === 'hidden'
     return isParentHidden ? 'parent_hidden' : undefined
   }
 
@@ -231,7 +229,7 @@ export class Access implements Authority {
     const own = nearest?.path === at && action !== 'copy' ? [nearest] : []
     const below = rules.below(at).filter((rule) => action !== 'copy' || !this.#isInvisibleBelow(at, rule.path))
     for (const rule of [...own, ...below]) {
-      const verdict = judgeMembers(rules, this.principal, action, rule.path, options.password)
+      const verdict = this.#verdictOnMembers(action, rule.path, options.password)
       if (verdict !== 'allow') throw new GatewayError(verdict, { reason: 'permission denied below this folder' })
     }
   }
@@ -282,13 +280,11 @@ export class Access implements Authority {
    * principal cannot remove what it cannot see. Lists the folder only if a rule hides names there.
    */
   async assertAllVisible(storage: Storage, folder: Path, signal: AbortSignal | undefined): Promise<void> {
-    const { rules } = this.dependencies
-    const at = storage.treePath(folder)
-    if (!hidesNames(rules, this.principal, at)) return
+    if (!this.hidesNames(storage.treePath(folder))) return
     for await (const page of storage.pages(folder, { signal })) {
       for (const entry of page) {
         const member = childOf(folder, entry.name)
-        if (isOmitted(rules, this.principal, storage.treePath(member))) {
+        if (this.isOmitted(storage.treePath(member))) {
           throw new GatewayError('denied', { reason: 'permission denied below this folder' })
         }
         if (isRealFolder(entry)) await this.assertAllVisible(storage, member, signal)
@@ -322,8 +318,8 @@ export class Access implements Authority {
 
   /** Authorizes searching in general, by permissions alone. `VisibleNames` authorizes each result. */
   authorizeSearch(): void {
-    const noRules = { own: undefined, folder: undefined }
-    const verdict = judge(this.dependencies.rules, this.principal, 'list', this.principal.base, undefined, noRules)
+    const ruling = { own: undefined, folder: undefined }
+    const verdict = this.verdict('list', this.principal.base, undefined, { ruling })
     if (verdict !== 'allow') throw new GatewayError(verdict)
   }
 
@@ -362,13 +358,112 @@ export class Access implements Authority {
     return withHooks(file, own)
   }
 
-  /** Whether listings of the parent folder omit `at`. */
-  isOmitted(at: Path): boolean {
-    return isOmitted(this.dependencies.rules, this.principal, at)
-  }
-
   /** The error for a lock that blocks a change of `asked`. */
   lockedError(lock: Lock, asked: Path): LockedError {
     return this.redaction.lockedError(lock, asked)
   }
+
+  // Decisions of `policy.ts`, with the folder rules in force. No other file calls it.
+
+  /**
+   * Decides on an action at `at`. `password`: the folder password of the request. Throws `throttled` if the client has
+   * sent too many wrong ones and sends one. `principal`: of the place, if it was resolved. `ruling`: used instead of
+   * the rules that apply to `at`, for example for a member that does not exist yet.
+   */
+  verdict(
+    action: Action,
+    at: Path,
+    password?: string,
+    given: { readonly principal?: Principal; readonly ruling?: Ruling } = {},
+  ): Verdict {
+    const { principal = this.principal, ruling = this.#ruled(at) } = given
+    return this.#counted(policy.decidingRule(action, ruling), password, (compared) =>
+      policy.judge(principal, action, at, ruling, compared),
+    )
+  }
+
+  /** Decides on an action on those members of a folder that no rule hides. Throws as `verdict`. */
+  #verdictOnMembers(action: Action, folder: Path, password?: string): Verdict {
+    const rule = this.dependencies.rules.nearest(folder)
+    return this.#counted(rule, password, (compared) =>
+      policy.judgeMembers(this.principal, action, folder, rule, compared),
+    )
+  }
+
+  /** The decision with this password, which is compared and counted only if the decision depends on it. */
+  #counted<Decision extends Verdict | 'outside'>(
+    rule: Rule | undefined,
+    password: string | undefined,
+    decide: (compared: string | undefined) => Decision,
+  ): Decision {
+    if (password === undefined || password === '' || rule === undefined || rule.password === '') return decide(password)
+    const { rules } = this.dependencies
+    const without = decide(undefined)
+    if (without !== 'password_required') return without
+    rules.guesses.assertNotLocked(rule, this.principal)
+    const decision = decide(password)
+    // The password of another folder is no guess: clients send the last one, wherever they go.
+    if (decision === 'password_required' && !rules.hasPassword(password)) {
+      rules.guesses.countWrong(rule, this.principal, password)
+    }
+    return decision
+  }
+
+  /** All on which a decision at a path depends, besides the principal. */
+  #ruled(path: Path): RuledPath {
+    const { rules } = this.dependencies
+    return { path, own: rules.nearest(path), folder: rules.nearest(parentOf(path)) }
+  }
+
+  folderRights(folder: Path): FolderRights {
+    return policy.folderRights(this.principal, folder, this.dependencies.rules.nearest(folder))
+  }
+
+  /** Whether the principal may make something in the folder. */
+  mayFill(folder: Path): boolean {
+    return this.#verdictOnMembers('mkdir', folder) === 'allow'
+  }
+
+  /** Whether the principal may read the whole tree, so that no target of a symlink needs a decision on reads. */
+  get readsAll(): boolean {
+    return policy.readsAll(this.principal, root, !this.dependencies.rules.isEmpty)
+  }
+
+  movesAnySymlink(mountPoint: Path): boolean {
+    const { base } = this.principal
+    const principal = this.principal.respelled(base, this.principal.baseIn(mountPoint))
+    return policy.movesAnySymlink(principal, mountPoint, !this.dependencies.rules.isEmpty)
+  }
+
+  get seesMountUsages(): boolean {
+    return policy.seesMountUsages(this.principal)
+  }
+
+  memberFilter(folder: Path): MemberFilter {
+    const { rules } = this.dependencies
+    const ruleOf = rules.below(folder).length > 0 ? (member: Path) => rules.ruleOf(member) : undefined
+    return policy.memberFilter(this.principal, folder, rules.nearest(folder), ruleOf)
+  }
+
+  /** Whether listings of the parent folder omit `at`. */
+  isOmitted(at: Path): boolean {
+    const { rules } = this.dependencies
+    return policy.isOmitted(this.principal, at, rules.nearest(parentOf(at)), rules.ruleOf(at))
+  }
+
+  /** Whether a rule can hide names from the principal at any depth below `top`. */
+  hidesNames(top: Path): boolean {
+    const { rules } = this.dependencies
+    return [rules.nearest(top), ...rules.below(top)].some((rule) => policy.hidesNames(this.principal, rule))
+  }
+
+  /** Whether a move of the folder `source` to `target` would show the principal names that are hidden now. */
+  revealsNames(source: Path, target: Path): boolean {
+    return policy.revealsNames(this.principal, this.#ruled(source), this.#ruled(target))
+  }
+}
+
+/** Whether a rule restricts reading `at`, or hides it, for any user. */
+export function isRestricted(rules: Pick<Rules, 'nearest'>, at: Path): boolean {
+  return policy.isRestricted(at, rules.nearest(at))
 }

@@ -19,7 +19,7 @@ import type { BaseFolders } from './missing-folders.js'
 export interface TreeDependencies {
   readonly cluster: Pick<Cluster, 'assertCurrent'>
   readonly mounts: Mounts
-  readonly bases: BaseFolders
+  readonly bases: Pick<BaseFolders, 'ensure' | 'forget'>
   readonly rules: Rules
   readonly locks: Locks
   readonly intents: Intents

@@ -65,7 +65,7 @@ export class FolderContents {
     return {
       entries,
       total: shown.length,
-      folder: folderView(this.dependencies, folder.principal, at),
+      folder: folderView(this.dependencies, this.access, at),
       serialized: entries === listing.entries ? listing.serialized : undefined,
     }
   }
@@ -93,14 +93,13 @@ export class FolderContents {
 
   /** An entry is hidden if it is hidden by either path of the folder. */
   async #visible(
-    { named, at, principal }: Place,
+    { named, at }: Place,
     entries: readonly Entry[],
     filter: EntryFilter,
     hasReserved?: boolean,
   ): Promise<readonly Entry[]> {
-    const { rules } = this.dependencies
-    const shown = await visibleEntries(rules, principal, at, entries, filter, hasReserved)
-    return named === at ? shown : visibleEntries(rules, principal, named, shown, filter, false)
+    const shown = await visibleEntries(this.access, at, entries, filter, hasReserved)
+    return named === at ? shown : visibleEntries(this.access, named, shown, filter, false)
   }
 
   /** Shows a symlink as its target only if the principal may read the target. */

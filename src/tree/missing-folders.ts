@@ -7,7 +7,6 @@ import type { Storage } from '../storage/storage.js'
 import type { Access } from './access.js'
 import { Change, gatewayAuthority, type ChangeScope } from './change.js'
 import type { ChangeOptions } from './operation-options.js'
-import { judgeMembers } from './authorizer.js'
 import type { TreeDependencies } from './dependencies.js'
 
 /**
@@ -89,10 +88,13 @@ export class BaseFolders {
     })
   }
 
-  /** Never rejects: if the folder could not be created, the operation on it reports why. */
-  ensure(principal: Principal): Promise<void> | undefined {
+  /**
+   * Never rejects: if the folder could not be created, the operation on it reports why. `mayFill`: whether the
+   * principal may create something in its base.
+   */
+  ensure(principal: Principal, mayFill: () => boolean): Promise<void> | undefined {
     const { base } = principal
-    return base === root || this.#known.has(base) ? undefined : this.#ensure(principal)
+    return base === root || this.#known.has(base) ? undefined : this.#ensure(principal, mayFill)
   }
 
   /** To be called if the folder is missing: another program may have removed it. */
@@ -100,23 +102,18 @@ export class BaseFolders {
     this.#known.delete(base)
   }
 
-  async #ensure(principal: Principal): Promise<void> {
-    const { base } = principal
+  async #ensure({ base, username }: Principal, mayFill: () => boolean): Promise<void> {
     try {
       await this.dependencies.mounts.whenStarted(base)
       const exists = (await this.#scope.tree.entryOrUndefined(base, {})) !== undefined
-      if (!exists && !this.#mayFill(principal)) return
+      if (!exists && !mayFill()) return
       if (!exists) {
         await makeMissingFolders(this.#scope, base, {})
-        this.dependencies.log.info({ user: principal.username, path: base }, 'created a base folder')
+        this.dependencies.log.info({ user: username, path: base }, 'created a base folder')
       }
       this.#known.add(base)
     } catch (error) {
       this.dependencies.log.debug({ err: error, path: base }, 'could not create a missing base folder')
     }
-  }
-
-  #mayFill(principal: Principal): boolean {
-    return judgeMembers(this.dependencies.rules, principal, 'mkdir', principal.base) === 'allow'
   }
 }

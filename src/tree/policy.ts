@@ -1,6 +1,6 @@
 /**
  * All decisions on what a principal may do with a path, and on what it sees: pure functions of the principal, the path
- * and the folder rules. Paths are of the whole tree. Called only by `authorizer.ts`, which looks up the rules.
+ * and the folder rules. Paths are of the whole tree. Called only by `Access`, which looks up the rules.
  */
 import type { Permission, Principal } from '../accounts/principal.js'
 import type { ErrorCode } from '../base/errors.js'

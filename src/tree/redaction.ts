@@ -8,6 +8,7 @@ import { logInternal } from '../base/log.js'
 import { isWithin, parentOf, root, selfAndAncestors, under, within, type Path } from '../base/path.js'
 import type { Lock } from '../database/rows.js'
 import { LockedError } from '../locks/webdav-locks.js'
+import type { Access } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
 
 export class Redaction {
@@ -17,8 +18,7 @@ export class Redaction {
   constructor(
     private readonly dependencies: Pick<TreeDependencies, 'bases' | 'log'>,
     private readonly principal: Principal,
-    /** Whether listings of the parent folder omit the path. */
-    private readonly isOmitted: (at: Path) => boolean,
+    private readonly access: Pick<Access, 'isOmitted' | 'mayFill'>,
   ) {}
 
   /**
@@ -27,7 +27,7 @@ export class Redaction {
    */
   async during<T>(op: OperationName, path: Path, work: () => Promise<T>): Promise<T> {
     try {
-      const missing = this.dependencies.bases.ensure(this.principal)
+      const missing = this.#baseMade()
       if (missing) await missing
       return await work()
     } catch (error) {
@@ -38,11 +38,16 @@ export class Redaction {
   /** As `during`, for an operation that yields its results. */
   async *yielding<T>(op: OperationName, path: Path, work: () => AsyncGenerator<T>): AsyncGenerator<T> {
     try {
-      await this.dependencies.bases.ensure(this.principal)
+      await this.#baseMade()
       yield* work()
     } catch (error) {
       throw this.error(error, op, path)
     }
+  }
+
+  #baseMade(): Promise<void> | undefined {
+    const { bases } = this.dependencies
+    return bases.ensure(this.principal, () => this.access.mayFill(this.principal.base))
   }
 
   /**
@@ -110,7 +115,7 @@ export class Redaction {
     let visible = at
     for (const path of selfAndAncestors(at)) {
       if (isWithin(path, asked) || isWithin(path, base)) break
-      if (this.isOmitted(path)) visible = parentOf(path)
+      if (this.access.isOmitted(path)) visible = parentOf(path)
     }
     return visible
   }

@@ -2,7 +2,6 @@
  * Runs one search: returns a page of the results that the principal may see, ordered by name, and their total number.
  * Which names those are is decided here, as a listing of their folder would.
  */
-import type { Principal } from '../accounts/principal.js'
 import { GatewayError } from '../base/errors.js'
 import { nameOf, parentOf, type Path } from '../base/path.js'
 import { Pauses } from '../base/pauses.js'
@@ -16,7 +15,7 @@ import {
 } from '../database/search/names-reader.js'
 import type { IndexedName } from '../database/search/names.js'
 import type { AccessOptions } from './operation-options.js'
-import { hidesNames, judge } from './authorizer.js'
+import type { Access } from './access.js'
 import type { Rule, Rules } from './folder-rules.js'
 import type { Verdict } from './policy.js'
 import { isVisible } from './visibility.js'
@@ -159,10 +158,11 @@ export class VisibleNames {
   readonly #reachable = new Map<Path, boolean>()
   readonly #listable = new Map<Path, boolean>()
 
-  /** `password`: the folder password of the request. */
+  /** `base`: that of the principal, in the backend's spelling. `password`: the folder password of the request. */
   constructor(
     private readonly rules: Rules,
-    private readonly principal: Principal,
+    private readonly access: Pick<Access, 'hidesNames' | 'memberFilter' | 'verdict'>,
+    private readonly base: Path,
     private readonly password: string | undefined,
   ) {}
 
@@ -174,7 +174,7 @@ export class VisibleNames {
 
   /** Whether the principal can reach the folder from its base: neither the folder nor one above it is hidden. */
   isReachable(folder: Path): boolean {
-    if (folder === this.principal.base) return this.#verdict(folder) !== 'hidden'
+    if (folder === this.base) return this.#verdict(folder) !== 'hidden'
     const cached = this.#reachable.get(folder)
     if (cached !== undefined) return cached
     const parent = parentOf(folder)
@@ -197,11 +197,11 @@ export class VisibleNames {
 
   #isVisible(folder: Path, name: string): boolean {
     const entry = { name, kind: 'file', size: 0, modified: epoch } as const
-    return isVisible(this.rules, this.principal, folder, entry)
+    return isVisible(this.access, folder, entry)
   }
 
   #verdict(folder: Path): Verdict {
-    return judge(this.rules, this.principal, 'list', folder, this.password)
+    return this.access.verdict('list', folder, this.password)
   }
 
   /**
@@ -218,7 +218,7 @@ export class VisibleNames {
     // The query compares paths exactly: it does not match a folder that the index has in a spelling other than the
     // rule's.
     const haveOneSpelling = below.every((rule) => this.rules.hasOneSpelling(rule.path))
-    const exact = haveOneSpelling && closed.length === parts.length && !hidesNames(this.rules, this.principal, top)
+    const exact = haveOneSpelling && closed.length === parts.length && !this.access.hidesNames(top)
     return { closed, exact }
   }
 
@@ -227,7 +227,7 @@ export class VisibleNames {
     // Patterns match single names, which are authorized one by one.
     const withoutPatterns = { ...rule, hide: '' }
     const ruling = { own: withoutPatterns, folder: undefined }
-    const verdictAt = (folder: Path) => judge(this.rules, this.principal, 'list', folder, this.password, ruling)
+    const verdictAt = (folder: Path) => this.access.verdict('list', folder, this.password, { ruling })
     const own = verdictAt(path)
     const deeper = verdictAt(`${path === '/' ? '' : path}/below` as Path)
     if (own === 'allow' && deeper === 'allow') return undefined

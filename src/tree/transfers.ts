@@ -14,7 +14,6 @@ import type { TransferMeter } from '../storage/transfer-meter.js'
 import { MemoryJournal, type CopyJob, type CopyJournal, type PublishOptions } from '../transfer/copy-job.js'
 import { copyTree, moveTree } from '../transfer/copy.js'
 import type { Access } from './access.js'
-import { isOmitted, movesAnySymlink, revealsNames } from './authorizer.js'
 import type { TreeDependencies } from './dependencies.js'
 import { renameByBackend } from './follow-up.js'
 import { HeldPathLocks, type PathClaim } from '../locks/path-locks.js'
@@ -248,7 +247,7 @@ export class Transfers {
 
   /** A rule above the source does not move with it: entries that it hides must not become visible at the target. */
   #assertStaysHidden(source: Path, target: Path): void {
-    if (!revealsNames(this.dependencies.rules, this.access.principal, source, target)) return
+    if (!this.access.revealsNames(source, target)) return
     throw new GatewayError('denied', { reason: 'a folder rule hides things here that would be seen there' })
   }
 
@@ -267,7 +266,7 @@ export class Transfers {
    */
   async #assertSymlinksMayMove({ storage, inner }: MountedPath, target: Path, options: AccessOptions): Promise<void> {
     const { mountPoint } = storage
-    if (movesAnySymlink(this.dependencies.rules, this.access.principal, mountPoint)) return
+    if (this.access.movesAnySymlink(mountPoint)) return
     for await (const page of storage.pages(inner, { signal: options.signal })) {
       for (const member of page) {
         const [from, to] = [childOf(inner, member.name), childOf(target, member.name)]
@@ -354,7 +353,7 @@ export class Transfers {
 
   #job(transfer: Transfer, signal: AbortSignal): CopyJob {
     const { kind, source, target, from, to, entry, old, continues, options } = transfer
-    const { rules, transferSlots, inPlaceHandles, intents, log } = this.dependencies
+    const { transferSlots, inPlaceHandles, intents, log } = this.dependencies
     // One warning for each transfer: a backend that refuses one folder may refuse them all.
     let isLossLogged = false
     const moving = parentOf(source) === parentOf(target) ? 'rename' : 'move'
@@ -373,9 +372,9 @@ export class Transfers {
       journal: options.journal ?? new MemoryJournal(),
       advance: (bytes) => options.advance?.(bytes),
       // The principal copies only what it can see.
-      excludes: (path) => path !== source && isOmitted(rules, this.access.principal, path),
+      excludes: (path) => path !== source && this.access.isOmitted(path),
       onSkippedNames: (folder, { count, names }) => {
-        const seen = names.filter((name) => !isOmitted(rules, this.access.principal, childOf(folder, name)))
+        const seen = names.filter((name) => !this.access.isOmitted(childOf(folder, name)))
         const seenCount = count - (names.length - seen.length)
         if (seenCount > 0)
           options.onSkippedNames?.(this.access.redaction.path(folder), { count: seenCount, names: seen })

@@ -27,7 +27,6 @@ import type { Lock, LockRequest, Property, PropertyChange } from '../database/ro
 import { sameness } from '../transfer/same-file.js'
 import type { DownloadRoute, DownloadRouteOptions } from '../download-urls/download-routing.js'
 import { Access, type Place } from './access.js'
-import { seesMountUsages } from './authorizer.js'
 import type { Redaction } from './redaction.js'
 import type { Action } from './policy.js'
 import type { TreeDependencies } from './dependencies.js'
@@ -139,7 +138,7 @@ export class VirtualFs {
   view(path: Path, options: AccessOptions = {}): Promise<{ readonly entry: Entry; readonly folder: FolderView }> {
     return this.#authorizedEntry('stat', path, options, async (place) => ({
       entry: await this.#entry(place, options),
-      folder: folderView(this.#dependencies, place.principal, place.at),
+      folder: folderView(this.#dependencies, this.#access, place.at),
     }))
   }
 
@@ -185,7 +184,7 @@ export class VirtualFs {
       this.#access.authorizeSearch()
       const { rules, search, searches } = this.#dependencies
       const { at, principal } = await this.#access.resolve(path, options)
-      const visible = new VisibleNames(rules, principal, options.password)
+      const visible = new VisibleNames(rules, this.#access, principal.base, options.password)
       const find = async () => findNames(await search.reader(), visible, at, options)
       const { names, total } = await searches.run(principal.holder, find, options.signal)
       return { names: names.map((found) => ({ ...found, parent: this.#redaction.path(found.parent) })), total }
@@ -263,7 +262,7 @@ export class VirtualFs {
 
   /** The usage of each path that is a mount point. Omits storages that do not report it in time. None for guests. */
   async mountUsages(paths: readonly Path[]): Promise<ReadonlyMap<Path, Usage>> {
-    if (!seesMountUsages(this.#access.principal)) return new Map()
+    if (!this.#access.seesMountUsages) return new Map()
     const { mounts } = this.#dependencies
     const { principal } = await this.#access.resolve(root, {})
     // Called for every entry of a listing: must be cheap for paths that are no mount points.

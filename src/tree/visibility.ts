@@ -2,15 +2,14 @@
  * Which entries of a folder a principal sees, and what the folder rules set for the folder. Paths are of the whole
  * tree.
  */
-import type { Principal } from '../accounts/principal.js'
 import type { ThumbnailKind } from '../contract/capabilities.js'
 import type { Entry } from '../contract/entry.js'
 import { reservedPrefix, type Path } from '../base/path.js'
 import { Pauses } from '../base/pauses.js'
 import { foldName } from '../database/search/folding.js'
-import { folderRights, isRestricted, memberFilter } from './authorizer.js'
+import { isRestricted, type Access } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
-import { covers, type Rules } from './folder-rules.js'
+import { covers } from './folder-rules.js'
 import type { FolderRights } from './policy.js'
 
 /** Limits a listing to some of the folder's entries. */
@@ -40,20 +39,21 @@ export interface FolderView extends FolderRights {
   readonly thumbnails: readonly ThumbnailKind[]
 }
 
+type Members = Pick<Access, 'memberFilter'>
+
 /**
  * Returns the entries of a folder that the principal sees, in their order. Yields to the event loop, because matching
  * patterns against many names takes long. `hasReserved`: whether a name of the entries may be reserved by the gateway.
  * Rejects with `aborted`.
  */
 export async function visibleEntries(
-  rules: Rules,
-  principal: Principal,
+  access: Members,
   at: Path,
   entries: readonly Entry[],
   filter: EntryFilter = {},
   hasReserved = true,
 ): Promise<readonly Entry[]> {
-  const view = viewOf(rules, principal, at, filter)
+  const view = viewOf(access, at, filter)
   if (view.isUnfiltered && !hasReserved) return entries
   const visible: Entry[] = []
   const pauses = new Pauses(filter.signal)
@@ -70,8 +70,8 @@ export async function visibleEntries(
 const quickEntries = 1000
 
 /** Whether `visibleEntries` of the folder `at` would return this entry. */
-export function isVisible(rules: Rules, principal: Principal, at: Path, entry: Entry): boolean {
-  return viewOf(rules, principal, at, {}).isVisible(entry)
+export function isVisible(access: Members, at: Path, entry: Entry): boolean {
+  return viewOf(access, at, {}).isVisible(entry)
 }
 
 /**
@@ -79,12 +79,11 @@ export function isVisible(rules: Rules, principal: Principal, at: Path, entry: E
  * reserved names are removed.
  */
 function viewOf(
-  rules: Rules,
-  principal: Principal,
+  access: Members,
   at: Path,
   { foldersOnly = false, startsWith = '', contains = '', except }: EntryFilter,
 ): { readonly isUnfiltered: boolean; readonly isQuick: boolean; isVisible(entry: Entry): boolean } {
-  const members = memberFilter(rules, principal, at)
+  const members = access.memberFilter(at)
   const part = foldName(contains)
   return {
     isUnfiltered: members.showsAll && !foldersOnly && startsWith === '' && part === '' && except === undefined,
@@ -99,7 +98,7 @@ function viewOf(
 
 export function folderView(
   dependencies: Pick<TreeDependencies, 'rules' | 'mounts'>,
-  principal: Principal,
+  access: Pick<Access, 'folderRights'>,
   at: Path,
 ): FolderView {
   const rule = dependencies.rules.nearest(at)
@@ -107,7 +106,7 @@ export function folderView(
   return {
     readme: rule && covers(rule, rule.readmeSub, at) ? rule.readme : '',
     header: rule && covers(rule, rule.headerSub, at) ? rule.header : '',
-    ...folderRights(dependencies.rules, principal, at),
+    ...access.folderRights(at),
     provider: row?.driver ?? 'unknown',
     signed: needsSignature(dependencies, at),
     thumbnails: (row && dependencies.mounts.storageOf(row.id)?.traits.thumbnails) ?? [],

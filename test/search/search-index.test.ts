@@ -8,6 +8,10 @@ import { foldName, searchWords } from '../../src/database/search/folding.js'
 import { firstPosition } from '../../src/database/search/names-reader.js'
 import type { IndexedName } from '../../src/database/search/names.js'
 import { openSearchIndex, type SearchIndex } from '../../src/database/search/search-index.js'
+import { MountedTree } from '../../src/mounts/mounted-tree.js'
+import { Mounts } from '../../src/mounts/mounts.js'
+import { createLog } from '../../src/process/log.js'
+import { Access } from '../../src/tree/access.js'
 import { findNames, VisibleNames, type SearchOptions, type SearchLimits } from '../../src/tree/search-results.js'
 import { Rules } from '../../src/tree/folder-rules.js'
 import { principal } from '../accounts/principals.js'
@@ -49,6 +53,17 @@ async function filled(t: Test, openIndex: () => Promise<SearchIndex>): Promise<S
   return index
 }
 
+/** What the rules show of a tree without storages. */
+function visibleTo(rules: Rules, who: Principal, password?: string): VisibleNames {
+  const mounts = new Mounts()
+  const log = createLog('silent')
+  const bases = { ensure: () => undefined, forget: () => undefined }
+  const membership = { assertCurrent: () => undefined }
+  const dependencies = { membership, mounts, bases, rules, settings: { bool: () => false }, log }
+  const access = new Access(dependencies, new MountedTree(mounts, log), who)
+  return new VisibleNames(rules, access, who.base, password)
+}
+
 const path = ({ parent, name }: IndexedName): Path => childOf(parent, name)
 
 function expected(keywords: string, below: string, isSeen: (path: Path) => boolean = () => true): IndexedName[] {
@@ -76,7 +91,7 @@ onEveryEngine(
     const rules = await Rules.load(await newStore(t))
     const index = await filled(t, openIndex)
     t.equal(await index.writer.count(), count)
-    const visible = () => new VisibleNames(rules, principal(), undefined)
+    const visible = () => visibleTo(rules, principal())
     for (const [keywords, below] of [
       ['common', '/'],
       ['COMMON', '/f3'],
@@ -123,7 +138,7 @@ onEveryEngine('names that rules close or hide are neither returned nor counted',
   const search = async (fields: Partial<SearchOptions> = {}, password?: string) =>
     findNames(
       index.reader,
-      new VisibleNames(rules, who, password),
+      visibleTo(rules, who, password),
       asPath('/'),
       ask('common', { limit: 50, ...fields }),
       endless,
@@ -164,13 +179,7 @@ onEveryEngine(
     await rules.create(ruleRow({ path: asPath('/'), hide: '^[a-c]', hideSub: true }))
     const index = await filled(t, openIndex)
     const search = (offset: number, limits: SearchLimits) =>
-      findNames(
-        index.reader,
-        new VisibleNames(rules, principal({ may: [] }), undefined),
-        asPath('/'),
-        ask('common', { offset }),
-        limits,
-      )
+      findNames(index.reader, visibleTo(rules, principal({ may: [] })), asPath('/'), ask('common', { offset }), limits)
     const want = expected('common', '/', (at) => !/\/[a-c][^/]*$/.test(at))
     const { names, total } = await search(3000, { counting: 0, page: 60_000 })
     t.same(names.map(path), want.slice(3000, 3100).map(path))
