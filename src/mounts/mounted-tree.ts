@@ -109,6 +109,7 @@ export class MountedTree {
     if (!storage) return undefined
     const look = await storage.look(within(mountPoint, path) ?? root, options)
     const real = storage.treePath(look.path)
+    if (real === path) return { path, entry: look.entry }
     return this.mounts.mountPointOf(real) === mountPoint && !this.mounts.isMountFolder(real)
       ? { path: real, entry: look.entry }
       : undefined

@@ -221,6 +221,18 @@ export class Mounts {
     }
   }
 
+  /** Whether neither a start has to be waited for nor a backend asked before the spelling of `path` is known. */
+  isAsNamed(path: Path): boolean {
+    let isRunning = false
+    let isStarting = false
+    for (const { storage, starting } of this.#mountsOver(path)) {
+      if (storage?.traits.caseSensitive === false) return false
+      isRunning ||= storage !== undefined
+      isStarting ||= starting !== undefined
+    }
+    return isRunning || !isStarting
+  }
+
   /** The location of `path` if its storage ignores case or Unicode normalization; otherwise undefined. */
   caseInsensitivePath(path: Path): MountedPath | undefined {
     for (const { storage, mountPoint } of this.#mountsOver(path)) {

@@ -18,7 +18,7 @@ import type { TreeDependencies } from './dependencies.js'
 import type { LockedError } from '../locks/webdav-locks.js'
 import type { Authority, OnePath } from './change.js'
 import * as policy from './policy.js'
-import type { Rule, Rules } from './folder-rules.js'
+import type { Rule } from './folder-rules.js'
 import type { Action, FolderRights, MemberFilter, RuledPath, Ruling, Verdict } from './policy.js'
 import type { AccessOptions } from './operation-options.js'
 import { Redaction } from './redaction.js'
@@ -67,23 +67,23 @@ export class Access implements Authority {
 
   /** As `resolve`; undefined if a backend has to be asked, or its storage is starting. */
   resolveAtOnce(path: Path): Place | undefined {
-    const { mounts } = this.dependencies
-    const requested = this.#underBase(path)
-    if (mounts.startOf(requested) || mounts.caseInsensitivePath(requested) !== undefined) return undefined
-    return this.#respelled(requested, requested)
+    const at = this.#underBase(path)
+    return this.dependencies.mounts.isAsNamed(at) ? this.#placeOf(at, this.principal) : undefined
   }
 
   async #resolveByBackend(path: Path, options: AccessOptions): Promise<Place> {
     const requested = this.#underBase(path)
     await this.dependencies.mounts.whenStarted(requested, options)
-    return this.#respelled(requested, await this.tree.canonicalPath(requested, { signal: options.signal }))
+    const at = await this.tree.canonicalPath(requested, { signal: options.signal })
+    return this.#placeOf(at, this.principal.respelled(requested, at))
   }
 
   /** As `resolve`, for the target of a move of `source`, a path of the whole tree. */
   async resolveMoveTarget(path: Path, source: Path, options: AccessOptions): Promise<Place> {
     const requested = this.#underBase(path)
     await this.dependencies.mounts.whenStarted(requested, options)
-    return this.#respelled(requested, await this.tree.canonicalTarget(requested, source, { signal: options.signal }))
+    const at = await this.tree.canonicalTarget(requested, source, { signal: options.signal })
+    return this.#placeOf(at, this.principal.respelled(requested, at))
   }
 
   #underBase(path: Path): Path {
@@ -93,14 +93,14 @@ export class Access implements Authority {
     return at
   }
 
-  #respelled(requested: Path, at: Path): Place {
-    return { at, named: at, look: undefined, principal: this.principal.respelled(requested, at) }
+  #placeOf(at: Path, principal: Principal): Place {
+    return { at, named: at, look: undefined, principal }
   }
 
   /** A path of the whole tree, in the backends' spelling, that follows from one that was resolved. */
   place(at: Path): Place {
     const { principal } = this
-    return { at, named: at, look: undefined, principal: principal.respelled(principal.base, principal.baseIn(at)) }
+    return this.#placeOf(at, principal.respelled(principal.base, principal.baseIn(at)))
   }
 
   /** `resolve`, `authorize` and `Symlinks.follow`, in this order. */
@@ -167,9 +167,9 @@ export class Access implements Authority {
     reason?: string,
   ): void {
     const [from, to] = [this.#ruled(at), this.#ruled(target)]
-    const verdict = this.#counted(policy.decidingRule(action, to), options.password, (password) =>
-      policy.judgeTarget(principal, action, from, to, realBase, password),
-    )
+    const { password } = options
+    const decide = (compared?: string) => policy.judgeTarget(principal, action, from, to, realBase, compared)
+    const verdict = password ? this.#counted(policy.decidingRule(action, to), password, decide) : decide()
     if (verdict === 'outside') throw new GatewayError('denied', { reason })
     this.#enforce(verdict, action, target, options)
   }
@@ -377,29 +377,26 @@ export class Access implements Authority {
     given: { readonly principal?: Principal; readonly ruling?: Ruling } = {},
   ): Verdict {
     const { principal = this.principal, ruling = this.#ruled(at) } = given
-    return this.#counted(policy.decidingRule(action, ruling), password, (compared) =>
-      policy.judge(principal, action, at, ruling, compared),
-    )
+    const decide = (compared?: string) => policy.judge(principal, action, at, ruling, compared)
+    return password ? this.#counted(policy.decidingRule(action, ruling), password, decide) : decide()
   }
 
   /** Decides on an action on those members of a folder that no rule hides. Throws as `verdict`. */
   #verdictOnMembers(action: Action, folder: Path, password?: string): Verdict {
     const rule = this.dependencies.rules.nearest(folder)
-    return this.#counted(rule, password, (compared) =>
-      policy.judgeMembers(this.principal, action, folder, rule, compared),
-    )
+    const decide = (compared?: string) => policy.judgeMembers(this.principal, action, folder, rule, compared)
+    return password ? this.#counted(rule, password, decide) : decide()
   }
 
   /** The decision with this password, which is compared and counted only if the decision depends on it. */
   #counted<Decision extends Verdict | 'outside'>(
     rule: Rule | undefined,
-    password: string | undefined,
-    decide: (compared: string | undefined) => Decision,
+    password: string,
+    decide: (compared?: string) => Decision,
   ): Decision {
-    if (password === undefined || password === '' || rule === undefined || rule.password === '') return decide(password)
+    const without = decide()
+    if (without !== 'password_required' || !rule) return without
     const { rules } = this.dependencies
-    const without = decide(undefined)
-    if (without !== 'password_required') return without
     rules.guesses.assertNotLocked(rule, this.principal)
     const decision = decide(password)
     // The password of another folder is no guess: clients send the last one, wherever they go.
@@ -463,7 +460,7 @@ export class Access implements Authority {
   }
 }
 
-/** Whether a rule restricts reading `at`, or hides it, for any user. */
-export function isRestricted(rules: Pick<Rules, 'nearest'>, at: Path): boolean {
-  return policy.isRestricted(at, rules.nearest(at))
+/** Whether URLs of `at` must be signed because of a storage option or a folder rule. */
+export function needsSignature({ rules, mounts }: Pick<TreeDependencies, 'rules' | 'mounts'>, at: Path): boolean {
+  return mounts.rowOf(at)?.enableSign === true || policy.isRestricted(at, rules.nearest(at))
 }

@@ -89,12 +89,12 @@ export class BaseFolders {
   }
 
   /**
-   * Never rejects: if the folder could not be created, the operation on it reports why. `mayFill`: whether the
-   * principal may create something in its base.
+   * Makes a base folder that is missing, other than the root. Never rejects: if it could not be made, the operation on
+   * it reports why. `mayFill`: whether the principal may create something in it.
    */
   ensure(principal: Principal, mayFill: () => boolean): Promise<void> | undefined {
     const { base } = principal
-    return base === root || this.#known.has(base) ? undefined : this.#ensure(principal, mayFill)
+    return this.#known.has(base) ? undefined : this.#ensure(principal, mayFill)
   }
 
   /** To be called if the folder is missing: another program may have removed it. */

@@ -111,8 +111,7 @@ function judgeVisible(
   rules: Ruling,
   password: string | undefined,
 ): Verdict {
-  const rule = decidingRule(action, rules)
-  const at = isChange(action) ? parentOf(path) : path
+  const [rule, at] = isChange(action) ? [rules.folder, parentOf(path)] : [rules.own, path]
   if (rule) {
     if (excludes(rule.readUsers, principal) && (covers(rule, rule.readUsersSub, at) || isMember(rule, action, path))) {
       return 'hidden'

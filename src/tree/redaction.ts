@@ -45,9 +45,11 @@ export class Redaction {
     }
   }
 
+  /** Resolves when the base folder exists, or cannot be made. Undefined if it is known to exist. */
   #baseMade(): Promise<void> | undefined {
-    const { bases } = this.dependencies
-    return bases.ensure(this.principal, () => this.access.mayFill(this.principal.base))
+    const { base } = this.principal
+    if (base === root) return undefined
+    return this.dependencies.bases.ensure(this.principal, () => this.access.mayFill(base))
   }
 
   /**

@@ -3,7 +3,7 @@
  * Which names those are is decided here, as a listing of their folder would.
  */
 import { GatewayError } from '../base/errors.js'
-import { nameOf, parentOf, type Path } from '../base/path.js'
+import { nameOf, parentOf, reservedPrefix, type Path } from '../base/path.js'
 import { Pauses } from '../base/pauses.js'
 import { searchWords } from '../database/search/folding.js'
 import {
@@ -18,7 +18,6 @@ import type { AccessOptions } from './operation-options.js'
 import type { Access } from './access.js'
 import type { Rule, Rules } from './folder-rules.js'
 import type { Verdict } from './policy.js'
-import { isVisible } from './visibility.js'
 
 export interface SearchOptions extends AccessOptions {
   /** Words. A name matches if it contains all of them, in any order. */
@@ -196,8 +195,7 @@ export class VisibleNames {
   }
 
   #isVisible(folder: Path, name: string): boolean {
-    const entry = { name, kind: 'file', size: 0, modified: epoch } as const
-    return isVisible(this.access, folder, entry)
+    return !name.startsWith(reservedPrefix) && this.access.memberFilter(folder).shows(name)
   }
 
   #verdict(folder: Path): Verdict {
@@ -237,5 +235,3 @@ export class VisibleNames {
     return { path, itself: false, members: own !== 'allow', deeper: deeper !== 'allow', except }
   }
 }
-
-const epoch = new Date(0)

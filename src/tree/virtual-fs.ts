@@ -41,6 +41,8 @@ import {
 import { findNames, VisibleNames, type SearchResult, type SearchOptions } from './search-results.js'
 import {
   FolderContents,
+  folderView,
+  type FolderView,
   TreeMembers,
   type FolderListOptions,
   type Listing,
@@ -69,7 +71,6 @@ import type {
 } from './operation-options.js'
 import { Transfers, type TransferOptions } from './transfers.js'
 import type { Symlinks } from './symlinks.js'
-import { folderView, type FolderView } from './visibility.js'
 import { PrincipalLocks, DeadProperties, type LockOptions, type LockResult } from './locks-and-properties.js'
 
 export type { Property, PropertyChange, PropertyName } from '../database/rows.js'
