@@ -58,8 +58,8 @@ function visibleTo(rules: Rules, who: Principal, password?: string): VisibleName
   const mounts = new Mounts()
   const log = createLog('silent')
   const bases = { ensure: () => undefined, forget: () => undefined }
-  const membership = { assertCurrent: () => undefined }
-  const dependencies = { membership, mounts, bases, rules, settings: { bool: () => false }, log }
+  const cluster = { assertCurrent: () => undefined }
+  const dependencies = { cluster, mounts, bases, rules, settings: { bool: () => false }, log }
   const access = new Access(dependencies, new MountedTree(mounts, log), who)
   return new VisibleNames(rules, access, who.base, password)
 }
