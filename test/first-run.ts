@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { staticHash } from '../src/accounts/passwords.js'
 import { allPermissions } from '../src/accounts/principal.js'
 import type { AnyDriverType } from '../src/contract/driver-type.js'
-import { createFirstStorage } from '../src/gateway/gateway.js'
+import { createFirstStorage } from '../src/gateway/open-database.js'
 import { openStore } from '../src/database/store.js'
 import { userRow } from './database/store-rows.js'
 

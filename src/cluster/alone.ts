@@ -48,9 +48,12 @@ export class Alone implements Cluster {
     return new PathLocksInProcess()
   }
 
-  async offer(duty: Duty): Promise<() => Promise<void>> {
+  async offer(duty: Duty): Promise<void> {
     duty.begin()
-    return async () => undefined
+  }
+
+  async withdraw(): Promise<void> {
+    // Nobody else could do it.
   }
 
   async status() {

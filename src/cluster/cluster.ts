@@ -45,11 +45,10 @@ export interface Cluster {
   pathLocks(mirrors: ReadonlyMap<Topic, Mirror>): PathLocks
   /** Sends a request to the process that writes the search index. Undefined if that is always this one. */
   readonly requestSearch: ((request: unknown) => Promise<void>) | undefined
-  /**
-   * Begins the duty as soon as no other living process does it. Resolves when it has begun, or another one does it. The
-   * result ends it, if this process does it; another one may begin it then.
-   */
-  offer(duty: Duty): Promise<() => Promise<void>>
+  /** Begins the duty as soon as no other living process does it. Resolves when it has begun, or another one does it. */
+  offer(duty: Duty): Promise<void>
+  /** Ends the duty, if this process does it. Another one may begin it. */
+  withdraw(duty: Duty): Promise<void>
   /** All processes for admins, as of now. */
   status(): Promise<readonly NodeStatus[]>
   /** Stores where this process accepts connections, by protocol. */

@@ -128,14 +128,13 @@ export class Nodes implements Cluster {
 
   readonly requestSearch = (request: unknown): Promise<void> => this.#notices.requestSearch(request)
 
-  async offer(duty: Duty): Promise<() => Promise<void>> {
+  async offer(duty: Duty): Promise<void> {
     this.#notices.onSearchRequest((request) => duty.handle(request))
     this.#duties.set(duty, false)
     await this.#obtainDuties()
-    return () => this.#withdraw(duty)
   }
 
-  async #withdraw(duty: Duty): Promise<void> {
+  async withdraw(duty: Duty): Promise<void> {
     const does = this.#duties.get(duty)
     this.#duties.delete(duty)
     if (does !== true) return

@@ -1,0 +1,276 @@
+/**
+ * Builds and connects all parts of the gateway. Each that has been opened adds to `closing` how it is closed: all are
+ * closed in the reverse order, also if a later one cannot be opened.
+ */
+import { hostname } from 'node:os'
+import { join, resolve } from 'node:path'
+import { Accounts } from '../accounts/accounts.js'
+import type { FirstAdmin } from '../accounts/bootstrap.js'
+import type { Principal, ProtocolFacts } from '../accounts/principal.js'
+import { FairShare } from '../base/fair-share.js'
+import type { Log } from '../base/log.js'
+import { root } from '../base/path.js'
+import { joinCluster } from '../cluster/cluster.js'
+import type { AnyDriverType } from '../contract/driver-type.js'
+import type { ProcessChannel } from '../database/engine.js'
+import { openPostgresSearchIndex, openSearchIndex } from '../database/search/search-index.js'
+import { isPostgresUrl } from '../database/store-url.js'
+import { DownloadRouting } from '../download-urls/download-routing.js'
+import { SignedUrls } from '../download-urls/signed-urls.js'
+import { storeLocation, type Config } from '../installation/config.js'
+import { gatewayFolders } from '../installation/data-folder.js'
+import { serverKeysOf, type KeyedProtocol } from '../installation/import/server-keys.js'
+import { UploadedImports } from '../installation/import/uploaded-imports.js'
+import { thisInstance, type ThisInstance } from '../installation/instance.js'
+import { Locks } from '../locks/webdav-locks.js'
+import { MountSupervisor } from '../mounts/mount-supervisor.js'
+import { Mounts } from '../mounts/mounts.js'
+import { StorageAdmin } from '../mounts/storage-admin.js'
+import { EgressGuard } from '../net/egress.js'
+import { OfflineDownloads } from '../offline-downloads/offline-downloads.js'
+import { Search, type SearchRequest } from '../search/search.js'
+import { Settings } from '../settings/settings.js'
+import { Bandwidth, unlimited } from '../storage/bandwidth.js'
+import { Events } from '../storage/events.js'
+import { Spool } from '../storage/fallbacks/spool.js'
+import type { Task } from '../tasks/task.js'
+import { Tasks } from '../tasks/tasks.js'
+import { transferTasks } from '../tasks/transfer-tasks.js'
+import { spooledFiles, uploadTasks } from '../tasks/upload-tasks.js'
+import { InPlaceHandles } from '../transfer/in-place-handles.js'
+import { Intents } from '../transfer/intents.js'
+import { TaskUploads } from '../transfer/task-uploads.js'
+import { Rules } from '../tree/folder-rules.js'
+import { BaseFolders } from '../tree/missing-folders.js'
+import { SubtreeDriver } from '../tree/subtree-driver.js'
+import { VirtualFs, type TreeDependencies } from '../tree/virtual-fs.js'
+import { needsSignature } from '../tree/access.js'
+import { UploadSessions } from '../uploads/upload-sessions.js'
+import type { Closing } from './closing.js'
+import { processDescriptors } from './descriptors.js'
+import { openDatabase } from './open-database.js'
+import type { LogTail } from './log-tail.js'
+import { Metrics } from './metrics.js'
+
+export interface GatewayOptions {
+  readonly config: Config
+  readonly log: Log
+  /** Gets the lines of `log`. Absent: none are held. */
+  readonly logTail?: LogTail
+  readonly drivers: readonly AnyDriverType[]
+  readonly protocols: readonly (ProtocolFacts & KeyedProtocol)[]
+  /** The admin account that the first run makes. */
+  readonly admin: FirstAdmin
+  /** This run; by default a new one. */
+  readonly instance?: ThisInstance
+  /** Called when another node has ended this one: the gateway must be closed. Absent: nothing happens. */
+  readonly onEnded?: () => void
+  /** To the other processes that serve the same data folder. Absent: there are none. */
+  readonly channel?: ProcessChannel
+}
+
+/** Concurrent searches of all users. Others wait. */
+const maxSearches = 8
+/** Concurrent thumbnails of all users. Others wait. */
+const maxThumbnails = 16
+
+export type Parts = Awaited<ReturnType<typeof openParts>>
+
+/** Resolves when the storages have started, or soon after, and the tasks run. Rejects as `Gateway.open`. */
+export async function openParts(options: GatewayOptions, closing: Closing) {
+  const core = await openCore(options, closing)
+  const storages = await startStorages(core, closing)
+  const search = await openSearch(core, closing)
+  const tree = treeOf(core, storages, search)
+  const jobs = await loadJobs(core, storages, tree, closing)
+  const parts = { ...core, ...storages, search, tree, ...jobs, metrics: new Metrics({ ...core, ...jobs }) }
+  followChanges(parts, closing)
+  await startWork(parts, options.onEnded)
+  return parts
+}
+
+type Core = Awaited<ReturnType<typeof openCore>>
+
+/** The database, this process as a node, the accounts, and what is held in memory of them. */
+async function openCore(options: GatewayOptions, closing: Closing) {
+  const { config, log, drivers: driverTypes, protocols } = options
+  const run = options.instance ?? thisInstance()
+  const store = await openDatabase(options, run)
+  closing.add(() => store.close())
+  const events = new Events()
+  const cluster = await joinCluster({ store, instance: run, name: `${hostname()}:${process.pid}`, events, log })
+  // Others take over what this node owns.
+  closing.add(() => cluster.leave().catch(() => undefined))
+  const settings = await Settings.open(store, log)
+  closing.add(() => settings.close())
+  const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours, log, cluster })
+  closing.add(() => accounts.close())
+  const mounts = new Mounts()
+  const rules = await Rules.load(store, (path) => mounts.caseFoldedPath(path), log)
+  const locks = await Locks.load(store.locks, cluster)
+  const signedUrls = new SignedUrls({ settings, needsSignature: (path) => needsSignature({ mounts, rules }, path) })
+  closing.add(() => signedUrls.close())
+  const spool = await Spool.open(join(config.data, 'spool'), {
+    instance: cluster.instance,
+    keep: spooledFiles((await store.tasks.owned()) as Task[]),
+    neededElsewhere: spooledFiles((await store.tasks.all({ kind: 'upload' })) as Task[]),
+    limit: () => spoolLimit(settings),
+  })
+  const limits = cluster.limits(settings)
+  const bandwidth = new Bandwidth(limits)
+  const egress = new EgressGuard(() => settings.get('egress_networks'))
+  return {
+    ...{ config, log, driverTypes, protocols, store, events, cluster, settings, accounts, mounts, rules, locks },
+    ...{ signedUrls, spool, limits, bandwidth, egress },
+  }
+}
+
+type Storages = Awaited<ReturnType<typeof startStorages>>
+
+/** The storages, and what excludes, completes and undoes changes of them. */
+async function startStorages(core: Core, closing: Closing) {
+  const { config, log, store, cluster, settings, mounts, rules, locks } = core
+  const pathLocks = cluster.pathLocks(
+    new Map([
+      ['locks', { reload: () => locks.reload(), ownChanges: () => locks.ownChanges }],
+      ['rules', { reload: () => rules.reload() }],
+    ] as const),
+  )
+  const storageOf = (id: number) => mounts.storageOf(id)
+  const taskUploads = new TaskUploads({ store: store.uploads, storageOf, log })
+  const intents = new Intents({ store, rules, pathLocks, ofOthers: cluster.ofOthers, log, storageOf })
+  const processes = () => Math.max(config.workers, cluster.count)
+  // The chunks of an upload would reach different processes.
+  settings.override('multipart_enabled', () => (processes() > 1 ? 'false' : undefined))
+  const supervisor: MountSupervisor = new MountSupervisor({
+    ...core,
+    intents,
+    uploads: taskUploads,
+    pathLocks,
+    processes,
+    own: await gatewayFolders(config.data),
+    instance: cluster.instance,
+    tree: (path) => new SubtreeDriver({ mounts, locks, pathLocks, intents, rules, log }, path),
+  })
+  closing.add(() => supervisor.stop())
+  await supervisor.start()
+  await rules.reload()
+  return { pathLocks, intents, taskUploads, supervisor, storages: new StorageAdmin({ ...core, supervisor }) }
+}
+
+async function openSearch(core: Core, closing: Closing): Promise<Search> {
+  const { config, cluster } = core
+  const location = storeLocation(config)
+  const search = await Search.open({
+    ...core,
+    openIndex: () =>
+      isPostgresUrl(location)
+        ? openPostgresSearchIndex({ connectionString: location, application_name: cluster.instance.name })
+        : openSearchIndex(join(config.data, 'search.db')),
+    send: cluster.requestSearch,
+  })
+  const duty = {
+    name: 'search',
+    begin: () => search.beginWriting(),
+    end: () => search.endWriting(),
+    handle: (request: unknown) => search.handle(request as SearchRequest),
+  }
+  closing.add(() => cluster.withdraw(duty).catch(() => undefined))
+  // Before the storages stop: the index applies their last events.
+  closing.add(() => search.close())
+  await cluster.offer(duty)
+  return search
+}
+
+function treeOf(core: Core, storages: Storages, search: Search): TreeDependencies {
+  const { events, settings, signedUrls } = core
+  return {
+    ...core,
+    ...storages,
+    search,
+    bases: new BaseFolders({ ...core, ...storages }),
+    inPlaceHandles: new InPlaceHandles(events),
+    downloadRouting: new DownloadRouting(settings, signedUrls),
+    descriptors: processDescriptors(),
+    searches: new FairShare(maxSearches),
+    thumbnails: new FairShare(maxThumbnails),
+    transferSlots: new FairShare(() => Math.max(1, settings.number('transfer_files_at_once')), { times: 3 }),
+  }
+}
+
+/** What goes on after its request: tasks, offline downloads, uploads in chunks, imports. */
+async function loadJobs(core: Core, { taskUploads }: Storages, tree: TreeDependencies, closing: Closing) {
+  const { config, store, limits, log, accounts, spool, protocols } = core
+  const data = resolve(config.data)
+  // Tasks transfer nothing from or to clients, whose speed may be limited.
+  const taskTree = { ...tree, bandwidth: { toClients: unlimited, fromClients: unlimited } }
+  const asTask = (principal: Principal) => new VirtualFs(taskTree, principal)
+  const tasks = await Tasks.load({
+    ...{ store, settings: limits, log, uploads: taskUploads },
+    authority: (userId) => accounts.forTask(userId),
+  })
+  tasks.register('upload', uploadTasks(spool, asTask))
+  tasks.register('copy', transferTasks('copy', asTask))
+  tasks.register('move', transferTasks('move', asTask))
+  const downloads = new OfflineDownloads({ ...core, tasks, data, as: asTask })
+  closing.add(() => downloads.close())
+  closing.add(() => tasks.close())
+  const uploads = new UploadSessions({ as: (principal) => new VirtualFs(tree, principal), uploads: taskUploads })
+  closing.add(() => uploads.close())
+  const imports = new UploadedImports({ ...core, data, serverKeys: serverKeysOf(protocols) })
+  // Releases all transfers that wait for bandwidth.
+  closing.add(() => core.bandwidth.close())
+  return { tasks, downloads, uploads, imports }
+}
+
+type Jobs = Awaited<ReturnType<typeof loadJobs>>
+
+/** Applies what other processes change from now on. */
+function followChanges(parts: Core & Storages & { readonly search: Search }, closing: Closing): void {
+  const { store, cluster, rules, locks, storages, supervisor, search } = parts
+  const unsubscribers = [
+    cluster.onCountChange(() => void supervisor.processesChanged()),
+    store.onForeignChange('rules', () => rules.reload()),
+    store.onForeignChange('locks', () => locks.reload()),
+    store.onForeignChange('storages', async () => {
+      await Promise.all([storages.deleteMarked(), supervisor.reload()])
+      search.mountsChanged()
+    }),
+  ]
+  closing.add(() => {
+    for (const unsubscribe of unsubscribers) unsubscribe()
+  })
+}
+
+/** Starts the tasks. From now on, this node also takes over the work of others that end. */
+async function startWork(parts: Core & Storages & Jobs, onEnded: GatewayOptions['onEnded']): Promise<void> {
+  const { store, events, cluster, supervisor, downloads, tasks } = parts
+  // What others have changed since it was loaded, before this node listened.
+  await cluster.ofOthers(() => store.notifyAll())
+  await downloads.start()
+  await tasks.start()
+  // Changes of other nodes may have been missed, or one has died before it told of its last ones.
+  const forgetFiles = () => events.emit({ kind: 'changed elsewhere', path: root }, 'elsewhere')
+  cluster.start({
+    reload: async () => {
+      await store.notifyAll()
+      forgetFiles()
+    },
+    takeOver: async () => {
+      forgetFiles()
+      await supervisor.recoverAll()
+      await tasks.takeOver()
+    },
+    working: () => ({
+      tasks: tasks.all.filter(({ state }) => state === 'running').length,
+      transfers: events.openTransfers,
+    }),
+    ended: () => onEnded?.(),
+  })
+}
+
+/** `spool_size_limit` in bytes. */
+function spoolLimit(settings: Settings): number {
+  const megabytes = settings.number('spool_size_limit')
+  return megabytes < 0 ? Infinity : megabytes * 1024 * 1024
+}
