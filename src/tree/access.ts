@@ -8,8 +8,8 @@ import { joinSignals } from '../base/cancellation.js'
 import type { Attributes, OpenFile, WritableFile } from '../contract/capabilities.js'
 import type { StatOptions, Awaitable } from '../contract/call-options.js'
 import { isRealFolder } from '../contract/entry.js'
-import { GatewayError, isGatewayError, isWithoutStorage, type ErrorDetail } from '../base/errors.js'
-import { childOf, nameOf, parentOf, reservedPrefix, root, under, selfAndAncestors, type Path } from '../base/path.js'
+import { GatewayError, isGatewayError, isWithoutStorage } from '../base/errors.js'
+import { childOf, parentOf, root, under, selfAndAncestors, type Path } from '../base/path.js'
 import { withHooks, type FileHooks } from '../storage/file-hooks.js'
 import type { MountedTree, ResolvedPath } from '../mounts/mounted-tree.js'
 import type { Storage } from '../storage/storage.js'
@@ -17,18 +17,13 @@ import type { Lock } from '../database/rows.js'
 import type { TreeDependencies } from './dependencies.js'
 import type { LockedError } from '../locks/webdav-locks.js'
 import type { Authority, OnePath } from './change.js'
+import * as paths from './path-policy.js'
 import * as policy from './policy.js'
 import type { Rule } from './folder-rules.js'
-import type { Action, FolderRights, MemberFilter, RuledPath, Ruling, Verdict } from './policy.js'
+import type { Action, FolderRights, MemberFilter, Refusal, RuledPath, Ruling, Verdict } from './policy.js'
 import type { AccessOptions } from './operation-options.js'
 import { Redaction } from './redaction.js'
 import { followingActions, Symlinks, type Following } from './symlinks.js'
-
-/** Actions that report a missing parent folder. */
-const creatingActions: ReadonlySet<Action> = new Set<Action>(['write', 'mkdir', 'receive', 'lock'])
-
-/** Names of files that operating systems create automatically. macOS also creates names with the prefix `._`. */
-const systemFiles: ReadonlySet<string> = new Set(['.DS_Store', 'desktop.ini', 'Thumbs.db', '@eaDir'])
 
 /** A path that the principal has named, as far as it is resolved. Paths are of the whole tree. */
 export interface Place extends ResolvedPath {
@@ -89,7 +84,7 @@ export class Access implements Authority {
   #underBase(path: Path): Path {
     this.dependencies.cluster.assertCurrent()
     const at = under(this.principal.base, path)
-    if (at.toLowerCase().includes(`/${reservedPrefix}`)) throw new GatewayError('not_found')
+    refuse(paths.reserved(at))
     return at
   }
 
@@ -125,7 +120,7 @@ export class Access implements Authority {
     const following = { last: options.ofSymlink !== true }
     const refusal = this.#refusalOf('read', at, options, principal)
     if (!refusal) return this.symlinks.follow('read', place, options, following)
-    if (this.#refusalOf('list', at, options, principal)) throw refusal
+    if (this.#refusalOf('list', at, options, principal)) refuse(refusal)
     try {
       const folder = await this.symlinks.follow('list', place, options, following)
       if ((await this.tree.entry(folder.at, options)).kind === 'folder') return folder
@@ -133,7 +128,7 @@ export class Access implements Authority {
       // Whatever it is: the answer must not tell whether a file of this name exists.
       if (isGatewayError(error, 'aborted')) throw error
     }
-    throw refusal
+    throw errorOf(refusal)
   }
 
   /**
@@ -189,33 +184,48 @@ export class Access implements Authority {
   }
 
   #enforce(verdict: Verdict, action: Action, at: Path, options: AccessOptions): void {
-    if (verdict !== 'allow') throw this.#refusal(verdict, action, at, options)
-    if (action === 'write' || action === 'mkdir') this.assertAllowedName(nameOf(at))
+    refuse(this.#refusal(verdict, action, at, options))
+    if (action === 'write' || action === 'mkdir') this.assertAllowedName(at)
   }
 
-  /** The error for an action that is not allowed at `at`; undefined if it is. */
-  #refusalOf(action: Action, at: Path, options: AccessOptions, principal = this.principal): GatewayError | undefined {
-    const verdict = this.verdict(action, at, options.password, { principal })
-    return verdict === 'allow' ? undefined : this.#refusal(verdict, action, at, options)
+  #refusal(verdict: Verdict, action: Action, at: Path, { password }: AccessOptions): Refusal | undefined {
+    return policy.refusalOf(verdict, action, () => this.verdict('read', parentOf(at), password) === 'hidden')
   }
 
-  #refusal(verdict: Exclude<Verdict, 'allow'>, action: Action, at: Path, options: AccessOptions): GatewayError {
-    return new GatewayError(verdict, { detail: this.#detailOf(verdict, action, at, options) })
-  }
-
-  #detailOf(verdict: Verdict, action: Action, at: Path, options: AccessOptions): ErrorDetail | undefined {
-    if (verdict === 'denied' && action === 'refresh') return 'refresh_denied'
-    if (verdict !== 'hidden' || !creatingActions.has(action)) return undefined
-    const isParentHidden = this.verdict('read', parentOf(at), options.password) === 'hidden'
-    return isParentHidden ? 'parent_hidden' : undefined
+  /** Why an action is not allowed at `at`; undefined if it is. */
+  #refusalOf(action: Action, at: Path, options: AccessOptions, principal = this.principal): Refusal | undefined {
+    return this.#refusal(this.verdict(action, at, options.password, { principal }), action, at, options)
   }
 
   /** Rejects with `denied` for the name of a system file if the setting `ignore_system_files` is on. */
-  assertAllowedName(name: string): void {
-    const isSystemFile = systemFiles.has(name) || name.startsWith('._')
-    if (isSystemFile && this.dependencies.settings.bool('ignore_system_files')) {
-      throw new GatewayError('denied', { detail: 'system_file' })
-    }
+  assertAllowedName(at: Path): void {
+    const refusal = paths.systemFile(at)
+    if (refusal && this.dependencies.settings.bool('ignore_system_files')) refuse(refusal)
+  }
+
+  /** Rejects with `denied` for mount points, the folders above them, and the principal's base. */
+  assertMovable(at: Path, detail: 'mount_moved' | 'mount_removed'): void {
+    refuse(paths.fixed(this.#isFixed(at), detail))
+  }
+
+  /** Rejects if `source` cannot take the place of `target`. `isFolder`: the source is a folder. */
+  assertReplaceable(source: Path, target: Path, isFolder: boolean): void {
+    refuse(paths.replacement(source, target, isFolder, this.dependencies.mounts.isMountFolder(target)))
+  }
+
+  /** Rejects with `denied` for the text of a relative symlink that has `..` after a name. */
+  assertRelativeTarget(text: string): void {
+    refuse(paths.relativeTarget(text))
+  }
+
+  /** Rejects with `denied` if a symlink in the storage mounted at `mountPoint` would lead out of it. */
+  assertTargetWithin(mountPoint: Path, leadsTo: Path): void {
+    refuse(paths.symlinkTarget(mountPoint, leadsTo))
+  }
+
+  /** Rejects with `denied` if a move of the folder would show the principal names that are hidden now. */
+  assertStaysHidden(source: Path, target: Path): void {
+    refuse(policy.revealedBy(this.principal, this.#ruled(source), this.#ruled(target)))
   }
 
   /**
@@ -229,8 +239,7 @@ export class Access implements Authority {
     const own = nearest?.path === at && action !== 'copy' ? [nearest] : []
     const below = rules.below(at).filter((rule) => action !== 'copy' || !this.#isInvisibleBelow(at, rule.path))
     for (const rule of [...own, ...below]) {
-      const verdict = this.#verdictOnMembers(action, rule.path, options.password)
-      if (verdict !== 'allow') throw new GatewayError(verdict, { reason: 'permission denied below this folder' })
+      refuse(policy.refusalBelow(this.#verdictOnMembers(action, rule.path, options.password)))
     }
   }
 
@@ -243,7 +252,7 @@ export class Access implements Authority {
     for (const { path } of this.dependencies.rules.below(at)) {
       if (this.#isInvisibleBelow(at, path)) continue
       const refusal = this.#refusalOf('list', path, options)
-      if (refusal && (await this.#exists(path, options))) throw refusal
+      if (refusal && (await this.#exists(path, options))) refuse(refusal)
     }
   }
 
@@ -284,17 +293,10 @@ export class Access implements Authority {
     for await (const page of storage.pages(folder, { signal })) {
       for (const entry of page) {
         const member = childOf(folder, entry.name)
-        if (this.isOmitted(storage.treePath(member))) {
-          throw new GatewayError('denied', { reason: 'permission denied below this folder' })
-        }
+        if (this.isOmitted(storage.treePath(member))) refuse(policy.refusalBelow('denied'))
         if (isRealFolder(entry)) await this.assertAllVisible(storage, member, signal)
       }
     }
-  }
-
-  /** Rejects with `denied` for mount points, the folders above them, and the principal's base: they cannot be moved. */
-  assertMovable(at: Path, detail: 'mount_moved' | 'mount_removed'): void {
-    if (this.#isFixed(at)) throw new GatewayError('denied', { detail })
   }
 
   #isFixed(at: Path): boolean {
@@ -453,11 +455,14 @@ export class Access implements Authority {
     const { rules } = this.dependencies
     return [rules.nearest(top), ...rules.below(top)].some((rule) => policy.hidesNames(this.principal, rule))
   }
+}
 
-  /** Whether a move of the folder `source` to `target` would show the principal names that are hidden now. */
-  revealsNames(source: Path, target: Path): boolean {
-    return policy.revealsNames(this.principal, this.#ruled(source), this.#ruled(target))
-  }
+function refuse(refusal: Refusal | undefined): void {
+  if (refusal) throw errorOf(refusal)
+}
+
+function errorOf({ code, detail, reason }: Refusal): GatewayError {
+  return new GatewayError(code, { detail, reason })
 }
 
 /** Whether URLs of `at` must be signed because of a storage option or a folder rule. */

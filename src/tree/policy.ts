@@ -3,7 +3,7 @@
  * and the folder rules. Paths are of the whole tree. Called only by `Access`, which looks up the rules.
  */
 import type { Permission, Principal } from '../accounts/principal.js'
-import type { ErrorCode } from '../base/errors.js'
+import type { ErrorCode, ErrorDetail } from '../base/errors.js'
 import { childOf, isWithin, parentOf, segmentsOf, within, type Path } from '../base/path.js'
 import { maxSteps, stepsOf } from '../base/patterns.js'
 import { covers, type Rule } from './folder-rules.js'
@@ -38,6 +38,13 @@ export interface Ruling {
 /** A path with the rules that apply to it. */
 export interface RuledPath extends Ruling {
   readonly path: Path
+}
+
+/** Why something is refused: the code of the error, and what it says besides. */
+export interface Refusal {
+  readonly code: ErrorCode
+  readonly detail?: ErrorDetail | undefined
+  readonly reason?: string | undefined
 }
 
 export type Verdict = 'allow' | Extract<ErrorCode, 'denied' | 'hidden' | 'password_required' | 'unauthenticated'>
@@ -90,6 +97,25 @@ function judgeCredential(principal: Principal, action: Action, path: Path): Verd
     return action === 'read' && principal.onlyPath === path ? 'allow' : 'denied'
   }
   return mayUseProtocol(principal, action) ? undefined : 'denied'
+}
+
+/** Actions that report a missing parent folder. */
+const creating: ReadonlySet<Action> = new Set<Action>(['write', 'mkdir', 'receive', 'lock'])
+
+/**
+ * What a verdict says to the client; undefined for 'allow'. `isParentHidden`: whether reading the parent folder of the
+ * path is 'hidden'.
+ */
+export function refusalOf(verdict: Verdict, action: Action, isParentHidden: () => boolean): Refusal | undefined {
+  if (verdict === 'allow') return undefined
+  if (verdict === 'denied' && action === 'refresh') return { code: verdict, detail: 'refresh_denied' }
+  const tellsOfParent = verdict === 'hidden' && creating.has(action) && isParentHidden()
+  return { code: verdict, detail: tellsOfParent ? 'parent_hidden' : undefined }
+}
+
+/** What a verdict on a path below that of the request says to the client. Undefined for 'allow'. */
+export function refusalBelow(verdict: Verdict): Refusal | undefined {
+  return verdict === 'allow' ? undefined : { code: verdict, reason: 'permission denied below this folder' }
 }
 
 /**
@@ -280,10 +306,12 @@ export function isOmitted(principal: Principal, path: Path, folder: Rule | undef
   return (own !== undefined && excludes(own.readUsers, principal)) || isHidden(principal, path, folder)
 }
 
-/**
- * Whether a move of a folder would show the principal names that a rule above the folder hides: that rule does not move
- * with it.
- */
+/** A move of a folder must not show the principal names that a rule above the folder hides: it does not move too. */
+export function revealedBy(principal: Principal, source: RuledPath, target: RuledPath): Refusal | undefined {
+  if (!revealsNames(principal, source, target)) return undefined
+  return { code: 'denied', reason: 'a folder rule hides things here that would be seen there' }
+}
+
 export function revealsNames(principal: Principal, { path, own: rule }: RuledPath, target: RuledPath): boolean {
   if (!hidesNames(principal, rule) || rule.path === path || !rule.hideSub) return false
   const { folder } = target

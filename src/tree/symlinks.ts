@@ -3,7 +3,6 @@
  * rules and locks of the symlink's target apply. Paths are of the whole tree.
  */
 import type { Awaitable } from '../contract/call-options.js'
-import { GatewayError } from '../base/errors.js'
 import { isWithin, parentOf, resolvePath, root, within, type Path } from '../base/path.js'
 import type { MountedTree } from '../mounts/mounted-tree.js'
 import type { Access, Place } from './access.js'
@@ -32,7 +31,10 @@ export interface Following {
 
 export class Symlinks {
   constructor(
-    private readonly access: Pick<Access, 'authorizeTarget' | 'readsAll' | 'resolve'>,
+    private readonly access: Pick<
+      Access,
+      'assertRelativeTarget' | 'assertTargetWithin' | 'authorizeTarget' | 'readsAll' | 'resolve'
+    >,
     private readonly tree: MountedTree,
   ) {}
 
@@ -87,19 +89,12 @@ export class Symlinks {
    */
   async authorizeNew(mountPoint: Path, place: Place, target: string, options: AccessOptions): Promise<Path> {
     const isRelative = !target.startsWith('/')
-    // After another symlink, `..` would mean the parent of that symlink's target.
-    const names = target.split('/').filter((name) => name !== '' && name !== '.')
-    const first = names.findIndex((name) => name !== '..')
-    if (isRelative && first >= 0 && names.includes('..', first)) {
-      throw new GatewayError('denied', { reason: 'the target of a symlink may have .. at its start only' })
-    }
+    if (isRelative) this.access.assertRelativeTarget(target)
     const leadsTo = isRelative
       ? await this.tree.canonicalPath(resolvePath(parentOf(place.at), target), { signal: options.signal })
       : (await this.access.resolve(resolvePath(root, target), options)).at
-    const inner = within(mountPoint, leadsTo)
-    if (inner === undefined)
-      throw new GatewayError('denied', { reason: 'the target of a symlink must be in the same storage' })
+    this.access.assertTargetWithin(mountPoint, leadsTo)
     this.access.authorizeTarget('read', place, leadsTo, place.principal.base, options)
-    return inner
+    return within(mountPoint, leadsTo) ?? root
   }
 }

@@ -154,7 +154,7 @@ export class Transfers {
     if (options.journal?.resumes === true && this.dependencies.mounts.isDisabled(target)) {
       throw new GatewayError('unavailable', { reason: 'the storage is disabled' })
     }
-    if (nameOf(source) !== nameOf(target)) this.access.assertAllowedName(nameOf(target))
+    if (nameOf(source) !== nameOf(target)) this.access.assertAllowedName(target)
     if (kind === 'move') this.access.assertMovable(source, 'mount_moved')
     const from = this.dependencies.mounts.find(source)
     const entry = await from.storage
@@ -227,13 +227,7 @@ export class Transfers {
     if (isTaken === true) throw nameTaken(nameOf(target))
     if (old && options.overwrite === 'same kind') assertSameKind(entry, old)
     if (!old) checkName(nameOf(target))
-    if (isRealFolder(entry) && isWithin(source, target)) {
-      throw new GatewayError('invalid', { detail: 'into_itself' })
-    }
-    if (isWithin(target, source))
-      throw new GatewayError('invalid', { reason: 'a folder cannot be replaced by what is in it' })
-    if (this.dependencies.mounts.isMountFolder(target))
-      throw new GatewayError('denied', { reason: 'a mount point cannot be replaced' })
+    this.access.assertReplaceable(source, target, isRealFolder(entry))
     const replaced = options.overwrite !== false && options.merge !== true ? old : undefined
     if (replaced?.kind === 'folder') {
       this.access.authorize('remove', target, options)
@@ -242,13 +236,8 @@ export class Transfers {
     // To replace a file is to overwrite it.
     if (replaced && replaced.kind !== 'folder') this.access.authorize('write', target, options)
     if (isRealFolder(entry)) this.access.authorizeBelow(kind, source, options)
-    if (isRealFolder(entry) && kind === 'move') this.#assertStaysHidden(source, target)
-  }
-
-  /** A rule above the source does not move with it: entries that it hides must not become visible at the target. */
-  #assertStaysHidden(source: Path, target: Path): void {
-    if (!this.access.revealsNames(source, target)) return
-    throw new GatewayError('denied', { reason: 'a folder rule hides things here that would be seen there' })
+    // A rule above the source does not move with it.
+    if (isRealFolder(entry) && kind === 'move') this.access.assertStaysHidden(source, target)
   }
 
   /** A relative symlink has another target in another folder. */
