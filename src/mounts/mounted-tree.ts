@@ -103,16 +103,13 @@ export class MountedTree {
    * both, or if a mount point is involved of which the storage does not know.
    */
   async look(path: Path, options: CallOptions = {}): Promise<LookupResult | undefined> {
-    const mountPoint = this.mounts.mountPointOf(path)
-    if (mountPoint === undefined || this.mounts.isMountFolder(path)) return undefined
-    const storage = this.mounts.onlyStorageAt(mountPoint)
-    if (!storage) return undefined
+    const storage = this.mounts.onlyStorageOf(path)
+    if (!storage || this.mounts.isMountFolder(path)) return undefined
+    const { mountPoint } = storage
     const look = await storage.look(within(mountPoint, path) ?? root, options)
     const real = storage.treePath(look.path)
-    if (real === path) return { path, entry: look.entry }
-    return this.mounts.mountPointOf(real) === mountPoint && !this.mounts.isMountFolder(real)
-      ? { path: real, entry: look.entry }
-      : undefined
+    const isThere = real === path || (this.mounts.mountPointOf(real) === mountPoint && !this.mounts.isMountFolder(real))
+    return isThere ? { path: real, entry: look.entry } : undefined
   }
 
   /** The entry at `at`. `ofSymlink`: of a symlink itself, not of its target. Rejects with `not_found`. */

@@ -184,12 +184,14 @@ export class Mounts {
     return (this.#byMountPoint.get(mountPoint) ?? []).flatMap(({ storage }) => storage ?? [])
   }
 
-  /** The running storage of a mount point; undefined if there is none, or more than one. */
-  onlyStorageAt(mountPoint: Path): Storage | undefined {
-    const mounts = this.#byMountPoint.get(mountPoint) ?? []
-    if (mounts.length === 1) return mounts[0]?.storage
-    const running = this.storagesAt(mountPoint)
-    return running.length === 1 ? running[0] : undefined
+  /** The running storage that `path` belongs to; undefined if there is none, or more than one. */
+  onlyStorageOf(path: Path): Storage | undefined {
+    let only: Storage | undefined
+    for (const { storage } of this.#mountsOver(path)) {
+      if (storage && only) return undefined
+      only ??= storage
+    }
+    return only
   }
 
   /**
@@ -260,7 +262,7 @@ export class Mounts {
 
   /** Whether `path` is a mount point, or a folder that exists only because a storage is mounted below it. */
   isMountFolder(path: Path): boolean {
-    return this.isMountPoint(path) || this.isMountAncestor(path)
+    return this.#byMountPoint.has(path) || this.#ancestors.has(path)
   }
 
   isMountPoint(path: Path): boolean {
