@@ -1,7 +1,7 @@
 /**
- * Authorizes every operation of `VirtualFs` for one principal, and translates its paths to paths of the whole tree; the
- * way back is in `redaction.ts`. Two other callers authorize without an operation: `BaseFolders`
- * before it creates a base folder, and `VisibleNames` for search results.
+ * Finds the paths of one principal in the whole tree, and authorizes what is done there: `resolve`, `authorize`, and
+ * the symlinks between them (`symlinks.ts`). The decisions are those of `policy.ts`, with the folder rules in force.
+ * The way back, from errors and locks to the principal's own paths, is `redaction.ts`.
  */
 import type { Principal } from '../accounts/principal.js'
 import { joinSignals } from '../base/cancellation.js'
@@ -9,7 +9,7 @@ import type { Attributes, OpenFile, WritableFile } from '../contract/capabilitie
 import type { StatOptions, Awaitable } from '../contract/call-options.js'
 import { isRealFolder } from '../contract/entry.js'
 import { GatewayError, isGatewayError, isWithoutStorage } from '../base/errors.js'
-import { childOf, parentOf, root, under, selfAndAncestors, type Path } from '../base/path.js'
+import { childOf, parentOf, root, under, within, selfAndAncestors, type Path } from '../base/path.js'
 import { withHooks, type FileHooks } from '../storage/file-hooks.js'
 import type { MountedTree, ResolvedPath } from '../mounts/mounted-tree.js'
 import type { Storage } from '../storage/storage.js'
@@ -17,7 +17,6 @@ import type { Lock } from '../database/rows.js'
 import type { TreeDependencies } from './dependencies.js'
 import type { LockedError } from '../locks/webdav-locks.js'
 import type { Authority, OnePath } from './change.js'
-import * as paths from './path-policy.js'
 import * as policy from './policy.js'
 import type { Rule } from './folder-rules.js'
 import type { Action, FolderRights, MemberFilter, Refusal, RuledPath, Ruling, Verdict } from './policy.js'
@@ -84,7 +83,7 @@ export class Access implements Authority {
   #underBase(path: Path): Path {
     this.dependencies.cluster.assertCurrent()
     const at = under(this.principal.base, path)
-    refuse(paths.reserved(at))
+    refuse(policy.reservedName(at))
     return at
   }
 
@@ -184,7 +183,7 @@ export class Access implements Authority {
   }
 
   #enforce(verdict: Verdict, action: Action, at: Path, options: AccessOptions): void {
-    refuse(this.#refusal(verdict, action, at, options))
+    if (verdict !== 'allow') refuse(this.#refusal(verdict, action, at, options))
     if (action === 'write' || action === 'mkdir') this.assertAllowedName(at)
   }
 
@@ -199,28 +198,34 @@ export class Access implements Authority {
 
   /** Rejects with `denied` for the name of a system file if the setting `ignore_system_files` is on. */
   assertAllowedName(at: Path): void {
-    const refusal = paths.systemFile(at)
+    const refusal = policy.systemFile(at)
     if (refusal && this.dependencies.settings.bool('ignore_system_files')) refuse(refusal)
   }
 
   /** Rejects with `denied` for mount points, the folders above them, and the principal's base. */
   assertMovable(at: Path, detail: 'mount_moved' | 'mount_removed'): void {
-    refuse(paths.fixed(this.#isFixed(at), detail))
+    refuse(policy.fixedFolder(this.#isFixed(at), detail))
   }
 
   /** Rejects if `source` cannot take the place of `target`. `isFolder`: the source is a folder. */
   assertReplaceable(source: Path, target: Path, isFolder: boolean): void {
-    refuse(paths.replacement(source, target, isFolder, this.dependencies.mounts.isMountFolder(target)))
+    refuse(policy.replacement(source, target, isFolder, this.dependencies.mounts.isMountFolder(target)))
+  }
+
+  /** The path in the principal's own tree. Rejects with `denied` if it is outside of that. */
+  seen(at: Path, { base }: Principal): Path {
+    refuse(policy.outsideBase(base, at))
+    return within(base, at) ?? root
   }
 
   /** Rejects with `denied` for the text of a relative symlink that has `..` after a name. */
   assertRelativeTarget(text: string): void {
-    refuse(paths.relativeTarget(text))
+    refuse(policy.relativeTarget(text))
   }
 
   /** Rejects with `denied` if a symlink in the storage mounted at `mountPoint` would lead out of it. */
   assertTargetWithin(mountPoint: Path, leadsTo: Path): void {
-    refuse(paths.symlinkTarget(mountPoint, leadsTo))
+    refuse(policy.symlinkTarget(mountPoint, leadsTo))
   }
 
   /** Rejects with `denied` if a move of the folder would show the principal names that are hidden now. */

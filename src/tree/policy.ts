@@ -4,7 +4,7 @@
  */
 import type { Permission, Principal } from '../accounts/principal.js'
 import type { ErrorCode, ErrorDetail } from '../base/errors.js'
-import { childOf, isWithin, parentOf, segmentsOf, within, type Path } from '../base/path.js'
+import { childOf, isWithin, nameOf, parentOf, reservedPrefix, segmentsOf, within, type Path } from '../base/path.js'
 import { maxSteps, stepsOf } from '../base/patterns.js'
 import { covers, type Rule } from './folder-rules.js'
 
@@ -353,4 +353,56 @@ function isMember(rule: Rule, action: Action, path: Path): boolean {
 /** Whether a list of users in a rule excludes the principal. An empty list excludes nobody. */
 function excludes(users: readonly number[], principal: Principal): boolean {
   return users.length > 0 && !users.includes(principal.userId)
+}
+
+// Paths that are refused whatever the permissions and the folder rules are
+
+/** Names of files that operating systems create automatically. macOS also creates names with the prefix `._`. */
+const systemFiles: ReadonlySet<string> = new Set(['.DS_Store', 'desktop.ini', 'Thumbs.db', '@eaDir'])
+
+/** Names that are reserved by the core, in any case, do not exist. */
+export function reservedName(at: Path): Refusal | undefined {
+  return at.toLowerCase().includes(`/${reservedPrefix}`) ? { code: 'not_found' } : undefined
+}
+
+/** A new name while system files are ignored. */
+export function systemFile(at: Path): Refusal | undefined {
+  const name = nameOf(at)
+  return systemFiles.has(name) || name.startsWith('._') ? { code: 'denied', detail: 'system_file' } : undefined
+}
+
+/** Mount points, the folders above them, and the principal's base cannot be moved or removed. */
+export function fixedFolder(isFixed: boolean, detail: 'mount_moved' | 'mount_removed'): Refusal | undefined {
+  return isFixed ? { code: 'denied', detail } : undefined
+}
+
+/** The target of a move or a copy. `isFolder`: the source is one. `isMountFolder`: the target is one. */
+export function replacement(
+  source: Path,
+  target: Path,
+  isFolder: boolean,
+  isMountFolder: boolean,
+): Refusal | undefined {
+  if (isFolder && isWithin(source, target)) return { code: 'invalid', detail: 'into_itself' }
+  if (isWithin(target, source)) return { code: 'invalid', reason: 'a folder cannot be replaced by what is in it' }
+  return isMountFolder ? { code: 'denied', reason: 'a mount point cannot be replaced' } : undefined
+}
+
+/** A path that a principal with this base is told of. */
+export function outsideBase(base: Path, at: Path): Refusal | undefined {
+  return isWithin(base, at) ? undefined : { code: 'denied' }
+}
+
+/** The text of a relative symlink. After another symlink, `..` would mean the parent of that symlink's target. */
+export function relativeTarget(text: string): Refusal | undefined {
+  const names = text.split('/').filter((name) => name !== '' && name !== '.')
+  const first = names.findIndex((name) => name !== '..')
+  if (first < 0 || !names.includes('..', first)) return undefined
+  return { code: 'denied', reason: 'the target of a symlink may have .. at its start only' }
+}
+
+/** Where a new symlink leads to. `mountPoint`: that of its storage. */
+export function symlinkTarget(mountPoint: Path, leadsTo: Path): Refusal | undefined {
+  if (within(mountPoint, leadsTo) !== undefined) return undefined
+  return { code: 'denied', reason: 'the target of a symlink must be in the same storage' }
 }

@@ -33,7 +33,7 @@ export class Symlinks {
   constructor(
     private readonly access: Pick<
       Access,
-      'assertRelativeTarget' | 'assertTargetWithin' | 'authorizeTarget' | 'readsAll' | 'resolve'
+      'assertRelativeTarget' | 'assertTargetWithin' | 'authorizeTarget' | 'readsAll' | 'resolve' | 'seen'
     >,
     private readonly tree: MountedTree,
   ) {}
@@ -80,6 +80,15 @@ export class Symlinks {
   /** Rejects with `busy` if a symlink has replaced a segment of a place that `follow` returned for the same action. */
   async assertNone(action: Action, place: Place, options: AccessOptions, following: Following = {}): Promise<void> {
     if ((await this.follow(action, place, options, following)).at !== place.at) throw symlinkChanged()
+  }
+
+  /** The target of a symlink, in the principal's own words. Rejects with `denied` if that is outside of its base. */
+  async read({ at, principal }: Place, { signal }: AccessOptions): Promise<string> {
+    const { storage, inner } = this.tree.locate(at)
+    const target = await storage.readSymlink(inner, { signal })
+    if (!target.startsWith('/')) return target
+    // To the backend it is a path of the storage, to the client a path of the tree.
+    return this.access.seen(storage.treePath(resolvePath(root, target)), principal)
   }
 
   /**

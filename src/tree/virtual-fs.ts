@@ -18,7 +18,7 @@ import type {
 import type { ByteRange, Source, StatOptions } from '../contract/call-options.js'
 import { isSymlink, isRealFolder, type Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, isWithoutStorage, type OperationName } from '../base/errors.js'
-import { nameOf, parentOf, resolvePath, root, under, within, type Path } from '../base/path.js'
+import { nameOf, parentOf, root, under, type Path } from '../base/path.js'
 import { MountedTree, type ResolvedPath } from '../mounts/mounted-tree.js'
 import type { MountedPath } from '../mounts/mounts.js'
 import type { FreshStatOptions } from '../storage/storage.js'
@@ -295,16 +295,9 @@ export class VirtualFs {
   }
 
   readSymlink(path: Path, options: AccessOptions = {}): Promise<string> {
-    return this.#redaction.during('read symlink', path, async () => {
-      const { at, principal } = await this.#access.resolveAndAuthorize('read', path, options, { last: false })
-      const { storage, inner } = this.#tree.locate(at)
-      const target = await storage.readSymlink(inner, { signal: options.signal })
-      if (!target.startsWith('/')) return target
-      // To the backend it is a path of the storage, to the client a path of the tree.
-      const seen = within(principal.base, storage.treePath(resolvePath(root, target)))
-      if (seen === undefined) throw new GatewayError('denied')
-      return seen
-    })
+    return this.#redaction.during('read symlink', path, async () =>
+      this.#symlinks.read(await this.#access.resolveAndAuthorize('read', path, options, { last: false }), options),
+    )
   }
 
   /** Rejects with `precondition_failed` unless the preconditions hold for the entry at `path`. */
