@@ -11,6 +11,7 @@ import type { MountedPath } from '../mounts/mounts.js'
 import type { ResumableUpload } from '../storage/fallbacks/resumable-write.js'
 import type { Storage } from '../storage/storage.js'
 import { countedSource } from '../storage/counted-streams.js'
+import type { HeldPathLocks } from '../locks/path-locks.js'
 import { targetOf, type CopiedState, type CopyJob, type PublishOptions, type RemovalReason } from './copy-job.js'
 import { isSameContent } from './same-file.js'
 
@@ -31,9 +32,7 @@ export async function copySymlink(
   if (storage === job.to.storage) {
     const target = await storage.readSymlink(from, { signal: job.signal })
     await job.assertSymlinkAllowed(storage.treePath(to), target)
-    await withBackup(job, to, old, () =>
-      withPublishCheck(job, to, () => storage.symlink(to, target, { signal: job.signal })),
-    )
+    await withBackup(job, to, old, () => withPublishCheck(job, to, (signal) => storage.symlink(to, target, { signal })))
     return undefined
   }
   const entry = await storage.stat(from, { signal: job.signal })
@@ -43,25 +42,28 @@ export async function copySymlink(
   return writeFile(job, from, to, entry, old)
 }
 
-/** Runs the last check, then `work` under the path lock that the check took. */
-export async function withPublishCheck<T>(job: CopyJob, to: Path, work: () => Promise<T>): Promise<T> {
-  const release = await checkPublish(job, to, { replaces: false, isNew: true })
-  try {
-    return await work()
-  } finally {
-    release()
-  }
+/**
+ * Runs `work` under the path lock of a new name in the target, after the last check. The signal for its calls aborts
+ * also when the lock is lost, here and below.
+ */
+export function withPublishCheck<T>(
+  job: CopyJob,
+  to: Path,
+  work: (signal: AbortSignal | undefined) => Promise<T>,
+): Promise<T> {
+  const locks = job.newLocks()
+  return locks.during(async () => {
+    await assertPublishable(job, locks, to, { replaces: false, isNew: true })
+    return work(locks.signal)
+  })
 }
 
-/**
- * The last check before a file is published under this name. Resolves to a function that releases the path lock it
- * took.
- */
-async function checkPublish(job: CopyJob, to: Path, asked: PublishOptions): Promise<() => void> {
+/** The last check before a file is published under this name. Takes its path lock. */
+async function assertPublishable(job: CopyJob, locks: HeldPathLocks, to: Path, asked: PublishOptions): Promise<void> {
   const path = job.to.storage.treePath(to)
-  const { refused, release } = await job.beforePublish([path], asked)
-  if (!refused.has(path)) return release
-  release()
+  const refused = await job.refusedNames(locks, [path], asked)
+  if (!refused.has(path)) return
+  locks.release()
   throw refused.get(path)
 }
 
@@ -80,7 +82,10 @@ export async function withBackup<T>(
   if (!old) return work()
   if (!job.overwrite) throw new GatewayError('exists')
   const place: MountedPath = { storage: job.to.storage, inner: to }
-  const backup = await withRemovalCheck(job, 'replaced', to, old, () => job.moveToBackup(place))
+  const isTree = isRealFolder(old)
+  const backup = await withRemovalCheck(job, 'replaced', to, isTree, (signal) =>
+    job.intents.moveToBackup(place, signal ?? job.signal),
+  )
   if (backup) {
     try {
       const result = await work()
@@ -93,30 +98,29 @@ export async function withBackup<T>(
   if (!writeReserved) {
     throw new GatewayError('unsupported', { reason: 'this storage can replace a folder only with a file' })
   }
-  const reserved = await job.reserveBackup(place)
+  const reserved = await job.intents.reserveBackup(place)
   try {
     const result = await writeReserved(reserved.at)
-    await withRemovalCheck(job, 'replaced', to, old, () => job.to.storage.removeTree(to, { signal: job.signal }))
+    await withRemovalCheck(job, 'replaced', to, isTree, (signal) => job.to.storage.removeTree(to, { signal }))
     return result
   } finally {
     await reserved.restoreOrDiscard()
   }
 }
 
-/** Runs the last check before `old` is removed from the target, then `work` under the path lock that the check took. */
-export async function withRemovalCheck<T>(
+/** Runs `work` under the path lock of an entry that it removes, after the last check. `tree`: with all its members. */
+export function withRemovalCheck<T>(
   job: CopyJob,
   what: RemovalReason,
   at: Path,
-  old: Entry,
-  work: () => Promise<T>,
+  tree: boolean,
+  work: (signal: AbortSignal | undefined) => Promise<T>,
 ): Promise<T> {
-  const release = await job.beforeRemove(what, at, isRealFolder(old))
-  try {
-    return await work()
-  } finally {
-    release()
-  }
+  const locks = job.newLocks()
+  return locks.during(async () => {
+    await job.assertRemovable(locks, what, at, tree)
+    return work(locks.signal)
+  })
 }
 
 /** Resolves to the verified copy. */
@@ -141,9 +145,9 @@ async function writeInto(
   { at, isNew }: { readonly at: Path; readonly isNew: boolean },
 ): Promise<Entry> {
   const { storage } = job.to
-  const locks = new HeldLocks()
+  const locks = job.newLocks()
   const options = {
-    signal: job.signal,
+    signal: locks.signal,
     user: job.holder,
     modified: entry.modified,
     mode: entry.mode,
@@ -153,7 +157,7 @@ async function writeInto(
       await assertUnchanged(job.from.storage, from, entry, job.signal)
       // A backend that rejects the copy after this check causes a second call.
       locks.release()
-      locks.hold(await checkPublish(job, to, { replaces: job.overwrite, isNew }))
+      await assertPublishable(job, locks, to, { replaces: job.overwrite, isNew })
     },
   }
   const stored = job.meter.source(job.from.storage, from, entry)
@@ -161,7 +165,7 @@ async function writeInto(
     ...stored,
     read: (range, options) => stored.read(range, { ...options, user: job.holder }),
   }
-  const source = entry.size > minCountedSize ? countedSource(original, job.advance) : undefined
+  const source = entry.size > minCountedSize ? countedSource(original, (bytes) => job.advance(bytes)) : undefined
   const write = async () => {
     const counted = transfer.counted(source ?? original)
     if (job.from.storage !== storage) return storage.write(at, counted, options)
@@ -170,45 +174,19 @@ async function writeInto(
   }
   const transfer = job.meter.start(storage, 'write')
   try {
-    const written = await transfer.run(async () => {
-      const copy = await write()
-      assertSame(entry, copy)
-      return copy
-    })
+    const written = await locks.during(() =>
+      transfer.run(async () => {
+        const copy = await write()
+        assertSame(entry, copy)
+        return copy
+      }),
+    )
     if (source) source.complete()
     else job.advance(entry.size)
     return written
   } catch (error) {
     source?.revert()
     throw error
-  } finally {
-    locks.end()
-  }
-}
-
-/** The path locks that the last check of a driver's call has taken. */
-class HeldLocks {
-  #release: (() => void) | undefined
-  #isOver = false
-
-  /** Throws `aborted` after the end of the call, which the driver may give up while the check waits for the locks. */
-  hold(release: () => void): void {
-    if (this.#isOver) {
-      release()
-      throw new GatewayError('aborted')
-    }
-    this.#release = release
-  }
-
-  release(): void {
-    this.#release?.()
-    this.#release = undefined
-  }
-
-  /** The call has ended. */
-  end(): void {
-    this.#isOver = true
-    this.release()
   }
 }
 
@@ -289,22 +267,19 @@ export async function copyBundle(
   { folder, files }: Bundle,
   to: Path,
 ): Promise<readonly (Entry | undefined)[]> {
-  const { from, to: target, signal } = job
+  const { from, to: target } = job
   const pathOf = (name: string) => target.storage.treePath(childOf(to, name))
   // What a storage copies within itself is no transfer.
   const isTransfer = from.storage !== target.storage
   const transfers = isTransfer ? [job.meter.start(from.storage, 'read'), job.meter.start(target.storage, 'write')] : []
-  const locks = new HeldLocks()
+  const locks = job.newLocks()
   const beforePublish = async (names: readonly string[]) => {
-    const grant = await job.beforePublish(names.map(pathOf), { replaces: false, isNew: true })
-    locks.hold(grant.release)
-    return new Set(names.filter((name) => !grant.refused.has(pathOf(name))))
+    const refused = await job.refusedNames(locks, names.map(pathOf), { replaces: false, isNew: true })
+    return new Set(names.filter((name) => !refused.has(pathOf(name))))
   }
   try {
-    const copies = await target.storage.copyFiles(
-      { source: from.storage, from: folder, to, files, beforePublish },
-      { signal },
-    )
+    const bundle = { source: from.storage, from: folder, to, files, beforePublish }
+    const copies = await locks.during(() => target.storage.copyFiles(bundle, { signal: locks.signal }))
     const bytes = copies.reduce((sum, copy) => sum + (copy?.size ?? 0), 0)
     for (const transfer of transfers) {
       transfer.count(bytes)
@@ -317,8 +292,6 @@ export async function copyBundle(
   } catch (error) {
     for (const transfer of transfers) transfer.end(error)
     throw error
-  } finally {
-    locks.end()
   }
 }
 

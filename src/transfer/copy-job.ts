@@ -1,4 +1,5 @@
 /** The description of a copy or move, and the journal that records its progress. */
+import type { Entry } from '../contract/entry.js'
 import type { GatewayError } from '../base/errors.js'
 import type { FairShare, Holder } from '../base/fair-share.js'
 import { nameOf, parentOf, under, within, type Path } from '../base/path.js'
@@ -6,11 +7,17 @@ import type { SkippedNames } from '../storage/listable-names.js'
 import type { MountedPath } from '../mounts/mounts.js'
 import type { ResumableUpload } from '../storage/fallbacks/resumable-write.js'
 import type { TransferMeter } from '../storage/transfer-meter.js'
-import type { PausedHandles } from './in-place-handles.js'
+import type { HeldPathLocks } from '../locks/path-locks.js'
+import type { InPlaceHandles } from './in-place-handles.js'
+import type { Intents } from './intents.js'
 
+/** What is copied or moved, and what has to be asked and told on the way. */
 export interface CopyJob {
+  readonly kind: 'copy' | 'move'
   readonly from: MountedPath
   readonly to: MountedPath
+  /** What is at `from`: of a symlink, its own entry. */
+  readonly entry: Entry
   readonly signal: AbortSignal
   /** false: copies a folder without its members. */
   readonly deep: boolean
@@ -20,99 +27,67 @@ export interface CopyJob {
   readonly merge: boolean
   /** false: rejects with `exists` if an entry with the name of the target exists. */
   readonly overwrite: boolean
-  /** Whether a member of the source, by its path in the whole tree, is excluded. */
-  readonly excludes: (path: Path) => boolean
-  /**
-   * Called for each folder of the source, by its path in the whole tree, that has entries with unrepresentable names.
-   */
-  readonly onSkippedNames: (folder: Path, skipped: SkippedNames) => void
-  /**
-   * Called for each folder of the source, by its path in the whole tree, whose time and mode could not be set on its
-   * copy.
-   */
-  readonly onAttributesLost: (folder: Path, error: GatewayError) => void
-  /** Moves the entry to a backup. Resolves to undefined for a folder on a storage that cannot rename. */
-  readonly moveToBackup: (place: MountedPath) => Promise<Backup | undefined>
-  /**
-   * Reserves a backup name beside the target, under which its replacement is written. `restoreOrDiscard` then renames
-   * the replacement to the target if that name is free.
-   */
-  readonly reserveBackup: (place: MountedPath) => Promise<Backup>
-  /**
-   * Resolves to whether a folder of the source is what an interrupted move to its path in the target has left. What
-   * only the target has there was moved then: it is not removed.
-   */
-  readonly remainders: () => Promise<(from: Path, to: Path) => boolean>
   /**
    * A move continues one that has made the target: its folders are entered, and files that are equal are its copies.
    */
   readonly continues: boolean
-  /** Runs `make`, which makes the target folder of this job at a free name. */
-  readonly makeTarget: (make: () => Promise<void>) => Promise<void>
-  /** Called before the first member of the source is removed: what is left of it is a remainder until `endRemoval`. */
-  readonly beginRemoval: () => Promise<void>
-  /** Called when nothing is left of the source. */
-  readonly endRemoval: () => Promise<void>
-  /** Rejects if the target of the symlink at this path of the tree may not be read. */
-  readonly assertReadable: (source: Path) => Promise<void>
-  /** Rejects if a symlink with this target text may not be created at this path of the tree. */
-  readonly assertSymlinkAllowed: (target: Path, text: string) => Promise<void>
-  /**
-   * The last check before files are published under these names in the target; takes path locks of all of them.
-   * `replaces`: existing files may be replaced. `isNew`: the names are new in their folder.
-   */
-  readonly beforePublish: (targets: readonly Path[], asked: PublishOptions) => Promise<PublishGrant>
-  /**
-   * The last check before an entry is removed; `tree`: with all its members. Resolves to a function that releases the
-   * path lock it took.
-   */
-  readonly beforeRemove: (what: RemovalReason, inner: Path, tree: boolean) => Promise<() => void>
-  /** Makes the handles wait that change the source at `place`. See `InPlaceHandles`. */
-  readonly pauseHandles: (place: MountedPath) => Promise<PausedHandles>
   /** Limits the number of concurrent files; shared by all jobs. */
   readonly slots: FairShare
   /** Who copies or moves. */
   readonly holder: Holder
   /** Measures what is read from one storage and written to the other. */
   readonly meter: TransferMeter
-  /** Called with the number of bytes that were completed since the last call; negative after a failure. */
-  readonly advance: (bytes: number) => void
   readonly journal: CopyJournal
+  readonly intents: Intents
+  readonly inPlaceHandles: InPlaceHandles
+
+  /** The path locks for the change of one member, or of several at once. */
+  newLocks(): HeldPathLocks
+  /**
+   * The last check before files are published under these names in the target; takes the path locks of all of them.
+   * Resolves to the error of each name that is refused: the others may be published.
+   */
+  refusedNames(
+    locks: HeldPathLocks,
+    targets: readonly Path[],
+    asked: PublishOptions,
+  ): Promise<ReadonlyMap<Path, unknown>>
+  /**
+   * The last check before an entry is removed; `tree`: with all its members. Takes the path lock. Rejects if it must
+   * not be removed.
+   */
+  assertRemovable(locks: HeldPathLocks, what: RemovalReason, inner: Path, tree: boolean): Promise<void>
+  /** Rejects if the target of the symlink at this path of the tree may not be read. */
+  assertReadable(source: Path): Promise<void>
+  /** Rejects if a symlink with this target text may not be created at this path of the tree. */
+  assertSymlinkAllowed(target: Path, text: string): Promise<void>
+  /** Whether a member of the source, by its path in the whole tree, is excluded. */
+  excludes(path: Path): boolean
+  /** Called with the number of bytes that were completed since the last call; negative after a failure. */
+  advance(bytes: number): void
+  /**
+   * Called for each folder of the source, by its path in the whole tree, that has entries with unrepresentable names.
+   */
+  namesSkipped(folder: Path, skipped: SkippedNames): void
+  /**
+   * Called for each folder of the source, by its path in the whole tree, whose time and mode could not be set on its
+   * copy.
+   */
+  attributesLost(folder: Path, error: GatewayError): void
 }
 
-/** See `CopyJob.beforePublish`. */
 export interface PublishOptions {
+  /** Existing files may be replaced. */
   readonly replaces: boolean
+  /** The names are new in their folder. */
   readonly isNew: boolean
 }
 
-/** The result of the last check of some names: all of them may be published, except the refused ones. */
-interface PublishGrant {
-  /** The error of each refused name. */
-  readonly refused: ReadonlyMap<Path, unknown>
-  /** Releases the path locks of all of the names. */
-  readonly release: () => void
-}
-
 /**
- * Why an entry is removed. 'source': it was moved. 'extraneous': only the old target
- * had it. 'replaced': another entry replaces it in the target.
+ * Why an entry is removed. 'source': it was moved. 'extraneous': only the old target had it. 'replaced': another entry
+ * replaces it in the target.
  */
 export type RemovalReason = 'source' | 'extraneous' | 'replaced'
-
-/** An entry under a temporary name, protected by an intent that is recovered when its storage starts. */
-export interface Backup {
-  readonly at: Path
-  /** Records that the transfer has published the replacement, which makes the backup disposable. */
-  markReplaced(): Promise<void>
-  /**
-   * Restores the backup if its name is free. Otherwise deletes it if it is disposable, or preserves it under a visible
-   * name beside the entry.
-   */
-  restoreOrDiscard(): Promise<void>
-  /** Deletes the backup. If that fails, restores or preserves it, and rejects. */
-  remove(): Promise<void>
-}
 
 /**
  * Records the progress of a copy, so that a move can remove its sources and a later run can resume. All paths are paths

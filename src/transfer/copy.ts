@@ -22,6 +22,7 @@ import {
   type Bundle,
 } from './copy-file.js'
 import { identitiesUpward, matchesAny, sameFileError, sameness, type Sameness } from './same-file.js'
+import type { Intents } from './intents.js'
 import { hasVanished, SourceRemoval } from './source-removal.js'
 import { TreeWalk, type EnteredFolder, type TreeVisitor } from './tree-walk.js'
 
@@ -31,7 +32,7 @@ import { TreeWalk, type EnteredFolder, type TreeVisitor } from './tree-walk.js'
  */
 export async function copyTree(job: CopyJob): Promise<void> {
   const failures: MemberFailure[] = []
-  await copyInto(job, failures, false)
+  await copyInto(job, failures)
   throwFailures(failures)
 }
 
@@ -41,24 +42,24 @@ export async function copyTree(job: CopyJob): Promise<void> {
  */
 export async function moveTree(job: CopyJob): Promise<void> {
   const failures: MemberFailure[] = []
-  const { entersOld } = await copyInto({ ...job, deep: true }, failures, true)
+  const { entersOld } = await copyInto(job, failures)
   // What only the old target has is known by the source, as long as that is complete.
   if (entersOld && !job.journal.resumes) throwFailures(failures)
   // After a source is removed, only its journal row records that it was moved.
   await job.journal.flushed()
   const isSourceRemoved = await new TreeWalk(new SourceRemoval(job, failures)).run({ from: job.from.inner })
-  if (isSourceRemoved) await job.endRemoval()
-  else if (failures.length === 0) {
+  if (isSourceRemoved && isRealFolder(job.entry)) await job.intents.endRemoval(job.from)
+  if (!isSourceRemoved && failures.length === 0) {
     const path = job.from.storage.treePath(job.from.inner)
     failures.push({ path, from: path, error: new GatewayError('not_empty') })
   }
   throwFailures(failures)
 }
 
-async function copyInto(job: CopyJob, failures: MemberFailure[], isMove: boolean): Promise<TreeCopy> {
+async function copyInto(job: CopyJob, failures: MemberFailure[]): Promise<TreeCopy> {
   const { from, journal } = job
   const known = journal.resumes ? await journal.copied(from.storage.treePath(from.inner)) : undefined
-  const copy = new TreeCopy(job, failures, isMove)
+  const copy = new TreeCopy(job, failures)
   await new TreeWalk(copy).run({ from: from.inner, known })
   return copy
 }
@@ -98,12 +99,11 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
   entersOld = false
   /** Identities of the folders that contain the target. */
   #targetAncestors: Promise<readonly Identity[]> | undefined
-  #remainders: ReturnType<CopyJob['remainders']> | undefined
+  #remainders: ReturnType<Intents['remaindersOn']> | undefined
 
   constructor(
     private readonly job: CopyJob,
     private readonly failures: MemberFailure[],
-    private readonly isMove: boolean,
   ) {}
 
   async visit(
@@ -121,7 +121,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     try {
       return await this.#visit(member, parent)
     } catch (error) {
-      if (!this.isMove || !(await hasVanished(this.job, member.from, error))) throw error
+      if (this.job.kind === 'copy' || !(await hasVanished(this.job, member.from, error))) throw error
       this.job.advance(member.listed?.size ?? 0)
       return true
     }
@@ -261,7 +261,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     const isRecorded = async (known: RecordedMembers) =>
       known.extraneous.length > 0 || known.copied.size > 0 || (await journal.hasBegun(source))
     if (earlier && (await isRecorded(earlier))) return absentInSource(earlier.extraneous)
-    this.#remainders ??= this.job.remainders()
+    this.#remainders ??= this.job.intents.remaindersOn(this.job.from.storage)
     if ((await this.#remainders)(from, storage.treePath(to))) return []
     const extraneous: string[] = []
     for await (const page of storage.pages(to, { signal }))
@@ -291,7 +291,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
       await target.storage.setAttributes(to, { modified, mode }, { signal })
     } catch (error) {
       if (signal.aborted) throw error
-      this.job.onAttributesLost(this.#source(from), toGatewayError(error))
+      this.job.attributesLost(this.#source(from), toGatewayError(error))
     }
   }
 
@@ -299,7 +299,9 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     const { to, signal } = this.job
     const old = await to.storage.statOrUndefined(at, { signal, ofSymlink: true })
     if (!old) return
-    await withRemovalCheck(this.job, 'extraneous', at, old, () => to.storage.removeTree(at, { signal }))
+    await withRemovalCheck(this.job, 'extraneous', at, isRealFolder(old), (until) =>
+      to.storage.removeTree(at, { signal: until }),
+    )
   }
 
   /** Members to be copied, by name. If the target treats two names as equal, the second member fails. */
@@ -324,7 +326,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
       }
     }
     const skipped = source.skippedNames(from)
-    if (skipped) this.job.onSkippedNames(this.#source(from), skipped)
+    if (skipped) this.job.namesSkipped(this.#source(from), skipped)
     return { names, hasConflict }
   }
 
@@ -338,9 +340,13 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
       return false
     }
     if (old && !job.overwrite) throw new GatewayError('exists')
-    const make = () => storage.mkdir(to, { signal: job.signal })
-    const mkdir = () => withPublishCheck(job, to, () => (to === job.to.inner ? job.makeTarget(make) : make()))
-    const create = () => withBackup(job, to, old, mkdir)
+    // What is left of the source after a kill is known by the target that its move has made.
+    const isRecorded = to === job.to.inner && job.kind === 'move' && storage === job.from.storage
+    const mkdir = (signal: AbortSignal | undefined) => {
+      const make = () => storage.mkdir(to, { signal })
+      return isRecorded ? job.intents.makeTarget(job.from, job.to, make) : make()
+    }
+    const create = () => withBackup(job, to, old, () => withPublishCheck(job, to, mkdir))
     await (job.merge ? create() : this.#createRecorded(from, earlier?.extraneous ?? [], create))
     return true
   }

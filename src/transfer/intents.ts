@@ -15,7 +15,6 @@ import type { PathLocks } from '../locks/path-locks.js'
 import type { Storage } from '../storage/storage.js'
 import type { Intent } from '../database/rows.js'
 import type { OfOthers, Store } from '../database/tables.js'
-import type { Backup } from './copy-job.js'
 
 /** The folder rules, as far as a move affects them. Paths are of the whole tree. */
 interface MovableRules {
@@ -34,6 +33,20 @@ interface IntentsDependencies {
   readonly log: Log
   /** Undefined if the storage is not running. */
   readonly storageOf: (id: number) => Storage | undefined
+}
+
+/** An entry under a temporary name, protected by an intent that is recovered when its storage starts. */
+export interface Backup {
+  readonly at: Path
+  /** Records that the transfer has published the replacement, which makes the backup disposable. */
+  markReplaced(): Promise<void>
+  /**
+   * Restores the backup if its name is free. Otherwise deletes it if it is disposable, or preserves it under a visible
+   * name beside the entry.
+   */
+  restoreOrDiscard(): Promise<void>
+  /** Deletes the backup. If that fails, restores or preserves it, and rejects. */
+  remove(): Promise<void>
 }
 
 /** 'moved': it is the source of a move item by item. */

@@ -8,10 +8,9 @@ import { GatewayError, isGatewayError, toGatewayError, undefinedIfMissing, type 
 import { childOf, type Path } from '../base/path.js'
 import type { MountedPath } from '../mounts/mounts.js'
 import { targetOf, type CopiedState, type CopyJob } from './copy-job.js'
-import type { PausedHandles } from './in-place-handles.js'
 import { sameFileError, sameness } from './same-file.js'
 import type { EnteredFolder, TreeVisitor } from './tree-walk.js'
-import { verifiedCopy } from './copy-file.js'
+import { verifiedCopy, withRemovalCheck } from './copy-file.js'
 
 /** A member of the source. Without a recorded state (`known`) it is not removed. */
 interface Member {
@@ -55,7 +54,7 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
   }
 
   async #enterFolder(folder: Member): Promise<EnteredFolder<Member, Member>> {
-    const { from: source, journal, signal, excludes } = this.job
+    const { from: source, journal, signal } = this.job
     const { copied } = await journal.itemsIn(source.storage.treePath(folder.from))
     const members: Member[] = []
     for await (const page of source.storage.pages(folder.from, { signal, refresh: true })) {
@@ -63,22 +62,19 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
         members.push({ from: childOf(folder.from, listed.name), known: copied.get(listed.name), listed })
       }
     }
-    const included = members.filter(({ from }) => !excludes(source.storage.treePath(from)))
+    const included = members.filter(({ from }) => !this.job.excludes(source.storage.treePath(from)))
     return { folder, members: included, count: included.length }
   }
 
   async finish({ from, known }: Member, allRemoved: boolean): Promise<boolean> {
     if (!allRemoved || !known) return false
     const { job } = this
-    const release = await job.beforeRemove('source', from, false)
-    try {
+    await withRemovalCheck(job, 'source', from, false, async (signal) => {
       // An empty folder that may be its own copy is put back below.
       if (known.distinct) await this.#begin()
-      await undefinedIfMissing(job.from.storage.remove(from, { signal: job.signal }))
+      await undefinedIfMissing(job.from.storage.remove(from, { signal }))
       if (!known.distinct) await this.#assertCopyExists(from)
-    } finally {
-      release()
-    }
+    })
     return true
   }
 
@@ -98,54 +94,60 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
     this.failures.push({ path, from: path, error: toGatewayError(error) })
   }
 
+  /** To be called before the first member is removed: what is left of a folder is a remainder from then on. */
   #begin(): Promise<void> {
-    this.#begun ??= this.job.beginRemoval()
+    const { intents, from, to, entry } = this.job
+    this.#begun ??= isRealFolder(entry) ? intents.beginRemoval(from, to) : Promise.resolve()
     return this.#begun
   }
 
-  async #remove(from: Path, known: CopiedState): Promise<void> {
+  /** From the last check on, the path lock and the pause of handles prevent changes through the gateway. */
+  #remove(from: Path, known: CopiedState): Promise<void> {
     const { job } = this
-    const { signal } = job
     const source: MountedPath = { storage: job.from.storage, inner: from }
-    const target: MountedPath = { storage: job.to.storage, inner: targetOf(job, from) }
-    // From here on the path lock and the pause prevent changes through the gateway.
-    const release = await job.beforeRemove('source', from, false)
-    let paused: PausedHandles | undefined
-    try {
-      paused = await job.pauseHandles(source)
-      const now = await source.storage.stat(from, { signal, ofSymlink: true, refresh: true })
-      if (contentVersion(now) !== known.source) {
-        throw new GatewayError('busy', { detail: 'source_changed' })
-      }
-      const copy = await target.storage.statOrUndefined(target.inner, { signal, ofSymlink: true })
-      if (!copy) throw new GatewayError('busy', { reason: 'its copy no longer exists' })
-      // A backend may not show by time or revision what a handle has written a moment after it was copied.
-      const verified = await verifiedCopy(job, from, now, copy, paused.count > 0 ? undefined : known)
-      if (!verified || (verified !== known && !(await isUnchanged(target, verified, signal)))) {
-        throw new GatewayError('busy', { reason: 'its copy was changed or replaced' })
-      }
-      const relation = isSymlink(now) ? 'distinct' : await sameness(source, target, signal)
-      if (relation === 'same') throw sameFileError()
-      if (relation === 'distinct' || verified.distinct) {
-        await this.#begin()
-        await source.storage.remove(from, { signal })
-      } else await this.#removeUnidentified(source, target)
-    } finally {
+    return withRemovalCheck(job, 'source', from, false, async (signal = job.signal) => {
+      const paused = await job.inPlaceHandles.pause(source, signal)
       try {
-        await paused?.resume()
+        await this.#removePaused(source, known, paused.count > 0, signal)
       } finally {
-        release()
+        await paused.resume()
       }
+    })
+  }
+
+  async #removePaused(
+    source: MountedPath,
+    known: CopiedState,
+    hasHandles: boolean,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { job } = this
+    const target: MountedPath = { storage: job.to.storage, inner: targetOf(job, source.inner) }
+    const now = await source.storage.stat(source.inner, { signal, ofSymlink: true, refresh: true })
+    if (contentVersion(now) !== known.source) {
+      throw new GatewayError('busy', { detail: 'source_changed' })
     }
+    const copy = await target.storage.statOrUndefined(target.inner, { signal, ofSymlink: true })
+    if (!copy) throw new GatewayError('busy', { reason: 'its copy no longer exists' })
+    // A backend may not show by time or revision what a handle has written a moment after it was copied.
+    const verified = await verifiedCopy(job, source.inner, now, copy, hasHandles ? undefined : known)
+    if (!verified || (verified !== known && !(await isUnchanged(target, verified, signal)))) {
+      throw new GatewayError('busy', { reason: 'its copy was changed or replaced' })
+    }
+    const relation = isSymlink(now) ? 'distinct' : await sameness(source, target, signal)
+    if (relation === 'same') throw sameFileError()
+    if (relation === 'distinct' || verified.distinct) {
+      await this.#begin()
+      await source.storage.remove(source.inner, { signal })
+    } else await this.#removeUnidentified(source, target, signal)
   }
 
   /**
    * Used if identities are inconclusive: moves the source to a backup, and restores it if the copy no longer exists,
    * because then both were the same file.
    */
-  async #removeUnidentified(source: MountedPath, target: MountedPath): Promise<void> {
-    const { moveToBackup, signal } = this.job
-    const backup = await moveToBackup(source)
+  async #removeUnidentified(source: MountedPath, target: MountedPath, signal: AbortSignal): Promise<void> {
+    const backup = await this.job.intents.moveToBackup(source, signal)
     if (!backup)
       throw new GatewayError('unsupported', {
         reason: 'cannot determine whether the source and its copy are the same file',

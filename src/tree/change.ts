@@ -68,7 +68,9 @@ export type TwoPaths = readonly [ResolvedPath, ResolvedPath]
 
 export type Targets<Paths extends readonly ResolvedPath[]> = { readonly [Index in keyof Paths]: Target }
 
-/** What a change touches, and what it requires. Preconditions are about the last of its paths. */
+type Loaded = 'target' | 'symlink' | 'nothing'
+
+/** What a change touches, and what it requires. */
 export interface ChangePlan<Paths extends readonly ResolvedPath[]> {
   readonly options: ChangeOptions
   /** Of several storages at the mount point of a path, the one that an earlier step has used. */
@@ -82,8 +84,13 @@ export interface ChangePlan<Paths extends readonly ResolvedPath[]> {
   readonly named?: (() => readonly Path[] | undefined) | undefined
   /** Everything below the paths changes too. */
   readonly tree?: boolean
-  /** Which entry is loaded: that of a symlink's target (the default), that of a symlink itself, or none. */
-  readonly load?: 'target' | 'symlink' | 'nothing'
+  /**
+   * Which entry is loaded, of all paths or of each: that of a symlink's target (the default), that of a symlink itself,
+   * or none.
+   */
+  readonly load?: Loaded | readonly Loaded[]
+  /** The path that preconditions are about; by default the last one. */
+  readonly subject?: 'first'
   /** Rejects where what exists at the paths does not suit the change. */
   readonly require?: (...targets: Targets<Paths>) => unknown
   /** Names that the change adds, removes or changes, as WebDAV locks see them. */
@@ -208,11 +215,12 @@ export class Change<Paths extends readonly ResolvedPath[]> {
     for (const [index, path] of paths.entries()) {
       const [first] = loaded
       const preferred = () => this.#first[index]?.chosen ?? first?.storage ?? plan.preferred?.(path.at)
-      loaded.push(await this.#load(path, preferred, signal))
+      const load = (typeof plan.load === 'object' ? plan.load[index] : plan.load) ?? 'target'
+      loaded.push(await this.#load(path, load, preferred, signal))
     }
     const targets = loaded as unknown as Targets<Paths>
     await plan.require?.(...targets)
-    const subject = loaded.at(-1)
+    const subject = plan.subject === 'first' ? loaded[0] : loaded.at(-1)
     if (subject && hasPreconditions(options)) await assertPreconditionsOf(scope, subject.at, subject.entry, options)
     for (const touch of plan.touches(...targets)) await assertUnlocked(scope, touch, options)
     return targets
@@ -221,22 +229,22 @@ export class Change<Paths extends readonly ResolvedPath[]> {
   /** `preferred`: the storage that is chosen if it is one of several that are mounted at the same path. */
   async #load(
     { at, look }: ResolvedPath,
+    loads: Loaded,
     preferred: () => Storage | undefined,
     signal: AbortSignal | undefined,
   ): Promise<Target> {
     const { mounts, tree } = this.scope
-    const { options, load: loaded = 'target' } = this.plan
     // Preconditions are about what the backend has now, not about what it had when it was listed.
-    const refresh = hasPreconditions(options)
+    const refresh = hasPreconditions(this.plan.options)
     const locate = () => mounts.find(at, preferred())
-    if (loaded === 'nothing') return new Target(at, undefined, locate, undefined, signal)
+    if (loads === 'nothing') return new Target(at, undefined, locate, undefined, signal)
     if (mounts.isMountFolder(at)) {
       const mounted = tree.locateIfRunning(at, preferred())
       const entry = await tree.entryOrUndefined(at, { signal, preferred: mounted?.storage })
       return new Target(at, entry, locate, mounted, signal)
     }
     const mounted = locate()
-    const ofSymlink = loaded === 'symlink'
+    const ofSymlink = loads === 'symlink'
     const load = () => mounted.storage.statOrUndefined(mounted.inner, { signal, ofSymlink, refresh })
     return new Target(at, look && !refresh ? look.entry : await load(), locate, mounted, signal)
   }
@@ -304,7 +312,7 @@ function pathsOf(places: readonly Pick<ResolvedPath, 'at'>[]): readonly Path[] {
 }
 
 /** Whether these are the same paths. The case of a name may differ: path locks cover every case. */
-export function areSamePaths(some: readonly Path[], others: readonly Path[]): boolean {
+function areSamePaths(some: readonly Path[], others: readonly Path[]): boolean {
   return some.every((path, index) => {
     const other = others[index] ?? path
     return path === other || foldCase(path) === foldCase(other)

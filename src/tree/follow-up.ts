@@ -1,8 +1,11 @@
 /** What follows a change of the tree: stored properties, folder rules, attributes and WebDAV locks. */
 import type { CallOptions } from '../contract/call-options.js'
-import type { Path } from '../base/path.js'
+import { isWithin, root, under, within, type Path } from '../base/path.js'
 import type { MountedPath } from '../mounts/mounts.js'
+import type { Storage } from '../storage/storage.js'
+import type { CopyJournal } from '../transfer/copy-job.js'
 import type { TreeDependencies } from './dependencies.js'
+import type { Transfer } from './transfer-job.js'
 
 /**
  * Removes an entry, whose path locks the caller holds; `tree`: with everything below it. Deletes what is recorded about
@@ -52,4 +55,69 @@ export async function renameByBackend(
     await locks.dropWithin(source, true)
     await locks.dropWithin(target, false)
   })
+}
+
+type Records = Pick<TreeDependencies, 'store' | 'rules' | 'locks'>
+
+/**
+ * After a complete copy or move item by item: the properties, and for a move also the rules and locks. Nothing of the
+ * old target remains. `deep`: of everything below too. `userId`: who has copied or moved.
+ */
+export async function followWhole(
+  { store, rules, locks }: Records,
+  { kind, source, target }: Pick<Transfer, 'kind' | 'source' | 'target'>,
+  deep: boolean,
+  userId: number,
+): Promise<void> {
+  if (!deep) await store.properties.delete(target)
+  if (kind === 'copy') await store.properties.copy(source, target, deep, userId)
+  else {
+    await rules.updateSpelling(source)
+    // Attributes are not moved: the write of the target has set them, the removal of the source has deleted them.
+    await store.properties.move(source, target)
+    await store.rules.move(source, target)
+    await rules.reload()
+    await locks.dropWithin(source, true)
+  }
+  await locks.dropWithin(target, false)
+}
+
+/** As `followWhole`, after an incomplete copy or move: for every path with records, on either side. */
+export async function followItems(
+  { store, rules, locks }: Records,
+  { kind, source, target, from }: Pick<Transfer, 'kind' | 'source' | 'target' | 'from'>,
+  journal: CopyJournal,
+  userId: number,
+): Promise<void> {
+  const isDone = async (path: Path) => {
+    if (!(await journal.copied(path))) return false
+    return kind === 'copy' || (await isThere(from.storage, within(from.storage.mountPoint, path) ?? path)) === false
+  }
+  const targetFor = (path: Path) => under(target, within(source, path) ?? root)
+  // The target first: records of its old files are deleted where the source has none.
+  const sides = [
+    [target, (path: Path) => under(source, within(target, path) ?? root)],
+    [source, (path: Path) => path],
+  ] as const
+  for (const [top, sourceFor] of sides) {
+    for await (const paths of store.properties.within(top)) {
+      const done: [Path, Path][] = []
+      for (const path of paths.map(sourceFor)) if (await isDone(path)) done.push([path, targetFor(path)])
+      await store.properties.transfer(done, kind === 'copy', userId)
+    }
+  }
+  if (kind === 'copy') return
+  await rules.updateSpelling(source)
+  for (const { path } of rules.list()) {
+    if (isWithin(source, path) && (await isDone(path))) await store.rules.move(path, targetFor(path))
+  }
+  await rules.reload()
+  for (const { path } of locks.list()) {
+    if (isWithin(source, path) && (await isDone(path))) await locks.dropWithin(path, true)
+  }
+}
+
+/** Whether an entry of this name exists; undefined if the storage cannot be read. */
+async function isThere(storage: Storage, path: Path): Promise<boolean | undefined> {
+  return storage.has(path).catch(() => undefined)
 }

@@ -69,7 +69,8 @@ import type {
   TransferResult,
   WriteResult,
 } from './operation-options.js'
-import { Transfers, type TransferOptions } from './transfers.js'
+import type { TransferOptions } from './transfer-job.js'
+import { Transfers } from './transfers.js'
 import type { Symlinks } from './symlinks.js'
 import { PrincipalLocks, DeadProperties, type LockOptions, type LockResult } from './locks-and-properties.js'
 

@@ -51,14 +51,14 @@ remove a folder       precondition_failed  locked  precondition_failed  unauthen
 rename                precondition_failed  locked  precondition_failed  unauthenticated  busy     -               -           denied  unavailable
 rename to             -                    locked  precondition_failed  unauthenticated  busy     -               exists      denied  unavailable
 rename over           -                    locked  precondition_failed  unauthenticated  busy     -               -           denied  unavailable
-copy to               -                    locked  -                    unauthenticated  -        busy            exists      denied  -
-copy over             -                    locked  -                    unauthenticated  -        busy            -           denied  -
-copy a folder to      -                    locked  -                    unauthenticated  -        busy            exists      denied  -
-copy a member         -                    locked  -                    unauthenticated  -        busy            exists      denied  -
-copy a symlink        -                    locked  -                    unauthenticated  -        busy            exists      denied  -
-move to               -                    locked  -                    unauthenticated  -        busy            exists      denied  -
-move over             -                    locked  -                    unauthenticated  -        busy            -           denied  -
-move away             -                    locked  -                    unauthenticated  -        busy            -           denied  -
+copy to               -                    locked  -                    unauthenticated  -        busy            exists      denied  unavailable
+copy over             -                    locked  -                    unauthenticated  -        busy            -           denied  unavailable
+copy a folder to      -                    locked  -                    unauthenticated  -        busy            exists      denied  unavailable
+copy a member         -                    locked  -                    unauthenticated  -        busy            exists      denied  unavailable
+copy a symlink        -                    locked  -                    unauthenticated  -        busy            exists      denied  unavailable
+move to               -                    locked  -                    unauthenticated  -        busy            exists      denied  unavailable
+move over             -                    locked  -                    unauthenticated  -        busy            -           denied  unavailable
+move away             -                    locked  -                    unauthenticated  -        busy            -           denied  unavailable
 make a symlink        exists               locked  precondition_failed  unauthenticated  busy     busy            exists      denied  unavailable
 make a hard link      exists               locked  precondition_failed  unauthenticated  busy     busy            exists      denied  unavailable
 set attributes        precondition_failed  locked  precondition_failed  unauthenticated  busy     -               -           denied  unavailable
