@@ -126,8 +126,8 @@ export interface ChangeScope extends Pick<TreeDependencies, 'mounts' | 'locks' |
 /** One change of the tree. It is made once. */
 export class Change<Paths extends readonly ResolvedPath[]> {
   readonly #locks: HeldPathLocks
-  /** The paths, as the first check resolved them, and the storages that it chose. */
-  #first: readonly Pick<Target, 'at' | 'chosen'>[] = []
+  /** The paths that are locked, as they were resolved first, and the storages that the first check chose. */
+  #first: readonly { readonly at: Path; readonly chosen?: Storage | undefined }[] = []
 
   constructor(
     private readonly scope: ChangeScope,
@@ -150,16 +150,18 @@ export class Change<Paths extends readonly ResolvedPath[]> {
 
   /** Makes a change whose body is there already: checks it, and performs it, while its path locks are held. */
   async underLocks<Result>(perform: (...targets: Targets<Paths>) => Promise<Result>): Promise<Result> {
-    const { named, resolve } = this.plan
+    const { plan } = this
     return this.#locks.during(async () => {
-      const atOnce = named?.()
-      if (atOnce) {
-        await this.#lock(atOnce)
-        const paths = await resolve()
-        if (areSamePaths(atOnce, pathsOf(paths))) return perform(...(await this.#checkedAgain(paths)))
+      const named = this.#first.length === 0 ? plan.named?.() : undefined
+      if (named) {
+        this.#first = named.map((at) => ({ at }))
+        await this.#lock()
+        const paths = await plan.resolve()
+        if (this.#areLocked(paths)) return perform(...(await this.#checkedAgain(paths)))
         this.release()
+        this.#first = paths
       }
-      if (this.#first.length === 0) this.#first = (await resolve()).map(({ at }) => ({ at, chosen: undefined }))
+      if (this.#first.length === 0) this.#first = await plan.resolve()
       return perform(...(await this.begin()))
     })
   }
@@ -173,11 +175,16 @@ export class Change<Paths extends readonly ResolvedPath[]> {
     return this.#locks.during(() => perform(...targets))
   }
 
-  /** The second check: takes the path locks and checks again. A rejection releases them; it may be called again. */
+  /**
+   * The second check: takes the path locks and checks again. Rejects with `busy` where a symlink has changed since the
+   * first. A rejection releases the locks; it may be called again.
+   */
   async begin(): Promise<Targets<Paths>> {
-    await this.#lock(pathsOf(this.#first))
+    await this.#lock()
     try {
-      return await this.#checkedAgain(await this.plan.resolve())
+      const paths = await this.plan.resolve()
+      if (!this.#areLocked(paths)) throw symlinkChanged()
+      return await this.#checkedAgain(paths)
     } catch (error) {
       this.release()
       throw error
@@ -194,14 +201,20 @@ export class Change<Paths extends readonly ResolvedPath[]> {
     this.#locks.end()
   }
 
-  #lock(paths: readonly Path[]): Promise<void> {
+  #lock(): Promise<void> {
     const { tree = false } = this.plan
-    return this.#locks.take(paths.map((path) => ({ path, tree })))
+    return this.#locks.take(this.#first.map(({ at }) => ({ path: at, tree })))
   }
 
-  /** Rejects with `busy` where a symlink has changed since the first check. */
+  /** Whether these are the paths that are locked. The case of a name may differ: path locks cover every case. */
+  #areLocked(paths: Paths): boolean {
+    return this.#first.every(({ at }, index) => {
+      const path = paths[index]?.at ?? at
+      return path === at || foldCase(path) === foldCase(at)
+    })
+  }
+
   async #checkedAgain(paths: Paths): Promise<Targets<Paths>> {
-    if (!areSamePaths(pathsOf(this.#first), pathsOf(paths))) throw symlinkChanged()
     const targets = await this.#checked(paths, this.signal)
     throwIfAborted(this.signal)
     return targets
@@ -221,7 +234,9 @@ export class Change<Paths extends readonly ResolvedPath[]> {
     const targets = loaded as unknown as Targets<Paths>
     await plan.require?.(...targets)
     const subject = plan.subject === 'first' ? loaded[0] : loaded.at(-1)
-    if (subject && hasPreconditions(options)) await assertPreconditionsOf(scope, subject.at, subject.entry, options)
+    if (subject && hasPreconditions(options)) {
+      await assertPreconditions(options, subject.entry, (other) => this.#stateOf(other, subject))
+    }
     for (const touch of plan.touches(...targets)) await assertUnlocked(scope, touch, options)
     return targets
   }
@@ -248,47 +263,38 @@ export class Change<Paths extends readonly ResolvedPath[]> {
     const load = () => mounted.storage.statOrUndefined(mounted.inner, { signal, ofSymlink, refresh })
     return new Target(at, look && !refresh ? look.entry : await load(), locate, mounted, signal)
   }
+
+  /** The state of a resource that a precondition names; without a path, that of the `subject`. */
+  async #stateOf(other: Path | undefined, subject: Target): Promise<ResourceState> {
+    const { locks, authority } = this.scope
+    const { at } = other === undefined ? subject : await authority.resolve(other, this.plan.options)
+    const entry = other === undefined || at === subject.at ? subject.entry : await this.#readable(other)
+    return { entry, tokens: new Set(locks.covering(at).map((lock) => lock.token)) }
+  }
+
+  /** Undefined also for what the principal may not read: preconditions must not reveal that it exists. */
+  async #readable(path: Path): Promise<Entry | undefined> {
+    const { tree, authority } = this.scope
+    const { options } = this.plan
+    try {
+      const { at } = await authority.resolveAndAuthorize('read', path, options)
+      return await tree.entryOrUndefined(at, { signal: options.signal, refresh: true })
+    } catch (error) {
+      if (isWithoutStorage(error) || isGatewayError(error, 'denied', 'hidden', 'password_required')) return undefined
+      throw error
+    }
+  }
 }
 
-/** Rejects with `precondition_failed` unless the preconditions hold for `entry`, which exists at `at`. */
-export async function assertPreconditionsOf(
-  scope: ChangeScope,
-  at: Path,
-  entry: Entry | undefined,
-  options: Preconditions & AccessOptions,
-): Promise<void> {
-  await assertPreconditions(options, entry, async (other): Promise<ResourceState> => {
-    const place = other === undefined ? { at } : await scope.authority.resolve(other, options)
-    const own = other === undefined || place.at === at ? entry : await readable(scope, other, options)
-    return { entry: own, tokens: new Set(scope.locks.covering(place.at).map((lock) => lock.token)) }
-  })
-}
-
-/** As `assertPreconditionsOf`, for what exists at `at`. */
+/** Rejects with `precondition_failed` unless the preconditions hold for what exists at `at`. */
 export async function assertPreconditionsAt(
   scope: ChangeScope,
   at: Path,
   options: Preconditions & AccessOptions,
 ): Promise<void> {
   if (!hasPreconditions(options)) return
-  const entry = await scope.tree.entryOrUndefined(at, { signal: options.signal, refresh: true })
-  await assertPreconditionsOf(scope, at, entry, options)
-}
-
-/** Undefined also for what the principal may not read: preconditions must not reveal that it exists. */
-async function readable(
-  { tree, authority }: ChangeScope,
-  path: Path,
-  options: AccessOptions,
-): Promise<Entry | undefined> {
-  try {
-    const { signal } = options
-    const { at } = await authority.resolveAndAuthorize('read', path, options)
-    return await tree.entryOrUndefined(at, { signal, refresh: true })
-  } catch (error) {
-    if (isWithoutStorage(error) || isGatewayError(error, 'denied', 'hidden', 'password_required')) return undefined
-    throw error
-  }
+  const resolve = async (): Promise<OnePath> => [{ at, look: undefined }]
+  await new Change(scope, { options, resolve, touches: () => [] }).check()
 }
 
 /** Throws or rejects with LockedError. */
@@ -305,18 +311,6 @@ async function assertUnlockedNow(scope: ChangeScope, touch: LockedPath, options:
 
 function lockOn({ locks, authority }: ChangeScope, touch: LockedPath, { lockTokens = [] }: ChangeOptions) {
   return locks.blocking(touch, authority.principal, lockTokens)
-}
-
-function pathsOf(places: readonly Pick<ResolvedPath, 'at'>[]): readonly Path[] {
-  return places.map(({ at }) => at)
-}
-
-/** Whether these are the same paths. The case of a name may differ: path locks cover every case. */
-function areSamePaths(some: readonly Path[], others: readonly Path[]): boolean {
-  return some.every((path, index) => {
-    const other = others[index] ?? path
-    return path === other || foldCase(path) === foldCase(other)
-  })
 }
 
 /** The error for a path whose symlinks have changed during an operation. */

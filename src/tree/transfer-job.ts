@@ -57,6 +57,8 @@ export interface Transfer {
   readonly old: Entry | undefined
   /** An earlier move has made the target, and was not completed. */
   readonly continues: boolean
+  /** The target is a folder that must be empty, as for rename(2). */
+  readonly replacesEmptyFolder: boolean
   readonly options: TransferOptions & { readonly signal: AbortSignal }
 }
 
@@ -96,7 +98,7 @@ export class TransferJob implements CopyJob {
     this.signal = options.signal
     this.deep = kind === 'move' || options.deep !== false
     // What others add to the empty folder meanwhile is not removed.
-    this.merge = options.merge === true || replacesEmptyFolder(transfer)
+    this.merge = options.merge === true || transfer.replacesEmptyFolder
     // As 'same kind' does not replace a folder with members, it replaces nothing in one.
     this.overwrite = options.overwrite === 'same kind' ? !(old && isRealFolder(old)) : options.overwrite
     this.continues = continues
@@ -194,13 +196,4 @@ export class TransferJob implements CopyJob {
     this.#isLossLogged = true
     this.transfer.options.onAttributesLost?.(this.access.redaction.path(folder), error)
   }
-}
-
-/** Whether only an empty folder may be replaced, as by rename(2). */
-export function replacesEmptyFolder({
-  old,
-  continues,
-  options,
-}: Pick<Transfer, 'old' | 'continues' | 'options'>): boolean {
-  return options.overwrite === 'same kind' && old !== undefined && isRealFolder(old) && !continues
 }

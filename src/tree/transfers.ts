@@ -15,7 +15,7 @@ import type { TreeDependencies } from './dependencies.js'
 import { followItems, followWhole, renameByBackend } from './follow-up.js'
 import type { LockedPath } from '../locks/webdav-locks.js'
 import type { AccessOptions, TransferResult } from './operation-options.js'
-import { replacesEmptyFolder, TransferJob, type Transfer, type TransferOptions } from './transfer-job.js'
+import { TransferJob, type Transfer, type TransferOptions } from './transfer-job.js'
 
 type Kind = Transfer['kind']
 
@@ -135,7 +135,10 @@ export class Transfers {
     }
     const to = { storage: target.storage, inner: target.inner }
     const paths = { source: source.at, target: target.at }
-    const transfer: Transfer = { kind, ...paths, from, to, entry, old, respells, continues, options }
+    const replacesEmptyFolder =
+      options.overwrite === 'same kind' && old !== undefined && isRealFolder(old) && !continues
+    const found = { entry, old, respells, continues, replacesEmptyFolder }
+    const transfer: Transfer = { kind, ...paths, from, to, ...found, options }
     await this.#assertSymlinkMayMove(transfer)
     return transfer
   }
@@ -234,7 +237,7 @@ export class Transfers {
     if (old && isRealFolder(old) && options.overwrite !== false && options.merge !== true) {
       await this.access.assertAllVisible(to.storage, to.inner, options.signal)
     }
-    if (replacesEmptyFolder(checked)) await assertEmpty(to, options.signal)
+    if (checked.replacesEmptyFolder) await assertEmpty(to, options.signal)
   }
 
   // In one step
@@ -254,7 +257,7 @@ export class Transfers {
     // A file replaces a file in one call. For everything else the name must be free.
     const replaces = old !== undefined && (old.kind === 'folder' || entry.kind === 'folder')
     if (replaces) await this.dependencies.intents.beforeReplacement(to)
-    if (replacesEmptyFolder(transfer)) return this.#moveOverEmptyFolder(transfer, signal)
+    if (transfer.replacesEmptyFolder) return this.#moveOverEmptyFolder(transfer, signal)
     const backup = replaces ? await this.dependencies.intents.moveToBackup(to, signal) : undefined
     if (replaces && !backup) return false
     try {
