@@ -10,7 +10,7 @@ import {
 } from '../base/errors.js'
 import { checkName, childOf, nameOf, under, type Path } from '../base/path.js'
 import type { Source } from '../contract/call-options.js'
-import { countedSource } from '../storage/counted-streams.js'
+import { countedSource } from '../storage/transfer-meter.js'
 import type { TaskRun } from '../tasks/task.js'
 import { pathBelowBase } from '../tasks/transfer-tasks.js'
 import { isSameContent } from '../transfer/same-file.js'

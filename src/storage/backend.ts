@@ -1,7 +1,7 @@
 /**
  * The driver of a storage, behind what surrounds each of its calls. From the outside to the inside: the rules that
  * follow from paths alone, own changes where listings lag, empty folders where the backend has none, the end of writes,
- * a slot of the limit of concurrent calls, and the log of failures.
+ * the limit of bandwidth, a slot of the limit of concurrent calls, and the log of failures.
  */
 import type { Readable } from 'node:stream'
 import type {
@@ -38,12 +38,14 @@ import { GatewayError, undefinedIfMissing, type OperationName } from '../base/er
 import type { DriverLog } from '../base/log.js'
 import { childOf, foldCase, isWithin, nameOf, root, type Path } from '../base/path.js'
 import type { FileRecords } from '../database/tables.js'
+import type { Bandwidth } from './bandwidth.js'
 import { ConcurrencyLimiter } from './concurrency-limiter.js'
 import { EndingWrites } from './ending-writes.js'
 import { FailureLog } from './failure-log.js'
 import { EmptyFolders } from './fallbacks/empty-folders.js'
-import { withHooks } from './file-hooks.js'
+import { passedFile } from './edge.js'
 import { OwnChanges } from './listing-lag.js'
+import type { HandleChanges } from './storage-changes.js'
 
 /** A method of a driver. */
 export type DriverMethod = Exclude<keyof Driver, 'traits'>
@@ -71,6 +73,8 @@ interface BackendDependencies {
   /** The storage's path in the whole tree. */
   readonly mountPoint: Path
   readonly folders: FileRecords['folders']
+  /** Undefined for a backend that is not reached over a network. */
+  readonly bandwidth: Bandwidth | undefined
   readonly log: DriverLog
   /** Called after each call that the backend has answered without an error. */
   readonly answered?: (() => void) | undefined
@@ -84,11 +88,13 @@ export class Backend implements Required<Omit<Driver, 'traits'>> {
   readonly #ownChanges: OwnChanges | undefined
   readonly #emptyFolders: EmptyFolders | undefined
   readonly #writes = new EndingWrites()
+  readonly #bandwidth: Bandwidth | undefined
   readonly #limiter: ConcurrencyLimiter
   readonly #log: FailureLog
 
-  constructor({ driver, traits, mountPoint, folders, log, answered }: BackendDependencies) {
+  constructor({ driver, traits, mountPoint, folders, bandwidth, log, answered }: BackendDependencies) {
     this.driver = driver
+    this.#bandwidth = bandwidth
     this.#caseSensitive = traits.caseSensitive
     this.#limiter = new ConcurrencyLimiter(traits.parallel)
     this.#log = new FailureLog(log, mountPoint, answered)
@@ -155,7 +161,8 @@ export class Backend implements Required<Omit<Driver, 'traits'>> {
   async read(path: Path, range?: ByteRange, options?: ReadOptions): Promise<Readable> {
     assertNotRoot(path)
     const read = () => this.driver.read(path, range, options)
-    return this.#limiter.stream(() => this.#log.stream(path, read), options)
+    const bytes = await this.#limiter.stream(() => this.#log.stream(path, read), options)
+    return this.#bandwidth ? this.#bandwidth.fromBackends.stream(bytes) : bytes
   }
 
   readSymlink(path: Path, options?: CallOptions): Promise<string> {
@@ -195,7 +202,7 @@ export class Backend implements Required<Omit<Driver, 'traits'>> {
   async write(path: Path, source: Source, options?: WriteOptions): Promise<Entry> {
     assertNotRoot(path)
     if (this.#emptyFolders) await this.#emptyFolders.assertFile(path, options)
-    const sent = this.#log.ofSender(source)
+    const sent = this.#log.ofSender(this.#bandwidth ? this.#bandwidth.toBackends.source(source) : source)
     const entry = await this.#writes.run(options, (own) => {
       const write = () => this.#call('write', 'write', path, own, (driver) => driver.write(path, sent, own))
       return this.#limiter.write(write, own)
@@ -211,14 +218,16 @@ export class Backend implements Required<Omit<Driver, 'traits'>> {
   async upload(path: Path, plan: UploadPlan, options?: WriteOptions): Promise<Upload> {
     assertNotRoot(path)
     if (this.#emptyFolders) await this.#emptyFolders.assertFile(path, options)
+    const limit = this.#bandwidth?.toBackends
+    const limited = limit && plan.source ? { ...plan, source: limit.source(plan.source) } : plan
     const { upload, ended } = await this.#writes.upload(options, (own) =>
-      this.#call('upload', 'write', path, own, (driver) => driver.upload(path, plan, own)),
+      this.#call('upload', 'write', path, own, (driver) => driver.upload(path, limited, own)),
     )
     const call = <T>(work: () => Promise<T>) => this.#run('write', path, undefined, work)
     return {
       token: upload.token,
       committedOffset: upload.committedOffset,
-      write: (from) => call(() => upload.write(this.#log.bodyOfSender(from))),
+      write: (from) => call(() => upload.write(this.#log.bodyOfSender(limit ? limit.stream(from) : from))),
       commit: async () => {
         const entry = await call(() => upload.commit())
         return this.#ownChanges ? this.#ownChanges.written(path, entry) : entry
@@ -233,7 +242,8 @@ export class Backend implements Required<Omit<Driver, 'traits'>> {
     await this.#writes.hold(drop)
   }
 
-  async open(path: Path, mode: OpenMode, options?: OpenOptions): Promise<OpenFile> {
+  /** `changes`: follows what the handle changes. */
+  async open(path: Path, mode: OpenMode, options?: OpenOptions, changes?: HandleChanges): Promise<OpenFile> {
     assertNotRoot(path)
     const isStaged = mode === 'replace'
     if (isStaged && this.#emptyFolders) await this.#emptyFolders.assertFile(path, options)
@@ -241,12 +251,21 @@ export class Backend implements Required<Omit<Driver, 'traits'>> {
     const opening = this.#call('open', 'open', path, options, (driver) => driver.open(path, mode, options))
     // Opening is not aborted: a driver may then remove in the background what it has staged.
     const file = await (isStaged ? this.#writes.hold(opening) : opening)
-    const changes = this.#ownChanges
-    return withHooks(file, {
-      call: (call) => this.#limiter.call(call),
+    const bandwidth = this.#bandwidth
+    return passedFile(file, {
+      ...changes,
+      limits: bandwidth && {
+        reading: bandwidth.fromBackends,
+        writing: bandwidth.toBackends,
+        signals: [options?.signal],
+      },
+      call: (work) => this.#limiter.call(work),
       failed: (error, op) => this.#log.failure(op, path, error),
       staged: isStaged ? (close) => this.#writes.handle(close) : undefined,
-      committed: changes && (async (entry) => changes.written(path, entry)),
+      committed: (stored, attributes) => {
+        this.#ownChanges?.written(path, stored)
+        return changes ? changes.committed(stored, attributes) : stored
+      },
     })
   }
 

@@ -2,13 +2,11 @@
  * Bandwidth limits from the settings: to and from clients, and to and from backends on the network. All transfers in
  * one direction share its limit.
  */
-import { pipeline, Transform, type Readable } from 'node:stream'
-import { joinSignals } from '../base/cancellation.js'
-import type { OpenFile, WritableFile } from '../contract/capabilities.js'
+import type { Readable } from 'node:stream'
 import type { Source } from '../contract/call-options.js'
 import { GatewayError } from '../base/errors.js'
 import type { Settings } from '../settings/settings.js'
-import { withHooks, type FileHooks } from './file-hooks.js'
+import { PassedStream } from './edge.js'
 
 /** Number of chunks per second of a transfer that has the limit to itself. */
 const chunksPerSecond = 8
@@ -52,29 +50,9 @@ export class SpeedLimit {
     }
   }
 
-  /** Returns a throttled stream. Errors are forwarded; destroying the returned stream destroys `bytes`. */
+  /** Returns a stream that is limited, or `bytes` if there is no limit now. */
   stream(bytes: Readable): Readable {
-    if (!this.isLimited) return bytes
-    const destroyed = new AbortController()
-    const throttle = async (chunk: Buffer): Promise<void> => {
-      for (let at = 0; at < chunk.length;) {
-        const part = chunk.subarray(at, at + this.chunkSize)
-        await this.acquire(part.length, destroyed.signal)
-        throttled.push(part)
-        at += part.length
-      }
-    }
-    const throttled = new Transform({
-      highWaterMark: minChunk,
-      transform: (chunk: Buffer, _encoding, done) => {
-        throttle(chunk).then(() => done(), done)
-      },
-      destroy: (error, done) => {
-        destroyed.abort()
-        done(error)
-      },
-    })
-    return pipeline(bytes, throttled, () => undefined)
+    return this.isLimited ? new PassedStream(bytes, { limit: this }) : bytes
   }
 
   /** Returns a source whose streams are throttled. */
@@ -147,29 +125,3 @@ export class Bandwidth {
 
 /** No limit. */
 export const unlimited = new SpeedLimit(() => Infinity)
-
-type HandleLimits = readonly [reading: SpeedLimit, writing: SpeedLimit, ...signals: (AbortSignal | undefined)[]]
-
-/**
- * Returns a handle whose reads and writes are throttled. Those that wait reject with `aborted` when one of the signals
- * aborts, and when the handle is closed.
- */
-export function throttled(file: WritableFile, ...limits: HandleLimits): WritableFile
-export function throttled(file: OpenFile, ...limits: HandleLimits): OpenFile
-export function throttled(file: OpenFile, ...[reading, writing, ...signals]: HandleLimits): OpenFile {
-  if (!reading.isLimited && !writing.isLimited) return file
-  const closed = new AbortController()
-  const joined = joinSignals(...signals, closed.signal)
-  const hooks: FileHooks = {
-    reading: (bytes) => reading.acquire(bytes, joined.signal),
-    writing: (bytes) => writing.acquire(bytes, joined.signal),
-    closed: () => {
-      closed.abort()
-      joined.release()
-    },
-  }
-  return {
-    ...withHooks(file, hooks),
-    ...(reading.isLimited && { preferredReadSize: Math.min(reading.chunkSize, file.preferredReadSize ?? Infinity) }),
-  }
-}

@@ -2,12 +2,17 @@
  * What follows a change of one storage: cached listings and direct URLs are invalidated, stored attributes follow the
  * file, and the change is announced. Paths are the driver's own.
  */
-import type { Attributes, OpenFile } from '../contract/capabilities.js'
+import type { Attributes } from '../contract/capabilities.js'
 import type { Entry } from '../contract/entry.js'
 import { under, type Path } from '../base/path.js'
 import type { AttributeOverlay } from './fallbacks/attribute-overlay.js'
 import { concernedPath, type Events } from './events.js'
-import { withHooks } from './file-hooks.js'
+import type { FileEdge } from './edge.js'
+
+/** What follows the changes of a handle; see `FileEdge`. */
+export type HandleChanges = {
+  readonly [Hook in 'changing' | 'committing' | 'committed' | 'ended']: NonNullable<FileEdge[Hook]>
+}
 
 export class StorageChanges {
   readonly #unsubscribe: () => void
@@ -87,10 +92,10 @@ export class StorageChanges {
     this.events.emit({ kind: 'moved', from: this.#treePath(from), path: this.#treePath(to) })
   }
 
-  /** Returns the driver's own handle, whose changes are followed. `options`: the attributes that its open asked for. */
-  watched(path: Path, mode: 'update' | 'replace', own: OpenFile, options: Attributes): OpenFile {
+  /** Follows the changes of a handle that writes. `asked`: the attributes that its open asked for. */
+  ofHandle(path: Path, mode: 'update' | 'replace', asked: Attributes): HandleChanges {
     let dirty = false
-    return withHooks(own, {
+    return {
       changing: () => {
         if (mode !== 'update') return
         dirty = true
@@ -100,13 +105,13 @@ export class StorageChanges {
       committing: () => {
         dirty = true
       },
-      committed: (stored, { modified = options.modified, mode: bits = options.mode }) =>
+      committed: (stored, { modified = asked.modified, mode: bits = asked.mode }) =>
         this.attributes.afterWrite(this.#treePath(path), { modified, mode: bits }, stored),
       ended: () => {
         if (dirty) this.changed(path)
         dirty = false
       },
-    })
+    }
   }
 
   #treePath(path: Path): Path {

@@ -43,13 +43,13 @@ import type { StorageRow } from '../database/rows.js'
 import type { FileRecords, Store } from '../database/tables.js'
 import { AttributeOverlay } from './fallbacks/attribute-overlay.js'
 import { Backend } from './backend.js'
-import { throttled, type Bandwidth } from './bandwidth.js'
+import type { Bandwidth } from './bandwidth.js'
 import { DirectUrlCache } from './direct-url-cache.js'
 import type { Events } from './events.js'
 import { isSupported, undefinedIfUnsupported, withAllWrites } from './fallbacks/fallbacks.js'
 import { openToRead } from './fallbacks/open-to-read.js'
 import { openToWrite } from './fallbacks/open-to-write.js'
-import { continuedRead, ofSameContent, streamRange } from './fallbacks/read.js'
+import { ContinuedRead, ofSameContent, streamRange } from './fallbacks/read.js'
 import { removeItems } from './fallbacks/remove-tree.js'
 import { ListableNames, type SkippedNames } from './listable-names.js'
 import type { ListingBudget } from './listing-cache.js'
@@ -110,8 +110,6 @@ export class Storage {
   readonly #isMountAncestor: StorageDependencies['isMountAncestor']
   readonly #knowsEntries: boolean
   readonly #spool: Spool
-  /** Undefined for a backend that is not reached over a network. */
-  readonly #bandwidth: Bandwidth | undefined
   readonly #listings: Listings
   readonly #names: ListableNames
   readonly #attributes: AttributeOverlay
@@ -124,11 +122,15 @@ export class Storage {
     this.mountPoint = dependencies.mountPoint
     this.traits = { ...defaultTraits, ...dependencies.traits, ...dependencies.driver.traits }
     this.records = this.traits.durable ? dependencies.store : dependencies.store.relaxed
-    this.#backend = new Backend({ ...dependencies, traits: this.traits, folders: this.records.folders })
+    this.#backend = new Backend({
+      ...dependencies,
+      traits: this.traits,
+      folders: this.records.folders,
+      bandwidth: this.traits.remote ? dependencies.bandwidth : undefined,
+    })
     this.#isMountAncestor = dependencies.isMountAncestor
     this.#knowsEntries = dependencies.knowsEntries
     this.#spool = dependencies.spool
-    this.#bandwidth = this.traits.remote ? dependencies.bandwidth : undefined
     this.#names = new ListableNames(dependencies.log)
     const { timeStep, keeps } = this.traits
     const keepsNone = !this.#backend.can('setAttributes') || timeStep === Number.POSITIVE_INFINITY
@@ -249,14 +251,13 @@ export class Storage {
       const stat = () => this.stat(path, { signal, refresh: true })
       return ofSameContent(await this.#readOnce(path, rest, { ...options, signal }), entry, stat)
     }
-    return continuedRead(first, { start, end: Math.min(entry.size, start + length), open, signal: options.signal })
+    return new ContinuedRead(first, { start, end: Math.min(entry.size, start + length), open, signal: options.signal })
   }
 
   async #readOnce(path: Path, range: ByteRange | undefined, options: ReadOptions): Promise<Readable> {
     const own = this.traits.ranges ? range : undefined
     const bytes = await this.#backend.read(path, own, options)
-    const slowed = this.#bandwidth?.fromBackends.stream(bytes) ?? bytes
-    return range === undefined || range === own ? slowed : streamRange(slowed, range)
+    return range === undefined || range === own ? bytes : streamRange(bytes, range)
   }
 
   /** A stored file as a source. */
@@ -288,14 +289,9 @@ export class Storage {
       this.assertWritable()
       await this.#makeMountAncestor(path, options)
     }
-    const backend = this.#backend
-    const own = await undefinedIfUnsupported(backend.can('open') && backend.open(path, mode, options))
-    if (!own) return undefined
-    const { signal } = options
-    const file = this.#bandwidth
-      ? throttled(own, this.#bandwidth.fromBackends, this.#bandwidth.toBackends, signal)
-      : own
-    return mode === 'read' ? file : this.#changes.watched(path, mode, file, options)
+    if (!this.#backend.can('open')) return undefined
+    const changes = mode === 'read' ? undefined : this.#changes.ofHandle(path, mode, options)
+    return undefinedIfUnsupported(this.#backend.open(path, mode, options, changes))
   }
 
   async readSymlink(path: Path, options: CallOptions = {}): Promise<string> {
@@ -376,11 +372,10 @@ export class Storage {
   async #send(path: Path, source: Source, { resumable, ...options }: StorageWriteOptions): Promise<Entry> {
     await this.#makeMountAncestor(path, options)
     const backend = this.#backend
-    const sent = this.#bandwidth?.toBackends.source(source) ?? source
     const write = async () => {
-      const resume = resumable && (() => writeResumable(backend, this.row.id, [path, sent], resumable, options))
+      const resume = resumable && (() => writeResumable(backend, this.row.id, [path, source], resumable, options))
       const entry = resume && (await backend.withWriteSlot(resume, options))
-      return entry ?? backend.write(path, sent, options)
+      return entry ?? backend.write(path, source, options)
     }
     return this.#changes.written(path, options, await this.#changes.attempt([path], write))
   }

@@ -1,8 +1,9 @@
 /**
  * Measures every transfer of file content between a client or a task and a storage, and reports it once, when it ends
  * (docs/decisions/0020). A transfer is one stream or one open handle. A backend's own copies and downloads from a
- * direct URL do not pass through the gateway and are none.
+ * direct URL do not pass through the gateway and are none. The progress of tasks is counted in the same way.
  */
+import { EventEmitter } from 'node:events'
 import type { Readable } from 'node:stream'
 import type { OpenMode } from '../contract/capabilities.js'
 import type { Source } from '../contract/call-options.js'
@@ -11,9 +12,8 @@ import { GatewayError, toGatewayError, type ErrorCode } from '../base/errors.js'
 import type { Path } from '../base/path.js'
 import type { StorageRow } from '../database/rows.js'
 import type { Events } from './events.js'
-import type { FileHooks } from './file-hooks.js'
+import type { FileEdge } from './edge.js'
 import type { Storage } from './storage.js'
-import { countBytes } from './counted-streams.js'
 
 /** 'aborted': by the client, the task, or the end of the principal's session. */
 type TransferOutcome = 'completed' | 'failed' | 'aborted'
@@ -86,7 +86,7 @@ export class TransferMeter {
     }
   }
 
-  /** The hooks that measure a handle. `signal` aborts when the client disconnects. */
+  /** What measures a handle at its edge. `signal` aborts when the client disconnects. */
   handle(storage: Storage, mode: OpenMode, signal: AbortSignal | undefined): HandleMeter {
     const transfer = this.start(storage, mode === 'read' ? 'read' : 'write')
     // Reads of a handle that writes are a transfer in the other direction.
@@ -113,7 +113,7 @@ export class TransferMeter {
 }
 
 type HandleMeter = {
-  readonly [Hook in 'didRead' | 'didWrite' | 'committing' | 'closed']: NonNullable<FileHooks[Hook]>
+  readonly [Hook in 'didRead' | 'didWrite' | 'committing' | 'closed']: NonNullable<FileEdge[Hook]>
 } & {
   readonly failed: (error: unknown) => void
 }
@@ -183,5 +183,46 @@ class MeteredTransfer {
       outcome: outcome === 'refused' ? 'failed' : outcome,
       seconds: (performance.now() - this.#started) / 1000,
     })
+  }
+}
+
+/**
+ * Calls `count` with the length of each chunk that the consumer of the stream receives. Does not start the stream,
+ * which `stream.on('data')` would. The consumer must not stop listening for 'readable' while it still needs the stream:
+ * some versions of Node.js then start any stream that has a listener for 'data' (Node.js:
+ * lib/internal/streams/readable.js).
+ */
+export function countBytes<Stream extends Readable>(stream: Stream, count: (bytes: number) => void): Stream {
+  EventEmitter.prototype.on.call(stream, 'data', (chunk: Buffer) => count(chunk.length))
+  return stream
+}
+
+interface CountedSource extends Source {
+  /** Reports the bytes of the source that were not read, because the backend copied them by itself. */
+  complete(): void
+  /** Reports everything counted so far as a negative number, after a failure. */
+  revert(): void
+}
+
+/**
+ * Calls `advance` with the number of bytes of each chunk that is read. A read that starts at an offset counts the bytes
+ * before it immediately, and replaces the count of earlier reads.
+ */
+export function countedSource(source: Source, advance: (bytes: number) => void): CountedSource {
+  let counted = 0
+  const count = (bytes: number) => {
+    counted += bytes
+    advance(bytes)
+  }
+  return {
+    ...source,
+    bytes: undefined,
+    revert: () => count(-counted),
+    complete: () => count((source.size ?? counted) - counted),
+    async read(range, options) {
+      const bytes = await source.read(range, options)
+      count((range?.offset ?? 0) - counted)
+      return countBytes(bytes, count)
+    },
   }
 }

@@ -5,12 +5,11 @@
  */
 import type { Principal } from '../accounts/principal.js'
 import { joinSignals } from '../base/cancellation.js'
-import type { Attributes, OpenFile, WritableFile } from '../contract/capabilities.js'
+import type { Attributes } from '../contract/capabilities.js'
 import type { StatOptions, Awaitable } from '../contract/call-options.js'
 import { isRealFolder } from '../contract/entry.js'
 import { GatewayError, isGatewayError, isWithoutStorage } from '../base/errors.js'
 import { childOf, parentOf, root, under, within, selfAndAncestors, type Path } from '../base/path.js'
-import { withHooks, type FileHooks } from '../storage/file-hooks.js'
 import type { MountedTree, ResolvedPath } from '../mounts/mounted-tree.js'
 import type { Storage } from '../storage/storage.js'
 import type { Lock } from '../database/rows.js'
@@ -346,23 +345,6 @@ export class Access implements Authority {
     } finally {
       joined.release()
     }
-  }
-
-  /**
-   * Wraps a handle: every call rejects with `unauthenticated` once the principal is revoked, and errors are redacted.
-   * `hooks`: further ones; the result of `failed` is ignored.
-   */
-  guardHandle(path: Path, file: WritableFile, hooks: Omit<FileHooks, 'before'>): WritableFile
-  guardHandle(path: Path, file: OpenFile, hooks: Omit<FileHooks, 'before'>): OpenFile
-  guardHandle(path: Path, file: OpenFile, hooks: Omit<FileHooks, 'before'>): OpenFile {
-    const { reading, writing, didRead, didWrite, changing, committing, committed, closed, ended } = hooks
-    const before = () => this.assertNotRevoked()
-    const failed: FileHooks['failed'] = (error, op) => {
-      hooks.failed?.(error, op)
-      return this.redaction.error(error, op, path)
-    }
-    const own = { before, reading, writing, didRead, didWrite, changing, committing, committed, failed, closed, ended }
-    return withHooks(file, own)
   }
 
   /** The error for a lock that blocks a change of `asked`. */

@@ -12,13 +12,12 @@ import { GatewayError, isGatewayError } from '../base/errors.js'
 import { newFileMode } from '../contract/modes.js'
 import { checkName, nameOf, type Path } from '../base/path.js'
 import { byteSource } from '../contract/sources.js'
-import { throttled } from '../storage/bandwidth.js'
+import { passedFile, PassedStream, type FileEdge } from '../storage/edge.js'
 import type { MountedTree } from '../mounts/mounted-tree.js'
 import type { ResumableUpload } from '../storage/fallbacks/resumable-write.js'
 import type { Storage } from '../storage/storage.js'
 import type { TransferMeter } from '../storage/transfer-meter.js'
 import type { DownloadRoute, DownloadRouteOptions } from '../download-urls/download-routing.js'
-import { convertErrors } from '../storage/counted-streams.js'
 import type { Access, Place } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
 import { removeEntry } from './follow-up.js'
@@ -96,33 +95,29 @@ export class FileContent {
     const { principal } = this.access
     const release = this.#takeDescriptors('read')
     const joined = joinSignals(options.signal, principal.signal)
+    const { signal } = joined
     const transfer = this.meter.start(storage, 'read')
+    const ended = () => {
+      joined.release()
+      release()
+    }
     try {
       const { entry } = options
-      const stored = await storage.read(inner, range, { signal: joined.signal, user: principal.holder, entry })
-      const reported = (error: unknown) => this.access.redaction.error(error, 'read', path)
-      const bytes = transfer.deliver(convertErrors(this.dependencies.bandwidth.toClients.stream(stored), reported))
-      // The stream can fail before its reader has added a listener.
-      bytes.on('error', () => undefined)
+      const stored = await storage.read(inner, range, { signal, user: principal.holder, entry })
+      const failed = (error: unknown) => this.access.redaction.error(error, 'read', path)
+      const passed = new PassedStream(stored, { limit: this.dependencies.bandwidth.toClients, failed, signal })
+      const bytes = transfer.deliver(passed).once('close', ended)
       try {
-        if (joined.signal.aborted) throw new GatewayError('aborted')
+        if (signal.aborted) throw new GatewayError('aborted')
         await this.access.symlinks.assertNone('read', place, options)
+        return bytes
       } catch (error) {
         bytes.destroy()
         throw error
       }
-      const stop = () => bytes.destroy(reported(new GatewayError('aborted')))
-      joined.signal.addEventListener('abort', stop, { once: true })
-      return bytes.once('close', () => {
-        // It may be the signal of the caller.
-        joined.signal.removeEventListener('abort', stop)
-        joined.release()
-        release()
-      })
     } catch (error) {
       transfer.end(error)
-      joined.release()
-      release()
+      ended()
       throw error
     }
   }
@@ -172,7 +167,7 @@ export class FileContent {
         return file
       }
       await this.access.symlinks.assertNone('read', place, options)
-      return this.access.guardHandle(path, this.#throttled(file, options.signal), { ...hooks, closed })
+      return this.#passed(path, file, options.signal, { ...hooks, closed })
     } catch (error) {
       hooks.failed(error)
       closed()
@@ -310,13 +305,11 @@ export class FileContent {
         writing.end()
         release?.()
       }
-      // A commit that failed may be repeated until the handle is closed.
-      const { didRead, didWrite, committing, failed } = hooks
       // A file that is replaced is checked when it is published.
       const changing = mustExist ? () => assertUnlocked(this.scope, { path: target.at }, options) : undefined
-      const ended = () => writing.release()
-      const guarded = { didRead, didWrite, changing, committing, failed, closed, ended }
-      return Object.assign(this.access.guardHandle(path, this.#throttled(file, signal), guarded), { old, isMovedAway })
+      // A commit that failed may be repeated until the handle is closed.
+      const edge = { ...hooks, changing, closed, ended: () => writing.release() }
+      return Object.assign(this.#passed(path, file, signal, edge), { old, isMovedAway })
     } catch (error) {
       hooks.failed(error)
       hooks.closed()
@@ -326,11 +319,24 @@ export class FileContent {
     }
   }
 
-  #throttled(file: WritableFile, signal: AbortSignal | undefined): WritableFile
-  #throttled(file: OpenFile, signal: AbortSignal | undefined): OpenFile
-  #throttled(file: OpenFile, signal: AbortSignal | undefined): OpenFile {
-    const { toClients, fromClients } = this.dependencies.bandwidth
-    return throttled(file, toClients, fromClients, signal, this.access.principal.signal)
+  /**
+   * The handle behind the tree's edge: every call rejects with `unauthenticated` once the principal is revoked, and
+   * errors are redacted. `path`: the principal's own. `edge`: the rest of it; the result of `failed` is ignored.
+   */
+  #passed(path: Path, file: WritableFile, signal: AbortSignal | undefined, edge: FileEdge): WritableFile
+  #passed(path: Path, file: OpenFile, signal: AbortSignal | undefined, edge: FileEdge): OpenFile
+  #passed(path: Path, file: OpenFile, signal: AbortSignal | undefined, edge: FileEdge): OpenFile {
+    const { access } = this
+    const { toClients: reading, fromClients: writing } = this.dependencies.bandwidth
+    return passedFile(file, {
+      ...edge,
+      check: () => access.assertNotRevoked(),
+      limits: { reading, writing, signals: [signal, access.principal.signal] },
+      failed: (error, op) => {
+        edge.failed?.(error, op)
+        return access.redaction.error(error, op, path)
+      },
+    })
   }
 
   /** Replaces or creates a file. `openMode`: that of the handle, if it is written through one. */

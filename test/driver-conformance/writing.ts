@@ -5,7 +5,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { GatewayError } from '../../src/base/errors.js'
 import { byteSource } from '../../src/contract/sources.js'
-import { countBytes } from '../../src/storage/counted-streams.js'
+import { countBytes } from '../../src/storage/transfer-meter.js'
 import {
   at,
   bytesAt,

@@ -6,7 +6,7 @@ import { conformance } from '../driver-conformance/driver.js'
 import { asPath } from '../../src/base/path.js'
 import { byteSource } from '../../src/contract/sources.js'
 import { newTree, sourceOf, text } from '../tree/tree-fixture.js'
-import { countBytes } from '../../src/storage/counted-streams.js'
+import { countBytes } from '../../src/storage/transfer-meter.js'
 import { HashDriveDriver, HashVendor, partLength } from './hash-drive.js'
 
 const x = asPath('/x')

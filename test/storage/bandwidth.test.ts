@@ -6,7 +6,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import type { OpenFile } from '../../src/contract/capabilities.js'
 import { asPath } from '../../src/base/path.js'
-import { SpeedLimit, throttled } from '../../src/storage/bandwidth.js'
+import { SpeedLimit } from '../../src/storage/bandwidth.js'
+import { passedFile } from '../../src/storage/edge.js'
 import { newTree, sourceOf } from '../tree/tree-fixture.js'
 
 const kib = 1024
@@ -85,7 +86,9 @@ void t.test('a throttled handle stops waiting on abort and when it is closed', a
   const file = { entry, read: async () => 0, write: async () => undefined, close: async () => undefined }
   const session = new AbortController()
   for (const stop of [async () => session.abort(), async (handle: OpenFile) => handle.close()]) {
-    const handle = throttled(file, limit, limit, undefined, session.signal)
+    const handle = passedFile(file, {
+      limits: { reading: limit, writing: limit, signals: [undefined, session.signal] },
+    })
     const reading = handle.read(Buffer.alloc(1000 * kib), 0)
     const writing = handle.write?.([Buffer.alloc(1000 * kib)], 0)
     const ends = Promise.all([reading, writing].map((call) => t.rejects(async () => call, { code: 'aborted' })))

@@ -18,6 +18,7 @@ export function newBackend(
     traits: { ...defaultTraits, ...traits, emptyFolders: true },
     mountPoint: asPath(mountPoint),
     folders: {} as FileRecords['folders'],
+    bandwidth: undefined,
     log: log as DriverLog,
   })
 }

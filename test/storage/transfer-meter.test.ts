@@ -10,7 +10,7 @@ import { Events } from '../../src/storage/events.js'
 import { TransferMeter, type TransferEvent } from '../../src/storage/transfer-meter.js'
 import { storageRow } from '../database/store-rows.js'
 import { sourceOf } from '../tree/tree-fixture.js'
-import { countBytes } from '../../src/storage/counted-streams.js'
+import { countBytes } from '../../src/storage/transfer-meter.js'
 
 const storage = { row: { ...storageRow({}), id: 7 } }
 

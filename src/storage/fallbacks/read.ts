@@ -2,12 +2,13 @@
  * Streams of files of which the backend sends too much, as it cannot send a range, or too little: one that it cuts goes
  * on with a further request for the rest.
  */
-import { finished, Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { joinSignals } from '../../base/cancellation.js'
 import type { ByteRange } from '../../contract/call-options.js'
 import { contentVersion, type Entry } from '../../contract/entry.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../base/errors.js'
+import { PassedStream } from '../edge.js'
 
 /** Maximum number of consecutive requests after which no byte has arrived. */
 const maxFutile = 4
@@ -34,7 +35,7 @@ export async function ofSameContent(stream: Readable, entry: Entry, stat: () => 
   }
 }
 
-interface ContinuedRead {
+interface ReadPlan {
   /** Where the stream begins in the file, and the position after its last byte, which the size of the file bounds. */
   readonly start: number
   readonly end: number
@@ -44,104 +45,89 @@ interface ContinuedRead {
 }
 
 /**
- * A stream of the same bytes as `first`. If that fails with `unavailable` or `timeout`, without a detail, before its
- * end, the rest is requested anew, while such requests bring bytes; then it fails with the last error. It starts and
- * buffers nothing before it is read, as `convertErrors` does.
+ * A stream of the same bytes as the first one. If that fails with `unavailable` or `timeout`, without a detail, before
+ * its end, the rest is requested anew, while such requests bring bytes; then it fails with the last error.
  */
-export function continuedRead(first: Readable, { start, end, open, signal }: ContinuedRead): Readable {
-  let current = first
-  let position = start
-  let isStarted = false
-  let isAwaited = false
-  let requests = 0
-  let futile = 0
+export class ContinuedRead extends PassedStream {
+  #position: number
+  #requests = 0
+  #futile = 0
   /** Of the current stream. The rest is requested only when it is read: a slow reader may outlast many connections. */
-  let failure: GatewayError | undefined
-  const destroyed = new AbortController()
-  let joined: ReturnType<typeof joinSignals> | undefined
+  #failure: GatewayError | undefined
+  readonly #ended = new AbortController()
+  #joined: ReturnType<typeof joinSignals> | undefined
 
-  const pass = () => {
-    const chunk = current.read() as Buffer | null
-    isAwaited = chunk === null
-    if (chunk === null) {
-      if (failure) void goOn(failure)
-      return
-    }
-    position += chunk.length
-    futile = 0
-    continued.push(chunk)
+  constructor(
+    first: Readable,
+    private readonly plan: ReadPlan,
+  ) {
+    super(first)
+    this.#position = plan.start
   }
-  const listen = () => {
-    const stream = current
-    stream.on('readable', () => {
-      if (isAwaited && stream === current) pass()
-    })
+
+  protected override passing(chunk: Buffer): void {
+    this.#position += chunk.length
+    this.#futile = 0
+    super.passing(chunk)
   }
-  const follow = (stream: Readable) => {
-    current = stream
-    if (isStarted) listen()
-    finished(stream, { writable: false }, (error) => {
-      if (continued.destroyed) return
-      if (!error) continued.push(null)
-      else if (!mayContinue(error)) continued.destroy(error)
-      else if (isAwaited) void goOn(error)
-      else failure = error
-    })
+
+  protected override pass(): void {
+    super.pass()
+    if (this.isAwaited && this.#failure) void this.#goOn(this.#failure)
   }
-  const mayContinue = (error: unknown): error is GatewayError =>
-    isGatewayError(error, 'unavailable', 'timeout') &&
-    error.detail === undefined &&
-    (error.retryAfter ?? 0) <= maxWait &&
-    position < end &&
-    futile < maxFutile &&
-    requests < freeRequests + (position - start) / bytesPerRequest
-  const goOn = async (cause: GatewayError) => {
-    failure = undefined
-    joined ??= joinSignals(signal, destroyed.signal)
-    const until = joined.signal
+
+  protected override failed(error: Error): void {
+    if (!this.#mayContinue(error)) this.destroy(error)
+    else if (this.isAwaited) void this.#goOn(error)
+    else this.#failure = error
+  }
+
+  #mayContinue(error: unknown): error is GatewayError {
+    return (
+      isGatewayError(error, 'unavailable', 'timeout') &&
+      error.detail === undefined &&
+      (error.retryAfter ?? 0) <= maxWait &&
+      this.#position < this.plan.end &&
+      this.#futile < maxFutile &&
+      this.#requests < freeRequests + (this.#position - this.plan.start) / bytesPerRequest
+    )
+  }
+
+  async #goOn(cause: GatewayError): Promise<void> {
+    const { end, open, signal } = this.plan
+    this.#failure = undefined
+    this.#joined ??= joinSignals(signal, this.#ended.signal)
+    const until = this.#joined.signal
     try {
       for (let reason = cause; ;) {
-        const delay = futile === 0 ? 0 : initialDelay * 2 ** (futile - 1)
-        requests++
-        futile++
+        const delay = this.#futile === 0 ? 0 : initialDelay * 2 ** (this.#futile - 1)
+        this.#requests++
+        this.#futile++
         await sleep(Math.max(delay, (reason.retryAfter ?? 0) * 1000), undefined, { signal: until })
         try {
-          const stream = await open({ offset: position, length: end - position }, until)
-          if (continued.destroyed) {
+          const stream = await open({ offset: this.#position, length: end - this.#position }, until)
+          if (this.destroyed) {
             stream.destroy()
             return
           }
-          follow(stream)
-          pass()
+          this.follow(stream)
+          this.pass()
           return
         } catch (error) {
-          if (!mayContinue(error)) throw error
+          if (!this.#mayContinue(error)) throw error
           reason = error
         }
       }
     } catch (error) {
-      continued.destroy(toGatewayError(error))
+      this.destroy(toGatewayError(error))
     }
   }
 
-  const continued = new Readable({
-    highWaterMark: 0,
-    read: () => {
-      if (!isStarted) {
-        isStarted = true
-        listen()
-      }
-      pass()
-    },
-    destroy: (error, done) => {
-      destroyed.abort()
-      joined?.release()
-      current.destroy()
-      done(error)
-    },
-  })
-  follow(first)
-  return continued
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#ended.abort()
+    this.#joined?.release()
+    super._destroy(error, done)
+  }
 }
 
 /** Returns a range of a stream that starts at byte 0. Bytes after the range are not read. */

@@ -7,7 +7,7 @@ import type { Source } from '../../../src/contract/call-options.js'
 import { byteSource } from '../../../src/contract/sources.js'
 import { at, bytesAt, namesIn, put, refuses, textAt } from '../../driver-conformance/subject.js'
 import { startAliyundrive } from '../../doubles/aliyundrive.js'
-import { countBytes } from '../../../src/storage/counted-streams.js'
+import { countBytes } from '../../../src/storage/transfer-meter.js'
 import { newMount } from './mount.js'
 
 const mebibyte = 1024 * 1024
