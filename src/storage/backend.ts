@@ -253,7 +253,6 @@ export class Backend implements Required<Omit<Driver, 'traits'>> {
     const file = await (isStaged ? this.#writes.hold(opening) : opening)
     const bandwidth = this.#bandwidth
     return passedFile(file, {
-      ...changes,
       limits: bandwidth && {
         reading: bandwidth.fromBackends,
         writing: bandwidth.toBackends,
@@ -262,10 +261,13 @@ export class Backend implements Required<Omit<Driver, 'traits'>> {
       call: (work) => this.#limiter.call(work),
       failed: (error, op) => this.#log.failure(op, path, error),
       staged: isStaged ? (close) => this.#writes.handle(close) : undefined,
+      changing: changes?.changing,
+      committing: changes?.committing,
       committed: (stored, attributes) => {
         this.#ownChanges?.written(path, stored)
         return changes ? changes.committed(stored, attributes) : stored
       },
+      ended: changes?.ended,
     })
   }
 
