@@ -89,14 +89,15 @@ export class Backend implements Required<Omit<Driver, 'traits'>> {
   readonly #emptyFolders: EmptyFolders | undefined
   readonly #writes = new EndingWrites()
   readonly #bandwidth: Bandwidth | undefined
-  readonly #limiter: ConcurrencyLimiter
+  /** Undefined for a driver whose calls are not limited. */
+  readonly #limiter: ConcurrencyLimiter | undefined
   readonly #log: FailureLog
 
   constructor({ driver, traits, mountPoint, folders, bandwidth, log, answered }: BackendDependencies) {
     this.driver = driver
     this.#bandwidth = bandwidth
     this.#caseSensitive = traits.caseSensitive
-    this.#limiter = new ConcurrencyLimiter(traits.parallel)
+    if (Number.isFinite(traits.parallel)) this.#limiter = new ConcurrencyLimiter(traits.parallel)
     this.#log = new FailureLog(log, mountPoint, answered)
     if (!traits.emptyFolders) {
       const stat: Driver['stat'] = (path, options) => this.#statOfDriver(path, options)
@@ -130,7 +131,8 @@ export class Backend implements Required<Omit<Driver, 'traits'>> {
   }
 
   #run<T>(op: OperationName, path: Path, signal: AbortSignal | undefined, call: () => Promise<T>): Promise<T> {
-    return this.#limiter.call(() => this.#log.watch(op, path, call), signal)
+    const limiter = this.#limiter
+    return limiter ? limiter.call(() => this.#log.watch(op, path, call), signal) : this.#log.watch(op, path, call)
   }
 
   // Reading
@@ -155,13 +157,14 @@ export class Backend implements Required<Omit<Driver, 'traits'>> {
   }
 
   #pagesOfDriver(path: Path, options?: ListOptions): AsyncIterable<readonly Entry[]> {
-    return this.#limiter.pages(() => this.#log.pages(path, this.driver.pages(path, options)), options)
+    const pages = () => this.#log.pages(path, this.driver.pages(path, options))
+    return this.#limiter ? this.#limiter.pages(pages, options) : pages()
   }
 
   async read(path: Path, range?: ByteRange, options?: ReadOptions): Promise<Readable> {
     assertNotRoot(path)
-    const read = () => this.driver.read(path, range, options)
-    const bytes = await this.#limiter.stream(() => this.#log.stream(path, read), options)
+    const read = () => this.#log.stream(path, () => this.driver.read(path, range, options))
+    const bytes = await (this.#limiter ? this.#limiter.stream(read, options) : read())
     return this.#bandwidth ? this.#bandwidth.fromBackends.stream(bytes) : bytes
   }
 
@@ -205,14 +208,14 @@ export class Backend implements Required<Omit<Driver, 'traits'>> {
     const sent = this.#log.ofSender(this.#bandwidth ? this.#bandwidth.toBackends.source(source) : source)
     const entry = await this.#writes.run(options, (own) => {
       const write = () => this.#call('write', 'write', path, own, (driver) => driver.write(path, sent, own))
-      return this.#limiter.write(write, own)
+      return this.withWriteSlot(write, own)
     })
     return this.#ownChanges ? this.#ownChanges.written(path, entry) : entry
   }
 
   /** Runs the calls that write one file, with one slot for all of them; see `ConcurrencyLimiter`. */
   withWriteSlot<T>(work: () => Promise<T>, options?: CallOptions): Promise<T> {
-    return this.#limiter.write(work, options)
+    return this.#limiter ? this.#limiter.write(work, options) : work()
   }
 
   async upload(path: Path, plan: UploadPlan, options?: WriteOptions): Promise<Upload> {
@@ -252,13 +255,14 @@ export class Backend implements Required<Omit<Driver, 'traits'>> {
     // Opening is not aborted: a driver may then remove in the background what it has staged.
     const file = await (isStaged ? this.#writes.hold(opening) : opening)
     const bandwidth = this.#bandwidth
+    const limiter = this.#limiter
     return passedFile(file, {
       limits: bandwidth && {
         reading: bandwidth.fromBackends,
         writing: bandwidth.toBackends,
         signals: [options?.signal],
       },
-      call: (work) => this.#limiter.call(work),
+      call: limiter && ((work) => limiter.call(work)),
       failed: (error, op) => this.#log.failure(op, path, error),
       staged: isStaged ? (close) => this.#writes.handle(close) : undefined,
       changing: changes?.changing,

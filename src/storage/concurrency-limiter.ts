@@ -50,38 +50,33 @@ export function outsideLimit<T>(work: () => Promise<T>): Promise<T> {
 }
 
 export class ConcurrencyLimiter {
-  readonly #slots: { readonly calls: FairShare; readonly writes: FairShare; readonly streams: FairShare } | undefined
+  readonly #calls: FairShare
+  readonly #writes: FairShare
+  readonly #streams: FairShare
 
-  /** `parallel`: the maximum number of concurrent calls; Infinity for no limit. */
+  /** `parallel`: the maximum number of concurrent calls. */
   constructor(parallel: number) {
-    if (!Number.isFinite(parallel)) return
-    this.#slots = {
-      calls: new FairShare(parallel, { times }),
-      writes: new FairShare(Math.max(1, Math.floor((parallel * times) / (times + 1))), { times }),
-      streams: new FairShare(parallel, { times }),
-    }
+    this.#calls = new FairShare(parallel, { times })
+    this.#writes = new FairShare(Math.max(1, Math.floor((parallel * times) / (times + 1))), { times })
+    this.#streams = new FairShare(parallel, { times })
   }
 
   /** Runs one call. Rejects with `aborted` if the signal aborts before it begins; so do the following. */
   call<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    if (!this.#slots || this.#isOwn()) return work()
-    return withSlot(this.#slots.calls, { signal }, () => runCall(this, work))
+    if (this.#isOwn()) return work()
+    return withSlot(this.#calls, { signal }, () => runCall(this, work))
   }
 
   /** Runs the call or calls that write one file, with a slot for writes. */
   write<T>(work: () => Promise<T>, options: CallOptions = {}): Promise<T> {
-    if (!this.#slots || this.#isOwn()) return work()
-    return withSlot(this.#slots.writes, options, () => this.call(work, options.signal))
+    if (this.#isOwn()) return work()
+    return withSlot(this.#writes, options, () => this.call(work, options.signal))
   }
 
   /** Pages of a listing. The slot is free while the consumer processes a page: a tree walk lists subfolders then. */
-  pages(list: () => AsyncIterable<readonly Entry[]>, { signal }: CallOptions = {}): AsyncIterable<readonly Entry[]> {
-    return this.#slots ? this.#pages(list, signal) : list()
-  }
-
-  async *#pages(
+  async *pages(
     list: () => AsyncIterable<readonly Entry[]>,
-    signal: AbortSignal | undefined,
+    { signal }: CallOptions = {},
   ): AsyncGenerator<readonly Entry[]> {
     let pages: AsyncIterator<readonly Entry[]> | undefined
     try {
@@ -96,12 +91,9 @@ export class ConcurrencyLimiter {
   }
 
   /** Opens a stream, which is counted until it ends. */
-  stream(open: () => Promise<Readable>, options: CallOptions = {}): Promise<Readable> {
-    return this.#slots && !this.#isOwn() ? this.#stream(this.#slots.streams, open, options) : open()
-  }
-
-  async #stream(streams: FairShare, open: () => Promise<Readable>, options: CallOptions): Promise<Readable> {
-    const release = await takeSlot(streams, options)
+  async stream(open: () => Promise<Readable>, options: CallOptions = {}): Promise<Readable> {
+    if (this.#isOwn()) return open()
+    const release = await takeSlot(this.#streams, options)
     try {
       const stream = await this.call(open, options.signal)
       if (stream.closed || stream.readableEnded) release()
