@@ -12,11 +12,13 @@ import type { OfOthers, Store } from '../database/tables.js'
 import type { Cluster, ClusterHandlers, Duty, JoinOptions, Limits } from './cluster.js'
 import { FileNotices } from './file-notices.js'
 import { isSilent, joinNodes, nodeStatuses, usualTimes, type NodeTimes } from './node-rows.js'
-import { sharedBy } from './shared-limits.js'
 import { SharedPathLocks, type Mirror } from './shared-path-locks.js'
 
 /** Milliseconds by which clocks may differ without effect: the time of the network is part of the difference. */
 const clockTolerance = 1000
+
+/** The settings of which each node gets an equal part: speeds, and numbers of concurrent tasks. */
+const sharedSettings = /^max_(?:client|server)_(?:down|up)load_speed$|_task_threads_num$/
 
 /** A time by both clocks: only the wall clock runs while a machine is suspended, and it may be set back. */
 interface Moment {
@@ -116,8 +118,17 @@ export class Nodes implements Cluster {
 
   readonly ofOthers: OfOthers = (read) => read()
 
+  /** A change of `count` is reported as a change of a setting. */
   limits(settings: Limits): Limits {
-    return sharedBy(this, settings)
+    return {
+      number: (key) => settings.number(key) / (sharedSettings.test(key) ? this.count : 1),
+      onChange: (listener) => {
+        const unsubscribers = [settings.onChange(listener), this.onCountChange(listener)]
+        return () => {
+          for (const unsubscribe of unsubscribers) unsubscribe()
+        }
+      },
+    }
   }
 
   pathLocks(mirrors: ReadonlyMap<Topic, Mirror>): SharedPathLocks {
