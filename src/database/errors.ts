@@ -30,8 +30,8 @@ const connectTimeout = 'timeout expired'
 export function isConnectionError(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = codeOf(error)
-  // The driver has no code for these.
-  const isLost = /^Connection terminated|not queryable$/.test(error.message)
+  // The driver has no code for these. Knex puts the statement before its message.
+  const isLost = /(?:^| - )Connection terminated|not queryable$/.test(error.message)
   return disconnected.has(code) || socketErrors.has(code) || isLost || error.message === connectTimeout
 }
 
