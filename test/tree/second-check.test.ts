@@ -301,6 +301,28 @@ for (const [name = '', ...codes] of rows) {
   })
 }
 
+void t.test('the first check refuses the same, and before the body is read', async (t) => {
+  const name = 'write a new file'
+  const [, ...codes] = rows.find(([first]) => first === name) ?? []
+  const kind = kinds[name]
+  if (!kind) throw new Error(`no such kind of change: ${name}`)
+  const row = await newRow(t)
+  for (const event of ['etag', 'lock', 'token', 'session', 'taken', 'rule'] as const) {
+    const { fs, at, options, step } = await newCell(row, event, kind)
+    const asked = await options()
+    await step()
+    let isRead = false
+    const source = stream()
+    const read: typeof source.read = (...range) => {
+      isRead = true
+      return source.read(...range)
+    }
+    const code = codes[events.indexOf(event)]
+    await t.rejects(fs.write(at('d/new'), { ...source, read }, asked), { code }, event)
+    t.notOk(isRead, `${event}: the body is not read`)
+  }
+})
+
 void t.test('each kind of change has a row', async (t) => {
   t.same(
     rows.map(([name]) => name),
