@@ -133,12 +133,12 @@ export class VirtualFs {
 
   /** `ofSymlink`: the entry of a symlink itself, not of its target. */
   stat(path: Path, options: AccessOptions & FreshStatOptions = {}): Promise<Entry> {
-    return this.#authorizedEntry('stat', path, options, (place) => this.#entry(place, options))
+    return this.#authorized('stat', 'entry', path, options, (place) => this.#entry(place, options))
   }
 
   /** The entry, and what the folder rules define for it. */
   view(path: Path, options: AccessOptions = {}): Promise<{ readonly entry: Entry; readonly folder: FolderView }> {
-    return this.#authorizedEntry('stat', path, options, async (place) => ({
+    return this.#authorized('stat', 'entry', path, options, async (place) => ({
       entry: await this.#entry(place, options),
       folder: folderView(this.#dependencies, this.#access, place.at),
     }))
@@ -566,14 +566,14 @@ export class VirtualFs {
     path: Path,
     options: AccessOptions & { readonly members?: readonly string[] | undefined } = {},
   ): Promise<readonly Lock[]> {
-    return this.#authorizedEntry('list locks', path, options, async ({ at }) =>
+    return this.#authorized('list locks', 'entry', path, options, async ({ at }) =>
       this.#locks.covering(at, options.members ?? []),
     )
   }
 
   /** The dead properties stored for this path. */
   properties(path: Path, options: AccessOptions = {}): Promise<readonly Property[]> {
-    return this.#authorizedEntry('read properties', path, options, ({ at }) => this.#properties.of(at))
+    return this.#authorized('read properties', 'entry', path, options, ({ at }) => this.#properties.of(at))
   }
 
   /**
@@ -605,27 +605,22 @@ export class VirtualFs {
 
   // Steps that several operations share
 
-  /** Runs `work` with the path, after authorizing the action. */
+  /**
+   * Runs `work` with the path, after authorizing the action. 'entry': to read what is known about an entry besides its
+   * content.
+   */
   #authorized<Result>(
     op: OperationName,
-    action: Action,
-    path: Path,
-    options: AccessOptions,
-    work: (place: Place) => Promise<Result>,
-  ): Promise<Result> {
-    const authorized = async () => work(await this.#access.resolveAndAuthorize(action, path, options))
-    return this.#redaction.during(op, path, authorized)
-  }
-
-  /** As `#authorized` for `read`, of what is known about an entry besides its content. */
-  #authorizedEntry<Result>(
-    op: OperationName,
+    action: Action | 'entry',
     path: Path,
     options: AccessOptions & StatOptions,
     work: (place: Place) => Promise<Result>,
   ): Promise<Result> {
-    const authorized = async () => work(await this.#access.resolveAndAuthorizeEntry(path, options))
-    return this.#redaction.during(op, path, authorized)
+    const authorized = () =>
+      action === 'entry'
+        ? this.#access.resolveAndAuthorizeEntry(path, options)
+        : this.#access.resolveAndAuthorize(action, path, options)
+    return this.#redaction.during(op, path, async () => work(await authorized()))
   }
 
   /** Reads what the backend tells about `path`, besides its entry and its content. */
@@ -635,7 +630,7 @@ export class VirtualFs {
     options: AccessOptions,
     ask: (location: MountedPath) => Promise<Result>,
   ): Promise<Result> {
-    return this.#authorizedEntry(op, path, options, ({ at }) => ask(this.#tree.locate(at)))
+    return this.#authorized(op, 'entry', path, options, ({ at }) => ask(this.#tree.locate(at)))
   }
 
   #transfer(
