@@ -78,10 +78,11 @@ export async function openStore(location: string, options: StoreOptions = {}): P
 function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): Store {
   const database = engine.durable
   const foreignChanges = new ForeignChanges(engine.foreignCommits)
-  const isShared = engine.shared !== undefined
+  // What another process stores, this one does not know.
+  const knowsAll = engine.shared === undefined
   const presence = {
-    properties: new Presence('properties', !isShared),
-    attributes: new Presence('attributes', !isShared),
+    properties: new Presence('properties', knowsAll),
+    attributes: new Presence('attributes', knowsAll),
   }
   return {
     ...fileRecords(database, presence, node),
@@ -107,7 +108,6 @@ function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): St
     leases: new LeasesTable(database, node),
     nodes: new NodesTable(database, newestVersion(steps)),
     shared: engine.shared,
-    isShared,
     driverState: new DriverStateTable(database, node),
     onForeignChange: (topic, listener) => foreignChanges.listen(topic, listener),
     notifyAll: () => foreignChanges.notifyAll(),

@@ -386,8 +386,6 @@ export interface Store extends FileRecords {
     /** Does nothing if another node holds it. */
     release(name: string): Promise<void>
   }
-  /** Whether several processes may use the database at once, so that each of them must be a node. */
-  readonly isShared: boolean
   /** Locks and notices between these processes. Undefined unless the database is shared. */
   readonly shared: SharedEngine | undefined
   /** Key-value state of drivers, by storage. */

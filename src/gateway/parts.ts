@@ -200,13 +200,13 @@ function treeOf(core: Core, storages: Storages, search: Search): TreeDependencie
 
 /** What goes on after its request: tasks, offline downloads, uploads in chunks, imports. */
 async function loadJobs(core: Core, { taskUploads }: Storages, tree: TreeDependencies, closing: Closing) {
-  const { config, store, limits, log, accounts, spool, protocols } = core
+  const { config, store, cluster, limits, log, accounts, spool, protocols } = core
   const data = resolve(config.data)
   // Tasks transfer nothing from or to clients, whose speed may be limited.
   const taskTree = { ...tree, bandwidth: { toClients: unlimited, fromClients: unlimited } }
   const asTask = (principal: Principal) => new VirtualFs(taskTree, principal)
   const tasks = await Tasks.load({
-    ...{ store, settings: limits, log, uploads: taskUploads },
+    ...{ store, settings: limits, log, uploads: taskUploads, ofOthers: cluster.ofOthers },
     authority: (userId) => accounts.forTask(userId),
   })
   tasks.register('upload', uploadTasks(spool, asTask))

@@ -5,7 +5,7 @@
 import PQueue from 'p-queue'
 import { settlesWithin } from '../base/cancellation.js'
 import type { TaskAction, TaskRequestRow } from '../database/rows.js'
-import type { Store } from '../database/tables.js'
+import type { OfOthers, Store } from '../database/tables.js'
 import type { OwnTasks } from './own-tasks.js'
 import { assertRoomFor, unfinishedOf, type Task } from './task.js'
 
@@ -17,38 +17,15 @@ const progressInterval = 3000
 /** Which tasks are meant: all, or those of a kind or of a user. */
 export type TaskFilter = Partial<Pick<Task, 'kind' | 'userId'>>
 
-export interface TasksElsewhere {
-  /** Adds those of other nodes, as they were stored last, to `own`, in the order of their creation. */
-  with(own: readonly Task[], which: TaskFilter): Promise<readonly Task[]>
-  /** A task that this node does not own. */
-  get(id: string): Promise<Task | undefined>
-  /** Rejects with `throttled` if the unfinished tasks of all nodes leave no room for a new one. */
-  assertRoomFor(task: Task): Promise<void>
-  /** Resolves when the owners have served the requests, or after a short time: they are then served later. */
-  send(ids: readonly string[], action: TaskAction): Promise<void>
-  /** Serves the requests for tasks of this node. From the first call on, it also serves those that come later. */
-  serve(): Promise<void>
-  close(): void
-}
-
 /** Serves requests for tasks of this node. Those that it does not delete remain. */
 type Answer = (requests: readonly TaskRequestRow[]) => Promise<void>
 
-/** For the only process of a database: all tasks are its own. It serves what earlier nodes have left. */
-export function noTasksElsewhere(store: Pick<Store, 'tasks'>, own: OwnTasks, answer: Answer): TasksElsewhere {
-  return {
-    with: async (tasks) => tasks,
-    get: async () => undefined,
-    assertRoomFor: async (task) => assertRoomFor(task, unfinishedOf(own.all.map((each) => each.task))),
-    send: async () => undefined,
-    serve: async () => answer(await store.tasks.requests()),
-    close: () => undefined,
-  }
-}
-
-/** For one of several nodes of a database. It also stores the progress of its own tasks, which the others list. */
-export class TasksOfNodes implements TasksElsewhere {
-  readonly #progressTimer = setInterval(() => this.#storeProgress(), progressInterval).unref()
+/** It also stores the progress of the tasks of this node, which the others list. */
+export class TasksElsewhere {
+  readonly #progressTimer = setInterval(
+    () => void this.ofOthers(async () => this.#storeProgress()),
+    progressInterval,
+  ).unref()
   /** The progress of each running task that was stored last, as JSON. */
   #progress: ReadonlyMap<string, string> = new Map()
   /** Serializes the calls of `answer`: no request is served by two of them. */
@@ -58,27 +35,36 @@ export class TasksOfNodes implements TasksElsewhere {
   #wake: () => void = () => undefined
   #unsubscribe: (() => void) | undefined
 
+  /** `ofOthers`: reads nothing where no other node uses the database. */
   constructor(
     private readonly store: Pick<Store, 'tasks' | 'relaxed' | 'onForeignChange'>,
+    private readonly ofOthers: OfOthers,
     private readonly own: OwnTasks,
     private readonly answer: Answer,
   ) {
     this.#expectNotice()
   }
 
+  /** Adds those of other nodes, as they were stored last, to `own`, in the order of their creation. */
   async with(own: readonly Task[], which: TaskFilter): Promise<readonly Task[]> {
-    const rows = (await this.store.tasks.all(which)) as Task[]
+    const rows = (await this.ofOthers(() => this.store.tasks.all(which))) as Task[] | undefined
+    if (!rows) return own
     return [...rows.filter((row) => this.own.isElsewhere(row)), ...own].sort(byCreation)
   }
 
+  /** A task that this node does not own. */
   async get(id: string): Promise<Task | undefined> {
-    return this.own.isElsewhere({ id }) ? ((await this.store.tasks.get(id)) as Task | undefined) : undefined
+    if (!this.own.isElsewhere({ id })) return undefined
+    return (await this.ofOthers(() => this.store.tasks.get(id))) as Task | undefined
   }
 
+  /** Rejects with `throttled` if the unfinished tasks of all nodes leave no room for a new one. */
   async assertRoomFor(task: Task): Promise<void> {
-    assertRoomFor(task, await this.store.tasks.unfinished())
+    const ofAll = await this.ofOthers(() => this.store.tasks.unfinished())
+    assertRoomFor(task, ofAll ?? unfinishedOf(this.own.all.map((own) => own.task)))
   }
 
+  /** Resolves when the owners have served the requests, or after a short time: they are then served later. */
   async send(ids: readonly string[], action: TaskAction): Promise<void> {
     if (ids.length === 0) return
     await this.store.tasks.request(ids, action)
@@ -92,6 +78,7 @@ export class TasksOfNodes implements TasksElsewhere {
     }
   }
 
+  /** Serves the requests for tasks of this node. From the first call on, it also serves those that come later. */
   serve(): Promise<void> {
     this.#unsubscribe ??= this.store.onForeignChange('tasks', async () => {
       this.#wake()

@@ -9,17 +9,18 @@ import type { Principal } from '../accounts/principal.js'
 import { settlesWithin } from '../base/cancellation.js'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import type { TaskAction, TaskRequestRow } from '../database/rows.js'
-import type { Store } from '../database/tables.js'
+import type { OfOthers, Store } from '../database/tables.js'
 import type { Settings } from '../settings/settings.js'
 import { FinishedTasks } from './finished-tasks.js'
 import { OwnTasks, type OwnTask } from './own-tasks.js'
 import { TaskRuns, type TaskRunsDependencies } from './task-runs.js'
-import { noTasksElsewhere, TasksOfNodes, type TaskFilter, type TasksElsewhere } from './tasks-elsewhere.js'
+import { TasksElsewhere, type TaskFilter } from './tasks-elsewhere.js'
 import { hasEnded, type FailedItem, type Task, type TaskKind, type TaskRequest, type TaskType } from './task.js'
 
 interface TasksDependencies extends TaskRunsDependencies {
-  readonly store: Pick<Store, 'tasks' | 'relaxed' | 'isShared' | 'onForeignChange'>
+  readonly store: Pick<Store, 'tasks' | 'relaxed' | 'onForeignChange'>
   readonly settings: Pick<Settings, 'number' | 'onChange'>
+  readonly ofOthers: OfOthers
 }
 
 /** Milliseconds that a request of another node waits for the one before it. */
@@ -37,7 +38,7 @@ export class Tasks {
   ) {
     const { store } = dependencies
     const answer = (requests: readonly TaskRequestRow[]) => this.#answer(requests)
-    this.#elsewhere = store.isShared ? new TasksOfNodes(store, own, answer) : noTasksElsewhere(store, own, answer)
+    this.#elsewhere = new TasksElsewhere(store, dependencies.ofOthers, own, answer)
     this.#runs = new TaskRuns(dependencies, own, () => this.#finished.add())
     this.#finished = new FinishedTasks(dependencies, own, (tasks) => this.#runs.delete(tasks))
     this.#unsubscribe = dependencies.settings.onChange(() => {

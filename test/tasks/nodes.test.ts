@@ -21,7 +21,7 @@ const item = { path: at, state: 'copied', source: 'r', copy: '', size: 1, error:
 
 /** A database that several nodes use: with SQLite, as several processes of one machine would. */
 async function openNode(t: Test, location: string, id: string) {
-  const store = { ...(await openStore(location, { node: id })), isShared: true }
+  const store = await openStore(location, { node: id })
   await store.nodes.join({ id, name: id, version: '', addresses: '{}' })
   let closed: Promise<void> | undefined
   const close = () => (closed ??= store.close())
@@ -52,6 +52,7 @@ async function nodeOf(t: Test, location: string, id: string, type: Partial<TaskT
     settings: { number: () => 5, onChange: () => () => true },
     log,
     authority: () => ada,
+    ofOthers: (read) => read(),
   })
   const untilAborted: TaskType['run'] = ({ signal }) =>
     new Promise((_resolve, reject) => {

@@ -48,6 +48,7 @@ async function begin(
   const uploads = new TaskUploads({ store: store.uploads, storageOf: () => undefined, log: createLog('silent') })
   const tasks = await Tasks.load({
     store,
+    ofOthers: () => undefined,
     uploads: {
       forFile: (...file) => uploads.forFile(...file),
       tasksWithUploads: () => uploads.tasksWithUploads(),
