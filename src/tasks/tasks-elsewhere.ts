@@ -23,6 +23,7 @@ type Answer = (requests: readonly TaskRequestRow[]) => Promise<void>
 /** It also stores the progress of the tasks of this node, which the others list. */
 export class TasksElsewhere {
   readonly #progressTimer = setInterval(
+    // Nobody else lists it if no other node uses the database.
     () => void this.ofOthers(async () => this.#storeProgress()),
     progressInterval,
   ).unref()

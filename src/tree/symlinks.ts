@@ -1,10 +1,12 @@
 /**
- * Symlinks on the way of a path. The storage resolves them, and the action is authorized on the real path too: the
- * rules and locks of the symlink's target apply. Paths are of the whole tree.
+ * Symlinks on the way of a path, and those that are made or moved. The storage resolves them, and the action is
+ * authorized on the real path too: the rules and locks of the symlink's target apply. Paths are of the whole tree.
  */
 import type { Awaitable } from '../contract/call-options.js'
-import { isWithin, parentOf, resolvePath, root, within, type Path } from '../base/path.js'
+import { isSymlink } from '../contract/entry.js'
+import { childOf, isWithin, parentOf, resolvePath, root, within, type Path } from '../base/path.js'
 import type { MountedTree } from '../mounts/mounted-tree.js'
+import type { MountedPath } from '../mounts/mounts.js'
 import type { Access, Place } from './access.js'
 import { symlinkChanged } from './change.js'
 import type { AccessOptions } from './operation-options.js'
@@ -31,10 +33,7 @@ export interface Following {
 
 export class Symlinks {
   constructor(
-    private readonly access: Pick<
-      Access,
-      'assertRelativeTarget' | 'assertTargetWithin' | 'authorizeTarget' | 'readsAll' | 'resolve' | 'seen'
-    >,
+    private readonly access: Access,
     private readonly tree: MountedTree,
   ) {}
 
@@ -105,5 +104,30 @@ export class Symlinks {
     this.access.assertTargetWithin(mountPoint, leadsTo)
     this.access.authorizeTarget('read', place, leadsTo, place.principal.base, options)
     return within(mountPoint, leadsTo) ?? root
+  }
+
+  /** As `authorizeNew`, for a symlink that gets the path `at`: a relative one has another target in another folder. */
+  async authorizeMoved(mountPoint: Path, at: Path, target: string, options: AccessOptions): Promise<void> {
+    if (!target.startsWith('/')) await this.authorizeNew(mountPoint, this.access.place(at), target, options)
+  }
+
+  /**
+   * As `authorizeMoved`, for all symlinks in a folder that moves to `target` in its storage. Not needed for a principal
+   * who may read the whole storage.
+   */
+  async authorizeAllMoved({ storage, inner }: MountedPath, target: Path, options: AccessOptions): Promise<void> {
+    const { mountPoint } = storage
+    if (this.access.movesAnySymlink(mountPoint)) return
+    for await (const page of storage.pages(inner, { signal: options.signal })) {
+      for (const member of page) {
+        const [from, to] = [childOf(inner, member.name), childOf(target, member.name)]
+        if (isSymlink(member)) {
+          const text = await storage.readSymlink(from, { signal: options.signal })
+          await this.authorizeMoved(mountPoint, to, text, options)
+        } else if (member.kind === 'folder') {
+          await this.authorizeAllMoved({ storage, inner: from }, to, options)
+        }
+      }
+    }
   }
 }

@@ -165,9 +165,8 @@ export class TransferJob implements CopyJob {
   }
 
   async assertSymlinkAllowed(target: Path, text: string): Promise<void> {
-    if (text.startsWith('/')) return
     const { access, to, transfer } = this
-    await access.symlinks.authorizeNew(to.storage.mountPoint, access.place(target), text, transfer.options)
+    await access.symlinks.authorizeMoved(to.storage.mountPoint, target, text, transfer.options)
   }
 
   /** The principal copies only what it can see. */

@@ -4,7 +4,7 @@
  */
 import { isSymlink, isRealFolder, type Entry } from '../contract/entry.js'
 import { GatewayError, nameTaken } from '../base/errors.js'
-import { checkName, childOf, nameOf, parentOf, type Path } from '../base/path.js'
+import { checkName, nameOf, parentOf, type Path } from '../base/path.js'
 import type { EntryOptions, MountedTree, ResolvedPath } from '../mounts/mounted-tree.js'
 import type { MountedPath } from '../mounts/mounts.js'
 import type { TransferMeter } from '../storage/transfer-meter.js'
@@ -14,7 +14,7 @@ import { Change, type ChangeScope, type Target, type TwoPaths } from './change.j
 import type { TreeDependencies } from './dependencies.js'
 import { followItems, followWhole, renameByBackend } from './follow-up.js'
 import type { LockedPath } from '../locks/webdav-locks.js'
-import type { AccessOptions, TransferResult } from './operation-options.js'
+import type { TransferResult } from './operation-options.js'
 import { TransferJob, type Transfer, type TransferOptions } from './transfer-job.js'
 
 type Kind = Transfer['kind']
@@ -200,34 +200,12 @@ export class Transfers {
     if (isRealFolder(entry) && kind === 'move') this.access.assertStaysHidden(source, target)
   }
 
-  /** A relative symlink has another target in another folder. */
   async #assertSymlinkMayMove({ kind, source, target, from, to, entry, options }: Transfer): Promise<void> {
     if (!isSymlink(entry) || parentOf(source) === parentOf(target)) return
     const text = await from.storage.readSymlink(from.inner, { signal: options.signal })
-    if (text.startsWith('/')) return
     const { mountPoint } = to.storage
     if (kind === 'move' || mountPoint === from.storage.mountPoint)
-      await this.access.symlinks.authorizeNew(mountPoint, this.access.place(target), text, options)
-  }
-
-  /**
-   * As `#assertSymlinkMayMove`, for all symlinks in a folder. Skipped for a principal who may read the whole storage.
-   */
-  async #assertSymlinksMayMove({ storage, inner }: MountedPath, target: Path, options: AccessOptions): Promise<void> {
-    const { mountPoint } = storage
-    if (this.access.movesAnySymlink(mountPoint)) return
-    for await (const page of storage.pages(inner, { signal: options.signal })) {
-      for (const member of page) {
-        const [from, to] = [childOf(inner, member.name), childOf(target, member.name)]
-        if (isSymlink(member)) {
-          const text = await storage.readSymlink(from, { signal: options.signal })
-          if (!text.startsWith('/'))
-            await this.access.symlinks.authorizeNew(mountPoint, this.access.place(to), text, options)
-        } else if (member.kind === 'folder') {
-          await this.#assertSymlinksMayMove({ storage, inner: from }, to, options)
-        }
-      }
-    }
+      await this.access.symlinks.authorizeMoved(mountPoint, target, text, options)
   }
 
   /** The last part of a check, which may list what is replaced. */
@@ -252,7 +230,7 @@ export class Transfers {
     const { source, target, from, to, entry, old, continues, options } = transfer
     if (from.storage !== to.storage || continues) return false
     if (isRealFolder(entry) && parentOf(source) !== parentOf(target)) {
-      await this.#assertSymlinksMayMove(from, target, { ...options, signal })
+      await this.access.symlinks.authorizeAllMoved(from, target, { ...options, signal })
     }
     // A file replaces a file in one call. For everything else the name must be free.
     const replaces = old !== undefined && (old.kind === 'folder' || entry.kind === 'folder')
