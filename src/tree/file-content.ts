@@ -163,7 +163,7 @@ export class FileContent {
     try {
       file = await open()
       if (!file) {
-        release()
+        closed()
         return file
       }
       await this.access.symlinks.assertNone('read', place, options)

@@ -113,7 +113,8 @@ export class VirtualFs {
   ) {
     const tree = new MountedTree(dependencies.mounts, dependencies.log)
     const access = new Access(dependencies, tree, principal)
-    const scope: ChangeScope = { ...dependencies, tree, authority: access }
+    const { mounts, locks, pathLocks } = dependencies
+    const scope: ChangeScope = { mounts, locks, pathLocks, tree, authority: access }
     const meter = new TransferMeter(dependencies.events, principal.protocol.name)
     this.#dependencies = dependencies
     this.#access = access

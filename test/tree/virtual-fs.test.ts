@@ -102,6 +102,16 @@ void t.test('no driver receives what only the tree evaluates: passwords, lock to
   t.ok(seen.size > 12, [...seen.keys()].join(' '))
 })
 
+void t.test('a download from a driver without handles leaves no transfer open', async (t) => {
+  const driverOf = async () => altered(new MemoryDriver(0), { open: undefined })
+  const { as, dependencies } = await newTree(t, { '/': { driverOf } })
+  await fill(as(), { '/x': 'abc' })
+  const sent = await as().openToSend(p('/x'))
+  t.match(sent, { kind: 'stream', file: undefined })
+  t.equal(await text(as().read(p('/x'))), 'abc')
+  t.equal(dependencies.events.openTransfers, 0)
+})
+
 void t.test('a driver with look() is called once for the real path and the entry of a path', async (t) => {
   const folder = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-looks-'))
   t.teardown(() => rm(folder, { recursive: true }))
