@@ -53,6 +53,8 @@ const backoff = { failures: 10, time: 15 * minute, minDelay: 200, maxDelay: 5000
 const familiarTime = 24 * 60 * minute
 /** Failures of an account from which its delay does not grow any more. */
 const maxCounted = backoff.failures + Math.ceil(Math.log2(backoff.maxDelay / backoff.minDelay))
+/** Refused attempts of one address that are counted for their pairs, within `time` milliseconds. */
+const countedRefusals = { number: 64, time: 5 * minute }
 /** Milliseconds for which an attempt waits for the outcome of attempts on other nodes, and between two looks. */
 const outcomeWait = { total: 2000, pause: 50 }
 
@@ -154,9 +156,14 @@ export class SignInLimiter {
     throw tooManyAttempts(left / 1000)
   }
 
-  /** Counts an attempt from a locked address as a failure of the pair. Rejects with `throttled`. */
+  /**
+   * Counts an attempt from a locked address as a failure of the pair, unless the address names ever more accounts.
+   * Rejects with `throttled`.
+   */
   async #refuse(network: string, account: string, failures: number, ofAddress: readonly SignInAge[]): Promise<never> {
-    await this.signIns.record({ kind: 'refused', network, account })
+    const refused = await this.signIns.newest({ kinds: ['refused'], network }, countedRefusals.number)
+    const oldest = refused[countedRefusals.number - 1]
+    if (!oldest || oldest.age >= countedRefusals.time) await this.signIns.record({ kind: 'refused', network, account })
     this.#learn(network, account, failures + 1)
     throw tooManyAttempts(remaining(ofAddress) / 1000)
   }

@@ -9,7 +9,7 @@ import { joinNodes, nodeStatuses } from './node-rows.js'
 export class Alone implements Cluster {
   readonly isCurrent = true
   readonly count = 1
-  readonly limiters = limitersInMemory(Date.now)
+  readonly limiters = limitersInMemory(() => performance.now())
   readonly knowsEntries = true
   readonly spansMachines = false
   readonly requestSearch = undefined

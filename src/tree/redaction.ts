@@ -12,8 +12,8 @@ import type { Access } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
 
 export class Redaction {
-  /** Locks whose path is already the principal's own. */
-  readonly #redacted = new WeakSet<Lock>()
+  /** Locks whose path is already the principal's own. Few requests see any. */
+  #redacted: WeakSet<Lock> | undefined
 
   constructor(
     private readonly dependencies: Pick<TreeDependencies, 'bases' | 'log'>,
@@ -105,9 +105,9 @@ export class Redaction {
    * `asked` names, the path of the request.
    */
   lock(lock: Lock, asked: Path): Lock {
-    if (this.#redacted.has(lock)) return lock
+    if (this.#redacted?.has(lock) === true) return lock
     const redacted = { ...lock, path: this.path(this.#nearestVisible(lock.path, asked)) }
-    this.#redacted.add(redacted)
+    this.#redacted = (this.#redacted ?? new WeakSet()).add(redacted)
     return redacted
   }
 

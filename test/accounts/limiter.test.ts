@@ -364,6 +364,23 @@ for (const { name, skip, open } of limiters) {
   })
 }
 
+for (const engine of engines) {
+  void t.test(
+    `a locked address that names ever more accounts stores few rows on ${engine.name}`,
+    { skip: engine.skip },
+    async (t) => {
+      const location = await engine.newDatabase(t)
+      const store = await openStore(location)
+      t.teardown(() => store.close())
+      const { signIns } = sharedLimiters(store.signIns)
+      for (let n = 0; n < 5; n++) await (await signIns.begin('home', 'ada'))('failed')
+      for (let n = 0; n < 100; n++) await t.rejects(signIns.begin('home', `name ${n}`), throttled)
+      const stored = await store.signIns.newest({ kinds: ['refused'], network: 'home' }, 1000)
+      t.equal(stored.length, 64)
+    },
+  )
+}
+
 void t.test('nodes that share a database count together', { skip: lacks('postgres', 'initdb') }, async (t) => {
   const location = await (await thisServer()).createDatabase()
   const stores = await Promise.all([1, 2, 3].map(() => openStore(location)))
