@@ -2,7 +2,7 @@
 import type { FileEntryWithStats, Stats } from 'ssh2'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { Entry } from '../../src/contract/entry.js'
-import { isListableName, type Path } from '../../src/base/path.js'
+import { childOf, isListableName, type Path } from '../../src/base/path.js'
 import { BackgroundDeleter } from '../lib/staged-files/background-deleter.js'
 import { isOrphan, resumablePaths, stagingRun } from '../lib/staged-files/staged-names.js'
 import type { ServerConnection } from './connection.js'
@@ -61,10 +61,12 @@ export class Folders {
   }
 
   #isVisible(name: string, folder: Path): boolean {
-    const { env, locations: places } = this.options
+    const { env, locations: places, staging } = this.options
+    const { replacements } = staging
     if (name === '.' || name === '..') return false
-    if (stagingRun(name) === undefined) return true
-    if (isOrphan(name, env.instance)) this.#deleter.enqueue(places.serverPathIn(folder, name))
+    if (stagingRun(name) === undefined) return !isListableName(name) || !replacements.isBackup(childOf(folder, name))
+    if (isOrphan(name, env.instance) && !replacements.isNeeded(childOf(folder, name)))
+      this.#deleter.enqueue(places.serverPathIn(folder, name))
     return false
   }
 

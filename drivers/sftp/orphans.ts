@@ -25,8 +25,7 @@ export class Orphans {
 
   /**
    * Runs the repair. While the server is unavailable, retries it with exponential backoff; any other error ends it. If
-   * the queue is full, the repair is dropped: a staged file is then removed by a later run, and a backup remains next
-   * to its file.
+   * the queue is full, the repair is dropped: a later run then removes the staged file.
    */
   add(repair: Repair): void {
     if (this.#repairs.size >= maxRepairs) {

@@ -54,7 +54,9 @@ export async function openSftp(
     return trusted === undefined || trusted === fingerprint
   }
   const connections = new ServerConnections((signal) => ServerConnection.open(account, isTrusted, signal))
-  return requireRootFolder(new SftpDriver(connections, options, env, checkpoints), env.signal)
+  const driver = new SftpDriver(connections, options, env, checkpoints)
+  await driver.load()
+  return requireRootFolder(driver, env.signal)
 }
 
 function accountOf(options: SftpOptions): Omit<SftpAccount, 'ident'> {
@@ -83,7 +85,7 @@ class SftpDriver implements Driver {
   ) {
     this.#locations = new SftpLocations(options.root_folder_path)
     this.#orphans = new Orphans((work) => connections.useWithRetry(work), env.log)
-    this.#staging = new SftpStaging(env.instance.name, this.#locations, this.#orphans)
+    this.#staging = new SftpStaging(env, connections, this.#locations, this.#orphans)
     this.#folders = new Folders({
       env,
       locations: this.#locations,
@@ -91,6 +93,11 @@ class SftpDriver implements Driver {
       staging: this.#staging,
       showsDanglingSymlinks: options.ignore_symlink_error,
     })
+  }
+
+  /** Settles what earlier runs have left, as far as that is possible now. */
+  load(): Promise<void> {
+    return this.#staging.replacements.load()
   }
 
   async stat(path: Path, { signal, ofSymlink }: StatOptions = {}): Promise<Entry> {
@@ -246,8 +253,7 @@ class SftpDriver implements Driver {
         const old = await this.#locations.entryOrUndefined(on, to)
         if (old?.kind === 'folder' && old.isSymlink !== true) throw new GatewayError('is_folder')
         if (old && source.isDirectory()) throw new GatewayError('exists')
-        const host = this.#locations.serverPath(from)
-        await (old ? this.#staging.renameReplacing(on, host, to) : this.#staging.renameNew(on, host, to))
+        await (old ? this.#staging.renameReplacing(on, from, to, false) : this.#staging.renameNew(on, from, to))
       }),
     )
   }
@@ -433,13 +439,15 @@ class SftpDriver implements Driver {
   }
 
   /**
-   * Runs `work`, translating its errors. When the signal is aborted, waits up to `undoTimeout` for the work to undo its
+   * Runs `work`, after what was interrupted is settled, and translates its errors. When the signal is aborted, waits up to `undoTimeout` for the work to undo its
    * changes, and rejects with `aborted`. If the work resolves later, its result is passed to `undo`.
    */
   async #within<T>(signal: AbortSignal | undefined, work: () => Promise<T>, undo?: (late: T) => unknown): Promise<T> {
     throwIfAborted(signal)
+    const { replacements } = this.#staging
+    const settled = replacements.hasInterrupted ? replacements.settle().then(work) : work()
     try {
-      return await untilAborted(work(), signal, { timeout: undoTimeout, undo })
+      return await untilAborted(settled, signal, { timeout: undoTimeout, undo })
     } catch (error) {
       throw translated(error)
     }

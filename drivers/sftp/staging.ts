@@ -1,23 +1,23 @@
 /** Staged files: they are written next to the target, under a hidden name, and renamed to their final name. */
-import { randomBytes } from 'node:crypto'
 import { throwIfAborted } from '../../src/base/cancellation.js'
 import type { WriteOptions } from '../../src/contract/call-options.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { isGatewayError } from '../../src/base/errors.js'
 import { contentMode } from '../../src/contract/modes.js'
 import { childOf, parentOf, type Path } from '../../src/base/path.js'
+import { KeyedMutex } from '../lib/keyed-mutex.js'
+import { Replacements, type ReplacingFiles } from '../lib/staged-files/replacing.js'
 import { stagingRun, stagedName, type ResumableFile } from '../lib/staged-files/staged-names.js'
 import type { ServerConnection } from './connection.js'
+import type { ServerConnections } from './connections.js'
 import { timesOf } from './entry.js'
 import { falseIfMissing, ignoreRefusal } from './errors.js'
 import type { SftpLocations } from './locations.js'
 import type { Orphans } from './orphans.js'
 
-/**
- * Prefix of the backup of a file that is being replaced. Never swept: after a crash it may be the only copy of the
- * file.
- */
-const backupPrefix = '.~tidegate-backup-'
+/** Bytes of a name on most file systems. */
+const maxNameLength = 255
 
 interface SftpStagedFile {
   /** Path in the storage, though its name is hidden. */
@@ -28,24 +28,38 @@ interface SftpStagedFile {
 }
 
 export class SftpStaging {
+  /** For servers that cannot replace by renaming. */
+  readonly replacements: Replacements
+  /** The name of this run of the daemon. */
+  readonly #instance: string
   /** Server paths of the staged files that are being written. */
   readonly #open = new Set<string>()
+  /** Of the names whose files are replaced. */
+  readonly #mutex = new KeyedMutex()
 
-  /** `instance`: the name of this run of the daemon. */
   constructor(
-    private readonly instance: string,
+    env: Pick<DriverEnv, 'instance' | 'state' | 'log'>,
+    connections: ServerConnections,
     private readonly locations: SftpLocations,
     private readonly orphans: Orphans,
-  ) {}
+  ) {
+    this.#instance = env.instance.name
+    this.replacements = new Replacements({
+      files: replacingFiles(connections, locations),
+      maxName: maxNameLength,
+      env,
+      exclusively: (path, work) => this.#mutex.run(path, work),
+    })
+  }
 
   /** Whether this run has created the staged file and no longer writes it. */
   isReleased(host: string): boolean {
-    return stagingRun(host.slice(host.lastIndexOf('/') + 1)) === this.instance && !this.#open.has(host)
+    return stagingRun(host.slice(host.lastIndexOf('/') + 1)) === this.#instance && !this.#open.has(host)
   }
 
   /** Creates a staged file next to `path`. */
   async create(on: ServerConnection, path: Path): Promise<SftpStagedFile> {
-    const name = stagedName(this.instance)
+    const name = stagedName(this.#instance)
     const host = this.locations.serverPathIn(parentOf(path), name)
     this.#open.add(host)
     const handle = await on.open(host, 'new', 0o600).catch((error: unknown) => {
@@ -103,7 +117,8 @@ export class SftpStaging {
     }
     await options.beforePublish?.()
     throwIfAborted(options.signal)
-    await (createOnly === true ? this.renameNew(on, staged.host, path) : this.renameReplacing(on, staged.host, path))
+    if (createOnly === true) await this.renameNew(on, staged.path, path)
+    else await this.renameReplacing(on, staged.path, path, true)
     this.#open.delete(staged.host)
     return this.locations.entryAt(on, path, false)
   }
@@ -111,46 +126,60 @@ export class SftpStaging {
   /** Deletes the staged file; if the connection is lost, later on another one. Never rejects. */
   async discard(on: ServerConnection, staged: SftpStagedFile): Promise<void> {
     await this.release(on, staged)
+    // It may still have to take the name of a file that was set aside.
+    if (this.replacements.isNeeded(staged.path)) return
     await on.unlink(staged.host).catch(() => undefined)
     if (on.broken) this.orphans.add((other) => other.unlink(staged.host))
   }
 
   /** Renames `from` to `to`. Rejects with `exists` or `is_folder` if `to` exists. */
-  async renameNew(on: ServerConnection, from: string, to: Path): Promise<void> {
+  async renameNew(on: ServerConnection, from: Path, to: Path): Promise<void> {
+    const { locations } = this
     await on
-      .renameNew(from, this.locations.serverPath(to))
-      .catch((error: unknown) => this.locations.refineRenameError(on, error, to))
+      .renameNew(locations.serverPath(from), locations.serverPath(to))
+      .catch((error: unknown) => locations.refineRenameError(on, error, to))
   }
 
-  /** Renames `from` to `to`, replacing a file. */
-  async renameReplacing(on: ServerConnection, from: string, to: Path): Promise<void> {
+  /** Renames `from` to `to`, replacing a file. `isStaged`: `from` is a staged file. */
+  async renameReplacing(on: ServerConnection, from: Path, to: Path, isStaged: boolean): Promise<void> {
+    const { locations } = this
     try {
-      await on.renameReplacing(from, this.locations.serverPath(to))
+      await on.renameReplacing(locations.serverPath(from), locations.serverPath(to))
     } catch (error) {
-      if (!isGatewayError(error, 'unsupported')) return this.locations.refineRenameError(on, error, to)
-      await this.#replace(on, from, to)
+      if (!isGatewayError(error, 'unsupported')) return locations.refineRenameError(on, error, to)
+      await this.#replace(on, from, to, isStaged)
     }
   }
 
-  /**
-   * For servers that cannot replace by renaming. Moves the old file to a backup, so the name does not exist for a
-   * moment.
-   */
-  async #replace(on: ServerConnection, from: string, to: Path): Promise<void> {
-    const host = this.locations.serverPath(to)
-    const backup = this.locations.serverPathIn(parentOf(to), `${backupPrefix}${randomBytes(8).toString('hex')}`)
-    const restore = async (by: ServerConnection): Promise<void> => {
-      const isReplaced = await by.lstat(host).then(() => true, falseIfMissing)
-      await (isReplaced ? by.unlink(backup) : by.renameNew(backup, host)).catch(falseIfMissing)
-    }
+  async #replace(on: ServerConnection, from: Path, to: Path, isStaged: boolean): Promise<void> {
+    const { locations, replacements } = this
     try {
-      await on.renameNew(host, backup).catch(falseIfMissing)
-      await on.renameNew(from, host)
-      await on.unlink(backup).catch(falseIfMissing)
+      // Where there is no old file, nothing has to be set aside.
+      await on.renameNew(locations.serverPath(from), locations.serverPath(to))
     } catch (error) {
-      if (on.broken) this.orphans.add(restore)
-      else await restore(on)
-      await this.locations.refineRenameError(on, error, to)
+      if (on.broken || isGatewayError(error, 'not_found', 'denied')) return locations.refineRenameError(on, error, to)
+      try {
+        await this.#mutex.run(to, () => replacements.replace(from, to, isStaged))
+      } catch (failure) {
+        // What is settled later says under which name the old file is.
+        if (replacements.isNeeded(from)) throw failure
+        await locations.refineRenameError(on, failure, to)
+      }
     }
+  }
+}
+
+/** The files of the server as replacements use them: over any connection. */
+function replacingFiles(connections: ServerConnections, locations: SftpLocations): ReplacingFiles {
+  const host = (path: Path) => locations.serverPath(path)
+  return {
+    find: async (path) => {
+      const stats = await connections.useWithRetry((on) => on.lstat(host(path)).catch(falseIfMissing))
+      return stats === false ? undefined : { size: stats.size }
+    },
+    move: (from, to) => connections.use((on) => on.renameNew(host(from), host(to))),
+    remove: async (path) => {
+      await connections.useWithRetry((on) => on.unlink(host(path)).catch(falseIfMissing))
+    },
   }
 }
