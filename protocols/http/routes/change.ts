@@ -189,17 +189,20 @@ async function transfer(
   const pauses = new Pauses(access.signal)
   for (const name of names) {
     await pauses.take()
-    const targetEntry = overwrite ? undefined : await statOrUndefined(fs, childOf(to, name), access)
-    if (targetEntry === undefined) selected.push(name)
-    else if (merge && targetEntry.kind === 'folder') selected.push(name)
-    else if (!skipExisting && !merge) throw nameTaken(name)
+    const [source, target] = [childOf(from, name), childOf(to, name)]
+    const targetEntry = overwrite ? undefined : await statOrUndefined(fs, target, access)
+    if (targetEntry !== undefined && !(merge && targetEntry.kind === 'folder')) {
+      if (!skipExisting && !merge) throw nameTaken(name)
+      continue
+    }
+    if (source === target) throw new GatewayError('invalid', { detail: 'in_place', subject: kind })
+    if (isWithin(source, to)) throw new GatewayError('invalid', { detail: 'into_itself' })
+    selected.push(name)
   }
   const tasks: Task[] = []
   for (const name of selected) {
     await pauses.take()
     const [source, target] = [childOf(from, name), childOf(to, name)]
-    if (source === target) throw new GatewayError('invalid', { detail: 'in_place', subject: kind })
-    if (isWithin(source, to)) throw new GatewayError('invalid', { detail: 'into_itself' })
     const options = { overwrite, merge, password: access.password }
     if (await fs.isBetweenStorages(kind, source, target, access)) {
       // Without an existing target the task must not overwrite, not even when it resumes after an interruption.

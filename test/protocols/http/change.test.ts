@@ -149,6 +149,9 @@ for (const kind of ['move', 'copy'] as const) {
         code: 500,
         message: 'the destination folder is a subfolder of the source folder',
       })
+      await served.put('/from/before', 'x')
+      t.match(await call({ names: ['before', 'again'], dst_dir: '/from/again' }), { code: 500 })
+      t.same(await served.names('/from/again'), ['file'], 'no name is changed if another one is refused')
       t.match(await call({ names: ['again'], dst_dir: '/from', overwrite: true }), {
         code: 500,
         message: `${kind} in place`,
