@@ -153,9 +153,7 @@ export class WorkingFile {
   restart(): Promise<void> {
     return this.#after(async () => {
       const { signal } = this
-      const file = await this.fs.open(this.path, 'replace', { readable: true, mode: this.entry.mode, signal })
-      await this.#file?.close()
-      this.#file = file
+      await this.#exchange(await this.fs.open(this.path, 'replace', { readable: true, mode: this.entry.mode, signal }))
       this.#isResumable = false
       this.#failure = undefined
       this.#modified = undefined
@@ -302,12 +300,22 @@ export class WorkingFile {
   async #reopened(mode: 'read' | 'update'): Promise<OpenFile> {
     if (!this.#file && this.#unlinked) throw new GatewayError('not_found', { path: this.path })
     this.#file ??= await this.fs.open(this.path, mode, { signal: this.signal })
-    if (mode === 'update' && !isWritable(this.#file)) {
-      const writable = await this.fs.open(this.path, mode, { signal: this.signal })
-      await this.#file.close()
-      this.#file = writable
+    if (mode === 'read' || isWritable(this.#file)) return this.#file
+    const writable = await this.fs.open(this.path, mode, { signal: this.signal })
+    await this.#exchange(writable)
+    return writable
+  }
+
+  /** Closes the handle and uses `next` instead. If it cannot be closed, closes `next` too, and rejects. */
+  async #exchange(next: WritableFile): Promise<void> {
+    try {
+      await this.#file?.close()
+      this.#file = next
+    } catch (error) {
+      this.#file = undefined
+      await next.close().catch(() => undefined)
+      throw error
     }
-    return this.#file
   }
 
   #markChanged(): void {

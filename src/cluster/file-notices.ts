@@ -1,4 +1,5 @@
 /** Tells the other nodes about changes of the tree, and applies theirs: what is cached of a changed path is dropped. */
+import { GatewayError } from '../base/errors.js'
 import type { Log } from '../base/log.js'
 import { root, truncateTo } from '../base/path.js'
 import { maxNotice, type SharedEngine } from '../database/engine.js'
@@ -44,9 +45,16 @@ export class FileNotices {
     })
   }
 
-  /** Sends a request to the other nodes. The one that writes the search index handles it. */
+  /**
+   * Sends a request to the other nodes. The one that writes the search index handles it. Rejects with `invalid` if it
+   * is too long for a notice.
+   */
   async requestSearch(request: unknown): Promise<void> {
-    await this.shared.notify([JSON.stringify({ kind: 'search', request })])
+    const text = JSON.stringify({ kind: 'search', request })
+    if (Buffer.byteLength(text) > maxNotice) {
+      throw new GatewayError('invalid', { reason: 'the paths are too long for one request: update fewer at once' })
+    }
+    await this.shared.notify([text])
   }
 
   /** `listener` gets the requests of other nodes. */

@@ -54,8 +54,8 @@ export interface WritableTreeFile extends WritableFile {
   /** The file that had this name when the handle was opened. */
   readonly old: Entry | undefined
   /**
-   * Whether a move that was no rename of the backend has removed the file of a handle that changes it in place. Changes
-   * reject with `busy` then.
+   * Whether the file was copied to another path and removed here, by a move that the backend could not make as a
+   * rename. A handle that changes the file in place then rejects changes with `busy`.
    */
   readonly isMovedAway: () => boolean
 }
@@ -227,13 +227,12 @@ export class FileContent {
           created = !entry
         }
         const { principal } = this.access
+        // Bytes in memory are stored at once.
+        const release = source.bytes ? undefined : this.#takeDescriptors('replace')
         // A body may take longer to arrive than the timeout of the lock that its sender presents.
         const stopExtending = this.dependencies.locks.extendDuring(at, options.lockTokens ?? [], principal)
         const transfer = this.meter.start(storage, 'write')
-        let release: Release | undefined
         try {
-          // Bytes in memory are stored at once.
-          if (!source.bytes) release = this.#takeDescriptors('replace')
           const { createOnly, modified, resumable } = options
           const mode = askedMode(options)
           const write = { user: principal.holder, createOnly, modified, mode, resumable, beforePublish }

@@ -102,6 +102,20 @@ void t.test('no driver receives what only the tree evaluates: passwords, lock to
   t.ok(seen.size > 12, [...seen.keys()].join(' '))
 })
 
+void t.test('a write that is refused for its share of descriptors leaves no transfer open', async (t) => {
+  const { as, dependencies } = await newTree(t, { '/': {} })
+  const { descriptors, events } = dependencies
+  const { holder } = as().principal
+  const held: (() => void)[] = []
+  t.throws(() => {
+    for (;;) held.push(descriptors.take(holder, 1))
+  })
+  await t.rejects(as().write(p('/x'), sourceOf('abc', { rereadable: false })), { code: 'busy' })
+  t.equal(events.openTransfers, 0)
+  for (const release of held) release()
+  await as().write(p('/x'), sourceOf('abc', { rereadable: false }))
+})
+
 void t.test('a download from a driver without handles leaves no transfer open', async (t) => {
   const driverOf = async () => altered(new MemoryDriver(0), { open: undefined })
   const { as, dependencies } = await newTree(t, { '/': { driverOf } })

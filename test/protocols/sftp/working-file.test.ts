@@ -47,6 +47,32 @@ void t.test('concurrent reads after publishing reopen the file once', async (t) 
   t.equal(closed, opened, 'each handle is closed')
 })
 
+void t.test('a handle that takes the place of one that cannot be closed is closed', async (t) => {
+  let [opened, closed] = [0, 0]
+  const fs = {
+    open: async () => {
+      opened++
+      return handle(() => closed++)
+    },
+  }
+  const lost = async () => Promise.reject(new GatewayError('unavailable'))
+  const first = { ...handle(() => undefined), commit: undefined, close: lost } as unknown as WritableFile
+  const file = new WorkingFile(
+    fs as unknown as ConstructorParameters<typeof WorkingFile>[0],
+    new AbortController().signal,
+    asPath('/x'),
+    first,
+    false,
+    true,
+  )
+  await t.rejects(file.restart(), { code: 'unavailable' })
+  t.equal(closed, opened)
+  await file.restart()
+  await file.release()
+  t.equal(opened, 2)
+  t.equal(closed, opened)
+})
+
 void t.test('a flush that the backend does not have is ignored, one that fails prevents the publication', async (t) => {
   const flushes = [
     { sync: () => Promise.reject(new GatewayError('unsupported')), isPublished: true },
