@@ -1,6 +1,6 @@
 /** Interrupted large uploads to SFTP and SMB servers: which bytes are resumed, and which are not relied on. */
 import { randomBytes } from 'node:crypto'
-import { appendFile, mkdir, mkdtemp, readdir, rm, truncate, writeFile } from 'node:fs/promises'
+import { appendFile, mkdir, mkdtemp, readdir, readlink, rm, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -137,6 +137,20 @@ async function stagedIn(root: string): Promise<string[]> {
   return (await readdir(root)).filter((name) => name.startsWith('.~tidegate-part-'))
 }
 
+/** Resolves when no process has the file open: a server may still write what it has received before a cut. */
+async function untilClosed(file: string): Promise<void> {
+  const opened = async () => {
+    const processes = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
+    const folders = processes.map((id) => `/proc/${id}/fd`)
+    const links = folders.map(async (folder) => {
+      const names = await readdir(folder).catch(() => [])
+      return Promise.all(names.map((name) => readlink(join(folder, name)).catch(() => '')))
+    })
+    return (await Promise.all(links)).flat()
+  }
+  while ((await opened()).includes(file)) await pause(20)
+}
+
 for (const [name, skip, start] of [
   ['SFTP', lacks('sshd', 'ssh-keygen'), sftpServer],
   ['SMB', lacks(...sambaPrograms), smbServer],
@@ -171,6 +185,7 @@ for (const [name, skip, start] of [
         const { root, driver, cutOff, goOn } = await stage(t, server)
         await cutOff()
         const [staged = ''] = await stagedIn(root)
+        await untilClosed(join(root, staged))
         await change(join(root, staged))
         t.equal(await goOn(), 0)
         t.ok((await bytesAt(driver, '/large')).equals(data), 'the file is complete')
