@@ -84,8 +84,9 @@ export function sharedController(): AbortController {
 const sourcesOf = new WeakMap<AbortSignal, readonly AbortSignal[]>()
 
 /**
- * A signal that aborts with the reason of the first of these signals that aborts. If one of them was made by this
- * function of all the others, it is that one: callers remove their listeners themselves.
+ * A signal that aborts with the reason of the first of these signals that aborts. If one of them is a joined signal
+ * that follows all the others already, that one is returned instead of a new one. It may therefore outlive the caller,
+ * who removes the listeners that it adds.
  */
 export function joinSignals(...signals: readonly (AbortSignal | undefined)[]): JoinedSignal {
   const sources = signals.filter((signal) => signal !== undefined)

@@ -16,9 +16,11 @@ export interface Mirror {
   ownChanges?(): number | undefined
 }
 
-/** A state of a mirror: it contained `count` changes or more, `own` of the `count` by this process. */
+/** What a mirror contained when it was last known to be up to date. */
 interface MirrorState {
+  /** The number of changes of the rows by all processes, all of which it contained. */
   readonly count: number
+  /** How many of these changes this process had made. */
   readonly own: number
 }
 
@@ -89,7 +91,7 @@ export class SharedPathLocks implements PathLocks {
     for (const [topic, mirror] of this.mirrors) {
       const count = counts.get(topic) ?? 0
       const own = before.get(topic)
-      // Otherwise it is unknown how many own changes were counted, and they could hide a change by another process.
+      // If this process has changed rows meanwhile, `count` may or may not contain those changes.
       const isExact = own !== undefined && own === now.get(topic)
       const state = this.#mirrored.get(topic)
       if (isExact && state && state.count + own - state.own === count) continue

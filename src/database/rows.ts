@@ -200,8 +200,9 @@ export interface Intent {
   readonly from: Path
   readonly to: Path
   /**
-   * For 'backup': the backup at `to` may be deleted if `from` exists. For 'removal': the move makes the folder `to` at
-   * a free name; another intent, without this, follows when it is made.
+   * Of a 'backup': the replacement has been published, so the backup at `to` may be deleted if `from` exists. Of a
+   * 'removal': the intent is the first of two. It is stored before the move makes the folder `to`, and replaced by one
+   * without this mark when the folder is made.
    */
   readonly disposable: boolean
 }

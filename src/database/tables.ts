@@ -32,8 +32,8 @@ import type {
 type New<Row> = Omit<Row, 'id'>
 
 /**
- * Reads what another process may just have stored, and what the memory of this one therefore lacks. Undefined, without
- * a call of `read`, if no other process stores anything.
+ * Calls `read` where other processes use the database: they may have stored rows that this one does not have in memory
+ * yet. Returns undefined, without a call, where there are no other processes.
  */
 export type OfOthers = <T>(read: () => Promise<T>) => Promise<T> | undefined
 

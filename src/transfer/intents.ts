@@ -74,10 +74,10 @@ export class Intents {
   constructor(private readonly dependencies: IntentsDependencies) {}
 
   /**
-   * Must be called before an entry is removed or renamed, while its path locks are held. What a node that has ended was
-   * replacing there is complete then: its old entry is not restored at the name that becomes free. A remainder there is
-   * one no more, except at the source of a move, which the move itself removes. At a rename, what is below the entry
-   * remains.
+   * Must be called before an entry is removed or renamed, while its path locks are held. It ends the intents at that
+   * path which other nodes have left, so that none of them acts on the name once it is free. A backup is not restored
+   * there, and a move is completed or undone first. What a move has left of its source there is forgotten, unless the
+   * same move removes it (`reason` is 'moved'). A rename takes along what is below the entry, with its intents.
    */
   async beforeRemoval({ storage, inner }: MountedPath, reason: RemovalReason): Promise<void> {
     const { store, rules, ofOthers } = this.dependencies

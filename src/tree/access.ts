@@ -109,8 +109,9 @@ export class Access implements Authority {
   }
 
   /**
-   * As `resolveAndAuthorize` for `read`, of what is known about an entry besides its content. A rule without a `…Sub`
-   * flag protects files only: whoever may list a subfolder may read its entry.
+   * As `resolveAndAuthorize` for `read`, for the facts of an entry instead of its content. A rule that does not apply to
+   * subfolders (`passwordSub`, `readUsersSub`) protects the files of its folder only. The entry of a subfolder may
+   * therefore be read by whoever may list that subfolder.
    */
   async resolveAndAuthorizeEntry(path: Path, options: AccessOptions & StatOptions): Promise<Place> {
     const place = await this.resolve(path, options)

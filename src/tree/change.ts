@@ -196,7 +196,7 @@ export class Change<Paths extends readonly ResolvedPath[]> {
     this.#locks.release()
   }
 
-  /** Must be called when a change that was checked and begun by its maker has ended, as that of a handle. */
+  /** Must be called at the end of a change that was made by `check` and `begin`, such as that of a handle. */
   end(): void {
     this.#locks.end()
   }

@@ -1,7 +1,7 @@
 /**
- * State of a driver that counts only for what an admin has typed: a token that the server has made of a typed one, a
- * renewed cookie, a pause for an account. Such values are not options, because a form that was opened before would
- * bring an old one back.
+ * A value that a driver derives from an option, such as the token that a server returns for a refresh token, or a
+ * renewed cookie. It is valid as long as the option is unchanged. It is stored as state and not in the option, because
+ * a form that was opened earlier would overwrite it with an old value.
  */
 import { createHash } from 'node:crypto'
 import type { DriverState } from '../../../src/contract/driver-env.js'
