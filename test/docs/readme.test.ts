@@ -54,8 +54,10 @@ void t.test(
     t.comment(`${((performance.now() - begun) / 1000).toFixed(1)} s`)
     // fusermount returns while rclone still uploads.
     const stored = join(daemon.dataFolder, 'files', 'neap.txt')
-    while ((await readFile(stored, 'utf8').catch(() => '')) !== 'neap\n')
+    const isStored = async () => (await readFile(stored, 'utf8').catch(() => '')) === 'neap\n'
+    for (const end = performance.now() + 60_000; !(await isStored()) && performance.now() < end;)
       await new Promise((resolve) => setTimeout(resolve, 50))
+    t.ok(await isStored(), 'what was written to the mount is stored')
     t.equal(await readFile(join(daemon.dataFolder, 'files', 'tide.txt'), 'utf8'), 'high tide at noon\n')
   },
 )
