@@ -313,6 +313,7 @@ export class TreeError extends GatewayError {
     super(first.error.code, {
       ...context,
       reason: failures.length === 1 ? first.error.reason : `${first.error.reason} (and ${failures.length - 1} more)`,
+      retryAfter: first.error.retryAfter,
       cause: first.error,
     })
   }

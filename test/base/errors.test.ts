@@ -42,7 +42,7 @@ void t.test('toGatewayError() converts every thrown value to a GatewayError', as
 })
 
 void t.test('TreeError.converted() converts the paths of its failures', async (t) => {
-  const failure = { path: asPath('/home/ada/x'), error: new GatewayError('locked') }
+  const failure = { path: asPath('/home/ada/x'), error: new GatewayError('locked', { retryAfter: 7 }) }
   const error = new TreeError([failure, { ...failure, path: asPath('/home/ada/y') }])
   const seen = error.converted((path) => asPath(path.slice('/home/ada'.length)))
   t.same(
@@ -51,4 +51,5 @@ void t.test('TreeError.converted() converts the paths of its failures', async (t
   )
   t.equal(seen.code, 'locked')
   t.match(seen.message, 'and 1 more')
+  t.equal(seen.at('copy', '/x').retryAfter, 7, 'when to try again is told')
 })
