@@ -152,7 +152,7 @@ export class Backend implements Required<Omit<Driver, 'traits'>> {
   }
 
   pages(path: Path, options?: ListOptions): AsyncIterable<readonly Entry[]> {
-    const pages = this.#emptyFolders ? this.#emptyFolders.list(path, options) : this.#pagesOfDriver(path, options)
+    const pages = this.#emptyFolders ? this.#emptyFolders.pages(path, options) : this.#pagesOfDriver(path, options)
     return this.#ownChanges ? this.#ownChanges.pages(path, pages) : pages
   }
 

@@ -10,7 +10,7 @@ import type { Awaitable } from '../contract/call-options.js'
 import type { Attributes, OpenFile, WritableFile } from '../contract/capabilities.js'
 import type { Entry } from '../contract/entry.js'
 import type { SpeedLimit } from './bandwidth.js'
-import type { StagedHandle } from './ending-writes.js'
+import type { EndingHandle } from './ending-writes.js'
 
 interface StreamEdge {
   /** The bytes wait for it if it limits them now. */
@@ -144,7 +144,7 @@ export interface FileEdge {
   /** Makes a call of the handle: by default at once. */
   readonly call?: (<T>(work: () => Promise<T>) => Promise<T>) | undefined
   /** How a handle that stages a file commits and closes, by `close`: by default as it is asked to. */
-  readonly staged?: ((close: () => Promise<void>) => StagedHandle) | undefined
+  readonly staged?: ((close: () => Promise<void>) => EndingHandle) | undefined
   /** Called with the number of bytes after each read and write that succeeds. */
   readonly didRead?: ((bytes: number) => void) | undefined
   readonly didWrite?: ((bytes: number) => void) | undefined
@@ -214,7 +214,7 @@ function addWrites(
   file: OpenFile,
   edge: FileEdge,
   throttle: Throttle | undefined,
-  staged: StagedHandle | undefined,
+  staged: EndingHandle | undefined,
 ): void {
   const { check, changing, committing, committed, didWrite, ended, call = atOnce, failed = unchanged } = edge
   const [write, truncate] = [file.write?.bind(file), file.truncate?.bind(file)]

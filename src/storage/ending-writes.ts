@@ -12,7 +12,7 @@ import { GatewayError } from '../base/errors.js'
 const endTimeout = 2500
 
 /** How a handle that stages a file commits and closes. */
-export interface StagedHandle {
+export interface EndingHandle {
   commit<T>(work: () => Promise<T>): Promise<T>
   close(): Promise<void>
 }
@@ -74,7 +74,7 @@ export class EndingWrites {
    * Returns how a handle that stages a file commits and closes. It is also closed when the writes end, because its
    * owner may keep it open for long; but not while it commits, which could remove what has just got its name.
    */
-  handle(close: () => Promise<void>): StagedHandle {
+  handle(close: () => Promise<void>): EndingHandle {
     let committed: Promise<unknown> = Promise.resolve()
     const closed = () => {
       unfollow()

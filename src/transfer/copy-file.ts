@@ -12,7 +12,7 @@ import type { ResumableUpload } from '../storage/fallbacks/resumable-write.js'
 import type { Storage } from '../storage/storage.js'
 import { countedSource } from '../storage/transfer-meter.js'
 import type { HeldPathLocks } from '../locks/path-locks.js'
-import { targetOf, type CopiedState, type CopyJob, type PublishOptions, type RemovalReason } from './copy-job.js'
+import { targetOf, type CopiedState, type CopyJob, type PublishOptions, type RemovedPart } from './copy-job.js'
 import { isSameContent } from './same-file.js'
 
 /** Minimum size in bytes of a file whose progress is reported while it is read. */
@@ -111,7 +111,7 @@ export async function withBackup<T>(
 /** Runs `work` under the path lock of an entry that it removes, after the last check. `tree`: with all its members. */
 export function withRemovalCheck<T>(
   job: CopyJob,
-  what: RemovalReason,
+  what: RemovedPart,
   at: Path,
   tree: boolean,
   work: (signal: AbortSignal | undefined) => Promise<T>,

@@ -56,7 +56,7 @@ export interface CopyJob {
    * The last check before an entry is removed; `tree`: with all its members. Takes the path lock. Rejects if it must
    * not be removed.
    */
-  assertRemovable(locks: HeldPathLocks, what: RemovalReason, inner: Path, tree: boolean): Promise<void>
+  assertRemovable(locks: HeldPathLocks, what: RemovedPart, inner: Path, tree: boolean): Promise<void>
   /** Rejects if the target of the symlink at this path of the tree may not be read. */
   assertReadable(source: Path): Promise<void>
   /** Rejects if a symlink with this target text may not be created at this path of the tree. */
@@ -84,10 +84,10 @@ export interface PublishOptions {
 }
 
 /**
- * Why an entry is removed. 'source': it was moved. 'extraneous': only the old target had it. 'replaced': another entry
+ * Which entry is removed. 'source': it was moved. 'extraneous': only the old target had it. 'replaced': another entry
  * replaces it in the target.
  */
-export type RemovalReason = 'source' | 'extraneous' | 'replaced'
+export type RemovedPart = 'source' | 'extraneous' | 'replaced'
 
 /**
  * Records the progress of a copy, so that a move can remove its sources and a later run can resume. All paths are paths

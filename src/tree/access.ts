@@ -21,7 +21,7 @@ import type { Rule } from './folder-rules.js'
 import type { Action, FolderRights, MemberFilter, Refusal, RuledPath, Ruling, Verdict } from './policy.js'
 import type { AccessOptions } from './operation-options.js'
 import { Redaction } from './redaction.js'
-import { followingActions, Symlinks, type Following } from './symlinks.js'
+import { followingActions, SymlinkRules, type Following } from './symlinks.js'
 
 /** A path that the principal has named, as far as it is resolved. Paths are of the whole tree. */
 export interface Place extends ResolvedPath {
@@ -35,7 +35,7 @@ type Dependencies = Pick<TreeDependencies, 'cluster' | 'mounts' | 'bases' | 'rul
 
 export class Access implements Authority {
   readonly redaction: Redaction
-  readonly symlinks: Symlinks
+  readonly symlinks: SymlinkRules
 
   constructor(
     private readonly dependencies: Dependencies,
@@ -44,7 +44,7 @@ export class Access implements Authority {
     readonly principal: Principal,
   ) {
     this.redaction = new Redaction(dependencies, principal, this)
-    this.symlinks = new Symlinks(this, tree)
+    this.symlinks = new SymlinkRules(this, tree)
   }
 
   // Authorization. `resolve…` translates a path of the principal. `authorize…` throws or rejects if rules or
@@ -96,7 +96,7 @@ export class Access implements Authority {
     return this.#placeOf(at, principal.respelled(principal.base, principal.baseIn(at)))
   }
 
-  /** `resolve`, `authorize` and `Symlinks.follow`, in this order. */
+  /** `resolve`, `authorize` and `SymlinkRules.follow`, in this order. */
   async resolveAndAuthorize(
     action: Action,
     path: Path,

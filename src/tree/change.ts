@@ -125,7 +125,7 @@ export interface ChangeScope extends Pick<TreeDependencies, 'mounts' | 'locks' |
 
 /** One change of the tree. It is made once. */
 export class Change<Paths extends readonly ResolvedPath[]> {
-  readonly #locks: HeldPathLocks
+  readonly #pathLocks: HeldPathLocks
   /** The paths that are locked, as they were resolved first, and the storages that the first check chose. */
   #first: readonly { readonly at: Path; readonly chosen?: Storage | undefined }[] = []
 
@@ -133,12 +133,12 @@ export class Change<Paths extends readonly ResolvedPath[]> {
     private readonly scope: ChangeScope,
     private readonly plan: ChangePlan<Paths>,
   ) {
-    this.#locks = new HeldPathLocks(scope.pathLocks, plan.options.signal)
+    this.#pathLocks = new HeldPathLocks(scope.pathLocks, plan.options.signal)
   }
 
   /** For the calls of the driver. Aborts with the request, and when the path locks of the change are lost. */
   get signal(): AbortSignal | undefined {
-    return this.#locks.signal
+    return this.#pathLocks.signal
   }
 
   /** The first check, of a change that is made later. */
@@ -151,7 +151,7 @@ export class Change<Paths extends readonly ResolvedPath[]> {
   /** Makes a change whose body is there already: checks it, and performs it, while its path locks are held. */
   async underLocks<Result>(perform: (...targets: Targets<Paths>) => Promise<Result>): Promise<Result> {
     const { plan } = this
-    return this.#locks.during(async () => {
+    return this.#pathLocks.during(async () => {
       const named = this.#first.length === 0 ? plan.named?.() : undefined
       if (named) {
         this.#first = named.map((at) => ({ at }))
@@ -172,7 +172,7 @@ export class Change<Paths extends readonly ResolvedPath[]> {
    */
   async publish<Result>(perform: (...targets: Targets<Paths>) => Promise<Result>): Promise<Result> {
     const targets = await this.check()
-    return this.#locks.during(() => perform(...targets))
+    return this.#pathLocks.during(() => perform(...targets))
   }
 
   /**
@@ -193,17 +193,17 @@ export class Change<Paths extends readonly ResolvedPath[]> {
 
   /** Releases the path locks, after an attempt to publish. */
   release(): void {
-    this.#locks.release()
+    this.#pathLocks.release()
   }
 
   /** Must be called at the end of a change that was made by `check` and `begin`, such as that of a handle. */
   end(): void {
-    this.#locks.end()
+    this.#pathLocks.end()
   }
 
   #lock(): Promise<void> {
     const { tree = false } = this.plan
-    return this.#locks.take(this.#first.map(({ at }) => ({ path: at, tree })))
+    return this.#pathLocks.take(this.#first.map(({ at }) => ({ path: at, tree })))
   }
 
   /** Whether these are the paths that are locked. The case of a name may differ: path locks cover every case. */

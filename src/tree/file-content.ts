@@ -23,7 +23,7 @@ import type { TreeDependencies } from './dependencies.js'
 import { removeEntry } from './follow-up.js'
 import { makeMissingParents } from './missing-folders.js'
 import { assertUnlocked, Change, gatewayAuthority, type ChangeScope, type OnePath, type Target } from './change.js'
-import type { AccessOptions, ChangeOptions, ReadOptions, Reservation, WriteResult } from './operation-options.js'
+import type { AccessOptions, ChangeOptions, TreeReadOptions, Reservation, WriteResult } from './operation-options.js'
 import { etagOf } from './preconditions.js'
 
 /** Descriptors that one of these holds: the file, and the folder in which it is staged or named. */
@@ -90,7 +90,7 @@ export class FileContent {
   // Reading: `place` is authorized, and its symlinks are resolved.
 
   /** `path`: the principal's own, for the errors of the stream. */
-  async read(path: Path, place: Place, range: ByteRange | undefined, options: ReadOptions): Promise<Readable> {
+  async read(path: Path, place: Place, range: ByteRange | undefined, options: TreeReadOptions): Promise<Readable> {
     const { storage, inner } = this.tree.locate(place.at)
     const { principal } = this.access
     const release = this.#takeDescriptors('read')

@@ -8,7 +8,7 @@ export interface AccessOptions {
   readonly password?: string | undefined
 }
 
-export interface ReadOptions extends AccessOptions {
+export interface TreeReadOptions extends AccessOptions {
   /** The file as the caller knows it: the stream goes on after the backend has cut it, while the file is the same. */
   readonly entry?: Entry | undefined
 }

@@ -31,7 +31,7 @@ export interface Following {
   readonly entry?: boolean | undefined
 }
 
-export class Symlinks {
+export class SymlinkRules {
   constructor(
     private readonly access: Access,
     private readonly tree: MountedTree,

@@ -15,7 +15,7 @@ import {
   type CopyJob,
   type CopyJournal,
   type PublishOptions,
-  type RemovalReason,
+  type RemovedPart,
 } from '../transfer/copy-job.js'
 import type { Access } from './access.js'
 import { assertUnlocked, type ChangeScope } from './change.js'
@@ -143,7 +143,7 @@ export class TransferJob implements CopyJob {
     return refused
   }
 
-  async assertRemovable(locks: HeldPathLocks, what: RemovalReason, inner: Path, tree: boolean): Promise<void> {
+  async assertRemovable(locks: HeldPathLocks, what: RemovedPart, inner: Path, tree: boolean): Promise<void> {
     const { source, target, options } = this.transfer
     const { storage } = what === 'source' ? this.from : this.to
     const path = storage.treePath(inner)

@@ -64,14 +64,14 @@ import { hasPreconditions, type Preconditions } from './preconditions.js'
 import type {
   AccessOptions,
   ChangeOptions,
-  ReadOptions,
+  TreeReadOptions,
   Reservation,
   TransferResult,
   WriteResult,
 } from './operation-options.js'
 import type { TransferOptions } from './transfer-job.js'
 import { Transfers } from './transfers.js'
-import type { Symlinks } from './symlinks.js'
+import type { SymlinkRules } from './symlinks.js'
 import { PrincipalLocks, DeadProperties, type LockOptions, type LockResult } from './locks-and-properties.js'
 
 export type { Property, PropertyChange, PropertyName } from '../database/rows.js'
@@ -97,7 +97,7 @@ export class VirtualFs {
   readonly #dependencies: TreeDependencies
   readonly #access: Access
   readonly #redaction: Redaction
-  readonly #symlinks: Symlinks
+  readonly #symlinks: SymlinkRules
   readonly #tree: MountedTree
   readonly #scope: ChangeScope
   readonly #folders: FolderContents
@@ -194,7 +194,7 @@ export class VirtualFs {
     })
   }
 
-  read(path: Path, range?: ByteRange, options: ReadOptions = {}): Promise<Readable> {
+  read(path: Path, range?: ByteRange, options: TreeReadOptions = {}): Promise<Readable> {
     return this.#authorized('read', 'read', path, options, (place) => this.#content.read(path, place, range, options))
   }
 

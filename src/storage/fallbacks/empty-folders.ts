@@ -33,7 +33,7 @@ export class EmptyFolders {
     return modified && folderEntry(path, modified)
   }
 
-  async *list(path: Path, options: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
+  async *pages(path: Path, options: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
     const at = under(this.mountPoint, path)
     const stored = await this.store.ofChildren(at)
     try {
