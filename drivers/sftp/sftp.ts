@@ -439,8 +439,9 @@ class SftpDriver implements Driver {
   }
 
   /**
-   * Runs `work`, after what was interrupted is settled, and translates its errors. When the signal is aborted, waits up to `undoTimeout` for the work to undo its
-   * changes, and rejects with `aborted`. If the work resolves later, its result is passed to `undo`.
+   * Runs `work`, after what was interrupted is settled, and translates its errors. When the signal is aborted, waits up
+   * to `undoTimeout` for the work to undo its changes, and rejects with `aborted`. If the work resolves later, its
+   * result is passed to `undo`.
    */
   async #within<T>(signal: AbortSignal | undefined, work: () => Promise<T>, undo?: (late: T) => unknown): Promise<T> {
     throwIfAborted(signal)

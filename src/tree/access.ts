@@ -109,8 +109,8 @@ export class Access implements Authority {
   }
 
   /**
-   * As `resolveAndAuthorize` for `read`, for the facts of an entry instead of its content. A rule that does not apply to
-   * subfolders (`passwordSub`, `readUsersSub`) protects the files of its folder only. The entry of a subfolder may
+   * As `resolveAndAuthorize` for `read`, for the facts of an entry instead of its content. A rule that does not apply
+   * to subfolders (`passwordSub`, `readUsersSub`) protects the files of its folder only. The entry of a subfolder may
    * therefore be read by whoever may list that subfolder.
    */
   async resolveAndAuthorizeEntry(path: Path, options: AccessOptions & StatOptions): Promise<Place> {

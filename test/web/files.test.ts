@@ -107,6 +107,9 @@ void t.test('a folder is used by keys alone', { skip: withoutBrowser }, async (t
   await row(page, 'docs').focus()
   await page.keyboard.press('Enter')
   await page.waitForURL('**/docs')
+  /** Resolves when a key goes to the menu or the dialog: before that, it goes to the list. */
+  const hasFocus = (selector: string) =>
+    page.waitForFunction((what) => document.activeElement?.closest(what) != null, selector)
   const focused = (name: string) => page.locator(`[role="row"][aria-label^="${name}"]:focus`).waitFor()
   await focused('a.txt')
   await page.keyboard.press('ArrowDown')
@@ -115,10 +118,12 @@ void t.test('a folder is used by keys alone', { skip: withoutBrowser }, async (t
   await page.getByText('2 selected').waitFor()
   await page.keyboard.press('Shift+F10')
   await page.getByRole('menu').waitFor()
+  await hasFocus('[role="menu"]')
   await page.keyboard.press('Escape')
   await focused('c.txt')
   await page.keyboard.press('Delete')
   await dialog(page, 'Delete').waitFor()
+  await hasFocus('dialog, [role="dialog"]')
   await page.keyboard.press('Escape')
   await focused('c.txt')
   await page.keyboard.press('Delete')
