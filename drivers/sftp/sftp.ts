@@ -445,10 +445,9 @@ class SftpDriver implements Driver {
    */
   async #within<T>(signal: AbortSignal | undefined, work: () => Promise<T>, undo?: (late: T) => unknown): Promise<T> {
     throwIfAborted(signal)
-    const { replacements } = this.#staging
-    const settled = replacements.hasInterrupted ? replacements.settle().then(work) : work()
     try {
-      return await untilAborted(settled, signal, { timeout: undoTimeout, undo })
+      const working = this.#staging.replacements.settle().then(work)
+      return await untilAborted(working, signal, { timeout: undoTimeout, undo })
     } catch (error) {
       throw translated(error)
     }

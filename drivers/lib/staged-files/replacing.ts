@@ -130,11 +130,6 @@ export class Replacements {
     await this.settle()
   }
 
-  /** Whether something was interrupted and is not settled. */
-  get hasInterrupted(): boolean {
-    return this.#journal.hasInterrupted
-  }
-
   /** Whether the path is that of a file that is set aside at present. Listings leave it out. */
   isBackup(path: Path): boolean {
     return this.#journal.all.some(({ backup }) => backup === path)

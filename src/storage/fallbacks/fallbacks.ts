@@ -1,7 +1,7 @@
 /**
  * What Storage does if its driver lacks an ability. A method that is absent and a call that rejects with `unsupported`
- * are equivalent, except for `realPath`. Only this folder replaces what a driver lacks, with two
- * exceptions: `src/transfer/` replaces `move`, and SFTP reports an fsync as done where the backend cannot flush
+ * are equivalent, except for `realPath`. Only this folder replaces what a driver lacks, with two exceptions:
+ * `src/transfer/` replaces `move`, and SFTP reports an fsync as done where the backend cannot flush
  * (docs/decisions/0029-sftp-ignores.md). A protocol chooses how to report what a storage cannot do. Storage itself
  * rejects with `unsupported` only where these tables say so, and of what a handle by streams cannot do.
  *
@@ -13,7 +13,7 @@
  * | `remove`         | rejects                                                                                   |
  * | `move`           | `tryMove` resolves to false, and `src/transfer/` copies and removes                       |
  * | `copy`           | a file is read and written; a folder or symlink rejects                                   |
- * | `removeTree`     | item by item (`remove-tree.ts`)                                                          |
+ * | `removeTree`     | item by item (`remove-tree.ts`)                                                           |
  * | `open`           | by streams, or as a copy in the spool (`open-to-read.ts`, `open-to-write.ts`)             |
  * | `setAttributes`  | in the database (`attribute-overlay.ts`); rejects for what the trait `keeps` says is kept |
  * | `setSymlinkTime` | rejects                                                                                   |

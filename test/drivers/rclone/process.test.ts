@@ -13,6 +13,7 @@ import type { DriverLog } from '../../../src/base/log.js'
 import { at, bytesAt, endless, namesIn, put, refuses, source, textAt } from '../../driver-conformance/subject.js'
 import { lacks } from '../../programs.js'
 import { memoryState } from '../lib/cloud/vendor.js'
+import { leftFiles, leftReplacement } from '../lib/staged-files/left-replacements.js'
 import { obscured, rclone, startRclone, type RcloneMount } from './mount.js'
 
 const run = promisify(execFile)
@@ -314,24 +315,11 @@ void t.test('a source that is cut leaves the old file, on every kind of remote',
 void t.test('a replacement that was interrupted is settled when the storage is opened again', { skip }, async (t) => {
   const mount = await prepare(t)
   const folder = join(mount.files, 'alias')
-  const backup = 'file~replaced-00000000'
-  const staged = '.~tidegate-part-gone-0123456789ab'
-  const intent = { from: `/${staged}`, to: '/file', backup: `/${backup}`, isStaged: true, size: 3 }
-  const rows: readonly (readonly [files: Readonly<Record<string, string>>, content: string, left?: string[]])[] = [
-    [{ file: 'old', [staged]: 'new' }, 'old'],
-    [{ [backup]: 'old', [staged]: 'new' }, 'old'],
-    [{ [backup]: 'old', file: 'new' }, 'new'],
-    [{ file: 'new' }, 'new'],
-    [{ [staged]: 'new' }, 'new'],
-    // The new file is incomplete: the old one must not go.
-    [{ [backup]: 'old', file: 'n' }, 'n', ['file', backup]],
-    [{ [backup]: 'old', file: 'n', [staged]: 'new' }, 'n', ['file', backup]],
-  ]
-  for (const [files, content, left = ['file']] of rows) {
+  for (const { files, content, left } of leftFiles) {
     for (const name of await readdir(folder)) await run('rm', ['-r', join(folder, name)])
     for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text)
     const { state, values } = memoryState()
-    await state.set('replacing', JSON.stringify([intent]))
+    await state.set('replacing', JSON.stringify([leftReplacement]))
     const driver = await mount.open('alias:', {}, { state })
     t.equal(await textAt(driver, '/file'), content, Object.keys(files).join(' and '))
     t.same((await readdir(folder)).sort(), left)

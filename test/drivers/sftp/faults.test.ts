@@ -35,6 +35,7 @@ import { startOpenSsh, type OpenSshServer } from '../../servers/openssh.js'
 import { altered, type Over } from '../../tree/tree-fixture.js'
 import { testEnv } from '../env.js'
 import { memoryState } from '../lib/cloud/vendor.js'
+import { leftFiles, leftReplacement } from '../lib/staged-files/left-replacements.js'
 
 const run = promisify(execFile)
 const mebibyte = 1024 * 1024
@@ -442,23 +443,11 @@ void t.test('SFTP replaces a file without losing the old one on servers without 
 
 void t.test('SFTP settles a replacement that a killed run has left, and loses neither file', { skip }, async (t) => {
   const { server } = await started(t, '-P posix-rename')
-  const backup = 'file~replaced-00000000'
-  const staged = '.~tidegate-part-gone-0123456789ab'
-  const intent = { from: `/${staged}`, to: '/file', backup: `/${backup}`, isStaged: true, size: 3 }
-  const rows: readonly (readonly [files: Readonly<Record<string, string>>, content: string, left?: string[]])[] = [
-    [{ file: 'old', [staged]: 'new' }, 'old'],
-    [{ [backup]: 'old', [staged]: 'new' }, 'old'],
-    [{ [backup]: 'old', file: 'new' }, 'new'],
-    [{ file: 'new' }, 'new'],
-    [{ [staged]: 'new' }, 'new'],
-    // Another client has created the file meanwhile: the old one must not go.
-    [{ [backup]: 'old', file: 'other', [staged]: 'new' }, 'other', ['file', backup]],
-  ]
-  for (const [files, content, left = ['file']] of rows) {
+  for (const { files, content, left } of leftFiles) {
     const root = await newFolder(t)
     for (const [name, text] of Object.entries(files)) await writeFile(join(root, name), text)
     const { state, values } = memoryState()
-    await state.set('replacing', JSON.stringify([intent]))
+    await state.set('replacing', JSON.stringify([leftReplacement]))
     const driver = await openSftp(server, root, undefined, { state })
     t.equal(await textAt(driver, '/file'), content, Object.keys(files).join(' and '))
     t.same(await namesIn(driver, '/'), left)
