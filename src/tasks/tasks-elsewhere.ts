@@ -22,11 +22,8 @@ type Answer = (requests: readonly TaskRequestRow[]) => Promise<void>
 
 /** It also stores the progress of the tasks of this node, which the others list. */
 export class TasksElsewhere {
-  readonly #progressTimer = setInterval(
-    // Nobody else lists it if no other node uses the database.
-    () => void this.ofOthers(async () => this.#storeProgress()),
-    progressInterval,
-  ).unref()
+  /** Absent if no other node uses the database: nobody else lists the progress. */
+  #progressTimer: NodeJS.Timeout | undefined
   /** The progress of each running task that was stored last, as JSON. */
   #progress: ReadonlyMap<string, string> = new Map()
   /** Serializes the calls of `answer`: no request is served by two of them. */
@@ -44,6 +41,9 @@ export class TasksElsewhere {
     private readonly answer: Answer,
   ) {
     this.#expectNotice()
+    void ofOthers(async () => {
+      this.#progressTimer = setInterval(() => this.#storeProgress(), progressInterval).unref()
+    })
   }
 
   /** Adds those of other nodes, as they were stored last, to `own`, in the order of their creation. */

@@ -22,6 +22,16 @@ function handle(closed: () => void): WritableFile {
   }
 }
 
+/** An open file whose session makes these calls of the tree. `isStaged`: it was never published. */
+function workingFile(
+  fs: object,
+  file: OpenFile,
+  { isStaged = true, signal = new AbortController().signal } = {},
+): WorkingFile {
+  const tree = fs as ConstructorParameters<typeof WorkingFile>[0]
+  return new WorkingFile(tree, signal, asPath('/x'), file, isStaged, true)
+}
+
 void t.test('concurrent reads after publishing reopen the file once', async (t) => {
   let [opened, closed] = [0, 0]
   const fs = {
@@ -32,14 +42,7 @@ void t.test('concurrent reads after publishing reopen the file once', async (t) 
     },
   }
   const staged = handle(() => undefined)
-  const file = new WorkingFile(
-    fs as unknown as ConstructorParameters<typeof WorkingFile>[0],
-    new AbortController().signal,
-    asPath('/x'),
-    staged,
-    true,
-    true,
-  )
+  const file = workingFile(fs, staged)
   await file.publish()
   await Promise.all([1, 2, 3].map(() => file.read(Buffer.alloc(1), 0)))
   t.equal(opened, 1)
@@ -57,14 +60,7 @@ void t.test('a handle that takes the place of one that cannot be closed is close
   }
   const lost = async () => Promise.reject(new GatewayError('unavailable'))
   const first = { ...handle(() => undefined), commit: undefined, close: lost } as unknown as WritableFile
-  const file = new WorkingFile(
-    fs as unknown as ConstructorParameters<typeof WorkingFile>[0],
-    new AbortController().signal,
-    asPath('/x'),
-    first,
-    false,
-    true,
-  )
+  const file = workingFile(fs, first, { isStaged: false })
   await t.rejects(file.restart(), { code: 'unavailable' })
   t.equal(closed, opened)
   await file.restart()
@@ -80,8 +76,7 @@ void t.test('a flush that the backend does not have is ignored, one that fails p
   ]
   for (const { sync, isPublished } of flushes) {
     const staged = { ...handle(() => undefined), sync }
-    const fs = {} as unknown as ConstructorParameters<typeof WorkingFile>[0]
-    const file = new WorkingFile(fs, new AbortController().signal, asPath('/x'), staged, true, true)
+    const file = workingFile({}, staged)
     if (isPublished) {
       t.equal(await file.sync(), false)
       await file.publish()
@@ -111,14 +106,7 @@ void t.test('every call of the file system gets the signal of the session', asyn
       calls.push(['setAttributes', options?.signal === signal])
     },
   }
-  const file = new WorkingFile(
-    fs as unknown as ConstructorParameters<typeof WorkingFile>[0],
-    signal,
-    asPath('/x'),
-    handle(closed),
-    true,
-    true,
-  )
+  const file = workingFile(fs, handle(closed), { signal })
   await file.publish()
   await file.setAttributes({ mode: 0o600 })
   await file.read(Buffer.alloc(1), 0)
@@ -142,14 +130,7 @@ void t.test('an append fails if the end of the file is unknown, except after the
   }
   let looked: () => Promise<Entry> = async () => ({ ...entry, size: 5 })
   const fs = { stat: () => looked() }
-  const file = new WorkingFile(
-    fs as unknown as ConstructorParameters<typeof WorkingFile>[0],
-    new AbortController().signal,
-    asPath('/x'),
-    { ...inPlace, commit: undefined } as unknown as OpenFile,
-    false,
-    true,
-  )
+  const file = workingFile(fs, { ...inPlace, commit: undefined } as unknown as OpenFile, { isStaged: false })
   const append = () => file.write([Buffer.from('x')], 1, undefined)
   for (const code of ['unavailable', 'denied', 'timeout'] as const) {
     looked = () => Promise.reject(new GatewayError(code))
