@@ -1,5 +1,5 @@
 /** The properties lockdiscovery and supportedlock (RFC 4918 §15.8, §15.10). */
-import { isWithin, type Path } from '../../src/base/path.js'
+import { childOf, isWithin, type Path } from '../../src/base/path.js'
 import type { Lock } from '../../src/locks/webdav-locks.js'
 import { hrefOf } from './location.js'
 import { escapeText } from './xml.js'
@@ -43,7 +43,10 @@ export class LockTable {
   /** Locks that cover every member. */
   readonly #onAll: readonly Lock[]
 
-  constructor(folder: Path, locks: readonly Lock[]) {
+  constructor(
+    private readonly folder: Path,
+    locks: readonly Lock[],
+  ) {
     this.#onAll = locks.filter((lock) => lock.deep && isWithin(lock.path, folder))
     for (const lock of locks) {
       const locksOfPath = this.#byRoot.get(lock.path)
@@ -52,9 +55,9 @@ export class LockTable {
     }
   }
 
-  /** The locks that cover a member of the folder. */
-  covering(member: Path): readonly Lock[] {
-    const own = this.#byRoot.get(member)
+  /** The locks that cover the member of this name. */
+  covering(name: string): readonly Lock[] {
+    const own = this.#byRoot.size > 0 ? this.#byRoot.get(childOf(this.folder, name)) : undefined
     return own ? [...this.#onAll, ...own] : this.#onAll
   }
 }

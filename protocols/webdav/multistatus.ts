@@ -1,5 +1,4 @@
 /** 207 Multi-Status (RFC 4918 §13): streamed with backpressure. */
-import { once } from 'node:events'
 import { STATUS_CODES, type ServerResponse } from 'node:http'
 import { GatewayError, TreeError, type MemberFailure } from '../../src/base/errors.js'
 import { isWithin, type Path } from '../../src/base/path.js'
@@ -13,12 +12,19 @@ const head =
   '<D:multistatus xmlns:D="DAV:" xmlns:O="http://owncloud.org/ns" xmlns:M="urn:schemas-microsoft-com:">'
 const tail = '</D:multistatus>\n'
 
-/** Number of characters that are buffered before a write. */
+/** Number of bytes that are buffered before a write. */
 const batchSize = 64 * 1024
+/**
+ * Number of characters that wait as a string. The parts of a string that is being built are objects of the heap, which
+ * the garbage collector copies while the response waits for its next turn.
+ */
+const textSize = 16 * 1024
 
 export class Multistatus {
   readonly #response: ServerResponse
-  #pending = head
+  #text = head
+  #encoded: Buffer[] = []
+  #encodedSize = 0
 
   constructor(response: ServerResponse) {
     this.#response = response
@@ -26,43 +32,58 @@ export class Multistatus {
 
   /** Adds complete `response` elements. Returns true if the caller must call `flush` before the next `add`. */
   add(text: string): boolean {
-    this.#pending += text
-    return this.#pending.length >= batchSize
+    this.#text += text
+    if (this.#text.length >= textSize) this.#encode()
+    return this.#encodedSize >= batchSize
+  }
+
+  #encode(): void {
+    const encoded = Buffer.from(this.#text)
+    this.#encoded.push(encoded)
+    this.#encodedSize += encoded.length
+    this.#text = ''
+  }
+
+  #take(): Buffer {
+    this.#encode()
+    const body = Buffer.concat(this.#encoded, this.#encodedSize)
+    this.#encoded = []
+    this.#encodedSize = 0
+    return body
   }
 
   /**
-   * Writes the buffered text. Resolves when the response can accept more. Rejects with `aborted` if the client
+   * Writes what is buffered. Resolves when the response can accept more. Rejects with `aborted` if the client
    * disconnects.
    */
   async flush(): Promise<void> {
     const response = this.#response
     if (isClosed(response)) throw new GatewayError('aborted')
     if (!response.headersSent) response.writeHead(207, { 'content-type': xmlType })
-    const text = this.#pending
-    this.#pending = ''
-    if (response.write(text)) return
-    const ended = new AbortController()
-    try {
-      await Promise.race([
-        once(response, 'drain', { signal: ended.signal }),
-        once(response, 'close', { signal: ended.signal }),
-      ])
-    } finally {
-      ended.abort()
-    }
+    if (!response.write(this.#take())) await drained(response)
     if (isClosed(response)) throw new GatewayError('aborted')
   }
 
   /** Ends the response. A response that was never flushed is sent with Content-Length. */
   end(): void {
-    const text = this.#pending + tail
-    if (this.#response.headersSent) {
-      this.#response.end(text)
-      return
+    this.#text += tail
+    const body = this.#take()
+    if (!this.#response.headersSent) {
+      this.#response.writeHead(207, { 'content-type': xmlType, 'content-length': String(body.length) })
     }
-    const body = Buffer.from(text)
-    this.#response.writeHead(207, { 'content-type': xmlType, 'content-length': String(body.length) }).end(body)
+    this.#response.end(body)
   }
+}
+
+/** Resolves when the response can accept more, or is closed. */
+function drained(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      response.off('drain', done).off('close', done)
+      resolve()
+    }
+    response.on('drain', done).on('close', done)
+  })
 }
 
 function isClosed(response: ServerResponse): boolean {

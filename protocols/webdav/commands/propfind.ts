@@ -170,7 +170,7 @@ class PropfindResponse {
         dead ?? (await fs.memberProperties(folder, { ...access, names: batch.map(({ name }) => name) }))
       for (const entry of batch) {
         const target = base + encodeSegment(entry.name) + (entry.kind === 'folder' ? '/' : '')
-        const subject = { entry, locks: this.#needs.locks ? locks.covering(childOf(folder, entry.name)) : [] }
+        const subject = { entry, locks: locks.covering(entry.name) }
         if (this.#pauses.areDue) await this.#pauses.take()
         // Also within a page, because pages may be large.
         if (this.#out.add(this.#response(target, subject, properties?.get(entry.name) ?? []))) await this.#out.flush()
