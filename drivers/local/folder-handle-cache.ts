@@ -27,6 +27,8 @@ export class FolderHandleCache {
     max: maxHandles,
     ttl: lifetime,
     ttlAutopurge: true,
+    // Otherwise each look sets a timer, for which the time is remembered.
+    ttlResolution: 0,
     dispose: ({ folder }) => folder.close(),
   })
 
