@@ -1,5 +1,5 @@
 /** Lists a folder in pages. Blocks the event loop for at most 2 ms at a time, whatever the size of the folder. */
-import { constants, opendirSync, type BigIntStats } from 'node:fs'
+import { constants, opendirSync, readdirSync, type BigIntStats } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import type { ListOptions, Awaitable } from '../../src/contract/call-options.js'
 import { pageSize, type Entry } from '../../src/contract/entry.js'
@@ -17,6 +17,8 @@ import { workerThread, type WorkerThread } from './worker-thread.js'
 const sliceTime = 2
 /** Names in one job of the worker thread. */
 const namesPerJob = 400
+/** Bytes of a folder whose names are read by one call. A name takes at least one byte on every local file system. */
+const smallFolder = 4096
 /** Concurrent lookups on a file system that may block. */
 const maxConcurrent = 64
 
@@ -78,7 +80,7 @@ async function* syncBatches(
   options: ListingOptions,
   isImmediate: () => boolean,
 ): AsyncGenerator<readonly NamedStatus[]> {
-  const names = namesIn(folder, options)
+  const names = namesIn(folder, options, isSmall(await folder.status()))
   const prefix = folder.host === '/' ? '/' : `${folder.host}/`
   const lookUp: LookUp = (name) => {
     if (!isImmediate()) return asyncSyscalls.lstat(prefix + name)
@@ -121,8 +123,20 @@ async function* syncBatches(
   }
 }
 
-function* namesIn(folder: Folder, options: ListingOptions): Generator<string, undefined> {
+/**
+ * Whether the folder certainly has few names. Its size tells nothing if that is 0 (bcachefs), or if the folder has one
+ * link, as one of several layers has (overlay).
+ */
+function isSmall(status: BigIntStats | undefined): boolean {
+  return status !== undefined && status.nlink > 1n && status.size > 0n && status.size <= smallFolder
+}
+
+function* namesIn(folder: Folder, options: ListingOptions, atOnce: boolean): Generator<string, undefined> {
   const isShown = nameFilter(options)
+  if (atOnce) {
+    yield* readdirSync(folder.selfPath).filter(isShown)
+    return undefined
+  }
   const directory = opendirSync(folder.selfPath, { bufferSize: 256 })
   try {
     for (let entry = directory.readSync(); entry; entry = directory.readSync())
