@@ -3,6 +3,7 @@
  * for them.
  */
 import { GatewayError } from '../../src/base/errors.js'
+import { Running } from '../../src/base/running.js'
 
 /** One call of the driver, from its registration to its end. */
 export interface RunningCall {
@@ -16,7 +17,7 @@ export interface RunningCall {
 }
 
 export class RunningCalls {
-  readonly #calls = new Set<Call>()
+  readonly #calls = new Running<Call>()
   #isClosed = false
   #onEmpty: (() => void) | undefined
 
@@ -24,10 +25,10 @@ export class RunningCalls {
   begin(caller: AbortSignal | undefined): RunningCall {
     if (this.#isClosed) throw closedError()
     const call = new Call(caller, () => {
-      this.#calls.delete(call)
+      remove()
       if (this.#calls.size === 0) this.#onEmpty?.()
     })
-    this.#calls.add(call)
+    const remove = this.#calls.add(call)
     return call
   }
 
@@ -35,7 +36,7 @@ export class RunningCalls {
   abortAll(): Promise<void> {
     this.#isClosed = true
     const empty = new Promise<void>((resolve) => (this.#onEmpty = resolve))
-    for (const call of [...this.#calls]) call.abort(closedError())
+    for (const call of this.#calls.items) call.abort(closedError())
     if (this.#calls.size === 0) this.#onEmpty?.()
     return empty
   }

@@ -79,6 +79,14 @@ const shared = {
   found: new Map<string, BigIntStats | undefined>(),
 }
 
+/**
+ * A new map, not `clear`: V8 links the old table of a map to the next one, so that after one of them has survived a
+ * minor collection, all that was ever found would survive until a full one.
+ */
+function forget(): void {
+  if (shared.found.size > 0) shared.found = new Map()
+}
+
 /** Returns the call, which ends a turn for `turnNumber` before its caller continues. */
 function moving<Args extends unknown[]>(call: (...args: Args) => Promise<void>): (...args: Args) => Promise<void> {
   return (...args) => call(...args).finally(() => shared.turn++)
@@ -183,7 +191,7 @@ export class SyncAsyncPolicy {
     return (...args) => {
       if (!this.#isImmediate()) return asyncCall(...args)
       if (movesFolders) shared.turn++
-      if (changes) shared.found.clear()
+      if (changes) forget()
       const start = this.clock.now()
       if (this.#turnStart === 0) this.#startTurn(start)
       try {
@@ -217,7 +225,7 @@ export class SyncAsyncPolicy {
     const known = found.get(host)
     if (known || found.has(host)) return known
     // Called before Node handles the next event (Node.js: The Node.js Event Loop).
-    if (found.size === 0) process.nextTick(() => found.clear())
+    if (found.size === 0) process.nextTick(forget)
     const stats = lookUp()
     found.set(host, stats)
     return stats

@@ -7,6 +7,7 @@ import { joinSignals, settlesWithin, sharedController } from '../base/cancellati
 import type { Upload } from '../contract/capabilities.js'
 import type { WriteOptions } from '../contract/call-options.js'
 import { GatewayError } from '../base/errors.js'
+import { Running } from '../base/running.js'
 
 /** Milliseconds that `end` waits for the writes. */
 const endTimeout = 2500
@@ -19,26 +20,21 @@ export interface EndingHandle {
 
 export class EndingWrites {
   readonly #closing = sharedController()
-  readonly #running = new Set<Promise<unknown>>()
+  readonly #running = new Running<Promise<unknown>>()
   /** By the signal of a caller, such as that of a connection: what aborts the writes with it, and when they end. */
   readonly #controllers = new WeakMap<AbortSignal, AbortController>()
-  /** Those of running writes, and how many these are. */
-  readonly #writing = new Map<AbortController, number>()
+  /** That of each running write. */
+  readonly #writing = new Running<AbortController>()
 
   /** Runs a write, with the options that it gets. Rejects with `aborted` once `end` was called, as all others do. */
   async run<T>(options: WriteOptions = {}, work: (own: WriteOptions) => Promise<T>): Promise<T> {
     this.assertOpen()
     const controller = this.#controllerOf(options.signal)
-    this.#writing.set(controller, (this.#writing.get(controller) ?? 0) + 1)
-    const running = work({ ...options, signal: controller.signal })
-    this.#running.add(running)
+    const ended = this.#writing.add(controller)
     try {
-      return await running
+      return await this.hold(work({ ...options, signal: controller.signal }))
     } finally {
-      this.#running.delete(running)
-      const others = (this.#writing.get(controller) ?? 1) - 1
-      if (others > 0) this.#writing.set(controller, others)
-      else this.#writing.delete(controller)
+      ended()
     }
   }
 
@@ -92,10 +88,10 @@ export class EndingWrites {
   /** Aborts all writes and refuses new ones. Resolves when the last one has ended, or after some seconds. */
   async end(): Promise<void> {
     this.#closing.abort(new GatewayError('aborted', { reason: 'the storage was stopped' }))
-    for (const controller of this.#writing.keys()) controller.abort(this.#closing.signal.reason)
+    for (const controller of this.#writing.items) controller.abort(this.#closing.signal.reason)
     const ended = async () => {
       while (this.#running.size > 0) {
-        await Promise.allSettled(this.#running)
+        await Promise.allSettled(this.#running.items)
         // What follows a write may be another call.
         await nextTurn()
       }
@@ -128,11 +124,11 @@ export class EndingWrites {
 
   /** Work that `end` waits for, and does not abort. */
   async hold<T>(work: Promise<T>): Promise<T> {
-    this.#running.add(work)
+    const ended = this.#running.add(work)
     try {
       return await work
     } finally {
-      this.#running.delete(work)
+      ended()
     }
   }
 
