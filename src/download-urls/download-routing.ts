@@ -79,6 +79,7 @@ export class DownloadRouting {
 
 /** The URL of the storage's own proxy, or its path on this server; empty if it has none. */
 function ownProxyOf({ downProxyUrl }: StorageRow): string {
+  if (downProxyUrl === '') return ''
   // Two slashes would begin the name of a host.
   return (
     downProxyUrl
