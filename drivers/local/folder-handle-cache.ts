@@ -5,8 +5,7 @@
  * and a small PUT 1.3 times the processor time.
  */
 import { LRUCache } from 'lru-cache'
-import { HandleFolder } from './folder.js'
-import type { Syscalls } from './syscalls.js'
+import type { HandleFolder } from './folder.js'
 
 /** Milliseconds for which a handle is cached. */
 const lifetime = 1000
@@ -36,26 +35,24 @@ export class FolderHandleCache {
    * The cached folder of this path, if neither it nor a folder above it was moved or replaced before this turn. The
    * caller closes it.
    */
-  get(host: string, calls: Syscalls, turn: number): HandleFolder | undefined {
+  get(host: string, turn: number): HandleFolder | undefined {
     const cached = this.#cached.get(host)
     if (!cached) return undefined
-    const { folder } = cached
     const now = performance.now()
     if (cached.checkedIn !== turn || now - cached.checkedAt > checkLifetime) {
-      if (!folder.isUnmoved()) {
+      if (!cached.folder.isUnmoved()) {
         this.#cached.delete(host)
         return undefined
       }
       cached.checkedIn = turn
       cached.checkedAt = now
     }
-    return new HandleFolder(host, calls, folder.handle.share())
+    return cached.folder.share()
   }
 
-  /** Caches another reference to the handle, which was opened in this turn. The caller still closes its own. */
-  add({ host, calls, handle }: HandleFolder, turn: number): void {
-    const folder = new HandleFolder(host, calls, handle.share())
-    this.#cached.set(host, { folder, checkedIn: turn, checkedAt: performance.now() })
+  /** Caches another reference to the folder, which was opened in this turn. The caller still closes its own. */
+  add(folder: HandleFolder, turn: number): void {
+    this.#cached.set(folder.host, { folder: folder.share(), checkedIn: turn, checkedAt: performance.now() })
   }
 
   close(): void {

@@ -17,40 +17,28 @@ export interface Folder {
   /** The status of the folder itself; undefined if it was removed. */
   status(): Awaitable<BigIntStats | undefined>
   /** The device number; undefined if the folder was removed. */
-  device(): Promise<bigint | undefined>
+  device(): Awaitable<bigint | undefined>
   /** Another reference to the folder, which must be closed too. */
   share(): Folder
   close(): void
 }
 
-/** A reference-counted descriptor. The last reference closes it. */
-export class Handle {
-  #references = 1
-  /** Cached device number of a folder, which cannot change while the folder is open. */
-  device: bigint | undefined
-
-  constructor(readonly fd: number) {}
-
-  share(): this {
-    this.#references++
-    return this
-  }
-
-  release(): void {
-    if (--this.#references === 0) closeSync(this.fd)
-  }
-}
-
-/** A folder on Linux, used through its descriptor, which remains valid when the folder is moved. */
+/**
+ * A folder on Linux, used through its descriptor, which remains valid when the folder is moved. The last reference
+ * closes it.
+ */
 export class HandleFolder implements Folder {
   readonly selfPath: string
+  #references = 1
+  /** It cannot change while the folder is open. */
+  #device: bigint | undefined
 
   constructor(
     readonly host: string,
     readonly calls: Syscalls,
-    readonly handle: Handle,
+    private readonly fd: number,
   ) {
-    this.selfPath = `/proc/self/fd/${handle.fd}`
+    this.selfPath = `/proc/self/fd/${fd}`
   }
 
   pathOf(name: string): string {
@@ -64,21 +52,25 @@ export class HandleFolder implements Folder {
   status(): Awaitable<BigIntStats | undefined> {
     // By path where calls may block: a network file system may answer for a handle from its cache.
     if (!this.calls.immediate) return this.calls.lstat(this.pathOf('.'))
-    const stats = this.calls.fstat(this.handle.fd)
+    const stats = this.calls.fstat(this.fd)
     return stats instanceof Promise || stats.nlink > 0n ? stats : undefined
   }
 
-  async device(): Promise<bigint | undefined> {
-    this.handle.device ??= await deviceOf(this)
-    return this.handle.device
+  device(): Awaitable<bigint | undefined> {
+    return this.#device ?? this.#lookUpDevice()
   }
 
-  share(): HandleFolder {
-    return new HandleFolder(this.host, this.calls, this.handle.share())
+  async #lookUpDevice(): Promise<bigint | undefined> {
+    return (this.#device = (await this.status())?.dev)
+  }
+
+  share(): this {
+    this.#references++
+    return this
   }
 
   close(): void {
-    this.handle.release()
+    if (--this.#references === 0) closeSync(this.fd)
   }
 }
 
@@ -105,8 +97,8 @@ export class PlainFolder implements Folder {
     return this.calls.lstat(this.pathOf('.'))
   }
 
-  device(): Promise<bigint | undefined> {
-    return deviceOf(this)
+  async device(): Promise<bigint | undefined> {
+    return (await this.status())?.dev
   }
 
   share(): this {
@@ -116,10 +108,6 @@ export class PlainFolder implements Folder {
   close(): void {
     // There is no handle to close.
   }
-}
-
-async function deviceOf(folder: Folder): Promise<bigint | undefined> {
-  return (await folder.status())?.dev
 }
 
 export function joined(folder: string, name: string): string {

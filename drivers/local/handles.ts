@@ -9,7 +9,7 @@ import { GatewayError } from '../../src/base/errors.js'
 import { contentMode, hasSpecialBits, specialBitsRemain } from '../../src/contract/modes.js'
 import { systemCode, translateError } from './errors.js'
 import { maxSyncBytes } from './receive-body.js'
-import type { Staged } from './staged-file.js'
+import type { StagedFile } from './staged-file.js'
 import { asyncSyscalls, writeAll, type Syscalls } from './syscalls.js'
 
 const sync = promisify(fdatasync)
@@ -127,7 +127,7 @@ function isRemovedByKernel(mode: number): boolean {
 export class StagedHandle extends UpdateHandle {
   constructor(
     entry: Entry,
-    private readonly staged: Staged,
+    private readonly staged: StagedFile,
     private readonly publish: (attributes?: Attributes) => Promise<Entry>,
   ) {
     super(entry, staged.fd, staged.calls, () => staged.release())

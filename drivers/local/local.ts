@@ -43,12 +43,11 @@ import type { Folder } from './folder.js'
 import { ReadHandle, UpdateHandle, FileStream, bufferStream } from './handles.js'
 import type { LocalOptions } from './index.js'
 import { listFolder } from './listing.js'
-import { assertFile, requireExisting, Locator, syncFile } from './locate.js'
 import { maxSyncBytes } from './receive-body.js'
 import { RecycleBin, removeTree } from './removal.js'
-import { O_PATH, RootFolder, symlinkOutside, type Location } from './root-folder.js'
+import { assertFile, O_PATH, requireExisting, RootFolder, symlinkOutside, type Location } from './root-folder.js'
 import { LocalStaging } from './staging.js'
-import { asyncSyscalls } from './syscalls.js'
+import { asyncSyscalls, syncFile } from './syscalls.js'
 import type { OpenedFile } from './thumbnails/images.js'
 import { openThumbnails, type Thumbnails } from './thumbnails/thumbnails.js'
 import { Writing } from './writing.js'
@@ -72,7 +71,7 @@ export async function openLocal(options: LocalOptions, env: DriverEnv): Promise<
   }
   await checkFolderMarker(real, options.root_folder_path, env)
   const folderMode = parseInt(options.mkdir_perm, 8)
-  const root = new RootFolder(real)
+  const root = new RootFolder(real, options.sync)
   const thumbnails = await openThumbnails(options, real, env)
   const staging = new LocalStaging(root, env.instance, env.log, () => env.assertCurrent())
   await staging.sweep(await env.resumableUploads())
@@ -108,15 +107,15 @@ interface LocalDependencies {
 }
 
 class Local implements Driver {
-  readonly #locator: Locator
+  readonly #root: RootFolder
   readonly #writing: Writing
 
   readonly traits: Partial<Traits>
   readonly copyFiles?: NonNullable<Driver['copyFiles']>
 
   constructor(private readonly dependencies: LocalDependencies) {
-    this.#locator = new Locator(dependencies.root, dependencies.options.sync)
-    this.#writing = new Writing(this.#locator, dependencies.staging)
+    this.#root = dependencies.root
+    this.#writing = new Writing(this.#root, dependencies.staging)
     this.traits = { thumbnails: dependencies.thumbnails?.kinds ?? [], durable: dependencies.options.sync }
     // With `sync`, the disk is the bottleneck, and concurrent single copies are faster than bundles.
     if (!dependencies.options.sync) this.copyFiles = (bundle, options) => this.#copyFiles(bundle, options)
@@ -131,7 +130,7 @@ class Local implements Driver {
 
   stat(path: Path, options: StatOptions = {}): Promise<Entry> {
     return this.#run(options.signal, () =>
-      this.#locator.at(path, { follow: false }, async (location) => {
+      this.#root.at(path, { follow: false }, async (location) => {
         const stats = requireExisting(location)
         const name = await storedName(location, nameOf(path))
         return options.ofSymlink === true
@@ -149,11 +148,11 @@ class Local implements Driver {
   }
 
   async #completed(path: Path, name: string, own: Entry, signal?: AbortSignal): Promise<Entry> {
-    const { root, options, env } = this.dependencies
+    const { options, env } = this.dependencies
     let entry = own
     if (entry.kind === 'symlink') {
       try {
-        entry = await this.#locator.at(path, { follow: true }, async (target) =>
+        entry = await this.#root.at(path, { follow: true }, async (target) =>
           entryOf(name, requireExisting(target), true),
         )
       } catch (error) {
@@ -161,14 +160,14 @@ class Local implements Driver {
       }
     }
     if (!options.directory_size || entry.kind !== 'folder' || entry.isSymlink === true) return entry
-    return { ...entry, size: await sizeOfTree(root, path, [env.signal, signal]) }
+    return { ...entry, size: await sizeOfTree(this.#root, path, [env.signal, signal]) }
   }
 
   async *pages(path: Path, { signal, known }: ListOptions = {}): AsyncGenerator<readonly Entry[]> {
     throwIfAborted(signal)
-    const { root, options } = this.dependencies
+    const { options } = this.dependencies
     try {
-      yield* listFolder(root, path, {
+      yield* listFolder(this.#root, path, {
         showHidden: options.show_hidden,
         signal,
         known,
@@ -182,7 +181,7 @@ class Local implements Driver {
 
   read(path: Path, range?: ByteRange, { signal }: CallOptions = {}): Promise<Readable> {
     return this.#run(signal, async () => {
-      const { fd, calls, stats } = await this.#locator.openFile(path, O_RDONLY)
+      const { fd, calls, stats } = await this.#root.openFile(path, O_RDONLY)
       const close = () => calls.close(fd)
       try {
         const size = Number(stats.size)
@@ -209,7 +208,7 @@ class Local implements Driver {
   open(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile> {
     return this.#run(options.signal, async () => {
       if (mode === 'replace') return this.#writing.open(path, options)
-      const { fd, calls, stats } = await this.#locator.openFile(path, mode === 'read' ? O_RDONLY : O_RDWR)
+      const { fd, calls, stats } = await this.#root.openFile(path, mode === 'read' ? O_RDONLY : O_RDWR)
       const Handle = mode === 'read' ? ReadHandle : UpdateHandle
       const syncs = mode === 'update' && this.dependencies.options.sync
       return new Handle(entryOf(nameOf(path), stats), fd, calls, async () => {
@@ -226,7 +225,7 @@ class Local implements Driver {
     return this.#run(signal, async () => {
       const { thumbnails } = this.dependencies
       if (!thumbnails) throw new GatewayError('unsupported', { reason: 'thumbnails are disabled for this storage' })
-      const source = await this.#locator.at(path, { follow: true }, async ({ stats, host }) => {
+      const source = await this.#root.at(path, { follow: true }, async ({ stats, host }) => {
         assertFile(stats)
         return { path: host, revision: revisionOf(stats), open: () => this.#openThumbnailSource(path) }
       })
@@ -236,7 +235,7 @@ class Local implements Driver {
 
   /** Opens a file that a decoder reads from start to end. The caller closes it. */
   async #openThumbnailSource(path: Path): Promise<OpenedFile> {
-    const { fd, calls, stats } = await this.#locator.openFile(path, O_RDONLY)
+    const { fd, calls, stats } = await this.#root.openFile(path, O_RDONLY)
     const handle = new ReadHandle(entryOf(nameOf(path), stats), fd, asyncSyscalls, () => calls.close(fd))
     return {
       fd,
@@ -248,7 +247,7 @@ class Local implements Driver {
 
   revision(path: Path, { signal }: CallOptions = {}): Promise<string> {
     return this.#run(signal, async () => {
-      const folder = await this.dependencies.root.folder(path)
+      const folder = await this.#root.folder(path)
       try {
         const stats = await folder.status()
         if (!stats) throw new GatewayError('not_found')
@@ -261,7 +260,7 @@ class Local implements Driver {
 
   usage({ signal }: CallOptions = {}): Promise<Usage> {
     return this.#run(signal, async () => {
-      const { bsize, blocks, bfree, bavail, files, ffree } = await statfs(this.dependencies.root.real)
+      const { bsize, blocks, bfree, bavail, files, ffree } = await statfs(this.#root.real)
       const usage = { total: blocks * bsize, used: (blocks - bfree) * bsize, free: bavail * bsize }
       return files > 0 ? { ...usage, files: { total: files, free: ffree } } : usage
     })
@@ -289,47 +288,47 @@ class Local implements Driver {
     return this.#run(options.signal, async () => {
       const { source } = bundle
       if (!(source instanceof Local)) throw new GatewayError('unsupported')
-      const { root, staging } = this.dependencies
-      return copyBundle({ source: source.dependencies.root, target: root, staging }, bundle, options)
+      const roots = { source: source.#root, target: this.#root, staging: this.dependencies.staging }
+      return copyBundle(roots, bundle, options)
     })
   }
 
   mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, () =>
-      this.#locator.at(path, { follow: false, create: true }, async ({ stats, calls, at, folder }) => {
+      this.#root.at(path, { follow: false, create: true }, async ({ stats, calls, at, folder }) => {
         if (stats) throw new GatewayError('exists')
         await calls.mkdir(at, this.dependencies.folderMode)
-        await this.#locator.syncFolder(folder)
+        await this.#root.syncFolder(folder)
       }),
     )
   }
 
   remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, () =>
-      this.#locator.at(path, { follow: false }, async (location) => {
+      this.#root.at(path, { follow: false }, async (location) => {
         const stats = requireExisting(location)
         this.dependencies.env.assertCurrent()
         if (stats.isDirectory()) await location.calls.rmdir(location.at)
         else if (!(await this.#recycle(location, path))) await location.calls.unlink(location.at)
-        await this.#locator.syncFolder(location.folder)
+        await this.#root.syncFolder(location.folder)
       }),
     )
   }
 
   removeTree(path: Path, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, () =>
-      this.#locator.at(path, { follow: false }, async (location) => {
+      this.#root.at(path, { follow: false }, async (location) => {
         const stats = requireExisting(location)
         this.dependencies.env.assertCurrent()
         if (!(await this.#recycle(location, path))) {
           if (stats.isDirectory()) {
-            await removeTree(this.dependencies.root, location.host, signal)
+            await removeTree(this.#root, location.host, signal)
             await location.calls.rmdir(location.at)
           } else {
             await location.calls.unlink(location.at)
           }
         }
-        await this.#locator.syncFolder(location.folder)
+        await this.#root.syncFolder(location.folder)
       }),
     )
   }
@@ -343,14 +342,14 @@ class Local implements Driver {
 
   move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, async () => {
-      await this.#locator.at(from, { follow: false }, async (source) => {
+      await this.#root.at(from, { follow: false }, async (source) => {
         const sourceStats = requireExisting(source)
-        await this.#locator.at(to, { follow: false, create: true }, async (target) => {
+        await this.#root.at(to, { follow: false, create: true }, async (target) => {
           if (source.host === target.host) return
           await this.#assertMovable(sourceStats, to, target)
           await this.#rename(source, sourceStats, target)
-          await this.#locator.syncFolder(target.folder)
-          await this.#locator.syncFolder(source.folder)
+          await this.#root.syncFolder(target.folder)
+          await this.#root.syncFolder(source.folder)
         })
       })
     })
@@ -378,7 +377,7 @@ class Local implements Driver {
 
   setAttributes(path: Path, to: Attributes, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, () =>
-      this.#locator.at(path, { follow: true }, async (location) => {
+      this.#root.at(path, { follow: true }, async (location) => {
         const stats = requireExisting(location)
         const { calls } = location
         if (to.mode === undefined) {
@@ -409,7 +408,7 @@ class Local implements Driver {
 
   setSymlinkTime(path: Path, modified: Date, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, () =>
-      this.#locator.at(path, { follow: false }, async (location) => {
+      this.#root.at(path, { follow: false }, async (location) => {
         const stats = requireExisting(location)
         if (!stats.isSymbolicLink()) throw new GatewayError('invalid', { reason: 'not a symlink' })
         await setTime(location, stats, modified)
@@ -419,14 +418,14 @@ class Local implements Driver {
 
   readSymlink(path: Path, { signal }: CallOptions = {}): Promise<string> {
     return this.#run(signal, () =>
-      this.#locator.at(path, { follow: false }, async (location) => {
+      this.#root.at(path, { follow: false }, async (location) => {
         if (!requireExisting(location).isSymbolicLink()) throw new GatewayError('invalid', { reason: 'not a symlink' })
         const target = await location.calls.readlink(location.at)
         if (target === undefined)
           throw new GatewayError('invalid', { reason: 'the target of the symlink is not UTF-8' })
-        await this.dependencies.root.assertInside(location.folder, target)
+        await this.#root.assertInside(location.folder, target)
         if (!target.startsWith('/')) return target
-        const inside = this.dependencies.root.pathOf(target)
+        const inside = this.#root.pathOf(target)
         if (inside === undefined) throw symlinkOutside()
         return inside
       }),
@@ -434,16 +433,15 @@ class Local implements Driver {
   }
 
   realPath(path: Path, options: CallOptions & { readonly last?: boolean | undefined } = {}): Promise<Path> {
-    return this.#run(options.signal, () => this.dependencies.root.realPath(path, options.last === true))
+    return this.#run(options.signal, () => this.#root.realPath(path, options.last === true))
   }
 
   look(path: Path, { signal }: CallOptions = {}): Promise<LookupResult> {
     return this.#run(signal, async () => {
-      const { root } = this.dependencies
-      const located = root.locateWithoutSymlinks(path)
+      const located = this.#root.locateWithoutSymlinks(path)
       const location = located instanceof Promise ? await located : located
       if (!location) {
-        const real = await root.realPath(path, true)
+        const real = await this.#root.realPath(path, true)
         return { path: real, entry: await undefinedIfMissing(this.stat(real, { signal })) }
       }
       try {
@@ -460,7 +458,7 @@ class Local implements Driver {
 
   identities(path: Path, { signal }: CallOptions = {}): Promise<readonly Identity[]> {
     return this.#run(signal, () =>
-      this.#locator.at(path, { follow: true }, async (location) => {
+      this.#root.at(path, { follow: true }, async (location) => {
         const { dev, ino } = requireExisting(location)
         return [{ namespace: `device ${dev}`, name: String(ino) }]
       }),
@@ -469,28 +467,27 @@ class Local implements Driver {
 
   symlink(path: Path, target: string, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, () =>
-      this.#locator.at(path, { follow: false, create: true }, async ({ stats, folder, calls, at }) => {
+      this.#root.at(path, { follow: false, create: true }, async ({ stats, folder, calls, at }) => {
         if (stats) throw new GatewayError('exists')
         if (target === '' || target.includes('\0'))
           throw new GatewayError('invalid', { reason: 'not a symlink target' })
-        const { root } = this.dependencies
         // An absolute target is a path of this storage, so that callers cannot name paths of the host.
-        const text = target.startsWith('/') ? root.hostOf(target as Path) : target
-        await root.assertInside(folder, text)
+        const text = target.startsWith('/') ? this.#root.hostOf(target as Path) : target
+        await this.#root.assertInside(folder, text)
         await calls.symlink(text, at)
-        await this.#locator.syncFolder(folder)
+        await this.#root.syncFolder(folder)
       }),
     )
   }
 
   hardLink(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, () =>
-      this.#locator.at(from, { follow: true }, async (source) => {
+      this.#root.at(from, { follow: true }, async (source) => {
         assertFile(source.stats)
-        await this.#locator.at(to, { follow: false, create: true }, async (target) => {
+        await this.#root.at(to, { follow: false, create: true }, async (target) => {
           if (target.stats) throw new GatewayError('exists')
           await source.calls.link(source.at, target.at)
-          await this.#locator.syncFolder(target.folder)
+          await this.#root.syncFolder(target.folder)
         })
       }),
     )
@@ -498,19 +495,17 @@ class Local implements Driver {
 
   close(): Promise<void> {
     return this.#run(undefined, async () => {
-      const { root, staging, thumbnails } = this.dependencies
+      const { staging, thumbnails } = this.dependencies
       await Promise.all([staging.close(), thumbnails?.close()])
-      root.close()
+      this.#root.close()
     })
   }
 
-  async #run<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
-    throwIfAborted(signal)
-    try {
-      return await work()
-    } catch (error) {
+  #run<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+    if (signal?.aborted === true) return Promise.reject(new GatewayError('aborted'))
+    return work().catch((error: unknown) => {
       throw translateError(error)
-    }
+    })
   }
 }
 

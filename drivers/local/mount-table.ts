@@ -35,8 +35,8 @@ export class MountTable {
   #readAt = Number.NEGATIVE_INFINITY
   #text: string | undefined
   #points: readonly MountPoint[] = []
-  /** Whether all points are on local file systems, so that none has to be looked for. */
-  #areAllLocal = false
+  /** Whether all points are on local file systems, by the last reading, so that none has to be looked for. */
+  areAllLocal = false
   #mayBlock = true
 
   /** `onChange`: called when a reading differs from the previous one, before it is used. */
@@ -48,26 +48,30 @@ export class MountTable {
 
   /** Whether any file system is mounted, at any path, that may block: a network file system, FUSE, an automount. */
   get mayBlock(): boolean {
-    this.#refresh()
+    this.refresh()
     return this.#mayBlock
   }
 
   /** Whether this path of the host is on a local file system, so that calls do not block. */
   isLocal(path: string): boolean {
-    this.#refresh()
-    if (this.#areAllLocal) return true
-    for (const point of this.#points) if (contains(point.path, path)) return point.isLocal
-    return false
+    this.refresh()
+    return this.areAllLocal || this.#points.find((point) => contains(point.path, path))?.isLocal === true
+  }
+
+  /** Whether a file system that is not local is mounted at this path, by the last reading. */
+  isForeignPoint(path: string): boolean {
+    return this.#points.find((point) => point.path === path)?.isLocal === false
   }
 
   /** Whether this folder contains a mount point of a file system that is not local. */
   hasForeignMountsIn(folder: string): boolean {
-    this.#refresh()
-    if (this.#areAllLocal) return false
+    this.refresh()
+    if (this.areAllLocal) return false
     return this.#points.some((point) => !point.isLocal && point.path !== folder && contains(folder, point.path))
   }
 
-  #refresh(): void {
+  /** Reads the table again if the last reading is no longer valid. */
+  refresh(): void {
     const now = performance.now()
     if (now - this.#readAt < lifetime) return
     this.#readAt = now
@@ -102,7 +106,7 @@ export class MountTable {
       .reverse()
       .sort((a, b) => b.path.length - a.path.length)
     const hasRoot = this.#points.some(({ path }) => contains(path, this.root))
-    this.#areAllLocal = hasRoot && this.#points.every(({ isLocal }) => isLocal)
+    this.areAllLocal = hasRoot && this.#points.every(({ isLocal }) => isLocal)
   }
 }
 

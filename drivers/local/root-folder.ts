@@ -14,9 +14,9 @@ import { findDeepest, segmentsOf, nameOf, parentOf, root, under, within, type Pa
 import type { Awaitable } from '../../src/contract/call-options.js'
 import { systemCode } from './errors.js'
 import { FolderHandleCache } from './folder-handle-cache.js'
-import { Handle, HandleFolder, joined, PlainFolder, type Folder } from './folder.js'
+import { HandleFolder, joined, PlainFolder, type Folder } from './folder.js'
 import { MountTable } from './mount-table.js'
-import { SyncAsyncPolicy, asyncSyscalls, type Syscalls } from './syscalls.js'
+import { SyncAsyncPolicy, asyncSyscalls, syncFile, type Syscalls } from './syscalls.js'
 
 /** Prefix of the names of all staged files and folders. Callers cannot see or use names with this prefix. */
 export const reservedName = '.tidegate-staging'
@@ -31,14 +31,24 @@ const maxSymlinks = 40
 /** Maximum number of attempts to open a path that changes between lookup and open. */
 const maxAttempts = 5
 const usesHandles = process.platform === 'linux'
+const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants
 
 export function isReserved(name: string): boolean {
   return name.startsWith('.') && name.toLowerCase().startsWith(reservedName)
 }
 
-/** Whether a segment of the path is reserved. */
+/**
+ * Whether a segment of the path is reserved. Callers pass clean paths: throws `invalid` if `..` or NUL would reach the
+ * system.
+ */
 function hasReserved(path: Path): boolean {
-  return path.includes('/.') && segmentsOf(path).some(isReserved)
+  if (path.includes('\0')) throw new GatewayError('invalid', { reason: 'a path cannot hold a NUL character' })
+  if (!path.includes('/.')) return false
+  const names = segmentsOf(path)
+  if (names.some((name) => name === '.' || name === '..')) {
+    throw new GatewayError('invalid', { reason: 'not a clean path' })
+  }
+  return names.some(isReserved)
 }
 
 /** The error for a symlink that leads outside of the root. */
@@ -66,6 +76,13 @@ export interface Location {
   readonly viaSymlink: boolean
 }
 
+/** An open file. The caller closes it. */
+interface Descriptor {
+  readonly fd: number
+  readonly calls: Syscalls
+  readonly stats: BigIntStats
+}
+
 interface LocateOptions {
   /** Whether to resolve a symlink to its target. */
   readonly follow: boolean
@@ -80,8 +97,11 @@ export class RootFolder {
   readonly #policy = new SyncAsyncPolicy()
   readonly #handleCache = new FolderHandleCache()
 
-  /** `real`: the absolute real path of the root. */
-  constructor(readonly real: string) {
+  /** `real`: the absolute real path of the root. `sync`: changes are flushed to the medium before they succeed. */
+  constructor(
+    readonly real: string,
+    readonly sync = false,
+  ) {
     // A handle of a folder that something was mounted over refers to what is below.
     this.#mounts = new MountTable(real, undefined, () => this.#handleCache.close())
   }
@@ -105,75 +125,119 @@ export class RootFolder {
   }
 
   /**
-   * Opens an existing folder and follows symlinks. The caller closes it. Rejects with `not_found`, `not_folder` or
+   * Opens an existing folder and follows symlinks. The caller closes it. Fails with `not_found`, `not_folder` or
    * `denied`.
    */
-  async folder(path: Path): Promise<Folder> {
-    assertClean(path)
+  folder(path: Path): Awaitable<Folder> {
     if (hasReserved(path)) throw new GatewayError('not_found')
-    const cached = this.#cachedFolder(path)
-    if (cached) return cached
-    // Before it is opened: it may be moved right after that.
-    const turn = this.#policy.turnNumber
-    const folder = await this.#openFolder(path)
-    if (folder.calls.immediate && folder instanceof HandleFolder) this.#handleCache.add(folder, turn)
-    return folder
+    return this.#cachedFolder(path) ?? this.#openFolder(path)
   }
 
   /** The folder from the handle cache, if it was not moved or replaced. It is not reserved. */
   #cachedFolder(path: Path): Folder | undefined {
-    const host = this.hostOf(path)
-    const calls = this.syscallsFor(host)
-    return calls.immediate ? this.#handleCache.get(host, calls, this.#policy.turnNumber) : undefined
+    // Closes the cached handles if something was mounted. Each of the others is on a local disk.
+    this.#mounts.refresh()
+    if (!this.#policy.calls.immediate) return undefined
+    return this.#handleCache.get(this.hostOf(path), this.#policy.turnNumber)
   }
 
   async #openFolder(path: Path): Promise<Folder> {
     // Opening the path is faster than checking each component. It is only done while no mounted file system may block.
-    if (usesHandles && !this.#mounts.mayBlock) {
-      const folder = await this.openRealPath(this.hostOf(path))
-      if (folder) return folder
-    }
+    const direct = this.#mounts.mayBlock ? undefined : await this.#openAndCache(this.hostOf(path))
+    if (direct) return direct
     for (let count = 0; count < maxAttempts; count++) {
       const { host, stats } = await this.#walk(this.real, segmentsOf(path))
       if (!stats.isDirectory()) throw new GatewayError('not_folder')
-      const folder = await this.openRealPath(host)
+      const folder = await this.#openAndCache(host)
       if (folder) return folder
     }
     throw new GatewayError('busy', { reason: 'the folder keeps changing' })
   }
 
+  /** As `openRealPath`, for a folder of which more is likely to be used soon. */
+  async #openAndCache(host: string): Promise<Folder | undefined> {
+    // Before it is opened: it may be moved right after that.
+    const turn = this.#policy.turnNumber
+    const folder = await this.openRealPath(host)
+    if (folder instanceof HandleFolder && folder.calls.immediate) this.#handleCache.add(folder, turn)
+    return folder
+  }
+
   /**
-   * Locates a name in its open folder. The caller closes the folder. Rejects with `not_found` if the folder is missing
+   * Runs `work` with the location of `path`. Its folder is open until `work` settles. Fails as `locate`, and with
+   * `create` also with `parent_missing` if the folder is removed meanwhile.
+   */
+  async at<T>(path: Path, options: LocateOptions, work: (location: Location) => Awaitable<T>): Promise<T> {
+    const located = this.locate(path, options)
+    const location = located instanceof Promise ? await located : located
+    try {
+      return await work(location)
+    } catch (error) {
+      if (options.create === true && systemCode(error) === 'ENOENT') {
+        throw new GatewayError('parent_missing', { cause: error })
+      }
+      throw error
+    } finally {
+      location.folder.close()
+    }
+  }
+
+  /**
+   * Opens a regular file. Anything else is rejected: opening a device can have side effects, and opening a pipe can
+   * block.
+   */
+  openFile(path: Path, flags: number): Promise<Descriptor> {
+    return this.at(path, { follow: true }, async ({ stats: located, calls, at }) => {
+      assertFile(located)
+      const fd = await calls.open(at, flags | O_NOFOLLOW | O_NONBLOCK)
+      try {
+        const stats = await calls.fstat(fd)
+        assertFile(stats)
+        return { fd, calls, stats }
+      } catch (error) {
+        await calls.close(fd)
+        throw error
+      }
+    })
+  }
+
+  /** With `sync`, flushes the entries of a folder, without which a new name is not durable. */
+  syncFolder(folder: Folder): Awaitable<void> {
+    return this.sync && process.platform !== 'win32' ? this.#flushFolder(folder) : undefined
+  }
+
+  async #flushFolder(folder: Folder): Promise<void> {
+    const fd = await asyncSyscalls.open(folder.selfPath, O_RDONLY)
+    try {
+      await syncFile(fd)
+    } finally {
+      await asyncSyscalls.close(fd)
+    }
+  }
+
+  /**
+   * Locates a name in its open folder. The caller closes the folder. Fails with `not_found` if the folder is missing
    * (with `create`: `parent_missing` or `not_folder`), and with `denied` if the path, or with `follow` the name itself,
    * is a symlink that leads outside of the root. With `create` and `follow`, a dangling symlink is also `denied`:
    * nothing is created at its target.
    */
   locate(path: Path, options: LocateOptions): Awaitable<Location> {
-    assertClean(path)
     if (hasReserved(path)) {
       throw options.create === true
         ? new GatewayError('denied', { reason: 'this name is reserved' })
         : new GatewayError('not_found')
     }
-    if (path === '/') return this.folder(path).then((folder) => this.#locationIn(folder, '.'))
-    const name = nameOf(path)
     const folder = this.#cachedFolder(parentOf(path))
-    const found = folder
-      ? this.#locationIn(folder, name)
-      : this.#parent(path, options).then((parent) => this.#locationIn(parent, name))
-    if (found instanceof Promise) return found.then((location) => this.#followed(path, location, options))
-    return this.#followed(path, found, options)
+    const found = folder ? this.#locationIn(folder, leafOf(path)) : this.#locateUncached(path, options)
+    const isSettled = !(found instanceof Promise) && found.stats?.isSymbolicLink() !== true
+    return isSettled || !options.follow ? found : this.#followed(path, found, options)
   }
 
-  /** The location itself, or the target of a symlink there if that is asked for. */
-  #followed(path: Path, location: Location, options: LocateOptions): Awaitable<Location> {
-    return options.follow && location.stats?.isSymbolicLink() === true
-      ? this.#targetOf(path, location, options)
-      : location
-  }
-
-  async #targetOf(path: Path, symlink: Location, options: LocateOptions): Promise<Location> {
-    symlink.folder.close()
+  /** The location itself, or the target of a symlink there. */
+  async #followed(path: Path, found: Awaitable<Location>, options: LocateOptions): Promise<Location> {
+    const location = await found
+    if (location.stats?.isSymbolicLink() !== true) return location
+    location.folder.close()
     for (let count = 0; count < maxAttempts; count++) {
       const host = await this.#resolveSymlink(path, options)
       const atRoot = host === this.real
@@ -197,10 +261,9 @@ export class RootFolder {
 
   /** Resolves symlinks, see `Driver.realPath`. `last`: also the last component. */
   async realPath(path: Path, last: boolean): Promise<Path> {
-    assertClean(path)
     if (path === '/') return path
     const parent = parentOf(path)
-    const folder = await this.#plainParent(path)
+    const folder = hasReserved(path) ? undefined : (this.#cachedFolder(parent) ?? (await this.#openPlain(parent)))
     if (folder) {
       try {
         if (!last || (await folder.calls.lstat(folder.pathOf(nameOf(path))))?.isSymbolicLink() !== true) return path
@@ -218,24 +281,20 @@ export class RootFolder {
    * undefined. The caller closes the folder.
    */
   locateWithoutSymlinks(path: Path): Awaitable<Location | undefined> {
-    assertClean(path)
-    if (path === '/') return undefined
-    const folder = this.#plainParent(path)
-    const found =
-      folder instanceof Promise
-        ? folder.then((opened) => opened && this.#locationIn(opened, nameOf(path)))
-        : folder && this.#locationIn(folder, nameOf(path))
+    if (path === '/' || hasReserved(path)) return undefined
+    const folder = this.#cachedFolder(parentOf(path))
+    const found = folder ? this.#locationIn(folder, nameOf(path)) : this.#locatePlain(path)
     return found instanceof Promise ? found.then(unlessSymlink) : unlessSymlink(found)
   }
 
-  /**
-   * Opens the folder that contains `path`; undefined if it does not exist, if its path contains a symlink, or if `path`
-   * is reserved.
-   */
-  #plainParent(path: Path): Awaitable<Folder | undefined> {
-    if (hasReserved(path)) return undefined
-    const parent = parentOf(path)
-    return this.#cachedFolder(parent) ?? this.openRealPath(this.hostOf(parent))
+  async #locatePlain(path: Path): Promise<Location | undefined> {
+    const folder = await this.#openPlain(parentOf(path))
+    return folder && this.#locationIn(folder, nameOf(path))
+  }
+
+  /** Opens a folder; undefined if it does not exist, or if its path contains a symlink. */
+  async #openPlain(path: Path): Promise<Folder | undefined> {
+    return this.#openAndCache(this.hostOf(path))
   }
 
   /** Resolves a path; undefined if it does not exist or is a dangling symlink. */
@@ -262,10 +321,10 @@ export class RootFolder {
         ? new PlainFolder(host, calls)
         : undefined
     }
-    const flags = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW
+    const flags = O_PATH | O_DIRECTORY | O_NOFOLLOW
     const fd = await undefinedOn(() => calls.open(host, flags), 'ENOENT', 'ENOTDIR', 'ELOOP')
     if (fd === undefined) return undefined
-    const folder = new HandleFolder(host, calls, new Handle(fd))
+    const folder = new HandleFolder(host, calls, fd)
     if (folder.isUnmoved()) return folder
     folder.close()
     return undefined
@@ -287,14 +346,14 @@ export class RootFolder {
     return host.slice(this.real === '/' ? 0 : this.real.length) as Path
   }
 
-  async #parent(path: Path, options: LocateOptions): Promise<Folder> {
+  async #locateUncached(path: Path, { create }: LocateOptions): Promise<Location> {
     try {
-      return await this.folder(parentOf(path))
+      return await this.#locationIn(await this.#openFolder(parentOf(path)), leafOf(path))
     } catch (error) {
-      if (options.create === true && isGatewayError(error, 'not_found')) {
+      if (create === true && isGatewayError(error, 'not_found')) {
         throw new GatewayError('parent_missing', { cause: error })
       }
-      if (options.create !== true && isGatewayError(error, 'not_folder')) {
+      if (create !== true && isGatewayError(error, 'not_folder')) {
         throw new GatewayError('not_found', { cause: error })
       }
       throw error
@@ -302,21 +361,17 @@ export class RootFolder {
   }
 
   /** Closes the folder if it throws or rejects. */
-  #locationIn(folder: Folder, name: string, linked = false): Awaitable<Location> {
+  #locationIn(folder: Folder, name: string, viaSymlink = false): Awaitable<Location> {
     const fail = (error: unknown): never => {
       folder.close()
       throw error
     }
     try {
       const host = name === '.' ? folder.host : joined(folder.host, name)
-      const calls = this.syscallsFor(host)
+      const calls = this.#mounts.areAllLocal || !this.#mounts.isForeignPoint(host) ? folder.calls : asyncSyscalls
       const at = folder.pathOf(name)
-      const location = (stats: BigIntStats | undefined): Location => {
-        return { folder, name, host, calls, at, stats, viaSymlink: linked }
-      }
-      const found = calls.immediate
-        ? this.#policy.found(host, () => calls.lstat(at) as BigIntStats | undefined)
-        : calls.lstat(at)
+      const location = (stats: BigIntStats | undefined) => ({ folder, name, host, calls, at, stats, viaSymlink })
+      const found = calls.immediate ? this.#policy.lookUp(host, at) : calls.lstat(at)
       return found instanceof Promise ? found.then(location).catch(fail) : location(found)
     } catch (error) {
       return fail(error)
@@ -385,12 +440,9 @@ function unlessSymlink(location: Location | undefined): Location | undefined {
   return undefined
 }
 
-/** Callers pass clean paths. This check prevents that `..` or NUL reach the system. */
-function assertClean(path: Path): void {
-  if (path.includes('/.') && segmentsOf(path).some((name) => name === '.' || name === '..')) {
-    throw new GatewayError('invalid', { reason: 'not a clean path' })
-  }
-  if (path.includes('\0')) throw new GatewayError('invalid', { reason: 'a path cannot hold a NUL character' })
+/** The name of the last component. */
+function leafOf(path: Path): string {
+  return path === '/' ? '.' : nameOf(path)
 }
 
 async function undefinedOn<T>(call: () => T | Promise<T>, ...codes: readonly string[]): Promise<T | undefined> {
@@ -400,4 +452,20 @@ async function undefinedOn<T>(call: () => T | Promise<T>, ...codes: readonly str
     if (codes.includes(systemCode(error) ?? '')) return undefined
     throw error
   }
+}
+
+export function requireExisting({ stats, name }: Location): BigIntStats {
+  if (!stats || isReserved(name)) throw new GatewayError('not_found')
+  return stats
+}
+
+export function assertFile(stats: BigIntStats | undefined): asserts stats is BigIntStats {
+  if (!stats) throw new GatewayError('not_found')
+  if (stats.isDirectory()) throw new GatewayError('is_folder')
+  if (!stats.isFile()) throw new GatewayError('denied', { reason: 'not a regular file' })
+}
+
+export function assertReplaceable({ stats }: Location, createOnly: boolean): void {
+  if (stats?.isDirectory() === true) throw new GatewayError('is_folder')
+  if (stats && createOnly) throw new GatewayError('exists')
 }

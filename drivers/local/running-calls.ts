@@ -5,26 +5,15 @@
 import { GatewayError } from '../../src/base/errors.js'
 import { Running } from '../../src/base/running.js'
 
-/** One call of the driver, from its registration to its end. */
-export interface RunningCall {
-  /** Whether the caller or the closing mount has aborted it. */
-  readonly aborted: boolean
-  /** Aborts with the call. Created on first use, because most calls do not need it. */
-  readonly signal: AbortSignal
-  /** Calls `listener` on abort, or immediately if already aborted. Never called after the call has ended. */
-  onAbort(listener: () => void): void
-  end(): void
-}
-
 export class RunningCalls {
-  readonly #calls = new Running<Call>()
+  readonly #calls = new Running<RunningCall>()
   #isClosed = false
   #onEmpty: (() => void) | undefined
 
   /** Registers a call. Throws `aborted` after the mount is closed. */
   begin(caller: AbortSignal | undefined): RunningCall {
     if (this.#isClosed) throw closedError()
-    const call = new Call(caller, () => {
+    const call = new RunningCall(caller, () => {
       remove()
       if (this.#calls.size === 0) this.#onEmpty?.()
     })
@@ -42,52 +31,38 @@ export class RunningCalls {
   }
 }
 
-class Call implements RunningCall {
-  #isAborted = false
-  #reason: unknown
-  #controller: AbortController | undefined
-  #listeners: (() => void)[] = []
+/**
+ * One call of the driver, from its registration to its end. Aborted by the caller or the closing mount. Node creates
+ * the signal on first use, which most calls do without.
+ */
+export class RunningCall extends AbortController {
+  aborted = false
   readonly #onCallerAbort = () => this.abort(this.caller?.reason)
 
   constructor(
     private readonly caller: AbortSignal | undefined,
-    private readonly onLeave: () => void,
+    private readonly onEnd: () => void,
   ) {
+    super()
     if (caller?.aborted === true) this.#onCallerAbort()
     else caller?.addEventListener('abort', this.#onCallerAbort, { once: true })
   }
 
-  get aborted(): boolean {
-    return this.#isAborted
+  override abort(reason: unknown): void {
+    this.aborted = true
+    super.abort(reason)
   }
 
-  get signal(): AbortSignal {
-    if (!this.#controller) {
-      this.#controller = new AbortController()
-      if (this.#isAborted) this.#controller.abort(this.#reason)
-    }
-    return this.#controller.signal
-  }
-
+  /** Calls `listener` on abort, or immediately if already aborted. */
   onAbort(listener: () => void): void {
-    if (this.#isAborted) listener()
-    else this.#listeners.push(listener)
+    if (this.aborted) listener()
+    else this.signal.addEventListener('abort', listener, { once: true })
   }
 
-  abort(reason: unknown): void {
-    if (this.#isAborted) return
-    this.#isAborted = true
-    this.#reason = reason
-    this.#controller?.abort(reason)
-    const listeners = this.#listeners
-    this.#listeners = []
-    for (const listener of listeners) listener()
-  }
-
+  /** It is not aborted after this. */
   end(): void {
     this.caller?.removeEventListener('abort', this.#onCallerAbort)
-    this.#listeners = []
-    this.onLeave()
+    this.onEnd()
   }
 }
 

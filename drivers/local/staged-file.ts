@@ -1,65 +1,37 @@
-/** A staged file, and how it gets its final name. */
+/** Staged files, and how they get their final names. */
 import { constants, type BigIntStats } from 'node:fs'
 import { GatewayError } from '../../src/base/errors.js'
 import { systemCode, translateError } from './errors.js'
-import type { RunningCall } from './running-calls.js'
-import { syncFile } from './locate.js'
 import type { Location } from './root-folder.js'
-import { asyncSyscalls, writeAll, type Syscalls } from './syscalls.js'
+import type { RunningCall } from './running-calls.js'
+import { asyncSyscalls, syncFile, writeAll, type Syscalls } from './syscalls.js'
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants
-
-/** A file without its final name. The owner either publishes or releases it. */
-export interface Staged {
-  /** Identifies the file to a later run, if it is retained. */
-  readonly token: string
-  readonly fd: number
-  readonly calls: Syscalls
-  /** The path to pass to system calls. */
-  readonly at: string
-  /** Aborted by the caller, or when the storage closes. The owner then releases the file. */
-  readonly running: Pick<RunningCall, 'aborted' | 'signal' | 'onAbort'>
-  /**
-   * Gives the file the name of `location` and replaces a file there. With `createOnly`, rejects with the EEXIST of the
-   * system if the name is taken. Resolves to the status of the file.
-   */
-  publish(location: Location, createOnly: boolean): Promise<BigIntStats>
-  /** Closes the file, and removes it unless it was published. */
-  release(): Promise<void>
-  /**
-   * Flushes the file to the medium. After one failure every later call rejects too, because the system reports it only
-   * once.
-   */
-  sync(): Promise<void>
-  /**
-   * Closes the file and retains it for the holder of its token. Resolves to false if the data could not be flushed: the
-   * file is then removed.
-   */
-  retain(): Promise<boolean>
-}
 
 /** Where the file is staged. */
 interface Staging {
   /** `DriverEnv.assertCurrent`. */
   readonly assertCurrent: () => void
   /** Copies a file that turns out to be on the wrong file system to the folder of `location`. */
-  copyToSibling(staged: Staged, location: Location): Promise<Staged>
+  copyToSibling(staged: StagedFile, location: Location): Promise<StagedFile>
 }
 
 export interface StagedFileOptions {
   readonly fd: number
   readonly calls: Syscalls
+  /** The path to pass to system calls. */
   readonly at: string
-  readonly token: string
+  /** Identifies the file to a later run, if it is retained. */
+  token(): string
   /** Closes the folder that contains the file. `isRetained`: the file is retained. */
   closeFolder(isRetained: boolean): void | Promise<void>
 }
 
-export class LocalStagedFile implements Staged {
-  readonly token: string
+/** A file without its final name. The owner either publishes or releases it. */
+export class StagedFile {
   readonly fd: number
   readonly calls: Syscalls
-  readonly at: string
+  readonly #at: string
   #isPublished = false
   #isClosed = false
   /** The first flush error. The system reports it only once. */
@@ -68,11 +40,20 @@ export class LocalStagedFile implements Staged {
   constructor(
     private readonly staging: Staging,
     private readonly options: StagedFileOptions,
+    /** Aborted by the caller, or when the storage closes. The owner then releases the file. */
     readonly running: RunningCall,
   ) {
-    ;({ token: this.token, fd: this.fd, calls: this.calls, at: this.at } = options)
+    ;({ fd: this.fd, calls: this.calls, at: this.#at } = options)
   }
 
+  get token(): string {
+    return this.options.token()
+  }
+
+  /**
+   * Gives the file the name of `location` and replaces a file there. With `createOnly`, rejects with the EEXIST of the
+   * system if the name is taken. Resolves to the status of the file.
+   */
   async publish(location: Location, createOnly: boolean): Promise<BigIntStats> {
     try {
       await this.#takeName(location, createOnly)
@@ -96,18 +77,23 @@ export class LocalStagedFile implements Staged {
   async #takeName(location: Location, createOnly: boolean): Promise<void> {
     this.staging.assertCurrent()
     if (createOnly) {
-      await hardLinkToFreeName(this.at, location)
-      await unlinkIfExists(this.calls, this.at)
+      await hardLinkToFreeName(this.#at, location)
+      await unlinkIfExists(this.calls, this.#at)
     } else {
-      await location.calls.rename(this.at, location.at)
+      await location.calls.rename(this.#at, location.at)
     }
     this.#isPublished = true
   }
 
+  /** Closes the file, and removes it unless it was published. */
   release(): Promise<void> {
     return this.#close(false)
   }
 
+  /**
+   * Closes the file and retains it for the holder of its token. Resolves to false if the data could not be flushed: the
+   * file is then removed.
+   */
   async retain(): Promise<boolean> {
     if (this.#isClosed) return true
     // An aborted upload is not flushed, because that may take long. The run that resumes it does that.
@@ -119,6 +105,10 @@ export class LocalStagedFile implements Staged {
     )
   }
 
+  /**
+   * Flushes the file to the medium. After one failure every later call rejects too, because the system reports it only
+   * once.
+   */
   async sync(): Promise<void> {
     if (this.#failure) throw this.#failure
     try {
@@ -133,7 +123,7 @@ export class LocalStagedFile implements Staged {
     if (this.#isClosed) return
     this.#isClosed = true
     try {
-      if (!isRetained && !this.#isPublished) await unlinkIfExists(this.calls, this.at)
+      if (!isRetained && !this.#isPublished) await unlinkIfExists(this.calls, this.#at)
     } finally {
       try {
         await this.calls.close(this.fd)

@@ -6,10 +6,9 @@ import type { Instance } from '../../src/contract/driver-env.js'
 import { nameOf, parentOf, type Path } from '../../src/base/path.js'
 import { systemCode } from './errors.js'
 import type { Folder } from './folder.js'
-import { syncFile } from './locate.js'
 import { isReserved, reservedName, type RootFolder } from './root-folder.js'
 import { unlinkIfExists, type StagedFileOptions } from './staged-file.js'
-import type { Syscalls } from './syscalls.js'
+import { syncFile, type Syscalls } from './syscalls.js'
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDWR } = constants
 
@@ -46,7 +45,7 @@ export class StagingRegistry {
     const file = parts && (await this.#find(parts))
     if (!file) return undefined
     const fd = this.#isReliable(parts) ? await openIfIntact(file, size) : undefined
-    if (fd !== undefined) return { ...file, token, fd }
+    if (fd !== undefined) return { ...file, token: () => token, fd }
     // A later sweep removes it.
     await discard(file).catch(() => undefined)
     return undefined
@@ -85,7 +84,7 @@ export class StagingRegistry {
       if (!isRetained && run !== this.instance.name) await rmdir(host).catch(() => undefined)
     }
     const inFolder = (folder: Folder, fileName: string): FoundFile => {
-      return { at: folder.pathOf(fileName), calls: this.root.syscallsFor(folder.host), closeFolder }
+      return { at: folder.pathOf(fileName), calls: folder.calls, closeFolder }
     }
     if (!isRecord) return inFolder(staging, name)
     try {

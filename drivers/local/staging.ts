@@ -8,6 +8,7 @@ import { constants } from 'node:fs'
 import { rmdir, lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { settlesWithin } from '../../src/base/cancellation.js'
+import type { Awaitable } from '../../src/contract/call-options.js'
 import type { Instance } from '../../src/contract/driver-env.js'
 import { GatewayError } from '../../src/base/errors.js'
 import type { DriverLog } from '../../src/base/log.js'
@@ -15,9 +16,9 @@ import { contentMode } from '../../src/contract/modes.js'
 import { systemTime } from './entry.js'
 import { systemCode } from './errors.js'
 import type { Folder } from './folder.js'
-import { RunningCalls, type RunningCall } from './running-calls.js'
 import { reservedName, type Location, type RootFolder } from './root-folder.js'
-import { copyBytes, LocalStagedFile, unlinkIfExists, type Staged } from './staged-file.js'
+import { RunningCalls, type RunningCall } from './running-calls.js'
+import { copyBytes, StagedFile, unlinkIfExists } from './staged-file.js'
 import { resumableNames, recordSuffix, StagingRegistry } from './staging-registry.js'
 import { writeAll } from './syscalls.js'
 
@@ -28,11 +29,6 @@ const closingTimeout = 3000
 /** Milliseconds without a change after which the files of a run on another machine count as orphaned. */
 const orphanedAfter = 24 * 3_600_000
 
-interface OpenStagingFolder {
-  readonly folder: Folder
-  readonly device: bigint
-}
-
 /**
  * The staging folder, for files that the caller creates and removes. The caller stops when `signal` aborts.
  */
@@ -42,15 +38,12 @@ export interface StagingArea {
   readonly signal: AbortSignal
 }
 
-interface SharedStagingFolder extends OpenStagingFolder {
-  readonly opening: Promise<OpenStagingFolder>
-}
-
 export class LocalStaging {
   readonly #folderHost: string
   readonly #prefix = randomBytes(4).toString('hex')
   #count = 0
-  #opening: Promise<OpenStagingFolder> | undefined
+  /** The staging folder; a promise while it is being opened; undefined before that. */
+  #opened: Awaitable<Folder> | undefined
   readonly #runningCalls = new RunningCalls()
   readonly #registry: StagingRegistry
   /** Whether a staged file of an earlier run was reopened or removed, so that its folders may be empty now. */
@@ -106,18 +99,19 @@ export class LocalStaging {
    * Creates an empty file that can be renamed or linked into the folder of `target`. Rejects with `aborted` after
    * `close`.
    */
-  create(target: Location, signal?: AbortSignal): Promise<Staged> {
+  create(target: Location, signal?: AbortSignal): Promise<StagedFile> {
     return this.#tracked(signal, async (call) => {
-      const device = await requireDevice(target.folder)
-      const opened = await this.#openShared()
-      if (device !== opened.device) return this.#createSibling(target, opened.folder, call)
+      const device = await target.folder.device()
+      if (device === undefined) throw new GatewayError('parent_missing')
+      const folder = await this.#share()
+      if (((await folder.device()) ?? device) !== device) return this.#createSibling(target, folder, call)
       try {
-        return await this.#createInFolder(opened.folder, call)
+        return await this.#createInFolder(folder, call)
       } catch (error) {
         if (systemCode(error) !== 'ENOENT') throw error
         // The staging folder was removed by another program. It is created again, once.
-        await this.#invalidate(opened)
-        return this.#createInFolder((await this.#openShared()).folder, call)
+        this.#invalidate(folder)
+        return this.#createInFolder(await this.#share(), call)
       }
     })
   }
@@ -133,9 +127,9 @@ export class LocalStaging {
   ): Promise<T | undefined> {
     const call = this.#runningCalls.begin(caller)
     try {
-      const { folder, device } = await this.#openShared()
+      const folder = await this.#share()
       try {
-        if (device !== (await requireDevice(target))) return undefined
+        if ((await folder.device()) !== (await target.device())) return undefined
         return await work({ folder, newName: () => this.#newName(), signal: call.signal })
       } finally {
         folder.close()
@@ -149,11 +143,11 @@ export class LocalStaging {
    * Opens the staged file of an earlier upload to continue it. `size`: bytes of the complete file. Undefined if the
    * stored part cannot be relied on.
    */
-  reopen(token: string, size: number, signal?: AbortSignal): Promise<Staged | undefined> {
+  reopen(token: string, size: number, signal?: AbortSignal): Promise<StagedFile | undefined> {
     this.#usedEarlierRun = true
     return this.#tracked(signal, async (call) => {
       const reopened = await this.#registry.reopen(token, size)
-      return reopened && new LocalStagedFile(this, reopened, call)
+      return reopened && new StagedFile(this, reopened, call)
     })
   }
 
@@ -164,7 +158,7 @@ export class LocalStaging {
   }
 
   /** Registers the file as in flight until it is released, or until `make` fails. */
-  async #tracked<T extends Staged | undefined>(
+  async #tracked<T extends StagedFile | undefined>(
     signal: AbortSignal | undefined,
     make: (call: RunningCall) => Promise<T>,
   ): Promise<T> {
@@ -180,14 +174,14 @@ export class LocalStaging {
   }
 
   /** Takes ownership of `folder`. */
-  async #createInFolder(folder: Folder, call: RunningCall): Promise<Staged> {
+  async #createInFolder(folder: Folder, call: RunningCall): Promise<StagedFile> {
     const name = this.#newName()
     const at = folder.pathOf(name)
     try {
       const { calls } = folder
       const fd = await calls.open(at, createFlags, 0o666)
       const closeFolder = () => folder.close()
-      return new LocalStagedFile(this, { fd, calls, at, token: this.#registry.tokenOf(name), closeFolder }, call)
+      return new StagedFile(this, { fd, calls, at, token: () => this.#registry.tokenOf(name), closeFolder }, call)
     } catch (error) {
       folder.close()
       throw error
@@ -197,7 +191,7 @@ export class LocalStaging {
   /**
    * Creates a file in the folder of its target. The record is written before the file. Takes ownership of `staging`.
    */
-  async #createSibling({ folder, calls }: Location, staging: Folder, call: RunningCall): Promise<Staged> {
+  async #createSibling({ folder, calls }: Location, staging: Folder, call: RunningCall): Promise<StagedFile> {
     const name = `${reservedName}-${randomBytes(8).toString('hex')}`
     const recordName = this.#newName() + recordSuffix
     const record = staging.pathOf(recordName)
@@ -219,12 +213,8 @@ export class LocalStaging {
       await writeAll(staging.calls, fd, [Buffer.from(path)], 0)
       await staging.calls.close(fd)
       const at = targetFolder.pathOf(name)
-      const token = this.#registry.tokenOf(recordName)
-      return new LocalStagedFile(
-        this,
-        { fd: await calls.open(at, createFlags, 0o666), calls, at, token, closeFolder },
-        call,
-      )
+      const token = () => this.#registry.tokenOf(recordName)
+      return new StagedFile(this, { fd: await calls.open(at, createFlags, 0o666), calls, at, token, closeFolder }, call)
     } catch (error) {
       await closeFolder(false)
       throw error
@@ -232,10 +222,8 @@ export class LocalStaging {
   }
 
   /** Copies a staged file that is on the wrong file system to the folder of `location`. */
-  async copyToSibling({ fd, calls, running: { signal } }: Staged, location: Location): Promise<Staged> {
-    const copy = await this.#tracked(signal, async (call) =>
-      this.#createSibling(location, (await this.#openShared()).folder, call),
-    )
+  async copyToSibling({ fd, calls, running: { signal } }: StagedFile, location: Location): Promise<StagedFile> {
+    const copy = await this.#tracked(signal, async (call) => this.#createSibling(location, await this.#share(), call))
     try {
       await copyBytes(fd, copy.fd, copy.running.signal)
       const { mode, mtimeNs, atimeNs } = await calls.fstat(fd)
@@ -252,38 +240,41 @@ export class LocalStaging {
     return `${this.#prefix}-${(this.#count++).toString(36)}`
   }
 
-  /** Opens the staging folder, or shares the open handle. The caller closes its copy. */
-  async #openShared(): Promise<SharedStagingFolder> {
+  /** Opens the staging folder, or shares the open one. The caller closes its reference. */
+  async #share(): Promise<Folder> {
     for (;;) {
-      this.#opening ??= this.#open().catch((error: unknown) => {
-        this.#opening = undefined
-        throw error
-      })
-      const opening = this.#opening
-      const { folder, device } = await opening
-      if (opening === this.#opening) return { folder: folder.share(), device, opening }
+      const opened = (this.#opened ??= this.#open())
+      const folder = opened instanceof Promise ? await opened : opened
+      // Meanwhile, it may have been invalidated.
+      if (folder === this.#opened) return folder.share()
     }
   }
 
   /** Makes the next caller open the staging folder again. */
-  async #invalidate({ opening }: SharedStagingFolder): Promise<void> {
-    if (opening !== this.#opening) return
-    this.#opening = undefined
-    const { folder } = await opening
+  #invalidate(folder: Folder): void {
+    if (folder !== this.#opened) return
+    this.#opened = undefined
     folder.close()
   }
 
-  async #open(): Promise<OpenStagingFolder> {
-    for (const host of [join(this.root.real, reservedName), this.#folderHost]) {
-      try {
-        await this.root.syscallsFor(host).mkdir(host, 0o700)
-      } catch (error) {
-        if (systemCode(error) !== 'EEXIST') throw error
-      }
+  async #open(): Promise<Folder> {
+    try {
+      for (const host of [join(this.root.real, reservedName), this.#folderHost]) await this.#make(host)
+      const folder = await this.root.openRealPath(this.#folderHost)
+      if (!folder) throw new GatewayError('denied', { reason: `${reservedName} is not a folder of this storage` })
+      return (this.#opened = folder)
+    } catch (error) {
+      this.#opened = undefined
+      throw error
     }
-    const folder = await this.root.openRealPath(this.#folderHost)
-    if (!folder) throw new GatewayError('denied', { reason: `${reservedName} is not a folder of this storage` })
-    return { folder, device: await requireDevice(folder) }
+  }
+
+  async #make(host: string): Promise<void> {
+    try {
+      await this.root.syscallsFor(host).mkdir(host, 0o700)
+    } catch (error) {
+      if (systemCode(error) !== 'EEXIST') throw error
+    }
   }
 
   /**
@@ -296,19 +287,13 @@ export class LocalStaging {
   }
 
   async #remove(): Promise<void> {
-    const opened = await this.#opening?.catch(() => undefined)
-    this.#opening = undefined
+    const opened = await Promise.resolve(this.#opened).catch(() => undefined)
+    this.#opened = undefined
     if (!opened && !this.#usedEarlierRun) return
-    opened?.folder.close()
+    opened?.close()
     for (const host of [this.#folderHost, join(this.root.real, reservedName)]) {
       // Fails if another mount of this root still has files there.
       await rmdir(host).catch(() => undefined)
     }
   }
-}
-
-async function requireDevice(folder: Folder): Promise<bigint> {
-  const device = await folder.device()
-  if (device === undefined) throw new GatewayError('parent_missing')
-  return device
 }

@@ -152,35 +152,25 @@ const reading: ReadonlySet<string> = new Set(['lstat', 'fstat', 'readlink', 'rea
  */
 export class SyncAsyncPolicy {
   #asyncUntil = 0
-  /** Start of the first call in this turn of the event loop; 0 before it. */
-  #turnStart = 0
+  /** When this turn of the event loop was first noticed; undefined before that. */
+  #turnStart: number | undefined
   #isTurnSpent = false
-  #isTurnKnown = false
   /**
    * The calls. `immediate` is the choice at this moment: it remains true until the next call. An open file may keep
    * them.
    */
   readonly calls: Syscalls
+  readonly #calls: { [name: string]: unknown; immediate: boolean } = { immediate: true }
 
   /** `clock`: its `now` returns milliseconds. */
   constructor(
     immediate: Syscalls = syncSyscalls,
     private readonly clock: { now(): number } = performance,
   ) {
-    const isImmediate = () => this.#isImmediate()
-    const calls: Record<string, unknown> = {
-      get immediate() {
-        return isImmediate()
-      },
-    }
     for (const [name, call] of Object.entries(immediate)) {
-      if (typeof call === 'function') calls[name] = this.#chosen(name as CallName, call as AnyCall)
+      if (typeof call === 'function') this.#calls[name] = this.#chosen(name as CallName, call as AnyCall)
     }
-    this.calls = calls as unknown as Syscalls
-  }
-
-  #isImmediate(): boolean {
-    return !this.#isTurnSpent && (this.#asyncUntil === 0 || this.clock.now() >= this.#asyncUntil)
+    this.calls = this.#calls as unknown as Syscalls
   }
 
   /** The call, which is timed, or its asynchronous form. */
@@ -189,21 +179,26 @@ export class SyncAsyncPolicy {
     const changes = !reading.has(name)
     const asyncCall = (asyncSyscalls as unknown as Readonly<Record<CallName, AnyCall>>)[name]
     return (...args) => {
-      if (!this.#isImmediate()) return asyncCall(...args)
+      const start = this.clock.now()
+      if (!this.#calls.immediate && !this.#choose(start)) return asyncCall(...args)
       if (movesFolders) shared.turn++
       if (changes) forget()
-      const start = this.clock.now()
-      if (this.#turnStart === 0) this.#startTurn(start)
+      const turnStart = (this.#turnStart ??= this.#watchTurn(start))
       try {
         return call(...args)
       } finally {
         const end = this.clock.now()
-        const elapsed = end - start
-        this.#isTurnSpent = end - this.#turnStart > maxSyncTime
-        if (elapsed > slowCall.threshold)
-          this.#asyncUntil = end + Math.min(elapsed * slowCall.factor, slowCall.maxBackoff)
+        if (end - turnStart > maxSyncTime) this.#isTurnSpent = true
+        if (end - start > slowCall.threshold)
+          this.#asyncUntil = end + Math.min((end - start) * slowCall.factor, slowCall.maxBackoff)
+        if (this.#isTurnSpent || this.#asyncUntil > end) this.#calls.immediate = false
       }
     }
+  }
+
+  /** Chooses again. Whether calls are synchronous now. */
+  #choose(now: number): boolean {
+    return (this.#calls.immediate = !this.#isTurnSpent && now >= this.#asyncUntil)
   }
 
   /**
@@ -211,43 +206,40 @@ export class SyncAsyncPolicy {
    * that have arrived together are handled in one turn.
    */
   get turnNumber(): number {
-    this.#watchTurn()
+    this.#turnStart ??= this.#watchTurn(this.clock.now())
     return shared.turn
   }
 
   /**
-   * The result of `lookUp`, a synchronous lookup of this path of the host. Later lookups in the same event return it
-   * too, until this process changes anything. An event is, for example, the data that a connection has received, and
-   * all that follows from it without waiting. What another program has done before that data arrived is found.
+   * As `lstat` of `at`, synchronously. Later lookups of this path of the host in the same event return the same, until
+   * this process changes anything. An event is, for example, the data that a connection has received, and all that
+   * follows from it without waiting. What another program has done before that data arrived is found.
    */
-  found(host: string, lookUp: () => BigIntStats | undefined): BigIntStats | undefined {
+  lookUp(host: string, at: string): BigIntStats | undefined {
     const { found } = shared
     const known = found.get(host)
     if (known || found.has(host)) return known
     // Called before Node handles the next event (Node.js: The Node.js Event Loop).
     if (found.size === 0) process.nextTick(forget)
-    const stats = lookUp()
+    const stats = this.calls.lstat(at) as BigIntStats | undefined
     found.set(host, stats)
     return stats
   }
 
-  #startTurn(start: number): void {
-    this.#turnStart = start
-    this.#watchTurn()
-  }
-
-  #watchTurn(): void {
-    if (this.#isTurnKnown) return
-    this.#isTurnKnown = true
+  #watchTurn(start: number): number {
     // Called once all events are handled that were ready together (Node.js: The Node.js Event Loop).
     setImmediate(() => {
       shared.turn++
-      this.#isTurnKnown = false
-      this.#turnStart = 0
+      this.#turnStart = undefined
       this.#isTurnSpent = false
+      if (!this.#calls.immediate) this.#choose(this.clock.now())
     })
+    return start
   }
 }
+
+/** fsync(2): resolves when the data of a file, or the entries of a folder, are on the medium. */
+export const syncFile = promisify(fs.fsync)
 
 /**
  * Writes all buffers from `position` on. One writev(2) may write fewer bytes than requested, and takes a limited number

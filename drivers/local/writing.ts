@@ -10,9 +10,9 @@ import { nameOf, type Path } from '../../src/base/path.js'
 import { entryOf, systemTime } from './entry.js'
 import { systemCode, translateError } from './errors.js'
 import { StagedHandle } from './handles.js'
-import { assertReplaceable, type Locator } from './locate.js'
 import { receive } from './receive-body.js'
-import { copyBytes, type Staged } from './staged-file.js'
+import { assertReplaceable, type RootFolder } from './root-folder.js'
+import { copyBytes, type StagedFile } from './staged-file.js'
 import type { LocalStaging } from './staging.js'
 import { asyncSyscalls, writeAll } from './syscalls.js'
 
@@ -24,7 +24,7 @@ export class Writing {
   readonly #cannotClone = new Set<bigint>()
 
   constructor(
-    private readonly locator: Locator,
+    private readonly root: RootFolder,
     private readonly staging: LocalStaging,
   ) {}
 
@@ -80,7 +80,7 @@ export class Writing {
   }
 
   async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
-    const { fd, calls, stats } = await this.locator.openFile(from, O_RDONLY)
+    const { fd, calls, stats } = await this.root.openFile(from, O_RDONLY)
     try {
       const { staged, old } = await this.#stage(to, options)
       try {
@@ -100,7 +100,7 @@ export class Writing {
   }
 
   /** Clones the file where the file system supports that, and copies the bytes elsewhere. */
-  async #copyBytes(fd: number, stats: BigIntStats, staged: Staged): Promise<void> {
+  async #copyBytes(fd: number, stats: BigIntStats, staged: StagedFile): Promise<void> {
     const { dev } = await staged.calls.fstat(staged.fd)
     if (process.platform === 'linux' && dev === stats.dev && !this.#cannotClone.has(dev)) {
       try {
@@ -126,7 +126,7 @@ export class Writing {
         return entry
       }
       // Already published: later writes changed the published file.
-      await applyAttributes(staged, modified, mode)
+      await applyAttributes(staged, { modified, mode })
       return entryOf(nameOf(path), await staged.calls.fstat(staged.fd))
     }
     const entry = entryOf(nameOf(path), await staged.calls.fstat(staged.fd))
@@ -141,8 +141,8 @@ export class Writing {
     path: Path,
     { createOnly, signal }: WriteOptions,
     plan?: UploadPlan,
-  ): Promise<{ staged: Staged; old: BigIntStats | undefined }> {
-    return this.locator.at(path, { follow: true, create: true }, async (location) => {
+  ): Promise<{ staged: StagedFile; old: BigIntStats | undefined }> {
+    return this.root.at(path, { follow: true, create: true }, async (location) => {
       assertReplaceable(location, createOnly === true)
       const reopened = plan && (await this.#reopen(plan, signal))
       return { staged: reopened ?? (await this.staging.create(location, signal)), old: location.stats }
@@ -156,7 +156,7 @@ export class Writing {
   async #reopen(
     { size, resumeToken: resume = '', replaceToken: replace }: UploadPlan,
     signal: AbortSignal | undefined,
-  ): Promise<Staged | undefined> {
+  ): Promise<StagedFile | undefined> {
     if (resume === '') return undefined
     const reopened = await this.staging.reopen(resume, size, signal)
     if (!reopened) await replace?.('')
@@ -166,38 +166,38 @@ export class Writing {
   /**
    * Publishes a complete file: sets attributes, flushes it if required, calls `beforePublish`, and renames the file.
    */
-  async #publish(path: Path, staged: Staged, old: BigIntStats | undefined, options: WriteOptions): Promise<Entry> {
-    if (old) await preserveOwner(staged, old)
-    await applyAttributes(staged, options.modified, options.mode ?? (old && Number(old.mode)))
-    if (this.locator.sync) await staged.sync()
+  async #publish(path: Path, staged: StagedFile, old: BigIntStats | undefined, options: WriteOptions): Promise<Entry> {
+    await applyAttributes(staged, options, old)
+    if (this.root.sync) await staged.sync()
     await options.beforePublish?.()
     throwIfAborted(staged.running)
-    return this.locator.at(path, { follow: true, create: true }, async (location) => {
+    return this.root.at(path, { follow: true, create: true }, async (location) => {
       const createOnly = options.createOnly === true
       assertReplaceable(location, createOnly)
       const published = await staged.publish(location, createOnly)
-      await this.locator.syncFolder(location.folder)
+      await this.root.syncFolder(location.folder)
       return entryOf(nameOf(path), published, location.viaSymlink)
     })
   }
 }
 
-/** Of a file with new content, which has no special bits: it may belong to another user than the daemon's. */
-async function applyAttributes(
-  { fd, calls }: Staged,
-  modified: Date | undefined,
-  mode: number | undefined,
-): Promise<void> {
-  if (mode !== undefined) await calls.fchmod(fd, contentMode(mode))
+/**
+ * Sets the attributes of a file with new content, which has no special bits: it may belong to another user than the
+ * daemon's. `old` is the file that it will replace: its mode is preserved, and its owner if the daemon runs as root.
+ */
+async function applyAttributes(staged: StagedFile, { modified, mode }: Attributes, old?: BigIntStats): Promise<void> {
+  const { fd, calls } = staged
+  const created = old && (await calls.fstat(fd))
+  if (old && created && (created.uid !== old.uid || created.gid !== old.gid)) await preserveOwner(staged, old)
+  const wanted = mode ?? (old && Number(old.mode))
+  if (wanted !== undefined && !(created && contentMode(wanted) === (Number(created.mode) & 0o7777)))
+    await calls.fchmod(fd, contentMode(wanted))
   if (modified !== undefined) await calls.futimes(fd, Date.now() / 1000, systemTime(modified))
 }
 
-/** Preserves the owner of the replaced file when the daemon runs as root. */
-async function preserveOwner({ fd, calls }: Staged, old: BigIntStats): Promise<void> {
-  const { uid, gid } = await calls.fstat(fd)
-  if (uid === old.uid && gid === old.gid) return
+async function preserveOwner({ fd, calls }: StagedFile, { uid, gid }: BigIntStats): Promise<void> {
   try {
-    await calls.fchown(fd, Number(old.uid), Number(old.gid))
+    await calls.fchown(fd, Number(uid), Number(gid))
   } catch (error) {
     if (systemCode(error) !== 'EPERM') throw error
   }
