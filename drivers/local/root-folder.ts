@@ -294,6 +294,8 @@ export class RootFolder {
 
   /** Opens a folder; undefined if it does not exist, or if its path contains a symlink. */
   async #openPlain(path: Path): Promise<Folder | undefined> {
+    // Opening the path would follow a symlink in it, which may lead to a file system that may block.
+    if (this.#mounts.mayBlock && (await this.#target(path)) !== path) return undefined
     return this.#openAndCache(this.hostOf(path))
   }
 

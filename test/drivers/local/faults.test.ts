@@ -1,15 +1,18 @@
 /**
  * Faults of the disk below Local: full, read-only, forbidden, several file systems; and what a killed process leaves.
  */
-import { execFile, spawn } from 'node:child_process'
+import { execFile, spawn, spawnSync } from 'node:child_process'
 import {
   chmodSync,
+  closeSync,
   existsSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   renameSync,
   statSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
@@ -328,6 +331,39 @@ await t.test('Local names an invalid option in its error', async (t) => {
   await t.rejects(openLocal(join(folder, 'file')), { code: 'invalid' })
   await t.rejects(openLocal(folder, { mkdir_perm: '9x' }), { code: 'invalid', message: /mkdir_perm/ })
 })
+
+await t.test(
+  'look() and realPath() reject a symlink to a file system that does not respond, without a call to it',
+  { skip: needsRoot || (existsSync('/dev/fuse') ? false : 'the kernel has no FUSE') },
+  async (t) => {
+    const folder = await folderFor(t)
+    const silent = join(folder, 'silent')
+    for (const name of ['silent', 'root']) mkdirSync(join(folder, name))
+    symlinkSync('../silent', join(folder, 'root', 'link'))
+    // Nobody reads its requests.
+    const device = openSync('/dev/fuse', 'r+')
+    const options = 'fd=3,rootmode=40000,user_id=0,group_id=0'
+    const { status } = spawnSync('mount', ['-i', '-t', 'fuse', '-o', options, 'none', silent], {
+      stdio: ['ignore', 'ignore', 'inherit', device],
+    })
+    t.equal(status, 0)
+    // Ends a call that blocks this process.
+    const rescue = spawn('sh', ['-c', 'sleep 20; umount -f "$0"', silent], { stdio: 'ignore', detached: true })
+    let isRescued = false
+    rescue.once('exit', () => (isRescued = true))
+    t.teardown(async () => {
+      if (rescue.pid !== undefined && !isRescued) process.kill(-rescue.pid)
+      closeSync(device)
+      await run('umount', ['-l', silent]).catch(() => undefined)
+    })
+    const driver = (await openLocal(join(folder, 'root'))) as WritableDriver
+    for (const path of ['/link/a', '/link/a/b', '/link/a/b/c'].map(at)) {
+      await refuses(t, async () => driver.look?.(path), 'denied', `look ${path}`)
+      await refuses(t, async () => driver.realPath?.(path), 'denied', `realPath ${path}`)
+    }
+    await driver.close?.()
+  },
+)
 
 await t.test('MountTable distinguishes local file systems from those that may block', async (t) => {
   const line = (path: string, type: string) => `1 0 0:1 / ${path} rw - ${type} none rw`
