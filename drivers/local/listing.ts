@@ -82,10 +82,7 @@ async function* syncBatches(
 ): AsyncGenerator<readonly NamedStatus[]> {
   const names = namesIn(folder, options, isSmall(await folder.status()))
   const prefix = folder.host === '/' ? '/' : `${folder.host}/`
-  const lookUp: LookUp = (name) => {
-    if (!isImmediate()) return asyncSyscalls.lstat(prefix + name)
-    return syncSyscalls.lstat(prefix + name)
-  }
+  const lookUp: LookUp = (name) => (isImmediate() ? syncSyscalls : asyncSyscalls).lstat(prefix + name)
   const pendingJobs = new Set<Promise<void>>()
   let received: NamedStatus[] = []
   let listedCount = 0
@@ -105,12 +102,14 @@ async function* syncBatches(
       }
       const batch = received
       received = []
+      const isSync = isImmediate()
       for (const end = performance.now() + sliceTime; batch.length < pageSize && performance.now() < end;) {
         const { value: name } = names.next()
         ended = name === undefined
         if (name === undefined) break
-        const found = lookUp(name)
-        batch.push(...namedStatus(name, found instanceof Promise ? await found : found))
+        const found = isSync ? syncSyscalls.lstat(prefix + name) : await asyncSyscalls.lstat(prefix + name)
+        const named = namedStatus(name, found as BigIntStats | undefined)
+        if (named) batch.push(named)
       }
       listedCount += batch.length
       yield batch
@@ -160,9 +159,10 @@ function takeNames(names: Iterator<string, undefined>, count: number): readonly 
 /** The status of a file whose name is not valid UTF-8: no system call finds it by its replacement text. */
 const unreadableStatus: FileStatus = { revision: '', mode: constants.S_IFREG, size: 0, modified: 0, created: 0 }
 
-function namedStatus(name: string, stats: BigIntStats | undefined): readonly NamedStatus[] {
-  if (stats) return [[name, statusOf(stats)]]
-  return isListableName(name) ? [] : [[name, unreadableStatus]]
+/** Undefined for a name that was removed meanwhile. */
+function namedStatus(name: string, stats: BigIntStats | undefined): NamedStatus | undefined {
+  if (stats) return [name, statusOf(stats)]
+  return isListableName(name) ? undefined : [name, unreadableStatus]
 }
 
 /** The status of a name of the folder; undefined if it does not exist. */
@@ -179,8 +179,8 @@ async function lookUpInWorker(
   const found: NamedStatus[] = []
   for (const [index, name] of names.entries()) {
     const status = results?.[index]
-    if (status) found.push([name, status])
-    else found.push(...namedStatus(name, await lookUp(name)))
+    const named: NamedStatus | undefined = status ? [name, status] : namedStatus(name, await lookUp(name))
+    if (named) found.push(named)
   }
   return found
 }
@@ -201,15 +201,16 @@ function statuses({ revisions, numbers }: LookResult): readonly (FileStatus | un
 
 async function* asyncBatches(folder: Folder, options: ListingOptions): AsyncGenerator<readonly NamedStatus[]> {
   const isShown = nameFilter(options)
-  const lookUpAsync = async (name: string) => namedStatus(name, await asyncSyscalls.lstat(folder.pathOf(name)))
+  const lookUp = async (name: string) => namedStatus(name, await asyncSyscalls.lstat(folder.pathOf(name)))
+  const lookUpAll = async () => (await Promise.all(names.map(lookUp))).filter((named) => named !== undefined)
   let names: string[] = []
   for await (const { name } of await opendir(folder.selfPath, { bufferSize: maxConcurrent })) {
     if (isShown(name)) names.push(name)
     if (names.length < maxConcurrent) continue
-    yield (await Promise.all(names.map(lookUpAsync))).flat()
+    yield await lookUpAll()
     names = []
   }
-  yield (await Promise.all(names.map(lookUpAsync))).flat()
+  yield await lookUpAll()
 }
 
 function nameFilter({ showHidden }: ListingOptions): (name: string) => boolean {

@@ -364,17 +364,19 @@ export class RootFolder {
 
   /** Closes the folder if it throws or rejects. */
   #locationIn(folder: Folder, name: string, viaSymlink = false): Awaitable<Location> {
+    const host = name === '.' ? folder.host : joined(folder.host, name)
+    const calls = this.#mounts.areAllLocal || !this.#mounts.isForeignPoint(host) ? folder.calls : asyncSyscalls
+    const at = folder.pathOf(name)
+    const location = { folder, name, host, calls, at, viaSymlink, stats: undefined as BigIntStats | undefined }
     const fail = (error: unknown): never => {
       folder.close()
       throw error
     }
     try {
-      const host = name === '.' ? folder.host : joined(folder.host, name)
-      const calls = this.#mounts.areAllLocal || !this.#mounts.isForeignPoint(host) ? folder.calls : asyncSyscalls
-      const at = folder.pathOf(name)
-      const location = (stats: BigIntStats | undefined) => ({ folder, name, host, calls, at, stats, viaSymlink })
       const found = calls.immediate ? this.#policy.lookUp(host, at) : calls.lstat(at)
-      return found instanceof Promise ? found.then(location).catch(fail) : location(found)
+      if (found instanceof Promise) return found.then((stats) => ({ ...location, stats })).catch(fail)
+      location.stats = found
+      return location
     } catch (error) {
       return fail(error)
     }
