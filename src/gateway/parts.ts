@@ -24,6 +24,7 @@ import { UploadedImports } from '../installation/import/uploaded-imports.js'
 import { thisInstance, type ThisInstance } from '../installation/instance.js'
 import { Locks } from '../locks/webdav-locks.js'
 import { MountSupervisor } from '../mounts/mount-supervisor.js'
+import { MountedTree } from '../mounts/mounted-tree.js'
 import { Mounts } from '../mounts/mounts.js'
 import { StorageAdmin } from '../mounts/storage-admin.js'
 import { EgressGuard } from '../net/egress.js'
@@ -106,6 +107,7 @@ async function openCore(options: GatewayOptions, closing: Closing) {
   const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours, log, cluster })
   closing.add(() => accounts.close())
   const mounts = new Mounts()
+  const mountedTree = new MountedTree(mounts, log)
   const rules = await Rules.load(store, (path) => mounts.caseFoldedPath(path), log)
   const locks = await Locks.load(store.locks, cluster)
   const signedUrls = new SignedUrls({ settings, needsSignature: (path) => needsSignature({ mounts, rules }, path) })
@@ -120,8 +122,8 @@ async function openCore(options: GatewayOptions, closing: Closing) {
   const bandwidth = new Bandwidth(limits)
   const egress = new EgressGuard(() => settings.get('egress_networks'))
   return {
-    ...{ config, log, driverTypes, protocols, store, events, cluster, settings, accounts, mounts, rules, locks },
-    ...{ signedUrls, spool, limits, bandwidth, egress },
+    ...{ config, log, driverTypes, protocols, store, events, cluster, settings, accounts, rules, locks },
+    ...{ mounts, mountedTree, signedUrls, spool, limits, bandwidth, egress },
   }
 }
 
@@ -129,7 +131,7 @@ type Storages = Awaited<ReturnType<typeof startStorages>>
 
 /** The storages, and what excludes, completes and undoes changes of them. */
 async function startStorages(core: Core, closing: Closing) {
-  const { config, log, store, cluster, settings, mounts, rules, locks } = core
+  const { config, log, store, cluster, settings, mounts, mountedTree, rules, locks } = core
   const pathLocks = cluster.pathLocks(
     new Map([
       ['locks', { reload: () => locks.reload(), ownChanges: () => locks.ownChanges }],
@@ -150,7 +152,7 @@ async function startStorages(core: Core, closing: Closing) {
     processes,
     own: await gatewayFolders(config.data),
     instance: cluster.instance,
-    tree: (path) => new SubtreeDriver({ mounts, locks, pathLocks, intents, rules, log }, path),
+    tree: (path) => new SubtreeDriver({ mounts, mountedTree, locks, pathLocks, intents, rules }, path),
   })
   closing.add(() => supervisor.stop())
   await supervisor.start()

@@ -32,12 +32,14 @@ export class LockedError extends GatewayError {
   constructor(
     readonly lock: Lock,
     context: ErrorOrigin = {},
+    /** The path of the whole tree that the principal wanted to change, where that is not the path of its request. */
+    readonly asked?: Path,
   ) {
     super('locked', { ...context, reason: `locked by ${lock.username}` })
   }
 
   override at(op: string, path: string): LockedError {
-    return new LockedError(this.lock, { op, path, cause: this.cause ?? this })
+    return new LockedError(this.lock, { op, path, cause: this.cause ?? this }, this.asked)
   }
 }
 

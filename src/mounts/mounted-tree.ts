@@ -17,7 +17,7 @@ import type { FreshStatOptions, Storage } from '../storage/storage.js'
 export interface ResolvedPath {
   readonly at: Path
   /** The entry found while resolving; undefined if resolving did not load it. */
-  readonly look: LookupResult | undefined
+  readonly look?: LookupResult | undefined
 }
 
 /** `preferred`: of several storages at one mount point, the one that the operation uses already. */

@@ -3,25 +3,21 @@
  */
 import type { Entry } from '../contract/entry.js'
 import { isGatewayError, isWithoutStorage } from '../base/errors.js'
-import type { Log } from '../base/log.js'
 import { childOf, cleanPath, isWithin, parentOf, reservedPrefix, root, segmentsOf, type Path } from '../base/path.js'
 import type { Settings } from '../settings/settings.js'
-import { MountedTree } from '../mounts/mounted-tree.js'
+import type { MountedTree } from '../mounts/mounted-tree.js'
 import { visiblePath, type Mounts, type MountedPath } from '../mounts/mounts.js'
 import type { IndexedName } from '../database/search/names.js'
 
 export class IndexedTree {
-  readonly #tree: MountedTree
   #ignoreText = ''
   #ignored: readonly Path[] = []
 
   constructor(
     private readonly mounts: Mounts,
+    private readonly tree: MountedTree,
     private readonly settings: Settings,
-    log: Log,
-  ) {
-    this.#tree = new MountedTree(mounts, log)
-  }
+  ) {}
 
   /**
    * Folders that an admin has excluded from the index, with everything below them. The same array until the setting
@@ -52,8 +48,8 @@ export class IndexedTree {
   async entry(path: Path, signal: AbortSignal): Promise<Entry | undefined> {
     try {
       // With `ofSymlink`, the backend is queried, not a cached listing, which may be outdated.
-      const entry = await this.#tree.entry(path, { signal, ofSymlink: true })
-      return entry.kind === 'symlink' ? await this.#tree.entry(path, { signal }) : entry
+      const entry = await this.tree.entry(path, { signal, ofSymlink: true })
+      return entry.kind === 'symlink' ? await this.tree.entry(path, { signal }) : entry
     } catch (error) {
       if (isGatewayError(error, 'not_found', 'not_folder')) return undefined
       throw error

@@ -11,6 +11,7 @@ import type { Log } from '../base/log.js'
 import { root, type Path } from '../base/path.js'
 import type { Settings } from '../settings/settings.js'
 import type { Events } from '../storage/events.js'
+import type { MountedTree } from '../mounts/mounted-tree.js'
 import type { Mounts } from '../mounts/mounts.js'
 import type { NamesReader } from '../database/search/names-reader.js'
 import type { IndexExtent } from '../database/search/names-writer.js'
@@ -28,6 +29,7 @@ export type SearchRequest =
 interface SearchDependencies {
   readonly settings: Settings
   readonly mounts: Mounts
+  readonly mountedTree: MountedTree
   readonly events: Events
   readonly log: Log
   /** Opens the index, which is created when search is first enabled. */
@@ -87,7 +89,7 @@ export class Search {
 
   private constructor(private readonly dependencies: SearchDependencies) {
     this.#isWriter = dependencies.send === undefined
-    this.#tree = new IndexedTree(dependencies.mounts, dependencies.settings, dependencies.log)
+    this.#tree = new IndexedTree(dependencies.mounts, dependencies.mountedTree, dependencies.settings)
   }
 
   /**

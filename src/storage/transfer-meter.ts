@@ -118,7 +118,8 @@ type HandleMeter = {
   readonly failed: (error: unknown) => void
 }
 
-class MeteredTransfer {
+/** One transfer. Whoever makes it must end it. */
+export class MeteredTransfer {
   #bytes = 0
   #hasEnded = false
   readonly #started = performance.now()

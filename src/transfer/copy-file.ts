@@ -28,14 +28,14 @@ export async function copySymlink(
   to: Path,
   old: Entry | undefined,
 ): Promise<Entry | undefined> {
-  const { storage } = job.from
-  if (storage === job.to.storage) {
-    const target = await storage.readSymlink(from, { signal: job.signal })
+  const { storage } = job.transfer.from
+  if (storage === job.transfer.to.storage) {
+    const target = await storage.readSymlink(from, { signal: job.transfer.signal })
     await job.assertSymlinkAllowed(storage.treePath(to), target)
     await withBackup(job, to, old, () => withPublishCheck(job, to, (signal) => storage.symlink(to, target, { signal })))
     return undefined
   }
-  const entry = await storage.stat(from, { signal: job.signal })
+  const entry = await storage.stat(from, { signal: job.transfer.signal })
   if (entry.kind !== 'file')
     throw new GatewayError('unsupported', { reason: 'a symlink to a folder cannot be copied to another storage' })
   await job.assertReadable(storage.treePath(from))
@@ -60,7 +60,7 @@ export function withPublishCheck<T>(
 
 /** The last check before a file is published under this name. Takes its path lock. */
 async function assertPublishable(job: CopyJob, locks: HeldPathLocks, to: Path, asked: PublishOptions): Promise<void> {
-  const path = job.to.storage.treePath(to)
+  const path = job.transfer.to.storage.treePath(to)
   const refused = await job.refusedNames(locks, [path], asked)
   if (!refused.has(path)) return
   locks.release()
@@ -80,11 +80,11 @@ export async function withBackup<T>(
   writeReserved?: (at: Path) => Promise<T>,
 ): Promise<T> {
   if (!old) return work()
-  if (!job.overwrite) throw new GatewayError('exists')
-  const place: MountedPath = { storage: job.to.storage, inner: to }
+  if (!job.transfer.overwrite) throw new GatewayError('exists')
+  const place: MountedPath = { storage: job.transfer.to.storage, inner: to }
   const isTree = isRealFolder(old)
   const backup = await withRemovalCheck(job, 'replaced', to, isTree, (signal) =>
-    job.intents.moveToBackup(place, signal ?? job.signal),
+    job.dependencies.intents.moveToBackup(place, signal ?? job.transfer.signal),
   )
   if (backup) {
     try {
@@ -98,10 +98,10 @@ export async function withBackup<T>(
   if (!writeReserved) {
     throw new GatewayError('unsupported', { reason: 'this storage can replace a folder only with a file' })
   }
-  const reserved = await job.intents.reserveBackup(place)
+  const reserved = await job.dependencies.intents.reserveBackup(place)
   try {
     const result = await writeReserved(reserved.at)
-    await withRemovalCheck(job, 'replaced', to, isTree, (signal) => job.to.storage.removeTree(to, { signal }))
+    await withRemovalCheck(job, 'replaced', to, isTree, (signal) => job.transfer.to.storage.removeTree(to, { signal }))
     return result
   } finally {
     await reserved.restoreOrDiscard()
@@ -131,7 +131,7 @@ export async function writeFile(
   entry: Entry,
   old: Entry | undefined,
 ): Promise<Entry> {
-  if (old && !job.overwrite) throw new GatewayError('exists')
+  if (old && !job.transfer.overwrite) throw new GatewayError('exists')
   const write = (at: Path) => writeInto(job, from, to, entry, { at, isNew: !old })
   return old?.kind === 'folder' ? withBackup(job, to, old, () => write(to), write) : write(to)
 }
@@ -144,35 +144,35 @@ async function writeInto(
   entry: Entry,
   { at, isNew }: { readonly at: Path; readonly isNew: boolean },
 ): Promise<Entry> {
-  const { storage } = job.to
+  const { storage } = job.transfer.to
   const locks = job.newLocks()
   const options = {
     signal: locks.signal,
-    user: job.holder,
+    user: job.transfer.holder,
     modified: entry.modified,
     mode: entry.mode,
-    createOnly: !job.overwrite,
+    createOnly: !job.transfer.overwrite,
     resumable: resumableUploadOf(job, from, entry),
     beforePublish: async () => {
-      await assertUnchanged(job.from.storage, from, entry, job.signal)
+      await assertUnchanged(job.transfer.from.storage, from, entry, job.transfer.signal)
       // A backend that rejects the copy after this check causes a second call.
       locks.release()
-      await assertPublishable(job, locks, to, { replaces: job.overwrite, isNew })
+      await assertPublishable(job, locks, to, { replaces: job.transfer.overwrite, isNew })
     },
   }
-  const stored = job.meter.source(job.from.storage, from, entry)
+  const stored = job.transfer.meter.source(job.transfer.from.storage, from, entry)
   const original: Source = {
     ...stored,
-    read: (range, options) => stored.read(range, { ...options, user: job.holder }),
+    read: (range, options) => stored.read(range, { ...options, user: job.transfer.holder }),
   }
   const source = entry.size > minCountedSize ? countedSource(original, (bytes) => job.advance(bytes)) : undefined
   const write = async () => {
     const counted = transfer.counted(source ?? original)
-    if (job.from.storage !== storage) return storage.write(at, counted, options)
+    if (job.transfer.from.storage !== storage) return storage.write(at, counted, options)
     await storage.copy(from, at, { ...options, source: counted })
-    return storage.stat(at, { signal: job.signal })
+    return storage.stat(at, { signal: job.transfer.signal })
   }
-  const transfer = job.meter.start(storage, 'write')
+  const transfer = job.transfer.meter.start(storage, 'write')
   try {
     const written = await locks.during(() =>
       transfer.run(async () => {
@@ -204,7 +204,11 @@ async function assertUnchanged(storage: Storage, path: Path, entry: Entry, signa
  * Undefined for a source whose content could change without its state: an upload must not combine bytes of two
  * versions.
  */
-function resumableUploadOf({ from, journal }: CopyJob, path: Path, entry: Entry): ResumableUpload | undefined {
+function resumableUploadOf(
+  { transfer: { from, journal } }: CopyJob,
+  path: Path,
+  entry: Entry,
+): ResumableUpload | undefined {
   if (!hasReliableVersion(entry)) return undefined
   // A storage whose configuration was changed may lead to another file with the same state.
   const { id, modified } = from.storage.row
@@ -245,7 +249,11 @@ export interface Bundle {
 }
 
 /** Bundles of those members of a folder that can be copied together. */
-export function createBundles({ from, to }: CopyJob, folder: Path, members: Iterable<Entry>): readonly Bundle[] {
+export function createBundles(
+  { transfer: { from, to } }: CopyJob,
+  folder: Path,
+  members: Iterable<Entry>,
+): readonly Bundle[] {
   if (!to.storage.takesFilesOf(from.storage)) return []
   const files = [...members].filter(isSmallFile)
   const bundles: Bundle[] = []
@@ -267,11 +275,13 @@ export async function copyBundle(
   { folder, files }: Bundle,
   to: Path,
 ): Promise<readonly (Entry | undefined)[]> {
-  const { from, to: target } = job
+  const { from, to: target } = job.transfer
   const pathOf = (name: string) => target.storage.treePath(childOf(to, name))
   // What a storage copies within itself is no transfer.
   const isTransfer = from.storage !== target.storage
-  const transfers = isTransfer ? [job.meter.start(from.storage, 'read'), job.meter.start(target.storage, 'write')] : []
+  const transfers = isTransfer
+    ? [job.transfer.meter.start(from.storage, 'read'), job.transfer.meter.start(target.storage, 'write')]
+    : []
   const locks = job.newLocks()
   const beforePublish = async (names: readonly string[]) => {
     const refused = await job.refusedNames(locks, names.map(pathOf), { replaces: false, isNew: true })
@@ -317,9 +327,9 @@ export async function verifiedCopy(
 
 /** Compares in the way `copySymlink` copies: the target text, or the content of the file it leads to. */
 async function isEqualSymlink(job: CopyJob, from: Path, copy: Entry): Promise<boolean> {
-  const { signal } = job
-  const { storage } = job.from
-  if (storage === job.to.storage) {
+  const { signal } = job.transfer
+  const { storage } = job.transfer.from
+  if (storage === job.transfer.to.storage) {
     if (!isSymlink(copy)) return false
     const [text, other] = await Promise.all(
       [from, targetOf(job, from)].map((at) => storage.readSymlink(at, { signal })),
@@ -334,7 +344,7 @@ async function isEqualSymlink(job: CopyJob, from: Path, copy: Entry): Promise<bo
 
 async function isEqualFile(job: CopyJob, from: Path, entry: Entry, copy: Entry): Promise<boolean> {
   if (copy.kind !== 'file' || isSymlink(copy)) return false
-  const { from: source, to, meter, signal } = job
+  const { from: source, to, meter, signal } = job.transfer
   const one = meter.source(source.storage, from, entry)
   return isSameContent(one, meter.source(to.storage, targetOf(job, from), copy), signal)
 }

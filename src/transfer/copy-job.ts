@@ -11,8 +11,8 @@ import type { HeldPathLocks } from '../locks/path-locks.js'
 import type { InPlaceHandles } from './in-place-handles.js'
 import type { Intents } from './intents.js'
 
-/** What is copied or moved, and what has to be asked and told on the way. */
-export interface CopyJob {
+/** What is copied or moved, and how. */
+export interface Transfer {
   readonly kind: 'copy' | 'move'
   readonly from: MountedPath
   readonly to: MountedPath
@@ -31,15 +31,22 @@ export interface CopyJob {
    * A move continues one that has made the target: its folders are entered, and files that are equal are its copies.
    */
   readonly continues: boolean
-  /** Limits the number of concurrent files; shared by all jobs. */
-  readonly slots: FairShare
   /** Who copies or moves. */
   readonly holder: Holder
   /** Measures what is read from one storage and written to the other. */
   readonly meter: TransferMeter
   readonly journal: CopyJournal
-  readonly intents: Intents
-  readonly inPlaceHandles: InPlaceHandles
+}
+
+/** A transfer, and what has to be asked and told on the way. */
+export interface CopyJob {
+  readonly transfer: Transfer
+  /** Shared by all jobs. `transferSlots` limits the number of concurrent files. */
+  readonly dependencies: {
+    readonly transferSlots: FairShare
+    readonly intents: Intents
+    readonly inPlaceHandles: InPlaceHandles
+  }
 
   /** The path locks for the change of one member, or of several at once. */
   newLocks(): HeldPathLocks
@@ -143,7 +150,7 @@ export interface CopiedState {
 }
 
 /** The path of the target to which a member of the source is copied. */
-export function targetOf({ from, to }: Pick<CopyJob, 'from' | 'to'>, inner: Path): Path {
+export function targetOf({ transfer: { from, to } }: CopyJob, inner: Path): Path {
   return under(to.inner, within(from.inner, inner) ?? inner)
 }
 

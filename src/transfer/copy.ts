@@ -44,20 +44,20 @@ export async function moveTree(job: CopyJob): Promise<void> {
   const failures: MemberFailure[] = []
   const { entersOld } = await copyInto(job, failures)
   // What only the old target has is known by the source, as long as that is complete.
-  if (entersOld && !job.journal.resumes) throwFailures(failures)
+  if (entersOld && !job.transfer.journal.resumes) throwFailures(failures)
   // After a source is removed, only its journal row records that it was moved.
-  await job.journal.flushed()
-  const isSourceRemoved = await new TreeWalk(new SourceRemoval(job, failures)).run({ from: job.from.inner })
-  if (isSourceRemoved && isRealFolder(job.entry)) await job.intents.endRemoval(job.from)
+  await job.transfer.journal.flushed()
+  const isSourceRemoved = await new TreeWalk(new SourceRemoval(job, failures)).run({ from: job.transfer.from.inner })
+  if (isSourceRemoved && isRealFolder(job.transfer.entry)) await job.dependencies.intents.endRemoval(job.transfer.from)
   if (!isSourceRemoved && failures.length === 0) {
-    const path = job.from.storage.treePath(job.from.inner)
+    const path = job.transfer.from.storage.treePath(job.transfer.from.inner)
     failures.push({ path, from: path, error: new GatewayError('not_empty') })
   }
   throwFailures(failures)
 }
 
 async function copyInto(job: CopyJob, failures: MemberFailure[]): Promise<TreeCopy> {
-  const { from, journal } = job
+  const { from, journal } = job.transfer
   const known = journal.resumes ? await journal.copied(from.storage.treePath(from.inner)) : undefined
   const copy = new TreeCopy(job, failures)
   await new TreeWalk(copy).run({ from: from.inner, known })
@@ -121,7 +121,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     try {
       return await this.#visit(member, parent)
     } catch (error) {
-      if (this.job.kind === 'copy' || !(await hasVanished(this.job, member.from, error))) throw error
+      if (this.job.transfer.kind === 'copy' || !(await hasVanished(this.job, member.from, error))) throw error
       this.job.advance(member.listed?.size ?? 0)
       return true
     }
@@ -143,27 +143,27 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
    */
   async #entry({ from, listed }: Member): Promise<Entry> {
     if (listed?.kind === 'file' && listed.revision !== undefined && !isSymlink(listed)) return listed
-    return this.job.from.storage.stat(from, { signal: this.job.signal, ofSymlink: true })
+    return this.job.transfer.from.storage.stat(from, { signal: this.job.transfer.signal, ofSymlink: true })
   }
 
   failed(member: Member | Bundle, error: unknown): void {
-    if (this.job.signal.aborted || 'files' in member) throw error
+    if (this.job.transfer.signal.aborted || 'files' in member) throw error
     const { from } = member
-    const path = this.job.to.storage.treePath(targetOf(this.job, from))
+    const path = this.job.transfer.to.storage.treePath(targetOf(this.job, from))
     this.failures.push({ path, from: this.#source(from), error: toGatewayError(error) })
   }
 
   #sameness(from: Path, to: Path): Promise<Sameness> {
-    const { from: source, to: target, signal } = this.job
+    const { from: source, to: target, signal } = this.job.transfer
     return sameness({ storage: source.storage, inner: from }, { storage: target.storage, inner: to }, signal)
   }
 
   #source(from: Path): Path {
-    return this.job.from.storage.treePath(from)
+    return this.job.transfer.from.storage.treePath(from)
   }
 
   async #record(from: Path, entry: Entry, { distinct, copy }: Copied): Promise<void> {
-    await this.job.journal.record(this.#source(from), {
+    await this.job.transfer.journal.record(this.#source(from), {
       source: contentVersion(entry),
       size: entry.size,
       distinct,
@@ -179,14 +179,14 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     entry: Entry,
     parent: Folder | undefined,
   ): Promise<EnteredFolder<Member | Bundle, Folder>> {
-    const { deep, journal } = this.job
+    const { deep, journal } = this.job.transfer
     await this.#assertNotTargetAncestor(from)
     const { names, hasConflict } = deep
       ? await this.#memberNames(from, to)
       : { names: new Map<string, Entry>(), hasConflict: false }
     const earlier = journal.resumes ? await journal.itemsIn(this.#source(from)) : undefined
     const isNew = await this.#createFolder(from, to, earlier)
-    if (!isNew && !this.job.merge) this.entersOld = true
+    if (!isNew && !this.job.transfer.merge) this.entersOld = true
     const folder: Folder = {
       from,
       to,
@@ -197,14 +197,14 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
       extraneous: isNew ? [] : await this.#extraneousNames(from, to, names, earlier),
     }
     // Entries that other writers add to a new folder are never replaced by bundles. In a merge each name is checked.
-    const bundles = isNew && !this.job.merge ? createBundles(this.job, from, names.values()) : []
+    const bundles = isNew && !this.job.transfer.merge ? createBundles(this.job, from, names.values()) : []
     const members = [...bundles, ...membersOf(from, names, earlier, bundles)]
     return { folder, members, count: members.length }
   }
 
   /** Rejects if this folder contains the target, by any path: the copy would never end. */
   async #assertNotTargetAncestor(from: Path): Promise<void> {
-    const { from: source, to, signal } = this.job
+    const { from: source, to, signal } = this.job.transfer
     this.#targetAncestors ??= identitiesUpward({ storage: to.storage, inner: parentOf(to.inner) }, signal)
     if (await matchesAny({ storage: source.storage, inner: from }, await this.#targetAncestors, signal)) {
       throw new GatewayError('invalid', { reason: 'the target is inside this folder' })
@@ -220,7 +220,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
    * the file, the result is false, and the copy itself reports the error.
    */
   async #containsMarker(from: Path): Promise<boolean> {
-    const { from: source, to, signal } = this.job
+    const { from: source, to, signal } = this.job.transfer
     const name = `tidegate-marker-${randomUUID()}`
     const marker = childOf(to.inner, name)
     const nothing = byteSource(Buffer.alloc(0))
@@ -251,8 +251,8 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     names: ReadonlyMap<string, Entry>,
     earlier: RecordedMembers | undefined,
   ): Promise<readonly string[]> {
-    const { merge, overwrite, journal, signal } = this.job
-    const { storage } = this.job.to
+    const { merge, overwrite, journal, signal } = this.job.transfer
+    const { storage } = this.job.transfer.to
     if (merge || !overwrite) return []
     const source = this.#source(from)
     const absentInSource = (all: readonly string[]) => all.filter((name) => !names.has(comparisonKey(storage, name)))
@@ -261,7 +261,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     const isRecorded = async (known: RecordedMembers) =>
       known.extraneous.length > 0 || known.copied.size > 0 || (await journal.hasBegun(source))
     if (earlier && (await isRecorded(earlier))) return absentInSource(earlier.extraneous)
-    this.#remainders ??= this.job.intents.remaindersOn(this.job.from.storage)
+    this.#remainders ??= this.job.dependencies.intents.remaindersOn(this.job.transfer.from.storage)
     if ((await this.#remainders)(from, storage.treePath(to))) return []
     const extraneous: string[] = []
     for await (const page of storage.pages(to, { signal }))
@@ -286,7 +286,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
 
   /** Sets time and mode of a copied folder. The copy is complete without them: an error is reported only. */
   async #setAttributes(from: Path, to: Path, { modified, mode }: Entry): Promise<void> {
-    const { to: target, signal } = this.job
+    const { to: target, signal } = this.job.transfer
     try {
       await target.storage.setAttributes(to, { modified, mode }, { signal })
     } catch (error) {
@@ -296,7 +296,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
   }
 
   async #removeExtraneous(at: Path): Promise<void> {
-    const { to, signal } = this.job
+    const { to, signal } = this.job.transfer
     const old = await to.storage.statOrUndefined(at, { signal, ofSymlink: true })
     if (!old) return
     await withRemovalCheck(this.job, 'extraneous', at, isRealFolder(old), (until) =>
@@ -306,10 +306,10 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
 
   /** Members to be copied, by name. If the target treats two names as equal, the second member fails. */
   async #memberNames(from: Path, to: Path): Promise<{ names: ReadonlyMap<string, Entry>; hasConflict: boolean }> {
-    const [source, target] = [this.job.from.storage, this.job.to.storage]
+    const [source, target] = [this.job.transfer.from.storage, this.job.transfer.to.storage]
     const names = new Map<string, Entry>()
     let hasConflict = false
-    for await (const page of source.pages(from, { signal: this.job.signal })) {
+    for await (const page of source.pages(from, { signal: this.job.transfer.signal })) {
       for (const entry of page) {
         const { name } = entry
         const path = this.#source(childOf(from, name))
@@ -333,27 +333,28 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
   /** Creates the target folder. Resolves to false if it already exists. */
   async #createFolder(from: Path, to: Path, earlier: RecordedMembers | undefined): Promise<boolean> {
     const { job } = this
-    const { storage } = job.to
-    const old = await storage.statOrUndefined(to, { signal: job.signal, ofSymlink: true })
+    const { storage } = job.transfer.to
+    const old = await storage.statOrUndefined(to, { signal: job.transfer.signal, ofSymlink: true })
     if (old && isRealFolder(old)) {
       await this.#assertReusable(from, to)
       return false
     }
-    if (old && !job.overwrite) throw new GatewayError('exists')
+    if (old && !job.transfer.overwrite) throw new GatewayError('exists')
     // What is left of the source after a kill is known by the target that its move has made.
-    const isRecorded = to === job.to.inner && job.kind === 'move' && storage === job.from.storage
+    const isRecorded =
+      to === job.transfer.to.inner && job.transfer.kind === 'move' && storage === job.transfer.from.storage
     const mkdir = (signal: AbortSignal | undefined) => {
       const make = () => storage.mkdir(to, { signal })
-      return isRecorded ? job.intents.makeTarget(job.from, job.to, make) : make()
+      return isRecorded ? job.dependencies.intents.makeTarget(job.transfer.from, job.transfer.to, make) : make()
     }
     const create = () => withBackup(job, to, old, () => withPublishCheck(job, to, mkdir))
-    await (job.merge ? create() : this.#createRecorded(from, earlier?.extraneous ?? [], create))
+    await (job.transfer.merge ? create() : this.#createRecorded(from, earlier?.extraneous ?? [], create))
     return true
   }
 
   /** Rejects if an existing target folder may not be entered. */
   async #assertReusable(from: Path, to: Path): Promise<void> {
-    const { merge, overwrite, continues, journal } = this.job
+    const { merge, overwrite, continues, journal } = this.job.transfer
     const isOwn = async () => journal.resumes && (await journal.hasBegun(this.#source(from)))
     if (!overwrite && !merge && !continues && !(await isOwn())) throw new GatewayError('exists')
     if ((await this.#sameness(from, to)) === 'same') throw sameFileError()
@@ -364,7 +365,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
    * and contains no entries of an old target. `extraneous`: names recorded for an old target that no longer exists.
    */
   async #createRecorded(from: Path, extraneous: readonly string[], create: () => Promise<void>): Promise<void> {
-    const { journal } = this.job
+    const { journal } = this.job.transfer
     for (const name of extraneous) await journal.forget(this.#source(childOf(from, name)))
     await journal.begin(this.#source(from))
     try {
@@ -381,10 +382,12 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
   async #bundle({ folder, files }: Bundle, parent: Folder | undefined): Promise<boolean> {
     const { job } = this
     const copy = () => copyBundle(job, { folder, files }, targetOf(job, folder))
-    const copies = await job.slots.run(job.holder, copy, job.signal).catch((error: unknown) => {
-      if (job.signal.aborted) throw error
-      return undefined
-    })
+    const copies = await job.dependencies.transferSlots
+      .run(job.transfer.holder, copy, job.transfer.signal)
+      .catch((error: unknown) => {
+        if (job.transfer.signal.aborted) throw error
+        return undefined
+      })
     const done = files.map(async (listed, index) => {
       const from = childOf(folder, listed.name)
       const copied = copies?.[index]
@@ -417,20 +420,20 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
   async #file({ from, known }: Member, to: Path, entry: Entry, isNew: boolean): Promise<Copied | undefined> {
     const { job } = this
     // A file that another writer creates after this check is rejected or replaced by the write itself.
-    const lookup = () => job.to.storage.statOrUndefined(to, { signal: job.signal, ofSymlink: true })
-    const old = isNew && !job.merge ? undefined : await lookup()
+    const lookup = () => job.transfer.to.storage.statOrUndefined(to, { signal: job.transfer.signal, ofSymlink: true })
+    const old = isNew && !job.transfer.merge ? undefined : await lookup()
     const earlier = old && (await this.#findEarlierCopy(from, entry, old, known))
     if (earlier) {
       job.advance(entry.size)
       return earlier
     }
-    if (job.merge && old) {
+    if (job.transfer.merge && old) {
       job.advance(entry.size)
       return undefined
     }
     const distinct = await this.#isDistinct(from, entry, to, old)
     const copy = () => (isSymlink(entry) ? copySymlink(job, from, to, old) : writeFile(job, from, to, entry, old))
-    const written = await job.slots.run(job.holder, copy, job.signal)
+    const written = await job.dependencies.transferSlots.run(job.transfer.holder, copy, job.transfer.signal)
     return { distinct, copy: written && contentVersion(written) }
   }
 
@@ -456,8 +459,8 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     known: CopiedState | undefined,
   ): Promise<Copied | undefined> {
     const { job } = this
-    if (!(job.journal.resumes || job.continues) || isRealFolder(old)) return undefined
-    const isUnusable = known ? known.source !== contentVersion(entry) : job.overwrite || job.merge
+    if (!(job.transfer.journal.resumes || job.transfer.continues) || isRealFolder(old)) return undefined
+    const isUnusable = known ? known.source !== contentVersion(entry) : job.transfer.overwrite || job.transfer.merge
     return isUnusable ? undefined : verifiedCopy(job, from, entry, old, known)
   }
 }

@@ -42,11 +42,11 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
   }
 
   async #visit(member: Member, parent: Member | undefined): Promise<boolean | EnteredFolder<Member, Member>> {
-    const { storage } = this.job.from
+    const { storage } = this.job.transfer.from
     const { from } = member
     const path = storage.treePath(from)
-    const known = parent ? member.known : await this.job.journal.copied(path)
-    const entry = member.listed ?? (await storage.stat(from, { signal: this.job.signal, ofSymlink: true }))
+    const known = parent ? member.known : await this.job.transfer.journal.copied(path)
+    const entry = member.listed ?? (await storage.stat(from, { signal: this.job.transfer.signal, ofSymlink: true }))
     if (isRealFolder(entry)) return this.#enterFolder({ from, known })
     if (!known || this.#failed.has(path)) return false
     await this.#remove(from, known)
@@ -54,7 +54,7 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
   }
 
   async #enterFolder(folder: Member): Promise<EnteredFolder<Member, Member>> {
-    const { from: source, journal, signal } = this.job
+    const { from: source, journal, signal } = this.job.transfer
     const { copied } = await journal.itemsIn(source.storage.treePath(folder.from))
     const members: Member[] = []
     for await (const page of source.storage.pages(folder.from, { signal, refresh: true })) {
@@ -72,7 +72,7 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
     await withRemovalCheck(job, 'source', from, false, async (signal) => {
       // An empty folder that may be its own copy is put back below.
       if (known.distinct) await this.#begin()
-      await undefinedIfMissing(job.from.storage.remove(from, { signal }))
+      await undefinedIfMissing(job.transfer.from.storage.remove(from, { signal }))
       if (!known.distinct) await this.#assertCopyExists(from)
     })
     return true
@@ -80,23 +80,24 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
 
   /** Recreates an empty folder if its removal also removed its copy. */
   async #assertCopyExists(from: Path): Promise<void> {
-    const { from: source, to, signal } = this.job
+    const { from: source, to, signal } = this.job.transfer
     if (await to.storage.statOrUndefined(targetOf(this.job, from), { signal, ofSymlink: true })) return
     await source.storage.mkdir(from, { signal })
     throw sameFileError()
   }
 
   failed({ from }: Member, error: unknown): void {
-    if (this.job.signal.aborted) throw error
+    if (this.job.transfer.signal.aborted) throw error
     // A folder that is not empty remains. It is not reported in addition to the failures of its members.
     if (isGatewayError(error, 'not_empty') && this.failures.length > 0) return
-    const path = this.job.from.storage.treePath(from)
+    const path = this.job.transfer.from.storage.treePath(from)
     this.failures.push({ path, from: path, error: toGatewayError(error) })
   }
 
   /** To be called before the first member is removed: what is left of a folder is a remainder from then on. */
   #begin(): Promise<void> {
-    const { intents, from, to, entry } = this.job
+    const { from, to, entry } = this.job.transfer
+    const { intents } = this.job.dependencies
     this.#begun ??= isRealFolder(entry) ? intents.beginRemoval(from, to) : Promise.resolve()
     return this.#begun
   }
@@ -104,9 +105,9 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
   /** From the last check on, the path lock and the pause of handles prevent changes through the gateway. */
   #remove(from: Path, known: CopiedState): Promise<void> {
     const { job } = this
-    const source: MountedPath = { storage: job.from.storage, inner: from }
-    return withRemovalCheck(job, 'source', from, false, async (signal = job.signal) => {
-      const paused = await job.inPlaceHandles.pause(source, signal)
+    const source: MountedPath = { storage: job.transfer.from.storage, inner: from }
+    return withRemovalCheck(job, 'source', from, false, async (signal = job.transfer.signal) => {
+      const paused = await job.dependencies.inPlaceHandles.pause(source, signal)
       try {
         await this.#removePaused(source, known, paused.count > 0, signal)
       } finally {
@@ -122,7 +123,7 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
     signal: AbortSignal,
   ): Promise<void> {
     const { job } = this
-    const target: MountedPath = { storage: job.to.storage, inner: targetOf(job, source.inner) }
+    const target: MountedPath = { storage: job.transfer.to.storage, inner: targetOf(job, source.inner) }
     const now = await source.storage.stat(source.inner, { signal, ofSymlink: true, refresh: true })
     if (contentVersion(now) !== known.source) {
       throw new GatewayError('busy', { detail: 'source_changed' })
@@ -147,7 +148,7 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
    * because then both were the same file.
    */
   async #removeUnidentified(source: MountedPath, target: MountedPath, signal: AbortSignal): Promise<void> {
-    const backup = await this.job.intents.moveToBackup(source, signal)
+    const backup = await this.job.dependencies.intents.moveToBackup(source, signal)
     if (!backup)
       throw new GatewayError('unsupported', {
         reason: 'cannot determine whether the source and its copy are the same file',
@@ -167,7 +168,11 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
  * Whether the error of a member is that another client has removed it since it was listed. Not if the whole source is
  * missing, as on a disk that is no longer mounted.
  */
-export async function hasVanished({ from, signal }: CopyJob, member: Path, error: unknown): Promise<boolean> {
+export async function hasVanished(
+  { transfer: { from, signal } }: CopyJob,
+  member: Path,
+  error: unknown,
+): Promise<boolean> {
   if (!isGatewayError(error, 'not_found')) return false
   const options = { signal, ofSymlink: true, refresh: true }
   if (await from.storage.statOrUndefined(member, options)) return false

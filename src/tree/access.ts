@@ -7,21 +7,16 @@ import type { Principal } from '../accounts/principal.js'
 import { joinSignals } from '../base/cancellation.js'
 import type { Attributes } from '../contract/capabilities.js'
 import type { StatOptions, Awaitable } from '../contract/call-options.js'
-import { isRealFolder } from '../contract/entry.js'
-import { GatewayError, isGatewayError, isWithoutStorage } from '../base/errors.js'
-import { childOf, parentOf, root, under, within, selfAndAncestors, type Path } from '../base/path.js'
+import { GatewayError, isGatewayError } from '../base/errors.js'
+import { parentOf, root, under, within, type Path } from '../base/path.js'
 import type { MountedTree, ResolvedPath } from '../mounts/mounted-tree.js'
-import type { Storage } from '../storage/storage.js'
-import type { Lock } from '../database/rows.js'
 import type { TreeDependencies } from './dependencies.js'
-import type { LockedError } from '../locks/webdav-locks.js'
-import type { Authority, OnePath } from './change.js'
+import { Change, type Authority, type ChangePlan, type OnePath } from './change.js'
 import * as policy from './policy.js'
 import type { Rule } from './folder-rules.js'
 import type { Action, FolderRights, MemberFilter, Refusal, RuledPath, Ruling, Verdict } from './policy.js'
-import type { AccessOptions } from './operation-options.js'
-import { Redaction } from './redaction.js'
-import { followingActions, SymlinkRules, type Following } from './symlinks.js'
+import type { AccessOptions, ChangeOptions } from './operation-options.js'
+import { followingActions, followSymlinks, type Following } from './symlinks.js'
 
 /** A path that the principal has named, as far as it is resolved. Paths are of the whole tree. */
 export interface Place extends ResolvedPath {
@@ -31,20 +26,15 @@ export interface Place extends ResolvedPath {
   readonly principal: Principal
 }
 
-type Dependencies = Pick<TreeDependencies, 'cluster' | 'mounts' | 'bases' | 'rules' | 'settings' | 'log'>
-
 export class Access implements Authority {
-  readonly redaction: Redaction
-  readonly symlinks: SymlinkRules
+  readonly tree: MountedTree
 
   constructor(
-    private readonly dependencies: Dependencies,
-    private readonly tree: MountedTree,
+    readonly dependencies: TreeDependencies,
     /** As stored in the account. */
     readonly principal: Principal,
   ) {
-    this.redaction = new Redaction(dependencies, principal, this)
-    this.symlinks = new SymlinkRules(this, tree)
+    this.tree = dependencies.mountedTree
   }
 
   // Authorization. `resolve…` translates a path of the principal. `authorize…` throws or rejects if rules or
@@ -61,14 +51,14 @@ export class Access implements Authority {
   /** As `resolve`; undefined if a backend has to be asked, or its storage is starting. */
   resolveAtOnce(path: Path): Place | undefined {
     const at = this.#underBase(path)
-    return this.dependencies.mounts.isAsNamed(at) ? this.#placeOf(at, this.principal) : undefined
+    return this.dependencies.mounts.isAsNamed(at) ? { at, named: at, principal: this.principal } : undefined
   }
 
   async #resolveByBackend(path: Path, options: AccessOptions): Promise<Place> {
     const requested = this.#underBase(path)
     await this.dependencies.mounts.whenStarted(requested, options)
     const at = await this.tree.canonicalPath(requested, { signal: options.signal })
-    return this.#placeOf(at, this.principal.respelled(requested, at))
+    return { at, named: at, principal: this.principal.respelled(requested, at) }
   }
 
   /** As `resolve`, for the target of a move of `source`, a path of the whole tree. */
@@ -76,7 +66,7 @@ export class Access implements Authority {
     const requested = this.#underBase(path)
     await this.dependencies.mounts.whenStarted(requested, options)
     const at = await this.tree.canonicalTarget(requested, source, { signal: options.signal })
-    return this.#placeOf(at, this.principal.respelled(requested, at))
+    return { at, named: at, principal: this.principal.respelled(requested, at) }
   }
 
   #underBase(path: Path): Path {
@@ -86,17 +76,13 @@ export class Access implements Authority {
     return at
   }
 
-  #placeOf(at: Path, principal: Principal): Place {
-    return { at, named: at, look: undefined, principal }
-  }
-
   /** A path of the whole tree, in the backends' spelling, that follows from one that was resolved. */
   place(at: Path): Place {
     const { principal } = this
-    return this.#placeOf(at, principal.respelled(principal.base, principal.baseIn(at)))
+    return { at, named: at, principal: principal.respelled(principal.base, principal.baseIn(at)) }
   }
 
-  /** `resolve`, `authorize` and `SymlinkRules.follow`, in this order. */
+  /** `resolve`, `authorize` and `followSymlinks`, in this order. */
   async resolveAndAuthorize(
     action: Action,
     path: Path,
@@ -105,7 +91,7 @@ export class Access implements Authority {
   ): Promise<Place> {
     const place = await this.resolve(path, options)
     this.authorize(action, place.at, options, place.principal)
-    return this.symlinks.follow(action, place, options, following)
+    return followSymlinks(this, action, place, options, following)
   }
 
   /**
@@ -117,11 +103,11 @@ export class Access implements Authority {
     const place = await this.resolve(path, options)
     const { at, principal } = place
     const following = { last: options.ofSymlink !== true }
-    const refusal = this.#refusalOf('read', at, options, principal)
-    if (!refusal) return this.symlinks.follow('read', place, options, following)
-    if (this.#refusalOf('list', at, options, principal)) refuse(refusal)
+    const refusal = this.refusalOf('read', at, options, principal)
+    if (!refusal) return followSymlinks(this, 'read', place, options, following)
+    if (this.refusalOf('list', at, options, principal)) refuse(refusal)
     try {
-      const folder = await this.symlinks.follow('list', place, options, following)
+      const folder = await followSymlinks(this, 'list', place, options, following)
       if ((await this.tree.entry(folder.at, options)).kind === 'folder') return folder
     } catch (error) {
       // Whatever it is: the answer must not tell whether a file of this name exists.
@@ -131,23 +117,19 @@ export class Access implements Authority {
   }
 
   /**
-   * Returns the function by which a `Change` resolves its path: as `resolveAndAuthorize`, with the entry if resolving
-   * the path has loaded it. `last`: as in `Following`.
+   * How a `Change` of one path resolves it: as `resolveAndAuthorize`, with the entry if resolving the path has loaded
+   * it. `last`: as in `Following`.
    */
-  resolver(
-    action: Action,
-    path: Path,
-    options: AccessOptions,
-    last = followingActions.has(action),
-  ): () => Promise<OnePath> {
-    return async () => [await this.resolveAndAuthorize(action, path, options, { last, entry: last })]
-  }
-
-  /** Returns the function `named` of a `ChangePlan` for one path. */
-  naming(action: Action, path: Path, options: AccessOptions): () => readonly Path[] | undefined {
-    return () => {
-      const place = this.resolveAtOnce(path)
-      return place === undefined || this.#refusalOf(action, place.at, options) ? undefined : [place.at]
+  resolving(action: Action, path: Path, options: ChangeOptions, last = followingActions.has(action)) {
+    return {
+      options,
+      resolve: async (): Promise<OnePath> => [
+        await this.resolveAndAuthorize(action, path, options, { last, entry: last }),
+      ],
+      named: (): readonly Path[] | undefined => {
+        const place = this.resolveAtOnce(path)
+        return place === undefined || this.refusalOf(action, place.at, options) ? undefined : [place.at]
+      },
     }
   }
 
@@ -192,7 +174,7 @@ export class Access implements Authority {
   }
 
   /** Why an action is not allowed at `at`; undefined if it is. */
-  #refusalOf(action: Action, at: Path, options: AccessOptions, principal = this.principal): Refusal | undefined {
+  refusalOf(action: Action, at: Path, options: AccessOptions, principal = this.principal): Refusal | undefined {
     return this.#refusal(this.verdict(action, at, options.password, { principal }), action, at, options)
   }
 
@@ -210,6 +192,11 @@ export class Access implements Authority {
   /** Rejects if `source` cannot take the place of `target`. `isFolder`: the source is a folder. */
   assertReplaceable(source: Path, target: Path, isFolder: boolean): void {
     refuse(policy.replacement(source, target, isFolder, this.dependencies.mounts.isMountFolder(target)))
+  }
+
+  /** The principal's own path for a path of the whole tree. Paths outside the base are shown as the base. */
+  ownPath(at: Path): Path {
+    return within(this.principal.baseIn(at), at) ?? root
   }
 
   /** The path in the principal's own tree. Rejects with `denied` if it is outside of that. */
@@ -233,75 +220,14 @@ export class Access implements Authority {
     refuse(policy.revealedBy(this.principal, this.#ruled(source), this.#ruled(target)))
   }
 
-  /**
-   * Authorizes a change of a whole tree on every folder below `at` that has a rule. A copy skips what the principal
-   * cannot see, so rules on invisible folders do not refuse it.
-   */
-  authorizeBelow(action: Action, at: Path, options: AccessOptions): void {
-    const { rules } = this.dependencies
-    const nearest = rules.nearest(at)
-    // The direct members of a copied folder are authorized one by one, as reads.
-    const own = nearest?.path === at && action !== 'copy' ? [nearest] : []
-    const below = rules.below(at).filter((rule) => action !== 'copy' || !this.#isInvisibleBelow(at, rule.path))
-    for (const rule of [...own, ...below]) {
-      refuse(policy.refusalBelow(this.#verdictOnMembers(action, rule.path, options.password)))
-    }
+  /** As `authorizeMembers`, for a folder below that of the request. */
+  authorizeMembersBelow(action: Action, folder: Path, options: AccessOptions): void {
+    refuse(policy.refusalBelow(this.#verdictOnMembers(action, folder, options.password)))
   }
 
-  /**
-   * Rejects if the principal must not list a folder below `at` that listings show and that exists, or a storage mounted
-   * there does not run. Looks only for folders that have a rule of their own.
-   */
-  async assertListableBelow(at: Path, options: AccessOptions): Promise<void> {
-    this.#assertMountsRun(at)
-    for (const { path } of this.dependencies.rules.below(at)) {
-      if (this.#isInvisibleBelow(at, path)) continue
-      const refusal = this.#refusalOf('list', path, options)
-      if (refusal && (await this.#exists(path, options))) refuse(refusal)
-    }
-  }
-
-  #assertMountsRun(at: Path): void {
-    const { mounts } = this.dependencies
-    for (const { name } of mounts.foldersIn(at)) {
-      const member = childOf(at, name)
-      if (this.isOmitted(member)) continue
-      if (mounts.isMountPoint(member)) mounts.find(member)
-      this.#assertMountsRun(member)
-    }
-  }
-
-  async #exists(at: Path, { signal }: AccessOptions): Promise<boolean> {
-    try {
-      return (await this.tree.entryOrUndefined(at, { signal })) !== undefined
-    } catch (error) {
-      if (isWithoutStorage(error) || isGatewayError(error, 'not_folder')) return false
-      throw error
-    }
-  }
-
-  /** Whether `at` or a folder between `top` and `at` is invisible to the principal. */
-  #isInvisibleBelow(top: Path, at: Path): boolean {
-    for (const path of selfAndAncestors(at)) {
-      if (path === top) return false
-      if (this.isOmitted(path)) return true
-    }
-    return false
-  }
-
-  /**
-   * Rejects with `denied` if a folder contains, at any depth, an entry that a rule hides from the principal: a
-   * principal cannot remove what it cannot see. Lists the folder only if a rule hides names there.
-   */
-  async assertAllVisible(storage: Storage, folder: Path, signal: AbortSignal | undefined): Promise<void> {
-    if (!this.hidesNames(storage.treePath(folder))) return
-    for await (const page of storage.pages(folder, { signal })) {
-      for (const entry of page) {
-        const member = childOf(folder, entry.name)
-        if (this.isOmitted(storage.treePath(member))) refuse(policy.refusalBelow('denied'))
-        if (isRealFolder(entry)) await this.assertAllVisible(storage, member, signal)
-      }
-    }
+  /** Rejects with `denied` if listings omit this path, which is below that of the request. */
+  assertShownBelow(at: Path): void {
+    if (this.isOmitted(at)) refuse(policy.refusalBelow('denied'))
   }
 
   #isFixed(at: Path): boolean {
@@ -348,9 +274,9 @@ export class Access implements Authority {
     }
   }
 
-  /** The error for a lock that blocks a change of `asked`. */
-  lockedError(lock: Lock, asked: Path): LockedError {
-    return this.redaction.lockedError(lock, asked)
+  /** A change that the principal makes. */
+  change<Paths extends readonly ResolvedPath[]>(plan: ChangePlan<Paths>): Change<Paths> {
+    return new Change(this.dependencies, this, plan)
   }
 
   // Decisions of `policy.ts`, with the folder rules in force. No other file calls it.
@@ -367,8 +293,9 @@ export class Access implements Authority {
     given: { readonly principal?: Principal; readonly ruling?: Ruling } = {},
   ): Verdict {
     const { principal = this.principal, ruling = this.#ruled(at) } = given
+    if (!password) return policy.judge(principal, action, at, ruling)
     const decide = (compared?: string) => policy.judge(principal, action, at, ruling, compared)
-    return password ? this.#counted(policy.decidingRule(action, ruling), password, decide) : decide()
+    return this.#counted(policy.decidingRule(action, ruling), password, decide)
   }
 
   /** Decides on an action on those members of a folder that no rule hides. Throws as `verdict`. */
@@ -445,7 +372,8 @@ export class Access implements Authority {
   }
 }
 
-function refuse(refusal: Refusal | undefined): void {
+/** Throws the refusal as an error, if there is one. */
+export function refuse(refusal: Refusal | undefined): void {
   if (refusal) throw errorOf(refusal)
 }
 

@@ -1,9 +1,7 @@
 /**
  * The steps of every change of the tree, written once. The path is resolved and authorized, and its symlinks are
  * followed. Path locks are taken. Then everything is checked once more: the path, the entry, preconditions and locks.
- * Only then the change is performed. A change with a body is checked before the body is read, or before its bytes are
- * used if they are in memory, and the second check is made when the body has arrived, just before the file takes its
- * name.
+ * Only then the change is performed. `Change` says which steps a change takes when.
  */
 import type { Principal } from '../accounts/principal.js'
 import type { Entry } from '../contract/entry.js'
@@ -11,13 +9,13 @@ import { GatewayError, isGatewayError, isWithoutStorage } from '../base/errors.j
 import { checkName, foldCase, nameOf, type Path } from '../base/path.js'
 import { throwIfAborted } from '../base/cancellation.js'
 import type { Awaitable } from '../contract/call-options.js'
-import type { MountedTree, ResolvedPath } from '../mounts/mounted-tree.js'
+import type { ResolvedPath } from '../mounts/mounted-tree.js'
 import type { MountedPath } from '../mounts/mounts.js'
 import { HeldPathLocks } from '../locks/path-locks.js'
 import type { Storage } from '../storage/storage.js'
-import type { Lock } from '../database/rows.js'
+import type { Access } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
-import { LockedError, type LockedPath } from '../locks/webdav-locks.js'
+import { LockedError, type LockedPath, type Locks } from '../locks/webdav-locks.js'
 import { assertPreconditions, hasPreconditions, type Preconditions, type ResourceState } from './preconditions.js'
 import type { AccessOptions, ChangeOptions } from './operation-options.js'
 
@@ -78,8 +76,8 @@ export interface ChangePlan<Paths extends readonly ResolvedPath[]> {
   /** Resolves and authorizes each path of the change, and follows its symlinks. Called for each check. */
   readonly resolve: () => Promise<Paths>
   /**
-   * The requested paths, if they can be locked before they are resolved; otherwise undefined. Saves the second call of
-   * `resolve`, unless a symlink leads elsewhere.
+   * For `underLocks`: the requested paths, if they can be locked before they are resolved; otherwise undefined. Saves
+   * the second call of `resolve`, unless a symlink leads elsewhere.
    */
   readonly named?: (() => readonly Path[] | undefined) | undefined
   /** Everything below the paths changes too. */
@@ -101,8 +99,6 @@ export interface ChangePlan<Paths extends readonly ResolvedPath[]> {
 export interface Authority {
   /** Undefined for the gateway itself: every WebDAV lock blocks it. */
   readonly principal: Principal | undefined
-  /** The error for a lock that blocks a change of `asked`. */
-  lockedError(lock: Lock, asked: Path): LockedError
   /** Returns the path of the whole tree for a path in a precondition. */
   resolve(path: Path, options: AccessOptions): Awaitable<Pick<ResolvedPath, 'at'>>
   /** As `resolve`, authorizes reading it, and follows its symlinks. */
@@ -112,28 +108,34 @@ export interface Authority {
 /** Changes that the gateway makes by itself: no rule restricts them. Locks do. */
 export const gatewayAuthority: Authority = {
   principal: undefined,
-  lockedError: (lock) => new LockedError(lock),
   resolve: (at) => ({ at }),
   resolveAndAuthorize: (_, at) => ({ at }),
 }
 
 /** What the checks of changes ask. */
-export interface ChangeScope extends Pick<TreeDependencies, 'mounts' | 'locks' | 'pathLocks'> {
-  readonly tree: MountedTree
-  readonly authority: Authority
-}
+export type ChangeDependencies = Pick<TreeDependencies, 'mounts' | 'mountedTree' | 'locks' | 'pathLocks'>
 
-/** One change of the tree. It is made once. */
+/**
+ * One change of the tree. It is made once. How depends on what it waits for:
+ * - A change that has all it needs, such as a removal: `underLocks`, which may leave out the first check.
+ * - A change whose body arrives meanwhile, such as a write: `publish`, and within it `begin` when the body is complete.
+ * - A change by a handle: `check` when it is opened; for each commit `begin`, and `release` after it; `end` when it is
+ *   closed.
+ * - A change that others make later, such as a transfer item by item or an upload in chunks: `check` alone.
+ */
 export class Change<Paths extends readonly ResolvedPath[]> {
   readonly #pathLocks: HeldPathLocks
+  readonly #isConditional: boolean
   /** The paths that are locked, as they were resolved first, and the storages that the first check chose. */
   #first: readonly { readonly at: Path; readonly chosen?: Storage | undefined }[] = []
 
   constructor(
-    private readonly scope: ChangeScope,
+    private readonly dependencies: ChangeDependencies,
+    private readonly authority: Authority,
     private readonly plan: ChangePlan<Paths>,
   ) {
-    this.#pathLocks = new HeldPathLocks(scope.pathLocks, plan.options.signal)
+    this.#pathLocks = new HeldPathLocks(dependencies.pathLocks, plan.options.signal)
+    this.#isConditional = hasPreconditions(plan.options)
   }
 
   /** For the calls of the driver. Aborts with the request, and when the path locks of the change are lost. */
@@ -157,7 +159,7 @@ export class Change<Paths extends readonly ResolvedPath[]> {
         this.#first = named.map((at) => ({ at }))
         await this.#lock()
         const paths = await plan.resolve()
-        if (this.#areLocked(paths)) return perform(...(await this.#checkedAgain(paths)))
+        if (this.#areLocked(paths)) return perform(...(await this.#checked(paths, this.signal)))
         this.release()
         this.#first = paths
       }
@@ -184,7 +186,7 @@ export class Change<Paths extends readonly ResolvedPath[]> {
     try {
       const paths = await this.plan.resolve()
       if (!this.#areLocked(paths)) throw symlinkChanged()
-      return await this.#checkedAgain(paths)
+      return await this.#checked(paths, this.signal)
     } catch (error) {
       this.release()
       throw error
@@ -214,16 +216,10 @@ export class Change<Paths extends readonly ResolvedPath[]> {
     })
   }
 
-  async #checkedAgain(paths: Paths): Promise<Targets<Paths>> {
-    const targets = await this.#checked(paths, this.signal)
-    throwIfAborted(this.signal)
-    return targets
-  }
-
   async #checked(paths: Paths, signal: AbortSignal | undefined): Promise<Targets<Paths>> {
-    const { scope, plan } = this
+    const { dependencies, authority, plan } = this
     const { options } = plan
-    if (options.lockTokens) await scope.locks.know(options.lockTokens)
+    if (options.lockTokens?.length) await dependencies.locks.know(options.lockTokens)
     const loaded: Target[] = []
     for (const [index, path] of paths.entries()) {
       const [first] = loaded
@@ -234,10 +230,13 @@ export class Change<Paths extends readonly ResolvedPath[]> {
     const targets = loaded as unknown as Targets<Paths>
     await plan.require?.(...targets)
     const subject = plan.subject === 'first' ? loaded[0] : loaded.at(-1)
-    if (subject && hasPreconditions(options)) {
+    if (subject && this.#isConditional) {
       await assertPreconditions(options, subject.entry, (other) => this.#stateOf(other, subject))
     }
-    for (const touch of plan.touches(...targets)) await assertUnlocked(scope, touch, options)
+    for (const touch of plan.touches(...targets)) {
+      await assertUnlocked(dependencies.locks, authority.principal, touch, options)
+    }
+    throwIfAborted(signal)
     return targets
   }
 
@@ -248,14 +247,14 @@ export class Change<Paths extends readonly ResolvedPath[]> {
     preferred: () => Storage | undefined,
     signal: AbortSignal | undefined,
   ): Promise<Target> {
-    const { mounts, tree } = this.scope
+    const { mounts, mountedTree } = this.dependencies
     // Preconditions are about what the backend has now, not about what it had when it was listed.
-    const refresh = hasPreconditions(this.plan.options)
+    const refresh = this.#isConditional
     const locate = () => mounts.find(at, preferred())
     if (loads === 'nothing') return new Target(at, undefined, locate, undefined, signal)
     if (mounts.isMountFolder(at)) {
-      const mounted = tree.locateIfRunning(at, preferred())
-      const entry = await tree.entryOrUndefined(at, { signal, preferred: mounted?.storage })
+      const mounted = mountedTree.locateIfRunning(at, preferred())
+      const entry = await mountedTree.entryOrUndefined(at, { signal, preferred: mounted?.storage })
       return new Target(at, entry, locate, mounted, signal)
     }
     const mounted = locate()
@@ -266,19 +265,17 @@ export class Change<Paths extends readonly ResolvedPath[]> {
 
   /** The state of a resource that a precondition names; without a path, that of the `subject`. */
   async #stateOf(other: Path | undefined, subject: Target): Promise<ResourceState> {
-    const { locks, authority } = this.scope
-    const { at } = other === undefined ? subject : await authority.resolve(other, this.plan.options)
+    const { at } = other === undefined ? subject : await this.authority.resolve(other, this.plan.options)
     const entry = other === undefined || at === subject.at ? subject.entry : await this.#readable(other)
-    return { entry, tokens: new Set(locks.covering(at).map((lock) => lock.token)) }
+    return { entry, tokens: new Set(this.dependencies.locks.covering(at).map((lock) => lock.token)) }
   }
 
   /** Undefined also for what the principal may not read: preconditions must not reveal that it exists. */
   async #readable(path: Path): Promise<Entry | undefined> {
-    const { tree, authority } = this.scope
     const { options } = this.plan
     try {
-      const { at } = await authority.resolveAndAuthorize('read', path, options)
-      return await tree.entryOrUndefined(at, { signal: options.signal, refresh: true })
+      const { at } = await this.authority.resolveAndAuthorize('read', path, options)
+      return await this.dependencies.mountedTree.entryOrUndefined(at, { signal: options.signal, refresh: true })
     } catch (error) {
       if (isWithoutStorage(error) || isGatewayError(error, 'denied', 'hidden', 'password_required')) return undefined
       throw error
@@ -287,30 +284,28 @@ export class Change<Paths extends readonly ResolvedPath[]> {
 }
 
 /** Rejects with `precondition_failed` unless the preconditions hold for what exists at `at`. */
-export async function assertPreconditionsAt(
-  scope: ChangeScope,
-  at: Path,
-  options: Preconditions & AccessOptions,
-): Promise<void> {
+export async function assertPreconditionsAt(access: Access, at: Path, options: Preconditions & AccessOptions) {
   if (!hasPreconditions(options)) return
-  const resolve = async (): Promise<OnePath> => [{ at, look: undefined }]
-  await new Change(scope, { options, resolve, touches: () => [] }).check()
+  await access.change<OnePath>({ options, resolve: async () => [{ at }], touches: () => [] }).check()
 }
 
-/** Throws or rejects with LockedError. */
-export function assertUnlocked(scope: ChangeScope, touch: LockedPath, options: ChangeOptions): Awaitable<void> {
-  if (lockOn(scope, touch, options)) return assertUnlockedNow(scope, touch, options)
+/** Throws or rejects with LockedError. `principal`: who changes the path; undefined for the gateway itself. */
+export function assertUnlocked(
+  locks: Locks,
+  principal: Principal | undefined,
+  touch: LockedPath,
+  options: ChangeOptions,
+): Awaitable<void> {
+  const blocking: Parameters<Locks['blocking']> = [touch, principal, options.lockTokens ?? []]
+  if (locks.blocking(...blocking)) return assertUnlockedNow(locks, blocking)
 }
 
 /** Another node may just have released a lock that this one knows. */
-async function assertUnlockedNow(scope: ChangeScope, touch: LockedPath, options: ChangeOptions): Promise<void> {
-  for (let lock = lockOn(scope, touch, options); lock; lock = lockOn(scope, touch, options)) {
-    if (await scope.locks.confirm(lock)) throw scope.authority.lockedError(lock, touch.path)
+async function assertUnlockedNow(locks: Locks, blocking: Parameters<Locks['blocking']>): Promise<void> {
+  const [touch, principal] = blocking
+  for (let lock = locks.blocking(...blocking); lock; lock = locks.blocking(...blocking)) {
+    if (await locks.confirm(lock)) throw new LockedError(lock, {}, principal && touch.path)
   }
-}
-
-function lockOn({ locks, authority }: ChangeScope, touch: LockedPath, { lockTokens = [] }: ChangeOptions) {
-  return locks.blocking(touch, authority.principal, lockTokens)
 }
 
 /** The error for a path whose symlinks have changed during an operation. */

@@ -6,6 +6,7 @@ import type { Search } from '../search/search.js'
 import type { Settings } from '../settings/settings.js'
 import type { Bandwidth } from '../storage/bandwidth.js'
 import type { Events } from '../storage/events.js'
+import type { MountedTree } from '../mounts/mounted-tree.js'
 import type { Mounts } from '../mounts/mounts.js'
 import type { PathLocks } from '../locks/path-locks.js'
 import type { Store } from '../database/tables.js'
@@ -19,6 +20,7 @@ import type { BaseFolders } from './missing-folders.js'
 export interface TreeDependencies {
   readonly cluster: Pick<Cluster, 'assertCurrent'>
   readonly mounts: Mounts
+  readonly mountedTree: MountedTree
   readonly bases: Pick<BaseFolders, 'ensure' | 'forget'>
   readonly rules: Rules
   readonly locks: Locks

@@ -1,7 +1,4 @@
-/**
- * The entries of a folder that one principal sees, as a sorted listing, in pages, or at any depth. Paths are of the
- * whole tree, except those of `TreeMembers`.
- */
+/** The entries of a folder that a principal sees, as a sorted listing, in pages, or at any depth. */
 import type { ThumbnailKind } from '../contract/capabilities.js'
 import type { Entry } from '../contract/entry.js'
 import { isGatewayError, undefinedIfMissing, GatewayError } from '../base/errors.js'
@@ -9,13 +6,14 @@ import { childOf, nameOf, reservedPrefix, type Path } from '../base/path.js'
 import { Pauses } from '../base/pauses.js'
 import { foldName } from '../database/search/folding.js'
 import type { FolderListing } from '../storage/listings.js'
-import type { MountedTree } from '../mounts/mounted-tree.js'
 import type { Order } from '../storage/sorting.js'
 import { needsSignature, type Access, type Place } from './access.js'
-import type { TreeDependencies } from './dependencies.js'
 import type { AccessOptions } from './operation-options.js'
 import { covers } from './folder-rules.js'
 import type { FolderRights } from './policy.js'
+import { during, yielding } from './redaction.js'
+import { followSymlinks } from './symlinks.js'
+import { assertListableBelow } from './whole-trees.js'
 
 /** Limits a listing to some of the folder's entries. */
 export interface EntryFilter {
@@ -70,91 +68,181 @@ export interface Listing {
   readonly serialized: FolderListing['serialized']
 }
 
-export class FolderContents {
-  constructor(
-    private readonly dependencies: Pick<TreeDependencies, 'rules' | 'mounts' | 'descriptors'>,
-    private readonly access: Access,
-    private readonly tree: MountedTree,
-  ) {}
+// The entries of one folder
 
-  async list(folder: Place, options: FolderListOptions): Promise<Listing> {
-    const { at } = folder
-    // Few names of a folder have a given beginning.
-    const part = options.startsWith === undefined ? options.limit : 0
-    const { signal, refresh, order, atMost } = options
-    const listing = await this.tree.list(at, { signal, refresh, order, part, atMost })
-    const shown = await this.#visible(folder, listing.entries, options, listing.hasReserved)
-    const { offset = 0, limit } = options
-    const requested =
-      limit === undefined && offset === 0 ? shown : shown.slice(offset, offset + (limit ?? shown.length))
-    const refreshed =
-      listing.current || requested.length === 0
-        ? requested
-        : await this.tree.refreshed(at, requested, { signal, preferred: listing.storage })
-    const entries = await this.#symlinksSeen(folder, refreshed, options)
-    return {
-      entries,
-      total: shown.length,
-      folder: folderView(this.dependencies, this.access, at),
-      serialized: entries === listing.entries ? listing.serialized : undefined,
-    }
+/** See `VirtualFs.list`. */
+export async function list(access: Access, path: Path, options: FolderListOptions): Promise<Listing> {
+  const folder = await access.resolveAndAuthorize('list', path, options)
+  const { at } = folder
+  if (options.refresh === true) access.authorize('refresh', at, options)
+  // Few names of a folder have a given beginning.
+  const part = options.startsWith === undefined ? options.limit : 0
+  const { signal, refresh, order, atMost } = options
+  const listing = await access.tree.list(at, { signal, refresh, order, part, atMost })
+  const shown = await entriesSeen(access, folder, listing.entries, options, listing.hasReserved)
+  const { offset = 0, limit } = options
+  const requested = limit === undefined && offset === 0 ? shown : shown.slice(offset, offset + (limit ?? shown.length))
+  const refreshed =
+    listing.current || requested.length === 0
+      ? requested
+      : await access.tree.refreshed(at, requested, { signal, preferred: listing.storage })
+  const entries = await symlinksSeen(access, folder, refreshed, options)
+  return {
+    entries,
+    total: shown.length,
+    folder: folderView(access, at),
+    serialized: entries === listing.entries ? listing.serialized : undefined,
   }
+}
 
-  /**
-   * The same entries in pages, in any order. Rejects once the session is revoked. `complete`: as in
-   * `MountedTree.pages`.
-   */
-  async *pages(
-    folder: Place,
-    options: AccessOptions & { readonly complete?: boolean },
-  ): AsyncGenerator<readonly Entry[]> {
-    const { at } = folder
-    const { descriptors } = this.dependencies
-    const release = descriptors.take(this.access.principal.holder, descriptorsOfListing)
-    try {
-      for await (const page of this.tree.pages(at, options)) {
-        this.access.assertNotRevoked()
-        yield await this.#symlinksSeen(folder, await this.#visible(folder, page, { signal: options.signal }), options)
+/**
+ * The same entries in pages, in any order. Rejects once the session is revoked. `complete`: as in
+ * `MountedTree.pages`.
+ */
+export async function* pages(
+  access: Access,
+  folder: Place,
+  options: AccessOptions & { readonly complete?: boolean },
+): AsyncGenerator<readonly Entry[]> {
+  const release = access.dependencies.descriptors.take(access.principal.holder, descriptorsOfListing)
+  try {
+    for await (const page of access.tree.pages(folder.at, options)) {
+      access.assertNotRevoked()
+      const shown = await entriesSeen(access, folder, page, { signal: options.signal })
+      yield await symlinksSeen(access, folder, shown, options)
+    }
+  } finally {
+    release()
+  }
+}
+
+// The members at any depth, as listings show them. A symlink is shown as what it leads to. Left out are symlinks that
+// lead nowhere or to what the principal must not read, and those to a folder that contains them. Paths are the
+// principal's own, and those of errors too: each names the member.
+
+/**
+ * Rejects if the folder at `path`, one of its members `names`, or a folder below them that a rule closes, cannot be
+ * read. An empty list of names is all members.
+ */
+export async function assertMembersReadable(
+  access: Access,
+  path: Path,
+  names: readonly string[],
+  options: AccessOptions,
+): Promise<void> {
+  const { named } = await during(access, 'list', path, async () => {
+    const folder = await access.resolveAndAuthorize('list', path, options)
+    const isFolder = names.length > 0 || (await entryAt(access, path, options)).kind === 'folder'
+    if (!isFolder) throw new GatewayError('not_folder')
+    return folder
+  })
+  if (names.length === 0) await assertListableBelow(access, named, options)
+  const pauses = new Pauses(options.signal)
+  for (const name of names) {
+    const member = childOf(path, name)
+    const folder = await during(access, 'list', member, async () => {
+      await pauses.take()
+      const { kind } = await memberEntry(access, member, options)
+      const place = await access.resolveAndAuthorize(kind === 'folder' ? 'list' : 'read', member, options)
+      return kind === 'folder' ? place : undefined
+    })
+    if (folder) await assertListableBelow(access, folder.named, options)
+  }
+}
+
+/**
+ * Yields the members, a folder before what is in it. `names`: as for `assertMembersReadable`. Rejects if one that
+ * listings show cannot be listed.
+ */
+export async function* members(
+  access: Access,
+  path: Path,
+  names: readonly string[],
+  options: AccessOptions,
+): AsyncGenerator<TreeMember> {
+  const top = await opened(access, path, undefined, options)
+  const entries = names.length === 0 ? top.entries : selected(access, path, names, options)
+  const open: OpenFolder[] = [{ ...top, entries }]
+  const pauses = new Pauses(options.signal)
+  try {
+    for (let folder = open.at(-1); folder; folder = open.at(-1)) {
+      if (pauses.areDue) await during(access, 'list', folder.path, () => pauses.take())
+      const next: IteratorResult<Entry, unknown> = await folder.entries.next()
+      if (next.done === true) {
+        open.pop()
+        continue
       }
-    } finally {
-      release()
+      const entry = next.value
+      if (entry.kind === 'symlink') continue
+      const member = childOf(folder.path, entry.name)
+      if (entry.kind === 'folder') {
+        const below = await opened(access, member, entry.isSymlink === true ? undefined : folder.real, options)
+        if (open.some(({ real }) => real === below.real)) continue
+        open.push(below)
+      }
+      yield { path: member, entry }
     }
+  } finally {
+    for (const { entries } of open) await entries.return(undefined)
   }
+}
 
-  /** An entry is hidden if it is hidden by either path of the folder. */
-  async #visible(
-    { named, at }: Place,
-    entries: readonly Entry[],
-    filter: EntryFilter,
-    hasReserved?: boolean,
-  ): Promise<readonly Entry[]> {
-    const shown = await visibleEntries(this.access, at, entries, filter, hasReserved)
-    return named === at ? shown : visibleEntries(this.access, named, shown, filter, false)
+/** `parent`: the real path of its parent, if it is no symlink. */
+function opened(access: Access, path: Path, parent: Path | undefined, options: AccessOptions): Promise<OpenFolder> {
+  return during(access, 'list', path, async () => {
+    const folder = await access.resolveAndAuthorize('list', path, options)
+    const { signal } = options
+    const real =
+      parent === undefined
+        ? await access.tree.realPath(folder.at, { signal, last: true })
+        : childOf(parent, nameOf(path))
+    const all = async () => pages(access, folder, { ...options, complete: true })
+    return { path, real, entries: distinct(yielding(access, 'list', path, all)) }
+  })
+}
+
+/** An entry is hidden if it is hidden by either path of the folder. */
+async function entriesSeen(
+  access: Access,
+  { named, at }: Place,
+  entries: readonly Entry[],
+  filter: EntryFilter,
+  hasReserved?: boolean,
+): Promise<readonly Entry[]> {
+  const shown = await visibleEntries(access, at, entries, filter, hasReserved)
+  return named === at ? shown : visibleEntries(access, named, shown, filter, false)
+}
+
+/** Shows a symlink as its target only if the principal may read the target. */
+async function symlinksSeen(
+  access: Access,
+  folder: Place,
+  entries: readonly Entry[],
+  options: AccessOptions,
+): Promise<readonly Entry[]> {
+  if (!entries.some((entry) => entry.isSymlink === true)) return entries
+  const seen: Entry[] = []
+  for (const entry of entries) {
+    const place = { ...folder, at: childOf(folder.at, entry.name) }
+    const visible = entry.isSymlink === true ? await symlinkSeen(access, place, entry, options) : entry
+    if (visible) seen.push(visible)
   }
+  return seen
+}
 
-  /** Shows a symlink as its target only if the principal may read the target. */
-  async #symlinksSeen(folder: Place, entries: readonly Entry[], options: AccessOptions): Promise<readonly Entry[]> {
-    if (!entries.some((entry) => entry.isSymlink === true)) return entries
-    const seen: Entry[] = []
-    for (const entry of entries) {
-      const visible =
-        entry.isSymlink === true
-          ? await this.#symlinkSeen({ ...folder, at: childOf(folder.at, entry.name) }, entry, options)
-          : entry
-      if (visible) seen.push(visible)
-    }
-    return seen
-  }
-
-  /** Undefined if the symlink has been removed meanwhile. */
-  async #symlinkSeen(place: Place, entry: Entry, options: AccessOptions): Promise<Entry | undefined> {
-    try {
-      await this.access.symlinks.follow('read', place, options)
-      return entry
-    } catch (error) {
-      if (!isGatewayError(error, 'denied', 'hidden', 'password_required', 'throttled')) throw error
-      return await undefinedIfMissing(this.tree.entry(place.at, { signal: options.signal, ofSymlink: true }))
-    }
+/** Undefined if the symlink has been removed meanwhile. */
+async function symlinkSeen(
+  access: Access,
+  place: Place,
+  entry: Entry,
+  options: AccessOptions,
+): Promise<Entry | undefined> {
+  try {
+    await followSymlinks(access, 'read', place, options)
+    return entry
+  } catch (error) {
+    if (!isGatewayError(error, 'denied', 'hidden', 'password_required', 'throttled')) throw error
+    return await undefinedIfMissing(access.tree.entry(place.at, { signal: options.signal, ofSymlink: true }))
   }
 }
 
@@ -208,20 +296,17 @@ function viewOf(
   }
 }
 
-export function folderView(
-  dependencies: Pick<TreeDependencies, 'rules' | 'mounts'>,
-  access: Pick<Access, 'folderRights'>,
-  at: Path,
-): FolderView {
-  const rule = dependencies.rules.nearest(at)
-  const row = dependencies.mounts.rowOf(at)
+export function folderView(access: Access, at: Path): FolderView {
+  const { rules, mounts } = access.dependencies
+  const rule = rules.nearest(at)
+  const row = mounts.rowOf(at)
   return {
     readme: rule && covers(rule, rule.readmeSub, at) ? rule.readme : '',
     header: rule && covers(rule, rule.headerSub, at) ? rule.header : '',
     ...access.folderRights(at),
     provider: row?.driver ?? 'unknown',
-    signed: needsSignature(dependencies, at),
-    thumbnails: (row && dependencies.mounts.storageOf(row.id)?.traits.thumbnails) ?? [],
+    signed: needsSignature(access.dependencies, at),
+    thumbnails: (row && mounts.storageOf(row.id)?.traits.thumbnails) ?? [],
   }
 }
 
@@ -239,86 +324,30 @@ interface OpenFolder {
   readonly entries: AsyncGenerator<Entry>
 }
 
-/**
- * The members of a folder at any depth, as listings show them. A symlink is shown as what it leads to. Left out are
- * symlinks that lead nowhere or to what the principal must not read, and those to a folder that contains them.
- */
-export class TreeMembers {
-  constructor(
-    private readonly access: Access,
-    private readonly tree: MountedTree,
-    private readonly folders: FolderContents,
-    private readonly stat: (path: Path, options: AccessOptions) => Promise<Entry>,
-  ) {}
+/** The entry at the principal's own `path`. */
+async function entryAt(access: Access, path: Path, options: AccessOptions): Promise<Entry> {
+  return access.tree.entry((await access.resolveAndAuthorizeEntry(path, options)).at, options)
+}
 
-  /**
-   * Rejects if the folder at `path`, one of its members `names`, or a folder below them that a rule closes, cannot be
-   * read. An empty list of names is all members.
-   */
-  async assertReadable(path: Path, names: readonly string[], options: AccessOptions): Promise<void> {
-    const { named } = await this.access.resolveAndAuthorize('list', path, options)
-    if (names.length === 0) {
-      if ((await this.stat(path, options)).kind !== 'folder') throw new GatewayError('not_folder')
-      await this.access.assertListableBelow(named, options)
-    }
-    const pauses = new Pauses(options.signal)
-    for (const name of names) {
-      await pauses.take()
-      const member = childOf(path, name)
-      const { kind } = await this.stat(member, options)
-      if (kind === 'symlink') throw new GatewayError('not_found')
-      if (kind !== 'folder') await this.access.resolveAndAuthorize('read', member, options)
-      else {
-        const folder = await this.access.resolveAndAuthorize('list', member, options)
-        await this.access.assertListableBelow(folder.named, options)
-      }
-    }
-  }
+/** As `entryAt`. A symlink that leads nowhere does not exist. */
+async function memberEntry(access: Access, path: Path, options: AccessOptions): Promise<Entry> {
+  const entry = await entryAt(access, path, options)
+  if (entry.kind === 'symlink') throw new GatewayError('not_found')
+  return entry
+}
 
-  /** Yields the members, a folder before what is in it. Rejects if one that listings show cannot be listed. */
-  async *below(path: Path, names: readonly string[], options: AccessOptions): AsyncGenerator<TreeMember> {
-    const top = await this.#open(path, undefined, options)
-    const open: OpenFolder[] = [names.length === 0 ? top : { ...top, entries: this.#selected(path, names, options) }]
-    const pauses = new Pauses(options.signal)
-    try {
-      for (let folder = open.at(-1); folder; folder = open.at(-1)) {
-        await pauses.take()
-        const next: IteratorResult<Entry, unknown> = await folder.entries.next()
-        if (next.done === true) {
-          open.pop()
-          continue
-        }
-        const entry = next.value
-        if (entry.kind === 'symlink') continue
-        const member = childOf(folder.path, entry.name)
-        if (entry.kind === 'folder') {
-          const below = await this.#open(member, entry.isSymlink === true ? undefined : folder.real, options)
-          if (open.some(({ real }) => real === below.real)) continue
-          open.push(below)
-        }
-        yield { path: member, entry }
-      }
-    } finally {
-      for (const { entries } of open) await entries.return(undefined)
-    }
-  }
-
-  /** `parent`: the real path of its parent, if it is no symlink. */
-  async #open(path: Path, parent: Path | undefined, options: AccessOptions): Promise<OpenFolder> {
-    const folder = await this.access.resolveAndAuthorize('list', path, options)
-    const { signal } = options
-    const real =
-      parent === undefined ? await this.tree.realPath(folder.at, { signal, last: true }) : childOf(parent, nameOf(path))
-    return { path, real, entries: distinct(this.folders.pages(folder, { ...options, complete: true })) }
-  }
-
-  async *#selected(path: Path, names: readonly string[], options: AccessOptions): AsyncGenerator<Entry> {
-    for (const name of new Set(names)) {
-      const entry = await this.stat(childOf(path, name), options)
-      if (entry.kind === 'symlink') throw new GatewayError('not_found')
-      // Its name may have another spelling.
-      yield { ...entry, name }
-    }
+/** These members of the folder at `path`, in this order. Rejects if one does not exist. */
+async function* selected(
+  access: Access,
+  path: Path,
+  names: readonly string[],
+  options: AccessOptions,
+): AsyncGenerator<Entry> {
+  for (const name of new Set(names)) {
+    const member = childOf(path, name)
+    const entry = await during(access, 'stat', member, () => memberEntry(access, member, options))
+    // Its name may have another spelling.
+    yield { ...entry, name }
   }
 }
 

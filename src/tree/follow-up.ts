@@ -5,7 +5,7 @@ import type { MountedPath } from '../mounts/mounts.js'
 import type { Storage } from '../storage/storage.js'
 import type { CopyJournal } from '../transfer/copy-job.js'
 import type { TreeDependencies } from './dependencies.js'
-import type { Transfer } from './transfer-job.js'
+import type { CheckedTransfer } from './transfer-job.js'
 
 /**
  * Removes an entry, whose path locks the caller holds; `tree`: with everything below it. Deletes what is recorded about
@@ -65,7 +65,7 @@ type Records = Pick<TreeDependencies, 'store' | 'rules' | 'locks'>
  */
 export async function followWhole(
   { store, rules, locks }: Records,
-  { kind, source, target }: Pick<Transfer, 'kind' | 'source' | 'target'>,
+  { kind, source, target }: Pick<CheckedTransfer, 'kind' | 'source' | 'target'>,
   deep: boolean,
   userId: number,
 ): Promise<void> {
@@ -85,7 +85,7 @@ export async function followWhole(
 /** As `followWhole`, after an incomplete copy or move: for every path with records, on either side. */
 export async function followItems(
   { store, rules, locks }: Records,
-  { kind, source, target, from }: Pick<Transfer, 'kind' | 'source' | 'target' | 'from'>,
+  { kind, source, target, from }: Pick<CheckedTransfer, 'kind' | 'source' | 'target' | 'from'>,
   journal: CopyJournal,
   userId: number,
 ): Promise<void> {

@@ -2,12 +2,12 @@
 import type { Principal } from '../accounts/principal.js'
 import { GatewayError } from '../base/errors.js'
 import { checkName, findDeepest, nameOf, parentOf, root, isWithin, type Path } from '../base/path.js'
-import { MountedTree } from '../mounts/mounted-tree.js'
 import type { Storage } from '../storage/storage.js'
 import type { Access } from './access.js'
-import { Change, gatewayAuthority, type ChangeScope } from './change.js'
+import { Change, gatewayAuthority, type Authority, type ChangeDependencies } from './change.js'
 import type { ChangeOptions } from './operation-options.js'
 import type { TreeDependencies } from './dependencies.js'
+import { assertNoSymlink } from './symlinks.js'
 
 /**
  * Makes `folder`, a path of the whole tree, and the missing folders above it. Each is authorized and locked like any
@@ -15,23 +15,26 @@ import type { TreeDependencies } from './dependencies.js'
  * way. `preferred`: the storage to use if it is one of several at the same mount point.
  */
 async function makeMissingFolders(
-  scope: ChangeScope,
+  dependencies: ChangeDependencies,
+  authority: Authority,
   folder: Path,
   { preferred, ...options }: ChangeOptions & { readonly preferred?: Storage | undefined },
   authorize: (folder: Path) => Promise<void> = async () => undefined,
 ): Promise<number> {
   const { signal } = options
-  const nearest = await findDeepest(folder, (path) => scope.tree.entryOrUndefined(path, { signal, preferred }))
+  const nearest = await findDeepest(folder, (path) =>
+    dependencies.mountedTree.entryOrUndefined(path, { signal, preferred }),
+  )
   if (nearest && nearest.found.kind !== 'folder') throw new GatewayError('not_folder')
   const missing: Path[] = []
   for (let path = folder; path !== (nearest?.at ?? root); path = parentOf(path)) missing.unshift(path)
   for (const path of missing) {
-    const making = new Change(scope, {
+    const making = new Change(dependencies, authority, {
       options,
       preferred: () => preferred,
       resolve: async () => {
         await authorize(path)
-        return [{ at: path, look: undefined }] as const
+        return [{ at: path }] as const
       },
       require: ({ entry }) => {
         if (!entry) checkName(nameOf(path))
@@ -52,16 +55,15 @@ async function makeMissingFolders(
  */
 export async function makeMissingParents(
   access: Access,
-  scope: ChangeScope,
   at: Path,
   { signal, password, lockTokens, preferred }: ChangeOptions & { readonly preferred: Storage | undefined },
 ): Promise<void> {
   const options = { signal, password, lockTokens, preferred }
   const authorize = async (folder: Path) => {
     access.authorize('mkdir', folder, options)
-    await access.symlinks.assertNone('mkdir', access.place(folder), options)
+    await assertNoSymlink(access, 'mkdir', access.place(folder), options)
   }
-  await makeMissingFolders(scope, parentOf(at), options, authorize)
+  await makeMissingFolders(access.dependencies, access, parentOf(at), options, authorize)
 }
 
 /**
@@ -71,16 +73,8 @@ export async function makeMissingParents(
 export class BaseFolders {
   /** Base folders that existed when they were last used. */
   readonly #known = new Set<Path>()
-  readonly #scope: ChangeScope
 
-  constructor(
-    private readonly dependencies: Pick<
-      TreeDependencies,
-      'mounts' | 'rules' | 'locks' | 'pathLocks' | 'events' | 'log'
-    >,
-  ) {
-    const tree = new MountedTree(dependencies.mounts, dependencies.log)
-    this.#scope = { ...dependencies, tree, authority: gatewayAuthority }
+  constructor(private readonly dependencies: ChangeDependencies & Pick<TreeDependencies, 'events' | 'log'>) {
     dependencies.events.on((event) => {
       const isGone = event.kind === 'removed' || event.kind === 'changed elsewhere'
       const gone = event.kind === 'moved' ? event.from : isGone ? event.path : undefined
@@ -105,10 +99,10 @@ export class BaseFolders {
   async #ensure({ base, username }: Principal, mayFill: () => boolean): Promise<void> {
     try {
       await this.dependencies.mounts.whenStarted(base)
-      const exists = (await this.#scope.tree.entryOrUndefined(base, {})) !== undefined
+      const exists = (await this.dependencies.mountedTree.entryOrUndefined(base, {})) !== undefined
       if (!exists && !mayFill()) return
       if (!exists) {
-        await makeMissingFolders(this.#scope, base, {})
+        await makeMissingFolders(this.dependencies, gatewayAuthority, base, {})
         this.dependencies.log.info({ user: username, path: base }, 'created a base folder')
       }
       this.#known.add(base)

@@ -11,7 +11,7 @@ import type { TreeDriver } from '../contract/driver-env.js'
 import { inPages, type Entry, type Identity } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import { childOf, isWithin, refusedName, root, under, within, type Path } from '../base/path.js'
-import { MountedTree, withMountPoints, type ResolvedPath } from '../mounts/mounted-tree.js'
+import { withMountPoints, type ResolvedPath } from '../mounts/mounted-tree.js'
 import type { MountedPath } from '../mounts/mounts.js'
 import type { PathLocks } from '../locks/path-locks.js'
 import type { Storage } from '../storage/storage.js'
@@ -31,33 +31,31 @@ const depth = new AsyncLocalStorage<number>()
 /** How many storages the current call has passed through. */
 const levelOf = () => depth.getStore() ?? 0
 
-type SubtreeDependencies = Pick<TreeDependencies, 'mounts' | 'locks' | 'pathLocks' | 'intents' | 'rules' | 'log'>
+type SubtreeDependencies = Pick<
+  TreeDependencies,
+  'mounts' | 'mountedTree' | 'locks' | 'pathLocks' | 'intents' | 'rules'
+>
 
 export class SubtreeDriver implements TreeDriver {
-  readonly #dependencies: SubtreeDependencies
-  readonly #tree: MountedTree
   /**
    * The storage in use, by mount point. The caller's steps must all see one storage, even if several take turns there.
    */
   readonly #chosen = new Map<Path, Storage>()
 
   constructor(
-    dependencies: SubtreeDependencies,
+    private readonly dependencies: SubtreeDependencies,
     private readonly base: Path,
-  ) {
-    this.#dependencies = dependencies
-    this.#tree = new MountedTree(dependencies.mounts, dependencies.log)
-  }
+  ) {}
 
   /** A change whose caller holds a path lock for each storage that it has passed through. */
   #changing<Paths extends readonly ResolvedPath[]>(plan: ChangePlan<Paths>): Change<Paths> {
-    const { mounts, locks, pathLocks } = this.#dependencies
+    const { pathLocks } = this.dependencies
     const level = levelOf() + 1
     const nested: PathLocks = {
       canBeLost: pathLocks.canBeLost,
       acquire: (claims, signal, options) => pathLocks.acquire(claims, signal, { ...options, level }),
     }
-    return new Change({ mounts, locks, pathLocks: nested, tree: this.#tree, authority: gatewayAuthority }, plan)
+    return new Change({ ...this.dependencies, pathLocks: nested }, gatewayAuthority, plan)
   }
 
   stat(path: Path, options: StatOptions = {}): Promise<Entry> {
@@ -120,13 +118,13 @@ export class SubtreeDriver implements TreeDriver {
 
   remove(path: Path, options: CallOptions = {}): Promise<void> {
     return this.#change(path, options, { membership: true }, (target) => {
-      return removeEntry(this.#dependencies, target, false, { ...options, signal: target.signal })
+      return removeEntry(this.dependencies, target, false, { ...options, signal: target.signal })
     })
   }
 
   removeTree(path: Path, options: CallOptions = {}): Promise<void> {
     return this.#change(path, options, { membership: true, tree: true }, (target) => {
-      return removeEntry(this.#dependencies, target, true, { ...options, signal: target.signal })
+      return removeEntry(this.dependencies, target, true, { ...options, signal: target.signal })
     })
   }
 
@@ -137,8 +135,10 @@ export class SubtreeDriver implements TreeDriver {
       preferred: (at) => this.#preferred(at),
       resolve: async () => {
         const source = await this.#resolve(from, options)
-        const target = await this.#deeper(() => this.#tree.canonicalTarget(under(this.base, to), source, options))
-        return [toPath(source), toPath(target)]
+        const target = await this.#deeper(() =>
+          this.dependencies.mountedTree.canonicalTarget(under(this.base, to), source, options),
+        )
+        return [{ at: source }, { at: target }]
       },
       tree: true,
       load: 'nothing',
@@ -153,7 +153,7 @@ export class SubtreeDriver implements TreeDriver {
     })
     return moving.underLocks(async (source, target) => {
       const { signal } = source
-      const rename = () => renameByBackend(this.#dependencies, source, target, false, { ...options, signal })
+      const rename = () => renameByBackend(this.dependencies, source, target, false, { ...options, signal })
       if (!(await this.#deeper(rename))) throw new GatewayError('unsupported')
     })
   }
@@ -206,7 +206,7 @@ export class SubtreeDriver implements TreeDriver {
     return {
       options: { signal },
       preferred: (at) => this.#preferred(at),
-      resolve: async () => [toPath(await this.#resolve(path, { signal }))],
+      resolve: async () => [{ at: await this.#resolve(path, { signal }) }],
       tree: touch.tree ?? false,
       load: 'nothing',
       require: ({ at }) => {
@@ -217,7 +217,7 @@ export class SubtreeDriver implements TreeDriver {
   }
 
   #assertMovable(at: Path): void {
-    if (this.#dependencies.mounts.isMountFolder(at))
+    if (this.dependencies.mounts.isMountFolder(at))
       throw new GatewayError('denied', { reason: 'a mount point is in this folder' })
   }
 
@@ -229,9 +229,9 @@ export class SubtreeDriver implements TreeDriver {
 
   /** The path in the whole tree, in the spelling of the storages. */
   async #resolve(path: Path, options: CallOptions): Promise<Path> {
-    const { mounts } = this.#dependencies
+    const { mounts } = this.dependencies
     await mounts.whenStarted(under(this.base, path), options)
-    const at = await this.#deeper(() => this.#tree.canonicalPath(under(this.base, path), options))
+    const at = await this.#deeper(() => this.dependencies.mountedTree.canonicalPath(under(this.base, path), options))
     if (this.#isExcluded(mounts.mountPointOf(at))) throw new GatewayError('not_found')
     return at
   }
@@ -239,12 +239,12 @@ export class SubtreeDriver implements TreeDriver {
   /** Whether this is a mount point below the base whose storage shows itself: the tree would never end. */
   #isExcluded(mountPoint: Path | undefined): boolean {
     if (mountPoint === undefined || mountPoint === this.base || !isWithin(this.base, mountPoint)) return false
-    return this.#dependencies.mounts.isCircular(mountPoint)
+    return this.dependencies.mounts.isCircular(mountPoint)
   }
 
   /** The entries of a storage with the mount points in the folder `at`. */
   #withMounted(at: Path, entries: readonly Entry[]): readonly Entry[] {
-    const { mounts } = this.#dependencies
+    const { mounts } = this.dependencies
     const mounted = mounts.foldersIn(at)
     if (mounted.length === 0) return entries
     return withMountPoints(entries, mounted).filter(({ name }) => {
@@ -264,7 +264,7 @@ export class SubtreeDriver implements TreeDriver {
       return await this.#in(path, options, work)
     } catch (error) {
       if (!isGatewayError(error, 'not_found')) throw error
-      const { mounts } = this.#dependencies
+      const { mounts } = this.dependencies
       const at = await this.#resolve(path, options)
       const entry = mounts.isMountAncestor(at) ? mounts.mountFolderEntry(at) : undefined
       if (!entry) throw error
@@ -273,14 +273,14 @@ export class SubtreeDriver implements TreeDriver {
   }
 
   #locate(at: Path): MountedPath {
-    return this.#dependencies.mounts.find(at, this.#preferred(at))
+    return this.dependencies.mounts.find(at, this.#preferred(at))
   }
 
   /** The storage in use at the mount point of this path. Another one is chosen if it does not run any longer. */
   #preferred(at: Path): Storage | undefined {
-    const mountPoint = this.#dependencies.mounts.mountPointOf(at)
+    const mountPoint = this.dependencies.mounts.mountPointOf(at)
     if (mountPoint === undefined) return undefined
-    const storage = this.#tree.locateIfRunning(at, this.#chosen.get(mountPoint))?.storage
+    const storage = this.dependencies.mountedTree.locateIfRunning(at, this.#chosen.get(mountPoint))?.storage
     if (storage) this.#chosen.set(mountPoint, storage)
     return storage
   }
@@ -297,8 +297,4 @@ export class SubtreeDriver implements TreeDriver {
       throw new GatewayError('unavailable', { reason: 'storages are based on one another in a circle' })
     return depth.run(level, work)
   }
-}
-
-function toPath(at: Path): ResolvedPath {
-  return { at, look: undefined }
 }

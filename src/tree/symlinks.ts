@@ -5,7 +5,6 @@
 import type { Awaitable } from '../contract/call-options.js'
 import { isSymlink } from '../contract/entry.js'
 import { childOf, isWithin, parentOf, resolvePath, root, within, type Path } from '../base/path.js'
-import type { MountedTree } from '../mounts/mounted-tree.js'
 import type { MountedPath } from '../mounts/mounts.js'
 import type { Access, Place } from './access.js'
 import { symlinkChanged } from './change.js'
@@ -31,102 +30,138 @@ export interface Following {
   readonly entry?: boolean | undefined
 }
 
-export class SymlinkRules {
-  constructor(
-    private readonly access: Access,
-    private readonly tree: MountedTree,
-  ) {}
+/**
+ * Resolves the symlinks in a place where the action is allowed, and authorizes it on the real path too. Rejects with
+ * `denied` if that is outside the principal's base. For `read`, the target of a symlink in the last segment is
+ * authorized, and the returned path still ends with the symlink's own name. Returns at once if no symlink has to be
+ * looked for.
+ */
+export function followSymlinks(
+  access: Access,
+  action: Action,
+  place: Place,
+  options: AccessOptions,
+  { last = followingActions.has(action), entry = false }: Following = {},
+): Awaitable<Place> {
+  // Locks do not affect reads.
+  if ((action === 'read' || action === 'list') && access.readsAll) return place
+  // The base is a folder to the principal, even if the storage has a symlink there.
+  if (place.at === place.principal.base && !last && !entry) return place
+  return realPlace(access, action, place, options, { last, entry })
+}
 
-  /**
-   * Resolves the symlinks in a place where the action is allowed, and authorizes it on the real path too. Rejects with
-   * `denied` if that is outside the principal's base. For `read`, the target of a symlink in the last segment is
-   * authorized, and the returned path still ends with the symlink's own name. Returns at once if no symlink has to be
-   * looked for.
-   */
-  follow(action: Action, place: Place, options: AccessOptions, following: Following = {}): Awaitable<Place> {
-    const { last = followingActions.has(action), entry = false } = following
-    // Locks do not affect reads.
-    if ((action === 'read' || action === 'list') && this.access.readsAll) return place
-    // The base is a folder to the principal, even if the storage has a symlink there.
-    if (place.at === place.principal.base && !last && !entry) return place
-    return entry ? this.#look(action, place, options) : this.#realPlace(action, place, options, last)
+async function realPlace(
+  access: Access,
+  action: Action,
+  place: Place,
+  options: AccessOptions,
+  { last, entry }: Following,
+): Promise<Place> {
+  const { at } = place
+  const { signal } = options
+  if (entry === true) {
+    const look = await access.tree.look(at, { signal })
+    if (look?.path === at) return { ...place, look }
+    if (at === place.principal.base && last !== true) return place
   }
+  const resolved = await access.tree.realPath(at, { signal, last })
+  if (resolved === at) return place
+  const real = await access.tree.canonicalPath(resolved, { signal })
+  await authorizeTarget(access, action, place, real, options)
+  if (action !== 'read' || last !== true) return { ...place, at: real }
+  const symlinkPath = await access.tree.realPath(at, { signal })
+  if (symlinkPath !== at && symlinkPath !== real) await authorizeTarget(access, action, place, symlinkPath, options)
+  return { ...place, at: symlinkPath }
+}
 
-  async #look(action: Action, place: Place, options: AccessOptions): Promise<Place> {
-    const look = await this.tree.look(place.at, { signal: options.signal })
-    return look?.path === place.at ? { ...place, look } : this.follow(action, place, options)
-  }
+async function authorizeTarget(
+  access: Access,
+  action: Action,
+  place: Place,
+  real: Path,
+  options: AccessOptions,
+): Promise<void> {
+  const { base } = place.principal
+  const realBase = isWithin(base, real) ? base : await access.tree.realPath(base, { last: true })
+  access.authorizeTarget(action, place, real, realBase, options, 'a symlink that leads out of your folder')
+}
 
-  async #realPlace(action: Action, place: Place, options: AccessOptions, last: boolean): Promise<Place> {
-    const { at } = place
-    const { signal } = options
-    const resolved = await this.tree.realPath(at, { signal, last })
-    if (resolved === at) return place
-    const real = await this.tree.canonicalPath(resolved, { signal })
-    await this.#authorizeTarget(action, place, real, options)
-    if (action !== 'read' || !last) return { ...place, at: real }
-    const symlinkPath = await this.tree.realPath(at, { signal })
-    if (symlinkPath !== at && symlinkPath !== real) await this.#authorizeTarget(action, place, symlinkPath, options)
-    return { ...place, at: symlinkPath }
-  }
+/** Rejects with `busy` if a symlink has replaced a segment of a place that was followed for the same action. */
+export async function assertNoSymlink(
+  access: Access,
+  action: Action,
+  place: Place,
+  options: AccessOptions,
+  following: Following = {},
+): Promise<void> {
+  if ((await followSymlinks(access, action, place, options, following)).at !== place.at) throw symlinkChanged()
+}
 
-  async #authorizeTarget(action: Action, place: Place, real: Path, options: AccessOptions): Promise<void> {
-    const { base } = place.principal
-    const realBase = isWithin(base, real) ? base : await this.tree.realPath(base, { last: true })
-    this.access.authorizeTarget(action, place, real, realBase, options, 'a symlink that leads out of your folder')
-  }
+/** The target of a symlink, like `path` in the principal's own words. Rejects with `denied` if outside its base. */
+export async function readSymlink(access: Access, path: Path, options: AccessOptions): Promise<string> {
+  const { at, principal } = await access.resolveAndAuthorize('read', path, options, { last: false })
+  const { storage, inner } = access.tree.locate(at)
+  const target = await storage.readSymlink(inner, { signal: options.signal })
+  if (!target.startsWith('/')) return target
+  // To the backend it is a path of the storage, to the client a path of the tree.
+  return access.seen(storage.treePath(resolvePath(root, target)), principal)
+}
 
-  /** Rejects with `busy` if a symlink has replaced a segment of a place that `follow` returned for the same action. */
-  async assertNone(action: Action, place: Place, options: AccessOptions, following: Following = {}): Promise<void> {
-    if ((await this.follow(action, place, options, following)).at !== place.at) throw symlinkChanged()
-  }
+/**
+ * Authorizes reading the target of a new symlink at `place`. Rejects with `denied` if it is outside the storage
+ * mounted at `mountPoint` or outside the principal's base, and with the verdict if the principal must not read it.
+ * Returns its path within the storage.
+ */
+export async function authorizeSymlink(
+  access: Access,
+  mountPoint: Path,
+  place: Place,
+  target: string,
+  options: AccessOptions,
+): Promise<Path> {
+  const isRelative = !target.startsWith('/')
+  if (isRelative) access.assertRelativeTarget(target)
+  const leadsTo = isRelative
+    ? await access.tree.canonicalPath(resolvePath(parentOf(place.at), target), {
+        signal: options.signal,
+      })
+    : (await access.resolve(resolvePath(root, target), options)).at
+  access.assertTargetWithin(mountPoint, leadsTo)
+  access.authorizeTarget('read', place, leadsTo, place.principal.base, options)
+  return within(mountPoint, leadsTo) ?? root
+}
 
-  /** The target of a symlink, in the principal's own words. Rejects with `denied` if that is outside of its base. */
-  async read({ at, principal }: Place, { signal }: AccessOptions): Promise<string> {
-    const { storage, inner } = this.tree.locate(at)
-    const target = await storage.readSymlink(inner, { signal })
-    if (!target.startsWith('/')) return target
-    // To the backend it is a path of the storage, to the client a path of the tree.
-    return this.access.seen(storage.treePath(resolvePath(root, target)), principal)
-  }
+/** As `authorizeSymlink`, for one that gets the path `at`: a relative one has another target in another folder. */
+export async function authorizeMovedSymlink(
+  access: Access,
+  mountPoint: Path,
+  at: Path,
+  target: string,
+  options: AccessOptions,
+): Promise<void> {
+  if (!target.startsWith('/')) await authorizeSymlink(access, mountPoint, access.place(at), target, options)
+}
 
-  /**
-   * Authorizes reading the target of a new symlink at `place`. Rejects with `denied` if it is outside the storage
-   * mounted at `mountPoint` or outside the principal's base, and with the verdict if the principal must not read it.
-   * Returns its path within the storage.
-   */
-  async authorizeNew(mountPoint: Path, place: Place, target: string, options: AccessOptions): Promise<Path> {
-    const isRelative = !target.startsWith('/')
-    if (isRelative) this.access.assertRelativeTarget(target)
-    const leadsTo = isRelative
-      ? await this.tree.canonicalPath(resolvePath(parentOf(place.at), target), { signal: options.signal })
-      : (await this.access.resolve(resolvePath(root, target), options)).at
-    this.access.assertTargetWithin(mountPoint, leadsTo)
-    this.access.authorizeTarget('read', place, leadsTo, place.principal.base, options)
-    return within(mountPoint, leadsTo) ?? root
-  }
-
-  /** As `authorizeNew`, for a symlink that gets the path `at`: a relative one has another target in another folder. */
-  async authorizeMoved(mountPoint: Path, at: Path, target: string, options: AccessOptions): Promise<void> {
-    if (!target.startsWith('/')) await this.authorizeNew(mountPoint, this.access.place(at), target, options)
-  }
-
-  /**
-   * As `authorizeMoved`, for all symlinks in a folder that moves to `target` in its storage. Not needed for a principal
-   * who may read the whole storage.
-   */
-  async authorizeAllMoved({ storage, inner }: MountedPath, target: Path, options: AccessOptions): Promise<void> {
-    const { mountPoint } = storage
-    if (this.access.movesAnySymlink(mountPoint)) return
-    for await (const page of storage.pages(inner, { signal: options.signal })) {
-      for (const member of page) {
-        const [from, to] = [childOf(inner, member.name), childOf(target, member.name)]
-        if (isSymlink(member)) {
-          const text = await storage.readSymlink(from, { signal: options.signal })
-          await this.authorizeMoved(mountPoint, to, text, options)
-        } else if (member.kind === 'folder') {
-          await this.authorizeAllMoved({ storage, inner: from }, to, options)
-        }
+/**
+ * As `authorizeMovedSymlink`, for all symlinks in a folder that moves to `target` in its storage. Not needed for a
+ * principal who may read the whole storage.
+ */
+export async function authorizeMovedSymlinks(
+  access: Access,
+  { storage, inner }: MountedPath,
+  target: Path,
+  options: AccessOptions,
+): Promise<void> {
+  const { mountPoint } = storage
+  if (access.movesAnySymlink(mountPoint)) return
+  for await (const page of storage.pages(inner, { signal: options.signal })) {
+    for (const member of page) {
+      const [from, to] = [childOf(inner, member.name), childOf(target, member.name)]
+      if (isSymlink(member)) {
+        const text = await storage.readSymlink(from, { signal: options.signal })
+        await authorizeMovedSymlink(access, mountPoint, to, text, options)
+      } else if (member.kind === 'folder') {
+        await authorizeMovedSymlinks(access, { storage, inner: from }, to, options)
       }
     }
   }

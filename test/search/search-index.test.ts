@@ -12,6 +12,7 @@ import { MountedTree } from '../../src/mounts/mounted-tree.js'
 import { Mounts } from '../../src/mounts/mounts.js'
 import { createLog } from '../../src/process/log.js'
 import { Access } from '../../src/tree/access.js'
+import type { TreeDependencies } from '../../src/tree/dependencies.js'
 import { findNames, VisibleNames, type SearchOptions, type SearchLimits } from '../../src/tree/search-results.js'
 import { Rules } from '../../src/tree/folder-rules.js'
 import { principal } from '../accounts/principals.js'
@@ -59,9 +60,10 @@ function visibleTo(rules: Rules, who: Principal, password?: string): VisibleName
   const log = createLog('silent')
   const bases = { ensure: () => undefined, forget: () => undefined }
   const cluster = { assertCurrent: () => undefined }
-  const dependencies = { cluster, mounts, bases, rules, settings: { bool: () => false }, log }
-  const access = new Access(dependencies, new MountedTree(mounts, log), who)
-  return new VisibleNames(rules, access, who.base, password)
+  const mountedTree = new MountedTree(mounts, log)
+  const settings = { bool: () => false }
+  const dependencies = { cluster, mounts, mountedTree, bases, rules, settings, log } as Partial<TreeDependencies>
+  return new VisibleNames(rules, new Access(dependencies as TreeDependencies, who), who.base, password)
 }
 
 const path = ({ parent, name }: IndexedName): Path => childOf(parent, name)

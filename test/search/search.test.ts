@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import t from 'tap'
 import { Events } from '../../src/storage/events.js'
+import { MountedTree } from '../../src/mounts/mounted-tree.js'
 import { Mounts } from '../../src/mounts/mounts.js'
 import { Search } from '../../src/search/search.js'
 import type { Log } from '../../src/base/log.js'
@@ -372,7 +373,9 @@ void t.test('an index that cannot be opened is logged, and searches reject', asy
     error: (_fields: object, message: string) => void errors.push(message),
   })
   const openIndex = () => Promise.reject(new GatewayError('unavailable', { reason: 'there is no disk' }))
-  const search = await Search.open({ settings, mounts: new Mounts(), events: new Events(), log, openIndex })
+  const mounts = new Mounts()
+  const mountedTree = new MountedTree(mounts, log)
+  const search = await Search.open({ settings, mounts, mountedTree, events: new Events(), log, openIndex })
   t.teardown(() => search.close())
   t.same(errors, ['search index: enabling or disabling failed'])
   await t.rejects(search.reader(), { code: 'unavailable' })

@@ -23,6 +23,7 @@ import { Bandwidth } from '../../src/storage/bandwidth.js'
 import { Events, type TreeEvent } from '../../src/storage/events.js'
 import { ListingBudget } from '../../src/storage/listing-cache.js'
 import { MountSupervisor } from '../../src/mounts/mount-supervisor.js'
+import { MountedTree } from '../../src/mounts/mounted-tree.js'
 import { Mounts } from '../../src/mounts/mounts.js'
 import { PathLocksInProcess } from '../../src/locks/path-locks.js'
 import { Spool } from '../../src/storage/fallbacks/spool.js'
@@ -173,6 +174,7 @@ export async function newTree(
   const log = createLog('silent')
   const events = new Events()
   const mounts = new Mounts()
+  const mountedTree = new MountedTree(mounts, log)
   const rules = await Rules.load(store, (path) => mounts.caseFoldedPath(path))
   const locks = await Locks.load(store.locks)
   // Each call of it empties the folder.
@@ -202,12 +204,13 @@ export async function newTree(
     driverTypes,
     instance: thisInstance(),
     own: { data: folder, protectedPaths: [] },
-    tree: (path) => new SubtreeDriver({ mounts, locks, pathLocks, intents, rules, log }, path),
+    tree: (path) => new SubtreeDriver({ mounts, mountedTree, locks, pathLocks, intents, rules }, path),
   })
   const indexFile = join(folder, `search-${randomUUID()}.db`)
   const search = await Search.open({
     settings,
     mounts,
+    mountedTree,
     events,
     log,
     openIndex: openIndex ?? (() => openSearchIndex(indexFile)),
@@ -221,7 +224,8 @@ export async function newTree(
   const dependencies: TreeDependencies = {
     cluster: { assertCurrent: () => undefined },
     mounts,
-    bases: new BaseFolders({ mounts, rules, locks, pathLocks, events, log }),
+    mountedTree,
+    bases: new BaseFolders({ mounts, mountedTree, locks, pathLocks, events, log }),
     rules,
     locks,
     pathLocks,

@@ -1,0 +1,90 @@
+/**
+ * What an operation on a folder requires of everything below it, by the rules of the folders there. Paths are of the
+ * whole tree.
+ */
+import { isRealFolder } from '../contract/entry.js'
+import { isGatewayError, isWithoutStorage } from '../base/errors.js'
+import { childOf, selfAndAncestors, type Path } from '../base/path.js'
+import type { Storage } from '../storage/storage.js'
+import { refuse, type Access } from './access.js'
+import type { AccessOptions } from './operation-options.js'
+import type { Action } from './policy.js'
+import { during } from './redaction.js'
+
+/**
+ * Authorizes a change of a whole tree on every folder below `at` that has a rule. A copy skips what the principal
+ * cannot see, so rules on invisible folders do not refuse it.
+ */
+export function authorizeBelow(access: Access, action: Action, at: Path, options: AccessOptions): void {
+  const { rules } = access.dependencies
+  // The direct members of a copied folder are authorized one by one, as reads.
+  if (action !== 'copy' && rules.nearest(at)?.path === at) access.authorizeMembersBelow(action, at, options)
+  for (const { path } of rules.below(at)) {
+    if (action === 'copy' && isInvisibleBelow(access, at, path)) continue
+    access.authorizeMembersBelow(action, path, options)
+  }
+}
+
+/**
+ * Rejects if the principal must not list a folder below `at` that listings show and that exists, or a storage mounted
+ * there does not run. Looks only for folders that have a rule of their own. The error names that folder.
+ */
+export async function assertListableBelow(access: Access, at: Path, options: AccessOptions): Promise<void> {
+  await assertMountsRun(access, at)
+  for (const { path } of access.dependencies.rules.below(at)) {
+    if (isInvisibleBelow(access, at, path)) continue
+    await during(access, 'list', access.ownPath(path), async () => {
+      const refusal = access.refusalOf('list', path, options)
+      if (refusal && (await exists(access, path, options))) refuse(refusal)
+    })
+  }
+}
+
+async function assertMountsRun(access: Access, at: Path): Promise<void> {
+  const { mounts } = access.dependencies
+  for (const { name } of mounts.foldersIn(at)) {
+    const member = childOf(at, name)
+    if (access.isOmitted(member)) continue
+    if (mounts.isMountPoint(member))
+      await during(access, 'list', access.ownPath(member), async () => mounts.find(member))
+    await assertMountsRun(access, member)
+  }
+}
+
+async function exists(access: Access, at: Path, { signal }: AccessOptions): Promise<boolean> {
+  try {
+    return (await access.tree.entryOrUndefined(at, { signal })) !== undefined
+  } catch (error) {
+    if (isWithoutStorage(error) || isGatewayError(error, 'not_folder')) return false
+    throw error
+  }
+}
+
+/** Whether `at` or a folder between `top` and `at` is invisible to the principal. */
+function isInvisibleBelow(access: Access, top: Path, at: Path): boolean {
+  for (const path of selfAndAncestors(at)) {
+    if (path === top) return false
+    if (access.isOmitted(path)) return true
+  }
+  return false
+}
+
+/**
+ * Rejects with `denied` if a folder contains, at any depth, an entry that a rule hides from the principal: a principal
+ * cannot remove what it cannot see. Lists the folder only if a rule hides names there. `folder`: in the storage.
+ */
+export async function assertAllVisible(
+  access: Access,
+  storage: Storage,
+  folder: Path,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  if (!access.hidesNames(storage.treePath(folder))) return
+  for await (const page of storage.pages(folder, { signal })) {
+    for (const entry of page) {
+      const member = childOf(folder, entry.name)
+      access.assertShownBelow(storage.treePath(member))
+      if (isRealFolder(entry)) await assertAllVisible(access, storage, member, signal)
+    }
+  }
+}
