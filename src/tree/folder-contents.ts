@@ -345,7 +345,7 @@ async function* selected(
 ): AsyncGenerator<Entry> {
   for (const name of new Set(names)) {
     const member = childOf(path, name)
-    const entry = await during(access, 'stat', member, () => memberEntry(access, member, options))
+    const entry = await during(access, 'list', member, () => memberEntry(access, member, options))
     // Its name may have another spelling.
     yield { ...entry, name }
   }

@@ -110,15 +110,15 @@ export class VirtualFs {
 
   /**
    * Yields the members of the folder at any depth, a folder before what is in it. `names`: only those of its members,
-   * and what is in them; empty: all. Rejects if one that listings show cannot be listed.
+   * and what is in them; empty: all. Rejects if one that listings show cannot be listed: the error names it.
    */
   members(path: Path, names: readonly string[], options: AccessOptions = {}): AsyncGenerator<TreeMember> {
-    return yielding(this.#access, 'list', path, async () => folders.members(this.#access, path, names, options))
+    return folders.members(this.#access, path, names, options)
   }
 
   /** Rejects as `members` does, as far as that can be known without listing all folders. */
   assertMembersReadable(path: Path, names: readonly string[], options: AccessOptions = {}): Promise<void> {
-    return this.#during('list', path, (access) => folders.assertMembersReadable(access, path, names, options))
+    return folders.assertMembersReadable(this.#access, path, names, options)
   }
 
   /**

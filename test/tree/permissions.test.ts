@@ -36,6 +36,29 @@ void t.test("a user's base folder is their root, and paths outside of it do not 
   await t.rejects(ada.move(p('/'), p('/y'), keep), { code: 'denied' })
 })
 
+void t.test('the error of a member that cannot be read names the member', async (t) => {
+  const { as, rule } = await newTree(t)
+  await fill(as(), { '/home/ada/a/open/x': 'x', '/home/ada/a/closed/x': 'x', '/home/ada/a/hidden/x': 'x' })
+  await rule('/home/ada/a/closed', { password: 'secret' })
+  await rule('/home/ada/a/hidden', { readUsers: [99], password: 'secret' })
+  const ada = as({ base: '/home/ada', may: [] })
+  const closed = { code: 'password_required', op: 'list', path: '/a/closed' }
+  await t.rejects(ada.assertMembersReadable(p('/a'), []), closed)
+  await t.rejects(ada.assertMembersReadable(p('/'), ['a']), closed)
+  await t.rejects(ada.assertMembersReadable(p('/a'), ['open', 'closed']), closed)
+  await t.rejects(ada.assertMembersReadable(p('/a'), ['gone']), { code: 'not_found', path: '/a/gone' })
+  for (const [path, given] of [
+    ['/', []],
+    ['/a', []],
+    ['/a', ['closed']],
+  ] as const) {
+    const visited = async () => {
+      for await (const member of ada.members(p(path), given)) t.notMatch(member.path, /hidden/)
+    }
+    await t.rejects(visited(), closed)
+  }
+})
+
 void t.test("errors do not reveal a user's base folder, the mount or paths of the host", async (t) => {
   const broken = async () => {
     throw Object.assign(new Error("EIO: i/o error, open '/srv/disk/home/ada/x'"), { code: 'EIO' })
