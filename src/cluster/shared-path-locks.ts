@@ -1,5 +1,5 @@
 /** Path locks that exclude the changes of other nodes too (docs/decisions/0036). */
-import { GatewayError } from '../base/errors.js'
+import { throwIfAborted, untilAborted } from '../base/cancellation.js'
 import type { HeldLocks, PathClaim, SharedEngine } from '../database/engine.js'
 import type { Topic } from '../database/rows.js'
 import { PathLocksInProcess, type AcquireOptions, type PathLocks } from '../locks/path-locks.js'
@@ -48,7 +48,19 @@ export class SharedPathLocks implements PathLocks {
     for (const onLost of this.#holders) onLost()
   }
 
-  async acquire(claims: readonly PathClaim[], signal?: AbortSignal, options: AcquireOptions = {}): Promise<() => void> {
+  /**
+   * A caller whose signal aborts is let go at once. What it has asked the database for cannot be withdrawn: its claims
+   * exclude the next changes of this process until the database has granted or refused them.
+   */
+  acquire(claims: readonly PathClaim[], signal?: AbortSignal, options: AcquireOptions = {}): Promise<() => void> {
+    return untilAborted(this.#acquire(claims, signal, options), signal, { undo: (release) => release() })
+  }
+
+  async #acquire(
+    claims: readonly PathClaim[],
+    signal: AbortSignal | undefined,
+    options: AcquireOptions,
+  ): Promise<() => void> {
     const { onLost } = options
     const releaseOwn = await this.#own.acquire(claims, signal, options)
     const before = this.#ownChanges()
@@ -65,8 +77,8 @@ export class SharedPathLocks implements PathLocks {
       void this.#release(held, releaseOwn)
     }
     try {
+      throwIfAborted(signal)
       await this.#refresh(held.counts, before)
-      if (signal?.aborted === true) throw new GatewayError('aborted')
       return release
     } catch (error) {
       release()

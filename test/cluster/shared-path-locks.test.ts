@@ -85,6 +85,26 @@ void t.test('a lock that another node holds for long is busy', { skip }, async (
   ;(await two.acquire([name('/a')]))()
 })
 
+void t.test('a request that aborts does not wait for the lock of another node', { skip }, async (t) => {
+  const [one, two] = await twoNodes(t)
+  const release = await one.acquire([name('/a')])
+  const controller = new AbortController()
+  const aborted = two.acquire([name('/a')], controller.signal)
+  await wait(100)
+  controller.abort()
+  await t.rejects(aborted, { code: 'aborted' })
+  let isGranted = false
+  const next = two.acquire([name('/a')]).then((release) => {
+    isGranted = true
+    return release
+  })
+  await wait(100)
+  t.notOk(isGranted, 'the next change of that node waits')
+  release()
+  ;(await next)()
+  ;(await one.acquire([name('/a')]))()
+})
+
 void t.test('a restart of the database releases all locks, and the next ones are granted', { skip }, async (t) => {
   const server = await startPostgres()
   t.teardown(() => server.stop())
