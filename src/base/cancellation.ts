@@ -1,9 +1,18 @@
 /** Aborts calls by their signal, even if the underlying work does not end. */
 import { setMaxListeners } from 'node:events'
-import { GatewayError } from './errors.js'
+import { GatewayError, isGatewayError } from './errors.js'
 
 export function throwIfAborted(signal: Pick<AbortSignal, 'aborted'> | undefined): void {
   if (signal?.aborted === true) throw new GatewayError('aborted')
+}
+
+/**
+ * The error of a call that was made with the signal. Who aborts a signal with a GatewayError as its reason ends calls
+ * for that reason: it is the error where the call rejects with `aborted`.
+ */
+export function withReason(error: unknown, signal: AbortSignal | undefined): unknown {
+  const reason: unknown = signal?.aborted === true ? signal.reason : undefined
+  return isGatewayError(error, 'aborted') && reason instanceof GatewayError ? reason : error
 }
 
 /**

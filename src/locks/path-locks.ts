@@ -4,8 +4,8 @@
  * nodes they exclude the changes of all (src/cluster/shared-path-locks.ts). The jobs of a `p-queue` wait for any place,
  * and not for those whose paths overlap with theirs.
  */
-import { joinSignals, sharedController } from '../base/cancellation.js'
-import { GatewayError, isGatewayError } from '../base/errors.js'
+import { joinSignals, sharedController, withReason } from '../base/cancellation.js'
+import { GatewayError } from '../base/errors.js'
 import { foldCase, isWithin, type Path } from '../base/path.js'
 import type { LockOptions, PathClaim } from '../database/engine.js'
 
@@ -47,7 +47,10 @@ export class HeldPathLocks {
     if (locks.canBeLost) this.#lost = sharedController()
   }
 
-  /** For the calls of drivers: aborts as the signal of the request does, and when the path locks are lost. */
+  /**
+   * For the calls of drivers: aborts as the signal of the request does, and when the path locks are lost. The reason is
+   * then `unavailable`: the request was not aborted by its client.
+   */
   get signal(): AbortSignal | undefined {
     if (!this.#lost) return this.request
     this.#joined ??= joinSignals(this.request, this.#lost.signal)
@@ -62,7 +65,7 @@ export class HeldPathLocks {
     if (this.#unlock) return
     const releases = this.#releases
     const lost = this.#lost
-    const unlock = await this.locks.acquire(claims, this.request, lost && { onLost: () => lost.abort() })
+    const unlock = await this.locks.acquire(claims, this.request, lost && { onLost: () => lost.abort(locksLost()) })
     if (this.#isOver || releases !== this.#releases) {
       unlock()
       throw new GatewayError('aborted')
@@ -88,13 +91,16 @@ export class HeldPathLocks {
     try {
       return await change()
     } catch (error) {
-      if (this.#lost?.signal.aborted !== true || !isGatewayError(error, 'aborted')) throw error
-      const reason = 'this server has lost the connection to its database during the change'
-      throw new GatewayError('unavailable', { reason, retryAfter: 1, cause: error })
+      throw withReason(error, this.#lost?.signal)
     } finally {
       this.end()
     }
   }
+}
+
+function locksLost(): GatewayError {
+  const reason = 'this server has lost the connection to its database during the change'
+  return new GatewayError('unavailable', { reason, retryAfter: 1 })
 }
 
 /** Each lock that is released is offered to all who wait, in one turn of the event loop. */

@@ -43,9 +43,8 @@ import { ConcurrencyLimiter } from './concurrency-limiter.js'
 import { EndingWrites } from './ending-writes.js'
 import { FailureLog } from './failure-log.js'
 import { EmptyFolders } from './fallbacks/empty-folders.js'
-import { passedFile } from './edge.js'
+import { passedFile, type HandleChanges } from './edge.js'
 import { OwnChanges } from './listing-lag.js'
-import type { HandleChanges } from './storage-changes.js'
 
 /** A method of a driver. */
 export type DriverMethod = Exclude<keyof Driver, 'traits'>
@@ -262,8 +261,13 @@ export class Backend implements Required<Omit<Driver, 'traits'>> {
         writing: bandwidth.toBackends,
         signals: [options?.signal],
       },
-      call: limiter && ((work) => limiter.call(work)),
-      failed: (error, op) => this.#log.failure(op, path, error),
+      call: async (op, work) => {
+        try {
+          return await (limiter ? limiter.call(work) : work())
+        } catch (error) {
+          throw this.#log.failure(op, path, error)
+        }
+      },
       staged: isStaged ? (close) => this.#writes.handle(close) : undefined,
       changing: changes?.changing,
       committing: changes?.committing,

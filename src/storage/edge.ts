@@ -4,7 +4,7 @@
  * the words of the principal). Each edge surrounds a stream or a handle once.
  */
 import { finished, Readable } from 'node:stream'
-import { joinSignals } from '../base/cancellation.js'
+import { joinSignals, withReason } from '../base/cancellation.js'
 import { GatewayError } from '../base/errors.js'
 import type { Awaitable } from '../contract/call-options.js'
 import type { Attributes, OpenFile, WritableFile } from '../contract/capabilities.js'
@@ -136,30 +136,48 @@ export class PassedStream extends Readable {
 
 type FileOperation = 'read' | 'write' | 'close'
 
-export interface FileEdge {
+/** What follows the changes of a handle. */
+export interface HandleChanges {
+  /** Called before each `write` and `truncate`. */
+  readonly changing: () => Awaitable<void>
+  /** Called before `commit`. */
+  readonly committing: () => void
+  /** Called with the stored entry after `commit`. Returns the entry that `commit` resolves to, or its error. */
+  readonly committed: (stored: Entry, attributes: Attributes) => Awaitable<Entry>
+  /** Called after `close` and after `commit`, also if they reject. */
+  readonly ended: () => void
+}
+
+/** What measures a handle. */
+export interface HandleMeter {
+  /** Called with the number of bytes after each read and write that succeeds. */
+  readonly didRead: (bytes: number) => void
+  readonly didWrite: (bytes: number) => void
+  /** Called before `commit`. */
+  readonly committing: () => void
+  /** Called with the error of each call. */
+  readonly failed: (error: unknown) => void
+  /** Called after `close`, also if it rejects. */
+  readonly closed: () => void
+}
+
+type Optional<Parts> = { readonly [Part in keyof Parts]?: Parts[Part] | undefined }
+
+/**
+ * What the calls of a handle pass, each in this order: `check`, `limits`, `changing` or `committing`, `call` or
+ * `staged`, `committed`, `didRead` or `didWrite`. An error passes `failed`. `closed` and `ended` are told at the end.
+ */
+export interface FileEdge extends Optional<HandleChanges>, Optional<Omit<HandleMeter, 'committing' | 'failed'>> {
   /** Called before every call except `close`. If it throws, the call rejects with that error. */
   readonly check?: (() => void) | undefined
   /** Reads and writes wait for these, until one of the signals aborts or the handle is closed. */
   readonly limits?: FileLimits | undefined
   /** Makes a call of the handle: by default at once. */
-  readonly call?: (<T>(work: () => Promise<T>) => Promise<T>) | undefined
+  readonly call?: (<T>(op: FileOperation, work: () => Promise<T>) => Promise<T>) | undefined
   /** How a handle that stages a file commits and closes, by `close`: by default as it is asked to. */
   readonly staged?: ((close: () => Promise<void>) => EndingHandle) | undefined
-  /** Called with the number of bytes after each read and write that succeeds. */
-  readonly didRead?: ((bytes: number) => void) | undefined
-  readonly didWrite?: ((bytes: number) => void) | undefined
-  /** Called before each `write` and `truncate`. */
-  readonly changing?: (() => Awaitable<void>) | undefined
-  /** Called before `commit`. */
-  readonly committing?: (() => void) | undefined
-  /** Called with the stored entry after `commit`. Returns the entry that `commit` resolves to, or its error. */
-  readonly committed?: ((stored: Entry, attributes: Attributes) => Awaitable<Entry>) | undefined
-  /** Converts the error of a call. */
+  /** Converts the error of a call. It is given the reason of a signal of `limits` for the error `aborted`. */
   readonly failed?: ((error: unknown, op: FileOperation) => unknown) | undefined
-  /** Called after `close`, also if it rejects. */
-  readonly closed?: (() => void) | undefined
-  /** Called after `close` and after `commit`, also if they reject. */
-  readonly ended?: (() => void) | undefined
 }
 
 interface FileLimits {
@@ -172,16 +190,17 @@ interface FileLimits {
 export function passedFile(file: WritableFile, edge: FileEdge): WritableFile
 export function passedFile(file: OpenFile, edge: FileEdge): OpenFile
 export function passedFile(file: OpenFile, edge: FileEdge): OpenFile {
-  const { check, didRead, closed, ended, call = atOnce, failed = unchanged } = edge
+  const { check, didRead, closed, ended, call = atOnce } = edge
+  const failed = failureOf(edge)
   const throttle = throttleOf(edge.limits)
-  const staged = edge.staged?.(() => call(() => file.close()))
+  const staged = edge.staged?.(() => call('close', () => file.close()))
   const passed: PassedFile = {
     entry: file.entry,
     read: async (into, position) => {
       try {
         check?.()
         if (throttle) await throttle.reading(into.length)
-        const bytes = await call(() => file.read(into, position))
+        const bytes = await call('read', () => file.read(into, position))
         didRead?.(bytes)
         return bytes
       } catch (error) {
@@ -190,7 +209,7 @@ export function passedFile(file: OpenFile, edge: FileEdge): OpenFile {
     },
     close: async () => {
       try {
-        await (staged ? staged.close() : call(() => file.close()))
+        await (staged ? staged.close() : call('close', () => file.close()))
       } catch (error) {
         throw failed(error, 'close')
       } finally {
@@ -216,7 +235,8 @@ function addWrites(
   throttle: Throttle | undefined,
   staged: EndingHandle | undefined,
 ): void {
-  const { check, changing, committing, committed, didWrite, ended, call = atOnce, failed = unchanged } = edge
+  const { check, changing, committing, committed, didWrite, ended, call = atOnce } = edge
+  const failed = failureOf(edge)
   const [write, truncate] = [file.write?.bind(file), file.truncate?.bind(file)]
   const [sync, commit] = [file.sync?.bind(file), file.commit?.bind(file)]
   const checked = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -235,7 +255,7 @@ function addWrites(
         // Without a pause: the order of writes is kept.
         const checking = changing?.()
         if (checking) await checking
-        await call(() => write(from, position))
+        await call('write', () => write(from, position))
         didWrite?.(bytes)
       })
   }
@@ -243,14 +263,14 @@ function addWrites(
     passed.truncate = (size) =>
       checked(async () => {
         await changing?.()
-        await call(() => truncate(size))
+        await call('write', () => truncate(size))
       })
   }
-  if (sync) passed.sync = () => checked(() => call(sync))
+  if (sync) passed.sync = () => checked(() => call('write', sync))
   if (commit) {
     passed.commit = async (attributes = {}) => {
       try {
-        const publish = () => call(() => commit(attributes))
+        const publish = () => call('write', () => commit(attributes))
         const stored = await checked(() => {
           committing?.()
           return staged ? staged.commit(publish) : publish()
@@ -263,8 +283,15 @@ function addWrites(
   }
 }
 
-const unchanged = (error: unknown): unknown => error
-const atOnce = <T>(work: () => Promise<T>): Promise<T> => work()
+/** Returns what converts the errors of calls. */
+function failureOf({ failed, limits }: FileEdge) {
+  return (error: unknown, op: FileOperation): unknown => {
+    const reason = limits?.signals.reduce(withReason, error) ?? error
+    return failed ? failed(reason, op) : reason
+  }
+}
+
+const atOnce = <T>(_: FileOperation, work: () => Promise<T>): Promise<T> => work()
 
 /** How the calls of a handle wait. */
 type Throttle = NonNullable<ReturnType<typeof throttleOf>>

@@ -7,12 +7,7 @@ import type { Entry } from '../contract/entry.js'
 import { under, type Path } from '../base/path.js'
 import type { AttributeOverlay } from './fallbacks/attribute-overlay.js'
 import { concernedPath, type Events } from './events.js'
-import type { FileEdge } from './edge.js'
-
-/** What follows the changes of a handle; see `FileEdge`. */
-export type HandleChanges = {
-  readonly [Hook in 'changing' | 'committing' | 'committed' | 'ended']: NonNullable<FileEdge[Hook]>
-}
+import type { HandleChanges } from './edge.js'
 
 export class StorageChanges {
   readonly #unsubscribe: () => void

@@ -12,7 +12,7 @@ import { GatewayError, toGatewayError, type ErrorCode } from '../base/errors.js'
 import type { Path } from '../base/path.js'
 import type { StorageRow } from '../database/rows.js'
 import type { Events } from './events.js'
-import type { FileEdge } from './edge.js'
+import type { HandleMeter } from './edge.js'
 import type { Storage } from './storage.js'
 
 /** 'aborted': by the client, the task, or the end of the principal's session. */
@@ -110,12 +110,6 @@ export class TransferMeter {
       },
     }
   }
-}
-
-type HandleMeter = {
-  readonly [Hook in 'didRead' | 'didWrite' | 'committing' | 'closed']: NonNullable<FileEdge[Hook]>
-} & {
-  readonly failed: (error: unknown) => void
 }
 
 /** One transfer. Whoever makes it must end it. */

@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers'
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { GatewayError, toGatewayError } from '../../src/base/errors.js'
-import { SpeedLimit } from '../../src/storage/bandwidth.js'
+import { SpeedLimit, unlimited } from '../../src/storage/bandwidth.js'
 import { passedFile, PassedStream } from '../../src/storage/edge.js'
 
 const limit = new SpeedLimit(() => 1_000_000)
@@ -65,4 +65,19 @@ void t.test('a handle has the methods of its file only, and its end is told', as
   const writing = passedFile({ ...file, write: async () => undefined, commit }, edge)
   await t.rejects(async () => writing.commit?.(), { code: 'no_space', op: 'read' })
   t.same(told, ['ended'], 'a commit can be repeated until the handle is closed')
+})
+
+void t.test('a call that its signal aborts has the reason of the signal as its error', async (t) => {
+  const entry = { name: 'x', kind: 'file', size: 3, modified: new Date(0) } as const
+  const aborted = () => Promise.reject(new GatewayError('aborted'))
+  const rejects = (error: GatewayError) => () => Promise.reject(error)
+  for (const [reason, read, code] of [
+    [new GatewayError('unavailable'), aborted, 'unavailable'],
+    [undefined, aborted, 'aborted'],
+    [new GatewayError('unavailable'), rejects(new GatewayError('denied')), 'denied'],
+  ] as const) {
+    const limits = { reading: unlimited, writing: unlimited, signals: [undefined, AbortSignal.abort(reason)] }
+    const handle = passedFile({ entry, read, close: async () => undefined }, { limits, failed })
+    await t.rejects(handle.read(Buffer.alloc(1), 0), { code, op: 'read' })
+  }
 })

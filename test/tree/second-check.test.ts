@@ -39,9 +39,9 @@ const table = `
 write                 precondition_failed  locked  precondition_failed  unauthenticated  busy     busy            -           denied  unavailable
 write bytes           precondition_failed  locked  precondition_failed  unauthenticated  busy     busy            -           denied  unavailable
 write a new file      precondition_failed  locked  precondition_failed  unauthenticated  busy     busy            exists      denied  unavailable
-commit a replacement  precondition_failed  locked  precondition_failed  unauthenticated  busy     busy            -           denied  aborted
-commit a new file     precondition_failed  locked  precondition_failed  unauthenticated  busy     busy            exists      denied  aborted
-commit an update      precondition_failed  locked  precondition_failed  unauthenticated  busy     busy            -           denied  aborted
+commit a replacement  precondition_failed  locked  precondition_failed  unauthenticated  busy     busy            -           denied  unavailable
+commit a new file     precondition_failed  locked  precondition_failed  unauthenticated  busy     busy            exists      denied  unavailable
+commit an update      precondition_failed  locked  precondition_failed  unauthenticated  busy     busy            -           denied  unavailable
 reserve               exists               locked  precondition_failed  unauthenticated  busy     busy            exists      denied  unavailable
 make a folder         exists               locked  precondition_failed  unauthenticated  busy     -               exists      denied  unavailable
 make a parent         -                    locked  -                    unauthenticated  -        busy            not_folder  denied  unavailable
