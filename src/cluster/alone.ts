@@ -3,7 +3,7 @@ import { limitersInMemory } from '../accounts/limiter.js'
 import type { Instance } from '../contract/driver-env.js'
 import type { OfOthers } from '../database/tables.js'
 import { PathLocksInProcess } from '../locks/path-locks.js'
-import type { Cluster, ClusterHandlers, Duty, JoinOptions, Limits } from './cluster.js'
+import type { Cluster, ClusterHandlers, JoinOptions, Limits } from './cluster.js'
 import { joinNodes, nodeStatuses } from './node-rows.js'
 
 export class Alone implements Cluster {
@@ -12,7 +12,6 @@ export class Alone implements Cluster {
   readonly limiters = limitersInMemory(() => performance.now())
   readonly knowsEntries = true
   readonly spansMachines = false
-  readonly requestSearch = undefined
   #handlers: ClusterHandlers | undefined
 
   private constructor(
@@ -48,12 +47,8 @@ export class Alone implements Cluster {
     return new PathLocksInProcess()
   }
 
-  async offer(duty: Duty): Promise<void> {
-    duty.begin()
-  }
-
-  async withdraw(): Promise<void> {
-    // Nobody else could do it.
+  duty(): undefined {
+    return undefined
   }
 
   async status() {

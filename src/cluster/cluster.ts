@@ -12,70 +12,63 @@ import type { PathLocks } from '../locks/path-locks.js'
 import type { Settings } from '../settings/settings.js'
 import type { Events } from '../storage/events.js'
 import { Alone } from './alone.js'
+import type { Duty } from './duty.js'
 import type { NodeStatus, NodeTimes } from './node-rows.js'
 import { Nodes } from './nodes.js'
 import type { Mirror } from './shared-path-locks.js'
 
 export interface Cluster {
-  /** This process. Its name is the owner of the unfinished work that it adds. `isOver` knows all nodes. */
+  // This process
+
+  /** Its name is the owner of the unfinished work that it adds. `isOver` knows all nodes. */
   readonly instance: Instance
   /** Whether the others take this process for living, so that what it mirrors is valid and it may change something. */
   readonly isCurrent: boolean
   /** Throws `unavailable` unless the process is current. */
   assertCurrent(): void
-  /** The clock of the database, as far as it is known: milliseconds since 1970. */
-  now(): number
-  /** The number of living processes, as far as it is known; at least 1. */
-  readonly count: number
-  /** Calls `listener` when `count` has changed. Returns an unsubscriber. */
-  onCountChange(listener: () => void): () => void
-  /** The settings, with this process's part of the limits that hold for all together. */
-  limits(settings: Limits): Limits
-  /** The limits of attempts to sign in, which all processes count together. */
-  readonly limiters: Limiters
-  readonly ofOthers: OfOthers
-  /** Whether a cached entry may answer for the entry itself: no other process changes it. */
-  readonly knowsEntries: boolean
-  /** Whether some of the others may run on other machines. */
-  readonly spansMachines: boolean
-  /**
-   * Locks that exclude the changes of all processes. `mirrors`: rows in memory that changes are checked against under
-   * the locks, by topic.
-   */
-  pathLocks(mirrors: ReadonlyMap<Topic, Mirror>): PathLocks
-  /** Sends a request to the process that writes the search index. Undefined if that is always this one. */
-  readonly requestSearch: ((request: unknown) => Promise<void>) | undefined
-  /** Begins the duty as soon as no other living process does it. Resolves when it has begun, or another one does it. */
-  offer(duty: Duty): Promise<void>
-  /** Ends the duty, if this process does it. Another one may begin it. */
-  withdraw(duty: Duty): Promise<void>
-  /** All processes for admins, as of now. */
-  status(): Promise<readonly NodeStatus[]>
-  /** Stores where this process accepts connections, by protocol. */
-  publishAddresses(addresses: Readonly<Record<string, string>>): Promise<void>
   /**
    * From now on this process takes over what ended ones owned. Throws `unavailable` if another one has ended it since
    * it joined.
    */
   start(handlers: ClusterHandlers): void
+  /** Stores where this process accepts connections, by protocol. */
+  publishAddresses(addresses: Readonly<Record<string, string>>): Promise<void>
   /** Ends this process as a node: others may take over what it owns. */
   leave(): Promise<void>
+
+  // The others
+
+  /** The number of living processes, as far as it is known; at least 1. */
+  readonly count: number
+  /** Calls `listener` when `count` has changed. Returns an unsubscriber. */
+  onCountChange(listener: () => void): () => void
+  readonly ofOthers: OfOthers
+  /** Whether a cached entry may answer for the entry itself: no other process changes it. */
+  readonly knowsEntries: boolean
+  /** Whether some of the others may run on other machines. */
+  readonly spansMachines: boolean
+  /** All processes for admins, as of now. */
+  status(): Promise<readonly NodeStatus[]>
+
+  // What all have together
+
+  /** The clock of the database, as far as it is known: milliseconds since 1970. */
+  now(): number
+  /** The settings, with this process's part of the limits that hold for all together. */
+  limits(settings: Limits): Limits
+  /** The limits of attempts to sign in, which all processes count together. */
+  readonly limiters: Limiters
+  /**
+   * Locks that exclude the changes of all processes. `mirrors`: rows in memory that changes are checked against under
+   * the locks, by topic.
+   */
+  pathLocks(mirrors: ReadonlyMap<Topic, Mirror>): PathLocks
+  /** What one process at a time does for all. Undefined if that is always this one. Called once for each name. */
+  duty(name: string): Duty | undefined
 }
 
 /** The settings that limit something. */
 export type Limits = Pick<Settings, 'number' | 'onChange'>
-
-/** What one process at a time does for all of them. */
-export interface Duty {
-  /** Of the lease. */
-  readonly name: string
-  /** This process does it from now on. Another one may have done it before. */
-  begin(): void
-  /** This process must not do it any more. */
-  end(): void
-  /** Handles what another process asks of the one that does it. */
-  handle(request: unknown): void
-}
 
 export interface ClusterHandlers {
   /** Reads everything again that this process mirrors: changes of others may have been missed. */

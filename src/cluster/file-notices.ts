@@ -11,8 +11,11 @@ const retryDelay = 1000
 /** More pending notices than this are replaced by one, that everything has changed. */
 const maxPending = 10_000
 
-/** What a notice says: a change of the tree, or a request to the node that writes the search index. */
-type Notice = TreeEvent | { readonly kind: 'search'; readonly request: unknown }
+/** Asks the node that does the duty of this name. */
+interface DutyRequest {
+  readonly kind: string
+  readonly request: unknown
+}
 
 const everything: TreeEvent = { kind: 'changed elsewhere', path: root }
 
@@ -27,7 +30,8 @@ const kinds: ReadonlySet<string> = new Set<TreeEvent['kind']>([
 export class FileNotices {
   #pending: string[] = []
   #timer: NodeJS.Timeout | undefined
-  #onSearch: (request: unknown) => void = () => undefined
+  /** What handles requests, by the names of the duties. */
+  readonly #handlers = new Map<string, (request: unknown) => void>()
   readonly #unsubscribe: () => void
 
   constructor(
@@ -39,27 +43,27 @@ export class FileNotices {
       if (origin === 'here') this.#add(event)
     })
     shared.onNotice((notice) => {
-      const request = notice === undefined ? undefined : (JSON.parse(notice) as Notice)
-      if (request?.kind === 'search') this.#onSearch(request.request)
-      else events.emit(eventOf(request), 'elsewhere')
+      const told = notice === undefined ? undefined : (JSON.parse(notice) as TreeEvent | DutyRequest)
+      if (told && 'request' in told) this.#handlers.get(told.kind)?.(told.request)
+      else events.emit(eventOf(told), 'elsewhere')
     })
   }
 
   /**
-   * Sends a request to the other nodes. The one that writes the search index handles it. Rejects with `invalid` if it
-   * is too long for a notice.
+   * Sends a request to the other nodes. The one that does the duty handles it. Rejects with `invalid` if it is too long
+   * for a notice.
    */
-  async requestSearch(request: unknown): Promise<void> {
-    const text = JSON.stringify({ kind: 'search', request })
+  async request(duty: string, request: unknown): Promise<void> {
+    const text = JSON.stringify({ kind: duty, request })
     if (Buffer.byteLength(text) > maxNotice) {
       throw new GatewayError('invalid', { reason: 'the paths are too long for one request: update fewer at once' })
     }
     await this.shared.notify([text])
   }
 
-  /** `listener` gets the requests of other nodes. */
-  onSearchRequest(listener: (request: unknown) => void): void {
-    this.#onSearch = listener
+  /** `handle` gets the requests of other nodes to the one that does the duty. */
+  onRequest(duty: string, handle: (request: unknown) => void): void {
+    this.#handlers.set(duty, handle)
   }
 
   /** Returns notices that could not be sent. They are sent again. */

@@ -9,7 +9,8 @@ import type { Instance } from '../contract/driver-env.js'
 import type { SharedEngine } from '../database/engine.js'
 import type { NodeRow, Topic } from '../database/rows.js'
 import type { OfOthers, Store } from '../database/tables.js'
-import type { Cluster, ClusterHandlers, Duty, JoinOptions, Limits } from './cluster.js'
+import type { Cluster, ClusterHandlers, JoinOptions, Limits } from './cluster.js'
+import { Duty } from './duty.js'
 import { FileNotices } from './file-notices.js'
 import { isSilent, joinNodes, nodeStatuses, usualTimes, type NodeTimes } from './node-rows.js'
 import { SharedPathLocks, type Mirror } from './shared-path-locks.js'
@@ -47,8 +48,7 @@ export class Nodes implements Cluster {
   #rows: readonly NodeRow[] = []
   /** The heartbeats of other nodes, and since when this node has seen them, while it was current. */
   #seen = new Map<string, { readonly heartbeat: number; readonly since: Moment }>()
-  /** What this node can do for all, and whether it does. */
-  readonly #duties = new Map<Duty, boolean>()
+  readonly #duties: Duty[] = []
   #timer: NodeJS.Timeout | undefined
   #beating: Promise<void> | undefined
   #takingOver: Promise<void> | undefined
@@ -137,20 +137,10 @@ export class Nodes implements Cluster {
     return locks
   }
 
-  readonly requestSearch = (request: unknown): Promise<void> => this.#notices.requestSearch(request)
-
-  async offer(duty: Duty): Promise<void> {
-    this.#notices.onSearchRequest((request) => duty.handle(request))
-    this.#duties.set(duty, false)
-    await this.#obtainDuties()
-  }
-
-  async withdraw(duty: Duty): Promise<void> {
-    const does = this.#duties.get(duty)
-    this.#duties.delete(duty)
-    if (does !== true) return
-    duty.end()
-    await this.#store.leases.release(duty.name)
+  duty(name: string): Duty {
+    const duty = new Duty(name, this.#store.leases, this.#notices)
+    this.#duties.push(duty)
+    return duty
   }
 
   /** The heartbeats stop, when the others have been told of all changes. */
@@ -260,19 +250,9 @@ export class Nodes implements Cluster {
     this.#watch()
     if (!handlers) return
     await this.#endDead()
-    await this.#obtainDuties()
+    for (const duty of this.#duties) await duty.renew()
     const ended = this.#rows.filter((node) => node.ended !== undefined).map(({ id }) => id)
     if (ended.some((id) => !this.#takenOver.has(id))) this.#takeOver(handlers, new Set(ended))
-  }
-
-  async #obtainDuties(): Promise<void> {
-    for (const [duty, does] of this.#duties) {
-      const holds = await this.#store.leases.obtain(duty.name)
-      if (holds === does) continue
-      this.#duties.set(duty, holds)
-      if (holds) duty.begin()
-      else duty.end()
-    }
   }
 
   /** Heartbeats do not wait for it: backends may be slow. If it fails, it is repeated after the next heartbeat. */
@@ -318,7 +298,7 @@ export class Nodes implements Cluster {
     this.#hasEnded = true
     clearTimeout(this.#lapse)
     for (const listener of this.#lapseListeners) listener()
-    for (const [duty, does] of this.#duties) if (does) duty.end()
+    for (const duty of this.#duties) duty.lose()
     this.options.log.error({}, 'another node has ended this one, because it sent no heartbeat')
     this.#handlers?.ended()
   }

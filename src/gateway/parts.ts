@@ -163,24 +163,23 @@ async function startStorages(core: Core, closing: Closing) {
 async function openSearch(core: Core, closing: Closing): Promise<Search> {
   const { config, cluster } = core
   const location = storeLocation(config)
+  const duty = cluster.duty('search')
   const search = await Search.open({
     ...core,
     openIndex: () =>
       isPostgresUrl(location)
         ? openPostgresSearchIndex({ connectionString: location, application_name: cluster.instance.name })
         : openSearchIndex(join(config.data, 'search.db')),
-    send: cluster.requestSearch,
+    send: duty && ((request) => duty.request(request)),
   })
-  const duty = {
-    name: 'search',
-    begin: () => search.beginWriting(),
-    end: () => search.endWriting(),
-    handle: (request: unknown) => search.handle(request as SearchRequest),
-  }
-  closing.add(() => cluster.withdraw(duty).catch(() => undefined))
+  closing.add(() => duty?.withdraw().catch(() => undefined))
   // Before the storages stop: the index applies their last events.
   closing.add(() => search.close())
-  await cluster.offer(duty)
+  await duty?.offer({
+    begin: () => search.beginWriting(),
+    end: () => search.endWriting(),
+    handle: (request) => search.handle(request as SearchRequest),
+  })
   return search
 }
 

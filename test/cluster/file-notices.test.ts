@@ -8,9 +8,9 @@ void t.test('a request to the node that writes the index is refused if it is too
   const sent: (readonly string[])[] = []
   const shared = { notify: async (notices: readonly string[]) => void sent.push(notices), onNotice: () => undefined }
   const notices = new FileNotices(shared, new Events(), createLog('silent'))
-  await notices.requestSearch({ action: 'update', paths: ['/a'] })
+  await notices.request('search', { action: 'update', paths: ['/a'] })
   const paths = Array.from({ length: 3 }, (_, n) => `/${String(n).repeat(4000)}`)
-  await t.rejects(notices.requestSearch({ action: 'update', paths }), { code: 'invalid', message: /fewer at once/ })
+  await t.rejects(notices.request('search', { action: 'update', paths }), { code: 'invalid', message: /fewer at once/ })
   t.equal(sent.length, 1)
   await notices.close()
 })
