@@ -84,11 +84,14 @@ void t.test(
       name: 'Journaling',
       fields: {},
       open: async (_options: never, { state }: DriverEnv) => {
-        const changes = new ChangeJournal<string>({
+        const changes: ChangeJournal<string> = new ChangeJournal<string>({
           state,
           keys: ['work'],
           parse: (value) => (typeof value === 'string' ? value : undefined),
-          settle: async (change) => void settled.push(change),
+          settle: async (change) => {
+            settled.push(change)
+            await changes.forget(change)
+          },
           log: createLog('silent'),
         })
         await changes.load()

@@ -96,8 +96,10 @@ export class IdReplacements {
 
   constructor(private readonly options: IdReplacementsOptions) {
     const { state, log } = options.env
-    const settle = (replacement: IdReplacement, since: number, signal: AbortSignal) =>
-      this.#settle(replacement, since, signal)
+    const settle = async (replacement: IdReplacement, since: number, signal: AbortSignal) => {
+      await this.#settle(replacement, since, signal)
+      await this.#journal.forget(replacement)
+    }
     const keys = options.keys ?? ['publications']
     this.#journal = new ChangeJournal({ state, keys, parse: parsed, settle, retryInterval, log })
   }
@@ -156,7 +158,7 @@ export class IdReplacements {
     const failure = (await this.#setAside(replacement)) ?? (await this.#walk(replacement, places, done))
     if (failure) {
       const isUndone = failure.isKnown && (await this.#undo(replacement, done))
-      if (isUndone) await this.#forget(replacement)
+      if (isUndone) await this.#journal.forget(replacement)
       else if (!isOneStep) this.#interrupted(replacement, failure.error)
       throw failure.error
     }
@@ -193,7 +195,7 @@ export class IdReplacements {
       } catch {
         continue
       }
-      await this.#forget(earlier)
+      await this.#journal.forget(earlier)
     }
   }
 
@@ -201,13 +203,8 @@ export class IdReplacements {
     const { all } = this.#journal
     const oldest = all.find((each) => this.#journal.isInterrupted(each))
     // If it has set an item aside, nothing else knows the name of that.
-    if (oldest && all.length >= maxStored && !this.options.unique) await this.#forget(oldest)
+    if (oldest && all.length >= maxStored && !this.options.unique) await this.#journal.forget(oldest)
     await this.#journal.add(replacement)
-  }
-
-  /** Never rejects: the next run looks at it once more, and finds nothing to do. */
-  async #forget(replacement: IdReplacement): Promise<void> {
-    await this.#journal.forget(replacement).catch(() => undefined)
   }
 
   #interrupted(replacement: IdReplacement, error: unknown): void {
@@ -227,7 +224,7 @@ export class IdReplacements {
       this.#interrupted(left, error)
       return
     }
-    await this.#forget(replacement)
+    await this.#journal.forget(replacement)
     void this.settle()
   }
 

@@ -12,8 +12,8 @@ interface ChangeJournalOptions<Change> {
   /** A stored change; undefined if it cannot be read, and is removed. */
   readonly parse: (value: unknown) => Change | undefined
   /**
-   * Completes or undoes a change that was interrupted at `since`, in milliseconds of `performance.now()`, or before.
-   * Rejects if that cannot be done now.
+   * Completes or undoes a change that was interrupted at `since`, in milliseconds of `performance.now()`, or before, and
+   * forgets it. Rejects if that cannot be done now.
    */
   readonly settle: (change: Change, since: number, signal: AbortSignal) => Promise<void>
   /**
@@ -90,17 +90,17 @@ export class ChangeJournal<Change> {
       await entry.set(change)
     } catch (error) {
       // It does not begin.
-      if (earlier === undefined) await this.forget(change).catch(() => undefined)
+      if (earlier === undefined) await this.forget(change)
       throw error
     }
   }
 
-  /** Nothing is left to do. If it rejects, the next run looks at the change once more. */
+  /** Nothing is left to do. Never rejects: if it stays stored, the next run settles it, and finds nothing to do. */
   async forget(change: Change): Promise<void> {
     const entry = this.#all.get(change)
     this.#all.delete(change)
     this.#interrupted.delete(change)
-    await entry?.set(undefined)
+    await entry?.set(undefined).catch(() => undefined)
   }
 
   /** The change was interrupted just now. With a `retryInterval`, it is settled in the background. */
@@ -135,10 +135,7 @@ export class ChangeJournal<Change> {
         await settle(change, since, signal)
       } catch (error) {
         if (!isClosed()) log.warn({ err: error, change }, 'cannot settle an interrupted change yet')
-        continue
       }
-      // If it stays stored, the next run finds nothing to do.
-      await this.forget(change).catch(() => undefined)
     }
   }
 

@@ -172,7 +172,7 @@ export class Replacements {
     try {
       await this.#journal.add(replacement)
       await steps()
-      await this.#forget(replacement)
+      await this.#journal.forget(replacement)
     } catch (error) {
       const settling = this.#settle(replacement)
       const isReplaced = await settling.catch((reason: unknown) => this.#defer(replacement, error, reason))
@@ -203,7 +203,7 @@ export class Replacements {
     if (outcome === 'both') {
       env.log.error({ path: to, backup }, 'a file was created while another one was replaced, the old one remains')
     }
-    await this.#forget(replacement)
+    await this.#journal.forget(replacement)
     return outcome === 'replaced'
   }
 
@@ -215,10 +215,5 @@ export class Replacements {
       reason: `the original file may for a while be named "${nameOf(backup)}"`,
       cause: error,
     })
-  }
-
-  /** Never rejects: a later run settles it once more, and finds nothing to do. */
-  async #forget(replacement: SettingAside): Promise<void> {
-    await this.#journal.forget(replacement).catch(() => undefined)
   }
 }

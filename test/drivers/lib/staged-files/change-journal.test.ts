@@ -14,13 +14,14 @@ interface Change {
 async function journalOver({ state }: Pick<ReturnType<typeof memoryState>, 'state'>, failures = 0) {
   const settled: string[] = []
   let left = failures
-  const journal = new ChangeJournal<Change>({
+  const journal: ChangeJournal<Change> = new ChangeJournal<Change>({
     state,
     keys: ['changes'],
     parse: (value) => (typeof value === 'object' && value !== null && 'name' in value ? (value as Change) : undefined),
-    settle: async ({ name }) => {
+    settle: async (change) => {
       if (left-- > 0) throw new GatewayError('unavailable')
-      settled.push(name)
+      settled.push(change.name)
+      await journal.forget(change)
     },
     retryInterval: 5,
     log: testEnv().log,
