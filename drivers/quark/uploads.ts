@@ -3,6 +3,7 @@
  * Otherwise parts are sent in order, and what is needed to go on after a restart is recorded with each part. What ended
  * runs have left under staged names is removed.
  */
+import { put } from '../../src/base/bounded-tables.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/base/errors.js'
 import type { Instance } from '../../src/contract/driver-env.js'
 import {
@@ -238,11 +239,8 @@ export class UnpublishedFiles {
     }
     const now = performance.now()
     const since = this.#seenSince.get(id)
-    if (since === undefined) {
-      const [oldest] = this.#seenSince.keys()
-      if (oldest !== undefined && this.#seenSince.size >= maxObserved) this.#seenSince.delete(oldest)
-      this.#seenSince.set(id, now)
-    } else if (now - since > lags * this.lag) this.discard(id)
+    if (since === undefined) put(this.#seenSince, id, now, maxObserved)
+    else if (now - since > lags * this.lag) this.discard(id)
   }
 
   /** Removes a staged file that will not be published, in the background. */

@@ -61,12 +61,16 @@ export class RecentCounts {
   }
 }
 
-/** Sets the entry as the newest one, and removes the oldest one if the table is full. */
-export function put<Key, Value>(table: Map<Key, Value>, key: Key, value: Value): void {
+/** Sets the entry as the newest one, and removes the oldest one beyond `max`. */
+export function put<Key, Value>(table: Map<Key, Value>, key: Key, value: Value, max = maxEntries): void {
   table.delete(key)
   table.set(key, value)
-  if (table.size > maxEntries) {
-    const [oldest] = table.keys()
-    if (oldest !== undefined) table.delete(oldest)
-  }
+  dropOldest(table, max)
+}
+
+/** Removes the entry that was added first, if there are more than `max`. */
+export function dropOldest<Key>(entries: Map<Key, unknown> | Set<Key>, max: number): void {
+  if (entries.size <= max) return
+  const [oldest] = entries.keys()
+  if (oldest !== undefined) entries.delete(oldest)
 }

@@ -1,6 +1,7 @@
 /** The ids of paths, as listings and own changes have shown them: bounded, and for a limited time. */
 import { LRUCache } from 'lru-cache'
 import type { EntryKind } from '../../../src/contract/entry.js'
+import { put } from '../../../src/base/bounded-tables.js'
 import { nameOf, parentOf, selfAndAncestors, under, within, type Path } from '../../../src/base/path.js'
 
 export interface KnownId {
@@ -58,9 +59,7 @@ export class IdCache {
     if (path === '/') return
     const folder = parentOf(path)
     const members = this.#folders.get(folder) ?? new Map<string, CachedId>()
-    members.set(nameOf(path), { id, kind, since: performance.now() })
-    const [oldest] = members.keys()
-    if (members.size > this.#limit && oldest !== undefined) members.delete(oldest)
+    put(members, nameOf(path), { id, kind, since: performance.now() }, this.#limit)
     this.#keep(folder, members)
   }
 

@@ -9,6 +9,7 @@
  */
 import { LRUCache } from 'lru-cache'
 import type { CallOptions, ListOptions, WriteOptions } from '../../../src/contract/call-options.js'
+import { dropOldest } from '../../../src/base/bounded-tables.js'
 import { throwIfAborted } from '../../../src/base/cancellation.js'
 import type { DriverEnv } from '../../../src/contract/driver-env.js'
 import type { Entry } from '../../../src/contract/entry.js'
@@ -270,8 +271,7 @@ export class IdFiles<Item extends FileItem> {
       return
     }
     this.#abandoned.add(name)
-    const [oldest] = this.#abandoned
-    if (oldest !== undefined && this.#abandoned.size > maxAbandoned) this.#abandoned.delete(oldest)
+    dropOldest(this.#abandoned, maxAbandoned)
   }
 
   /** The members of a folder, without staged files. Those that no run needs any more are removed. */

@@ -4,6 +4,7 @@
  * the path is then walked once more.
  */
 import { LRUCache } from 'lru-cache'
+import { put } from '../../../src/base/bounded-tables.js'
 import { untilAborted } from '../../../src/base/cancellation.js'
 import type { ListOptions } from '../../../src/contract/call-options.js'
 import type { ChangeElsewhere, DriverEnv } from '../../../src/contract/driver-env.js'
@@ -407,10 +408,8 @@ export class IdTree<Item extends IdItem> {
     }
     const [name] = repeated
     if (name === undefined && !this.#duplicates.has(folder)) return shown
-    this.#duplicates.delete(folder)
-    if (name !== undefined) this.#duplicates.set(folder, { count: repeated.size, name })
-    const [oldest] = this.#duplicates.keys()
-    if (oldest !== undefined && this.#duplicates.size > maxReported) this.#duplicates.delete(oldest)
+    if (name === undefined) this.#duplicates.delete(folder)
+    else put(this.#duplicates, folder, { count: repeated.size, name }, maxReported)
     this.options.env.report(this.#warnings())
     return shown
   }

@@ -3,6 +3,7 @@
  * and are removed otherwise. A server that moves in several steps may have removed the old file already, or may still
  * be moving. A staged file is therefore removed only if it cannot be the only copy: `settle` decides.
  */
+import { put } from '../../../src/base/bounded-tables.js'
 import { throwIfAborted } from '../../../src/base/cancellation.js'
 import type { WriteOptions } from '../../../src/contract/call-options.js'
 import type { DriverEnv } from '../../../src/contract/driver-env.js'
@@ -198,9 +199,7 @@ export class StagedFiles {
   // that finds the staged file of an ended one must know of the move before it removes the file.
 
   #defer(staged: Path, file: UnpublishedFile): void {
-    const [oldest] = this.#pending.keys()
-    if (oldest !== undefined && this.#pending.size >= maxPending) this.#pending.delete(oldest)
-    this.#pending.set(staged, file)
+    put(this.#pending, staged, file, maxPending)
   }
 
   async #store(staged: Path, file: UnpublishedFile): Promise<void> {
