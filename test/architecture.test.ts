@@ -169,6 +169,26 @@ function filesWith(line: RegExp): readonly string[] {
   return sourceFiles().filter((name) => line.test(readFileSync(name, 'utf8')))
 }
 
+/** What an HTTP response refuses, and what the policy does. */
+const sharedNames = ['Refusal']
+
+void t.test('no two files export a type or a class of the same name', async (t) => {
+  const filesOf = new Map<string, string[]>()
+  for (const file of sourceFiles()) {
+    for (const [, name = ''] of readFileSync(file, 'utf8').matchAll(
+      /^export (?:declare )?(?:abstract )?(?:class|interface|type) (\w+)/gm,
+    ))
+      filesOf.set(name, [...(filesOf.get(name) ?? []), file])
+  }
+  t.ok(filesOf.size > 500, 'the types were found')
+  const shared = [...filesOf].filter(([, files]) => files.length > 1)
+  t.same(
+    shared.filter(([name]) => !sharedNames.includes(name)),
+    [],
+  )
+  t.same(shared.length, sharedNames.length, 'the list has no others')
+})
+
 /** Types that read or change storages, the search index or the database without authorization. */
 type Unguarded = Mounts | MountSupervisor | Store | Spool | Storage | Driver | NamesReader | MountedTree
 /** What a property is, or what its method resolves to. Nothing is known of an `any`, such as what a stream yields. */

@@ -1,6 +1,6 @@
 /** Maps the answers of 115's web API to `GatewayError`s. */
 import { GatewayError, type ErrorCode } from '../../src/base/errors.js'
-import type { ApiAnswer, ApiCall, Verdict } from '../lib/json-api/api-client.js'
+import type { ApiAnswer, ApiCall, AnswerMeaning } from '../lib/json-api/api-client.js'
 import { field, flagOf, numberOf, textOf } from '../lib/json-api/lenient.js'
 
 export const serverName = '115 server'
@@ -87,7 +87,7 @@ export function isSuccess(data: unknown): boolean {
   return state === undefined ? codeOf(data) === 0 : flagOf(state)
 }
 
-export function judge({ data }: ApiAnswer, { url, isAnonymous }: ApiCall): Verdict {
+export function meaningOf({ data }: ApiAnswer, { url, isAnonymous }: ApiCall): AnswerMeaning {
   if (typeof data !== 'object' || data === null) return protocolViolation('sent an answer of another API')
   if (isSuccess(data)) return 'ok'
   const isSignedOut = signedOutCodes.includes(codeOf(data)) || url.hostname === new URL(signInCheck).hostname

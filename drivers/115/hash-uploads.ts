@@ -19,7 +19,7 @@ import { partLengthOf } from '../lib/cloud/part-length.js'
 import { BodyReader, contiguousParts, sendParts, withBody } from '../lib/streams/parts.js'
 
 /** A file that is to be stored. */
-export interface NewFile {
+export interface HashedFile {
   /** Id of its folder. */
   readonly folder: string
   readonly name: string
@@ -61,16 +61,16 @@ export interface UploadServer {
   /**
    * Prepares to offer a file to the server. Resolves to a function that does it, with the proof for its last answer.
    */
-  preparedOffer(file: NewFile, source: Source, signal: AbortSignal | undefined): Promise<Offer>
+  preparedOffer(file: HashedFile, source: Source, signal: AbortSignal | undefined): Promise<Offer>
   /**
    * Where the server wants the bytes of a file that was offered before, in an earlier run. Rejects with `not_found` or
    * `invalid` if it does not want them any more.
    */
-  offered(file: NewFile, place: UploadPlace, signal: AbortSignal | undefined): Promise<UploadPlace>
+  offered(file: HashedFile, place: UploadPlace, signal: AbortSignal | undefined): Promise<UploadPlace>
   /**
    * The id of the file that the server has made of an object, in its answer to the object store. Throws if it refused.
    */
-  storedId(file: NewFile, answer: unknown): string
+  storedId(file: HashedFile, answer: unknown): string
   requestToken(): Promise<OssToken>
 }
 
@@ -93,7 +93,7 @@ export class HashUploads {
   }
 
   /** Offers a file to the server, and proves that it is there. */
-  async offer(file: NewFile, source: Source, signal: AbortSignal | undefined): Promise<UploadAnswer> {
+  async offer(file: HashedFile, source: Source, signal: AbortSignal | undefined): Promise<UploadAnswer> {
     const offer = await this.server.preparedOffer(file, source, signal)
     let proof: Proof | undefined
     for (let proofs = 0; proofs <= maxProofs; proofs++) {
@@ -110,12 +110,12 @@ export class HashUploads {
     throw new GatewayError('invalid', { reason: 'the server does not believe that the file has its digest' })
   }
 
-  offered(file: NewFile, place: UploadPlace, signal: AbortSignal | undefined): Promise<UploadPlace> {
+  offered(file: HashedFile, place: UploadPlace, signal: AbortSignal | undefined): Promise<UploadPlace> {
     return this.server.offered(file, place, signal)
   }
 
   /** Sends a whole file. Resolves to its id. */
-  async send(file: NewFile, source: Source, place: UploadPlace, signal: AbortSignal | undefined): Promise<string> {
+  async send(file: HashedFile, source: Source, place: UploadPlace, signal: AbortSignal | undefined): Promise<string> {
     const { size } = file
     if (size <= maxSingle) {
       const bytes = await rangeOf(source, 0, size, signal)
@@ -146,7 +146,7 @@ export class HashUploads {
 
   /** Bytes that are stored of an upload, from the start; undefined if the object store does not have the upload. */
   async storedBytes(
-    { size }: NewFile,
+    { size }: HashedFile,
     upload: OssUpload,
     partLength: number,
     signal: AbortSignal | undefined,
@@ -161,7 +161,7 @@ export class HashUploads {
 
   /** Makes a file of the parts of an upload. Resolves to its id. */
   async complete(
-    file: NewFile,
+    file: HashedFile,
     upload: OssUpload,
     { callback }: UploadPlace,
     partLength: number,

@@ -12,12 +12,12 @@ import { linkById, type Link } from './links.js'
 import { errorOf, Open115Answer } from './open-errors.js'
 
 /** An access token, and the refresh token for the next one. */
-export interface Tokens {
+export interface TokenPair115 {
   readonly access: string
   readonly refresh: string
 }
 
-export interface ListingOptions {
+export interface PagedOrder {
   /** A field of the API; empty: as the account sorts. */
   readonly orderBy: string
   readonly isAscending: boolean
@@ -37,8 +37,8 @@ const maxRestarts = 2
 
 export class Open115Api implements AccountApi<Open115Item> {
   constructor(
-    private readonly client: ApiClient<Tokens>,
-    private readonly listing: ListingOptions,
+    private readonly client: ApiClient<TokenPair115>,
+    private readonly listing: PagedOrder,
   ) {}
 
   // Account
@@ -186,7 +186,7 @@ interface Answer {
 }
 
 /** Requests new tokens. Both old ones are void afterwards. Rejects with `denied` if the refresh token is refused. */
-export async function refreshTokens(client: ApiClient<Tokens>, refresh: string): Promise<Tokens> {
+export async function refreshTokens(client: ApiClient<TokenPair115>, refresh: string): Promise<TokenPair115> {
   const url = new URL('/open/refreshToken', signInAddress)
   const form = { refresh_token: refresh }
   const { data } = await client.call({ url, form, isAnonymous: true }).catch((error: unknown) => {

@@ -11,8 +11,8 @@ import { Renewal } from '../lib/json-api/renewal.js'
 import { defaultUserAgent, HttpClient } from '../lib/http/http-client.js'
 import { AccountDriver, type Tuning115 } from './account-driver.js'
 import { serverName } from './errors.js'
-import { Open115Api, refreshTokens, type Tokens } from './open-api.js'
-import { judge } from './open-errors.js'
+import { Open115Api, refreshTokens, type TokenPair115 } from './open-api.js'
+import { meaningOf } from './open-errors.js'
 import { Open115Downloads } from './offline.js'
 import type { Open115Options } from './index.js'
 import { Open115Uploads } from './open-uploads.js'
@@ -47,7 +47,7 @@ export async function openOpen115(options: Open115Options, env: DriverEnv, tunin
   }
 }
 
-async function connect(options: Open115Options, env: DriverEnv): Promise<ApiClient<Tokens>> {
+async function connect(options: Open115Options, env: DriverEnv): Promise<ApiClient<TokenPair115>> {
   const { access_token: access, refresh_token: refresh, limit_rate } = options
   const typed = { access, refresh }
   const { state, egress } = env
@@ -56,19 +56,19 @@ async function connect(options: Open115Options, env: DriverEnv): Promise<ApiClie
   // A new access token with the old refresh token is of no use: that one is void if there is a stored one.
   const scope = `115 Open ${typed.refresh}`
   const gate = await RateGate.open({ server: serverName, perSecond: limit_rate, scope, state })
-  const renewal = await Renewal.open<Tokens>({
+  const renewal = await Renewal.open<TokenPair115>({
     state,
     key: 'tokens',
     typed: scope,
     first: typed,
     request: async (current) => refreshTokens(client, (current ?? typed).refresh),
   })
-  const client: ApiClient<Tokens> = new ApiClient<Tokens>({
+  const client: ApiClient<TokenPair115> = new ApiClient<TokenPair115>({
     server: serverName,
     http,
     gate,
     credentials: { renewal, headers: ({ access }) => ({ authorization: `Bearer ${access}` }) },
-    judge: (answer, call) => judge(answer, call.isAnonymous !== true),
+    meaningOf: (answer, call) => meaningOf(answer, call.isAnonymous !== true),
   })
   return client
 }

@@ -1,6 +1,6 @@
 /** Maps the answers of 115's official API to `GatewayError`s. */
 import { GatewayError, type ErrorCode } from '../../src/base/errors.js'
-import type { ApiAnswer, Verdict } from '../lib/json-api/api-client.js'
+import type { ApiAnswer, AnswerMeaning } from '../lib/json-api/api-client.js'
 import { field, flagOf, textOf } from '../lib/json-api/lenient.js'
 import { protocolViolation, serverName } from './errors.js'
 
@@ -39,7 +39,7 @@ const meanings: Readonly<Record<string, readonly [ErrorCode, string?]>> = {
 }
 
 /** `hasCredentials`: a code about the access token means that it has expired, or was replaced. */
-export function judge({ data }: ApiAnswer, hasCredentials: boolean): Verdict {
+export function meaningOf({ data }: ApiAnswer, hasCredentials: boolean): AnswerMeaning {
   if (typeof data !== 'object' || data === null || Array.isArray(data)) {
     return protocolViolation('sent an answer of another API')
   }

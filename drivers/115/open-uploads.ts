@@ -4,7 +4,7 @@ import type { OssToken } from '../lib/cloud/aliyun-oss.js'
 import { field, flagOf, listOf, numberOf, textOf, timeOf } from '../lib/json-api/lenient.js'
 import { rangeOf } from '../lib/cloud/source-range.js'
 import { protocolViolation } from './errors.js'
-import { upperSha1, type NewFile, type Offer, type UploadPlace, type UploadServer } from './hash-uploads.js'
+import { upperSha1, type HashedFile, type Offer, type UploadPlace, type UploadServer } from './hash-uploads.js'
 import type { Open115Api } from './open-api.js'
 import { errorOf, Open115Answer } from './open-errors.js'
 import { challengeOf, placeOf } from './upload-answers.js'
@@ -15,7 +15,7 @@ const preLength = 128 * 1024
 export class Open115Uploads implements UploadServer {
   constructor(private readonly api: Open115Api) {}
 
-  async preparedOffer(file: NewFile, source: Source, signal: AbortSignal | undefined): Promise<Offer> {
+  async preparedOffer(file: HashedFile, source: Source, signal: AbortSignal | undefined): Promise<Offer> {
     const facts = {
       file_name: file.name,
       file_size: file.size,
@@ -33,13 +33,13 @@ export class Open115Uploads implements UploadServer {
     }
   }
 
-  async offered(file: NewFile, { pickCode }: UploadPlace, signal: AbortSignal | undefined): Promise<UploadPlace> {
+  async offered(file: HashedFile, { pickCode }: UploadPlace, signal: AbortSignal | undefined): Promise<UploadPlace> {
     const fields = { file_size: file.size, ...identityOf(file), pick_code: pickCode }
     const { data } = await this.api.change('/open/upload/resume', fields, { signal, repeatable: true })
     return openPlaceOf(data)
   }
 
-  storedId({ sha1 }: NewFile, answer: unknown): string {
+  storedId({ sha1 }: HashedFile, answer: unknown): string {
     if (!flagOf(field(answer, 'state'))) {
       throw errorOf(new Open115Answer(textOf(field(answer, 'code')), textOf(field(answer, 'message'))))
     }
@@ -63,7 +63,7 @@ export class Open115Uploads implements UploadServer {
 }
 
 /** By what the server recognizes an upload. */
-function identityOf({ folder, sha1 }: NewFile) {
+function identityOf({ folder, sha1 }: HashedFile) {
   return { target: `U_1_${folder}`, fileid: sha1.toUpperCase() }
 }
 

@@ -8,7 +8,7 @@ import { sharedItem, type Item115 } from './items.js'
 import { linkOf, type Link } from './links.js'
 import type { WebSession } from './web-session.js'
 
-export interface ShareOptions {
+export interface ShareAccess {
   readonly shareCode: string
   readonly receiveCode: string
   /** Entries of one answer. */
@@ -49,7 +49,7 @@ export class ShareApi {
 
   constructor(
     private readonly session: WebSession,
-    private readonly options: ShareOptions,
+    private readonly options: ShareAccess,
   ) {}
 
   /** All entries of a folder; an empty id is that of the whole share. Rejects with `not_found`. */

@@ -13,11 +13,11 @@ import { field, parseJson, textOf } from '../lib/json-api/lenient.js'
 import { RateGate } from '../lib/json-api/rate-gate.js'
 import { HttpClient } from '../lib/http/http-client.js'
 import { accountCookies, credentialNames, userOf } from './account-cookies.js'
-import { Answer115, judge, protocolViolation, serverName, signedOutReason, signInCheck } from './errors.js'
+import { Answer115, meaningOf, protocolViolation, serverName, signedOutReason, signInCheck } from './errors.js'
 import { M115 } from './m115.js'
 
 /** The options of the sign-in, which both drivers have. */
-export interface SignInOptions {
+export interface CookieOptions {
   readonly cookie: string
   readonly qrcode_token: string
   readonly qrcode_source: string
@@ -67,12 +67,12 @@ export class WebSession {
   ) {}
 
   /** `scope`: whom the server limits, such as a kind of storage and an account. */
-  static async connect({ limit_rate }: SignInOptions, env: DriverEnv, scope: string): Promise<WebSession> {
+  static async connect({ limit_rate }: CookieOptions, env: DriverEnv, scope: string): Promise<WebSession> {
     const options: ClientOptions = {
       server: serverName,
       http: new HttpClient({ server: serverName, address, domains, verifiesCertificate: true, egress: env.egress }),
       gate: await RateGate.open({ server: serverName, perSecond: limit_rate, scope, state: env.state }),
-      judge: (answer, call: Call115) => (call.accepts?.(answer.data) === true ? 'ok' : judge(answer, call)),
+      meaningOf: (answer, call: Call115) => (call.accepts?.(answer.data) === true ? 'ok' : meaningOf(answer, call)),
     }
     const client = new ApiClient<string>(options)
     try {
@@ -96,7 +96,7 @@ export class WebSession {
    * Signs in: by the cookie, or by a QR code that a user has confirmed, which the server exchanges once. Rejects with
    * `invalid` if the options have no credentials, and with `denied`.
    */
-  async signIn(options: SignInOptions): Promise<void> {
+  async signIn(options: CookieOptions): Promise<void> {
     const cookie = options.qrcode_token === '' ? options.cookie : await this.#cookieOfCode(options)
     const credentials = await openCookieSession({
       state: this.env.state,
@@ -145,7 +145,7 @@ export class WebSession {
    * The cookie for a QR code. It is stored before it is used, as the server exchanges a code once, and becomes the
    * option `cookie`. A cookie that was typed since then replaces it.
    */
-  async #cookieOfCode({ qrcode_token: code, qrcode_source, cookie: typed }: SignInOptions): Promise<string> {
+  async #cookieOfCode({ qrcode_token: code, qrcode_source, cookie: typed }: CookieOptions): Promise<string> {
     const { env } = this
     const cookie = await env.state.exclusively(`QR code ${digestOf(code)}`, async () => {
       const exchanged = await BoundState.open<ExchangedCode>(env.state, 'exchanged QR code', code)

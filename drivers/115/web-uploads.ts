@@ -8,7 +8,7 @@ import { field, flagOf, numberOf, parseJson, textOf, timeOf } from '../lib/json-
 import { Ec115 } from './ec115.js'
 import { errorOf, hasCode, isSuccess, protocolViolation } from './errors.js'
 import type { FilesApi } from './files-api.js'
-import type { NewFile, Offer, Proof, UploadPlace, UploadServer } from './hash-uploads.js'
+import type { HashedFile, Offer, Proof, UploadPlace, UploadServer } from './hash-uploads.js'
 import type { WebSession } from './web-session.js'
 import { challengeOf, placeOf } from './upload-answers.js'
 
@@ -46,7 +46,7 @@ export class WebUploads implements UploadServer {
     return this.#accounts.use(async ({ userId }) => userId, signal)
   }
 
-  preparedOffer(file: NewFile, _source: Source, signal: AbortSignal | undefined): Promise<Offer> {
+  preparedOffer(file: HashedFile, _source: Source, signal: AbortSignal | undefined): Promise<Offer> {
     const offer: Offer = (proof) =>
       this.#accounts.use(async (account) => {
         const { sizeLimit } = account
@@ -59,11 +59,11 @@ export class WebUploads implements UploadServer {
   }
 
   /** The API has no call for that, and the place does not change. */
-  offered(_file: NewFile, place: UploadPlace): Promise<UploadPlace> {
+  offered(_file: HashedFile, place: UploadPlace): Promise<UploadPlace> {
     return Promise.resolve(place)
   }
 
-  storedId({ sha1 }: NewFile, answer: unknown): string {
+  storedId({ sha1 }: HashedFile, answer: unknown): string {
     if (!isSuccess(answer)) throw errorOf(answer)
     const stored = textOf(field(answer, 'data', 'sha1')).toLowerCase()
     if (stored !== '' && stored !== sha1) throw protocolViolation('stored other bytes than were sent')
@@ -72,7 +72,7 @@ export class WebUploads implements UploadServer {
     return id
   }
 
-  async #send(file: NewFile, proof: Proof | undefined, account: UploadAccount, signal: AbortSignal | undefined) {
+  async #send(file: HashedFile, proof: Proof | undefined, account: UploadAccount, signal: AbortSignal | undefined) {
     const { appVersion } = this.session
     const { userId, userKey } = account
     const [sha1, target, time] = [file.sha1.toUpperCase(), `U_1_${file.folder}`, Date.now()]
@@ -137,7 +137,7 @@ export class WebUploads implements UploadServer {
     return { id, secret, securityToken, endpoint, until: timeOf(field(data, 'Expiration')) }
   }
 
-  async #answerOf(file: NewFile, data: unknown, signal: AbortSignal | undefined) {
+  async #answerOf(file: HashedFile, data: unknown, signal: AbortSignal | undefined) {
     const code = numberOf(field(data, 'statuscode')) ?? 0
     if (!goodCodes.includes(code)) throw errorOf({ code, statusmsg: field(data, 'statusmsg') })
     switch (numberOf(field(data, 'status'))) {

@@ -15,7 +15,7 @@ import { field, numberOf, textOf } from '../lib/json-api/lenient.js'
 import { resumableUpload } from '../lib/streams/parts.js'
 import { digestOf } from '../lib/streams/source-digest.js'
 import { stagingRun } from '../lib/staged-files/staged-names.js'
-import type { HashUploads, NewFile, UploadPlace } from './hash-uploads.js'
+import type { HashUploads, HashedFile, UploadPlace } from './hash-uploads.js'
 
 export interface HashedItem extends FileItem {
   /** Bytes. */
@@ -26,7 +26,7 @@ export interface HashedItem extends FileItem {
 
 /** What a later run has to know of an upload. Its text is the resume token. */
 interface Token {
-  readonly file: NewFile
+  readonly file: HashedFile
   /** Absent if the server has the file without its bytes. */
   readonly parts?: Parts
 }
@@ -115,7 +115,7 @@ export class Writing115<Item extends HashedItem> {
     this.files.abandon(file, staged?.id)
   }
 
-  async #begin(file: NewFile, source: Source, signal: AbortSignal | undefined): Promise<Started> {
+  async #begin(file: HashedFile, source: Source, signal: AbortSignal | undefined): Promise<Started> {
     const { files, uploads } = this
     const offer = () => uploads.offer(file, source, signal)
     const answer = await files.stored(file, (item) => isContentOf(file, item), offer)
@@ -148,7 +148,7 @@ export class Writing115<Item extends HashedItem> {
    * The place and the stored bytes of an upload; undefined if the server or the object store does not know it any more.
    */
   async #openParts(
-    file: NewFile,
+    file: HashedFile,
     { place: earlier, id, length }: Parts,
     signal: AbortSignal | undefined,
   ): Promise<{ readonly place: UploadPlace; readonly bytes: number } | undefined> {
@@ -169,20 +169,20 @@ async function newFile(
   source: Source,
   size: number,
   signal: AbortSignal | undefined,
-): Promise<NewFile> {
+): Promise<HashedFile> {
   return { folder, name, size, sha1: await digestOf(source, 'sha1', signal) }
 }
 
 /** The server has the whole file under its staged name. */
-function completed(file: NewFile, id: string): Started {
+function completed(file: HashedFile, id: string): Started {
   return { token: { file }, committedOffset: file.size, complete: async () => id }
 }
 
-function contentOf({ size, sha1 }: NewFile) {
+function contentOf({ size, sha1 }: HashedFile) {
   return { size, revision: sha1, hashes: { sha1 } }
 }
 
-function isContentOf({ size, sha1 }: NewFile, item: HashedItem): boolean {
+function isContentOf({ size, sha1 }: HashedFile, item: HashedItem): boolean {
   return item.kind === 'file' && item.size === size && item.sha1 === sha1
 }
 

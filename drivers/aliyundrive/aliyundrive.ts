@@ -16,7 +16,7 @@ import type { Entry } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError, undefinedIfMissing } from '../../src/base/errors.js'
 import { childOf, nameOf, parentOf, siblingPathOf, type Path } from '../../src/base/path.js'
-import { placesBetween, type IdReplacement, type IdReplacements, type Place } from '../lib/cloud/id-replacements.js'
+import { placesBetween, type IdReplacement, type IdReplacements, type ItemPlace } from '../lib/cloud/id-replacements.js'
 import { rootExists, type IdTree, type Located } from '../lib/cloud/id-tree.js'
 import { escapeName } from '../lib/cloud/shown-names.js'
 import { contentRequest } from '../lib/http/http-content.js'
@@ -377,6 +377,6 @@ export class AliyundriveDriver implements Driver {
 }
 
 /** A replacement of a file by another one in its place. */
-function replacementOf(id: string, place: Place, old: Entity): IdReplacement {
+function replacementOf(id: string, place: ItemPlace, old: Entity): IdReplacement {
   return { id, places: [place], replaced: { id: old.id, parent: place.parent } }
 }

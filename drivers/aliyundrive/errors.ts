@@ -2,7 +2,7 @@
  * Maps the answers of Aliyundrive's open API to `GatewayError`s: errors have a code, and most a status other than 200.
  */
 import { GatewayError, isGatewayError, type ErrorCode } from '../../src/base/errors.js'
-import type { ApiAnswer, Verdict } from '../lib/json-api/api-client.js'
+import type { ApiAnswer, AnswerMeaning } from '../lib/json-api/api-client.js'
 import { field, textOf } from '../lib/json-api/lenient.js'
 
 export const serverName = 'Aliyundrive server'
@@ -39,7 +39,7 @@ const statuses: Readonly<Record<number, readonly [ErrorCode, string?]>> = {
   409: ['exists'],
 }
 
-export function judge({ status, data }: ApiAnswer): Verdict {
+export function meaningOf({ status, data }: ApiAnswer): AnswerMeaning {
   const code = textOf(field(data, 'code'))
   if (status < 400 && code === '') return 'ok'
   if (expiredCodes.includes(code)) return 'expired'

@@ -12,10 +12,10 @@ import { partLengthOf } from '../lib/cloud/part-length.js'
 import { AliyundriveDriver } from './aliyundrive.js'
 import { AliyundriveDownloads } from './downloads.js'
 import { accountLimits, apiAddress, DriveApi, findDrive } from './drive-api.js'
-import { judge, serverName } from './errors.js'
+import { meaningOf, serverName } from './errors.js'
 import type { AliyundriveOptions } from './index.js'
 import type { AliyundriveItem } from './items.js'
-import { openTokens, renewalServer, subjectOf, type TokenPair, type Tokens } from './tokens.js'
+import { openTokens, renewalServer, subjectOf, type TokenPair, type TokenSource } from './tokens.js'
 import { AliyundriveUploads, internalAddress } from './uploads.js'
 
 /** Domains of the vendor, and of its object store. */
@@ -65,7 +65,7 @@ export async function openAliyundrive(
   }
 }
 
-function connect(tokens: Tokens, env: DriverEnv, gate: RateGate): ApiClient<TokenPair> {
+function connect(tokens: TokenSource, env: DriverEnv, gate: RateGate): ApiClient<TokenPair> {
   const http = new HttpClient({
     server: serverName,
     address: apiAddress,
@@ -78,7 +78,7 @@ function connect(tokens: Tokens, env: DriverEnv, gate: RateGate): ApiClient<Toke
     http,
     gate,
     credentials: { renewal: tokens.renewal, headers: ({ access }) => ({ authorization: `Bearer ${access}` }) },
-    judge,
+    meaningOf,
   })
 }
 
@@ -97,7 +97,7 @@ interface Opened {
   readonly env: DriverEnv
   readonly client: ApiClient<TokenPair>
   readonly api: DriveApi
-  readonly tokens: Tokens
+  readonly tokens: TokenSource
   readonly partLength: Tuning['partLength']
   readonly closeAll: () => Promise<void>
 }

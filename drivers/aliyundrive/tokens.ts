@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { GatewayError, isGatewayError } from '../../src/base/errors.js'
-import { ApiClient, type ApiAnswer, type ApiCall, type Verdict } from '../lib/json-api/api-client.js'
+import { ApiClient, type ApiAnswer, type ApiCall, type AnswerMeaning } from '../lib/json-api/api-client.js'
 import { field, textOf } from '../lib/json-api/lenient.js'
 import type { RateGate } from '../lib/json-api/rate-gate.js'
 import { Renewal } from '../lib/json-api/renewal.js'
@@ -22,7 +22,7 @@ const extraTries = 3
 const retryDelay = 500
 
 /** The tokens of a storage. `close` of the client that uses them closes the renewal. */
-export interface Tokens {
+export interface TokenSource {
   readonly renewal: Renewal<TokenPair>
   /** For the requests of the renewal. */
   readonly client: ApiClient
@@ -34,11 +34,11 @@ export async function openTokens(
   env: DriverEnv,
   server: RenewalServer,
   gate: RateGate,
-): Promise<Tokens> {
+): Promise<TokenSource> {
   const { refresh_token, client_id, client_secret, AccessToken } = options
   const { address } = server
   const http = new HttpClient({ server: tokenServer, address, verifiesCertificate: true, egress: env.egress })
-  const client = new ApiClient({ server: tokenServer, http, gate, judge: judgeRenewal })
+  const client = new ApiClient({ server: tokenServer, http, gate, meaningOf: meaningOfRenewal })
   const renewal = await Renewal.open<TokenPair>({
     state: env.state,
     key: 'tokens',
@@ -115,7 +115,7 @@ async function withRetries(request: () => Promise<ApiAnswer>): Promise<ApiAnswer
 }
 
 /** Texts of the services are never shown: they may repeat the token. */
-function judgeRenewal({ status, data }: ApiAnswer): Verdict {
+function meaningOfRenewal({ status, data }: ApiAnswer): AnswerMeaning {
   if (status < 400 && textOf(field(data, 'access_token')) !== '' && textOf(field(data, 'refresh_token')) !== '') {
     return 'ok'
   }

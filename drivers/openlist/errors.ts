@@ -1,6 +1,6 @@
 /** Maps the answers of a gateway of this family to `GatewayError`s. Its clients tell errors apart by code and text. */
 import { GatewayError, type ErrorCode } from '../../src/base/errors.js'
-import type { ApiAnswer, Verdict } from '../lib/json-api/api-client.js'
+import type { ApiAnswer, AnswerMeaning } from '../lib/json-api/api-client.js'
 import { field, numberOf, textOf } from '../lib/json-api/lenient.js'
 
 export const serverName = 'OpenList server'
@@ -48,7 +48,7 @@ const texts: readonly (readonly [RegExp, ErrorCode])[] = [
 const defaultPause = 60
 
 /** Judges an answer to a call. `caller`: who sent it. When signed in, code 401 means that the session has ended. */
-export function judge({ data, headers }: ApiAnswer, caller: 'guest' | 'signing in' | 'signed in'): Verdict {
+export function meaningOf({ data, headers }: ApiAnswer, caller: 'guest' | 'signing in' | 'signed in'): AnswerMeaning {
   const code = numberOf(field(data, 'code'))
   if (code === undefined) {
     return new GatewayError('unavailable', { reason: `the ${serverName} sent an answer of another API` })

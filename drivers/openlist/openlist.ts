@@ -23,7 +23,7 @@ import { ResponseBodies } from '../lib/http/response-bodies.js'
 import { parseServerAddress } from '../lib/http/server-address.js'
 import { StagedFiles, type FileVersion } from '../lib/staged-files/staged-files.js'
 import { isOrphan } from '../lib/staged-files/staged-names.js'
-import { isRefusal, judge, OpenlistAnswer, protocolViolation, serverName } from './errors.js'
+import { isRefusal, meaningOf, OpenlistAnswer, protocolViolation, serverName } from './errors.js'
 import { changeTimeout, GatewayApi } from './gateway-api.js'
 import type { OpenlistOptions } from './index.js'
 
@@ -102,7 +102,8 @@ async function connect(address: URL, options: OpenlistOptions, env: DriverEnv): 
     http,
     gate,
     credentials: isGuest ? undefined : { renewal, headers: (secret) => ({ authorization: secret }) },
-    judge: (answer, call) => judge(answer, isGuest ? 'guest' : call.isAnonymous === true ? 'signing in' : 'signed in'),
+    meaningOf: (answer, call) =>
+      meaningOf(answer, isGuest ? 'guest' : call.isAnonymous === true ? 'signing in' : 'signed in'),
   })
   return client
 }

@@ -4,7 +4,7 @@
  */
 import type { Usage } from '../../src/contract/capabilities.js'
 import { GatewayError, type ErrorCode } from '../../src/base/errors.js'
-import type { ApiAnswer, ApiClient, Verdict } from '../lib/json-api/api-client.js'
+import type { ApiAnswer, ApiClient, AnswerMeaning } from '../lib/json-api/api-client.js'
 import { bytesOf, field, flagOf, listOf, numberOf, textOf } from '../lib/json-api/lenient.js'
 import { Members } from '../lib/cloud/members.js'
 import { RecentChanges } from '../lib/cloud/recent-changes.js'
@@ -27,7 +27,7 @@ export interface ListingOrder {
 }
 
 /** A file that is about to be uploaded. */
-export interface NewFile {
+export interface FileToUpload {
   readonly parentId: string
   readonly name: string
   /** Bytes. */
@@ -188,7 +188,7 @@ export class QuarkApi {
 
   // Uploads
 
-  async beginUpload(file: NewFile, signal: AbortSignal | undefined): Promise<UploadTask> {
+  async beginUpload(file: FileToUpload, signal: AbortSignal | undefined): Promise<UploadTask> {
     const now = Date.now()
     const json = {
       ccp_hash_update: true,
@@ -298,7 +298,7 @@ const statuses: Readonly<Record<number, ErrorCode>> = {
 }
 
 /** `server` names the server in error reasons. */
-export function judge({ status: httpStatus, data }: ApiAnswer, server: string): Verdict {
+export function meaningOf({ status: httpStatus, data }: ApiAnswer, server: string): AnswerMeaning {
   const code = numberOf(field(data, 'code'))
   if (code === undefined) {
     return new GatewayError('unavailable', { reason: `the ${server} sent an answer of another API` })

@@ -7,7 +7,7 @@ import { openCookieSession } from '../lib/cloud/cookie-session.js'
 import { findPlace, IdReplacements, type ReplacingCalls } from '../lib/cloud/id-replacements.js'
 import { RateGate } from '../lib/json-api/rate-gate.js'
 import { HttpClient } from '../lib/http/http-client.js'
-import { judge, QuarkApi } from './api.js'
+import { meaningOf, QuarkApi } from './api.js'
 import { Downloads } from './downloads.js'
 import { hasOrder, type QuarkOptions } from './index.js'
 import { QuarkDriver } from './quark.js'
@@ -26,7 +26,7 @@ export async function openQuark(vendor: QuarkVendor, options: QuarkOptions, env:
   })
   const gate = await RateGate.open({ server, scope: `${vendor.name} ${options.cookie}`, state })
   const http = new HttpClient({ server, address, domains: [domain], verifiesCertificate: true, egress })
-  const client = new ApiClient({ server, http, gate, credentials, judge: (answer) => judge(answer, server) })
+  const client = new ApiClient({ server, http, gate, credentials, meaningOf: (answer) => meaningOf(answer, server) })
   const api = new QuarkApi(
     client,
     vendor,

@@ -53,7 +53,7 @@ export interface QuarkDependencies {
 }
 
 /** Where a new file goes. */
-interface Place {
+interface WriteTarget {
   readonly parent: Located<QuarkItem>
   /** The file that it replaces. */
   readonly old: Located<QuarkItem> | undefined
@@ -275,7 +275,7 @@ export class QuarkDriver implements Driver {
   // Changes
 
   /** Rejects as `write` does before it reads the source. `isFresh`: by a new listing, also if the id is known. */
-  async #place(path: Path, { createOnly, signal }: WriteOptions, isFresh = false): Promise<Place> {
+  async #place(path: Path, { createOnly, signal }: WriteOptions, isFresh = false): Promise<WriteTarget> {
     const old = isFresh
       ? await undefinedIfMissing(this.#tree.look(path, { signal }))
       : await this.#tree.find(path, { signal })

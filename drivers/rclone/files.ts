@@ -12,7 +12,7 @@ import { failureOf } from './remote-control.js'
 type Signal = AbortSignal | undefined
 
 /** A path in the spelling of the remote, with what exists there; undefined if nothing does. */
-export interface Location {
+export interface RemoteLocation {
   readonly at: Path
   readonly item: Item | undefined
 }
@@ -27,7 +27,7 @@ export class RcloneFiles {
   ) {}
 
   /** Looks up a path, with all that is reported of it. A missing parent is not an error. */
-  async stat(path: Path, signal: Signal): Promise<Location> {
+  async stat(path: Path, signal: Signal): Promise<RemoteLocation> {
     if (path === '/') return this.#root(signal)
     if (!this.traits.caseSensitive) return this.#findSpelling(path, signal)
     const find = () => (this.traits.emptyFolders ? this.remote.find(path, signal) : this.#look(path, signal))
@@ -35,7 +35,7 @@ export class RcloneFiles {
   }
 
   /** Looks up a path. Of a folder, only that it exists: for most remotes that is faster in large folders. */
-  async find(path: Path, signal: Signal): Promise<Location> {
+  async find(path: Path, signal: Signal): Promise<RemoteLocation> {
     if (path === '/' || !this.traits.caseSensitive) return this.stat(path, signal)
     return { at: path, item: await this.#undefinedIfMissing(path, () => this.#look(path, signal), signal) }
   }
@@ -49,7 +49,7 @@ export class RcloneFiles {
   }
 
   /** Looks up an entry to be created. Rejects with `parent_missing` and `not_folder`. */
-  async target(path: Path, signal: Signal): Promise<Location> {
+  async target(path: Path, signal: Signal): Promise<RemoteLocation> {
     const location = await this.find(path, signal)
     if (location.item || !this.traits.emptyFolders) return location
     const parent = await this.stat(parentOf(path), signal)
@@ -100,7 +100,7 @@ export class RcloneFiles {
     return this.remote.members(at, signal)
   }
 
-  async #root(signal: Signal): Promise<Location> {
+  async #root(signal: Signal): Promise<RemoteLocation> {
     // Without empty folders, a missing one is empty.
     if (this.traits.emptyFolders) {
       const item = await this.remote.find(root, signal).catch(rejectMissingRoot)
@@ -120,7 +120,7 @@ export class RcloneFiles {
   }
 
   /** On remotes that take several spellings for one name, only a listing has the spelling of the remote. */
-  async #findSpelling(path: Path, signal: Signal): Promise<Location> {
+  async #findSpelling(path: Path, signal: Signal): Promise<RemoteLocation> {
     if (path === '/') return this.#root(signal)
     const name = nameOf(path)
     const search = async (folder: Path): Promise<Item | undefined> => {

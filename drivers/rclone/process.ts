@@ -287,7 +287,7 @@ const processes = new Map<string, Shared>()
 /** The ends of processes, by configuration file. */
 const ending = new Map<string, Promise<unknown>>()
 
-export interface Lease {
+export interface ProcessLease {
   readonly process: RcloneProcess
   /** Ends the process if no other storage uses it. Resolves when it has ended. Later calls do nothing. */
   release(): Promise<void>
@@ -297,7 +297,7 @@ export interface Lease {
  * A new process starts when those that end with the same configuration file have ended: rclone writes renewed tokens to
  * it.
  */
-export function leaseProcess(command: RcloneCommand, env: DriverEnv): Lease {
+export function leaseProcess(command: RcloneCommand, env: DriverEnv): ProcessLease {
   const key = JSON.stringify(command)
   const start = () => new RcloneProcess(command, env, ending.get(command.config))
   const shared = processes.get(key) ?? { process: start(), users: 0 }

@@ -18,7 +18,7 @@ import { entryOf, isShown, usableHashes, type Item } from './entry.js'
 import { RcloneFiles } from './files.js'
 import type { RcloneOptions } from './index.js'
 import { commandOf, parseRemote } from './options.js'
-import { isRclone, leaseProcess, type Lease } from './process.js'
+import { isRclone, leaseProcess, type ProcessLease } from './process.js'
 import { isMissing, isObjectStore, Remote, translated, type RemoteFacts } from './remote.js'
 import { failureOf } from './remote-control.js'
 import { assertOutsideGatewayFolders, remotesOf } from './shown-folders.js'
@@ -75,7 +75,7 @@ export async function openRclone(options: RcloneOptions, env: DriverEnv): Promis
 }
 
 interface RcloneDependencies {
-  readonly lease: Lease
+  readonly lease: ProcessLease
   readonly remote: Remote
   readonly facts: RemoteFacts
   /** Whether an upload is published when all of it has arrived. */
@@ -101,7 +101,7 @@ class RcloneDriver implements Driver {
   readonly usage?: NonNullable<Driver['usage']>
   readonly #remote: Remote
   readonly #files: RcloneFiles
-  readonly #lease: Lease
+  readonly #lease: ProcessLease
   readonly #features: ReadonlySet<string>
   readonly #isCaseSensitive: boolean
   readonly #hasEmptyFolders: boolean

@@ -3,7 +3,7 @@ import { settlesWithin } from '../../src/base/cancellation.js'
 import { GatewayError } from '../../src/base/errors.js'
 import type { SmbOptions } from './index.js'
 import { ConnectionError } from './client/errors.js'
-import type { Share, ShareOptions } from './client/share.js'
+import type { Share, SmbShareOptions } from './client/share.js'
 
 /**
  * Most connections of one pool. One carries any number of calls; several speed up concurrent transfers of large files.
@@ -197,7 +197,7 @@ export function shareOptionsOf({
   password,
   share_name: share,
   protection,
-}: SmbOptions): ShareOptions {
+}: SmbOptions): SmbShareOptions {
   const match = /^(?:smb:\/\/)?(?:\[([^\]]+)\]|([^:[\]/\\]+))(?::(\d{1,5}))?\/?$/.exec(address.trim())
   const [, bracketed, plain, port = '445'] = match ?? []
   const host = bracketed ?? plain

@@ -16,7 +16,7 @@ import {
   sendFile,
   contentDisposition,
   untrustedFileHeaders,
-  type DownloadRequestKind,
+  type RequestedRoute,
   type RedirectRoute,
 } from '../lib/send.js'
 import { evaluateConditions } from '../lib/conditions.js'
@@ -80,7 +80,7 @@ async function download(api: HttpApi, request: IncomingMessage, response: Server
   await sendFile(request, response, { fs, path, redirection: { route, withoutProxy, client, redirect } })
 }
 
-async function routeOf(api: HttpApi, request: IncomingMessage): Promise<DownloadRequestKind> {
+async function routeOf(api: HttpApi, request: IncomingMessage): Promise<RequestedRoute> {
   if (request.url?.startsWith('/p/') !== true) return 'download'
   return (await isOfConsole(api, request)) ? 'preview' : 'proxied download'
 }

@@ -53,7 +53,7 @@ interface Redirection extends DownloadRouteOptions {
   readonly redirect: (route: RedirectRoute) => void
 }
 
-export type DownloadRequestKind = DownloadRouteOptions['route']
+export type RequestedRoute = DownloadRouteOptions['route']
 export type RedirectRoute = Exclude<DownloadRoute, { readonly kind: 'stream' }>
 
 /** Maximum size of a range that is read completely before the header section is sent, in bytes. */

@@ -13,7 +13,7 @@ import {
   setAttributes,
   statName,
   type SessionState,
-  type RequestHandler,
+  type PacketHandler,
 } from './requests.js'
 import type { WorkingFile } from './working-file.js'
 
@@ -22,7 +22,7 @@ const blockSize = 4096
 /** Buffer size of `copy-data`, in bytes. */
 const copySize = 1024 * 1024
 
-export const extendedRequests: ReadonlyMap<string, RequestHandler> = new Map<string, RequestHandler>([
+export const extendedRequests: ReadonlyMap<string, PacketHandler> = new Map<string, PacketHandler>([
   [
     'posix-rename@openssh.com',
     async (session, id, fields) => {

@@ -6,7 +6,7 @@ import { PacketBuilder } from './packets.js'
 import { limits, packetType } from './wire.js'
 import type { SftpFileSystem } from './file-system.js'
 
-export interface Owner {
+export interface ShownOwner {
   readonly id: number
   readonly name: string
 }
@@ -19,7 +19,7 @@ export class FolderHandle {
   private constructor(
     private readonly fs: SftpFileSystem,
     readonly path: Path,
-    private readonly owner: Owner,
+    private readonly owner: ShownOwner,
     private readonly pages: AsyncIterator<readonly Entry[]>,
     /** Entries with unpublished changes of this session, by name. They override or extend the listing. */
     private readonly own: Map<string, Entry>,
@@ -30,7 +30,7 @@ export class FolderHandle {
   static async open(
     fs: SftpFileSystem,
     path: Path,
-    owner: Owner,
+    owner: ShownOwner,
     own: Map<string, Entry>,
     signal: AbortSignal,
   ): Promise<FolderHandle> {

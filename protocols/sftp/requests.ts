@@ -9,7 +9,7 @@ import {
   writeAttributes,
   type RequestedAttributes,
 } from './attributes.js'
-import { FolderHandle, type Owner } from './folder-handle.js'
+import { FolderHandle, type ShownOwner } from './folder-handle.js'
 import { umask, OpenFiles, type FileHandle } from './open-files.js'
 import {
   dataHeaderLength,
@@ -33,14 +33,14 @@ export interface SessionState {
   readonly serializer: PathSerializer
   readonly replyBuffer: ReplyBuffer
   /** Reported as the owner of every entry. */
-  readonly owner: Owner
+  readonly owner: ShownOwner
   /** Aborts when the channel is closed, and when the user's session is revoked. */
   readonly signal: AbortSignal
   readonly handleLimit: number
   readonly symlinkOrder: SymlinkOrder
 }
 
-export type RequestHandler = (
+export type PacketHandler = (
   session: SessionState,
   id: number,
   fields: FieldReader,
@@ -54,7 +54,7 @@ export function readPath(fields: FieldReader): Path {
   return resolvePath(root, fields.text())
 }
 
-export const requests: Readonly<Partial<Record<number, RequestHandler>>> = {
+export const requests: Readonly<Partial<Record<number, PacketHandler>>> = {
   [packetType.open]: async (session, id, fields) => {
     const path = readPath(fields)
     const flags = fields.uint32()

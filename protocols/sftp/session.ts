@@ -7,7 +7,7 @@ import { logInternal, type Log } from '../../src/base/log.js'
 import type { ByteBudget, HeldBytes } from './byte-budget.js'
 import { toErrorResponse } from './errors.js'
 import { extendedRequests } from './extended-requests.js'
-import type { Owner } from './folder-handle.js'
+import type { ShownOwner } from './folder-handle.js'
 import { OpenFiles } from './open-files.js'
 import { Output } from './output.js'
 import {
@@ -37,7 +37,7 @@ export const partialPublishTimeout = 30_000
 
 interface SessionOptions {
   readonly fs: SftpFileSystem
-  readonly owner: Owner
+  readonly owner: ShownOwner
   /** Aborts when the user's session is revoked. */
   readonly revoked: AbortSignal
   readonly log: Log

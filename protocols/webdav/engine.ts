@@ -18,7 +18,7 @@ export interface Dispatchable {
 /** Sends the response to a request. Never rejects. */
 export type Handler<Request, Caller> = (parsed: Request, caller: Caller) => Promise<void>
 
-interface EngineOptions<Request, Caller> {
+interface WebdavEngineOptions<Request, Caller> {
   readonly handlers: ReadonlyMap<string, Handler<Request, Caller>>
   /** Handles every method that is not in `handlers`. */
   readonly unknownMethod: Handler<Request, Caller>
@@ -26,10 +26,10 @@ interface EngineOptions<Request, Caller> {
   readonly authenticate: (parsed: Request, proceed: (caller?: Caller) => void) => void
 }
 
-export class Engine<Request extends Dispatchable, Caller extends User> {
+export class WebdavEngine<Request extends Dispatchable, Caller extends User> {
   readonly #execute: Execute
 
-  constructor({ handlers, unknownMethod, authenticate }: EngineOptions<Request, Caller>) {
+  constructor({ handlers, unknownMethod, authenticate }: WebdavEngineOptions<Request, Caller>) {
     const options = new webdav.WebDAVServerOptions()
     options.httpAuthentication = {
       // The package would add the challenge to every response, not only to a 401.

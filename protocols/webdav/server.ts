@@ -20,7 +20,7 @@ import { sendOptions, get } from './commands/read.js'
 import { copy, move } from './commands/transfer.js'
 import { mkcol, put, remove } from './commands/write.js'
 import { authenticate, KnownCallers, type Caller } from './credentials.js'
-import { Engine, type Dispatchable, type Handler } from './engine.js'
+import { WebdavEngine, type Dispatchable, type Handler } from './engine.js'
 import { errorResponses, HttpError, toErrorResponse } from './errors.js'
 import { parseHeaders, type DavHeaders } from './headers.js'
 import { webdav } from './index.js'
@@ -78,7 +78,7 @@ class WebdavHandler {
   readonly #options: ClientOptions
   readonly #prefix: string
   readonly #callers = new KnownCallers()
-  readonly #engine: Engine<ParsedRequest, Caller>
+  readonly #engine: WebdavEngine<ParsedRequest, Caller>
 
   constructor(gateway: WebDavGateway, options: ClientOptions) {
     this.#gateway = gateway
@@ -89,7 +89,7 @@ class WebdavHandler {
       handlers.set(name, (parsed, caller) => this.#run(command, parsed, caller))
     }
     for (const name of knownMethods) handlers.set(name, (parsed) => this.#refuseMethod(parsed, 'method_not_allowed'))
-    this.#engine = new Engine({
+    this.#engine = new WebdavEngine({
       handlers,
       unknownMethod: (parsed) => this.#refuseMethod(parsed, 'method_unknown'),
       authenticate: (parsed, proceed) => {

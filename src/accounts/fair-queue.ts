@@ -27,7 +27,7 @@ export interface Requester {
   readonly signal?: AbortSignal | undefined
 }
 
-interface Place {
+interface WaitingJob {
   /** Increases with each job. */
   readonly number: number
   readonly start: () => void
@@ -38,7 +38,7 @@ interface WaitingParty {
   readonly key: string
   readonly isKnown: boolean
   /** Oldest first; never empty. */
-  readonly places: Place[]
+  readonly places: WaitingJob[]
 }
 
 /**
@@ -107,7 +107,7 @@ export class FairQueue {
     }
   }
 
-  #remove(party: WaitingParty, place: Place): void {
+  #remove(party: WaitingParty, place: WaitingJob): void {
     const index = party.places.indexOf(place)
     if (index >= 0) party.places.splice(index, 1)
     if (party.places.length === 0) this.#waiting.delete(party.key)

@@ -10,7 +10,7 @@ import { isPostgresUrl } from '../database/store-url.js'
 import { formatTable, print } from './output.js'
 
 /** A database as the command line names it. */
-interface Place {
+interface NamedDatabase {
   /** For `openStore`. */
   readonly location: string
   /** The data folder whose daemon would use the file. */
@@ -43,7 +43,7 @@ export function addStoreCommands(program: Command): void {
     })
 }
 
-async function placeOf(word: string): Promise<Place> {
+async function placeOf(word: string): Promise<NamedDatabase> {
   if (isPostgresUrl(word)) {
     assertNoPassword(word, 'PGPASSWORD or PGPASSFILE')
     return { location: word }
@@ -71,7 +71,7 @@ async function assertExists(file: string): Promise<void> {
 }
 
 /** Calls `work` with the locks of the data folders: no daemon can start there. Rejects with `busy` if one runs. */
-async function whileLocked<T>([place, ...others]: readonly Place[], work: () => Promise<T>): Promise<T> {
+async function whileLocked<T>([place, ...others]: readonly NamedDatabase[], work: () => Promise<T>): Promise<T> {
   if (place === undefined) return work()
   if (place.folder === undefined) return whileLocked(others, work)
   const release = await lockDataFolder(place.folder)

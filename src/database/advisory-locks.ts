@@ -8,7 +8,7 @@ import { GatewayError } from '../base/errors.js'
 import { foldCase, parentOf, root, truncateTo, type Path } from '../base/path.js'
 import { isConnectionError, isRolledBack, retried, toStoreError } from './errors.js'
 import { countsOf, fileChannel, type ChangeCount } from './change-notices.js'
-import type { HeldLocks, LockOptions, PathClaim } from './engine.js'
+import type { HeldLocks, ClaimOptions, PathClaim } from './engine.js'
 
 type LockMode = 'shared' | 'exclusive'
 
@@ -36,7 +36,7 @@ export class AdvisoryLocks {
   }
 
   /** As `SharedEngine.acquire`: in one message, which is repeated while the server restarts. */
-  async acquire(claims: readonly PathClaim[], { onLost, level = 0 }: LockOptions = {}): Promise<HeldLocks> {
+  async acquire(claims: readonly PathClaim[], { onLost, level = 0 }: ClaimOptions = {}): Promise<HeldLocks> {
     // All nodes lock in the same order, so that two of them do not wait for each other.
     const keys = [...modesOf(claims)].sort(([one], [other]) => (one < other ? -1 : 1))
     const calls = keys.map(([key, mode]) => `pg_advisory_xact_lock${mode === 'shared' ? '_shared' : ''}(${key})`)

@@ -37,7 +37,7 @@ export interface HeldLocks {
   release(notices: readonly string[]): Promise<boolean>
 }
 
-export interface LockOptions {
+export interface ClaimOptions {
   /** Called if the locks are lost before they are released. */
   readonly onLost?: (() => void) | undefined
   /**
@@ -55,7 +55,7 @@ export interface SharedEngine {
    * Excludes overlapping claims of the other nodes, in one round trip; claims of this process must not overlap. Rejects
    * with `busy` and `unavailable`.
    */
-  acquire(claims: readonly PathClaim[], options?: LockOptions): Promise<HeldLocks>
+  acquire(claims: readonly PathClaim[], options?: ClaimOptions): Promise<HeldLocks>
   /** Sends texts of at most `maxNotice` bytes to the other nodes that listen now. */
   notify(notices: readonly string[]): Promise<void>
   /** Calls `listener` with the texts that other nodes send, and with undefined if some were missed. Called once. */

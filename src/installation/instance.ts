@@ -5,7 +5,7 @@ import { hostname } from 'node:os'
 import type { Instance } from '../contract/driver-env.js'
 
 /** Where a process runs, by which others recognize it. */
-interface Place {
+interface ProcessPlace {
   /** Of the machine; copies of one image may share it. */
   readonly host: string
   readonly bootId: string
@@ -22,7 +22,7 @@ export interface ThisInstance extends Instance {
  * This run. Its name is `<host>-<place>-<pid>-<started>-<boot>-<random>`: digests of the machine, of boot and PID
  * namespace, and of the boot. Names of earlier versions lack the last digest.
  */
-export function thisInstance(place: Place = thisPlace()): ThisInstance {
+export function thisInstance(place: ProcessPlace = thisPlace()): ThisInstance {
   const { host, bootId, namespace } = place
   const here = digest(bootId, namespace)
   const boot = digest(bootId)
@@ -49,7 +49,7 @@ export function thisInstance(place: Place = thisPlace()): ThisInstance {
   }
 }
 
-function thisPlace(): Place {
+function thisPlace(): ProcessPlace {
   return {
     host: digest(textOf('/etc/machine-id'), hostname()),
     bootId: textOf('/proc/sys/kernel/random/boot_id'),

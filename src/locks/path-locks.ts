@@ -7,11 +7,11 @@
 import { joinSignals, sharedController, withReason } from '../base/cancellation.js'
 import { GatewayError } from '../base/errors.js'
 import { foldCase, isWithin, type Path } from '../base/path.js'
-import type { LockOptions, PathClaim } from '../database/engine.js'
+import type { ClaimOptions, PathClaim } from '../database/engine.js'
 
 export type { PathClaim } from '../database/engine.js'
 
-export interface AcquireOptions extends LockOptions {
+export interface AcquireOptions extends ClaimOptions {
   /** Milliseconds. */
   readonly timeout?: number
 }

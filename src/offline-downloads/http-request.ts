@@ -9,7 +9,7 @@ import { GatewayError, isGatewayError, toGatewayError, type ErrorCode } from '..
 import { locationText } from '../base/utf8.js'
 import { version } from '../base/version.js'
 
-export interface HttpResponse {
+export interface OpenResponse {
   /** The URL after the last redirect. */
   readonly url: URL
   readonly response: IncomingMessage
@@ -60,7 +60,7 @@ export async function get(
   address: URL,
   options: RequestOptions,
   accepted: readonly number[] = [200],
-): Promise<HttpResponse> {
+): Promise<OpenResponse> {
   const { timeout = defaultTimeout } = options
   const deadline = performance.now() + timeout
   let url = address

@@ -9,7 +9,7 @@ import type { Source } from '../contract/call-options.js'
 import type { Egress } from '../contract/driver-env.js'
 import { GatewayError } from '../base/errors.js'
 import { fileNameOf } from './file-name.js'
-import { connectionError, get, parseWebAddress, type HttpResponse } from './http-request.js'
+import { connectionError, get, parseWebAddress, type OpenResponse } from './http-request.js'
 
 export interface RemoteOptions {
   readonly egress: Egress
@@ -38,7 +38,7 @@ export class RemoteFile {
 
   private constructor(
     private readonly address: URL,
-    { url, response }: HttpResponse,
+    { url, response }: OpenResponse,
     private readonly options: RemoteOptions,
   ) {
     this.name = fileNameOf(response.headers['content-disposition'], url)

@@ -58,7 +58,7 @@ interface Run {
 type RunWork = (signal: AbortSignal, failures: UnreadableFolders) => Promise<void>
 
 /** The open index while search is enabled. */
-interface Engine {
+interface OpenIndex {
   readonly index: SearchIndex
   readonly updater: IndexUpdater
   /** Cancels background work on this index. */
@@ -73,7 +73,7 @@ export class Search {
   /** Whether this process writes the index. */
   #isWriter: boolean
   readonly #tree: IndexedTree
-  #engine: Engine | undefined
+  #engine: OpenIndex | undefined
   #isOn = false
   /** Serializes enabling and disabling. */
   readonly #switching = new PQueue({ concurrency: 1 })
@@ -240,7 +240,7 @@ export class Search {
     if (this.#run) throw new GatewayError('invalid', { detail: 'index_running' })
   }
 
-  #startRun(engine: Engine, first: IndexProgress, work: RunWork): void {
+  #startRun(engine: OpenIndex, first: IndexProgress, work: RunWork): void {
     this.#assertIdle()
     const run: Run = { controller: new AbortController() }
     this.#run = run
@@ -260,7 +260,7 @@ export class Search {
     })
   }
 
-  async #runToEnd(engine: Engine, signal: AbortSignal, work: RunWork): Promise<IndexProgress> {
+  async #runToEnd(engine: OpenIndex, signal: AbortSignal, work: RunWork): Promise<IndexProgress> {
     const failures = new UnreadableFolders()
     try {
       if (signal.aborted) throw new GatewayError('aborted')
@@ -276,7 +276,7 @@ export class Search {
   }
 
   async #walk(
-    engine: Engine,
+    engine: OpenIndex,
     signal: AbortSignal,
     failures: UnreadableFolders,
     path: Path,
@@ -290,7 +290,7 @@ export class Search {
     await walk({ tree: this.#tree, writer: index.writer, updater, signal, progress, failed }, path, levels)
   }
 
-  async #setExtent(engine: Engine, extent: IndexExtent): Promise<void> {
+  async #setExtent(engine: OpenIndex, extent: IndexExtent): Promise<void> {
     engine.extent = extent
     await engine.index.writer.setExtent(extent)
   }
@@ -311,14 +311,14 @@ export class Search {
   // Background work
 
   /** Queues a tree to be read into the index. */
-  #queueScan(engine: Engine, path: Path): void {
+  #queueScan(engine: OpenIndex, path: Path): void {
     const isFull = this.#pendingScans.size >= maxPendingScans
     if (isFull) this.#pendingScans.clear()
     this.#pendingScans.add(isFull ? root : path)
     this.#inBackground('search index: reading a tree failed', () => this.#runPendingScans(engine))
   }
 
-  async #runPendingScans(engine: Engine): Promise<void> {
+  async #runPendingScans(engine: OpenIndex): Promise<void> {
     const { signal } = engine.closing
     for (const path of this.#pendingScans) {
       const failures = new UnreadableFolders()
@@ -374,7 +374,7 @@ export class Search {
 
   // Enabling and disabling
 
-  async #requireEngine(): Promise<Engine> {
+  async #requireEngine(): Promise<OpenIndex> {
     await this.#switching.onIdle()
     if (!this.#engine) throw new GatewayError('unavailable', { detail: 'search_off' })
     return this.#engine
@@ -420,7 +420,7 @@ export class Search {
       const due = (path: Path) => this.#queueScan(engine, path)
       const updater = new IndexUpdater({ tree: this.#tree, writer: index.writer, log, onScanNeeded: due })
       const extent = await index.writer.extent()
-      const engine: Engine = { index, updater, closing: new AbortController(), extent }
+      const engine: OpenIndex = { index, updater, closing: new AbortController(), extent }
       this.#engine = engine
       if (!this.#isWriter) return
       for (const path of await index.writer.pendingScans()) this.#queueScan(engine, path)
@@ -474,7 +474,7 @@ export class Search {
     if (engine) await this.#closeUnfinished(engine).catch(failed)
   }
 
-  async #closeUnfinished({ index, closing, extent }: Engine): Promise<void> {
+  async #closeUnfinished({ index, closing, extent }: OpenIndex): Promise<void> {
     closing.abort()
     if (this.#isWriter && extent !== 'nothing') await index.writer.setPendingScans([root])
     await index.close()

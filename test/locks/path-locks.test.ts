@@ -5,7 +5,7 @@ import t from 'tap'
 import { asPath } from '../../src/base/path.js'
 import { SharedPathLocks } from '../../src/cluster/shared-path-locks.js'
 import { PathLocksInProcess, type PathClaim, type PathLocks } from '../../src/locks/path-locks.js'
-import type { LockOptions } from '../../src/database/engine.js'
+import type { ClaimOptions } from '../../src/database/engine.js'
 
 const name = (path: string): PathClaim => ({ path: asPath(path), tree: false })
 const tree = (path: string): PathClaim => ({ path: asPath(path), tree: true })
@@ -142,7 +142,7 @@ function locksOver(database: { changes: number; own: number | undefined }) {
   let beforeReading: () => unknown = () => undefined
   const shared = {
     spansMachines: true,
-    acquire: async (_claims: unknown, _options?: LockOptions) => {
+    acquire: async (_claims: unknown, _options?: ClaimOptions) => {
       const counts = new Map([['locks', database.changes] as const])
       beforeReading()
       return { counts, release: async () => true }

@@ -20,7 +20,7 @@ import { KeyedMutex } from '../keyed-mutex.js'
 import { isOrphan, stagedName, stagingRun } from '../staged-files/staged-names.js'
 import { IdTree, rootExists, type Located } from './id-tree.js'
 import type { FileItem, IdVendor } from './id-vendor.js'
-import { IdReplacements, placesBetween, type Place } from './id-replacements.js'
+import { IdReplacements, placesBetween, type ItemPlace } from './id-replacements.js'
 import { escapeName, isShownAs } from './shown-names.js'
 
 interface IdFilesOptions<Item extends FileItem> {
@@ -70,7 +70,7 @@ export class IdFiles<Item extends FileItem> {
       env,
       list: (id, listOptions) => this.#listed(id, listOptions),
     })
-    const placeOf = async (id: string): Promise<Place | undefined> => undefinedIfMissing(vendor.info(id, {}))
+    const placeOf = async (id: string): Promise<ItemPlace | undefined> => undefinedIfMissing(vendor.info(id, {}))
     const remove = (item: Pick<Item, 'id' | 'parent'>, signal?: AbortSignal) => this.#removeIfPresent(item, { signal })
     const rename = vendor.rename.bind(vendor)
     const calls = { rename, move: vendor.move.bind(vendor), remove, placeOf }
@@ -252,7 +252,7 @@ export class IdFiles<Item extends FileItem> {
   }
 
   /** The file that was published at a place just now; undefined if the vendor does not report it. Never rejects. */
-  async #published(id: string, place: Place): Promise<Item | undefined> {
+  async #published(id: string, place: ItemPlace): Promise<Item | undefined> {
     const missing = () => undefined
     const item =
       (await this.#vendor.info(id, {}).catch(missing)) ??

@@ -17,7 +17,7 @@ import { field, listOf, textOf } from '../json-api/lenient.js'
 import { escapeName, type IdItem } from './shown-names.js'
 
 /** Where an item is, and how it is named. */
-export interface Place {
+export interface ItemPlace {
   readonly parent: string
   readonly name: string
 }
@@ -32,7 +32,7 @@ interface PlacedItem {
 export interface IdReplacement {
   readonly id: string
   /** The places that the item has one after the other; the last is the final one. */
-  readonly places: readonly [Place, ...Place[]]
+  readonly places: readonly [ItemPlace, ...ItemPlace[]]
   /** The item that is removed when the other one is in its final place. */
   readonly replaced?: PlacedItem | undefined
   /** The item is in its final place, and only the replaced one has to be removed. Absent: that is not known. */
@@ -46,7 +46,7 @@ export interface ReplacingCalls {
   /** Resolves also if no item has the id. */
   remove(item: PlacedItem, signal?: AbortSignal): Promise<unknown>
   /** Where the item is now; undefined if none of these folders has it. Rejects if that cannot be found out. */
-  placeOf(id: string, folders: readonly string[]): Promise<Place | undefined>
+  placeOf(id: string, folders: readonly string[]): Promise<ItemPlace | undefined>
 }
 
 /**
@@ -56,7 +56,7 @@ export interface ReplacingCalls {
 export async function findPlace(
   folders: readonly string[],
   nameIn: (folder: string) => Promise<string | undefined>,
-): Promise<Place | undefined> {
+): Promise<ItemPlace | undefined> {
   for (const parent of folders) {
     const name = await undefinedIfMissing(nameIn(parent))
     if (name !== undefined) return { parent, name }
@@ -148,7 +148,7 @@ export class IdReplacements {
    * the item is in its place, also if the replaced item could not be removed: that is done later. If items are set
    * aside, rejects as `assertSettled` throws.
    */
-  async run(replacement: IdReplacement, from: Place): Promise<void> {
+  async run(replacement: IdReplacement, from: ItemPlace): Promise<void> {
     const { id, places, replaced } = replacement
     const isOneStep = places.length === 1 && replaced === undefined
     if (this.options.unique) for (const each of [id, replaced?.id ?? id]) this.assertSettled(each)
@@ -256,7 +256,7 @@ export class IdReplacements {
   }
 
   /** The name is free. The item that was set aside gets it, or the other one if another client has removed that. */
-  async #restore(replacement: IdReplacement, current: Place | undefined, signal: AbortSignal): Promise<void> {
+  async #restore(replacement: IdReplacement, current: ItemPlace | undefined, signal: AbortSignal): Promise<void> {
     const { calls, unique } = this.options
     const { id, replaced } = replacement
     if (!unique || !replaced) return
@@ -282,7 +282,11 @@ export class IdReplacements {
   }
 
   /** Gives the item these places. `done`: those that it has had, the present one last; the new ones are added. */
-  async #walk(replacement: IdReplacement, places: readonly Place[], done: Place[]): Promise<Failure | undefined> {
+  async #walk(
+    replacement: IdReplacement,
+    places: readonly ItemPlace[],
+    done: ItemPlace[],
+  ): Promise<Failure | undefined> {
     for (const place of places) {
       const from = done.at(-1)
       const failure = from && (await this.#step(replacement, from, place))
@@ -293,7 +297,7 @@ export class IdReplacements {
   }
 
   /** Moves or renames. If the answer is lost, looks whether it is done. */
-  async #step(replacement: IdReplacement, from: Place, to: Place): Promise<Failure | undefined> {
+  async #step(replacement: IdReplacement, from: ItemPlace, to: ItemPlace): Promise<Failure | undefined> {
     const { calls, unique } = this.options
     const { id } = replacement
     try {
@@ -314,7 +318,7 @@ export class IdReplacements {
   }
 
   /** Whether all steps are undone, and the replaced item has its name again. */
-  async #undo(replacement: IdReplacement, done: readonly Place[]): Promise<boolean> {
+  async #undo(replacement: IdReplacement, done: readonly ItemPlace[]): Promise<boolean> {
     const { calls, unique } = this.options
     const { replaced } = replacement
     const back = done.toReversed()
@@ -332,17 +336,17 @@ export class IdReplacements {
  * whether the target folder has no item of this name. `spareName`: one that neither folder has.
  */
 export async function placesBetween(
-  from: Place,
-  to: Place,
+  from: ItemPlace,
+  to: ItemPlace,
   isFree: (name: string) => Promise<boolean>,
   spareName: string,
-): Promise<readonly [Place, ...Place[]]> {
+): Promise<readonly [ItemPlace, ...ItemPlace[]]> {
   if (from.parent === to.parent || from.name === to.name) return [to]
   if (await isFree(from.name)) return [{ parent: to.parent, name: from.name }, to]
   return [{ parent: from.parent, name: spareName }, { parent: to.parent, name: spareName }, to]
 }
 
-function finalOf({ places }: IdReplacement): Place {
+function finalOf({ places }: IdReplacement): ItemPlace {
   return places.at(-1) ?? places[0]
 }
 
@@ -350,7 +354,7 @@ function foldersOf({ places }: IdReplacement): readonly string[] {
   return [...new Set(places.map(({ parent }) => parent))]
 }
 
-function isSame(one: Place, other: Place): boolean {
+function isSame(one: ItemPlace, other: ItemPlace): boolean {
   return one.parent === other.parent && one.name === other.name
 }
 
@@ -379,6 +383,6 @@ function parsed(value: unknown): IdReplacement | undefined {
   }
 }
 
-function placeOf(value: unknown): Place {
+function placeOf(value: unknown): ItemPlace {
   return { parent: textOf(field(value, 'parent')), name: textOf(field(value, 'name')) }
 }

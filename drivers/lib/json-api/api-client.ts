@@ -59,7 +59,7 @@ export interface ApiAnswer {
  * What an answer means. 'expired': the credentials have to be renewed. 'slow down': the server wants no requests, for
  * as many seconds as it says, otherwise for some. An error is the result of the call.
  */
-export type Verdict = 'ok' | 'expired' | 'slow down' | { readonly slowDownFor: number } | GatewayError
+export type AnswerMeaning = 'ok' | 'expired' | 'slow down' | { readonly slowDownFor: number } | GatewayError
 
 export interface ApiCredentials<Secret> {
   readonly renewal: Renewal<Secret>
@@ -77,7 +77,7 @@ interface ApiClientOptions<Secret> {
   /** Absent: no call has credentials. */
   readonly credentials?: ApiCredentials<Secret> | undefined
   /** Called with each answer in JSON, whatever its status. */
-  readonly judge: (answer: ApiAnswer, call: ApiCall) => Verdict
+  readonly meaningOf: (answer: ApiAnswer, call: ApiCall) => AnswerMeaning
 }
 
 const maxAttempts = 3
@@ -107,13 +107,13 @@ export class ApiClient<Secret = never> {
   }
 
   /**
-   * Resolves to an answer that `judge` has accepted. Rejects with the error that `judge` returns, with `denied` if
+   * Resolves to an answer that `meaningOf` has accepted. Rejects with the error that `meaningOf` returns, with `denied` if
    * renewed credentials are refused too, and with `unavailable`, `timeout` and `aborted`.
    */
   async call(call: ApiCall): Promise<ApiAnswer> {
     return this.#attempts(call, async (response) => {
       const answer = { ...factsOf(response), data: await this.#data(response, call) }
-      return { result: answer, verdict: this.options.judge(answer, call) }
+      return { result: answer, verdict: this.options.meaningOf(answer, call) }
     })
   }
 
@@ -122,10 +122,10 @@ export class ApiClient<Secret = never> {
    * returns the answer with an empty list in its place. An answer whose list has items is judged when it is complete.
    */
   async *items(call: ApiCall, path: readonly string[]): AsyncGenerator<readonly unknown[], ApiAnswer> {
-    const { judge } = this.options
+    const { meaningOf } = this.options
     const judged = (response: HttpResponse, data: unknown) => {
       const answer = { ...factsOf(response), data }
-      return { answer, verdict: judge(answer, call) }
+      return { answer, verdict: meaningOf(answer, call) }
     }
     const { response, items, first } = await this.#attempts(call, async (response) => {
       await this.#assertNoPage(response)
@@ -335,7 +335,7 @@ export class ApiClient<Secret = never> {
 
 interface ReadOutcome<Result> {
   readonly result: Result
-  readonly verdict: Verdict
+  readonly verdict: AnswerMeaning
 }
 
 type Outcome<Result> = ReadOutcome<Result> | { readonly verdict: 'slow down' }

@@ -28,7 +28,7 @@ interface RenewalOptions<Secret> {
   /** As `DriverState.exclusively`. Absent: no other node renews. */
   readonly exclusively?: (work: () => Promise<Secret>) => Promise<Secret>
   /** Stores that the server has refused a renewal; undefined: it has not. */
-  readonly storeRefusal?: ((refusal: Refusal | undefined) => Promise<void>) | undefined
+  readonly storeRefusal?: ((refusal: RefusedRenewal | undefined) => Promise<void>) | undefined
 }
 
 interface StoredRenewalOptions<Secret> extends Pick<RenewalOptions<Secret>, 'request'> {
@@ -45,7 +45,7 @@ interface StoredRenewalOptions<Secret> extends Pick<RenewalOptions<Secret>, 'req
 }
 
 /** What the server has refused. */
-interface Refusal {
+interface RefusedRenewal {
   readonly reason: string
   /** Milliseconds since the epoch. */
   readonly until: number
@@ -80,7 +80,7 @@ export class Renewal<Secret> {
   static async open<Secret>(options: StoredRenewalOptions<Secret>): Promise<Renewal<Secret>> {
     const { state, key, typed, first, request } = options
     const stored = await BoundState.open<StoredSecret<Secret>>(state, key, typed)
-    const refused = await BoundState.open<Refusal>(state, `${key} refused`, typed)
+    const refused = await BoundState.open<RefusedRenewal>(state, `${key} refused`, typed)
     const name = createHash('sha256')
       .update(JSON.stringify([key, typed]))
       .digest('hex')
@@ -171,7 +171,7 @@ export class Renewal<Secret> {
     return this.options.stored?.()
   }
 
-  async storeRefusal(refusal: Refusal | undefined): Promise<void> {
+  async storeRefusal(refusal: RefusedRenewal | undefined): Promise<void> {
     await this.options.storeRefusal?.(refusal)
   }
 }
@@ -187,14 +187,14 @@ class Account<Secret> {
   #issued = 0
   /** A new secret that could not be stored yet. It is not used before it is. */
   #unstored: Secret | undefined
-  #refusal: Refusal | undefined
+  #refusal: RefusedRenewal | undefined
 
   constructor(public current: Secret | undefined) {}
 
   /** Takes what a storage has stored, if it is newer; otherwise the storage stores what is newer. */
   async adopt(
     stored: StoredSecret<Secret> | undefined,
-    refusal: Refusal | undefined,
+    refusal: RefusedRenewal | undefined,
     store: (newest: StoredSecret<Secret>) => Promise<void>,
   ): Promise<void> {
     if (stored && stored.issued > this.#issued) {
@@ -280,7 +280,7 @@ class Account<Secret> {
     }
   }
 
-  async #refuse(refusal: Refusal | undefined): Promise<void> {
+  async #refuse(refusal: RefusedRenewal | undefined): Promise<void> {
     if (refusal === undefined && this.#refusal === undefined) return
     this.#refusal = refusal
     await Promise.all([...this.members].map((member) => member.storeRefusal(refusal)))

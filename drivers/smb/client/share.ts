@@ -41,9 +41,9 @@ import {
   type SmbRequest,
   type Space,
 } from './messages.js'
-import { signIn, type NegotiatedParameters, type SignInOptions } from './sign-in.js'
+import { signIn, type NegotiatedParameters, type SmbSignInOptions } from './sign-in.js'
 
-export interface ShareOptions extends SignInOptions {
+export interface SmbShareOptions extends SmbSignInOptions {
   readonly host: string
   readonly port: number
   readonly limits: ConnectionLimits
@@ -87,7 +87,7 @@ export class Share {
   ) {}
 
   /** Connects and signs in. Aborting the signal closes the connection, also after this has resolved. */
-  static async open(options: ShareOptions, signal?: AbortSignal): Promise<Share> {
+  static async open(options: SmbShareOptions, signal?: AbortSignal): Promise<Share> {
     const connection = await SmbConnection.open(options.host, options.port, options.limits, signal)
     try {
       return new Share(connection, await signIn(connection, options))

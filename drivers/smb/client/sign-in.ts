@@ -11,7 +11,7 @@ import { authenticateMessage, firstSignature, negotiateMessage, type NtlmCredent
 import { Signer, signingAlgorithms, type SigningAlgorithm } from './signing.js'
 import { initialToken, mechanisms, responseToken, tokenOf } from './spnego.js'
 
-export interface SignInOptions {
+export interface SmbSignInOptions {
   readonly credentials: NtlmCredentials
   /** `\\server\share` */
   readonly share: string
@@ -50,7 +50,7 @@ const smallTransferSize = bytesPerCredit
 /**
  * Rejects with a StatusError if the server refuses, and with a ConnectionError if the connection or the protocol fails.
  */
-export async function signIn(connection: SmbConnection, options: SignInOptions): Promise<NegotiatedParameters> {
+export async function signIn(connection: SmbConnection, options: SmbSignInOptions): Promise<NegotiatedParameters> {
   const hash = new PreauthenticationHash()
   connection.onMessage = (message) => hash.update(message)
   const offered = options.dialects ?? allDialects
@@ -180,7 +180,7 @@ function parseSession(message: Buffer): { readonly flags: number; readonly token
 
 async function startSession(
   connection: SmbConnection,
-  { credentials }: SignInOptions,
+  { credentials }: SmbSignInOptions,
   agreement: NegotiatedParameters,
   hash: PreauthenticationHash,
 ): Promise<{ readonly sessionFlag: number; readonly encryption: MessageEncryption | undefined }> {

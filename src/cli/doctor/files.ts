@@ -6,7 +6,7 @@ import type { Config } from '../../installation/config.js'
 import { backupFolder, firstStorageFolder } from '../../installation/data-folder.js'
 import { withoutPassword } from '../../database/store-url.js'
 import { shellWord, wrong, type Finding } from '../finding.js'
-import { mayRead, type Owner } from './owner.js'
+import { mayRead, type OwnerIds } from './owner.js'
 
 /** Days before its end from which a certificate is reported. */
 const renewalDays = 14
@@ -57,7 +57,7 @@ function dataFolderFinding(data: string, { mode, uid }: { readonly mode: number;
 }
 
 /** A command that another user has run leaves files that the daemon cannot open. */
-async function ownerFinding(data: string, { uid, gid }: Owner): Promise<Finding> {
+async function ownerFinding(data: string, { uid, gid }: OwnerIds): Promise<Finding> {
   const folders = [data, ...['ssh', 'spool', backupFolder].map((name) => join(data, name))]
   const foreign: string[] = []
   for (const folder of folders) {
@@ -104,7 +104,7 @@ async function configFileFinding({ store }: Config, path: string): Promise<Findi
   )
 }
 
-async function certificateFindings(config: Config, owner: Owner): Promise<readonly Finding[]> {
+async function certificateFindings(config: Config, owner: OwnerIds): Promise<readonly Finding[]> {
   const { tls_certificate: certificate, tls_key: key } = config
   // `check` reports a pair that cannot be loaded.
   const file = await statOf(key).catch(() => undefined)

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-export interface Owner {
+export interface OwnerIds {
   readonly uid: number
   readonly gid: number
 }
@@ -14,7 +14,7 @@ export interface Owner {
  * Whether the user may read the file, or enter and read the folder. Undefined if this process can be neither that user
  * nor ask as that user, which root can by setpriv(1).
  */
-export async function mayRead(owner: Owner, path: string, kind: 'file' | 'folder'): Promise<boolean | undefined> {
+export async function mayRead(owner: OwnerIds, path: string, kind: 'file' | 'folder'): Promise<boolean | undefined> {
   const own = process.getuid?.()
   if (own === owner.uid) {
     const mode = kind === 'folder' ? constants.R_OK | constants.X_OK : constants.R_OK

@@ -7,7 +7,7 @@ import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { ConnectionError, StatusError, status } from '../../../drivers/smb/client/errors.js'
-import { Share, type ShareOptions } from '../../../drivers/smb/client/share.js'
+import { Share, type SmbShareOptions } from '../../../drivers/smb/client/share.js'
 import { signingAlgorithms } from '../../../drivers/smb/client/signing.js'
 import { lacks } from '../../programs.js'
 import { allDialects, dialects } from '../../../drivers/smb/client/keys.js'
@@ -15,7 +15,7 @@ import { sambaPrograms, startSamba, type SambaServer } from '../../servers/samba
 
 const limits = { connect: 5000, answer: 20_000, work: 60_000 }
 
-function open({ port, username, password }: SambaServer, more: Partial<ShareOptions> = {}): Promise<Share> {
+function open({ port, username, password }: SambaServer, more: Partial<SmbShareOptions> = {}): Promise<Share> {
   return Share.open({
     host: '127.0.0.1',
     port,

@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { IdFiles } from '../../../../drivers/lib/cloud/id-files.js'
 import type { IdVendor } from '../../../../drivers/lib/cloud/id-vendor.js'
-import { IdReplacements, type Place } from '../../../../drivers/lib/cloud/id-replacements.js'
+import { IdReplacements, type ItemPlace } from '../../../../drivers/lib/cloud/id-replacements.js'
 import type { Instance } from '../../../../src/contract/driver-env.js'
 import { GatewayError } from '../../../../src/base/errors.js'
 import { thisInstance } from '../../../../src/installation/instance.js'
@@ -143,7 +143,7 @@ await t.test('a move in two steps is undone if the second fails, and completed i
   t.ok(drive.get(taken.id))
 
   // As a process leaves it that ends after the first step.
-  const places: Place[] = [
+  const places: ItemPlace[] = [
     { parent: folder.id, name: 'one' },
     { parent: folder.id, name: 'two' },
   ]

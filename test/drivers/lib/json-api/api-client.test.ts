@@ -7,7 +7,7 @@ import {
   ApiClient,
   type ApiAnswer,
   type ApiCredentials,
-  type Verdict,
+  type AnswerMeaning,
 } from '../../../../drivers/lib/json-api/api-client.js'
 import { field, numberOf } from '../../../../drivers/lib/json-api/lenient.js'
 import { RateGate } from '../../../../drivers/lib/json-api/rate-gate.js'
@@ -22,7 +22,7 @@ import { memoryState, recorded, sendJson, startVendor, type SeenRequest, type Ve
 const server = 'test server'
 const scope = 'an account'
 
-function judge({ data }: ApiAnswer): Verdict {
+function meaningOf({ data }: ApiAnswer): AnswerMeaning {
   const code = numberOf(field(data, 'code')) ?? 200
   if (code === 200) return 'ok'
   if (code === 401) return 'expired'
@@ -57,7 +57,7 @@ async function connect(t: Test, address: URL, options: ClientOptions = {}) {
   })
   const headers = (token: string) => ({ authorization: `Bearer ${token}`, cookie: `session=${token}` })
   const credentials = { renewal, headers, ...(received && { received }) }
-  const client = new ApiClient<string>({ server, http, gate, credentials, judge })
+  const client = new ApiClient<string>({ server, http, gate, credentials, meaningOf })
   t.teardown(() => client.close())
   return { client, renewals, ...memory }
 }
