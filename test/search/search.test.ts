@@ -23,7 +23,7 @@ import { createLog } from '../../src/process/log.js'
 import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 import { principal } from '../accounts/principals.js'
 import { onEveryEngine } from './index-engines.js'
-import { altered, contents, newTree, sourceOf, type Tree } from '../tree/tree-fixture.js'
+import { altered, contents, failing, newTree, sourceOf, type Tree } from '../tree/tree-fixture.js'
 import { webdav } from '../../protocols/webdav/index.js'
 import { protocols } from '../../protocols/index.js'
 
@@ -64,19 +64,16 @@ onEveryEngine(
   'a build indexes every storage, also below one that fails, and reports the failure',
   async (t, openIndex) => {
     const driver = await filled(['/a/x1', '/a/b/x2', '/mnt/shadowed x'])
-    const failing: Driver = {
+    const broken: Driver = {
       stat: async (path) => ({ name: path, kind: 'folder', size: 0, modified: new Date(0) }),
-      // eslint-disable-next-line require-yield -- it fails before the first page
-      pages: async function* () {
-        throw new GatewayError('unavailable', { reason: 'out of order' })
-      },
+      pages: failing(() => Promise.reject(new GatewayError('unavailable', { reason: 'out of order' }))),
       read: () => Promise.reject(new GatewayError('unavailable')),
     }
     const tree = await newTree(
       t,
       {
         '/': { driverOf: async () => driver },
-        '/mnt': { driverOf: async () => failing },
+        '/mnt': { driverOf: async () => broken },
         '/mnt/deep/inner': { driverOf: () => filled(['/x3']) },
       },
       openIndex,

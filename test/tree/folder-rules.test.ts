@@ -211,7 +211,7 @@ void t.test('unchanged rules are not compiled again', async (t) => {
   await rules.create(ruleRow({ path: asPath('/b'), hide: '^y$' }))
   const after = rules.nearest(asPath('/a'))
   t.not(after, before)
-  // eslint-disable-next-line @typescript-eslint/unbound-method -- only compared
+  // eslint-disable-next-line @typescript-eslint/unbound-method -- The methods are compared and not called.
   t.equal(after?.hides, before?.hides)
 })
 

@@ -18,7 +18,7 @@ declare class HTMLElement {
   closest(selector: string): HTMLElement | null
   getAttribute(name: string): string | null
   querySelector(selector: 'canvas'): HTMLCanvasElement | null
-  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- as in the declarations of browsers
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- The declarations of browsers have it too.
   querySelector<Found extends HTMLElement>(selector: string): Found | null
   querySelectorAll<Found extends HTMLElement>(selector: string): Iterable<Found> & { readonly length: number }
   getBoundingClientRect(): DOMRect
