@@ -10,11 +10,12 @@ import type { Principal, ProtocolFacts } from '../accounts/principal.js'
 import { FairShare } from '../base/fair-share.js'
 import type { Log } from '../base/log.js'
 import { root } from '../base/path.js'
-import { joinCluster } from '../cluster/cluster.js'
+import { joinCluster, type Cluster, type Limits } from '../cluster/cluster.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
 import type { ProcessChannel } from '../database/engine.js'
 import { openPostgresSearchIndex, openSearchIndex } from '../database/search/search-index.js'
 import { isPostgresUrl } from '../database/store-url.js'
+import type { Store } from '../database/tables.js'
 import { DownloadRouting } from '../download-urls/download-routing.js'
 import { SignedUrls } from '../download-urls/signed-urls.js'
 import { storeLocation, type Config } from '../installation/config.js'
@@ -22,6 +23,7 @@ import { gatewayFolders } from '../installation/data-folder.js'
 import { serverKeysOf, type KeyedProtocol } from '../installation/import/server-keys.js'
 import { UploadedImports } from '../installation/import/uploaded-imports.js'
 import { thisInstance, type ThisInstance } from '../installation/instance.js'
+import type { PathLocks } from '../locks/path-locks.js'
 import { Locks } from '../locks/webdav-locks.js'
 import { MountSupervisor } from '../mounts/mount-supervisor.js'
 import { MountedTree } from '../mounts/mounted-tree.js'
@@ -75,25 +77,66 @@ const maxSearches = 8
 /** Concurrent thumbnails of all users. Others wait. */
 const maxThumbnails = 16
 
-export type Parts = Awaited<ReturnType<typeof openParts>>
+/** The database, this process as a node, the accounts, and what is held in memory of them. */
+interface Core {
+  readonly config: Config
+  readonly log: Log
+  readonly driverTypes: readonly AnyDriverType[]
+  readonly protocols: readonly KeyedProtocol[]
+  readonly store: Store
+  readonly events: Events
+  readonly cluster: Cluster
+  readonly settings: Settings
+  /** The settings, with this process's part of the limits that hold for all processes together. */
+  readonly limits: Limits
+  readonly accounts: Accounts
+  readonly mounts: Mounts
+  readonly mountedTree: MountedTree
+  readonly rules: Rules
+  readonly locks: Locks
+  readonly signedUrls: SignedUrls
+  readonly spool: Spool
+  readonly bandwidth: Bandwidth
+  readonly egress: EgressGuard
+}
+
+/** The storages, and what excludes, completes and undoes changes of them. */
+interface Storages {
+  readonly pathLocks: PathLocks
+  readonly intents: Intents
+  readonly taskUploads: TaskUploads
+  readonly supervisor: MountSupervisor
+  readonly storages: StorageAdmin
+}
+
+/** What goes on after its request: tasks, offline downloads, uploads in chunks, imports. */
+interface Jobs {
+  readonly tasks: Tasks
+  readonly downloads: OfflineDownloads
+  readonly uploads: UploadSessions
+  readonly imports: UploadedImports
+}
+
+export interface Parts extends Core, Storages, Jobs {
+  readonly search: Search
+  readonly tree: TreeDependencies
+  readonly metrics: Metrics
+}
 
 /** Resolves when the storages have started, or soon after, and the tasks run. Rejects as `Gateway.open`. */
-export async function openParts(options: GatewayOptions, closing: Closing) {
+export async function openParts(options: GatewayOptions, closing: Closing): Promise<Parts> {
   const core = await openCore(options, closing)
   const storages = await startStorages(core, closing)
   const search = await openSearch(core, closing)
   const tree = treeOf(core, storages, search)
   const jobs = await loadJobs(core, storages, tree, closing)
-  const parts = { ...core, ...storages, search, tree, ...jobs, metrics: new Metrics({ ...core, ...jobs }) }
-  followChanges(parts, closing)
-  await startWork(parts, options.onEnded)
-  return parts
+  const metrics = new Metrics({ events: core.events, tasks: jobs.tasks, mounts: core.mounts })
+  followChanges(core, storages, search, closing)
+  await startWork(core, storages, jobs, options.onEnded)
+  return { ...core, ...storages, ...jobs, search, tree, metrics }
 }
 
-type Core = Awaited<ReturnType<typeof openCore>>
-
-/** The database, this process as a node, the accounts, and what is held in memory of them. */
-async function openCore(options: GatewayOptions, closing: Closing) {
+async function openCore(options: GatewayOptions, closing: Closing): Promise<Core> {
   const { config, log, drivers: driverTypes, protocols } = options
   const run = options.instance ?? thisInstance()
   const store = await openDatabase(options, run)
@@ -122,16 +165,14 @@ async function openCore(options: GatewayOptions, closing: Closing) {
   const bandwidth = new Bandwidth(limits)
   const egress = new EgressGuard(() => settings.get('egress_networks'))
   return {
-    ...{ config, log, driverTypes, protocols, store, events, cluster, settings, accounts, rules, locks },
-    ...{ mounts, mountedTree, signedUrls, spool, limits, bandwidth, egress },
+    ...{ config, log, driverTypes, protocols, store, events, cluster, settings, limits, accounts },
+    ...{ mounts, mountedTree, rules, locks, signedUrls, spool, bandwidth, egress },
   }
 }
 
-type Storages = Awaited<ReturnType<typeof startStorages>>
-
-/** The storages, and what excludes, completes and undoes changes of them. */
-async function startStorages(core: Core, closing: Closing) {
-  const { config, log, store, cluster, settings, mounts, mountedTree, rules, locks } = core
+async function startStorages(core: Core, closing: Closing): Promise<Storages> {
+  const { config, log, driverTypes, store, events, cluster, settings, mounts, mountedTree, rules, locks } = core
+  const { spool, bandwidth, egress } = core
   const pathLocks = cluster.pathLocks(
     new Map([
       ['locks', { reload: () => locks.reload(), ownChanges: () => locks.ownChanges }],
@@ -145,11 +186,8 @@ async function startStorages(core: Core, closing: Closing) {
   // The chunks of an upload would reach different processes.
   settings.override('multipart_enabled', () => (processes() > 1 ? 'false' : undefined))
   const supervisor: MountSupervisor = new MountSupervisor({
-    ...core,
-    intents,
+    ...{ log, driverTypes, store, events, cluster, mounts, spool, bandwidth, egress, intents, pathLocks, processes },
     uploads: taskUploads,
-    pathLocks,
-    processes,
     own: await gatewayFolders(config.data),
     instance: cluster.instance,
     tree: (path) => new SubtreeDriver({ mounts, mountedTree, locks, pathLocks, intents, rules }, path),
@@ -157,15 +195,16 @@ async function startStorages(core: Core, closing: Closing) {
   closing.add(() => supervisor.stop())
   await supervisor.start()
   await rules.reload()
-  return { pathLocks, intents, taskUploads, supervisor, storages: new StorageAdmin({ ...core, supervisor }) }
+  const storages = new StorageAdmin({ store, mounts, supervisor, locks, events, driverTypes, log })
+  return { pathLocks, intents, taskUploads, supervisor, storages }
 }
 
 async function openSearch(core: Core, closing: Closing): Promise<Search> {
-  const { config, cluster } = core
+  const { config, log, events, cluster, settings, mounts, mountedTree } = core
   const location = storeLocation(config)
   const duty = cluster.duty('search')
   const search = await Search.open({
-    ...core,
+    ...{ settings, mounts, mountedTree, events, log },
     openIndex: () =>
       isPostgresUrl(location)
         ? openPostgresSearchIndex({ connectionString: location, application_name: cluster.instance.name })
@@ -183,13 +222,25 @@ async function openSearch(core: Core, closing: Closing): Promise<Search> {
   return search
 }
 
-function treeOf(core: Core, storages: Storages, search: Search): TreeDependencies {
-  const { events, settings, signedUrls } = core
+function treeOf(core: Core, { pathLocks, intents }: Storages, search: Search): TreeDependencies {
+  const { log, store, events, cluster, settings, mounts, mountedTree, rules, locks, signedUrls, bandwidth } = core
   return {
-    ...core,
-    ...storages,
-    search,
-    bases: new BaseFolders({ ...core, ...storages }),
+    ...{
+      log,
+      store,
+      events,
+      cluster,
+      settings,
+      mounts,
+      mountedTree,
+      rules,
+      locks,
+      bandwidth,
+      pathLocks,
+      intents,
+      search,
+    },
+    bases: new BaseFolders({ mounts, mountedTree, locks, pathLocks, events, log }),
     inPlaceHandles: new InPlaceHandles(events),
     downloadRouting: new DownloadRouting(settings, signedUrls),
     descriptors: processDescriptors(),
@@ -199,9 +250,14 @@ function treeOf(core: Core, storages: Storages, search: Search): TreeDependencie
   }
 }
 
-/** What goes on after its request: tasks, offline downloads, uploads in chunks, imports. */
-async function loadJobs(core: Core, { taskUploads }: Storages, tree: TreeDependencies, closing: Closing) {
-  const { config, store, cluster, limits, log, accounts, spool, protocols } = core
+async function loadJobs(
+  core: Core,
+  { taskUploads }: Storages,
+  tree: TreeDependencies,
+  closing: Closing,
+): Promise<Jobs> {
+  const { config, log, driverTypes, protocols, store, cluster, settings, limits, accounts } = core
+  const { mounts, spool, bandwidth, egress } = core
   const data = resolve(config.data)
   // Tasks transfer nothing from or to clients, whose speed may be limited.
   const taskTree = { ...tree, bandwidth: { toClients: unlimited, fromClients: unlimited } }
@@ -213,22 +269,27 @@ async function loadJobs(core: Core, { taskUploads }: Storages, tree: TreeDepende
   tasks.register('upload', uploadTasks(spool, asTask))
   tasks.register('copy', transferTasks('copy', asTask))
   tasks.register('move', transferTasks('move', asTask))
-  const downloads = new OfflineDownloads({ ...core, tasks, data, as: asTask })
+  const downloads = new OfflineDownloads({
+    ...{ tasks, settings, mounts, driverTypes, egress, store, bandwidth, spool, log, data },
+    as: asTask,
+  })
   closing.add(() => downloads.close())
   closing.add(() => tasks.close())
   const uploads = new UploadSessions({ as: (principal) => new VirtualFs(tree, principal), uploads: taskUploads })
   closing.add(() => uploads.close())
-  const imports = new UploadedImports({ ...core, data, serverKeys: serverKeysOf(protocols) })
+  const imports = new UploadedImports({ store, driverTypes, log, data, serverKeys: serverKeysOf(protocols) })
   // Releases all transfers that wait for bandwidth.
-  closing.add(() => core.bandwidth.close())
+  closing.add(() => bandwidth.close())
   return { tasks, downloads, uploads, imports }
 }
 
-type Jobs = Awaited<ReturnType<typeof loadJobs>>
-
 /** Applies what other processes change from now on. */
-function followChanges(parts: Core & Storages & { readonly search: Search }, closing: Closing): void {
-  const { store, cluster, rules, locks, storages, supervisor, search } = parts
+function followChanges(
+  { store, cluster, rules, locks }: Core,
+  { storages, supervisor }: Storages,
+  search: Search,
+  closing: Closing,
+): void {
   const unsubscribers = [
     cluster.onCountChange(() => void supervisor.processesChanged()),
     store.onForeignChange('rules', () => rules.reload()),
@@ -244,8 +305,12 @@ function followChanges(parts: Core & Storages & { readonly search: Search }, clo
 }
 
 /** Starts the tasks. From now on, this node also takes over the work of others that end. */
-async function startWork(parts: Core & Storages & Jobs, onEnded: GatewayOptions['onEnded']): Promise<void> {
-  const { store, events, cluster, supervisor, downloads, tasks } = parts
+async function startWork(
+  { store, events, cluster }: Core,
+  { supervisor }: Storages,
+  { downloads, tasks }: Jobs,
+  onEnded: GatewayOptions['onEnded'],
+): Promise<void> {
   // What others have changed since it was loaded, before this node listened.
   await cluster.ofOthers(() => store.notifyAll())
   await downloads.start()
