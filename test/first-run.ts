@@ -6,7 +6,7 @@ import { staticHash } from '../src/accounts/passwords.js'
 import { allPermissions } from '../src/accounts/principal.js'
 import type { AnyDriverType } from '../src/contract/driver-type.js'
 import { createFirstStorage } from '../src/gateway/open-database.js'
-import { openStore } from '../src/database/store.js'
+import { openNewStore } from './database/new-store.js'
 import { userRow } from './database/store-rows.js'
 
 /**
@@ -21,19 +21,19 @@ export async function runFirst(
   location = join(data, 'data.db'),
 ): Promise<void> {
   await mkdir(data, { recursive: true, mode: 0o700 })
-  const store = await openStore(location)
+  const store = await openNewStore(location)
   try {
     await createFirstStorage(store, data, drivers)
-    const passwordHash = fastHash(adminPassword)
+    const passwordHash = fastHash(staticHash(adminPassword))
     await store.users.insert(userRow({ username: 'admin', role: 2, permission: allPermissions, passwordHash }))
   } finally {
     await store.close()
   }
 }
 
-/** As `hashPassword`, with the lowest parameters of scrypt. */
-function fastHash(password: string): string {
+/** As `hashPassword` of `src/accounts/passwords.ts`, with the lowest parameters of scrypt. */
+export function fastHash(hash: string): string {
   const salt = randomBytes(16)
-  const digest = scryptSync(staticHash(password), salt, 32, { N: 2, r: 1, p: 1 })
+  const digest = scryptSync(hash, salt, 32, { N: 2, r: 1, p: 1 })
   return ['scrypt', 1, 1, 1, salt.toString('base64url'), digest.toString('base64url')].join('$')
 }

@@ -3,12 +3,18 @@ import { join } from 'node:path'
 import type { TAP } from 'tap'
 import { Accounts, type Credentials } from '../../src/accounts/accounts.js'
 import { bootstrapAccounts } from '../../src/accounts/bootstrap.js'
+import { staticHash } from '../../src/accounts/passwords.js'
+import { allPermissions } from '../../src/accounts/principal.js'
 import type { NewUser } from '../../src/accounts/users.js'
+import { root } from '../../src/base/path.js'
 import { sharedLimiters } from '../../src/accounts/limiter.js'
 import { Settings } from '../../src/settings/settings.js'
 import type { UserRow } from '../../src/database/rows.js'
 import type { Store } from '../../src/database/tables.js'
 import { openStore } from '../../src/database/store.js'
+import { openNewStore } from '../database/new-store.js'
+import { userRow } from '../database/store-rows.js'
+import { fastHash } from '../first-run.js'
 
 type Test = Pick<TAP, 'testdir' | 'teardown'>
 
@@ -67,14 +73,23 @@ export async function openAccounts(
   return { store, settings, accounts, warnings }
 }
 
-export async function fixture(t: Test): Promise<Fixture> {
+/** Whoever asks what a sign-in costs, or what happens while it is checked, passes `hashPassword`. */
+export async function fixture(
+  t: Test,
+  hash: (staticHash: string) => string | Promise<string> = fastHash,
+): Promise<Fixture> {
   const file = join(t.testdir(), 'tidegate.db')
   const clock = { time: Date.now() }
-  const first = await openStore(file)
-  await bootstrapAccounts(first, { password: 'admin password' })
+  const first = await openNewStore(file)
+  const { password, ...fields } = newUser({})
+  const [passwordHash, adminHash] = [await hash(staticHash(password)), await hash(staticHash('admin password'))]
+  await first.users.insert(userRow({ username: 'admin', role: 2, permission: allPermissions, passwordHash: adminHash }))
+  await bootstrapAccounts(first, {})
+  await first.users.insert(userRow({ ...fields, basePath: root, passwordHash }))
   await first.close()
   const opened = await openAccounts(t, file, clock)
-  const ada = await opened.accounts.users.create(newUser({}))
+  const ada = opened.accounts.users.byName('ada')
+  if (ada === undefined) throw new Error('ada is missing')
   const admin = opened.accounts.users.byUniqueRole(2)
   if (admin === undefined) throw new Error('no admin was made')
   return { ...opened, file, clock, ada, admin }

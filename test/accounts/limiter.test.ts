@@ -568,7 +568,7 @@ void t.test('the code of one account does not wait for that of another', async (
 })
 
 void t.test('changes of accounts that are refused, or change no password, cost no slow hash', async (t) => {
-  const { accounts, ada } = await fixture(t)
+  const { accounts, ada } = await fixture(t, hashPassword)
   const { users } = accounts
   const one = await processorTime(() => hashPassword('x'), 3)
   const refuse = async (work: () => Promise<unknown>, code: string): Promise<void> => {
@@ -598,7 +598,7 @@ void t.test('changes of accounts that are refused, or change no password, cost n
 })
 
 void t.test('of clients that share a check, the last one that goes ends it', async (t) => {
-  const { accounts } = await fixture(t)
+  const { accounts } = await fixture(t, hashPassword)
   const address = '198.51.100.9'
   const busy = accounts.signIn(credentials())
   const gone = new AbortController()
@@ -626,7 +626,7 @@ void t.test('a stored password includes its parameters, and a malformed one matc
 })
 
 void t.test('sign-in takes as long for an unknown name as for a wrong password', async (t) => {
-  const { accounts } = await fixture(t)
+  const { accounts } = await fixture(t, hashPassword)
   const shortest = { known: Infinity, unknown: Infinity }
   const areAlike = () => Math.abs(shortest.known - shortest.unknown) < shortest.known / 3
   // Load on the machine only adds time, so the minimum of several runs is close to the real cost.
@@ -645,7 +645,7 @@ void t.test('sign-in takes as long for an unknown name as for a wrong password',
 })
 
 void t.test('verified Basic credentials are cached for minutes, until the account changes', async (t) => {
-  const { accounts, ada, clock } = await fixture(t)
+  const { accounts, ada, clock } = await fixture(t, hashPassword)
   const presented = credentials()
   const ask = () => accounts.byPassword(presented, webdav)
   const first = await processorTime(() => Promise.all(Array.from({ length: 32 }, ask)))

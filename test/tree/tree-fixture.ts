@@ -31,7 +31,6 @@ import { Storage } from '../../src/storage/storage.js'
 import type { StorageRow, FolderRule } from '../../src/database/rows.js'
 import { openSearchIndex, type SearchIndex } from '../../src/database/search/search-index.js'
 import type { Store } from '../../src/database/tables.js'
-import { openStore } from '../../src/database/store.js'
 import { InPlaceHandles } from '../../src/transfer/in-place-handles.js'
 import { Intents } from '../../src/transfer/intents.js'
 import { TaskUploads } from '../../src/transfer/task-uploads.js'
@@ -41,6 +40,7 @@ import { Locks } from '../../src/locks/webdav-locks.js'
 import { SubtreeDriver } from '../../src/tree/subtree-driver.js'
 import { VirtualFs, type TreeDependencies } from '../../src/tree/virtual-fs.js'
 import { principal, type Asker } from '../accounts/principals.js'
+import { openNewStore } from '../database/new-store.js'
 import { ruleRow, storageRow } from '../database/store-rows.js'
 
 export type Test = Pick<TAP, 'testdir' | 'teardown'>
@@ -95,7 +95,7 @@ export async function text(stream: Promise<Readable>): Promise<string> {
 
 let stores = 0
 export async function newStore(t: Test): Promise<Store> {
-  const store = await openStore(join(t.testdir(), `tree-${stores++}.db`))
+  const store = await openNewStore(join(t.testdir(), `tree-${stores++}.db`))
   t.teardown(() => store.close())
   return store
 }
