@@ -1,6 +1,6 @@
 /** Which folder may import which: one rule for each folder, read from the import lines of every source file. */
 import { readdirSync, readFileSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename, join } from 'node:path'
 import t from 'tap'
 import type { Principal } from '../src/accounts/principal.js'
 import type { OpenFile } from '../src/contract/capabilities.js'
@@ -15,6 +15,7 @@ import type { Storage } from '../src/storage/storage.js'
 import type { NamesReader } from '../src/database/search/names-reader.js'
 import type { Store } from '../src/database/tables.js'
 import type { MountedTree } from '../src/mounts/mounted-tree.js'
+import { importsOf } from './imports.js'
 
 interface Import {
   readonly from: string
@@ -92,23 +93,19 @@ function pathOf(name: string): string {
   return /^(?:drivers|protocols|web|bench|tools|test)\b/.test(name) ? name : `src/${name}`
 }
 
-const importLine =
-  /(?:^|\n)\s*(?:import|export)\s[^'"]*?from\s+'(\.[^']+)'|\bimport\(\s*'(\.[^']+)'\s*\)|(?:^|\n)import\s+'(\.[^']+)'/g
-
-function importsOf(root: string): Import[] {
+function importsBelow(root: string): Import[] {
   return readdirSync(root, { recursive: true, encoding: 'utf8' })
     .filter((name) => /(?<!\.d)\.tsx?$/.test(name))
-    .flatMap((name) => {
-      const from = join(root, name)
-      return [...readFileSync(from, 'utf8').matchAll(importLine)].map((match) => ({
-        from,
-        to: join(dirname(from), match[1] ?? match[2] ?? match[3] ?? '').replace(/\.js$/, '.ts'),
-      }))
-    })
+    .map((name) => join(root, name))
+    .flatMap((from) =>
+      importsOf(from)
+        .filter(({ isFile }) => isFile)
+        .map(({ to }) => ({ from, to })),
+    )
 }
 
 const roots = ['src', 'protocols', 'drivers', 'web', 'bench', 'tools']
-const allImports = roots.flatMap(importsOf)
+const allImports = roots.flatMap(importsBelow)
 
 /** The folder, or file, whose rule is that of a file; its own two folders if there is none. */
 function folderOf(file: string): string {

@@ -1,7 +1,8 @@
 /**
- * Runs the compiled tests: `node dist/test/run.js [--jobs N] [--minutes N] [PATTERN…]`, with N files concurrently and a
- * limit of N minutes for each. A pattern is a part of a test file's path, such as `test/base/path.test.ts` or `webdav`.
- * The last line is `N passed, N failed, N skipped`; the status is 1 if anything failed.
+ * Runs the compiled tests: `node dist/test/run.js [--fast] [--jobs N] [--minutes N] [PATTERN…]`, with N files
+ * concurrently and a limit of N minutes for each. A pattern is a part of a test file's path, such as
+ * `test/base/path.test.ts` or `webdav`. With `--fast`, only files that start no process (test/rings.ts). The last line is
+ * `N passed, N failed, N skipped`; the status is 1 if anything failed.
  *
  * With TIDEGATE_TEST_STORE=postgres, gateways have their database in PostgreSQL. With TIDEGATE_TEST_NODES=N too, those
  * that `startGateway` of test/gateway.ts starts are N nodes behind HAProxy.
@@ -13,6 +14,7 @@ import { parseArgs } from 'node:util'
 import { setUpPrograms } from './programs.js'
 import { openStore } from '../src/database/store.js'
 import { startPostgres, type PostgresServer } from './servers/postgres.js'
+import { isFast } from './rings.js'
 import { templateDatabase } from './store-location.js'
 import { killRunning, runSuite, type Totals } from './suite.js'
 
@@ -22,6 +24,7 @@ const { values, positionals } = parseArgs({
   options: {
     jobs: { type: 'string', default: String(Math.ceil(2.5 * availableParallelism())) },
     minutes: { type: 'string', default: '20' },
+    fast: { type: 'boolean', default: false },
   },
 })
 
@@ -47,6 +50,7 @@ function testFiles(patterns: readonly string[]): string[] {
   return readdirSync('test', { recursive: true, encoding: 'utf8' })
     .map((name) => join('test', name))
     .filter((file) => file.endsWith('.test.ts'))
+    .filter((file) => !values.fast || isFast(file))
     .filter((file) => patterns.length === 0 || patterns.some((pattern) => file.includes(pattern.replace(/^\.\//, ''))))
     .sort((one, other) => Number(isSlow(other)) - Number(isSlow(one)) || (one < other ? -1 : 1))
 }
@@ -63,7 +67,7 @@ async function startSharedServer(): Promise<PostgresServer | undefined> {
 
 async function main(): Promise<number> {
   const before: Totals = { passed: 0, failed: 0, skipped: 0 }
-  const missing = setUpPrograms(say)
+  const missing = values.fast ? [] : setUpPrograms(say)
   if (process.env.CI === 'true') {
     for (const program of missing) say(`not ok  ${program.name} is not installed (package ${program.package})`)
     before.failed += missing.length
@@ -85,12 +89,13 @@ async function main(): Promise<number> {
     say(`0 passed, ${before.failed} failed, ${files.length} skipped`)
     return before.failed === 0 ? 0 : 1
   }
-  const server = await startSharedServer()
+  const server = values.fast ? undefined : await startSharedServer()
   const { passed, failed, skipped } = await runSuite({
     files: files.map((name) => ({ name, program: join('dist', name.replace(/\.ts$/, '.js')) })),
     jobs: Math.max(1, Number(values.jobs) || 1),
     seconds: Math.max(1, Number(values.minutes) || 20) * 60,
     quiet,
+    preloaded: ['without-async-hooks.js', ...(values.fast ? ['no-processes.js'] : [])],
     durations: join('dist', 'test', 'durations.json'),
     say,
   })

@@ -23,6 +23,8 @@ interface SuiteOptions {
    * without a known duration start before them, in the order of `files`.
    */
   readonly durations?: string
+  /** Compiled files beside this one that are loaded before each test file. */
+  readonly preloaded: readonly string[]
   readonly say: (line: string) => void
 }
 
@@ -35,8 +37,6 @@ export interface Totals {
 /** Maximum number of failed files that are run again. If more fail, a busy machine is not the cause. */
 const maxSecondRuns = 3
 
-const withoutAsyncHooks = new URL('without-async-hooks.js', import.meta.url).href
-
 const running = new Set<ChildProcess>()
 
 /** Ends the running files. */
@@ -48,13 +48,14 @@ export function killRunning(): void {
  * Runs the files and resolves to the number of tests. A few failed files are run again, alone, to show whether the
  * failure is repeatable. The second run does not change the totals.
  */
-export async function runSuite({ files, jobs, seconds, quiet = [], durations, say }: SuiteOptions): Promise<Totals> {
+export async function runSuite(options: SuiteOptions): Promise<Totals> {
+  const { files, jobs, quiet = [], durations, say } = options
   const total: Totals = { passed: 0, failed: 0, skipped: 0 }
   const took = new Map(readDurations(durations))
   const failed: TestFile[] = []
   const run = async (file: TestFile): Promise<void> => {
     const begin = performance.now()
-    const results = await runFile(file, seconds)
+    const results = await runFile(file, options)
     took.set(file.name, (performance.now() - begin) / 1000)
     report(file, results, took.get(file.name) ?? 0, say)
     total.passed += results.passed
@@ -72,7 +73,7 @@ export async function runSuite({ files, jobs, seconds, quiet = [], durations, sa
   if (durations !== undefined) writeFileSync(durations, JSON.stringify([...took], null, 1))
   if (files.length > 1 && failed.length <= maxSecondRuns) {
     for (const file of failed) {
-      const { failed: again } = await runFile(file, seconds)
+      const { failed: again } = await runFile(file, options)
       say(`${file.name} failed; run again by itself, it ${again === 0 ? 'passed' : 'failed'}`)
     }
   }
@@ -99,8 +100,12 @@ function report(
 }
 
 /** Runs one file. A crash and a timeout are failures of that file. */
-async function runFile({ program }: TestFile, seconds: number): Promise<FileResults & { readonly output: string }> {
-  const child = spawn(process.execPath, ['--enable-source-maps', '--import', withoutAsyncHooks, program], {
+async function runFile(
+  { program }: TestFile,
+  { seconds, preloaded }: SuiteOptions,
+): Promise<FileResults & { readonly output: string }> {
+  const imports = preloaded.flatMap((name) => ['--import', import.meta.resolve(`./${name}`)])
+  const child = spawn(process.execPath, ['--enable-source-maps', ...imports, program], {
     stdio: ['ignore', 'pipe', 'pipe'],
     // tap's own limit is shorter, because tap can report which test was running.
     env: { ...process.env, TAP_TIMEOUT: String(seconds - 30) },

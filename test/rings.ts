@@ -1,0 +1,27 @@
+/** The ring of a test file follows from what it imports. */
+import { importsOf } from './imports.js'
+
+/** What starts processes, looks for programs that tests install, or opens a whole gateway. */
+const slowImports = [
+  'node:child_process',
+  'node:cluster',
+  'test/programs.ts',
+  'src/gateway/gateway.ts',
+  'src/process/daemon.ts',
+]
+
+/** Where imports are followed. What the product starts by itself, `test/no-processes.ts` refuses. */
+const followed = /^(?:test|bench|tools)\//
+
+/** Whether `npm run test:fast` runs a test file: neither it nor a file of the tests that it imports needs one of these. */
+export function isFast(file: string): boolean {
+  const files = new Set([file])
+  for (const each of files) {
+    for (const { to, isType } of importsOf(each)) {
+      if (isType) continue
+      if (slowImports.includes(to)) return false
+      if (followed.test(to)) files.add(to)
+    }
+  }
+  return true
+}
