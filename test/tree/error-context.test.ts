@@ -56,14 +56,14 @@ const changes: readonly Row[] = [
 
 async function ground(t: Parameters<typeof newTree>[0]) {
   let struck: keyof Driver | undefined
-  const inner = new MemoryDriver(0)
+  let inner = new MemoryDriver(0)
   const driver = new Proxy(inner, {
-    get(target, name: keyof MemoryDriver) {
-      const value: unknown = Reflect.get(target, name)
+    get(_target, name: keyof MemoryDriver) {
+      const value: unknown = Reflect.get(inner, name)
       if (typeof value !== 'function') return value
       return (...words: unknown[]): unknown => {
         const failure = () => new GatewayError('unavailable', { op: 'of the driver', path: '/of/the/driver' })
-        if (name !== struck) return Reflect.apply(value as () => unknown, target, words)
+        if (name !== struck) return Reflect.apply(value as () => unknown, inner, words)
         if (name !== 'pages') return Promise.reject(failure())
         return { [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(failure()) }) }
       }
@@ -71,10 +71,15 @@ async function ground(t: Parameters<typeof newTree>[0]) {
   })
   const { as, dependencies } = await newTree(t, { '/': { driverOf: async () => driver, cacheExpiration: 0 } })
   const all = as()
-  for (const path of ['/d/file', '/d/below/file', '/other']) {
-    await all.write(p(base + path), sourceOf('abc'), { parents: true })
+  /** Another drive, with the same files. */
+  const renew = async (): Promise<void> => {
+    inner = new MemoryDriver(0)
+    for (const path of ['/d/file', '/d/below/file', '/other']) {
+      await all.write(p(base + path), sourceOf('abc'), { parents: true })
+    }
   }
-  return { fs: as({ base }), all, dependencies, strike: (name: keyof Driver | undefined) => (struck = name) }
+  await renew()
+  return { fs: as({ base }), all, dependencies, renew, strike: (name: keyof Driver | undefined) => (struck = name) }
 }
 
 const struckMethods = ['stat', 'pages', 'read', 'write', 'mkdir', 'remove', 'removeTree', 'move', 'copy'] as const
@@ -83,8 +88,9 @@ const moreMethods = ['open', 'setAttributes', 'revision', 'usage'] as const
 for (const { op, path, act } of [...reads, ...changes]) {
   void t.test(`an error of ${op} names the operation and ${path}: ${act.toString()}`, async (t) => {
     let failed = 0
+    const { fs, strike, renew } = await ground(t)
     for (const method of [...struckMethods, ...moreMethods]) {
-      const { fs, strike } = await ground(t)
+      await renew()
       strike(method)
       const error = await act(fs).then(
         () => undefined,
