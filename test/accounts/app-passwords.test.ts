@@ -1,5 +1,6 @@
 /** App passwords: the protocols and the user that they are valid for, their limits, and what deleting one ends. */
 import t from 'tap'
+import '../fast-hashes.js'
 import type { NewAppPassword } from '../../src/accounts/app-passwords.js'
 import { credentials, fixture, openAccounts } from './accounts-fixture.js'
 import { http } from '../../protocols/http/index.js'

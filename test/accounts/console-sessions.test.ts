@@ -1,5 +1,6 @@
 /** Sessions of the console: what they authenticate, what ends them, their limits, and other processes. */
 import t from 'tap'
+import '../fast-hashes.js'
 import { http } from '../../protocols/http/index.js'
 import { adaPassword, credentials, fixture, newUser, openAccounts } from './accounts-fixture.js'
 

@@ -1,5 +1,6 @@
 /** The cache of principals of verified tokens. */
 import t from 'tap'
+import '../fast-hashes.js'
 import { TokenCache } from '../../src/accounts/token-cache.js'
 import { http } from '../../protocols/http/index.js'
 import { webdav } from '../../protocols/webdav/index.js'
