@@ -23,8 +23,10 @@ void t.test('every identifier in a comment exists in the code', async (t) => {
   const names = new Set<string>()
   const comments: SourceFile[] = []
   for (const { file, text } of await sourceFiles(product)) {
-    comments.push(...commentsOf(text).map((comment) => ({ file, text: comment })))
-    for (const found of codeOf(text).matchAll(/[\p{L}_$][\p{L}\p{N}_$]*/gu)) names.add(found[0])
+    const ranges = commentRanges(text)
+    comments.push(...ranges.map(({ pos, end }) => ({ file, text: text.slice(pos, end) })))
+    const code = ranges.reduceRight((rest, { pos, end }) => rest.slice(0, pos) + rest.slice(end), text)
+    for (const found of code.matchAll(/[\p{L}_$][\p{L}\p{N}_$]*/gu)) names.add(found[0])
   }
   let count = 0
   for (const { file, text } of comments) {
@@ -64,17 +66,9 @@ async function sourceFiles(folders: readonly string[]): Promise<readonly SourceF
   return files
 }
 
-function commentsOf(text: string): readonly string[] {
-  return commentRanges(text).map(({ pos, end }) => text.slice(pos, end))
-}
-
-/** The text without its comments. */
-function codeOf(text: string): string {
-  return commentRanges(text).reduceRight((rest, { pos, end }) => rest.slice(0, pos) + rest.slice(end), text)
-}
-
+/** The comments of a file, in order. */
 function commentRanges(text: string): readonly ts.TextRange[] {
-  const source = ts.createSourceFile('file.ts', text, ts.ScriptTarget.Latest, true)
+  const source = ts.createSourceFile('file.ts', text, ts.ScriptTarget.Latest)
   const ranges = new Map<number, ts.TextRange>()
   const visit = (node: ts.Node): void => {
     const children = node.getChildren(source)
