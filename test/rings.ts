@@ -1,11 +1,12 @@
 /** The ring of a test file follows from what it imports. */
 import { importsOf } from './imports.js'
 
-/** What starts processes, looks for programs that tests install, or opens a whole gateway. */
+/** What starts processes, looks for programs that tests install, opens a whole gateway, or tests a whole driver. */
 const slowImports = [
   'node:child_process',
   'node:cluster',
   'test/programs.ts',
+  'test/driver-conformance/driver.ts',
   'src/gateway/gateway.ts',
   'src/process/daemon.ts',
 ]
@@ -13,7 +14,7 @@ const slowImports = [
 /** Where imports are followed. What the product starts by itself, `test/no-processes.ts` refuses. */
 const followed = /^(?:test|bench|tools)\//
 
-/** Whether `npm run test:fast` runs a test file: neither it nor a file of the tests that it imports needs one of these. */
+/** Whether `npm run test:fast` runs a test file: neither it nor what it imports of the tests has such an import. */
 export function isFast(file: string): boolean {
   const files = new Set([file])
   for (const each of files) {

@@ -1,7 +1,7 @@
 /**
  * Runs the compiled tests: `node dist/test/run.js [--fast] [--jobs N] [--minutes N] [PATTERN…]`, with N files
  * concurrently and a limit of N minutes for each. A pattern is a part of a test file's path, such as
- * `test/base/path.test.ts` or `webdav`. With `--fast`, only files that start no process (test/rings.ts). The last line is
+ * `test/base/path.test.ts` or `webdav`. With `--fast`, only files of the fast ring (test/rings.ts). The last line is
  * `N passed, N failed, N skipped`; the status is 1 if anything failed.
  *
  * With TIDEGATE_TEST_STORE=postgres, gateways have their database in PostgreSQL. With TIDEGATE_TEST_NODES=N too, those
