@@ -198,7 +198,7 @@ await t.test('Local never leaves the root while a folder is swapped for a symlin
       if (!isGatewayError(error) || error.code === 'internal') throw error
     }
   }
-  for (const end = Date.now() + 2000, round = { at: 0 }; Date.now() < end; round.at++) {
+  for (const end = Date.now() + 2000, round = { at: 0 }; Date.now() < end || reached <= 100; round.at++) {
     const name = at(`/victim/new-${round.at}`)
     await quietly(async () => {
       if ((await textAt(driver, '/victim/secret')) !== 'inside') leaked++
@@ -226,7 +226,6 @@ await t.test('Local never leaves the root while a folder is swapped for a symlin
   Atomics.store(new Int32Array(stop), 0, 1)
   await stopped
   t.equal(leaked, 0, 'no content from outside was read')
-  t.ok(reached > 100, `${reached} calls reached the folder`)
   assertUntouched(t, outside)
 })
 
