@@ -1,6 +1,7 @@
 /**
- * Makes new hashes of passwords, and comparisons with them, fast in this process: for tests that create many users. They
- * take the parameters of the product, but are computed with the lowest N of scrypt, so no other process knows them.
+ * Makes new hashes of passwords, and comparisons with them, fast in this process, for tests that create many users.
+ * They name the parameters of the product, but are computed with the lowest N of scrypt: to no other process, the
+ * passwords are right.
  */
 import crypto, { type ScryptOptions } from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'
