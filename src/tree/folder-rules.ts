@@ -3,7 +3,7 @@
  * the whole tree.
  */
 import { createHmac, randomBytes } from 'node:crypto'
-import { put, RecentCounts } from '../base/bounded-tables.js'
+import { dropOldest, put, RecentCounts } from '../base/bounded-tables.js'
 import { lockout } from '../accounts/limiter.js'
 import type { Principal } from '../accounts/principal.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../base/errors.js'
@@ -311,8 +311,7 @@ export class PasswordGuesses {
     // The latest one last.
     remembered.delete(digest)
     remembered.add(digest)
-    const [oldest] = remembered
-    if (remembered.size > maxRemembered && oldest !== undefined) remembered.delete(oldest)
+    dropOldest(remembered, maxRemembered)
     put(this.#remembered, key, remembered)
     if (!isNew) return
     this.#wrong.add(key)

@@ -22,7 +22,7 @@ void t.test('loops that pause at the same time go on in different turns of the e
 })
 
 void t.test('a loop goes on after its pauses for its turn, and then the one that has waited longest', async (t) => {
-  let now = performance.now()
+  let now = performance.now() + 1000
   t.intercept(performance, 'now', { value: () => now })
   const order: string[] = []
   const loop = async (name: string, steps: number) => {

@@ -12,8 +12,8 @@ interface ChangeJournalOptions<Change> {
   /** A stored change; undefined if it cannot be read, and is removed. */
   readonly parse: (value: unknown) => Change | undefined
   /**
-   * Completes or undoes a change that was interrupted at `since`, in milliseconds of `performance.now()`, or before, and
-   * forgets it. Rejects if that cannot be done now.
+   * Completes or undoes a change that was interrupted at `since`, in milliseconds of `performance.now()`, or before,
+   * and forgets it. Rejects if that cannot be done now.
    */
   readonly settle: (change: Change, since: number, signal: AbortSignal) => Promise<void>
   /**
