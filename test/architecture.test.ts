@@ -256,7 +256,7 @@ void t.test('principals are made and widened by the accounts and by signed URLs 
   // What a role permits is decided by the principal, the policy, the declarations of endpoints and the owner check of
   // tasks. The accounts and the imports compare the stored number.
   t.same(filesWith(/\brole [=!]==? /), [
-    'protocols/http/register.ts',
+    'protocols/http/api/register.ts',
     'src/accounts/accounts.ts',
     'src/accounts/bootstrap.ts',
     'src/accounts/principal.ts',
@@ -380,7 +380,7 @@ void t.test('an import that breaks a rule is reported', async (t) => {
     ['src/installation/config.ts', 'protocols/index.ts'],
     ['src/process/daemon.ts', 'protocols/sftp/server.ts'],
     ['src/mounts/mounts.ts', 'src/transfer/intents.ts'],
-    ['src/tree/virtual-fs.ts', 'protocols/http/errors.ts'],
+    ['src/tree/virtual-fs.ts', 'protocols/http/api/errors.ts'],
     ['src/gateway/gateway.ts', 'src/process/daemon.ts'],
     ['drivers/local/local.ts', 'src/cli/check.ts'],
     ['src/helpers/anything.ts', 'src/base/path.ts'],

@@ -1,6 +1,6 @@
 /** All endpoints of the HTTP protocol. */
-import type { EndpointDescription, Endpoint } from './endpoint.js'
-import { downloadDescriptions } from './download.js'
+import type { EndpointDescription, Endpoint } from './api/endpoint.js'
+import { downloadDescriptions } from './files/download.js'
 import { accessEndpoints } from './routes/access.js'
 import { adminCredentialEndpoints } from './routes/admin-credentials.js'
 import { adminDriverEndpoints } from './routes/admin-driver.js'

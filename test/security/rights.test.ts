@@ -119,12 +119,13 @@ const elsewhere: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     ['chunk', 'complete', 'status', 'abort'].map((step) => [
       `/api/fs/multipart/${step}`,
-      'is about an upload that init has started; test/protocols/http/multipart.test.ts tests whose',
+      'is about an upload that init has started; test/protocols/http/routes/multipart.test.ts tests whose',
     ]),
   ),
   '/api/fs/search': 'needs no right; test/search/search.test.ts tests who finds what',
   '/api/fs/link': 'is for admins, as test/protocols/http/roles.test.ts tests',
-  '/api/fs/add_offline_download': 'has a right of its own, which test/protocols/http/offline-download.test.ts tests',
+  '/api/fs/add_offline_download':
+    'has a right of its own, which test/protocols/http/routes/offline-download.test.ts tests',
 }
 
 void t.test('every endpoint of files is in the matrix, or tested elsewhere', (t) => {

@@ -2,8 +2,8 @@
 import { z } from 'zod'
 import { splitAddress } from '../../../src/net/addresses.js'
 import type { Client } from '../../lib/client.js'
-import { endpoint } from '../endpoint.js'
-import type { HttpApi } from '../http-api.js'
+import { endpoint } from '../api/endpoint.js'
+import type { HttpApi } from '../api/http-api.js'
 
 const sftpData = z.object({
   host: z.string().describe('That of the request, or of `site_url`.'),

@@ -1,12 +1,12 @@
 /** Administration of SSH keys and app passwords. */
 import { z } from 'zod'
-import { appPasswordData, appPasswordObject, keyData, keyObject } from '../account-objects.js'
-import type { HttpApi } from '../http-api.js'
-import { endpoint, type Refusal } from '../endpoint.js'
-import { refused } from '../errors.js'
-import { paging, rowId, rowNumber } from '../fields.js'
-import { pageOf } from '../paging.js'
-import { pageData } from '../schemas.js'
+import { appPasswordData, appPasswordObject, keyData, keyObject } from '../compat/account-objects.js'
+import type { HttpApi } from '../api/http-api.js'
+import { endpoint, type Refusal } from '../api/endpoint.js'
+import { refused } from '../api/errors.js'
+import { paging, rowId, rowNumber } from '../api/fields.js'
+import { pageOf } from '../api/paging.js'
+import { pageData } from '../api/schemas.js'
 
 /** The query of endpoints for the credentials of one account. */
 const ownerQuery = {

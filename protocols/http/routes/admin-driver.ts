@@ -1,10 +1,10 @@
 /** Information about the available drivers. */
 import { z } from 'zod'
 import type { DriverDescription } from '../../../src/contract/driver-type.js'
-import { driverTemplate, templateData } from '../driver-template.js'
-import { endpoint } from '../endpoint.js'
-import { refused } from '../errors.js'
-import { queryText } from '../fields.js'
+import { driverTemplate, templateData } from '../compat/driver-template.js'
+import { endpoint } from '../api/endpoint.js'
+import { refused } from '../api/errors.js'
+import { queryText } from '../api/fields.js'
 
 export const adminDriverEndpoints = [
   endpoint({

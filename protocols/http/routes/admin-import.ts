@@ -2,11 +2,11 @@
  * The import of another program's data into a new installation. An extension of this gateway, described in docs/api.md.
  */
 import { z } from 'zod'
-import { signalOf } from '../http-api.js'
-import { endpoint } from '../endpoint.js'
-import { withResponses } from '../errors.js'
-import { flag, optionalField } from '../fields.js'
-import { eachFilePart } from '../form-upload.js'
+import { signalOf } from '../api/http-api.js'
+import { endpoint } from '../api/endpoint.js'
+import { withResponses } from '../api/errors.js'
+import { flag, optionalField } from '../api/fields.js'
+import { eachFilePart } from '../files/form-upload.js'
 
 const reportData = z
   .object({

@@ -2,10 +2,10 @@
 import { z } from 'zod'
 import { cleanPath } from '../../../src/base/path.js'
 import { progressObject } from '../../../src/search/progress.js'
-import { endpoint, type Refusal } from '../endpoint.js'
-import { integer, stringList } from '../fields.js'
-import { pathRefusals } from '../refusals.js'
-import { timestamp } from '../schemas.js'
+import { endpoint, type Refusal } from '../api/endpoint.js'
+import { integer, stringList } from '../api/fields.js'
+import { pathRefusals } from '../api/refusals.js'
+import { timestamp } from '../api/schemas.js'
 import { assertSearchEnabled, searchDisabled } from './search.js'
 
 const progressData = z

@@ -1,12 +1,12 @@
 /** Administration of locks. Every protocol enforces them, and clients that crash do not release theirs. */
 import { z } from 'zod'
 import type { Lock } from '../../../src/locks/webdav-locks.js'
-import { endpoint, type Refusal } from '../endpoint.js'
-import { refused } from '../errors.js'
-import { paging, requiredText } from '../fields.js'
-import { wireTime } from '../object.js'
-import { pageOf } from '../paging.js'
-import { timestamp, pageData } from '../schemas.js'
+import { endpoint, type Refusal } from '../api/endpoint.js'
+import { refused } from '../api/errors.js'
+import { paging, requiredText } from '../api/fields.js'
+import { wireTime } from '../compat/object.js'
+import { pageOf } from '../api/paging.js'
+import { timestamp, pageData } from '../api/schemas.js'
 
 const lockData = z.object({
   token: z.string().describe('A URI of the form `urn:uuid:…`.'),

@@ -2,11 +2,11 @@
 import { z } from 'zod'
 import { cleanPath } from '../../../src/base/path.js'
 import type { FolderRule } from '../../../src/tree/folder-rules.js'
-import { withRowErrors, requireRow } from '../admin-rows.js'
-import { endpoint, type Refusal } from '../endpoint.js'
-import { flag, integerValue, paging, requiredText, rowId, text } from '../fields.js'
-import { pageOf } from '../paging.js'
-import { pageData } from '../schemas.js'
+import { withRowErrors, requireRow } from '../compat/admin-rows.js'
+import { endpoint, type Refusal } from '../api/endpoint.js'
+import { flag, integerValue, paging, requiredText, rowId, text } from '../api/fields.js'
+import { pageOf } from '../api/paging.js'
+import { pageData } from '../api/schemas.js'
 
 const userIds = z
   .array(integerValue)

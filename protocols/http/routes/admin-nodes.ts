@@ -1,8 +1,8 @@
 /** The daemons that share the database. An extension of this gateway, described in docs/api.md. */
 import { z } from 'zod'
-import { endpoint } from '../endpoint.js'
-import { wireTime } from '../object.js'
-import { timestamp } from '../schemas.js'
+import { endpoint } from '../api/endpoint.js'
+import { wireTime } from '../compat/object.js'
+import { timestamp } from '../api/schemas.js'
 
 const nodeData = z
   .object({

@@ -3,10 +3,10 @@ import { arch, release, type } from 'node:os'
 import { z } from 'zod'
 import { version } from '../../../src/base/version.js'
 import { logLevels, type LogLevel } from '../../../src/gateway/log-tail.js'
-import { endpoint } from '../endpoint.js'
-import { integer } from '../fields.js'
-import { wireTime } from '../object.js'
-import { timestamp } from '../schemas.js'
+import { endpoint } from '../api/endpoint.js'
+import { integer } from '../api/fields.js'
+import { wireTime } from '../compat/object.js'
+import { timestamp } from '../api/schemas.js'
 
 const levels = Object.keys(logLevels) as [LogLevel, ...LogLevel[]]
 

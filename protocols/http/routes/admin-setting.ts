@@ -1,10 +1,10 @@
 /** Administration of settings. */
 import { z } from 'zod'
 import { settingTypes } from '../../../src/settings/settings-table.js'
-import { withRowErrors } from '../admin-rows.js'
-import { endpoint } from '../endpoint.js'
-import { badRequest, refused } from '../errors.js'
-import { integerValue, queryText } from '../fields.js'
+import { withRowErrors } from '../compat/admin-rows.js'
+import { endpoint } from '../api/endpoint.js'
+import { badRequest, refused } from '../api/errors.js'
+import { integerValue, queryText } from '../api/fields.js'
 
 const settingData = z
   .object({

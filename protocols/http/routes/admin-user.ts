@@ -1,8 +1,8 @@
 /** Administration of accounts. */
 import { z } from 'zod'
-import { requesterOf, tooManyPasswords, userData, userObject } from '../account-objects.js'
-import { withRowErrors, requireRow } from '../admin-rows.js'
-import { endpoint, type Refusal } from '../endpoint.js'
+import { requesterOf, tooManyPasswords, userData, userObject } from '../compat/account-objects.js'
+import { withRowErrors, requireRow } from '../compat/admin-rows.js'
+import { endpoint, type Refusal } from '../api/endpoint.js'
 import {
   flag,
   flagValue,
@@ -14,9 +14,9 @@ import {
   requiredText,
   rowId,
   text,
-} from '../fields.js'
-import { pageOf } from '../paging.js'
-import { pageData } from '../schemas.js'
+} from '../api/fields.js'
+import { pageOf } from '../api/paging.js'
+import { pageData } from '../api/schemas.js'
 
 const roleValue = integerValue.pipe(z.literal([0, 1, 2], { error: 'must be 0, 1 or 2' }))
 

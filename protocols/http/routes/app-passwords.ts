@@ -1,13 +1,13 @@
 /** The app passwords of the current user. An extension of this gateway, described in docs/api.md. */
 import { z } from 'zod'
-import { appPasswordData, appPasswordObject } from '../account-objects.js'
-import { withRowErrors } from '../admin-rows.js'
-import { endpoint } from '../endpoint.js'
-import { badRequest, withResponses } from '../errors.js'
-import { flag, paging, requiredText, rowId } from '../fields.js'
-import type { HttpApi } from '../http-api.js'
-import { pageOf } from '../paging.js'
-import { pageData } from '../schemas.js'
+import { appPasswordData, appPasswordObject } from '../compat/account-objects.js'
+import { withRowErrors } from '../compat/admin-rows.js'
+import { endpoint } from '../api/endpoint.js'
+import { badRequest, withResponses } from '../api/errors.js'
+import { flag, paging, requiredText, rowId } from '../api/fields.js'
+import type { HttpApi } from '../api/http-api.js'
+import { pageOf } from '../api/paging.js'
+import { pageData } from '../api/schemas.js'
 
 const newAppPassword = z.object({
   name: requiredText.meta({ example: 'phone' }).describe('Unique for the user, at most 255 bytes.'),

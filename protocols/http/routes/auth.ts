@@ -1,12 +1,12 @@
 /** Sign-in and sign-out. */
 import { z } from 'zod'
 import type { Credentials } from '../../../src/accounts/accounts.js'
-import { tokenOf } from '../authenticate.js'
-import { endpoint, type Call, type Refusal } from '../endpoint.js'
-import { refused, withResponses } from '../errors.js'
-import { signalOf } from '../http-api.js'
-import { flag, oneTimeCode, requiredText, signInBodyLimit, text } from '../fields.js'
-import { clearSessionCookie, consoleSecretOf, isSameOrigin, setSessionCookie } from '../session-cookie.js'
+import { tokenOf } from '../api/authenticate.js'
+import { endpoint, type Call, type Refusal } from '../api/endpoint.js'
+import { refused, withResponses } from '../api/errors.js'
+import { signalOf } from '../api/http-api.js'
+import { flag, oneTimeCode, requiredText, signInBodyLimit, text } from '../api/fields.js'
+import { clearSessionCookie, consoleSecretOf, isSameOrigin, setSessionCookie } from '../api/session-cookie.js'
 
 const nameField = { username: requiredText.meta({ example: 'ann' }) }
 const codeField = { otp_code: oneTimeCode.describe('Six digits of the authenticator app, or a recovery code.') }

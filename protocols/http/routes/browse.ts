@@ -9,11 +9,11 @@ import type { AccessOptions } from '../../../src/tree/operation-options.js'
 import { etagOf } from '../../../src/tree/preconditions.js'
 import type { FolderView, VirtualFs } from '../../../src/tree/virtual-fs.js'
 import { urlClientOf } from '../../lib/client.js'
-import { signalOf, type HttpApi } from '../http-api.js'
-import { endpoint } from '../endpoint.js'
-import { accessDenied, withResponses } from '../errors.js'
-import { choice, flag, paging, text } from '../fields.js'
-import { accessOptions, treeHeaders } from '../access-options.js'
+import { signalOf, type HttpApi } from '../api/http-api.js'
+import { endpoint } from '../api/endpoint.js'
+import { accessDenied, withResponses } from '../api/errors.js'
+import { choice, flag, paging, text } from '../api/fields.js'
+import { accessOptions, treeHeaders } from '../api/access-options.js'
 import {
   mountDetails,
   absoluteUrl,
@@ -23,11 +23,11 @@ import {
   fileObjectConverter,
   wireTime,
   type FileObject,
-} from '../object.js'
-import { sliceOf } from '../paging.js'
-import { pathRefusals } from '../refusals.js'
-import { timestamp } from '../schemas.js'
-import { StreamedArray } from '../streamed-array.js'
+} from '../compat/object.js'
+import { sliceOf } from '../api/paging.js'
+import { pathRefusals } from '../api/refusals.js'
+import { timestamp } from '../api/schemas.js'
+import { StreamedArray } from '../api/streamed-array.js'
 
 const path = text.meta({ example: '/folder' }).describe('Relative to the base folder of the user. Default: the root.')
 const password = text.describe('The password of the folder. Default: the header `Password`.')

@@ -8,13 +8,13 @@ import {
   renameMembers,
   compileRenaming,
 } from '../../../src/tree/bulk-operations.js'
-import { endpoint, type Refusal } from '../endpoint.js'
-import { badRequest, withResponses } from '../errors.js'
-import { text } from '../fields.js'
-import { treeHeaders } from '../access-options.js'
-import { changeRefusals, nameExists, pathRefusals, taskRefusals } from '../refusals.js'
+import { endpoint, type Refusal } from '../api/endpoint.js'
+import { badRequest, withResponses } from '../api/errors.js'
+import { text } from '../api/fields.js'
+import { treeHeaders } from '../api/access-options.js'
+import { changeRefusals, nameExists, pathRefusals, taskRefusals } from '../api/refusals.js'
 import { assertTargetFolder } from './change.js'
-import { accessOptions } from '../access-options.js'
+import { accessOptions } from '../api/access-options.js'
 
 /** A required folder path, so that an absent field does not start an operation on the root. */
 const requiredFolder = text.refine((path) => path !== '', 'must not be empty').meta({ example: '/folder' })

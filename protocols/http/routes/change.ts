@@ -19,12 +19,12 @@ import { Pauses } from '../../../src/base/pauses.js'
 import type { Task } from '../../../src/tasks/task.js'
 import type { AccessOptions } from '../../../src/tree/operation-options.js'
 import type { VirtualFs } from '../../../src/tree/virtual-fs.js'
-import { endpoint, type Call, type Refusal } from '../endpoint.js'
-import { refused, withResponses } from '../errors.js'
-import { flag, text, stringList } from '../fields.js'
-import { accessOptions, treeHeaders } from '../access-options.js'
-import { changeRefusals, nameExists, pathRefusals, taskRefusals } from '../refusals.js'
-import { taskData, taskObject } from '../task-object.js'
+import { endpoint, type Call, type Refusal } from '../api/endpoint.js'
+import { refused, withResponses } from '../api/errors.js'
+import { flag, text, stringList } from '../api/fields.js'
+import { accessOptions, treeHeaders } from '../api/access-options.js'
+import { changeRefusals, nameExists, pathRefusals, taskRefusals } from '../api/refusals.js'
+import { taskData, taskObject } from '../compat/task-object.js'
 
 const transferFields = z.object({
   src_dir: text.meta({ example: '/folder' }),

@@ -1,13 +1,13 @@
 /** The console sessions of the current user. An extension of this gateway, described in docs/api.md. */
 import { z } from 'zod'
 import type { ConsoleSessionRow } from '../../../src/accounts/console-sessions.js'
-import { endpoint } from '../endpoint.js'
-import { withResponses } from '../errors.js'
-import { paging, rowId } from '../fields.js'
-import { wireTime } from '../object.js'
-import { pageOf } from '../paging.js'
-import { pageData, timestamp } from '../schemas.js'
-import { consoleSecretOf } from '../session-cookie.js'
+import { endpoint } from '../api/endpoint.js'
+import { withResponses } from '../api/errors.js'
+import { paging, rowId } from '../api/fields.js'
+import { wireTime } from '../compat/object.js'
+import { pageOf } from '../api/paging.js'
+import { pageData, timestamp } from '../api/schemas.js'
+import { consoleSecretOf } from '../api/session-cookie.js'
 
 const sessionData = z
   .object({

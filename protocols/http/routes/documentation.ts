@@ -1,11 +1,11 @@
 /** The OpenAPI document and the API reference page. */
 import { createHash } from 'node:crypto'
-import { docsPage } from '../docs-page.js'
-import { endpoint, type EndpointDescription, type Endpoint } from '../endpoint.js'
-import { forText } from '../escape.js'
-import type { Exchange, HttpApi } from '../http-api.js'
-import { openApiDocument } from '../openapi.js'
-import { pageHeaders } from '../pages.js'
+import { docsPage } from '../api/docs-page.js'
+import { endpoint, type EndpointDescription, type Endpoint } from '../api/endpoint.js'
+import { forText } from '../api/escape.js'
+import type { Exchange, HttpApi } from '../api/http-api.js'
+import { openApiDocument } from '../api/openapi.js'
+import { pageHeaders } from '../site/pages.js'
 
 /** The document contains the base URL that this client uses, so shared caches must not store it. */
 const cacheControl = 'private, no-cache'

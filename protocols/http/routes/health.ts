@@ -1,5 +1,5 @@
 /** Health checks for load balancers and supervisors. They need no credentials and disclose no detail. */
-import { endpoint } from '../endpoint.js'
+import { endpoint } from '../api/endpoint.js'
 
 const types = ['text/plain']
 

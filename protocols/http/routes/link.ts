@@ -2,14 +2,14 @@
 import { z } from 'zod'
 import { GatewayError } from '../../../src/base/errors.js'
 import { cleanPath, encodePath, under } from '../../../src/base/path.js'
-import { accessOptions, treeHeaders } from '../access-options.js'
-import { signalOf } from '../http-api.js'
-import { endpoint } from '../endpoint.js'
-import { accessDenied, withResponses } from '../errors.js'
-import { integer, text } from '../fields.js'
-import { absoluteUrl, wireTime } from '../object.js'
-import { pathRefusals } from '../refusals.js'
-import { timestamp } from '../schemas.js'
+import { accessOptions, treeHeaders } from '../api/access-options.js'
+import { signalOf } from '../api/http-api.js'
+import { endpoint } from '../api/endpoint.js'
+import { accessDenied, withResponses } from '../api/errors.js'
+import { integer, text } from '../api/fields.js'
+import { absoluteUrl, wireTime } from '../compat/object.js'
+import { pathRefusals } from '../api/refusals.js'
+import { timestamp } from '../api/schemas.js'
 
 /** The longest validity of a shared URL that has an end, in seconds: a hundred years. */
 const longestValidity = 3_155_760_000

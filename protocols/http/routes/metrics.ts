@@ -1,9 +1,9 @@
 /** Metrics for Prometheus. */
 import type { IncomingMessage } from 'node:http'
 import { isWithinNetworks, parseNetworks } from '../../../src/net/addresses.js'
-import { tokenOf } from '../authenticate.js'
-import type { HttpApi } from '../http-api.js'
-import { endpoint } from '../endpoint.js'
+import { tokenOf } from '../api/authenticate.js'
+import type { HttpApi } from '../api/http-api.js'
+import { endpoint } from '../api/endpoint.js'
 
 const types = ['text/plain']
 

@@ -6,14 +6,14 @@ import { deletePolicies, type DeletePolicy } from '../../../src/offline-download
 import type { DownloadRequest } from '../../../src/offline-downloads/offline-downloads.js'
 import type { Task } from '../../../src/tasks/task.js'
 import type { AccessOptions } from '../../../src/tree/operation-options.js'
-import { signalOf, type HttpApi } from '../http-api.js'
-import { endpoint, type Refusal } from '../endpoint.js'
-import { withResponses } from '../errors.js'
-import { text, stringList } from '../fields.js'
-import { treeHeaders } from '../access-options.js'
-import { changeRefusals, pathRefusals, taskRefusals } from '../refusals.js'
-import { taskData, taskObject } from '../task-object.js'
-import { accessOptions } from '../access-options.js'
+import { signalOf, type HttpApi } from '../api/http-api.js'
+import { endpoint, type Refusal } from '../api/endpoint.js'
+import { withResponses } from '../api/errors.js'
+import { text, stringList } from '../api/fields.js'
+import { treeHeaders } from '../api/access-options.js'
+import { changeRefusals, pathRefusals, taskRefusals } from '../api/refusals.js'
+import { taskData, taskObject } from '../compat/task-object.js'
+import { accessOptions } from '../api/access-options.js'
 
 /** URLs of one request. */
 const maxUrls = 100

@@ -1,6 +1,6 @@
 /** Public information that needs no authentication. */
 import { z } from 'zod'
-import { endpoint } from '../endpoint.js'
+import { endpoint } from '../api/endpoint.js'
 
 export const publicEndpoints = [
   endpoint({

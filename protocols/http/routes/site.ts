@@ -1,7 +1,7 @@
 /** Resources that browsers, crawlers and monitors request from any site. */
 import type { ProtocolSettings } from '../../../src/gateway/protocol-gateway.js'
 import { sitePath } from '../../lib/client.js'
-import { endpoint, type Endpoint } from '../endpoint.js'
+import { endpoint, type Endpoint } from '../api/endpoint.js'
 import { faviconUrl, firstLogo } from '../site/pictures.js'
 
 const types = ['text/plain']

@@ -5,11 +5,11 @@ import { isGatewayError } from '../../../src/base/errors.js'
 import { Pauses } from '../../../src/base/pauses.js'
 import { hasEnded, taskKinds, type TaskKind } from '../../../src/tasks/task.js'
 import type { ProtocolTasks } from '../../../src/gateway/protocol-gateway.js'
-import { endpoint, type Endpoint, type Refusal } from '../endpoint.js'
-import { messageOf } from '../errors.js'
-import { signalOf } from '../http-api.js'
-import { queryText } from '../fields.js'
-import { taskData, taskInfo, taskInfoData, taskObjects } from '../task-object.js'
+import { endpoint, type Endpoint, type Refusal } from '../api/endpoint.js'
+import { messageOf } from '../api/errors.js'
+import { signalOf } from '../api/http-api.js'
+import { queryText } from '../api/fields.js'
+import { taskData, taskInfo, taskInfoData, taskObjects } from '../compat/task-object.js'
 
 const params = z.object({ kind: z.enum(taskKinds).describe('The kind of the tasks.') })
 const query = z.object({ tid: queryText.describe('The `id` of the task.') })

@@ -1,10 +1,10 @@
 /** Two-step verification of the current user. */
 import { z } from 'zod'
 import { newOtpSecret, otpUri } from '../../../src/accounts/otp.js'
-import { endpoint, type Refusal } from '../endpoint.js'
-import { withResponses } from '../errors.js'
-import { oneTimeCode, requiredText, signInBodyLimit } from '../fields.js'
-import { signalOf } from '../http-api.js'
+import { endpoint, type Refusal } from '../api/endpoint.js'
+import { withResponses } from '../api/errors.js'
+import { oneTimeCode, requiredText, signInBodyLimit } from '../api/fields.js'
+import { signalOf } from '../api/http-api.js'
 
 /** Width and height of the QR code, in pixels. */
 const qrCodeSize = 400

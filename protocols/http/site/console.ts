@@ -1,6 +1,6 @@
 /** The console: the web client that is built from `web/` and is part of the program. */
 import { fileURLToPath } from 'node:url'
-import { forAttribute, forText } from '../escape.js'
+import { forAttribute, forText } from '../api/escape.js'
 import { isOwnPicture } from './pictures.js'
 import type { WebBuild } from './web-build.js'
 

@@ -1,5 +1,5 @@
 /** What the server has to know of a built web client: its placeholders, its files, and the headers that it needs. */
-import { forAttribute, forScript, forText } from '../escape.js'
+import { forAttribute, forScript, forText } from '../api/escape.js'
 import type { Placeholder, PageValues } from './page-template.js'
 
 export interface WebBuild {

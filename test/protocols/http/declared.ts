@@ -3,9 +3,9 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { z } from 'zod'
-import type { EndpointDescription, Refusal } from '../../../protocols/http/endpoint.js'
+import type { EndpointDescription, Refusal } from '../../../protocols/http/api/endpoint.js'
 import { endpoints } from '../../../protocols/http/endpoints.js'
-import { refusalsOf } from '../../../protocols/http/refusals.js'
+import { refusalsOf } from '../../../protocols/http/api/refusals.js'
 import type { Envelope } from './served.js'
 
 /** Throws if the response is not one that its endpoint declares. `target`: path and query. */

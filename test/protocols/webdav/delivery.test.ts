@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { webdavHandler } from '../../../protocols/webdav/server.js'
 import type { DirectUrl } from '../../../src/contract/capabilities.js'
 import { asPath } from '../../../src/base/path.js'
-import { directUrlType, type DirectUrls } from '../http/direct-url-driver.js'
+import { directUrlType, type DirectUrls } from '../http/files/direct-url-driver.js'
 import { listen } from '../http/listen.js'
 import { adminPassword, serve } from '../http/served.js'
 

@@ -1,0 +1,97 @@
+/** API representations of accounts, SSH keys and app passwords, and on whose behalf an account is changed. */
+import { z } from 'zod'
+import type { AppPasswordRow } from '../../../src/accounts/app-passwords.js'
+import type { Requester } from '../../../src/accounts/fair-queue.js'
+import type { Principal } from '../../../src/accounts/principal.js'
+import type { KeyRow } from '../../../src/accounts/ssh-keys.js'
+import type { UserRow } from '../../../src/accounts/users.js'
+import type { Refusal } from '../api/endpoint.js'
+import { signalOf, type Exchange } from '../api/http-api.js'
+import { wireTime } from './object.js'
+import { timestamp } from '../api/schemas.js'
+
+export const userData = z
+  .object({
+    id: z.int(),
+    username: z.string(),
+    password: z.literal('').describe('Always empty; clients expect the field.'),
+    base_path: z.string().describe('The folder of the tree that the user sees as `/`.'),
+    role: z.literal([0, 1, 2]).describe('0: user, 1: guest, 2: admin.'),
+    disabled: z.boolean(),
+    permission: z.int().describe('A bit mask of permissions.'),
+    sso_id: z.string(),
+    allow_ldap: z.literal(true).describe('Always true; clients expect the field.'),
+    otp: z.boolean().describe('Whether two-step verification is on.'),
+  })
+  .meta({ id: 'User' })
+
+/** The account without its password hash and OTP secret. */
+export function userObject(user: UserRow): z.input<typeof userData> {
+  return {
+    id: user.id,
+    username: user.username,
+    password: '',
+    base_path: user.basePath,
+    role: user.role,
+    disabled: user.disabled,
+    permission: user.permission,
+    sso_id: user.ssoId,
+    allow_ldap: true,
+    otp: user.otpSecret !== '',
+  }
+}
+
+/** The requester of a change of an account. */
+export function requesterOf({ username }: Principal, { res }: Exchange): Requester {
+  return { party: { account: username }, signal: signalOf(res) }
+}
+
+export const tooManyPasswords: Refusal = {
+  code: 429,
+  text: 'too many passwords are being set, try again later',
+  when: 'the user has 16 unfinished requests that set a password',
+}
+
+export const keyData = z
+  .object({
+    id: z.int(),
+    title: z.string(),
+    fingerprint: z.string().describe('As OpenSSH shows it: `SHA256:` and base64.'),
+    added_time: timestamp,
+    last_used_time: timestamp.describe('The same as `added_time` until the key is first used.'),
+  })
+  .meta({ id: 'SshKey' })
+
+export function keyObject(key: KeyRow): z.input<typeof keyData> {
+  return {
+    id: key.id,
+    title: key.title,
+    fingerprint: key.fingerprint,
+    added_time: wireTime(key.added),
+    last_used_time: wireTime(key.lastUsed),
+  }
+}
+
+export const appPasswordData = z
+  .object({
+    id: z.int(),
+    name: z.string(),
+    prefix: z.string().describe('The first characters of the password.'),
+    protocols: z.array(z.string()).describe('The protocols that accept the password.'),
+    read_only: z.boolean(),
+    added_time: timestamp,
+    last_used_time: timestamp.nullable().describe('Accurate to the minute; null if never used.'),
+  })
+  .meta({ id: 'AppPassword' })
+
+export function appPasswordObject(row: AppPasswordRow): z.input<typeof appPasswordData> {
+  return {
+    id: row.id,
+    name: row.name,
+    prefix: `tg-${row.prefix}`,
+    protocols: [...row.protocols],
+    read_only: row.readOnly,
+    added_time: wireTime(row.added),
+    last_used_time: row.lastUsed === undefined ? null : wireTime(row.lastUsed),
+  }
+}

@@ -1,0 +1,124 @@
+/** API representation of files and folders. */
+import { z } from 'zod'
+import type { Entry } from '../../../src/contract/entry.js'
+import { childOf, encodePath, under, type Path } from '../../../src/base/path.js'
+import type { ProtocolGateway } from '../../../src/gateway/protocol-gateway.js'
+import type { FolderView, VirtualFs } from '../../../src/tree/virtual-fs.js'
+import type { Usage } from '../../../src/contract/capabilities.js'
+import type { HttpApi } from '../api/http-api.js'
+import { folderType, thumbnailKind } from './file-types.js'
+import { timestamp } from '../api/schemas.js'
+
+/** The space usage of a storage, in bytes. */
+export const mountDetailsData = z.object({ total_space: z.number(), used_space: z.number(), free_space: z.number() })
+
+export function mountDetails({ total, used, free }: Usage): z.input<typeof mountDetailsData> {
+  return { total_space: total, used_space: used, free_space: free }
+}
+
+export const fileData = z
+  .object({
+    name: z.string(),
+    size: z.int().describe('Bytes; 0 for a folder.'),
+    is_dir: z.boolean(),
+    modified: timestamp,
+    created: timestamp.describe('The same as `modified` if the storage does not provide it.'),
+    sign: z.string().describe('The signature of a signed URL of the file; empty if none is needed.'),
+    thumb: z.string().describe('The URL of the thumbnail, or empty.'),
+    type: z.literal([0, 1, 2, 3, 4, 5]).describe('0: unknown, 1: folder, 2: video, 3: audio, 4: text, 5: image.'),
+    hashinfo: z.string().describe('`hash_info` as JSON text.'),
+    hash_info: z.record(z.string(), z.string()).nullable().describe('Hexadecimal digests by name of the algorithm.'),
+    mount_details: mountDetailsData
+      .optional()
+      .describe('In bytes. Only for mount points, not for guests, and unless settings hide it.'),
+  })
+  .meta({ id: 'File' })
+
+export type FileObject = Readonly<z.input<typeof fileData>>
+
+/** A time in RFC 3339 format. `0001-01-01T00:00:00Z` if it is unknown or its year does not have four digits. */
+export function wireTime(date: Date | undefined): string {
+  const time = date?.getTime() ?? NaN
+  if (!(time > -62135596800000 && time < 253402300800000)) return '0001-01-01T00:00:00Z'
+  const day = Math.floor(time / dayLength)
+  if (day !== lastDay.number) lastDay = { number: day, text: new Date(time).toISOString().slice(0, 11) }
+  const milliseconds = time - day * dayLength
+  const seconds = Math.floor(milliseconds / 1000)
+  const minutes = Math.floor(seconds / 60)
+  const hours = Math.floor(minutes / 60)
+  const clock = `${twoDigits[hours]}:${twoDigits[minutes % 60]}:${twoDigits[seconds % 60]}`
+  return `${lastDay.text}${clock}.${threeDigits[milliseconds % 1000]}Z`
+}
+
+const dayLength = 86_400_000
+const twoDigits = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'))
+const threeDigits = Array.from({ length: 1000 }, (_, number) => String(number).padStart(3, '0'))
+/** The last formatted date. Consecutive times are often of the same day, and formatting a date is slow. */
+let lastDay = { number: NaN, text: '' }
+
+/** Returns a function that converts entries of `folder`. `baseUrl` is the prefix of absolute URLs. */
+export function fileObjectConverter(
+  { gateway, fileTypes }: HttpApi,
+  fs: VirtualFs,
+  folder: Path,
+  view: FolderView,
+  baseUrl: string,
+): (entry: Entry) => FileObject {
+  const typeOf = fileTypes.classifier()
+  const absolute = under(fs.principal.base, folder)
+  const signed = areUrlsSigned(gateway, view)
+  /** The backend's URL of the thumbnail, else a signed URL of this server. Empty if there is none. */
+  const thumbnailUrlOf = ({ name, thumbnailUrl }: Entry, type: number): string => {
+    if (thumbnailUrl !== undefined) return absoluteUrl(baseUrl, thumbnailUrl)
+    const kind = thumbnailKind(type)
+    if (kind === undefined || !view.thumbnails.includes(kind)) return ''
+    const path = childOf(absolute, name)
+    return `${baseUrl}/d${encodePath(path)}?type=thumb&sign=${gateway.signedUrls.sign(path)}`
+  }
+  return (entry) => {
+    const isFolder = entry.kind === 'folder'
+    // A symlink that the principal cannot follow: its signature could read what is outside the principal's base.
+    const hasUrls = entry.kind === 'file'
+    const type = isFolder ? folderType : typeOf(entry.name)
+    const modified = wireTime(entry.modified)
+    const { created, hashes } = entry
+    return {
+      name: entry.name,
+      size: entry.size,
+      is_dir: isFolder,
+      modified,
+      created: created === undefined || +created === +entry.modified ? modified : wireTime(created),
+      sign: signed && hasUrls ? gateway.signedUrls.sign(childOf(absolute, entry.name)) : '',
+      thumb: hasUrls ? thumbnailUrlOf(entry, type) : '',
+      type,
+      hashinfo: hashes === undefined ? 'null' : JSON.stringify(hashes),
+      hash_info: hashes ?? null,
+    }
+  }
+}
+
+/**
+ * Everything that the objects of a folder depend on besides its entries. Undefined if they cannot be cached, because
+ * they contain signatures that expire. `at`: the folder's path in the whole tree, as the client named it.
+ */
+export function fileObjectsForm(
+  { gateway, fileTypes }: HttpApi,
+  view: FolderView,
+  baseUrl: string,
+  at: Path,
+): string | undefined {
+  const { settings } = gateway
+  const signed = areUrlsSigned(gateway, view)
+  if ((signed || view.thumbnails.length > 0) && settings.number('link_expiration') > 0) return undefined
+  return JSON.stringify([at, baseUrl, signed, view.thumbnails, settings.get('token'), fileTypes.settingValues])
+}
+
+/** Whether URLs of files in the folder are signed. */
+export function areUrlsSigned(gateway: ProtocolGateway, view: FolderView): boolean {
+  return view.signed || gateway.settings.bool('sign_all')
+}
+
+/** Prefixes a path-absolute URL, which refers to this server, with `baseUrl`. Returns other URLs unchanged. */
+export function absoluteUrl(baseUrl: string, url: string): string {
+  return url.startsWith('/') ? baseUrl + url : url
+}

@@ -1,0 +1,207 @@
+/**
+ * Downloads below /d and /p. They are authorized by the signature in the URL, not by a session. One of the console lets
+ * /p show files that the storage would not have sent through this server.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { z } from 'zod'
+import { GatewayError, toGatewayError } from '../../../src/base/errors.js'
+import { resolvePath, root, nameOf, type Path } from '../../../src/base/path.js'
+import { networkOf } from '../../../src/net/addresses.js'
+import { percentDecoded } from '../../../src/base/utf8.js'
+import { etagOf } from '../../../src/tree/preconditions.js'
+import type { VirtualFs } from '../../../src/tree/virtual-fs.js'
+import { requestDetails } from '../../lib/request-target.js'
+import { urlClientOf } from '../../lib/client.js'
+import {
+  sendFile,
+  contentDisposition,
+  untrustedFileHeaders,
+  type RequestedRoute,
+  type RedirectRoute,
+} from '../../lib/send.js'
+import { evaluateConditions } from '../../lib/conditions.js'
+import { isOfConsole } from '../api/authenticate.js'
+import { signalOf, type HttpApi } from '../api/http-api.js'
+import { logUnexpected, toErrorResponse, withResponses } from '../api/errors.js'
+import { parseQuery } from '../api/fields.js'
+import { http } from '../index.js'
+import { absoluteUrl } from '../compat/object.js'
+import { sendErrorPage } from '../site/pages.js'
+import { thumbnailKind } from '../compat/file-types.js'
+import type { EndpointDescription, PlainResponse } from '../api/endpoint.js'
+
+const redirectHeaders = {
+  'Referrer-Policy': 'no-referrer',
+  'Cache-Control': 'max-age=0, no-cache, no-store, must-revalidate',
+}
+
+/** Whether the URL is that of a download: `/d/…` or `/p/…`. */
+export function isDownload(url: string): boolean {
+  return url.startsWith('/d/') || url.startsWith('/p/')
+}
+
+/** Responds to GET and HEAD of a download. Never rejects. Errors are HTML pages with the matching status code. */
+export async function serveDownload(api: HttpApi, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  try {
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      response.writeHead(405, { Allow: 'GET, HEAD', 'Content-Length': 0 }).end()
+      return
+    }
+    await download(api, request, response)
+  } catch (error) {
+    const { gateway } = api
+    const failure = toGatewayError(error)
+    logUnexpected(gateway.log, error, { protocol: http.name, ...requestDetails(request) })
+    if (response.headersSent) gateway.log.debug({ code: failure.code }, 'download aborted')
+    if (response.headersSent || response.destroyed) return
+    const { status, message, retryAfter } = toErrorResponse(error)
+    if (retryAfter !== undefined) response.setHeader('Retry-After', Math.ceil(retryAfter))
+    const linkFails = { title: gateway.settings.get('site_title'), meaning: 'This link is not valid, or has expired.' }
+    sendErrorPage(response, status, api.masks.apply(message), status === 401 ? linkFails : undefined)
+  }
+}
+
+async function download(api: HttpApi, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { path, query: text } = parseDownloadUrl(request.url ?? '/')
+  const query = parseQuery(text)
+  // Some clients append a slash to the signature, which AList accepts too (server/middlewares/down.go).
+  const signature = query.get('sign')?.replace(/\/$/, '')
+  const network = networkOf(api.clientOf(request).address)
+  const fs = api.gateway.as(await api.gateway.signedUrls.authorize(path, signature, http, network))
+  if (query.get('type') === 'thumb' && (await sendThumbnail(api, request, response, fs, path))) return
+  const route = await routeOf(api, request)
+  const redirect = ({ kind, url }: RedirectRoute) => {
+    const target = kind === 'direct' ? withParameters(api, url, query) : url
+    const location = absoluteUrl(api.clientOf(request).baseUrl, target)
+    response.writeHead(302, { ...redirectHeaders, Location: location, 'Content-Length': 0 }).end()
+  }
+  const client = urlClientOf(request, api.clientOf(request))
+  const withoutProxy = query.has('d')
+  await sendFile(request, response, { fs, path, redirection: { route, withoutProxy, client, redirect } })
+}
+
+async function routeOf(api: HttpApi, request: IncomingMessage): Promise<RequestedRoute> {
+  if (request.url?.startsWith('/p/') !== true) return 'download'
+  return (await isOfConsole(api, request)) ? 'preview' : 'proxied download'
+}
+
+/**
+ * Adds the query parameters of the request, sorted by name, to the backend's URL if `forward_direct_link_params` is
+ * set. Leaves out those in `ignore_direct_link_params`.
+ */
+function withParameters({ gateway: { settings } }: HttpApi, url: string, query: URLSearchParams): string {
+  if (!settings.bool('forward_direct_link_params')) return url
+  const forwarded = new URLSearchParams(query)
+  for (const name of settings.get('ignore_direct_link_params').split(',')) forwarded.delete(name.trim())
+  if (forwarded.size === 0) return url
+  forwarded.sort()
+  return `${url}${url.includes('?') ? '&' : '?'}${forwarded.toString()}`
+}
+
+/** The path of a download URL, percent-decoded and with dot segments resolved, and its query. Throws `invalid`. */
+function parseDownloadUrl(url: string): { path: Path; query: string } {
+  const queryStart = url.indexOf('?')
+  const encoded = url.slice(2, queryStart < 0 ? undefined : queryStart)
+  const text = percentDecoded(encoded)
+  if (text === undefined)
+    throw new GatewayError('invalid', { reason: 'the URL holds a bad percent-escape, or is not UTF-8' })
+  return { path: resolvePath(root, text.replaceAll('\\', '/')), query: queryStart < 0 ? '' : url.slice(queryStart + 1) }
+}
+
+/**
+ * Responds to GET or HEAD with the thumbnail of a file. Resolves to false without a response if the storage has no
+ * thumbnail of the file.
+ */
+async function sendThumbnail(
+  api: HttpApi,
+  request: IncomingMessage,
+  response: ServerResponse,
+  fs: VirtualFs,
+  path: Path,
+): Promise<boolean> {
+  const kind = thumbnailKind(api.fileTypes.classifier()(nameOf(path)))
+  if (kind === undefined) return false
+  const options = { signal: signalOf(response) }
+  const { entry, folder } = await fs.view(path, options)
+  if (entry.kind !== 'file' || !folder.thumbnails.includes(kind)) return false
+  const validators = { etag: etagOf(entry).replace(/^"/, '"thumb-'), modified: entry.modified }
+  const headers = { ETag: validators.etag, 'Last-Modified': validators.modified.toUTCString(), ...untrustedFileHeaders }
+  const conditionStatus = evaluateConditions(request.headers, validators)
+  if (conditionStatus === 304) {
+    response.writeHead(304, headers).end()
+    return true
+  }
+  if (conditionStatus === 412) {
+    response.writeHead(412, { ...headers, 'Content-Length': 0 }).end()
+    return true
+  }
+  // The file is invalid, not the request: 500 instead of 400.
+  const thumbnail = await withResponses({ invalid: { code: 500 } }, () => fs.thumbnail(path, kind, options))
+  if (!thumbnail) return false
+  const { type, bytes } = thumbnail
+  const name = `${nameOf(path)}.${type.slice(type.indexOf('/') + 1)}`
+  response
+    .writeHead(200, {
+      ...headers,
+      'Content-Type': type,
+      'Content-Length': bytes.length,
+      'Content-Disposition': contentDisposition(name),
+    })
+    .end(request.method === 'HEAD' ? undefined : bytes)
+  return true
+}
+
+const page = ['text/html']
+const responses: readonly PlainResponse[] = [
+  { status: 200, description: 'The content of the file.', types: ['*/*'] },
+  { status: 206, description: 'The ranges that the `Range` header requests.', types: ['*/*'] },
+  { status: 302, description: 'Redirects to the direct URL of the file, or to the `down_proxy_url` of the storage.' },
+  { status: 304, description: 'The copy of the client is current, according to the conditional headers.' },
+  { status: 400, description: 'The path is malformed or that of a folder.', types: page },
+  { status: 401, description: 'The signature is missing, wrong or expired.', types: page },
+  { status: 403, description: 'A folder rule denies access, or the path contains `..`.', types: page },
+  { status: 404, description: 'There is no such file.', types: page },
+  { status: 412, description: 'A precondition of the request failed.' },
+  { status: 416, description: 'The range is outside of the file.' },
+  { status: 500, description: 'Unexpected error; the log of the server has details.', types: page },
+  { status: 501, description: 'The storage does not support the operation.', types: page },
+  { status: 502, description: 'The storage failed.', types: page },
+  { status: 503, description: 'The storage is busy.', types: page },
+  { status: 504, description: 'The storage timed out.', types: page },
+]
+
+const shared = {
+  method: 'get',
+  tag: 'Downloads',
+  access: 'anybody',
+  params: z.object({
+    path: z
+      .string()
+      .meta({ example: 'folder/file.txt' })
+      .describe('The absolute path of the file, with each segment percent-encoded and slashes unencoded.'),
+  }),
+  query: z.object({
+    sign: z.string().optional().describe('The signature: the field `sign` of the file. Not needed if that is empty.'),
+    type: z.string().optional().describe('`thumb`: the thumbnail of the file, if it has one.'),
+    d: z.string().optional().describe('If present, with any value, the `down_proxy_url` of the storage is not used.'),
+  }),
+} as const
+
+/** For the OpenAPI document: requests to these paths bypass the router. */
+export const downloadDescriptions: readonly EndpointDescription[] = [
+  {
+    ...shared,
+    path: '/d/{path}',
+    summary: 'Download a file, from the backend if it has a direct URL',
+    description: 'HEAD is supported.',
+    plain: responses,
+  },
+  {
+    ...shared,
+    path: '/p/{path}',
+    summary: 'Download a file through this server',
+    description:
+      'HEAD is supported. With the cookie of a console session, never redirects and sends any file that the signature permits.',
+    plain: responses,
+  },
+]

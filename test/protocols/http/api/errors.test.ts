@@ -1,0 +1,163 @@
+/** The code and message of each error in the API, as existing clients parse them, and which errors are logged. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import t from 'tap'
+import { serveDownload } from '../../../../protocols/http/files/download.js'
+import {
+  ApiError,
+  badRequest,
+  logUnexpected,
+  refused,
+  toErrorResponse,
+  withResponses,
+} from '../../../../protocols/http/api/errors.js'
+import type { HttpApi } from '../../../../protocols/http/api/http-api.js'
+import type { Log } from '../../../../src/base/log.js'
+import { errorCodes, GatewayError, nameTaken } from '../../../../src/base/errors.js'
+import { asPath, relativePathError } from '../../../../src/base/path.js'
+
+const told = (error: unknown) => {
+  const { code, message } = toErrorResponse(error)
+  return `${code} ${message}`
+}
+
+void t.test('errors have the codes and messages that existing clients parse', async (t) => {
+  const at = { op: 'list', path: '/secret/path' }
+  for (const [error, expected] of [
+    [new GatewayError('not_found', at), '500 object not found'],
+    [new GatewayError('not_folder', at), '500 not a folder'],
+    [new GatewayError('is_folder', at), '500 not a file'],
+    [new GatewayError('parent_missing', at), '500 failed to get parent dir: object not found'],
+    [new GatewayError('exists', at), '403 file exists'],
+    [nameTaken('a b'), '403 file [a b] exists'],
+    [new GatewayError('not_found', { detail: 'dangling_symlink' }), '500 object not found'],
+    [new GatewayError('denied', { detail: 'dangling_symlink' }), '403 a symlink that leads nowhere'],
+    [new GatewayError('denied', at), '403 permission denied'],
+    [new GatewayError('denied', { detail: 'refresh_denied' }), '403 Refresh without permission'],
+    [new GatewayError('hidden', at), '403 password is incorrect or you have no permission'],
+    [new GatewayError('password_required', at), '403 password is incorrect or you have no permission'],
+    [new GatewayError('unauthenticated', { detail: 'token_revoked' }), '401 token is invalidated'],
+    [new GatewayError('locked', { reason: 'locked by ann' }), '423 locked by ann'],
+    [new GatewayError('unsupported', at), '500 not support'],
+    [new GatewayError('internal', { reason: '/etc/passwd' }), '500 internal error'],
+    [new Error('/etc/passwd'), '500 internal error'],
+    [relativePathError(), '403 using relative path is not allowed'],
+    [
+      new GatewayError('not_found', { detail: 'no_storage', path: asPath('/x') }),
+      '500 failed get storage: storage not found; rawPath: /x',
+    ],
+    [
+      new GatewayError('not_found', { detail: 'nothing_mounted' }),
+      '500 failed get storage: storage not found; please add a storage first',
+    ],
+    [new GatewayError('denied', { detail: 'mount_moved' }), '500 move root folder is not allowed'],
+    [
+      new GatewayError('unavailable', { detail: 'storage_failed', reason: 'refused' }).at('list', '/x'),
+      '500 storage status: refused: storage not init',
+    ],
+    [
+      new GatewayError('invalid', { detail: 'driver_unknown', subject: 'X' }),
+      '400 failed get driver new: no driver named: X',
+    ],
+    [
+      new GatewayError('unavailable', { detail: 'tool_failed', subject: 'aria2', reason: 'no answer' }),
+      '500 failed init offline download tool aria2: no answer',
+    ],
+    [
+      new GatewayError('invalid', { detail: 'setting_refused', subject: 'search_index', reason: 'no' }),
+      '500 failed to execute hook on search_index: no',
+    ],
+    [new GatewayError('exists', { detail: 'root_made' }), '500 the root folder cannot be made'],
+    [new GatewayError('denied', { detail: 'mount_renamed' }), '500 rename root folder is not allowed'],
+    [new GatewayError('invalid', { detail: 'in_place', subject: 'move' }), '500 move in place'],
+    [
+      new GatewayError('not_found', { detail: 'target_missing' }),
+      '500 failed to get dst dir: failed to get obj: object not found',
+    ],
+    [new GatewayError('not_folder', { detail: 'target_not_folder' }), '500 failed to get dst dir: not a folder'],
+    [new GatewayError('unsupported', { detail: 'size_required', reason: 'for logs' }), '500 not support'],
+    [new GatewayError('unavailable', { detail: 'size_required', reason: 'no size' }), '500 no size'],
+    [new ApiError(402, 'Invalid 2FA code'), '402 Invalid 2FA code'],
+    [refused({ code: 404, text: 'no such endpoint' }), '404 no such endpoint'],
+    [badRequest('EOF'), '400 EOF'],
+  ] as const) {
+    t.equal(told(error), expected)
+  }
+  t.match(toErrorResponse(new GatewayError('throttled', { retryAfter: 7 })), { code: 429, retryAfter: 7 })
+})
+
+void t.test('an endpoint may respond to a code or a detail in its own way, and keeps the original error', async (t) => {
+  const responses = {
+    code_required: { code: 402 },
+    unauthenticated: { code: 400 },
+    not_found: { code: 404, text: 'record not found' },
+  }
+  for (const [error, expected] of [
+    [new GatewayError('unauthenticated', { detail: 'code_required' }), '402 Invalid 2FA code'],
+    [new GatewayError('unauthenticated', { reason: 'no' }), '400 no'],
+    [new GatewayError('not_found'), '404 record not found'],
+  ] as const) {
+    const worded: unknown = await withResponses(responses, () => Promise.reject(error)).catch(
+      (thrown: unknown) => thrown,
+    )
+    t.equal(told(worded), expected)
+    t.equal((worded as Error).cause, error)
+  }
+  for (const error of [new GatewayError('denied'), new TypeError('x')]) {
+    await t.rejects(
+      withResponses(responses, () => {
+        throw error
+      }),
+      error,
+    )
+  }
+  t.equal(await withResponses(responses, () => 7), 7)
+})
+
+void t.test('the code of an error does not depend on its reason', async (t) => {
+  const reason = 'move root folder is not allowed'
+  t.match(toErrorResponse(new GatewayError('denied', { reason })), { code: 403, status: 403, message: reason })
+  t.equal(told(new GatewayError('exists', { reason: 'file [a] exists' })), '403 file exists')
+  t.equal(told(new GatewayError('not_found', { reason: 'storage not found' })), '500 object not found')
+})
+
+void t.test('every error code has an envelope code, a message and an HTTP status', async (t) => {
+  for (const code of errorCodes) {
+    const { code: wire, status, message } = toErrorResponse(new GatewayError(code))
+    t.ok(wire >= 400 && wire < 600 && status >= 400 && status < 600 && message !== '', code)
+  }
+  t.equal(toErrorResponse(new GatewayError('not_found')).status, 404)
+})
+
+void t.test('only unexpected errors are logged, each once', async (t) => {
+  const lines: unknown[] = []
+  const add = (details: object, message: string) => void lines.push({ ...details, message })
+  const log: Log = { debug: add, info: add, warn: add, error: add, child: () => log }
+  const unexpected = new TypeError('x')
+  const internal = new GatewayError('internal', { op: 'write', path: '/a', cause: unexpected })
+  const checked = new GatewayError('internal', { op: 'stat', path: '/b', cause: unexpected })
+  const worded = [new ApiError(500, 'x'), new ApiError(500, 'x', checked), new ApiError(500, 'x', checked)]
+  for (const error of [unexpected, internal, internal, new GatewayError('not_found'), ...worded]) {
+    logUnexpected(log, error, { method: 'PUT' })
+  }
+  t.same(lines, [
+    { method: 'PUT', err: unexpected, message: 'internal error' },
+    { method: 'PUT', err: unexpected, message: 'write: /a: internal error' },
+    { method: 'PUT', err: unexpected, message: 'stat: /b: internal error' },
+  ])
+})
+
+void t.test('the line about an unexpected error of a download has its request, without the signature', async (t) => {
+  const lines: unknown[] = []
+  const log = { error: (details: object) => lines.push(details), debug: () => undefined }
+  const unexpected = new TypeError('x')
+  const clientOf = () => ({ address: '127.0.0.1' })
+  const api = { clientOf, gateway: { log, signedUrls: { authorize: () => Promise.reject(unexpected) } } }
+  const request = { method: 'GET', url: '/d/a%20b?sign=secret' }
+  const response = { headersSent: true, destroyed: true }
+  await serveDownload(
+    api as unknown as HttpApi,
+    request as unknown as IncomingMessage,
+    response as unknown as ServerResponse,
+  )
+  t.strictSame(lines, [{ protocol: 'http', method: 'GET', url: '/d/a%20b', err: unexpected }])
+})
