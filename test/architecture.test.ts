@@ -254,7 +254,7 @@ void t.test('principals are made and widened by the accounts and by signed URLs 
     'src/tree/access.ts',
   ])
   // What a role permits is decided by the principal, the policy, the declarations of endpoints and the owner check of
-  // tasks. The accounts and the imports compare the stored number.
+  // tasks. The accounts and the imports compare the role of an account.
   t.same(filesWith(/\brole [=!]==? /), [
     'protocols/http/api/register.ts',
     'src/accounts/accounts.ts',

@@ -25,7 +25,7 @@ export async function runFirst(
   try {
     await createFirstStorage(store, data, drivers)
     const passwordHash = fastHash(staticHash(adminPassword))
-    await store.users.insert(userRow({ username: 'admin', role: 2, permission: allPermissions, passwordHash }))
+    await store.users.insert(userRow({ username: 'admin', role: 'admin', permission: allPermissions, passwordHash }))
   } finally {
     await store.close()
   }

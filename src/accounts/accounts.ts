@@ -62,8 +62,6 @@ const clockSkew = 60
 const keyDeleted = { reason: 'the key has been deleted' }
 const appPasswordDeleted = { reason: 'the app password has been deleted' }
 
-const roles = ['general', 'guest', 'admin'] as const
-
 export class Accounts {
   readonly users: Users
   readonly keys: SshKeys
@@ -192,7 +190,7 @@ export class Accounts {
     const cached = this.#tokenCache.get(token, protocol)
     if (cached !== undefined) return cached
     if (this.isPermanentToken(token)) {
-      const admin = this.users.byUniqueRole(2)
+      const admin = this.users.byUniqueRole('admin')
       if (admin === undefined) throw sessionRevoked({ detail: 'account_missing' })
       const principal = this.#principal(admin, 'permanent', { protocol })
       this.#tokenCache.add(token, principal, Infinity)
@@ -237,7 +235,7 @@ export class Accounts {
    * The guest's principal. Throws `unauthenticated` if the guest is disabled. `address`: that of the client.
    */
   guest(protocol: ProtocolFacts, address: string): Principal {
-    const guest = this.users.byUniqueRole(1)
+    const guest = this.users.byUniqueRole('guest')
     if (guest === undefined || guest.disabled) throw sessionRevoked({ detail: 'guest_disabled' })
     return this.#principal(guest, 'guest', { protocol, holder: networkOf(address) })
   }
@@ -245,7 +243,7 @@ export class Accounts {
   /** Whether this is the name of the guest, and the guest is enabled. */
   isGuestName(username: string): boolean {
     const user = this.users.byName(username)
-    return user !== undefined && !user.disabled && user === this.users.byUniqueRole(1)
+    return user !== undefined && !user.disabled && user === this.users.byUniqueRole('guest')
   }
 
   /** Revokes a session token. Does nothing for the permanent token and for invalid or expired ones. */
@@ -457,7 +455,7 @@ export class Accounts {
     return new Principal({
       userId: user.id,
       username: user.username,
-      role: roles[user.role],
+      role: user.role,
       permissions: user.permission,
       base: user.basePath,
       signal: this.#sessions.signal(user.id, credential, until),

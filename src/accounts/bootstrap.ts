@@ -24,21 +24,21 @@ export interface FirstAdmin {
 export async function bootstrapAccounts(store: Store, admin: FirstAdmin): Promise<void> {
   const present = await store.users.all()
   const common = { passwordTime: 0, basePath: root, ssoId: '', otpSecret: '' }
-  if (!present.some(({ role }) => role === 2)) {
+  if (!present.some(({ role }) => role === 'admin')) {
     const random = admin.password ? undefined : randomPassword()
     const passwordHash = await hashPassword(staticHash(admin.password || (random ?? '')))
     const username = freeName('admin', present)
-    await store.users.addFirst(2, () => {
+    await store.users.addFirst('admin', () => {
       admin.onCreate?.(username, random)
-      return { ...common, username, role: 2, permission: allPermissions, disabled: false, passwordHash }
+      return { ...common, username, role: 'admin', permission: allPermissions, disabled: false, passwordHash }
     })
   }
-  if (!present.some(({ role }) => role === 1)) {
+  if (!present.some(({ role }) => role === 'guest')) {
     // The guest has no password, so no slow hash is computed.
     const passwordHash = impossiblePassword()
     const username = freeName('guest', present)
-    const guest = { ...common, username, role: 1, permission: 0, disabled: true, passwordHash } as const
-    await store.users.addFirst(1, () => guest)
+    const guest = { ...common, username, role: 'guest', permission: 0, disabled: true, passwordHash } as const
+    await store.users.addFirst('guest', () => guest)
   }
 }
 

@@ -4,9 +4,8 @@
  */
 import { GatewayError } from '../base/errors.js'
 import type { Holder } from '../base/fair-share.js'
+import type { Role } from '../database/rows.js'
 import { childOf, foldCase, isWithin, root, segmentsOf, type Path } from '../base/path.js'
-
-export type Role = 'general' | 'guest' | 'admin'
 
 /**
  * Permissions of a user; the values are the permission bits of the API. The last four have no effect: they are those of

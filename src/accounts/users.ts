@@ -4,21 +4,21 @@ import type PQueue from 'p-queue'
 import { GatewayError, isGatewayError, undefinedIfMissing } from '../base/errors.js'
 import { cleanPath } from '../base/path.js'
 import { isDecoded } from '../base/utf8.js'
-import type { UserRow } from '../database/rows.js'
+import type { Role, UserRow } from '../database/rows.js'
 import type { Store } from '../database/tables.js'
 import type { FairQueue, Requester } from './fair-queue.js'
 import { RecentCounts } from '../base/bounded-tables.js'
 import { hashPassword, staticHash } from './passwords.js'
 import { allPermissions } from './principal.js'
 
-export type { UserRow } from '../database/rows.js'
+export type { Role, UserRow } from '../database/rows.js'
 
 export interface NewUser {
   readonly username: string
   /** The plain password. */
   readonly password: string
   readonly basePath: string
-  readonly role: 0 | 1 | 2
+  readonly role: Role
   readonly permission: number
   readonly disabled: boolean
   readonly ssoId: string
@@ -71,18 +71,18 @@ export class Users {
     return this.#byName.get(username)
   }
 
-  /** The only account with role 1 (guest) or 2 (admin). */
-  byUniqueRole(role: 1 | 2): UserRow | undefined {
+  /** The only account of the role. */
+  byUniqueRole(role: Exclude<Role, 'general'>): UserRow | undefined {
     for (const user of this.#byId.values()) if (user.role === role) return user
     return undefined
   }
 
   /**
-   * Creates a user of role 0. `invalid` for another role or invalid fields, `exists` for a taken name, `throttled` if
+   * Creates a general user. `invalid` for another role or invalid fields, `exists` for a taken name, `throttled` if
    * the requester has too many passwords to be hashed, `aborted`. `requester`: the account itself if omitted.
    */
   async create(user: NewUser, requester?: Requester): Promise<UserRow> {
-    if (user.role !== 0) throw new GatewayError('invalid', { detail: 'built_in_role' })
+    if (user.role !== 'general') throw new GatewayError('invalid', { detail: 'built_in_role' })
     const fields = {
       username: checkUsername(user.username),
       passwordTime: 0,
@@ -121,7 +121,7 @@ export class Users {
       if (role !== undefined && role !== stored.role) {
         throw new GatewayError('invalid', { detail: 'role_changed' })
       }
-      if (stored.role === 2 && disabled === true) {
+      if (stored.role === 'admin' && disabled === true) {
         throw new GatewayError('invalid', { detail: 'admin_disabled' })
       }
     }
@@ -227,7 +227,7 @@ export class Users {
   async delete(id: number): Promise<void> {
     await this.options.queue.add(async () => {
       const user = this.#byId.get(id)
-      if (user !== undefined && user.role !== 0) {
+      if (user !== undefined && user.role !== 'general') {
         throw new GatewayError('invalid', { detail: 'built_in_deleted' })
       }
       const deleted = await this.options.store.users.delete(id)

@@ -17,7 +17,7 @@ export function addAdminCommands(program: Command): void {
     .description("set the admin's password; sessions of the admin end")
     .action((flags: CommonFlags & PasswordFlags) =>
       inDataFolder(flags, async ({ accounts }) => {
-        const user = accounts.users.byUniqueRole(2)
+        const user = accounts.users.byUniqueRole('admin')
         if (user === undefined) throw new GatewayError('not_found', { reason: 'there is no admin in this database' })
         const { password, generated } = await readPassword(flags)
         await accounts.users.update(user.id, { password })

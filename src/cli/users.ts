@@ -20,8 +20,6 @@ const permissionNames: readonly string[] = [...permissionsByName.keys()]
 
 const permissionsHelp = `\nPermissions: ${permissionNames.join(', ')}.`
 
-const roles = ['general', 'guest', 'admin'] as const
-
 interface AddFlags extends CommonFlags, PasswordFlags {
   readonly basePath: string
   readonly permissions: string
@@ -50,7 +48,7 @@ export function addUserCommands(program: Command): void {
           username,
           password,
           basePath,
-          role: 0,
+          role: 'general',
           permission,
           disabled: false,
           ssoId: '',
@@ -152,7 +150,7 @@ export function describe(user: UserRow) {
   return {
     id: user.id,
     username: user.username,
-    role: roles[user.role],
+    role: user.role,
     base_path: user.basePath,
     permission: user.permission,
     permissions: namesOf(user.permission),

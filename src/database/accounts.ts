@@ -4,18 +4,20 @@ import {
   bool,
   bytes,
   integer,
+  numbered,
   optional,
   path,
   readRow,
   text,
   time,
   wordList,
+  writeRow,
   type Columns,
   type StoredRow,
 } from './columns.js'
 import type { Database } from './database.js'
 import { RowTable } from './row-table.js'
-import type { AppPasswordRow, ConsoleSessionRow, KeyRow, UserRow } from './rows.js'
+import type { AppPasswordRow, ConsoleSessionRow, KeyRow, Role, UserRow } from './rows.js'
 import type { Store } from './tables.js'
 
 const userColumns: Columns<UserRow> = {
@@ -24,7 +26,7 @@ const userColumns: Columns<UserRow> = {
   passwordHash: text('password_hash'),
   passwordTime: integer('password_time'),
   basePath: path('base_path'),
-  role: integer<UserRow['role']>('role'),
+  role: numbered('role', ['general', 'guest', 'admin']),
   permission: integer('permission'),
   disabled: bool('disabled'),
   ssoId: text('sso_id'),
@@ -51,9 +53,9 @@ export class UsersTable extends RowTable<UserRow> {
     })
   }
 
-  async addFirst(role: UserRow['role'], make: () => Omit<UserRow, 'id'>): Promise<void> {
+  async addFirst(role: Role, make: () => Omit<UserRow, 'id'>): Promise<void> {
     await this.database.guarded('users', async (query) => {
-      const present = await query<StoredRow>(this.table).where({ role }).first()
+      const present = await query<StoredRow>(this.table).where(writeRow(userColumns, { role })).first()
       if (present === undefined) await this.insertWith(query, make())
     })
   }

@@ -23,6 +23,11 @@ export function word<T extends string>(name: string, storedAs: Readonly<Partial<
   return { name, read: (value) => words.get(value) ?? (value as T), write: (value) => storedAs[value] ?? value }
 }
 
+/** One of a closed set of words, stored as its index. Another number is read as the first word. */
+export function numbered<T extends string>(name: string, words: readonly [T, ...T[]]): Column<T> {
+  return { name, read: (value) => words[Number(value)] ?? words[0], write: (value) => words.indexOf(value) }
+}
+
 /** A path. Not validated when it is read: only clean paths are written. */
 export function path(name: string): Column<Path> {
   return text<Path>(name)

@@ -36,7 +36,7 @@ export async function assertNew(database: Database, isFirst: (row: StorageRow) =
     for (const table of emptyTables) if ((await query(table).first(query.raw('1'))) !== undefined) names.push(table)
     return names
   })
-  const isNew = users.every(({ role }) => role === 1 || role === 2) && storages.every(isFirst) && filled.length === 0
+  const isNew = users.every(({ role }) => role !== 'general') && storages.every(isFirst) && filled.length === 0
   if (isNew) return
   throw new GatewayError('exists', {
     reason: 'this installation has users, storages or rules of its own: import into a new one',

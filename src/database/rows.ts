@@ -1,6 +1,9 @@
 /** The rows of the database as the core sees them: names and types of TypeScript, not of SQL. */
 import type { Path } from '../base/path.js'
 
+/** There is one guest, whose requests have not signed in, and one admin. */
+export type Role = 'general' | 'guest' | 'admin'
+
 export interface UserRow {
   readonly id: number
   readonly username: string
@@ -15,8 +18,7 @@ export interface UserRow {
    */
   readonly passwordTime: number
   readonly basePath: Path
-  /** 0 general, 1 guest, 2 admin. */
-  readonly role: 0 | 1 | 2
+  readonly role: Role
   readonly permission: number
   readonly disabled: boolean
   readonly ssoId: string
@@ -109,7 +111,7 @@ export interface TaskRow {
   readonly userId: number
   /** Name and role of the user at the time of the request. */
   readonly username: string
-  readonly role: string
+  readonly role: Role
   readonly state: string
   readonly status: string
   readonly error: string

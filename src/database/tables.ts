@@ -3,6 +3,7 @@ import type { Path } from '../base/path.js'
 import type { SharedEngine } from './engine.js'
 import type { Installation } from './installation.js'
 import type {
+  Role,
   UserRow,
   KeyRow,
   AppPasswordRow,
@@ -161,7 +162,7 @@ export interface Store extends FileRecords {
      * Inserts what `make` returns unless a user has this role, in one transaction, during which no other process does.
      * An error of `make` cancels it. `exists` for a taken name.
      */
-    addFirst(role: UserRow['role'], make: () => New<UserRow>): Promise<void>
+    addFirst(role: Role, make: () => New<UserRow>): Promise<void>
     /**
      * Updates the row with what `decide` returns for the stored row, in one transaction. An error of `decide` cancels
      * the update. A new `passwordTime` deletes the console sessions of the user. `not_found`, `exists`.

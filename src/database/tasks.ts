@@ -14,7 +14,7 @@ import {
   type StoredRow,
 } from './columns.js'
 import type { Database } from './database.js'
-import type { TaskAction, TaskItemRow, TaskRequestRow, TaskRow, UnfinishedTasks } from './rows.js'
+import type { Role, TaskAction, TaskItemRow, TaskRequestRow, TaskRow, UnfinishedTasks } from './rows.js'
 
 const columns: Columns<TaskRow> = {
   id: text('id'),
@@ -22,7 +22,7 @@ const columns: Columns<TaskRow> = {
   name: text('name'),
   userId: integer('user_id'),
   username: text('username'),
-  role: text('role'),
+  role: text<Role>('role'),
   state: text('state'),
   status: text('status'),
   error: text('error'),

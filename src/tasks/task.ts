@@ -2,7 +2,7 @@
  * The types of background tasks, the interface that implements one kind of them, and how many may be unfinished: those
  * are in memory.
  */
-import type { Principal, Role } from '../accounts/principal.js'
+import type { Principal } from '../accounts/principal.js'
 import { GatewayError } from '../base/errors.js'
 import type { TaskItemRow, TaskRow, UnfinishedTasks } from '../database/rows.js'
 import type { CopyJournal } from '../transfer/copy-job.js'
@@ -29,7 +29,6 @@ export type TaskPhase =
 /** A task in its current state. */
 export interface Task extends TaskRow {
   readonly kind: TaskKind
-  readonly role: Role
   readonly state: TaskState
   /** Undefined if it does not run, or has just started. The next run of the task sets its own. */
   readonly phase?: TaskPhase | undefined

@@ -36,7 +36,7 @@ export const newUser = (fields: Partial<NewUser>): NewUser => ({
   username: 'ada',
   password: adaPassword,
   basePath: '/',
-  role: 0,
+  role: 'general',
   permission: 0xff,
   disabled: false,
   ssoId: '',
@@ -83,14 +83,14 @@ export async function fixture(
   const first = await openNewStore(file)
   const { password, ...fields } = newUser({})
   const [passwordHash, adminHash] = [await hash(staticHash(password)), await hash(staticHash('admin password'))]
-  await first.users.insert(userRow({ username: 'admin', role: 2, permission: allPermissions, passwordHash: adminHash }))
+  await first.users.insert(userRow({ username: 'admin', role: 'admin', permission: allPermissions, passwordHash: adminHash }))
   await bootstrapAccounts(first, {})
   await first.users.insert(userRow({ ...fields, basePath: root, passwordHash }))
   await first.close()
   const opened = await openAccounts(t, file, clock)
   const ada = opened.accounts.users.byName('ada')
   if (ada === undefined) throw new Error('ada is missing')
-  const admin = opened.accounts.users.byUniqueRole(2)
+  const admin = opened.accounts.users.byUniqueRole('admin')
   if (admin === undefined) throw new Error('no admin was made')
   return { ...opened, file, clock, ada, admin }
 }

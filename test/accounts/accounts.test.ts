@@ -54,17 +54,17 @@ void t.test(
     t.equal(shown, 1, 'no password is shown if an admin exists')
     const users = await store.users.all()
     t.match(
-      users.sort((one, other) => one.role - other.role),
+      users.sort((one, other) => other.role.localeCompare(one.role)),
       [
-        { username: 'guest', role: 1, permission: 0, disabled: true, basePath: '/' },
-        { username: 'admin', role: 2, permission: 0xffff, disabled: false, basePath: '/' },
+        { username: 'guest', role: 'guest', permission: 0, disabled: true, basePath: '/' },
+        { username: 'admin', role: 'admin', permission: 0xffff, disabled: false, basePath: '/' },
       ],
     )
     t.equal(users.length, 2, 'two concurrent bootstraps create one admin')
 
     const names = ['admin', 'admin2', 'guest']
     await Promise.all(users.map(({ id }) => store.users.delete(id)))
-    for (const username of names) await store.users.insert(userRow({ username, role: 0 }))
+    for (const username of names) await store.users.insert(userRow({ username, role: 'general' }))
     const shownNames: string[] = []
     await bootstrapAccounts(store, { onCreate: (username) => void shownNames.push(username) })
     t.same(shownNames, ['admin3'], 'users that were imported keep their names')
@@ -176,7 +176,7 @@ void t.test('the permanent token authenticates the admin, is never empty, and su
 void t.test('an enabled guest needs no credentials', async (t) => {
   const { accounts } = await fixture(t)
   t.throws(() => accounts.guest(http, '127.0.0.1'), refused('guest_disabled'))
-  const guest = accounts.users.byUniqueRole(1)!
+  const guest = accounts.users.byUniqueRole('guest')!
   t.notOk(accounts.isGuestName('guest'), 'the guest is disabled')
   await accounts.users.update(guest.id, { disabled: false, basePath: '/public' })
   t.ok(accounts.isGuestName('guest'))
@@ -309,8 +309,8 @@ void t.test('users: an invalid field or change is rejected with its reason', asy
   const { accounts, ada, admin } = await fixture(t)
   const { users } = accounts
   for (const [fields, reason] of [
-    [{ role: 1 }, 'an admin or a guest cannot be created'],
-    [{ role: 2 }, 'an admin or a guest cannot be created'],
+    [{ role: 'guest' }, 'an admin or a guest cannot be created'],
+    [{ role: 'admin' }, 'an admin or a guest cannot be created'],
     [{ username: 'bob', password: '' }, 'an empty password is not accepted'],
     [{ username: '' }, 'a user needs a name'],
     [{ username: 'a:b' }, 'a user name cannot hold control characters or colons'],
@@ -325,7 +325,7 @@ void t.test('users: an invalid field or change is rejected with its reason', asy
   await t.rejects(users.create(newUser({})), { code: 'exists', reason: 'a user of this name exists already' })
   t.equal((await users.create(newUser({ username: 'bob', basePath: 'home//bob/' }))).basePath, '/home/bob')
   await t.rejects(users.update(ada.id, { username: 'bob' }), { code: 'exists' })
-  await t.rejects(users.update(ada.id, { role: 2 }), { code: 'invalid', detail: 'role_changed' })
+  await t.rejects(users.update(ada.id, { role: 'admin' }), { code: 'invalid', detail: 'role_changed' })
   await t.rejects(users.update(ada.id, { password: '' }), { code: 'invalid' })
   await t.rejects(users.update(admin.id, { disabled: true }), {
     code: 'invalid',

@@ -578,7 +578,7 @@ void t.test('changes of accounts that are refused, or change no password, cost n
   const password = 'x'
   await refuse(() => users.update(ada.id, { username: 'admin', password }), 'exists')
   await refuse(() => users.update(ada.id, { password, permission: -1 }), 'invalid')
-  await refuse(() => users.update(ada.id, { password, role: 2 }), 'invalid')
+  await refuse(() => users.update(ada.id, { password, role: 'admin' }), 'invalid')
   await refuse(() => users.update(99, { password }), 'not_found')
   await refuse(() => users.create(newUser({})), 'exists')
   await refuse(() => users.create(newUser({ username: 'bob', permission: -1 })), 'invalid')

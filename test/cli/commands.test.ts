@@ -110,8 +110,8 @@ void t.test('user reset-2fa lets a user in who lost the authenticator, at a runn
   const { url, dataFolder, gateway, adminPassword } = await startGateway(t, { driver: { name: 'Memory' } })
   const data = ['--data', dataFolder]
   const { users } = gateway.accounts
-  const admin = users.byUniqueRole(2)
-  const known = () => users.byUniqueRole(2)?.otpSecret
+  const admin = users.byUniqueRole('admin')
+  const known = () => users.byUniqueRole('admin')?.otpSecret
   await users.update(admin?.id ?? 0, { otpSecret: 'JBSWY3DPEHPK3PXP' })
   t.notOk(await canSignIn(url, 'admin', adminPassword), 'a code is required')
 

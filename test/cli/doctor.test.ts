@@ -154,7 +154,7 @@ const breaks: readonly Break[] = [
     name: 'the admin is disabled',
     how: ({ inStore }) =>
       inStore(async ({ users }) => {
-        const admin = (await users.all()).find(({ role }) => role === 2)
+        const admin = (await users.all()).find(({ role }) => role === 'admin')
         await users.change(admin?.id ?? 0, () => ({ disabled: true }))
       }),
     what: 'admin',

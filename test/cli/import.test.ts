@@ -378,7 +378,7 @@ void t.test('what cannot be expressed is disabled, closed or left out', async (t
     ),
   )
   t.match(found.users, [
-    { username: 'root', role: 2 },
+    { username: 'root', role: 'admin' },
     { username: 'ann', permission: 65800 & 0x3fff, disabled: false, keys: [{ title: 'raw', blob: key }] },
     { username: 'bob', permission: 0, disabled: true },
     { username: 'cy', disabled: true },
@@ -423,9 +423,9 @@ void t.test('File Browser: whoever may not download, or has a rule that permits,
   t.same(
     users.map(({ role, basePath, disabled }) => ({ role, basePath, disabled })),
     [
-      { role: 2, basePath: '/', disabled: false },
-      { role: 0, basePath: '/', disabled: false },
-      ...[true, true, true, false].map((disabled) => ({ role: 0, basePath: '/', disabled })),
+      { role: 'admin', basePath: '/', disabled: false },
+      { role: 'general', basePath: '/', disabled: false },
+      ...[true, true, true, false].map((disabled) => ({ role: 'general', basePath: '/', disabled })),
     ],
   )
   t.match(rules, [{ path: '/own', readUsers: [1, 2, 3, 4, 5], readUsersSub: true }])

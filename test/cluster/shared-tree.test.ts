@@ -176,7 +176,7 @@ void t.test('a rule that one node stores holds for the next change by the other'
     password: 'secret-1',
     permission: allPermissions & ~permissionBits.skipPasswords,
     basePath: '/',
-    role: 0,
+    role: 'general',
     disabled: false,
     ssoId: '',
   })

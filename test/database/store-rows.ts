@@ -8,7 +8,7 @@ export function userRow(fields: Partial<UserRow>): Omit<UserRow, 'id'> {
     passwordHash: '',
     passwordTime: 0,
     basePath: root,
-    role: 0,
+    role: 'general',
     permission: 0,
     disabled: false,
     ssoId: '',

@@ -198,8 +198,8 @@ for (const engine of engines) {
       t.equal(ada.basePath, '/home/ada')
       t.equal(ada.disabled, true)
       await t.rejects(users.insert(userRow({ username: 'ada' })), { code: 'exists' })
-      const admin = await users.insert(userRow({ username: 'admin', role: 2 }))
-      await t.rejects(users.insert(userRow({ username: 'root', role: 2 })), { code: 'exists' })
+      const admin = await users.insert(userRow({ username: 'admin', role: 'admin' }))
+      await t.rejects(users.insert(userRow({ username: 'root', role: 'admin' })), { code: 'exists' })
       await t.rejects(
         users.change(ada.id, () => ({ username: 'admin' })),
         { code: 'exists' },

@@ -116,7 +116,7 @@ void t.test('its users, their app passwords and the rules of the tree are those 
   t.equal(await ask('admin wrong /open.txt'), 'unauthenticated')
   t.equal(await ask('admin tide /none'), 'not_found')
   const { id } = await gateway.accounts.users.create({
-    ...{ username: 'ann', password: 'secret', basePath: '/', role: 0, permission: 0 },
+    ...{ username: 'ann', password: 'secret', basePath: '/', role: 'general', permission: 0 },
     ...{ disabled: false, ssoId: '' },
   })
   await gateway.rules.create(ruleRow({ path: asPath('/closed'), password: 'sesame', passwordSub: true }))

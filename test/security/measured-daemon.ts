@@ -76,12 +76,12 @@ await search.build()
 await search.idle()
 const permission = allPermissions & ~permissionBits.seeHidden
 const { id: readerId } = await accounts.users.create({
-  ...{ username: 'reader', password, basePath: root, role: 0, disabled: false, ssoId: '' },
+  ...{ username: 'reader', password, basePath: root, role: 'general', disabled: false, ssoId: '' },
   permission,
 })
 /** The account that requests change. */
 const { id: lastUser } = await accounts.users.create({
-  ...{ username: 'changed', password, basePath: root, role: 0, disabled: false, ssoId: '' },
+  ...{ username: 'changed', password, basePath: root, role: 'general', disabled: false, ssoId: '' },
   permission,
 })
 const mounted = storages.list()
@@ -121,7 +121,7 @@ async function answer(order: Order): Promise<Partial<Answers>> {
     await restore()
     return {}
   }
-  const admin = await token(accounts.users.byUniqueRole(2)?.id ?? 0, 'admin')
+  const admin = await token(accounts.users.byUniqueRole('admin')?.id ?? 0, 'admin')
   return { admin, reader: await token(readerId, 'reader') }
 }
 

@@ -40,7 +40,14 @@ t.before(async () => {
   const running = await serveProtocol(t, gateway)
   folder = join(dataFolder, 'files', 'base')
   mkdirSync(folder)
-  const ben = { username: 'ben', password, role: 0, permission: allPermissions, disabled: false, ssoId: '' } as const
+  const ben = {
+    username: 'ben',
+    password,
+    role: 'general',
+    permission: allPermissions,
+    disabled: false,
+    ssoId: '',
+  } as const
   await gateway.accounts.users.create({ ...ben, basePath: '/base' })
   sftp = new PacketClient(await openChannel(await running.connect({ username: 'ben' })))
   await sftp.start()

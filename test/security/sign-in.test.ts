@@ -184,7 +184,7 @@ void t.test(
 void t.test('different wrong passwords of a folder lock it for their network', { skip: withoutNodes }, async (t) => {
   const running = await startGateway(t, { config: { trusted_proxies: ['127.0.0.1'] } })
   const { gateway, url } = running
-  await gateway.accounts.users.update(gateway.accounts.users.byUniqueRole(1)?.id ?? 0, {
+  await gateway.accounts.users.update(gateway.accounts.users.byUniqueRole('guest')?.id ?? 0, {
     disabled: false,
     permission: 0x100,
   })

@@ -307,7 +307,7 @@ void t.test('users cannot change keys, app passwords and two-step verification o
     otp_secret: '',
   }
   t.match(await post(url, '/api/me/update', lifted, token), { code: 200 })
-  t.match(accounts.users.byName('eve'), { role: 0 })
+  t.match(accounts.users.byName('eve'), { role: 'general' })
   t.match(accounts.users.get(ada), { username: 'ada' })
   await post(url, '/api/me/sshkey/add', { title: 'taken', key: pair.public, user_id: ada, uid: ada }, token)
   t.equal(accounts.keys.list(ada).length, 1)

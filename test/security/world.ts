@@ -69,7 +69,7 @@ export async function addUser(
     username,
     password: userPassword,
     basePath: base,
-    role: 0,
+    role: 'general',
     permission,
     disabled: false,
     ssoId: '',

@@ -24,7 +24,7 @@ const [, [hiddenFolder, missingFolder]] = pairs
 async function hiding(t: Parameters<typeof startGateway>[0]): Promise<RunningGateway> {
   const running = await startGateway(t)
   const { gateway } = running
-  const account = { ...user, basePath: root, role: 0, permission, disabled: false, ssoId: '' } as const
+  const account = { ...user, basePath: root, role: 'general', permission, disabled: false, ssoId: '' } as const
   await gateway.accounts.users.create(account)
   const admin = gateway.as(await gateway.accounts.byToken(gateway.settings.get('token'), http))
   const options = { signal: new AbortController().signal }

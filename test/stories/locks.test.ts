@@ -133,7 +133,7 @@ void t.test('locks by WebDAV', async (t) => {
         username: name,
         password,
         basePath: root,
-        role: 0,
+        role: 'general',
         permission,
         disabled: false,
         ssoId: '',

@@ -198,7 +198,7 @@ void t.test('each story has the same result by all three protocols', async (t) =
         username,
         password: 'a good password',
         basePath: root,
-        role: 0,
+        role: 'general',
         permission,
         disabled: false,
         ssoId: '',

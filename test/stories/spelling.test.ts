@@ -25,7 +25,7 @@ void t.test('names that differ only in case are one name by all three protocols'
     username: 'user',
     password: 'password',
     basePath: root,
-    role: 0,
+    role: 'general',
     permission,
     disabled: false,
     ssoId: '',

@@ -390,7 +390,7 @@ void t.test('at start, resumable uploads of ended tasks are discarded, except th
   const store = await openStore(join(folder, 'tasks.db'), { node })
   const storage = await store.storages.insert(storageRow({ mountPath: asPath('/far') }))
   const row = {
-    ...{ kind: 'copy', name: '', userId: 1, username: 'ada', role: 'general', status: '', error: '' },
+    ...{ kind: 'copy', name: '', userId: 1, username: 'ada', role: 'general' as const, status: '', error: '' },
     ...{ totalBytes: 0, doneBytes: 0, plan: '{}', tries: 1, created: new Date(), started: new Date() },
   }
   for (const state of ['succeeded', 'canceled', 'failed']) {

@@ -518,7 +518,7 @@ void t.test('uploads wait for their owner while the guest is shown', options, as
   const { url, gateway, adminPassword } = await startGateway(t)
   const { page, complaints } = await openPage(await startBrowser(), url)
   const { users } = gateway.accounts
-  await users.update(users.byUniqueRole(1)?.id ?? 0, { disabled: false })
+  await users.update(users.byUniqueRole('guest')?.id ?? 0, { disabled: false })
   await signIn(page, 'admin', adminPassword)
   await show(page, '/')
   await page.route('**/api/fs/put', () => undefined)

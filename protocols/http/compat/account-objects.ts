@@ -8,6 +8,7 @@ import type { UserRow } from '../../../src/accounts/users.js'
 import type { Refusal } from '../api/endpoint.js'
 import { signalOf, type Exchange } from '../api/http-api.js'
 import { wireTime } from './object.js'
+import { roleNumber, roleNumbers } from './roles.js'
 import { timestamp } from '../api/schemas.js'
 
 export const userData = z
@@ -16,7 +17,7 @@ export const userData = z
     username: z.string(),
     password: z.literal('').describe('Always empty; clients expect the field.'),
     base_path: z.string().describe('The folder of the tree that the user sees as `/`.'),
-    role: z.literal([0, 1, 2]).describe('0: user, 1: guest, 2: admin.'),
+    role: roleNumber.describe('0: user, 1: guest, 2: admin.'),
     disabled: z.boolean(),
     permission: z.int().describe('A bit mask of permissions.'),
     sso_id: z.string(),
@@ -32,7 +33,7 @@ export function userObject(user: UserRow): z.input<typeof userData> {
     username: user.username,
     password: '',
     base_path: user.basePath,
-    role: user.role,
+    role: roleNumbers[user.role],
     disabled: user.disabled,
     permission: user.permission,
     sso_id: user.ssoId,

@@ -1,9 +1,10 @@
 /** API representation of tasks. */
 import { z } from 'zod'
-import type { Principal, Role } from '../../../src/accounts/principal.js'
+import type { Principal } from '../../../src/accounts/principal.js'
 import { within } from '../../../src/base/path.js'
 import type { FailedItem, Task, TaskKind, TaskPhase, TaskState } from '../../../src/tasks/task.js'
 import { wireTime } from './object.js'
+import { roleNumber, roleNumbers } from './roles.js'
 import { timestamp } from '../api/schemas.js'
 import { StreamedArray } from '../api/streamed-array.js'
 
@@ -16,7 +17,6 @@ const stateNumbers = {
   failed: 7,
   waiting: 8,
 } as const satisfies Record<TaskState, number>
-const roleNumbers = { general: 0, guest: 1, admin: 2 } as const satisfies Record<Role, number>
 
 const phaseTexts = {
   looking_up: 'getting src object',
@@ -38,7 +38,7 @@ const taskFields = z.object({
   id: z.string(),
   name: z.string(),
   creator: z.string(),
-  creator_role: z.literal([0, 1, 2]),
+  creator_role: roleNumber,
   state: z
     .literal([0, 1, 2, 3, 4, 7, 8])
     .describe('0: pending, 1: running, 2: succeeded, 3: canceling, 4: canceled, 7: failed, 8: waiting for a retry.'),

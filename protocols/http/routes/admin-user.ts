@@ -1,6 +1,7 @@
 /** Administration of accounts. */
 import { z } from 'zod'
 import { requesterOf, tooManyPasswords, userData, userObject } from '../compat/account-objects.js'
+import { roleValue } from '../compat/roles.js'
 import { withRowErrors, requireRow } from '../compat/admin-rows.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import {
@@ -18,15 +19,13 @@ import {
 import { pageOf } from '../api/paging.js'
 import { pageData } from '../api/schemas.js'
 
-const roleValue = integerValue.pipe(z.literal([0, 1, 2], { error: 'must be 0, 1 or 2' }))
-
 const newUser = z.object({
   username: requiredText.meta({ example: 'ann' }),
   password: text.meta({ example: 'secret' }),
   base_path: text.describe('The folder of the tree that the user sees as `/`.'),
   role: roleValue
     .nullish()
-    .transform((role) => role ?? 0)
+    .transform((role) => role ?? 'general')
     .describe('0: user. Guest and admin are built in and cannot be created.'),
   permission: integer(0).describe('A bit mask of permissions.'),
   disabled: flag,

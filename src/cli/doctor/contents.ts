@@ -25,7 +25,7 @@ export async function contentFindings({ config, store, settings, accounts }: Dat
 }
 
 function adminFinding(config: Config, accounts: Accounts): Finding {
-  const admin = accounts.users.byUniqueRole(2)
+  const admin = accounts.users.byUniqueRole('admin')
   if (admin === undefined) return wrong('admin', 'there is no admin', 'start the daemon once: it creates the admin')
   const { username, disabled } = admin
   if (!disabled) return { what: 'admin', ok: true, detail: username }

@@ -108,9 +108,9 @@ async function usersOf(
     const username = textOf(row.username)
     const mapped = await report.mapped('user', username, async () => {
       const roles = rolesOf(row.role)
-      const role = roles.includes(2) ? 2 : roles.includes(1) ? 1 : 0
+      const role = roles.includes(2) ? 'admin' : roles.includes(1) ? 'guest' : 'general'
       const { permission, fault } =
-        hasRoles && role !== 2
+        hasRoles && role !== 'admin'
           ? permissionOfRoles(roles, rows.roles)
           : { permission: Number(row.permission) || 0, fault: undefined }
       const otpSecret = textOf(row.otp_secret)
@@ -118,7 +118,7 @@ async function usersOf(
       const draft = {
         id: Number(row.id),
         username,
-        passwordHash: role === 1 ? undefined : await passwordOf(row),
+        passwordHash: role === 'guest' ? undefined : await passwordOf(row),
         basePath: textOf(row.base_path) || '/',
         role,
         permission: permission & (program === 'openlist' && !hasRoles ? allPermissions : sharedPermissions),

@@ -183,7 +183,7 @@ async function mapUser(
     username: person.username,
     passwordHash: isBcrypt(person.password) ? person.password : undefined,
     basePath,
-    role: perm.admin ? 2 : 0,
+    role: perm.admin ? 'admin' : 'general',
     permission: perm.admin ? allPermissions : permissionOf(perm),
     disabled: false,
     ssoId: '',

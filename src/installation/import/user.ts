@@ -30,12 +30,12 @@ export function userOf(
   if (taken.some(({ id }) => id === draft.id)) {
     throw new GatewayError('invalid', { reason: 'another user has the same id, by which rules name it' })
   }
-  const isSecond = draft.role > 0 && taken.some(({ role }) => role === draft.role)
-  const role = isSecond ? 0 : draft.role
+  const isSecond = draft.role !== 'general' && taken.some(({ role }) => role === draft.role)
+  const role = isSecond ? 'general' : draft.role
   const changes = isSecond ? ['taken as a general user: there is one administrator and one guest'] : []
-  const withoutPassword = draft.passwordHash === undefined && role !== 1
+  const withoutPassword = draft.passwordHash === undefined && role !== 'guest'
   const reasons = withoutPassword ? [...faults, 'it has no password that can be taken: set one'] : faults
-  const isAdmin = role === 2
+  const isAdmin = role === 'admin'
   if (reasons.length > 0) changes.push(`${isAdmin ? '' : 'disabled: '}${reasons.join(', and ')}`)
   if (isAdmin && draft.disabled) changes.push('enabled: the administrator cannot be disabled')
   const user = {
@@ -51,7 +51,7 @@ export function userOf(
 
 /** Throws `invalid` if none of them is the admin, without whom an installation cannot be used. */
 export function adminOf(users: readonly ImportedUser[]): ImportedUser {
-  const admin = users.find(({ role }) => role === 2)
+  const admin = users.find(({ role }) => role === 'admin')
   if (admin) return admin
   throw new GatewayError('invalid', { reason: 'no administrator can be taken: one is needed, make one there first' })
 }

@@ -73,7 +73,7 @@ class Stage {
       username: this.fresh(),
       password: 'password',
       basePath: '/',
-      role: 0,
+      role: 'general',
       permission: 0,
       disabled: false,
       ssoId: '',
@@ -434,7 +434,7 @@ async function stageFor(admin: Served, caller: Caller): Promise<string> {
   if (caller === 'admin') return admin.token
   if (caller === 'nobody') return ''
   if (caller === 'guest') {
-    await users.update(users.byUniqueRole(1)?.id ?? 0, { disabled: false })
+    await users.update(users.byUniqueRole('guest')?.id ?? 0, { disabled: false })
     return ''
   }
   return (await admin.as(caller, caller === 'able' ? able : [])).token
@@ -498,7 +498,7 @@ void t.test('an invalid token is rejected, and does not authenticate the guest',
     'a token of this key is valid',
   )
   for (const disabled of [true, false]) {
-    await accounts.users.update(accounts.users.byUniqueRole(1)?.id ?? 0, { disabled })
+    await accounts.users.update(accounts.users.byUniqueRole('guest')?.id ?? 0, { disabled })
     for (const [name, { codes }] of Object.entries(table)) {
       if (codes[0] !== 401) continue
       const tried = Object.entries({

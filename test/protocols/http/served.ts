@@ -101,7 +101,7 @@ export class Served {
       username,
       password: 'password',
       basePath: base,
-      role: 0,
+      role: 'general',
       permission: permissions.reduce((sum, permission) => sum + permissionBits[permission], 0),
       disabled: false,
       ssoId: '',

@@ -61,7 +61,14 @@ void t.test('sessions that do not read their responses do not block others', asy
 void t.test('a user whose sessions hold too many unread bytes loses a connection, and nobody else does', async (t) => {
   const protocol = await startProtocol(t, { heldBytes: 8 * mebibyte })
   const { gateway } = protocol
-  const facts = { password, basePath: '/', role: 0, permission: allPermissions, disabled: false, ssoId: '' } as const
+  const facts = {
+    password,
+    basePath: '/',
+    role: 'general',
+    permission: allPermissions,
+    disabled: false,
+    ssoId: '',
+  } as const
   await gateway.accounts.users.create({ username: 'bob', ...facts })
   const bob = new PacketClient(await openChannel(await protocol.connect({ username: 'bob' })))
   await bob.start()

@@ -31,7 +31,7 @@ export async function serveProtocol(t: Test, gateway: Gateway, limits: Partial<S
     username: 'ada',
     password,
     basePath: '/',
-    role: 0,
+    role: 'general',
     permission: allPermissions,
     disabled: false,
     ssoId: '',

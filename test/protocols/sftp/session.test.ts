@@ -151,7 +151,7 @@ void t.test('a name that CREAT with EXCL reserves is released without the permis
     username: 'bob',
     password,
     basePath: '/',
-    role: 0,
+    role: 'general',
     permission,
     disabled: false,
     ssoId: '',

@@ -10,7 +10,7 @@ const password = 'p:ss wörd+/='
 
 async function createUser(running: RunningGateway, username: string, permissions: readonly Permission[]) {
   const permission = permissions.reduce((sum, each) => sum | permissionBits[each], 0)
-  const user = { username, password, basePath: root, role: 0, permission, disabled: false, ssoId: '' } as const
+  const user = { username, password, basePath: root, role: 'general', permission, disabled: false, ssoId: '' } as const
   return running.gateway.accounts.users.create(user)
 }
 

@@ -15,7 +15,15 @@ void t.test('details of RFC 4918', async (t) => {
   const send = sender(running)
   const password = 'a password of bob'
   const permission = permissionBits.webdavRead | permissionBits.webdavManage | permissionBits.write
-  const user = { username: 'bob', password, basePath: root, role: 0, permission, disabled: false, ssoId: '' } as const
+  const user = {
+    username: 'bob',
+    password,
+    basePath: root,
+    role: 'general',
+    permission,
+    disabled: false,
+    ssoId: '',
+  } as const
   await running.gateway.accounts.users.create(user)
   const bob = sender(running, { authorization: basic('bob', password) })
   const properties = async (path: string, names: string) =>
@@ -346,7 +354,7 @@ void t.test('symlinks that dangle or lead out of the folder of the user are not 
   const user = {
     username: 'ada',
     password: 'a password',
-    role: 0,
+    role: 'general',
     permission: 0x3ff,
     disabled: false,
     ssoId: '',

@@ -13,7 +13,7 @@ void t.test('a connection that repeats its credentials is verified once', async 
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   t.teardown(() => agent.destroy())
   const user = await accounts.users.create({
-    ...{ username: 'reader', password: 'first', basePath: root, role: 0, disabled: false, ssoId: '' },
+    ...{ username: 'reader', password: 'first', basePath: root, role: 'general', disabled: false, ssoId: '' },
     permission: permissionBits.webdavRead,
   })
   let count = 0

@@ -32,7 +32,9 @@ void t.test('administration endpoints are for admins only', async (t) => {
     t.match(await nobody.get(`/api/admin/${path}`), { code: 401, message: 'Guest user is disabled, login please' })
   }
   t.match(await ann.post('/api/admin/user/delete?id=1'), { code: 403 })
-  await admin.gateway.accounts.users.update(admin.gateway.accounts.users.byUniqueRole(1)?.id ?? 0, { disabled: false })
+  await admin.gateway.accounts.users.update(admin.gateway.accounts.users.byUniqueRole('guest')?.id ?? 0, {
+    disabled: false,
+  })
   t.match(await nobody.get('/api/admin/user/list'), { code: 403, message: 'You are not an admin' })
   t.match(await admin.get('/api/admin/user/nothing'), { code: 404 })
 })

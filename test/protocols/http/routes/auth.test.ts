@@ -116,7 +116,7 @@ void t.test('SSH keys', async (t) => {
   t.match(await admin.post(`/api/me/sshkey/delete?id=${id}`), { code: 200, data: null })
   t.match(await admin.get('/api/me/sshkey/list'), { data: { content: [], total: 0 } })
 
-  const guest = admin.gateway.accounts.users.byUniqueRole(1)
+  const guest = admin.gateway.accounts.users.byUniqueRole('guest')
   await admin.gateway.accounts.users.update(guest?.id ?? 0, { disabled: false })
   const nobody = new Served(admin.url, admin.gateway)
   t.match(await nobody.get('/api/me/sshkey/list'), { code: 401, message: 'user invalid' })

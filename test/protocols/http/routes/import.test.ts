@@ -153,7 +153,7 @@ void t.test('exports of File Browser are imported into the running daemon, which
   t.match((data as Report).notes, [/^Users must sign in with their passwords once/])
   const { accounts, storages } = served.gateway
   t.match(storages.list(), [{ mountPath: '/', addition: JSON.stringify({ root_folder_path: disk }) }])
-  t.match(accounts.users.byUniqueRole(1), { username: 'guest', disabled: true })
+  t.match(accounts.users.byUniqueRole('guest'), { username: 'guest', disabled: true })
   const { code } = await served.post('/api/auth/login', { username: 'admin', password: 'Admin fb 1' })
   t.equal(code, 200)
 })

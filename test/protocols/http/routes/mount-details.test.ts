@@ -52,7 +52,7 @@ void t.test('mount points in listings have the usage of their storage if the set
   const ann = await served.as('ann', [], '/a')
   t.strictSame(await details(ann, '/'), { ...none, Full: wire })
 
-  const guest = served.gateway.accounts.users.list().find(({ role }) => role === 1)
+  const guest = served.gateway.accounts.users.list().find(({ role }) => role === 'guest')
   await served.gateway.accounts.users.update(guest?.id ?? 0, { disabled: false })
   served.token = ''
   t.strictSame(await details(), none, 'guests do not see the usage')

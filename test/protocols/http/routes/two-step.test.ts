@@ -82,7 +82,7 @@ void t.test('recovery codes', async (t) => {
 
 void t.test('the guest cannot change its profile', async (t) => {
   const admin = await serve(t)
-  const guest = admin.gateway.accounts.users.byUniqueRole(1)
+  const guest = admin.gateway.accounts.users.byUniqueRole('guest')
   await admin.gateway.accounts.users.update(guest?.id ?? 0, { disabled: false })
   const nobody = new Served(admin.url, admin.gateway)
   for (const path of ['generate', 'verify', 'recovery_codes']) {

@@ -59,7 +59,7 @@ export async function tidegate(t: Test, storage: 'Local' | 'Memory' | 'streams a
   const gateway = await Gateway.open({ config, log: createLog('silent'), drivers, protocols, admin: { password } })
   t.teardown(() => gateway.close())
   const protocol = await serveProtocol(t, gateway, { sessions: 100_000 })
-  const reader = { username: 'reader', password, basePath: '/', role: 0 as const, disabled: false, ssoId: '' }
+  const reader = { username: 'reader', password, basePath: '/', role: 'general' as const, disabled: false, ssoId: '' }
   await gateway.accounts.users.create({ ...reader, permission: permissionBits.sftpRead })
   const clients = new Map<boolean, Client>([
     [false, await protocol.connect()],
