@@ -107,7 +107,8 @@ export interface StorageRow {
 export interface TaskRow {
   readonly id: string
   readonly kind: string
-  readonly name: string
+  /** What it is about, as JSON text. Of a task that an earlier version added: a text for users. */
+  readonly subject: string
   readonly userId: number
   /** Name and role of the user at the time of the request. */
   readonly username: string

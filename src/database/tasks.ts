@@ -19,7 +19,7 @@ import type { Role, TaskAction, TaskItemRow, TaskRequestRow, TaskRow, Unfinished
 const columns: Columns<TaskRow> = {
   id: text('id'),
   kind: text('kind'),
-  name: text('name'),
+  subject: text('name'),
   userId: integer('user_id'),
   username: text('username'),
   role: text<Role>('role'),

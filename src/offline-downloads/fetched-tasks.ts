@@ -11,7 +11,7 @@ import {
 import { checkName, childOf, nameOf, under, type Path } from '../base/path.js'
 import type { Source } from '../contract/call-options.js'
 import { countedSource } from '../storage/transfer-meter.js'
-import type { TaskRun } from '../tasks/task.js'
+import type { TaskPlace, TaskRun } from '../tasks/task.js'
 import { pathBelowBase } from '../tasks/transfer-tasks.js'
 import { isSameContent } from '../transfer/same-file.js'
 import type { VirtualFs } from '../tree/virtual-fs.js'
@@ -45,8 +45,8 @@ export interface FetchedFolder {
   removeIfEmpty(): Promise<void>
   /** Removes the folder with everything in it. It need not exist. */
   removeAll(): Promise<void>
-  /** A name in the folder as the names of tasks show it. */
-  displayName(name: string): string
+  /** The place of a name in the folder; the name itself if the folder is not in the tree. */
+  placeOf(name: string): TaskPlace | { readonly name: string }
 }
 
 /** Files that are stored concurrently. */

@@ -15,7 +15,7 @@ import type { Spool } from '../storage/fallbacks/spool.js'
 import type { Store } from '../database/tables.js'
 import { hasEnded, type Task, type TaskRun } from '../tasks/task.js'
 import type { Tasks } from '../tasks/tasks.js'
-import { pathBelowBase, displayPath } from '../tasks/transfer-tasks.js'
+import { pathBelowBase, placeOf } from '../tasks/transfer-tasks.js'
 import type { AccessOptions } from '../tree/operation-options.js'
 import type { VirtualFs } from '../tree/virtual-fs.js'
 import { Aria2, type Aria2ProxyProvider } from './aria2.js'
@@ -78,7 +78,7 @@ export interface DownloadRequest {
 /** Milliseconds for a program or a storage to remove a download. */
 const removeTimeout = 10_000
 
-/** Maximum number of characters of an address, which the name of its task repeats. Magnet links name many trackers. */
+/** Maximum number of characters of an address, which its task repeats for users. Magnet links name many trackers. */
 const maxAddressLength = 16 * 1024
 
 export class OfflineDownloads {
@@ -160,8 +160,8 @@ export class OfflineDownloads {
     for (const address of request.addresses) {
       await this.#assertUsable(request.tool, address, access.signal)
       const plan = this.#planOf(address, to, request, access.password)
-      const name = `download ${address} to (${to})`
-      added.push(await tasks.add(principal, { kind: 'offline_download', name, plan, totalBytes: 0 }))
+      const subject = { verb: 'download', address, to } as const
+      added.push(await tasks.add(principal, { kind: 'offline_download', subject, plan, totalBytes: 0 }))
     }
     return added
   }
@@ -333,8 +333,8 @@ export class OfflineDownloads {
     for (const entry of names) {
       if (added.has(entry)) continue
       const fetched: FetchedPlan = { id, to, password, policy, folder, remote, entry }
-      const name = `transfer ${files.displayName(entry)} to ${displayPath(mounts, to)}`
-      await tasks.add(principal, { kind: 'offline_download_transfer', name, plan: fetched, totalBytes: 0 })
+      const subject = { verb: 'transfer', from: files.placeOf(entry), to: placeOf(mounts, to) } as const
+      await tasks.add(principal, { kind: 'offline_download_transfer', subject, plan: fetched, totalBytes: 0 })
     }
   }
 
@@ -342,8 +342,8 @@ export class OfflineDownloads {
   #filesOf({ folder, remote }: Pick<DownloadPlan, 'folder' | 'remote'>): FetchedFolder {
     if (!remote) return new LocalFetchedFolder(folder)
     const storage = this.#storageTools.storageOf(remote)
-    const shown = (path: Path) => displayPath(this.#dependencies.mounts, path)
-    return new StorageFetchedFolder({ storage, folder: remote.folder, displayPath: shown })
+    const place = (path: Path) => placeOf(this.#dependencies.mounts, path)
+    return new StorageFetchedFolder({ storage, folder: remote.folder, placeOf: place })
   }
 
   #transfersOf(id: string): readonly Task[] {

@@ -8,7 +8,7 @@ import { isRealFolder, contentVersion, type Entry } from '../contract/entry.js'
 import type { Settings } from '../settings/settings.js'
 import type { Mounts } from '../mounts/mounts.js'
 import type { Storage } from '../storage/storage.js'
-import type { TaskRun } from '../tasks/task.js'
+import type { TaskPlace, TaskRun } from '../tasks/task.js'
 import type { DownloadPlan, RemotePlace } from './download.js'
 import { assertNoCredentials, parseUrl } from './http-request.js'
 import { nameFor } from './temporary-folders.js'
@@ -287,8 +287,8 @@ interface StorageFolderOptions {
   readonly storage: Storage
   /** The folder in the storage. */
   readonly folder: Path
-  /** A path of the tree as the names of tasks show it. */
-  readonly displayPath: (treePath: Path) => string
+  /** The place of a path of the tree. */
+  readonly placeOf: (treePath: Path) => TaskPlace
 }
 
 /** The folder of a storage into which it has downloaded by itself, for files that belong to another storage. */
@@ -333,9 +333,9 @@ export class StorageFetchedFolder implements FetchedFolder {
     await this.#removeTree(this.options.folder)
   }
 
-  displayName(name: string): string {
-    const { storage, folder, displayPath } = this.options
-    return displayPath(storage.treePath(childOf(folder, name)))
+  placeOf(name: string): TaskPlace {
+    const { storage, folder, placeOf } = this.options
+    return placeOf(storage.treePath(childOf(folder, name)))
   }
 
   async #existing(name: string): Promise<Entry> {

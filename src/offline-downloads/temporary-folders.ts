@@ -72,8 +72,8 @@ export class LocalFetchedFolder implements FetchedFolder {
     await removeFolder(this.folder)
   }
 
-  displayName(entry: string): string {
-    return `[](${entry})`
+  placeOf(entry: string): { readonly name: string } {
+    return { name: entry }
   }
 }
 

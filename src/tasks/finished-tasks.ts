@@ -49,8 +49,8 @@ export class FinishedTasks {
         .filter(({ task }) => hasEnded(task))
         .sort((one, other) => endOf(other) - endOf(one))
         .filter((own) => {
-          const { userId, name, plan, status, error } = own.task
-          const size = (sizes.get(userId) ?? 0) + name.length + plan.length + status.length + error.length
+          const { userId, subject, plan, status, error } = own.task
+          const size = (sizes.get(userId) ?? 0) + subject.length + plan.length + status.length + error.length
           sizes.set(userId, size)
           return endOf(own) <= surplus || endOf(own) < expired || size > maxFinishedSize
         })

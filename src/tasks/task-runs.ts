@@ -136,7 +136,7 @@ export class TaskRuns {
     const ended = Promise.allSettled([...this.#running].flatMap(({ run }) => run?.ended ?? []))
     if (!(await settlesWithin(ended, tasksCloseTimeout))) {
       const running = [...this.#running].filter(({ gone }) => gone === undefined)
-      const tasks = running.map(({ task: { id, kind, name } }) => ({ id, kind, name }))
+      const tasks = running.map(({ task: { id, kind, subject } }) => ({ id, kind, subject }))
       log.warn({ tasks }, 'tasks did not end in time; they continue at the next start')
     }
     uploads.close()

@@ -4,6 +4,7 @@
  */
 import type { Principal } from '../accounts/principal.js'
 import { GatewayError } from '../base/errors.js'
+import type { Path } from '../base/path.js'
 import type { TaskItemRow, TaskRow, UnfinishedTasks } from '../database/rows.js'
 import type { CopyJournal } from '../transfer/copy-job.js'
 import { maxText } from './failures.js'
@@ -26,6 +27,24 @@ export type TaskPhase =
   | 'seeding'
   | { readonly tool: string; readonly state: string }
 
+/** A path of the tree in two parts, as it was when the task was added: storages may have changed. */
+export interface TaskPlace {
+  /** That of the storage; the root if none is mounted there. */
+  readonly mount: Path
+  /** That in the storage. */
+  readonly inner: Path
+}
+
+/** What a task is about, for users. `to`: the folder that gets the files. */
+export type TaskSubject =
+  | { readonly verb: 'copy' | 'move' | 'merge'; readonly from: TaskPlace; readonly to: TaskPlace }
+  | { readonly verb: 'upload'; readonly name: string; readonly to: TaskPlace }
+  | { readonly verb: 'download'; readonly address: string; readonly to: Path }
+  /** `from` is a name if the file is not in the tree. */
+  | { readonly verb: 'transfer'; readonly from: TaskPlace | { readonly name: string }; readonly to: TaskPlace }
+  /** A text of an earlier version. */
+  | { readonly text: string }
+
 /** A task in its current state. */
 export interface Task extends TaskRow {
   readonly kind: TaskKind
@@ -37,8 +56,7 @@ export interface Task extends TaskRow {
 /** A new task. */
 export interface TaskRequest {
   readonly kind: TaskKind
-  /** Display name, in the form from which clients parse links. */
-  readonly name: string
+  readonly subject: TaskSubject
   /** The work as a JSON object; it is stored. Its paths are paths of the whole tree. */
   readonly plan: object
   /** The phase until the task runs. */
@@ -104,6 +122,10 @@ export function planOf(task: Pick<TaskRow, 'plan'>): unknown {
   }
 }
 
+export function subjectOf({ subject }: Pick<TaskRow, 'subject'>): TaskSubject {
+  return subject.startsWith('{') ? (JSON.parse(subject) as TaskSubject) : { text: subject }
+}
+
 /** Unfinished tasks of one user. */
 const maxPerUser = 10_000
 /**
@@ -126,5 +148,5 @@ export function assertRoomFor(task: Task, unfinished: readonly UnfinishedTasks[]
 
 export function unfinishedOf(tasks: readonly Task[]): UnfinishedTasks[] {
   const unfinished = tasks.filter((task) => !hasEnded(task))
-  return unfinished.map(({ userId, name, plan }) => ({ userId, count: 1, size: name.length + plan.length }))
+  return unfinished.map(({ userId, subject, plan }) => ({ userId, count: 1, size: subject.length + plan.length }))
 }

@@ -109,7 +109,7 @@ export class Tasks {
    * Stores and queues a task. It does not depend on the caller's session: it runs with the authority that the account
    * has then. Rejects with `throttled` if the user has too many unfinished tasks, or too large ones.
    */
-  async add({ userId, username, role }: Principal, { plan, ...request }: TaskRequest): Promise<Task> {
+  async add({ userId, username, role }: Principal, { plan, subject, ...request }: TaskRequest): Promise<Task> {
     const task: Task = {
       ...request,
       id: randomBytes(16).toString('base64url'),
@@ -120,6 +120,7 @@ export class Tasks {
       status: '',
       error: '',
       doneBytes: 0,
+      subject: JSON.stringify(subject),
       plan: JSON.stringify(plan),
       tries: 0,
       created: new Date(),

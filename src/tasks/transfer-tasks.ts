@@ -8,7 +8,7 @@ import { visiblePath, type Mounts } from '../mounts/mounts.js'
 import type { AccessOptions } from '../tree/operation-options.js'
 import type { TransferOptions, VirtualFs } from '../tree/virtual-fs.js'
 import { ItemReport } from './failures.js'
-import { planOf, type TaskRequest, type TaskRun, type TaskType } from './task.js'
+import { planOf, type TaskPlace, type TaskRequest, type TaskRun, type TaskType } from './task.js'
 
 export interface TransferTaskOptions {
   readonly overwrite: boolean
@@ -35,15 +35,15 @@ export function transferRequest(
 ): TaskRequest {
   const plan: TransferPlan = { from: under(base, from), to: under(base, to), ...options }
   const verb = options.merge ? 'merge' : kind
-  const name = `${verb} ${displayPath(mounts, plan.from)} to ${displayPath(mounts, parentOf(plan.to))}`
-  return { kind, name, plan, totalBytes: 0 }
+  const subject = { verb, from: placeOf(mounts, plan.from), to: placeOf(mounts, parentOf(plan.to)) } as const
+  return { kind, subject, plan, totalBytes: 0 }
 }
 
-/** A path as `[/mount](/path/inside)`. Clients parse this form to show links. */
-export function displayPath(mounts: Pick<Mounts, 'rowOf'>, path: Path): string {
+/** The place of a path of the whole tree. */
+export function placeOf(mounts: Pick<Mounts, 'rowOf'>, path: Path): TaskPlace {
   const row = mounts.rowOf(path)
   const mount = row ? visiblePath(row.mountPath) : root
-  return `[${mount}](${within(mount, path) ?? path})`
+  return { mount, inner: within(mount, path) ?? path }
 }
 
 /** Converts a path of the whole tree to one relative to the principal's base. Throws `denied` if it is outside. */

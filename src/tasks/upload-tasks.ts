@@ -12,7 +12,7 @@ import { isSameContent } from '../transfer/same-file.js'
 import type { AccessOptions } from '../tree/operation-options.js'
 import type { VirtualFs } from '../tree/virtual-fs.js'
 import { hasEnded, planOf, type Task, type TaskRequest, type TaskRun, type TaskType } from './task.js'
-import { pathBelowBase, displayPath } from './transfer-tasks.js'
+import { pathBelowBase, placeOf } from './transfer-tasks.js'
 
 export interface UploadOptions {
   /** Rejects with `exists` if the file exists. */
@@ -53,8 +53,8 @@ export function uploadRequest(
     hashes: received.hashes,
     password,
   }
-  const name = `upload ${nameOf(to)} to ${displayPath(mounts, parentOf(at))}`
-  return { kind: 'upload', name, plan, phase: 'storing_upload', totalBytes: received.size }
+  const subject = { verb: 'upload', name: nameOf(to), to: placeOf(mounts, parentOf(at)) } as const
+  return { kind: 'upload', subject, plan, phase: 'storing_upload', totalBytes: received.size }
 }
 
 /** The names of the spool files that the unfinished ones of these tasks need. */

@@ -68,7 +68,7 @@ export function ruleRow(fields: Partial<FolderRule>): Omit<FolderRule, 'id'> {
 export function taskRow(fields: Partial<TaskRow> & Pick<TaskRow, 'id'>): TaskRow {
   return {
     kind: 'copy',
-    name: '',
+    subject: '',
     userId: 1,
     username: 'ada',
     role: 'general',

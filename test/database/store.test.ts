@@ -377,7 +377,7 @@ for (const engine of engines) {
       await t.rejects(driverState.set(99, 'cursor', '1'), { code: 'not_found' })
 
       const task = taskRow({
-        ...{ id: 'k1', name: 'copy a to b', plan: '{"from":"/a"}', tries: 2, created: new Date(500) },
+        ...{ id: 'k1', subject: 'copy a to b', plan: '{"from":"/a"}', tries: 2, created: new Date(500) },
         ...{ totalBytes: 2 ** 45, doneBytes: 7, started: new Date(1000), phase: { tool: 'aria2', state: 'active' } },
       })
       await tasks.insert(task)

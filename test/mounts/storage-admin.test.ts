@@ -83,7 +83,7 @@ void t.test('Gateway.open() closes the storages if a later step fails', async (t
   const [admin] = await gateway.store.users.all()
   const task = await gateway.tasks.add(gateway.accounts.forTask(admin?.id ?? 0), {
     kind: 'offline_download',
-    name: 'download',
+    subject: { text: 'download' },
     plan: {},
     totalBytes: 0,
   })

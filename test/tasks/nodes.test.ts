@@ -15,7 +15,7 @@ import { storageRow, taskRow } from '../database/store-rows.js'
 const ada = principal()
 const eve = principal({ userId: 2, username: 'eve' })
 const admin = principal({ userId: 3, username: 'admin', role: 'admin' })
-const request: TaskRequest = { kind: 'copy', name: 'copy a to b', plan: {}, totalBytes: 10 }
+const request: TaskRequest = { kind: 'copy', subject: { text: 'copy a to b' }, plan: {}, totalBytes: 10 }
 const at = asPath('/a')
 const item = { path: at, state: 'copied', source: 'r', copy: '', size: 1, error: '' } as const
 
@@ -138,10 +138,10 @@ for (const engine of engines) {
       const task = await one.tasks.add(ada, request)
       await two.tasks.add(eve, request)
       const unfinished = async () => (await two.store.tasks.unfinished()).find(({ userId }) => userId === 1)
-      t.same(await unfinished(), { userId: 1, count: 1, size: request.name.length + 2 })
+      t.same(await unfinished(), { userId: 1, count: 1, size: JSON.stringify(request.subject).length + 2 })
       await one.tasks.cancel(ada, 'copy', task.id)
       await until(async () => (await unfinished()) === undefined)
-      const large = { ...request, name: 'n'.repeat(17 * 1024 * 1024) }
+      const large = { ...request, subject: { text: 'n'.repeat(17 * 1024 * 1024) } }
       await one.tasks.add(ada, large)
       await t.rejects(two.tasks.add(ada, large), { code: 'throttled' })
       await two.tasks.add(eve, request)

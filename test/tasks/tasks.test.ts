@@ -23,7 +23,7 @@ const ada = principal()
 const eve = principal({ userId: 2, username: 'eve' })
 const admin = principal({ userId: 3, username: 'admin', role: 'admin' })
 const node = 'node'
-const request: TaskRequest = { kind: 'copy', name: 'copy a to b', plan: { from: '/a' }, totalBytes: 10 }
+const request: TaskRequest = { kind: 'copy', subject: { text: 'copy a to b' }, plan: { from: '/a' }, totalBytes: 10 }
 
 interface Begun {
   readonly tasks: Tasks
@@ -193,7 +193,11 @@ void t.test('unfinished tasks are limited by their size, and a part is left for 
   let end: () => void = () => undefined
   const held = new Promise<void>((resolve) => (end = resolve))
   const { tasks } = await begin(t, { run: () => held })
-  const large = { ...request, name: 'n'.repeat(8 * 1024 * 1024), plan: { from: 'p'.repeat(8 * 1024 * 1024) } }
+  const large = {
+    ...request,
+    subject: { text: 'n'.repeat(8 * 1024 * 1024) },
+    plan: { from: 'p'.repeat(8 * 1024 * 1024) },
+  }
   const first = await tasks.add(ada, large)
   const refused = { code: 'throttled', reason: 'too many tasks are waiting' }
   await t.rejects(tasks.add(ada, large), refused)
@@ -225,7 +229,7 @@ void t.test('the texts of a task are cut, and its failed items are complete', as
 
 void t.test('the oldest finished tasks of a user are deleted when they are too large together', async (t) => {
   const { tasks, change } = await begin(t, { run: () => Promise.resolve() })
-  const large = { ...request, name: 'n'.repeat(9 * 1024 * 1024) }
+  const large = { ...request, subject: { text: 'n'.repeat(9 * 1024 * 1024) } }
   const older = await ended(tasks, await tasks.add(ada, large))
   const other = await ended(tasks, await tasks.add(eve, request))
   while (Date.now() === older.ended?.getTime()) await delay(1)
@@ -390,7 +394,7 @@ void t.test('at start, resumable uploads of ended tasks are discarded, except th
   const store = await openStore(join(folder, 'tasks.db'), { node })
   const storage = await store.storages.insert(storageRow({ mountPath: asPath('/far') }))
   const row = {
-    ...{ kind: 'copy', name: '', userId: 1, username: 'ada', role: 'general' as const, status: '', error: '' },
+    ...{ kind: 'copy', subject: '', userId: 1, username: 'ada', role: 'general' as const, status: '', error: '' },
     ...{ totalBytes: 0, doneBytes: 0, plan: '{}', tries: 1, created: new Date(), started: new Date() },
   }
   for (const state of ['succeeded', 'canceled', 'failed']) {

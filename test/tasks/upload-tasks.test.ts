@@ -6,7 +6,7 @@ import t from 'tap'
 import { GatewayError } from '../../src/base/errors.js'
 import { asPath, type Path } from '../../src/base/path.js'
 import { Spool, type Spooled } from '../../src/storage/fallbacks/spool.js'
-import type { Task, TaskItems, TaskRun } from '../../src/tasks/task.js'
+import { subjectOf, type Task, type TaskItems, type TaskRun } from '../../src/tasks/task.js'
 import { spooledFiles, uploadRequest, uploadTasks, type UploadOptions } from '../../src/tasks/upload-tasks.js'
 import { principal, type Asker } from '../accounts/principals.js'
 import { newTree, sourceOf, text, type Test } from '../tree/tree-fixture.js'
@@ -16,8 +16,9 @@ const mounts = { rowOf: () => undefined }
 
 function taskOf(received: Spooled, to: string, options: Partial<UploadOptions> = {}, who: Asker = {}): Task {
   const asked = { createOnly: false, ...options }
-  const { kind, name, plan, totalBytes } = uploadRequest(principal(who), asPath(to), received, asked, mounts)
-  return { id: 'id', kind, name, totalBytes, plan: JSON.stringify(plan), state: 'running' } as Task
+  const { plan, subject, ...request } = uploadRequest(principal(who), asPath(to), received, asked, mounts)
+  const stored = { plan: JSON.stringify(plan), subject: JSON.stringify(subject) }
+  return { ...request, ...stored, id: 'id', state: 'running' } as Task
 }
 
 async function stage(t: Test) {
@@ -49,7 +50,7 @@ void t.test('an upload task stores the received file, counts its bytes and dispo
   const { spool, run, content, type, folder } = await stage(t)
   const received = await spool.receive(sourceOf('content'), undefined, true)
   const task = taskOf(received, '/new/folder/file', { modified: new Date(5000) })
-  t.equal(task.name, 'upload file to [/](/new/folder)')
+  t.strictSame(subjectOf(task), { verb: 'upload', name: 'file', to: { mount: '/', inner: '/new/folder' } })
   t.equal(await run(task), 7)
   t.equal(await content('/new/folder/file'), 'content')
   t.same(await readdir(folder), [basename(received.file)], 'until the task has ended')
@@ -72,7 +73,7 @@ void t.test('a resumed upload task succeeds if an earlier run has already stored
 void t.test('an upload task is denied if its path is outside of the current base folder of the user', async (t) => {
   const { spool, run } = await stage(t)
   const task = taskOf(await spool.receive(sourceOf('x')), '/file', {}, { base: '/home' })
-  t.equal(task.name, 'upload file to [/](/home)')
+  t.strictSame(subjectOf(task), { verb: 'upload', name: 'file', to: { mount: '/', inner: '/home' } })
   await t.rejects(run(task, false, { base: '/elsewhere' }), { code: 'denied' })
 })
 

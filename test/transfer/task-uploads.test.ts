@@ -69,7 +69,16 @@ async function stage(t: Test, { content = data, told = (entry) => entry, over = 
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
   await tree.store.tasks.insert({
     id: taskId,
-    ...{ kind: 'copy', name: '', userId: 1, username: 'ada', role: 'general', state: 'running', status: '', error: '' },
+    ...{
+      kind: 'copy',
+      subject: '',
+      userId: 1,
+      username: 'ada',
+      role: 'general',
+      state: 'running',
+      status: '',
+      error: '',
+    },
     ...{ totalBytes: 0, doneBytes: 0, plan: '{}', tries: 1, created: new Date(), started: undefined, ended: undefined },
   })
   await tree.as().write(p('/near/file'), sourceOf(content))

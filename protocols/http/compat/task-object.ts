@@ -2,11 +2,19 @@
 import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
 import { within } from '../../../src/base/path.js'
-import type { FailedItem, Task, TaskKind, TaskPhase, TaskState } from '../../../src/tasks/task.js'
+import {
+  subjectOf,
+  type FailedItem,
+  type Task,
+  type TaskKind,
+  type TaskPhase,
+  type TaskState,
+} from '../../../src/tasks/task.js'
 import { wireTime } from './object.js'
 import { roleNumber, roleNumbers } from './roles.js'
 import { timestamp } from '../api/schemas.js'
 import { StreamedArray } from '../api/streamed-array.js'
+import { taskName } from './task-name.js'
 
 const stateNumbers = {
   pending: 0,
@@ -65,7 +73,7 @@ export function taskObject(task: Task): z.input<typeof taskData> {
   const share = totalBytes === 0 ? 0 : Math.min(1, Math.max(0, doneBytes / totalBytes))
   return {
     id: task.id,
-    name: task.name,
+    name: taskName(subjectOf(task)),
     creator: task.username,
     creator_role: roleNumbers[task.role],
     state: stateNumbers[state],

@@ -320,7 +320,7 @@ void t.test('a task continues if its user loses an unrelated permission', async 
 
 void t.test('the phase of a task is shown with the texts that existing clients expect', async (t) => {
   const task: Task = {
-    ...{ id: 'x', kind: 'move', name: 'move', userId: 1, username: 'ann', role: 'general', state: 'running' },
+    ...{ id: 'x', kind: 'move', subject: 'move', userId: 1, username: 'ann', role: 'general', state: 'running' },
     ...{ status: 'left out 1', error: '', totalBytes: 0, doneBytes: 0, plan: '{}', tries: 1, created: new Date() },
     ...{ started: undefined, ended: undefined },
   }
