@@ -26,7 +26,7 @@ export function addSettingCommands(program: Command): void {
         const rows = settings
           .rows()
           .filter(({ key, help }) => key !== 'token' && `${key} ${help}`.toLowerCase().includes(wanted))
-        const shown = rows.map(({ key, value, help, in_force }) => ({ key, value, help, in_force }))
+        const shown = rows.map(({ key, value, help, inForce }) => ({ key, value, help, in_force: inForce }))
         const cells = rows.map(({ key, value, help }) => [key, shortened(value), help])
         print(flags, shown, formatTable(['key', 'value', 'meaning'], cells))
       }),
@@ -37,11 +37,11 @@ export function addSettingCommands(program: Command): void {
     .action((key: string, word: string, flags: CommonFlags) =>
       inDataFolder(flags, async ({ settings }) => {
         const row = rowOf(settings, key)
-        if (row.flag === 2) throw new GatewayError('invalid', { reason: `${key} cannot be changed` })
+        if (row.flag === 'readonly') throw new GatewayError('invalid', { reason: `${key} cannot be changed` })
         await settings.set(
           new Map([[key, word === '-' ? (await readInput('-', 'value')).replace(/\r?\n$/, '') : word]]),
         )
-        const note = row.in_force ? '' : ', and has no effect in this version'
+        const note = row.inForce ? '' : ', and has no effect in this version'
         print(flags, { key, value: settings.get(key) }, `${key} is set${note}`)
       }),
     )

@@ -1,25 +1,22 @@
 /** All settings that an admin can change at run time. Names, defaults and order are part of the API. */
 import { settingsHelp, type SettingKey } from './settings-help.js'
 
-export const settingGroups = {
-  single: 0,
-  site: 1,
-  style: 2,
-  preview: 3,
-  global: 4,
-  offlineDownload: 5,
-  index: 6,
-  singleSignOn: 7,
-  ldap: 8,
-  s3: 9,
-  ftp: 10,
-  traffic: 11,
-} as const
-export type SettingGroup = keyof typeof settingGroups
+export type SettingGroup =
+  | 'single'
+  | 'site'
+  | 'style'
+  | 'preview'
+  | 'global'
+  | 'offlineDownload'
+  | 'index'
+  | 'singleSignOn'
+  | 'ldap'
+  | 's3'
+  | 'ftp'
+  | 'traffic'
 
 /** Visibility of a setting: to all clients, to admins only, to all but never changed, or unknown to this version. */
-export const settingFlags = { public: 0, private: 1, readonly: 2, deprecated: 3 } as const
-export type SettingFlag = keyof typeof settingFlags
+export type SettingFlag = 'public' | 'private' | 'readonly' | 'deprecated'
 
 export const settingTypes = ['string', 'number', 'bool', 'select', 'text'] as const
 type SettingType = (typeof settingTypes)[number]
@@ -150,7 +147,7 @@ export const secretSettings: ReadonlySet<string> = new Set<SettingKey>([
   'aria2_secret',
 ])
 
-/** In display order; the position is the `index` of the API. */
+/** In display order. */
 export const settingsTable: readonly SettingDefinition[] = [
   ...inGroup('site', [
     ['version', 'string', '', 'readonly'],

@@ -8,29 +8,11 @@ import { version } from '../base/version.js'
 import { compilePatterns, patternLines, type Pattern } from '../base/patterns.js'
 import { hostAndPort, parseNetworks } from '../net/addresses.js'
 import type { Store } from '../database/tables.js'
-import {
-  settingFlags,
-  settingGroups,
-  settingsTable,
-  type SettingDefinition,
-  type SettingFlag,
-  type SettingGroup,
-} from './settings-table.js'
+import { settingsTable, type SettingDefinition, type SettingFlag, type SettingGroup } from './settings-table.js'
 import type { SettingKey } from './settings-help.js'
 
-/** A setting as the API returns it to an admin. */
-interface SettingRow {
-  readonly key: string
+export interface SettingRow extends SettingDefinition {
   readonly value: string
-  readonly help: string
-  readonly type: SettingDefinition['type']
-  /** Comma-separated. */
-  readonly options: string
-  readonly group: number
-  readonly flag: (typeof settingFlags)[SettingFlag]
-  /** Position in the display. */
-  readonly index: number
-  readonly in_force: boolean
 }
 
 const definitions: ReadonlyMap<string, SettingDefinition> = new Map(settingsTable.map((row) => [row.key, row]))
@@ -102,19 +84,18 @@ export class Settings {
     return Object.fromEntries(visible.map(({ key }) => [key, this.get(key)]))
   }
 
-  /** All rows, or those of the groups, in display order; stored values of unknown keys come last. */
-  rows(groups?: readonly number[]): readonly SettingRow[] {
+  /** All settings in display order; stored values of unknown keys come last. */
+  rows(): readonly SettingRow[] {
     const unknown = [...this.#stored.keys()].filter((key) => !definitions.has(key)).sort()
-    return [...settingsTable, ...unknown.map(deprecated)]
-      .map((definition, index) => rowOf(definition, this.#ownValue(definition.key), index))
-      .filter(({ group }) => groups?.includes(group) ?? true)
+    return [...settingsTable, ...unknown.map(deprecated)].map((definition) => ({
+      ...definition,
+      value: this.#ownValue(definition.key),
+    }))
   }
 
   /** The same rows with the default values, without unknown keys; the token is empty. */
-  defaults(groups?: readonly number[]): readonly SettingRow[] {
-    return settingsTable
-      .map((definition, index) => rowOf(definition, definition.default, index))
-      .filter(({ group }) => groups?.includes(group) ?? true)
+  defaults(): readonly SettingRow[] {
+    return settingsTable.map((definition) => ({ ...definition, value: definition.default }))
   }
 
   /**
@@ -213,21 +194,6 @@ export class Settings {
     this.#stored = stored
     const isSame = before.size === stored.size && [...stored].every(([key, value]) => before.get(key) === value)
     if (!isSame) for (const listener of this.#listeners) listener()
-  }
-}
-
-function rowOf(definition: SettingDefinition, value: string, index: number): SettingRow {
-  const { key, help, type, options, group, flag, inForce } = definition
-  return {
-    key,
-    value,
-    help,
-    type,
-    options: options.join(','),
-    group: settingGroups[group],
-    flag: settingFlags[flag],
-    index,
-    in_force: inForce,
   }
 }
 

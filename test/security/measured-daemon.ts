@@ -94,7 +94,7 @@ async function restore(): Promise<void> {
     else if (!isDeepStrictEqual({ ...row, modified: before.modified }, before)) await storages.update(row.id, before)
   }
   for (const { id } of accounts.users.list()) if (id > lastUser) await accounts.users.delete(id)
-  for (const { flag, key } of settings.rows()) if (flag === 3) await settings.delete(key)
+  for (const { flag, key } of settings.rows()) if (flag === 'deprecated') await settings.delete(key)
   await settings.set(initial)
 }
 

@@ -1,28 +1,10 @@
 /** Administration of settings. */
 import { z } from 'zod'
-import { settingTypes } from '../../../src/settings/settings-table.js'
 import { withRowErrors } from '../compat/admin-rows.js'
+import { settingData, settingObjects } from '../compat/setting-object.js'
 import { endpoint } from '../api/endpoint.js'
 import { badRequest, refused } from '../api/errors.js'
 import { integerValue, queryText } from '../api/fields.js'
-
-const settingData = z
-  .object({
-    key: z.string(),
-    value: z.string().describe('A string, whatever the `type`.'),
-    help: z.string(),
-    type: z.enum(settingTypes),
-    options: z.string().describe('Comma-separated choices of a `select`.'),
-    group: z.int(),
-    flag: z.literal([0, 1, 2, 3]).describe('0: public, 1: private, 2: read-only, 3: deprecated.'),
-    index: z.int().describe('Display position.'),
-    in_force: z
-      .boolean()
-      .describe(
-        'Whether this server or its console uses the value. Others are only stored, for clients that read them.',
-      ),
-  })
-  .meta({ id: 'Setting' })
 
 /** The requested groups. `groups` takes precedence over `group`. Undefined if both are missing. */
 const groupQuery = z
@@ -67,7 +49,7 @@ export const adminSettingEndpoints = [
     access: 'admin',
     query: groupQuery,
     data: z.array(settingData).readonly(),
-    answer: ({ api, query }) => api.gateway.settings.rows(query),
+    answer: ({ api, query }) => settingObjects(api.gateway.settings.rows(), query),
   }),
 
   endpoint({
@@ -78,7 +60,7 @@ export const adminSettingEndpoints = [
     access: 'admin',
     query: groupQuery,
     data: z.array(settingData).readonly(),
-    answer: ({ api, query }) => api.gateway.settings.defaults(query),
+    answer: ({ api, query }) => settingObjects(api.gateway.settings.defaults(), query),
   }),
 
   endpoint({
@@ -94,7 +76,7 @@ export const adminSettingEndpoints = [
     data: z.union([settingData, z.array(settingData)]),
     refusals: [{ code: 400, text: 'record not found', when: 'a key is unknown or missing' }],
     answer({ api, query: { key, keys } }) {
-      const rows = new Map(api.gateway.settings.rows().map((row) => [row.key, row]))
+      const rows = new Map(settingObjects(api.gateway.settings.rows()).map((row) => [row.key, row]))
       const settingNamed = (name: string) => {
         const row = rows.get(name)
         if (row === undefined) throw badRequest('record not found')

@@ -1,6 +1,6 @@
 /** Every setting with its group, type and default, and the effects of settings. */
 import t from 'tap'
-import { settingFlags, settingGroups } from '../../../src/settings/settings-table.js'
+import { flagNumbers, groupNumbers } from '../../../protocols/http/compat/setting-object.js'
 import { Served, serve } from './served.js'
 
 interface Row {
@@ -178,7 +178,7 @@ void t.test('every setting has its group, flag, type, options and default', asyn
     t.strictSame(Object.keys(row ?? {}).sort(), fields)
     if (value !== '…') t.equal(withoutBlanks(row?.value ?? ''), value, facts.key)
   }
-  for (const group of Object.values(settingGroups)) {
+  for (const group of Object.values(groupNumbers)) {
     const own = (await admin.get(`/api/admin/setting/list?group=${group}`)).data as Row[]
     t.strictSame(
       own.map(({ key }) => key),
@@ -198,7 +198,7 @@ void t.test('every setting has its group, flag, type, options and default', asyn
 void t.test('public settings are readable without a token, and no others', async (t) => {
   const admin = await serve(t)
   const { data } = await new Served(admin.url, admin.gateway).get('/api/public/settings')
-  const shown = expected.filter(({ flag }) => flag === settingFlags.public || flag === settingFlags.readonly)
+  const shown = expected.filter(({ flag }) => flag === flagNumbers.public || flag === flagNumbers.readonly)
   t.strictSame(Object.keys(data as object).sort(), shown.map(({ key }) => key).sort())
   t.ok(Object.values(data as object).every((value) => typeof value === 'string'))
 })
