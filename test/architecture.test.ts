@@ -368,6 +368,55 @@ void t.test('the caches are those that docs/decisions/0028-caches.md lists', asy
   for (const name of withState) t.ok(page.includes(`\`${name}\``), `${name} is on the page`)
 })
 
+/** Words and numbers that have a meaning only in the API of AList and OpenList. */
+const wordsOfTheApi: readonly RegExp[] = [
+  /\balist|\bopenlist(?!ing)/i,
+  /(?<![.<])\bmetas?\b/i,
+  /\b(?:driver_name|raw_url|hash_info|hashinfo|mount_details|is_dir|creator_role|in_force)\b/,
+  /\b115_/,
+  /\bsign=/,
+  /\brole(?: [=!]==?|:) [012]\b/i,
+  /\bstate(?: [=!]==?|:) \d/,
+  /\]\(\$\{/,
+]
+
+/** Where they may be besides `compat/` and `routes/`: files, or folders with a slash, and why. */
+const placesOfTheApi: Readonly<Record<string, string>> = {
+  'protocols/http/compat/': 'what is so only because the API is that of AList and OpenList',
+  'protocols/http/routes/': 'the endpoints',
+  'protocols/http/endpoints.ts': 'lists the endpoints by the names of their files',
+  'protocols/http/api/endpoint.ts': 'the document says how clients call folder rules',
+  'protocols/http/api/openapi.ts': 'the document says whose API it is',
+  'protocols/http/files/download.ts': 'names the source of a rule about signatures',
+  'protocols/http/site/web-build.ts': 'describes the builds of their web clients',
+  'src/accounts/passwords.ts': 'clients may send this hash, and the hash of it is stored',
+  'src/cli/': 'the command that imports from them, and the JSON that commands print',
+  'src/database/alist-database.ts': 'reads their database',
+  'src/download-urls/download-routing.ts': 'proxies of storages check the signature under this name',
+  'src/installation/import/': 'imports from them',
+  'src/settings/': 'settings have the names of the API',
+  'drivers/index.ts': 'lists the driver of their servers',
+  'drivers/openlist/': 'is the driver of their servers',
+  'drivers/115/': 'names the settings of its tools',
+  'drivers/aliyundrive/': 'the default address of tokens is of a server that they run',
+  'drivers/s3/': 'keeps folders by files of the name that their buckets have',
+}
+
+void t.test('words of the API are in compat/, in routes/ and in places that say why', async (t) => {
+  const found = sourceFiles().filter((name) => {
+    const text = readFileSync(name, 'utf8')
+    return wordsOfTheApi.some((word) => word.test(text))
+  })
+  const places = Object.keys(placesOfTheApi)
+  const isOf = (place: string) => (name: string) => (place.endsWith('/') ? name.startsWith(place) : name === place)
+  for (const name of found)
+    t.ok(
+      places.some((place) => isOf(place)(name)),
+      name,
+    )
+  for (const place of places) t.ok(found.some(isOf(place)), `${place} has such a word`)
+})
+
 void t.test('an import that breaks a rule is reported', async (t) => {
   const wrong = [
     ['drivers/s3/s3.ts', 'src/storage/storage.ts'],

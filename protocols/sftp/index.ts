@@ -10,7 +10,7 @@ export const sftp: Protocol = {
   greeting: 'SSH-2.0-Tidegate',
   keys: {
     kind: 'SFTP host key',
-    // The only one that AList and OpenList have.
+    // The only one that the programs have from which an import takes keys.
     file: 'ssh_host_rsa_key',
     async check(text) {
       const { parseHostKey } = await import('./host-keys.js')

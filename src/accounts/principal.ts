@@ -9,7 +9,7 @@ import { childOf, foldCase, isWithin, root, segmentsOf, type Path } from '../bas
 
 /**
  * Permissions of a user; the values are the permission bits of the API. The last four have no effect: they are those of
- * functions of OpenList that Tidegate does not have.
+ * functions that Tidegate does not have.
  */
 export const permissionBits = {
   seeHidden: 1 << 0,

@@ -1,6 +1,5 @@
 /**
- * Folder rules (the API calls them metas), mirrored in memory, and the limit of wrong folder passwords. Paths are of
- * the whole tree.
+ * Folder rules, mirrored in memory, and the limit of wrong folder passwords. Paths are of the whole tree.
  */
 import { createHmac, randomBytes } from 'node:crypto'
 import { dropOldest, put, RecentCounts } from '../base/bounded-tables.js'

@@ -58,7 +58,7 @@ export const remove: Command = async (webdavRequest) => {
 const hexDigits: Readonly<Record<HashName, number>> = { md5: 32, sha1: 40, sha256: 64 }
 
 /**
- * Parses the upload headers of the ownCloud family, Finder and the AList family. Throws `invalid` for a malformed one,
+ * Parses the upload headers of the ownCloud family, Finder and the HTTP API. Throws `invalid` for a malformed one,
  * a 400 for a partial PUT (RFC 9110 §14.5), and a 501 for a chunk of an ownCloud upload: neither must be stored as the
  * whole file.
  */
