@@ -34,7 +34,7 @@ interface UploadsDependencies {
 }
 
 /** What is uploaded, and where to. */
-export interface FileToUpload {
+export interface FileToStage {
   readonly parentId: string
   readonly stagedName: string
   readonly mime: string
@@ -48,7 +48,7 @@ export class Uploads {
   constructor(private readonly dependencies: UploadsDependencies) {}
 
   /** `isResumable`: it is recorded, and can be resumed until it is complete. */
-  async begin(file: FileToUpload, isResumable: boolean, signal: AbortSignal | undefined): Promise<QuarkUpload> {
+  async begin(file: FileToStage, isResumable: boolean, signal: AbortSignal | undefined): Promise<QuarkUpload> {
     const { api, records } = this.dependencies
     const { parentId, stagedName, mime, size, hashes, modified } = file
     const task = await api.beginUpload({ parentId, name: stagedName, mime, size, modified }, signal)
@@ -63,7 +63,7 @@ export class Uploads {
   /** The upload with this token, if it is one of the same content to the same folder. */
   async resume(
     token: string,
-    { parentId, size, hashes }: Pick<FileToUpload, 'parentId' | 'size' | 'hashes'>,
+    { parentId, size, hashes }: Pick<FileToStage, 'parentId' | 'size' | 'hashes'>,
   ): Promise<QuarkUpload | undefined> {
     const found = await this.dependencies.records.find(token)
     if (!found) return undefined

@@ -14,7 +14,7 @@ import type { TreeDependencies } from './dependencies.js'
 import { Change, type Authority, type ChangePlan, type OnePath } from './change.js'
 import * as policy from './policy.js'
 import type { Rule } from './folder-rules.js'
-import type { Action, FolderRights, MemberFilter, Refusal, RuledPath, Ruling, Verdict } from './policy.js'
+import type { Action, FolderRights, MemberFilter, PolicyRefusal, RuledPath, Ruling, Verdict } from './policy.js'
 import type { AccessOptions, ChangeOptions } from './operation-options.js'
 import { followingActions, followSymlinks, type Following } from './symlinks.js'
 
@@ -169,12 +169,12 @@ export class Access implements Authority {
     if (action === 'write' || action === 'mkdir') this.assertAllowedName(at)
   }
 
-  #refusal(verdict: Verdict, action: Action, at: Path, { password }: AccessOptions): Refusal | undefined {
+  #refusal(verdict: Verdict, action: Action, at: Path, { password }: AccessOptions): PolicyRefusal | undefined {
     return policy.refusalOf(verdict, action, () => this.verdict('read', parentOf(at), password) === 'hidden')
   }
 
   /** Why an action is not allowed at `at`; undefined if it is. */
-  refusalOf(action: Action, at: Path, options: AccessOptions, principal = this.principal): Refusal | undefined {
+  refusalOf(action: Action, at: Path, options: AccessOptions, principal = this.principal): PolicyRefusal | undefined {
     return this.#refusal(this.verdict(action, at, options.password, { principal }), action, at, options)
   }
 
@@ -373,11 +373,11 @@ export class Access implements Authority {
 }
 
 /** Throws the refusal as an error, if there is one. */
-export function refuse(refusal: Refusal | undefined): void {
+export function refuse(refusal: PolicyRefusal | undefined): void {
   if (refusal) throw errorOf(refusal)
 }
 
-function errorOf({ code, detail, reason }: Refusal): GatewayError {
+function errorOf({ code, detail, reason }: PolicyRefusal): GatewayError {
   return new GatewayError(code, { detail, reason })
 }
 

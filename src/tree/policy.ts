@@ -41,7 +41,7 @@ export interface RuledPath extends Ruling {
 }
 
 /** Why something is refused: the code of the error, and what it says besides. */
-export interface Refusal {
+export interface PolicyRefusal {
   readonly code: ErrorCode
   readonly detail?: ErrorDetail | undefined
   readonly reason?: string | undefined
@@ -106,7 +106,7 @@ const creating: ReadonlySet<Action> = new Set<Action>(['write', 'mkdir', 'receiv
  * What a verdict says to the client; undefined for 'allow'. `isParentHidden`: whether reading the parent folder of the
  * path is 'hidden'.
  */
-export function refusalOf(verdict: Verdict, action: Action, isParentHidden: () => boolean): Refusal | undefined {
+export function refusalOf(verdict: Verdict, action: Action, isParentHidden: () => boolean): PolicyRefusal | undefined {
   if (verdict === 'allow') return undefined
   if (verdict === 'denied' && action === 'refresh') return { code: verdict, detail: 'refresh_denied' }
   const tellsOfParent = verdict === 'hidden' && creating.has(action) && isParentHidden()
@@ -114,7 +114,7 @@ export function refusalOf(verdict: Verdict, action: Action, isParentHidden: () =
 }
 
 /** What a verdict on a path below that of the request says to the client. Undefined for 'allow'. */
-export function refusalBelow(verdict: Verdict): Refusal | undefined {
+export function refusalBelow(verdict: Verdict): PolicyRefusal | undefined {
   return verdict === 'allow' ? undefined : { code: verdict, reason: 'permission denied below this folder' }
 }
 
@@ -307,7 +307,7 @@ export function isOmitted(principal: Principal, path: Path, folder: Rule | undef
 }
 
 /** A move of a folder must not show the principal names that a rule above the folder hides: it does not move too. */
-export function revealedBy(principal: Principal, source: RuledPath, target: RuledPath): Refusal | undefined {
+export function revealedBy(principal: Principal, source: RuledPath, target: RuledPath): PolicyRefusal | undefined {
   if (!revealsNames(principal, source, target)) return undefined
   return { code: 'denied', reason: 'a folder rule hides things here that would be seen there' }
 }
@@ -361,18 +361,18 @@ function excludes(users: readonly number[], principal: Principal): boolean {
 const systemFiles: ReadonlySet<string> = new Set(['.DS_Store', 'desktop.ini', 'Thumbs.db', '@eaDir'])
 
 /** Names that are reserved by the core, in any case, do not exist. */
-export function reservedName(at: Path): Refusal | undefined {
+export function reservedName(at: Path): PolicyRefusal | undefined {
   return at.toLowerCase().includes(`/${reservedPrefix}`) ? { code: 'not_found' } : undefined
 }
 
 /** A new name while system files are ignored. */
-export function systemFile(at: Path): Refusal | undefined {
+export function systemFile(at: Path): PolicyRefusal | undefined {
   const name = nameOf(at)
   return systemFiles.has(name) || name.startsWith('._') ? { code: 'denied', detail: 'system_file' } : undefined
 }
 
 /** Mount points, the folders above them, and the principal's base cannot be moved or removed. */
-export function fixedFolder(isFixed: boolean, detail: 'mount_moved' | 'mount_removed'): Refusal | undefined {
+export function fixedFolder(isFixed: boolean, detail: 'mount_moved' | 'mount_removed'): PolicyRefusal | undefined {
   return isFixed ? { code: 'denied', detail } : undefined
 }
 
@@ -382,19 +382,19 @@ export function replacement(
   target: Path,
   isFolder: boolean,
   isMountFolder: boolean,
-): Refusal | undefined {
+): PolicyRefusal | undefined {
   if (isFolder && isWithin(source, target)) return { code: 'invalid', detail: 'into_itself' }
   if (isWithin(target, source)) return { code: 'invalid', reason: 'a folder cannot be replaced by what is in it' }
   return isMountFolder ? { code: 'denied', reason: 'a mount point cannot be replaced' } : undefined
 }
 
 /** A path that a principal with this base is told of. */
-export function outsideBase(base: Path, at: Path): Refusal | undefined {
+export function outsideBase(base: Path, at: Path): PolicyRefusal | undefined {
   return isWithin(base, at) ? undefined : { code: 'denied' }
 }
 
 /** The text of a relative symlink. After another symlink, `..` would mean the parent of that symlink's target. */
-export function relativeTarget(text: string): Refusal | undefined {
+export function relativeTarget(text: string): PolicyRefusal | undefined {
   const names = text.split('/').filter((name) => name !== '' && name !== '.')
   const first = names.findIndex((name) => name !== '..')
   if (first < 0 || !names.includes('..', first)) return undefined
@@ -402,7 +402,7 @@ export function relativeTarget(text: string): Refusal | undefined {
 }
 
 /** Where a new symlink leads to. `mountPoint`: that of its storage. */
-export function symlinkTarget(mountPoint: Path, leadsTo: Path): Refusal | undefined {
+export function symlinkTarget(mountPoint: Path, leadsTo: Path): PolicyRefusal | undefined {
   if (within(mountPoint, leadsTo) !== undefined) return undefined
   return { code: 'denied', reason: 'the target of a symlink must be in the same storage' }
 }

@@ -107,8 +107,8 @@ export class ApiClient<Secret = never> {
   }
 
   /**
-   * Resolves to an answer that `meaningOf` has accepted. Rejects with the error that `meaningOf` returns, with `denied` if
-   * renewed credentials are refused too, and with `unavailable`, `timeout` and `aborted`.
+   * Resolves to an answer that `meaningOf` has accepted. Rejects with the error that `meaningOf` returns, with `denied`
+   * if renewed credentials are refused too, and with `unavailable`, `timeout` and `aborted`.
    */
   async call(call: ApiCall): Promise<ApiAnswer> {
     return this.#attempts(call, async (response) => {
