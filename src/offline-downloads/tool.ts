@@ -58,7 +58,8 @@ export interface DownloadTool {
 export const simpleHttp = 'SimpleHttp'
 
 /**
- * Tools of cloud services that this program does not support: a download by one of them is accepted, and then fails.
+ * Tools of cloud services. A download by one of them that no storage provides is accepted, and then fails. Drivers
+ * provide some of them (`facts.downloadTool`); this program supports none of the others.
  */
 export const cloudTools: readonly string[] = [
   ...['115 Cloud', '115 Open', '123Pan', '123 Open', 'PikPak', 'Thunder', 'ThunderX', 'ThunderBrowser', 'GuangYaPan'],
