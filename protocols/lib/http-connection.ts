@@ -80,7 +80,7 @@ export class HttpConnection {
     if (last !== running && last?.request.complete === false) this.#waiting.pop()
     if (this.#waiting.length > 0) return
     if (running === undefined) this.#close()
-    // Its body never ends.
+    // What is received from now on is ignored, so the body of this request never ends.
     else if (last === running && !running.request.complete) {
       if (running.response.headersSent) this.#socket.destroySoon()
       else this.#close()

@@ -46,8 +46,8 @@ export function firstCause(error: Error): Error {
 
 /**
  * Logs an internal error, of which a client sees no details: one line with its operation and path, with its cause, and
- * with the storage that it came from.
- * For a TreeError, each failure. Logs nothing for other errors, and for one that is logged already.
+ * with the storage that it came from. Of a `TreeError`, logs each failure. Logs nothing for other errors, nor for one
+ * that is logged already.
  */
 export function logInternal(log: DriverLog, error: GatewayError, details: object = {}): void {
   const isTree = error instanceof TreeError

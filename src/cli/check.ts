@@ -228,7 +228,7 @@ async function openStorage(
       get: (key) => store.driverState.get(row.id, key),
       set: (key, value) => tracked(store.driverState.set(row.id, key, value)),
       exclusively: (key, work) => tracked(runExclusively({ acquire: (claims) => acquired(store, claims) }, key, work)),
-      // What the daemon has begun is its own to settle.
+      // The daemon itself completes or undoes the operations that it has begun.
       journal: () => ({ entry: () => ({ set: async () => undefined }), adopt: async () => undefined }),
     },
     resumableUploads: () => store.uploads.tokens(),

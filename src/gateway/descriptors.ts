@@ -5,9 +5,9 @@ import { FairShare } from '../base/fair-share.js'
 /** Descriptors for what no client holds: the database, storages, the files of short calls, child processes. */
 const minReserve = 64
 const reserveFraction = 1 / 8
-/** However many the system allows: each of them takes memory, too. */
+/** The maximum, even if the system allows more: each descriptor takes memory too. */
 const maxTotal = 32_768
-/** Where the system does not tell its limit. */
+/** Assumed if the limit of the system cannot be read. */
 const unknownLimit = 1024
 
 /** A new account of the descriptors. One process has one. */

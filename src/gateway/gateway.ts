@@ -65,7 +65,6 @@ export class Gateway {
   readonly downloads: OfflineDownloads
   /** Files that clients send in chunks. */
   readonly uploads: UploadSessions
-  /** Imports from other programs. */
   readonly imports: UploadedImports
   readonly mounts: Mounts
   readonly supervisor: MountSupervisor

@@ -1,7 +1,6 @@
 /**
  * The table of mounts: which storage a path of the tree belongs to, and which folders exist only because a storage is
- * mounted below them. No look-up asks a backend. `MountSupervisor` fills the table, and starts
- * and closes the storages.
+ * mounted below them. No look-up asks a backend. `MountSupervisor` fills the table, and starts and closes the storages.
  */
 import type { CallOptions } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'

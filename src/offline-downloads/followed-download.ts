@@ -5,7 +5,6 @@ import type { TaskRun } from '../tasks/task.js'
 import type { Progress } from './tool.js'
 
 export interface FollowedDownload {
-  /** The name of the tool. */
   readonly name: string
   /** Starts the download. It was not listed, or has failed and was removed. */
   start(): Promise<void>

@@ -22,7 +22,10 @@ import { assertAllVisible, authorizeBelow } from './whole-trees.js'
 type Kind = CheckedTransfer['kind']
 type UntilRevoked = TransferOptions & { readonly signal: AbortSignal }
 
-/** `done`: there is nothing to copy or move. `moved`: what an earlier run has moved, and what follows that is left. */
+/**
+ * `done`: there is nothing to copy or move. `moved`: an earlier run has moved this; only what follows a move is still
+ * to be done.
+ */
 type Checked =
   CheckedTransfer | { readonly done: TransferResult; readonly moved?: readonly [source: Path, target: Path] }
 

@@ -348,7 +348,7 @@ table('a rule with write grants creating and writing, but not renaming, moving, 
   { who: guest, action: 'write', path: '/a/x', rules: { '/a': { write: true, writeUsers: [9] } }, verdict: 'denied' },
 ])
 
-void t.test('mayWriteContent() of a folder agrees with the verdict on a write in it', async (t) => {
+void t.test('`write` of folderRights() agrees with the verdict on a write in it', async (t) => {
   for (const rules of [{}, writers, writersDeep, dropBox, dropBoxDeep]) {
     for (const who of [plain, guest, named]) {
       for (const folder of ['/', '/a', '/a/b']) {

@@ -100,8 +100,8 @@ export async function newStore(t: Test): Promise<Store> {
   return store
 }
 
-/** No setting is set. */
 const instance = { name: 'run', isOver: () => true }
+/** No setting is set. */
 const unlimited = new Bandwidth({ number: () => -1, onChange: () => () => undefined })
 
 interface StorageFixture {

@@ -128,12 +128,11 @@ export abstract class NamesWriter {
   /** Up to `limit` child folders of `folder` with names after `after`, ordered by name. Linked folders are omitted. */
   abstract subfolders(folder: Path, after: string, limit: number): Promise<Path[]>
 
-  // Whole folders: their current entries are staged in temporary tables, then applied in one transaction
+  // Whole folders: their current entries are staged in temporary tables, then applied in one transaction.
 
-  /** Clears the staged entries. */
+  /** Starts with no staged entries: what an earlier listing has staged and not applied is dropped. */
   abstract beginListing(): Promise<void>
 
-  /** Stages entries. */
   abstract stage(names: readonly IndexedName[]): Promise<void>
 
   /** Marks these folders as completely staged: `applyStaged` removes all other entries from them. */
