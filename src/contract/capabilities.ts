@@ -34,8 +34,8 @@ export interface Attributes {
 }
 
 /**
- * Random access to an open file. Supported by disks, memory, SMB and SFTP, but not by object stores. A handle that was
- * opened to read has no `write`.
+ * Random access to an open file. Supported by disks, memory, SMB and SFTP, but not by object stores. A handle has
+ * `write` if, and only if, it was opened to write ('update' or 'replace').
  */
 export interface OpenFile {
   /** The entry at the time the file was opened. */
@@ -55,11 +55,11 @@ export interface OpenFile {
   /** Flushes the written data to stable storage, or rejects with `unsupported`, which changes nothing. */
   sync?(): Promise<void>
   /**
-   * For 'replace' and a spooled 'update': publishes the file under its name. Before that, nothing visible has changed.
-   * Absent if each change is made in place.
+   * Publishes the file under its name. Before that, nothing visible has changed. Absent if each change is made in
+   * place.
    */
   commit?(attributes?: Attributes): Promise<Entry>
-  /** Without a preceding `commit` of such a file, discards what was written. */
+  /** Discards what was written to a handle that has `commit`, unless it was called. */
   close(): Promise<void>
 }
 
@@ -260,7 +260,7 @@ export interface RemoteDownloads {
   removeDownload(folder: Path, id: string, options?: RemoveDownloadOptions): Promise<void>
 }
 
-/** Two steps in one, for speed. Only the Local driver has them. */
+/** Several steps in one call, for backends where that is faster. */
 export interface Shortcuts {
   /**
    * Combines `realPath` with `last` and `stat` of the result, if the backend can do both at the cost of one of them.

@@ -105,7 +105,7 @@ export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableU
   /**
    * Opens a handle for random access. 'update' changes the file in place and never creates it. 'replace' writes a new
    * or truncated file, at any position, to a staged file until `commit`, which calls `beforePublish` and rejects as
-   * `write` does. Rejects with `is_folder` for a folder.
+   * `write` does. A handle of 'update' or 'replace' must have `write`. Rejects with `is_folder` for a folder.
    */
   open?(path: Path, mode: OpenMode, options?: OpenOptions): Promise<OpenFile>
   /**
