@@ -90,6 +90,19 @@ void t.test('docs/decisions/README.md names every page of its folder', async (t)
   }
 })
 
+void t.test('every decision says what was given up', async (t) => {
+  const names = (await readdir('docs/decisions')).filter((name) => name !== 'README.md')
+  t.ok(names.length > 40, 'the pages were found')
+  for (const name of names) {
+    // A page with several questions says it below each.
+    t.match(
+      await readFile(join('docs/decisions', name), 'utf8'),
+      /^(?:## What we gave up$|\*\*What we gave up\.\*\* )/m,
+      name,
+    )
+  }
+})
+
 async function pages(): Promise<readonly string[]> {
   const names = await readdir('docs', { recursive: true })
   const ofDocs = names.filter((name) => name.endsWith('.md')).map((name) => join('docs', name))
