@@ -103,6 +103,13 @@ void t.test('every decision says what was given up', async (t) => {
   }
 })
 
+void t.test('the words of the glossary are sorted', async (t) => {
+  const text = await readFile('docs/glossary.md', 'utf8')
+  const words = Array.from(text.matchAll(/^- \*\*([^*]+)\*\*/gm), ([, word = '']) => word.toLowerCase())
+  t.ok(words.length > 20, 'the words were found')
+  t.same(words, [...words].sort())
+})
+
 async function pages(): Promise<readonly string[]> {
   const names = await readdir('docs', { recursive: true })
   const ofDocs = names.filter((name) => name.endsWith('.md')).map((name) => join('docs', name))
