@@ -34,7 +34,7 @@ type ListingListener = (folder: Path, entries: readonly Entry[]) => void
 export class Events {
   readonly #listeners = new Set<EventListener>()
   readonly #listingListeners = new Set<ListingListener>()
-  /** The number of transfers that have not ended. Changed by `TransferMeter` alone. */
+  /** The number of transfers that have not ended. Changed by `MeteredTransfer` alone. */
   openTransfers = 0
   readonly #transferListeners = new Set<(event: TransferEvent) => void>()
 
@@ -68,7 +68,7 @@ export class Events {
     return () => this.#transferListeners.delete(listener)
   }
 
-  /** Called by `TransferMeter` alone. */
+  /** Called by `MeteredTransfer` alone. */
   emitTransfer(event: TransferEvent): void {
     for (const listener of this.#transferListeners) listener(event)
   }

@@ -126,3 +126,16 @@ void t.test('the tables of the ways name types that exist, and that of a PUT at 
   t.ok(met.length <= 20, `${met.length} names`)
   t.end()
 })
+
+void t.test('the bold names on the way of a PUT are those of the twelve types', (t) => {
+  const text = readFileSync(page, 'utf8')
+  const twelve = Array.from(text.matchAll(/^\| `(\w+)` +\|/gm), ([, name = '']) => name)
+  t.equal(twelve.length, 12)
+  const met = tableOf('on the way of a PUT').flatMap(({ names }) => names)
+  const bold = Array.from(text.matchAll(/\*\*`(\w+)`\*\*/g), ([, name = '']) => name)
+  t.same(
+    bold,
+    met.filter((name) => twelve.includes(name)),
+  )
+  t.end()
+})
