@@ -31,11 +31,6 @@ export class MountedTree {
     private readonly log: Log,
   ) {}
 
-  /** Throws as `Mounts.find` does. */
-  locate(at: Path): MountedPath {
-    return this.mounts.find(at)
-  }
-
   /**
    * Returns `path` in the storages' spelling: on a backend that ignores case or Unicode normalization, that which the
    * backend returns. Paths are converted before authorization, locking and cache lookups, so that another spelling does
@@ -160,7 +155,7 @@ export class MountedTree {
     const { order } = options
     const inOrder = (entries: readonly Entry[]) => (order === undefined ? entries : sortedInTurns(entries, order))
     const mounted = this.mounts.foldersIn(at)
-    const location = this.#locateUnlessMountFolder(at)
+    const location = this.#findUnlessMountFolder(at)
     const mountPoints = {
       entries: await inOrder(mounted),
       hasReserved: false,
@@ -214,7 +209,7 @@ export class MountedTree {
     { signal, complete }: CallOptions & { readonly complete?: boolean | undefined },
   ): AsyncGenerator<readonly Entry[]> {
     const mounted = new Map(this.mounts.foldersIn(at).map((entry) => [entry.name, entry]))
-    const location = this.#locateUnlessMountFolder(at, complete)
+    const location = this.#findUnlessMountFolder(at, complete)
     let hasYielded = false
     try {
       for await (const page of location?.storage.pages(location.inner, { signal, refresh: complete === true }) ?? []) {
@@ -236,22 +231,12 @@ export class MountedTree {
     if (mounted.size > 0) yield [...mounted.values()]
   }
 
-  /** As `Mounts.find`, but undefined if no storage runs there. */
-  locateIfRunning(at: Path, preferred?: Storage): MountedPath | undefined {
-    try {
-      return this.mounts.find(at, preferred)
-    } catch (error) {
-      if (isWithoutStorage(error) || isGatewayError(error, 'unavailable')) return undefined
-      throw error
-    }
-  }
-
   /**
-   * As `locate`. Undefined for a folder above a mount point if no storage runs there; with `complete`, only if none is
-   * mounted.
+   * As `Mounts.find`. Undefined for a folder above a mount point if no storage runs there; with `complete`, only if
+   * none is mounted.
    */
-  #locateUnlessMountFolder(at: Path, complete = false): MountedPath | undefined {
-    if (!this.mounts.isMountAncestor(at)) return this.locate(at)
+  #findUnlessMountFolder(at: Path, complete = false): MountedPath | undefined {
+    if (!this.mounts.isMountAncestor(at)) return this.mounts.find(at)
     try {
       return this.mounts.find(at)
     } catch (error) {

@@ -5,7 +5,7 @@
 import type { CallOptions } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
 import { settlesWithin, untilAborted } from '../base/cancellation.js'
-import { GatewayError } from '../base/errors.js'
+import { GatewayError, isGatewayError, isWithoutStorage } from '../base/errors.js'
 import {
   asPath,
   cleanPath,
@@ -159,6 +159,16 @@ export class Mounts {
         : new GatewayError('unavailable', { detail: 'storage_failed', reason: mount.reason })
     }
     return { storage: mount.storage, inner: within(mount.mountPoint, path) ?? root }
+  }
+
+  /** As `find`, but undefined if no storage runs there. */
+  findIfRunning(path: Path, preferred?: Storage): MountedPath | undefined {
+    try {
+      return this.find(path, preferred)
+    } catch (error) {
+      if (isWithoutStorage(error) || isGatewayError(error, 'unavailable')) return undefined
+      throw error
+    }
   }
 
   #choose(mounts: readonly Mount[], preferred: Storage | undefined): Mount | undefined {

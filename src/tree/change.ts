@@ -253,7 +253,7 @@ export class Change<Paths extends readonly ResolvedPath[]> {
     const locate = () => mounts.find(at, preferred())
     if (loads === 'nothing') return new Target(at, undefined, locate, undefined, signal)
     if (mounts.isMountFolder(at)) {
-      const mounted = mountedTree.locateIfRunning(at, preferred())
+      const mounted = mounts.findIfRunning(at, preferred())
       const entry = await mountedTree.entryOrUndefined(at, { signal, preferred: mounted?.storage })
       return new Target(at, entry, locate, mounted, signal)
     }

@@ -85,7 +85,7 @@ export async function read(
   options: TreeReadOptions,
 ): Promise<Readable> {
   const place = await access.resolveAndAuthorize('read', path, options)
-  const { storage, inner } = access.tree.locate(place.at)
+  const { storage, inner } = access.dependencies.mounts.find(place.at)
   const { principal } = access
   const { bandwidth, descriptors, events } = access.dependencies
   const release = descriptors.take(principal.holder, descriptorsOf.read)
@@ -121,14 +121,14 @@ export async function read(
 export async function open(access: Access, path: Path, mode: OpenMode, options: FileOpenOptions): Promise<OpenFile> {
   if (mode !== 'read') return openToWrite(access, path, mode, options)
   const place = await access.resolveAndAuthorize('read', path, options)
-  const { storage, inner } = access.tree.locate(place.at)
+  const { storage, inner } = access.dependencies.mounts.find(place.at)
   return readHandle(access, path, place, storage, options, (call) => storage.open(inner, 'read', call))
 }
 
 /** See `VirtualFs.openToSend`. */
 export async function openToSend(access: Access, path: Path, options: SendingOptions): Promise<FileToSend> {
   const place = await access.resolveAndAuthorize('read', path, options)
-  const { storage, inner } = access.tree.locate(place.at)
+  const { storage, inner } = access.dependencies.mounts.find(place.at)
   const { signal, route, withoutProxy, client } = options
   if (route !== undefined) {
     const { downloadRouting } = access.dependencies

@@ -280,7 +280,7 @@ export class SubtreeDriver implements TreeDriver {
   #preferred(at: Path): Storage | undefined {
     const mountPoint = this.dependencies.mounts.mountPointOf(at)
     if (mountPoint === undefined) return undefined
-    const storage = this.dependencies.mountedTree.locateIfRunning(at, this.#chosen.get(mountPoint))?.storage
+    const storage = this.dependencies.mounts.findIfRunning(at, this.#chosen.get(mountPoint))?.storage
     if (storage) this.#chosen.set(mountPoint, storage)
     return storage
   }

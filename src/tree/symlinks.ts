@@ -100,7 +100,7 @@ export async function assertNoSymlink(
 /** The target of a symlink, like `path` in the principal's own words. Rejects with `denied` if outside its base. */
 export async function readSymlink(access: Access, path: Path, options: AccessOptions): Promise<string> {
   const { at, principal } = await access.resolveAndAuthorize('read', path, options, { last: false })
-  const { storage, inner } = access.tree.locate(at)
+  const { storage, inner } = access.dependencies.mounts.find(at)
   const target = await storage.readSymlink(inner, { signal: options.signal })
   if (!target.startsWith('/')) return target
   // To the backend it is a path of the storage, to the client a path of the tree.

@@ -217,7 +217,7 @@ export class VirtualFs {
     const usages = await Promise.all(
       mounted.map(async (path) => {
         try {
-          const { storage } = this.#access.tree.locate((await this.#access.resolveAndAuthorizeEntry(path, {})).at)
+          const { storage } = mounts.find((await this.#access.resolveAndAuthorizeEntry(path, {})).at)
           return [path, await storage.usageWithTimeout()] as const
         } catch {
           // The storage does not run, or the principal may not read it.
@@ -231,8 +231,9 @@ export class VirtualFs {
   /** Whether `to`, which is written, is certainly another name of the file `from`, which is read. */
   isSameFile(from: Path, to: Path, options: AccessOptions & { readonly signal: AbortSignal }): Promise<boolean> {
     return this.#during('stat', from, async (access) => {
-      const source = access.tree.locate((await access.resolveAndAuthorize('read', from, options)).at)
-      const target = access.tree.locate((await access.resolveAndAuthorize('write', to, options)).at)
+      const { mounts } = access.dependencies
+      const source = mounts.find((await access.resolveAndAuthorize('read', from, options)).at)
+      const target = mounts.find((await access.resolveAndAuthorize('write', to, options)).at)
       return (await sameness(source, target, options.signal)) === 'same'
     })
   }
@@ -424,7 +425,7 @@ export class VirtualFs {
     options: AccessOptions,
     ask: (location: MountedPath) => Promise<Result>,
   ): Promise<Result> {
-    return this.#authorized(op, 'entry', path, options, ({ at }) => ask(this.#access.tree.locate(at)))
+    return this.#authorized(op, 'entry', path, options, ({ at }) => ask(this.#access.dependencies.mounts.find(at)))
   }
 
   #during<Result>(op: OperationName, path: Path, work: (access: Access) => Promise<Result>): Promise<Result> {
