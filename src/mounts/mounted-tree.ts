@@ -13,13 +13,6 @@ import type { Mounts, MountedPath } from './mounts.js'
 import { sortedInTurns } from '../storage/sorting.js'
 import type { FreshStatOptions, Storage } from '../storage/storage.js'
 
-/** A path of the whole tree that has been authorized and whose symlinks have been resolved. */
-export interface ResolvedPath {
-  readonly at: Path
-  /** The entry found while resolving; undefined if resolving did not load it. */
-  readonly look?: LookupResult | undefined
-}
-
 /** `preferred`: of several storages at one mount point, the one that the operation uses already. */
 export interface EntryOptions extends CallOptions {
   readonly preferred?: Storage | undefined

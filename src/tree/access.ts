@@ -9,16 +9,19 @@ import type { Attributes } from '../contract/capabilities.js'
 import type { StatOptions, Awaitable } from '../contract/call-options.js'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import { parentOf, root, under, within, type Path } from '../base/path.js'
-import type { MountedTree, ResolvedPath } from '../mounts/mounted-tree.js'
+import type { MountedTree } from '../mounts/mounted-tree.js'
 import type { TreeDependencies } from './dependencies.js'
-import { Change, type Authority, type ChangePlan, type OnePath } from './change.js'
+import { Change, type Authority, type ChangePlan, type OnePath, type ResolvedPath } from './change.js'
 import * as policy from './policy.js'
 import type { Rule } from './folder-rules.js'
 import type { Action, FolderRights, MemberFilter, PolicyRefusal, RuledPath, Ruling, Verdict } from './policy.js'
 import type { AccessOptions, ChangeOptions } from './operation-options.js'
 import { followingActions, followSymlinks, type Following } from './symlinks.js'
 
-/** A path that the principal has named, as far as it is resolved. Paths are of the whole tree. */
+/**
+ * A path that the principal has named. `resolve` and `place` neither authorize it nor follow its symlinks;
+ * `resolveAndAuthorize` does both.
+ */
 export interface Place extends ResolvedPath {
   /** Before its symlinks were followed. */
   readonly named: Path

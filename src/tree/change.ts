@@ -9,7 +9,7 @@ import { GatewayError, isGatewayError, isWithoutStorage } from '../base/errors.j
 import { checkName, foldCase, nameOf, type Path } from '../base/path.js'
 import { throwIfAborted } from '../base/cancellation.js'
 import type { Awaitable } from '../contract/call-options.js'
-import type { ResolvedPath } from '../mounts/mounted-tree.js'
+import type { LookupResult } from '../contract/capabilities.js'
 import type { MountedPath } from '../mounts/mounts.js'
 import { HeldPathLocks } from '../locks/path-locks.js'
 import type { Storage } from '../storage/storage.js'
@@ -59,6 +59,16 @@ export class Target implements MountedPath {
     if (this.entry) throw new GatewayError('exists')
     checkName(nameOf(this.at))
   }
+}
+
+/**
+ * A path of the whole tree, in the spelling of the backends. That alone is promised: whether the path is authorized and
+ * its symlinks were followed depends on the function that returns it.
+ */
+export interface ResolvedPath {
+  readonly at: Path
+  /** The entry found while resolving; undefined if resolving did not load it. */
+  readonly look?: LookupResult | undefined
 }
 
 export type OnePath = readonly [ResolvedPath]

@@ -11,14 +11,22 @@ import type { TreeDriver } from '../contract/driver-env.js'
 import { inPages, type Entry, type Identity } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import { childOf, isWithin, refusedName, root, under, within, type Path } from '../base/path.js'
-import { withMountPoints, type ResolvedPath } from '../mounts/mounted-tree.js'
+import { withMountPoints } from '../mounts/mounted-tree.js'
 import type { MountedPath } from '../mounts/mounts.js'
 import type { PathLocks } from '../locks/path-locks.js'
 import type { Storage } from '../storage/storage.js'
 import type { TreeDependencies } from './dependencies.js'
 import { removeEntry, renameByBackend } from './follow-up.js'
 import type { LockedPath } from '../locks/webdav-locks.js'
-import { Change, gatewayAuthority, type ChangePlan, type OnePath, type Target, type TwoPaths } from './change.js'
+import {
+  Change,
+  gatewayAuthority,
+  type ChangePlan,
+  type OnePath,
+  type ResolvedPath,
+  type Target,
+  type TwoPaths,
+} from './change.js'
 
 /** Maximum number of storages that are based on one another. */
 const maxDepth = 16
