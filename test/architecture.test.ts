@@ -282,7 +282,7 @@ void t.test('the error statuses of WebDAV are in its errors.ts only', async (t) 
 })
 
 void t.test('SQL is where CONTRIBUTING.md says, and nowhere else', async (t) => {
-  const databases = filesWith(/ from '(?:knex|sqlite3|better-sqlite3)'/)
+  const databases = filesWith(/(?: from |\bimport\()'(?:knex|sqlite3|better-sqlite3|pg|pg-[a-z-]+)'/)
   t.ok(databases.length > 0, 'the imports were found')
   t.same(
     databases.filter((name) => !name.startsWith('src/database/')),
