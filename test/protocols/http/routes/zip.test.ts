@@ -13,7 +13,7 @@ import { GatewayError } from '../../../../src/base/errors.js'
 import { asPath, type Path } from '../../../../src/base/path.js'
 import { lacks } from '../../../programs.js'
 import { altered, sourceOf } from '../../../tree/tree-fixture.js'
-import { readArchive, zipPrograms } from '../../lib/zip-programs.js'
+import { readArchive, zipPrograms } from '../files/zip-programs.js'
 import { serve, type Served } from '../served.js'
 
 const skip = lacks(...zipPrograms)

@@ -10,8 +10,8 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { zipArchive, type ZipMember } from '../../../protocols/lib/zip-format.js'
-import { lacks, onlyWithVariants } from '../../programs.js'
+import { zipArchive, type ZipMember } from '../../../../protocols/http/files/zip-format.js'
+import { lacks, onlyWithVariants } from '../../../programs.js'
 import { readArchive, zipPrograms } from './zip-programs.js'
 
 const run = promisify(execFile)

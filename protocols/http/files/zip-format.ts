@@ -3,7 +3,7 @@
  * the extra field of times is that of Info-ZIP (extrafld.txt, "Extended Timestamp").
  */
 import { crc32 } from 'node:zlib'
-import { GatewayError } from '../../src/base/errors.js'
+import { GatewayError } from '../../../src/base/errors.js'
 
 /** A file or folder of an archive. */
 export interface ZipMember {
