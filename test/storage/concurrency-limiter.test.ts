@@ -384,3 +384,49 @@ void t.test('paused streams of several users leave some to the next one', async 
   t.equal(await text(as({ userId: 3 }).read(x)), 'abc')
   for (const stream of paused) stream.destroy()
 })
+
+void t.test('concurrent calls do not exceed `parallel`, and calls of beforePublish do not deadlock', async (t) => {
+  const inner = new MemoryDriver(0)
+  let running = 0
+  let most = 0
+  const slow = async <T>(work: () => Promise<T>) => {
+    most = Math.max(most, ++running)
+    await sleep(2)
+    try {
+      return await work()
+    } finally {
+      running--
+    }
+  }
+  const over = {
+    stat: (...args: Parameters<Driver['stat']>) => slow(() => inner.stat(...args)),
+    write: (...args: Parameters<MemoryDriver['write']>) => slow(() => inner.write(...args)),
+    read: (...args: Parameters<MemoryDriver['read']>) => inner.read(...args),
+  }
+  const { storage } = await newStorage(t, over, {}, { parallel: 2 })
+  await inner.write(x, sourceOf('abc'))
+  await Promise.all(Array.from({ length: 10 }, () => storage.stat(x)))
+  t.equal(most, 2)
+  const copies = Array.from({ length: 5 }, async (_, index) =>
+    storage.write(asPath(`/copy${index}`), storage.source(x, await storage.stat(x)), {
+      beforePublish: async () => {
+        await storage.stat(x)
+      },
+    }),
+  )
+  t.equal((await Promise.all(copies)).length, 5)
+})
+
+void t.test('an aborted call leaves the queue of a busy backend at once', async (t) => {
+  let go: () => void = () => undefined
+  const stat = () => new Promise<Entry>((_resolve, reject) => (go = () => reject(new GatewayError('not_found'))))
+  const { storage } = await newStorage(t, { stat }, {}, { parallel: 1 })
+  const controller = new AbortController()
+  const first = storage.stat(x)
+  const second = storage.stat(y, { signal: controller.signal })
+  await turn()
+  controller.abort(new Error('the client went away'))
+  await t.rejects(second, { code: 'aborted' })
+  go()
+  await t.rejects(first, { code: 'not_found' })
+})

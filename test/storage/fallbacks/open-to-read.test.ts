@@ -3,10 +3,16 @@ import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { MemoryDriver } from '../../../drivers/memory/memory.js'
 import type { ByteRange } from '../../../src/contract/call-options.js'
 import { GatewayError } from '../../../src/base/errors.js'
+import { asPath } from '../../../src/base/path.js'
 import { StreamReader } from '../../../src/storage/fallbacks/open-to-read.js'
+import { bare, newStorage, sourceOf, type Over } from '../../tree/tree-fixture.js'
 import { entryOf, readAt } from '../open-file.js'
+
+const x = asPath('/x')
+const root = asPath('/')
 
 /** A reader of `content` in pieces, with the ranges that it requested. */
 function readerOf(content: Buffer, piece = 1000, failsAt?: number, idleLimit?: number) {
@@ -220,3 +226,85 @@ void t.test('StreamReader.close() destroys the stream', async (t) => {
   await reader.close()
   t.ok(streams.every((stream) => stream.destroyed))
 })
+
+void t.test('without open(), a handle can read at any position', async (t) => {
+  const { storage } = await newStorage(t, bare)
+  const content = randomBytes(300_000)
+  await storage.write(x, sourceOf(content))
+  const file = await storage.open(x, 'read')
+  const into = Buffer.alloc(1000)
+  for (const position of [0, 1000, 200_000, 5]) {
+    t.equal(await file.read(into, position), 1000)
+    t.ok(into.equals(content.subarray(position, position + 1000)))
+  }
+  await file.close()
+  await t.rejects(storage.open(asPath('/none'), 'read'), { code: 'not_found' })
+  await t.rejects(storage.open(root, 'read'), { code: 'is_folder' })
+})
+
+void t.test('without open(), a handle requests only the bytes that are read, and more in sequence only', async (t) => {
+  const inner = new MemoryDriver(0)
+  const asked: (ByteRange | undefined)[] = []
+  const over: Over = {
+    ...bare,
+    read: (path, range, options) => {
+      asked.push(range)
+      return inner.read(path, range, options)
+    },
+    stat: (...args) => inner.stat(...args),
+  }
+  const { storage } = await newStorage(t, over)
+  const content = randomBytes(8 * 1024 * 1024)
+  await inner.write(x, sourceOf(content))
+  const file = await storage.open(x, 'read')
+  // As a program that reads an archive does: the end first, then the entries listed there.
+  for (const [position, length] of [
+    [content.length - 22, 22],
+    [content.length - 1000, 900],
+    [500_000, 30],
+  ] as const) {
+    await file.read(Buffer.alloc(length), position)
+    t.same(asked.splice(0), [{ offset: position, length }])
+  }
+  const size = 32 * 1024
+  for (let position = 0; position < content.length; position += size) await file.read(Buffer.alloc(size), position)
+  t.ok(asked.length <= 6, `${asked.length} requests for 256 reads`)
+  t.equal(
+    asked.reduce((sum, range) => sum + (range?.length ?? Infinity), 0),
+    content.length,
+  )
+  await file.close()
+})
+
+void t.test('without open(), a handle never mixes two versions of a file', async (t) => {
+  const { storage } = await newStorage(t, bare)
+  await storage.write(x, sourceOf(Buffer.alloc(100_000, 'a')))
+  await storage.list(root)
+  const file = await storage.open(x, 'read')
+  t.equal(await file.read(Buffer.alloc(1000), 0), 1000)
+  await storage.write(x, sourceOf(Buffer.alloc(100_000, 'b')))
+  await t.rejects(file.read(Buffer.alloc(1000), 1000), { code: 'busy' })
+  await t.rejects(file.read(Buffer.alloc(1000), 50_000), { code: 'busy' })
+  await file.close()
+})
+
+void t.test(
+  'without open(), a handle notices that another program has replaced the file, despite cached listings',
+  async (t) => {
+    const inner = new MemoryDriver(0)
+    const over: Over = {
+      ...bare,
+      stat: (...args) => inner.stat(...args),
+      read: (...args) => inner.read(...args),
+      pages: (...args) => inner.pages(...args),
+    }
+    const { storage } = await newStorage(t, over)
+    await inner.write(x, sourceOf(Buffer.alloc(100_000, 'a')))
+    await storage.list(root)
+    const file = await storage.open(x, 'read')
+    t.equal(await file.read(Buffer.alloc(1000), 0), 1000)
+    await inner.write(x, sourceOf(Buffer.alloc(100_000, 'b'), { modified: new Date(5000) }))
+    await t.rejects(file.read(Buffer.alloc(1000), 50_000), { code: 'busy' })
+    await file.close()
+  },
+)

@@ -1,14 +1,25 @@
 /** Files written by handle to a backend that only accepts streams: order, gaps, memory and failures. */
 import { randomBytes } from 'node:crypto'
 import { getEventListeners } from 'node:events'
+import { readdir } from 'node:fs/promises'
 import { buffer } from 'node:stream/consumers'
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
+import { MemoryDriver } from '../../../drivers/memory/memory.js'
 import type { Source, WriteOptions } from '../../../src/contract/call-options.js'
+import type { OpenFile } from '../../../src/contract/capabilities.js'
+import type { Driver } from '../../../src/contract/driver.js'
 import type { Entry } from '../../../src/contract/entry.js'
 import { GatewayError } from '../../../src/base/errors.js'
+import { asPath } from '../../../src/base/path.js'
 import { StreamWriter } from '../../../src/storage/fallbacks/open-to-write.js'
+import { bare, newStorage, sourceOf, text } from '../../tree/tree-fixture.js'
 import { entryOf } from '../open-file.js'
+
+const x = asPath('/x')
+const y = asPath('/y')
+const root = asPath('/')
+const time = new Date(1_700_000_000_000)
 
 /** A writer into memory. Stores the content once it is complete, like a backend that stages uploads. */
 function writerInto(options: WriteOptions = {}, store = collect) {
@@ -210,3 +221,90 @@ void t.test(
     await cut.close()
   },
 )
+
+void t.test('a handle that was opened to write has every method, and rejects what the driver lacks', async (t) => {
+  const memory = new MemoryDriver(0)
+  const open: Driver['open'] = async (...call) => {
+    const file: OpenFile = { ...(await memory.open(...call)) }
+    delete file.write
+    delete file.truncate
+    delete file.sync
+    return file
+  }
+  const own = await newStorage(t, {
+    open,
+    write: (...call) => memory.write(...call),
+    stat: (path) => memory.stat(path),
+  })
+  await own.storage.write(x, sourceOf('x'))
+  for (const mode of ['update', 'replace'] as const) {
+    const file = await own.storage.open(x, mode)
+    await t.rejects(file.write([Buffer.from('y')], 0), { code: 'unsupported' })
+    await t.rejects(file.truncate(0), { code: 'unsupported' })
+    await t.rejects(file.sync(), { code: 'unsupported' })
+    t.equal(file.commit === undefined, mode === 'update')
+    await file.close()
+  }
+  const { storage } = await newStorage(t, bare)
+  await storage.write(x, sourceOf('content'))
+  for (const [mode, readable] of [['update', true] as const, ['replace', true] as const, ['replace', false] as const]) {
+    const file = await storage.open(x, mode, { readable })
+    await file.write([Buffer.from('new')], 0)
+    await file.truncate(3)
+    await t.rejects(file.sync(), { code: 'unsupported' })
+    await file.commit?.()
+    await file.close()
+    t.equal(await text(storage.read(x)), 'new', mode)
+  }
+})
+
+void t.test('without open(), a handle writes a new file that is visible at commit', async (t) => {
+  const { storage, heard } = await newStorage(t, bare)
+  const file = await storage.open(x, 'replace', { modified: time })
+  await file.write([Buffer.from('abc')], 0)
+  await t.rejects(storage.stat(x), { code: 'not_found' })
+  const later = new Date(time.getTime() + 5000)
+  t.match(await file.commit?.({ modified: later, mode: 0o600 }), { size: 3, modified: later, mode: 0o600 })
+  await file.close()
+  t.equal(await text(storage.read(x)), 'abc')
+  t.ok(heard.some((event) => event.kind === 'written' && event.path === '/mnt/x'))
+  await t.rejects(storage.open(x, 'replace', { createOnly: true }), { code: 'exists' })
+  await t.rejects(storage.open(root, 'replace'), { code: 'is_folder' })
+  await t.rejects(storage.open(asPath('/none/x'), 'replace'), { code: 'parent_missing' }, 'before any byte is sent')
+  await t.rejects(storage.open(asPath('/x/y'), 'replace'), { code: 'not_folder' })
+})
+
+void t.test('without open(), a file that is also read or changed is spooled', async (t) => {
+  const { storage, spool } = await newStorage(t, bare)
+  const file = await storage.open(x, 'replace', { readable: true, modified: time })
+  await file.write([Buffer.from('world')], 6)
+  await file.write([Buffer.from('hello ')], 0)
+  const into = Buffer.alloc(11)
+  t.equal(await file.read(into, 0), 11)
+  t.equal(into.toString(), 'hello world')
+  await file.commit?.({ modified: undefined, mode: undefined })
+  await file.close()
+  t.equal(await text(storage.read(x)), 'hello world')
+  t.same((await storage.stat(x)).modified, time, 'undefined attributes override nothing')
+  const change = await storage.open(x, 'update')
+  await change.write([Buffer.from('H')], 0)
+  t.equal(await text(storage.read(x)), 'hello world', 'not before the commit')
+  await change.commit?.()
+  await change.close()
+  t.equal(await text(storage.read(x)), 'Hello world')
+  await t.rejects(storage.open(y, 'update'), { code: 'not_found' }, 'an update creates no file')
+  t.same(await readdir(spool.folder), [])
+})
+
+void t.test('a file that is changed through the spool keeps its mode and gets a new time', async (t) => {
+  const { storage } = await newStorage(t, bare)
+  await storage.write(x, sourceOf('hello'))
+  await storage.setAttributes(x, { mode: 0o640, modified: time })
+  const change = await storage.open(x, 'update')
+  await change.write([Buffer.from('H')], 0)
+  await change.commit?.()
+  await change.close()
+  const { mode, modified } = await storage.stat(x)
+  t.equal(mode, 0o640)
+  t.not(modified.getTime(), time.getTime())
+})
