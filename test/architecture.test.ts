@@ -57,12 +57,17 @@ drivers/lib/cloud         base contract drivers/lib drivers/lib/streams drivers/
 drivers/*                 base contract drivers/lib drivers/lib/streams drivers/lib/http drivers/lib/staged-files drivers/lib/json-api drivers/lib/cloud
 drivers/index.ts          contract drivers/*
 protocols/lib             base contract net accounts tree installation gateway
-protocols/http            base contract net settings accounts locks mounts search tree tasks offline-downloads uploads installation gateway protocols/lib
+protocols/http/api        base contract net settings accounts tree gateway protocols/lib
+protocols/http/compat     base contract settings accounts mounts tree tasks gateway protocols/http/api
+protocols/http/site       base contract installation gateway protocols/lib protocols/http/api
+protocols/http/files      base contract net tree protocols/lib protocols/http/api protocols/http/compat protocols/http/site
+protocols/http/routes     base contract net accounts locks mounts search tree tasks offline-downloads uploads gateway protocols/lib protocols/http/api protocols/http/compat protocols/http/site protocols/http/files
+protocols/http            gateway protocols/lib protocols/http/api protocols/http/compat protocols/http/site protocols/http/files protocols/http/routes
 protocols/webdav          base contract net accounts locks tree gateway protocols/lib
 protocols/sftp            base contract net accounts tree gateway protocols/lib
 protocols/index.ts        protocols/lib protocols/http protocols/webdav protocols/sftp
 process                   base contract net database accounts locks installation gateway drivers/index.ts protocols/lib protocols/index.ts
-cli                       base contract net database settings accounts cluster locks mounts installation drivers/index.ts protocols/lib protocols/http protocols/sftp protocols/index.ts process
+cli                       base contract net database settings accounts cluster locks mounts installation drivers/index.ts protocols/lib protocols/http/site protocols/sftp protocols/index.ts process
 main.ts                   base process cli
 web/texts.ts
 web/api
@@ -416,6 +421,8 @@ void t.test('an import that breaks a rule is reported', async (t) => {
     ['drivers/s3/s3.ts', 'drivers/local/local.ts'],
     ['protocols/http/server.ts', 'drivers/index.ts'],
     ['protocols/http/server.ts', 'protocols/webdav/server.ts'],
+    ['protocols/http/api/http-api.ts', 'protocols/http/files/zip-downloads.ts'],
+    ['protocols/http/files/download.ts', 'protocols/http/routes/zip.ts'],
     ['protocols/sftp/index.ts', 'src/database/store.ts'],
     ['protocols/sftp/index.ts', 'src/mounts/mounted-tree.ts'],
     ['src/gateway/gateway.ts', 'drivers/index.ts'],

@@ -12,7 +12,10 @@ import { davClasses } from '../lib/dav-classes.js'
 import type { RequestHandler } from '../lib/protocol.js'
 import { HttpApi, type Exchange, type Routes, type State } from './api/http-api.js'
 import { serveDownload, isDownload } from './files/download.js'
+import { FileTypes } from './compat/file-types.js'
+import { ZipDownloads } from './files/zip-downloads.js'
 import { endpoints } from './endpoints.js'
+import { http } from './index.js'
 import { withErrorEnvelopes } from './api/envelope.js'
 import { refused } from './api/errors.js'
 import { sendErrorPage } from './site/pages.js'
@@ -25,7 +28,7 @@ import type { WebClient } from './site/web-client.js'
  * and the trusted proxies. `web` is the web client that is the site; undefined if there is none.
  */
 export function httpHandler(gateway: ProtocolGateway, clients: ClientOptions, web?: WebClient): RequestHandler {
-  const api = new HttpApi(gateway, clients)
+  const api = httpApi(gateway, clients)
   const handleApi = apiHandler(api, web)
   const site = sitePath(clients.siteUrl)
   const { cors_origins: origins } = gateway.config
@@ -46,6 +49,12 @@ export function httpHandler(gateway: ProtocolGateway, clients: ClientOptions, we
     else if (web?.isFileTarget(url) === true) void web.sendFile(request, response)
     else handleApi(request, response)
   }
+}
+
+/** Makes the state that all parts of the protocol share. */
+export function httpApi(gateway: ProtocolGateway, clients: ClientOptions): HttpApi {
+  const fileTypes = new FileTypes(gateway.settings)
+  return new HttpApi(gateway, clients, { protocol: http, fileTypes, zips: new ZipDownloads() })
 }
 
 /** The request target, in origin form, relative to the path of the site; undefined if it is outside. */

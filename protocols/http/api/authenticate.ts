@@ -5,7 +5,6 @@ import { isGatewayError } from '../../../src/base/errors.js'
 import type { Awaitable } from '../../../src/contract/call-options.js'
 import { networkOf } from '../../../src/net/addresses.js'
 import type { HttpApi } from './http-api.js'
-import { http } from '../index.js'
 import { clearSessionCookie, consoleSecretOf } from './session-cookie.js'
 
 /** The token of the Authorization header, with or without a `Bearer ` prefix. Empty if the header is missing. */
@@ -27,11 +26,14 @@ export async function principalOf(
 }
 
 function authenticated(api: HttpApi, request: IncomingMessage, response: ServerResponse): Awaitable<Principal> {
-  const { accounts } = api.gateway
+  const { gateway, protocol } = api
+  const { accounts } = gateway
   const token = tokenOf(request)
-  if (token !== '') return accounts.byToken(token, http)
+  if (token !== '') return accounts.byToken(token, protocol)
   const secret = consoleSecretOf(api, request)
-  return secret === undefined ? accounts.guest(http, api.clientOf(request).address) : byCookie(api, response, secret)
+  return secret === undefined
+    ? accounts.guest(protocol, api.clientOf(request).address)
+    : byCookie(api, response, secret)
 }
 
 /** Whether the request is authenticated by a session of the console. */
@@ -39,7 +41,7 @@ export async function isOfConsole(api: HttpApi, request: IncomingMessage): Promi
   const secret = consoleSecretOf(api, request)
   if (secret === undefined) return false
   try {
-    await api.gateway.accounts.byConsoleSession(secret, http)
+    await api.gateway.accounts.byConsoleSession(secret, api.protocol)
     return true
   } catch (error) {
     if (isGatewayError(error, 'unauthenticated')) return false
@@ -51,7 +53,7 @@ async function byCookie(api: HttpApi, response: ServerResponse, secret: string):
   // Caches may store responses to requests without Authorization (RFC 9111 §3.5).
   response.setHeader('Cache-Control', 'no-store')
   try {
-    return await api.gateway.accounts.byConsoleSession(secret, http)
+    return await api.gateway.accounts.byConsoleSession(secret, api.protocol)
   } catch (error) {
     // Scripts cannot remove it, and the guest could not be used as long as the browser sends it.
     if (isGatewayError(error, 'unauthenticated')) clearSessionCookie(api, response)

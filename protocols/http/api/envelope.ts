@@ -4,7 +4,6 @@ import type { Context, Middleware, ParameterizedContext } from 'koa'
 import { drain } from '../../lib/request-body.js'
 import type { HttpApi, State } from './http-api.js'
 import { logUnexpected, toErrorResponse } from './errors.js'
-import { http } from '../index.js'
 
 export interface Envelope {
   readonly code: number
@@ -42,7 +41,7 @@ export function withErrorEnvelopes(
       await handle(context)
     } catch (error) {
       const { code, message, retryAfter } = toErrorResponse(error)
-      logUnexpected(api.gateway.log, error, { protocol: http.name, method: context.method, url: context.path })
+      logUnexpected(api.gateway.log, error, { protocol: api.protocol.name, method: context.method, url: context.path })
       if (retryAfter !== undefined) context.set('Retry-After', String(Math.ceil(retryAfter)))
       const line = toSingleLine(message)
       const envelope: Envelope = { code, message: api.masks.apply(line), data: context.state.refusalData ?? null }

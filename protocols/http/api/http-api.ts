@@ -2,30 +2,56 @@
 import type { IncomingMessage } from 'node:http'
 import type Router from '@koa/router'
 import type { RouterContext } from '@koa/router'
-import { FairShare } from '../../../src/base/fair-share.js'
+import type { ProtocolFacts } from '../../../src/accounts/principal.js'
+import { FairShare, type Holder } from '../../../src/base/fair-share.js'
 import type { ProtocolGateway } from '../../../src/gateway/protocol-gateway.js'
 import { clientOf, type Client, type ClientOptions } from '../../lib/client.js'
-import { FileTypes } from '../compat/file-types.js'
 import { PrivacyMasks } from './privacy-masks.js'
-import { ZipDownloads } from '../files/zip-downloads.js'
 
 export { signalOf } from '../../lib/client.js'
 
 /** Concurrent changes of many files, of all users: each holds the paths that it changes. Others wait. */
 const maxBulkChanges = 8
 
+/** A running download of an archive. */
+export interface ZipDownload {
+  /** Counts bytes that are held until the end. Throws `too_large` if a limit is exceeded. */
+  reserve(bytes: number): void
+  /** Must be called at the end. */
+  end(): void
+}
+
+/** What `server.ts` makes of the folders that import this one. */
+interface HttpParts {
+  readonly protocol: ProtocolFacts
+  readonly fileTypes: {
+    /** The values of the settings that determine the types. */
+    readonly settingValues: readonly string[]
+    /** Returns a function from a file name to its type. It uses the settings as of this call. */
+    classifier(): (name: string) => 0 | 1 | 2 | 3 | 4 | 5
+  }
+  readonly zips: {
+    /** Throws `throttled` if too many are running. */
+    begin(holder: Holder): ZipDownload
+  }
+}
+
 export class HttpApi {
-  readonly fileTypes: FileTypes
+  readonly protocol: HttpParts['protocol']
+  readonly fileTypes: HttpParts['fileTypes']
+  readonly zips: HttpParts['zips']
   readonly masks: PrivacyMasks
-  readonly zips = new ZipDownloads()
   readonly bulkChanges = new FairShare(maxBulkChanges)
   readonly #clients: ClientOptions
 
   constructor(
     readonly gateway: ProtocolGateway,
     clients: ClientOptions,
+    { protocol, fileTypes, zips }: HttpParts,
   ) {
-    this.fileTypes = new FileTypes(gateway.settings)
+    this.protocol = protocol
+    this.fileTypes = fileTypes
+    this.zips = zips
     this.masks = new PrivacyMasks(gateway.settings, gateway.log)
     this.#clients = clients
   }

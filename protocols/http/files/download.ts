@@ -24,7 +24,6 @@ import { isOfConsole } from '../api/authenticate.js'
 import { signalOf, type HttpApi } from '../api/http-api.js'
 import { logUnexpected, toErrorResponse, withResponses } from '../api/errors.js'
 import { parseQuery } from '../api/fields.js'
-import { http } from '../index.js'
 import { absoluteUrl } from '../compat/object.js'
 import { sendErrorPage } from '../site/pages.js'
 import { thumbnailKind } from '../compat/file-types.js'
@@ -51,7 +50,7 @@ export async function serveDownload(api: HttpApi, request: IncomingMessage, resp
   } catch (error) {
     const { gateway } = api
     const failure = toGatewayError(error)
-    logUnexpected(gateway.log, error, { protocol: http.name, ...requestDetails(request) })
+    logUnexpected(gateway.log, error, { protocol: api.protocol.name, ...requestDetails(request) })
     if (response.headersSent) gateway.log.debug({ code: failure.code }, 'download aborted')
     if (response.headersSent || response.destroyed) return
     const { status, message, retryAfter } = toErrorResponse(error)
@@ -67,7 +66,7 @@ async function download(api: HttpApi, request: IncomingMessage, response: Server
   // Some clients append a slash to the signature, which AList accepts too (server/middlewares/down.go).
   const signature = query.get('sign')?.replace(/\/$/, '')
   const network = networkOf(api.clientOf(request).address)
-  const fs = api.gateway.as(await api.gateway.signedUrls.authorize(path, signature, http, network))
+  const fs = api.gateway.as(await api.gateway.signedUrls.authorize(path, signature, api.protocol, network))
   if (query.get('type') === 'thumb' && (await sendThumbnail(api, request, response, fs, path))) return
   const route = await routeOf(api, request)
   const redirect = ({ kind, url }: RedirectRoute) => {

@@ -1,6 +1,7 @@
 /** The downloads of archives that are running: how many there are, and how much memory they hold. */
 import { GatewayError } from '../../../src/base/errors.js'
 import { FairShare, type Holder, type Release } from '../../../src/base/fair-share.js'
+import type { ZipDownload } from '../api/http-api.js'
 
 /** Running downloads of one user, and of all. */
 const maxPerUser = 4
@@ -9,14 +10,6 @@ const maxRunning = 16
 const maxDirectories = 128 * 1024 * 1024
 /** Bytes in which they are taken. */
 const directoryStep = 1024 * 1024
-
-/** A running download. */
-interface ZipDownload {
-  /** Counts bytes that are held until the end. Throws `too_large` if a limit is exceeded. */
-  reserve(bytes: number): void
-  /** Must be called at the end. */
-  end(): void
-}
 
 export class ZipDownloads {
   readonly #running = new FairShare(maxRunning, {

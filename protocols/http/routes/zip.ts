@@ -16,7 +16,6 @@ import { endpoint, type Call, type PlainResponse } from '../api/endpoint.js'
 import { accessDenied, badRequest, logUnexpected, refused, toErrorResponse, withResponses } from '../api/errors.js'
 import { bodyLimit, checkFields, fieldsOf, integer, queryText, stringList, text } from '../api/fields.js'
 import { signalOf, type HttpApi } from '../api/http-api.js'
-import { http } from '../index.js'
 import { wireTime } from '../compat/object.js'
 import { sendErrorPage } from '../site/pages.js'
 import { pathRefusals } from '../api/refusals.js'
@@ -93,7 +92,7 @@ export const zipEndpoints = [
           download.end()
         }
       } catch (error) {
-        logUnexpected(api.gateway.log, error, { protocol: http.name, method: req.method, url: context.path })
+        logUnexpected(api.gateway.log, error, { protocol: api.protocol.name, method: req.method, url: context.path })
         if (res.headersSent) {
           // The client must not take what it has received for the whole archive.
           res.destroy()
@@ -166,9 +165,14 @@ function selectionOf(fields: Pick<ZipFields, 'path' | 'names'>): {
 }
 
 /** The principal for whom this selection was signed. */
-function verifiedPrincipal({ gateway }: HttpApi, sign: string, fields: ZipFields, address: string): Principal {
+function verifiedPrincipal(
+  { gateway, protocol }: HttpApi,
+  sign: string,
+  fields: ZipFields,
+  address: string,
+): Principal {
   const { accounts, signedUrls } = gateway
-  return signedUrls.verifySelection(sign, selectionOf(fields), (id) => accounts.forSignature(id, http, address))
+  return signedUrls.verifySelection(sign, selectionOf(fields), (id) => accounts.forSignature(id, protocol, address))
 }
 
 /** Sends the archive. Rejects before the header section is sent if that can be known, or in the middle. */

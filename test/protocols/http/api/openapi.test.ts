@@ -3,10 +3,9 @@ import { BlockList } from 'node:net'
 import type { Layer } from '@koa/router'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import t from 'tap'
-import { HttpApi } from '../../../../protocols/http/api/http-api.js'
 import { documentedEndpoints, endpoints } from '../../../../protocols/http/endpoints.js'
 import { documentedMethods, openApiDocument, type OpenApiDocument } from '../../../../protocols/http/api/openapi.js'
-import { apiRoutes } from '../../../../protocols/http/server.js'
+import { apiRoutes, httpApi } from '../../../../protocols/http/server.js'
 import { version } from '../../../../src/base/version.js'
 import { assertDeclared, matchesRefusal } from '../declared.js'
 import { serve } from '../served.js'
@@ -22,7 +21,7 @@ void t.test('the document is valid OpenAPI 3.1', async (t) => {
 
 void t.test('the document has exactly the routes of the router', async (t) => {
   const { gateway } = await serve(t)
-  const routers = apiRoutes(new HttpApi(gateway, { trustedProxies: new BlockList(), siteUrl: '' }))
+  const routers = apiRoutes(httpApi(gateway, { trustedProxies: new BlockList(), siteUrl: '' }))
   const stack = [...routers.values()].flatMap((routes) => routes.stack)
   const pathOf = (layer: Layer) => String(layer.path).replace(/:(\w+)/g, '{$1}')
   const routed = stack.flatMap((layer: Layer) => layer.methods.map((method) => `${method} ${pathOf(layer)}`))

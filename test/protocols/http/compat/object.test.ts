@@ -1,7 +1,7 @@
 /** Entries as objects of the API: types, times, signatures and thumbnails. */
 import { BlockList } from 'node:net'
 import t from 'tap'
-import { HttpApi } from '../../../../protocols/http/api/http-api.js'
+import { httpApi } from '../../../../protocols/http/server.js'
 import { fileObjectConverter, wireTime } from '../../../../protocols/http/compat/object.js'
 import type { Entry } from '../../../../src/contract/entry.js'
 import { asPath } from '../../../../src/base/path.js'
@@ -23,7 +23,7 @@ const gateway = {
   },
   signedUrls: { sign: (path: string) => `signed:${path}` },
 } as unknown as Gateway
-const api = new HttpApi(gateway, { trustedProxies: new BlockList(), siteUrl: '' })
+const api = httpApi(gateway, { trustedProxies: new BlockList(), siteUrl: '' })
 const fs = { principal: { base: asPath('/home/ann') } } as unknown as VirtualFs
 const view = { signed: false, thumbnails: ['image'] } as unknown as FolderView
 const site = 'https://files.example/sub'
