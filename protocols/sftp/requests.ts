@@ -1,6 +1,7 @@
 /** The requests of the draft: each is a function from the request's fields to the response packet. */
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/base/errors.js'
+import type { Log } from '../../src/base/log.js'
 import { resolvePath, root, type Path } from '../../src/base/path.js'
 import {
   asSymlink,
@@ -38,6 +39,7 @@ export interface SessionState {
   readonly signal: AbortSignal
   readonly handleLimit: number
   readonly symlinkOrder: SymlinkOrder
+  readonly log: Log
 }
 
 export type PacketHandler = (
@@ -177,8 +179,9 @@ export const requests: Readonly<Partial<Record<number, PacketHandler>>> = {
       const asked = (mode ?? 0o777) & ~umask
       if ((asked & 0o777) === (0o777 & ~umask)) return
       await fs.setAttributes(path, { mode: asked }, { signal }).catch((error: unknown) => {
-        // The folder is made. Clients would take a failure for the opposite.
+        // The folder is made. Clients would take a failure for the opposite (docs/decisions/0029-sftp-ignores.md).
         if (!isGatewayError(error, 'unsupported')) throw error
+        session.log.info({ path, mode: asked }, 'the mode of a new folder has no effect on this storage')
       })
     })
     return ok(id)

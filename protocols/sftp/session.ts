@@ -89,11 +89,11 @@ export class SftpSession {
     private readonly options: SessionOptions,
   ) {
     this.filesClosed = new Promise((resolve) => (this.#resolveFilesClosed = resolve))
-    const { fs, owner, revoked, handleLimit, symlinkOrder, budget } = options
+    const { fs, owner, revoked, handleLimit, symlinkOrder, budget, log } = options
     this.#stopped = joinSignals(this.#disconnected.signal, revoked)
     const { signal } = this.#stopped
     this.#output = new Output(channel, socket, budget)
-    const files = new OpenFiles(fs, handleLimit, signal, options.log)
+    const files = new OpenFiles(fs, handleLimit, signal, log)
     this.#state = {
       fs,
       files,
@@ -101,6 +101,7 @@ export class SftpSession {
       signal,
       handleLimit,
       symlinkOrder,
+      log,
       serializer: new PathSerializer(),
       replyBuffer: new ReplyBuffer(),
     }

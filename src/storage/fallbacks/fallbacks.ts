@@ -2,9 +2,9 @@
  * What Storage does if its driver lacks an ability. A method that is absent and a call that rejects with `unsupported`
  * are equivalent, except for `realPath`. Only `src/storage/` replaces what a driver lacks: what takes more than a few
  * lines is in this folder, the rest in `Storage` beside the call. There are two exceptions: `src/transfer/` replaces
- * `move`, and SFTP reports an fsync as done where the backend cannot flush (docs/decisions/0029-sftp-ignores.md). A
- * protocol chooses how to report what a storage cannot do. Storage itself rejects with `unsupported` only where these
- * tables say so, and of what a handle by streams cannot do.
+ * `move`, and SFTP reports as done an fsync that the backend cannot make, and a new folder without its mode
+ * (docs/decisions/0029-sftp-ignores.md). A protocol chooses how to report what a storage cannot do. Storage itself
+ * rejects with `unsupported` only where these tables say so, and of what a handle by streams cannot do.
  *
  * | ability          | without it                                                                                |
  * | ---------------- | ----------------------------------------------------------------------------------------- |

@@ -11,7 +11,7 @@ import type { Log } from '../../../src/base/log.js'
 import { createLog } from '../../../src/process/log.js'
 import { startGateway } from '../../gateway.js'
 import { altered } from '../../tree/tree-fixture.js'
-import { flags, PacketClient, status, string, symlinkTypes, types, uint32, uint64 } from './packet-client.js'
+import { flags, names, PacketClient, status, string, symlinkTypes, types, uint32, uint64 } from './packet-client.js'
 import { openChannel, serveProtocol } from './server-fixture.js'
 
 const { write, create, truncate } = flags
@@ -37,8 +37,13 @@ function limitedDriver(methods: Pick<OpenFile, 'truncate' | 'sync'>): Driver {
   })
 }
 
-async function started(t: Test, methods: Pick<OpenFile, 'truncate' | 'sync'>, log: Log = createLog('silent')) {
-  const driverTypes = [{ name: 'Limited', fields: {}, open: async () => limitedDriver(methods) }]
+async function started(
+  t: Test,
+  methods: Pick<OpenFile, 'truncate' | 'sync'>,
+  log: Log = createLog('silent'),
+  driver = limitedDriver(methods),
+) {
+  const driverTypes = [{ name: 'Limited', fields: {}, open: async () => driver }]
   const config = { sftp: 'off' }
   const { gateway } = await startGateway(t, { config, driver: { name: 'Limited' }, driverTypes, log })
   await gateway.settings.set(new Map([['sftp_keep_partial_uploads', 'true']]))
@@ -107,3 +112,14 @@ for (const [name, methods] of Object.entries(kinds)) {
     t.equal(await client.get('/x'), 'content')
   })
 }
+
+void t.test('a folder is made although its storage refuses its mode, and the log says so', async (t) => {
+  let text = ''
+  const log = pino({}, { write: (line) => void (text += line) })
+  const driver = altered(new MemoryDriver(0), {
+    setAttributes: async () => Promise.reject(new GatewayError('unsupported')),
+  })
+  const { client } = await (await started(t, {}, log, driver))()
+  t.equal(await client.status(names.mkdir, string('/folder'), uint32(4), uint32(0o700)), status.ok)
+  t.match(text, '"path":"/folder","mode":448,"msg":"the mode of a new folder has no effect on this storage"')
+})
