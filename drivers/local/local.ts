@@ -30,7 +30,7 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv, GatewayFolders } from '../../src/contract/driver-env.js'
 import type { Entry, Identity } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
-import { GatewayError, isGatewayError, undefinedIfMissing } from '../../src/base/errors.js'
+import { GatewayError, isGatewayError, undefinedIfMissing, type ErrorCode } from '../../src/base/errors.js'
 import { makeFolders } from '../../src/base/make-folders.js'
 import { settableMode } from '../../src/contract/modes.js'
 import { foldCase, nameOf, type Path } from '../../src/base/path.js'
@@ -60,11 +60,11 @@ const { O_RDONLY, O_RDWR, O_NOFOLLOW, O_NONBLOCK } = constants
  */
 export async function openLocal(options: LocalOptions, env: DriverEnv): Promise<Driver> {
   const configured = resolve(env.own.data, options.root_folder_path)
-  const real = await realpath(configured).catch((error: unknown) => {
-    throw new GatewayError('invalid', { reason: `root folder ${configured} not exists`, cause: error })
+  const real = await realFolder(configured).catch((error: unknown) => {
+    const { code, reason } = translateError(error)
+    const fault = rootFaults[code] ?? `cannot be used: ${reason}`
+    throw new GatewayError('invalid', { reason: `root folder ${configured} ${fault}`, cause: error })
   })
-  if (!(await stat(real)).isDirectory())
-    throw new GatewayError('invalid', { reason: `root folder ${configured} is a file` })
   assertOutsideGatewayFolders(real, env.own)
   if (!/^[0-7]{3,4}$/.test(options.mkdir_perm)) {
     throw new GatewayError('invalid', { reason: 'mkdir_perm must be three or four octal digits' })
@@ -84,6 +84,19 @@ export async function openLocal(options: LocalOptions, env: DriverEnv): Promise<
     bin = new RecycleBin(root, await realpath(host))
   }
   return new Local({ root, staging, bin, thumbnails, folderMode, options, env })
+}
+
+/** Clients compare the first text. */
+const rootFaults: Readonly<Partial<Record<ErrorCode, string>>> = {
+  not_found: 'not exists',
+  not_folder: 'is not a folder',
+}
+
+/** The real path of a folder. Rejects with the error of the system, or with `not_folder`. */
+async function realFolder(path: string): Promise<string> {
+  const real = await realpath(path)
+  if (!(await stat(real)).isDirectory()) throw new GatewayError('not_folder')
+  return real
 }
 
 /** Rejects with `invalid` if the root folder contains, or is inside, the gateway's keys or database. */

@@ -1,5 +1,5 @@
 /** Which folders can be the root of a Local storage. */
-import { mkdir, mkdtemp, readFile, rename, rm, symlink } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -40,6 +40,15 @@ void t.test('Local rejects a root that contains the gateway’s own data or lies
     await (await open(root)).close?.()
   }
   await t.rejects(open('nothing'), { code: 'invalid', message: `root folder ${join(data, 'nothing')} not exists` })
+  await writeFile(join(data, 'file'), '')
+  await symlink('circle', join(data, 'circle'))
+  for (const [root, fault] of [
+    ['file', 'is not a folder'],
+    ['file/below', 'is not a folder'],
+    ['circle', 'cannot be used: a symlink that leads nowhere'],
+  ] as const) {
+    await t.rejects(open(root), { code: 'invalid', message: `root folder ${join(data, root)} ${fault}` }, root)
+  }
 })
 
 void t.test('the reason why such a root is rejected is shown to the admin only', async (t) => {
