@@ -171,7 +171,7 @@ async function readHandle<File extends OpenFile | undefined>(
   } catch (error) {
     hooks.failed(error)
     closed()
-    await file?.close()
+    await file?.close().catch(() => undefined)
     throw error
   }
 }
@@ -221,6 +221,10 @@ async function store(
     const writing = changeOf(access, path, { ...options, signal })
     return writing.publish(async ({ at, storage, inner, entry: old }) => {
       if (options.parents === true && !old) await makeMissingParents(access, at, { ...options, preferred: storage })
+      // Bytes in memory are stored at once.
+      const release = source.bytes ? undefined : descriptors.take(principal.holder, descriptorsOf.replace)
+      const transfer = new MeteredTransfer(events, principal.protocol.name, storage.row, 'write')
+      let stopExtending: (() => void) | undefined
       let created = !old
       const beforePublish = async () => {
         if (source.bytes) transfer.count(source.bytes.length)
@@ -228,12 +232,9 @@ async function store(
         access.assertNotRevoked()
         created = !entry
       }
-      // Bytes in memory are stored at once.
-      const release = source.bytes ? undefined : descriptors.take(principal.holder, descriptorsOf.replace)
-      // A body may take longer to arrive than the timeout of the lock that its sender presents.
-      const stopExtending = options.lockTokens && locks.extendDuring(at, options.lockTokens, principal)
-      const transfer = new MeteredTransfer(events, principal.protocol.name, storage.row, 'write')
       try {
+        // A body may take longer to arrive than the timeout of the lock that its sender presents.
+        if (options.lockTokens) stopExtending = locks.extendDuring(at, options.lockTokens, principal)
         const { createOnly, modified, resumable } = options
         const mode = askedMode(options)
         const write = { user: principal.holder, createOnly, modified, mode, resumable, beforePublish }

@@ -142,7 +142,7 @@ await t.test('200 MiB go up and down in flat memory', async (t) => {
   const [front, back] = [await startDaemon(t), await startDaemon(t)]
   await Promise.all([storageStarted(front), storageStarted(back)])
   await mount(front, back, { webdav_policy: 'native_proxy' })
-  const size = Number(process.env.TIDEGATE_LARGE_MIB ?? 64) * mebibyte
+  const size = Number(process.env.TIDEGATE_LARGE_MIB ?? 200) * mebibyte
   const authorization = `Basic ${Buffer.from(`admin:${front.adminPassword}`).toString('base64')}`
   const url = `${front.davUrl}back/large`
   const chunk = randomBytes(mebibyte)
