@@ -132,6 +132,8 @@ const details = {
 
 export type ErrorDetail = keyof typeof details
 
+export const errorDetails = Object.keys(details) as readonly ErrorDetail[]
+
 /**
  * The names of operations on the tree and on a backend, in errors and in the log. The call of a driver has the name of
  * the operation that makes it, so that one word finds both.

@@ -135,12 +135,13 @@ function dataHtml({ responses }: OpenApiOperation): string {
 }
 
 function refusalTable(operation: OpenApiOperation): string {
-  const lines = (operation['x-refusals'] ?? []).map(({ code, text, when = '' }) => [
+  const lines = (operation['x-refusals'] ?? []).map(({ code, text, error, when = '' }) => [
     String(code),
+    `<code>${error}</code>`,
     `<code>${forText(text)}</code>`,
     inline(when),
   ])
-  return `<details><summary>Errors</summary>\n${table(['code', 'message', 'when'], lines)}</details>`
+  return `<details><summary>Errors</summary>\n${table(['code', 'error', 'message', 'when'], lines)}</details>`
 }
 
 function responseTable({ responses }: OpenApiOperation): string {

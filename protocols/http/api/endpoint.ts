@@ -4,6 +4,7 @@
  */
 import type { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
+import type { ErrorName } from './errors.js'
 import type { Exchange, HttpApi } from './http-api.js'
 import type { StreamedArray } from './streamed-array.js'
 
@@ -36,11 +37,13 @@ export const tags = {
 
 type Tag = keyof typeof tags
 
-/** An error response: the `code` and `message` of the envelope. */
+/** An error response: the `code`, `message` and `error` of the envelope. */
 export interface Refusal {
   readonly code: number
   /** The message; `…` matches any text. */
   readonly text: string
+  /** The name. Several refusals have the same text `…` and different names. */
+  readonly error: ErrorName
   /** The condition under which it is sent. */
   readonly when?: string
 }

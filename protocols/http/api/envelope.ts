@@ -3,12 +3,17 @@ import type { Readable } from 'node:stream'
 import type { Context, Middleware, ParameterizedContext } from 'koa'
 import { drain } from '../../lib/request-body.js'
 import type { HttpApi, State } from './http-api.js'
-import { logUnexpected, toErrorResponse } from './errors.js'
+import { logUnexpected, toErrorResponse, type ErrorName } from './errors.js'
 
 export interface Envelope {
   readonly code: number
   readonly message: string
   readonly data: unknown
+}
+
+/** The envelope of a failure: it also has the name of the failure. */
+interface FailureEnvelope extends Envelope {
+  readonly error: ErrorName
 }
 
 export function success(data: unknown = null, message = 'success'): Envelope {
@@ -40,11 +45,12 @@ export function withErrorEnvelopes(
     try {
       await handle(context)
     } catch (error) {
-      const { code, message, retryAfter } = toErrorResponse(error)
+      const { code, message, error: name, retryAfter } = toErrorResponse(error)
       logUnexpected(api.gateway.log, error, { protocol: api.protocol.name, method: context.method, url: context.path })
       if (retryAfter !== undefined) context.set('Retry-After', String(Math.ceil(retryAfter)))
-      const line = toSingleLine(message)
-      const envelope: Envelope = { code, message: api.masks.apply(line), data: context.state.refusalData ?? null }
+      const text = api.masks.apply(toSingleLine(message))
+      const { refusalData: data } = context.state
+      const envelope: FailureEnvelope = { code, message: text, data: data ?? null, error: name }
       sendJson(context, JSON.stringify(envelope))
       void drain(context.req)
     }

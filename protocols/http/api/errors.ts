@@ -1,5 +1,7 @@
-/** The API response to each error code and detail. Clients parse the codes and the messages. */
+/** The API response to each error code and detail. Clients parse the codes, the messages and the names. */
 import {
+  errorCodes,
+  errorDetails,
   isGatewayError,
   toGatewayError,
   type ErrorCode,
@@ -8,14 +10,40 @@ import {
 } from '../../../src/base/errors.js'
 import { logInternal, type Log } from '../../../src/base/log.js'
 
+/** Names of failures that the core does not know, and on which clients decide, each with its HTTP status. */
+const ownStatuses = {
+  /** The API has no endpoint of this path. */
+  endpoint_missing: 404,
+  /** No account, rule, storage, session, upload or other record of this id or name: not a file. */
+  record_missing: 404,
+  /** The storage was added, and did not start. */
+  storage_created: 502,
+} as const
+
+/**
+ * The name of a failure: the `error` of the envelope. It is the detail or the code of the error, and tells no more than
+ * its text: causes that share a text share a name.
+ */
+export type ErrorName = Exclude<ErrorCode | ErrorDetail, 'hidden' | 'parent_hidden'> | keyof typeof ownStatuses
+
+/** The name of a GatewayError. */
+export function nameOf({ code, detail }: Pick<GatewayError, 'code' | 'detail'>): ErrorName {
+  const isWordedByCode =
+    (detail === 'dangling_symlink' || detail === 'size_required') && errorResponses[code].text !== undefined
+  const cause = isWordedByCode ? code : (detail ?? code)
+  return cause === 'hidden' || cause === 'parent_hidden' ? 'password_required' : cause
+}
+
 /**
  * A response to one endpoint's clients that the table does not have. Not a GatewayError, because the core does not know
- * it. `cause`: the error that it words.
+ * it. `status`: the HTTP status of responses without an envelope. `cause`: the error that it words.
  */
 export class ApiError extends Error {
   constructor(
     readonly code: number,
+    readonly error: ErrorName,
     message: string,
+    readonly status: number,
     cause?: unknown,
   ) {
     super(message, { cause })
@@ -35,6 +63,9 @@ interface ResponseRule {
 }
 
 type Text = string | ((error: GatewayError) => string)
+
+/** `status` absent: that of the error's code. */
+type DetailRule = Omit<ResponseRule, 'status'> & Partial<Pick<ResponseRule, 'status'>>
 
 const errorResponses: Readonly<Record<ErrorCode, ResponseRule>> = {
   not_found: { code: 500, status: 404, text: 'object not found' },
@@ -63,18 +94,18 @@ const errorResponses: Readonly<Record<ErrorCode, ResponseRule>> = {
 }
 
 /** The text of each detail, with the code of the error unless it has its own. */
-const detailResponses: Readonly<Record<ErrorDetail, Text | Required<ResponseRule>>> = {
+const detailResponses: Readonly<Record<ErrorDetail, Text | DetailRule>> = {
   relative_path: { code: 403, status: 403, text: 'using relative path is not allowed' },
   name_taken: ({ subject = '' }) => `file [${subject}] exists`,
-  into_itself: { code: 500, status: 500, text: 'the destination folder is a subfolder of the source folder' },
+  into_itself: { code: 500, text: 'the destination folder is a subfolder of the source folder' },
   // On 403 clients prompt for a password. No password allows a change of a mount point.
-  mount_moved: { code: 500, status: 500, text: 'move root folder is not allowed' },
-  mount_renamed: { code: 500, status: 500, text: 'rename root folder is not allowed' },
-  mount_removed: { code: 500, status: 500, text: 'delete root folder is not allowed' },
-  root_made: { code: 500, status: 500, text: 'the root folder cannot be made' },
-  in_place: { code: 500, status: 500, text: ({ subject = '' }) => `${subject} in place` },
-  target_missing: { code: 500, status: 500, text: 'failed to get dst dir: failed to get obj: object not found' },
-  target_not_folder: { code: 500, status: 500, text: 'failed to get dst dir: not a folder' },
+  mount_moved: { code: 500, text: 'move root folder is not allowed' },
+  mount_renamed: { code: 500, text: 'rename root folder is not allowed' },
+  mount_removed: { code: 500, text: 'delete root folder is not allowed' },
+  root_made: { code: 500, text: 'the root folder cannot be made' },
+  in_place: { code: 500, text: ({ subject = '' }) => `${subject} in place` },
+  target_missing: { code: 500, text: 'failed to get dst dir: failed to get obj: object not found' },
+  target_not_folder: { code: 500, text: 'failed to get dst dir: not a folder' },
   refresh_denied: 'Refresh without permission',
   system_file: 'system file upload ignored',
   parent_hidden: accessDeniedMessage,
@@ -107,7 +138,7 @@ const detailResponses: Readonly<Record<ErrorDetail, Text | Required<ResponseRule
   method_refused: ({ reason }) => reason,
   admins_only: 'Permission denied',
   built_in_role: 'admin or guest user can not be created',
-  built_in_deleted: { code: 500, status: 500, text: 'cannot delete admin or guest' },
+  built_in_deleted: { code: 500, text: 'cannot delete admin or guest' },
   role_changed: 'role can not be changed',
   admin_disabled: 'admin user can not be disabled',
   signature_missing: 'expire missing',
@@ -117,11 +148,10 @@ const detailResponses: Readonly<Record<ErrorDetail, Text | Required<ResponseRule
   proxy_refused: 'proxy not allowed',
   setting_refused: {
     code: 500,
-    status: 500,
     text: ({ subject = '', reason }) => `failed to execute hook on ${subject}: ${reason}`,
   },
   costly_pattern: ({ reason }) => reason,
-  setting_in_use: { code: 500, status: 500, text: ({ subject = '' }) => `setting [${subject}] is not deprecated` },
+  setting_in_use: { code: 500, text: ({ subject = '' }) => `setting [${subject}] is not deprecated` },
   search_off: { code: 404, status: 404, text: 'search not available' },
   index_running: 'index is running',
   index_idle: 'index is not running',
@@ -131,14 +161,34 @@ const detailResponses: Readonly<Record<ErrorDetail, Text | Required<ResponseRule
   tool_failed: ({ subject = '', reason }) => `failed init offline download tool ${subject}: ${reason}`,
 }
 
-/** The response of an endpoint to an error. `text` absent: the message of the error. */
-interface EndpointResponse {
+/** The names of all failures, in order. */
+export const errorNames: readonly ErrorName[] = [
+  ...new Set([
+    ...errorCodes.map((code) => nameOf({ code, detail: undefined })),
+    ...errorDetails.map((detail) => nameOf({ code: 'denied', detail })),
+    ...(Object.keys(ownStatuses) as (keyof typeof ownStatuses)[]),
+  ]),
+].sort()
+
+/** A response of the API: the `code`, `message` and `error` of the envelope. */
+interface OwnResponse {
   readonly code: number
-  readonly text?: string
+  readonly text: string
+  readonly error: ErrorName
 }
 
+/**
+ * The response of an endpoint to an error: its own, or the message and the name of the error with another code.
+ * `status`: the HTTP status of responses without an envelope, if it is not that of the error.
+ */
+type EndpointResponse = OwnResponse | { readonly code: number; readonly status?: number }
+
 /** The response on which clients prompt for a folder password. */
-export const accessDenied: EndpointResponse = { code: errorResponses.hidden.code, text: accessDeniedMessage }
+export const accessDenied: OwnResponse = {
+  code: errorResponses.hidden.code,
+  text: accessDeniedMessage,
+  error: nameOf({ code: 'hidden', detail: undefined }),
+}
 
 /** The responses of an endpoint where they differ from the table. A detail takes precedence over a code. */
 type EndpointResponses = Readonly<Partial<Record<ErrorCode | ErrorDetail, EndpointResponse>>>
@@ -150,18 +200,27 @@ export async function withResponses<T>(responses: EndpointResponses, work: () =>
   } catch (error) {
     if (!isGatewayError(error)) throw error
     const response = (error.detail && responses[error.detail]) ?? responses[error.code]
-    throw response ? refused({ text: messageOf(error), ...response }, error) : error
+    throw response ? worded(error, response) : error
   }
 }
 
-/** The error with a response of the endpoint. `cause`: the error that the response words. */
-export function refused({ code, text }: Required<EndpointResponse>, cause?: GatewayError): ApiError {
-  return new ApiError(code, text, cause)
+/** The error for a response of the API itself. */
+export function refused({ code, text, error }: OwnResponse): ApiError {
+  const statuses: Readonly<Partial<Record<ErrorName, number>>> = ownStatuses
+  const status = error in errorResponses ? errorResponses[error as ErrorCode].status : statuses[error]
+  // The other codes are HTTP statuses.
+  return new ApiError(code, error, text, code === 500 ? (status ?? code) : code)
+}
+
+/** The error with a response of the endpoint. */
+export function worded(cause: GatewayError, response: EndpointResponse): ApiError {
+  const own = { text: messageOf(cause), error: nameOf(cause), status: toErrorResponse(cause).status, ...response }
+  return new ApiError(own.code, own.error, own.text, own.status, cause)
 }
 
 /** The error for a request that is not valid. */
 export function badRequest(text: string): ApiError {
-  return new ApiError(400, text)
+  return refused({ code: 400, text, error: 'invalid' })
 }
 
 /** The text of the error's detail, else its reason. */
@@ -178,22 +237,23 @@ interface ErrorResponse {
   readonly code: number
   readonly status: number
   readonly message: string
+  readonly error: ErrorName
   /** Seconds for the header Retry-After. */
   readonly retryAfter?: number | undefined
 }
 
-/** The code, status and message to send for a thrown value. */
+/** The code, status, message and name to send for a thrown value. */
 export function toErrorResponse(thrown: unknown): ErrorResponse {
   if (thrown instanceof ApiError) {
-    const { code, message } = thrown
-    return { code, status: code, message }
+    const { code, status, message, error } = thrown
+    return { code, status, message, error }
   }
   const error = toGatewayError(thrown)
   const { detail, retryAfter } = error
   const special = detail && detailResponses[detail]
-  const { code, status, text } = typeof special === 'object' ? special : errorResponses[error.code]
+  const { code, status, text } = { ...errorResponses[error.code], ...(typeof special === 'object' && special) }
   const message = detail === undefined ? textOf(text, error) : messageOf(error)
-  return { code, status, message, retryAfter }
+  return { code, status, message, error: nameOf(error), retryAfter }
 }
 
 /** Logs an unexpected error, or the one that an ApiError words, unless it is logged already. `details`: the request. */

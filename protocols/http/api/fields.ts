@@ -108,11 +108,11 @@ async function readText({ req, request }: Pick<Koa.Context, 'req' | 'request'>, 
 }
 
 function tooSlow(): ApiError {
-  return refused({ code: 408, text: 'the body did not arrive in time' })
+  return refused({ code: 408, text: 'the body did not arrive in time', error: 'timeout' })
 }
 
 function tooLarge(limit: number): ApiError {
-  return badRequest(`the body is larger than ${limit} bytes`)
+  return refused({ code: 400, text: `the body is larger than ${limit} bytes`, error: 'too_large' })
 }
 
 function parseText(text: string, context: Pick<Koa.Context, 'is' | 'querystring'>, list: string | undefined): Fields {

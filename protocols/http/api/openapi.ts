@@ -2,6 +2,7 @@
 import type { z } from 'zod'
 import { version } from '../../../src/base/version.js'
 import { tags, type Audience, type BodyContent, type EndpointDescription, type Refusal } from './endpoint.js'
+import { errorNames } from './errors.js'
 import { responseSchema, requestSchema, type Components, type JsonSchema } from './json-schema.js'
 import { refusalsOf } from './refusals.js'
 import { sessionCookieName } from './session-cookie.js'
@@ -27,7 +28,7 @@ export interface OpenApiOperation {
   readonly parameters?: readonly Parameter[]
   readonly requestBody?: { readonly required: boolean; readonly description?: string; readonly content: Media }
   readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: Media }>>
-  /** Extensions: who may call, and the errors with their messages. */
+  /** Extensions: who may call, and the errors with their messages and names. */
   readonly 'x-access': Audience
   readonly 'x-refusals'?: readonly Refusal[]
 }
@@ -44,7 +45,8 @@ export interface OpenApiDocument {
 const about = `One tree of mounted storages, over the API of the AList / OpenList family.
 
 Responses below \`/api\` are an envelope of \`code\`, \`message\` and \`data\`. The HTTP status is always 200. Code 200 is success. \
-Any other code is an error, and \`message\` is the reason. In the listed messages \`…\` is a placeholder for variable text.
+Any other code is an error: \`error\` is its name, and \`message\` the reason. In the listed messages \`…\` is a placeholder for \
+variable text.
 
 Send the token of a sign-in as the value of the header \`Authorization\`, with or without the prefix \`Bearer\`. A request \
 without a token is made as the guest, if that account is enabled.
@@ -54,7 +56,7 @@ and unknown fields are ignored.`
 
 /** The document for the endpoints. Its server is `/`; the caller replaces it by the base URL. */
 export function openApiDocument(endpoints: readonly EndpointDescription[]): OpenApiDocument {
-  const schemas: Components = {}
+  const schemas: Components = { ErrorName: errorNameSchema }
   const paths: Record<string, Record<string, OpenApiOperation>> = {}
   for (const endpoint of endpoints) {
     const item = (paths[endpoint.path] ??= {})
@@ -213,8 +215,13 @@ function responsesOf(endpoint: EndpointDescription, schemas: Components): OpenAp
     )
   }
   const data: JsonSchema = endpoint.data === undefined ? { type: 'null' } : responseSchema(endpoint.data, schemas)
-  const codes = [...new Set(refusalsOf(endpoint).map(({ code }) => code))]
-  const refusal = envelope({ enum: codes }, refusalDataSchema(endpoint.refusalData?.schema, schemas))
+  const refusals = refusalsOf(endpoint)
+  const codes = [...new Set(refusals.map(({ code }) => code))]
+  const names = [...new Set(refusals.map(({ error }) => error))].sort()
+  const refusal = envelope({ enum: codes }, refusalDataSchema(endpoint.refusalData?.schema, schemas), {
+    type: 'string',
+    enum: names,
+  })
   return {
     200: {
       description: 'The result, or an error: see `code`.',
@@ -223,12 +230,24 @@ function responsesOf(endpoint: EndpointDescription, schemas: Components): OpenAp
   }
 }
 
-function envelope(code: JsonSchema, data: JsonSchema): JsonSchema {
+/** `error`: the schema of the name, in an error. */
+function envelope(code: JsonSchema, data: JsonSchema, error?: JsonSchema): JsonSchema {
   return {
     type: 'object',
-    properties: { code: { type: 'integer', ...code }, message: { type: 'string' }, data },
-    required: ['code', 'message', 'data'],
+    properties: {
+      code: { type: 'integer', ...code },
+      message: { type: 'string' },
+      data,
+      ...(error !== undefined && { error }),
+    },
+    required: ['code', 'message', 'data', ...(error === undefined ? [] : ['error'])],
   }
+}
+
+const errorNameSchema: JsonSchema = {
+  type: 'string',
+  enum: [...errorNames],
+  description: 'The name of an error.',
 }
 
 /** The schema of `data` in errors. It may be null, because errors of authentication have no data. */

@@ -50,6 +50,7 @@ export function requesterOf({ username }: Principal, { res }: Exchange): Request
 export const tooManyPasswords: Refusal = {
   code: 429,
   text: 'too many passwords are being set, try again later',
+  error: 'throttled',
   when: 'the user has 16 unfinished requests that set a password',
 }
 

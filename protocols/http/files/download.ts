@@ -135,7 +135,9 @@ async function sendThumbnail(
     return true
   }
   // The file is invalid, not the request: 500 instead of 400.
-  const thumbnail = await withResponses({ invalid: { code: 500 } }, () => fs.thumbnail(path, kind, options))
+  const thumbnail = await withResponses({ invalid: { code: 500, status: 500 } }, () =>
+    fs.thumbnail(path, kind, options),
+  )
   if (!thumbnail) return false
   const { type, bytes } = thumbnail
   const name = `${nameOf(path)}.${type.slice(type.indexOf('/') + 1)}`

@@ -56,7 +56,7 @@ export async function filePart(request: IncomingMessage, signal: AbortSignal): P
     })
     formEnd.then(
       () => {
-        if (content === undefined) reject(refused({ code: 500, text: 'http: no such file' }))
+        if (content === undefined) reject(refused({ code: 500, text: 'http: no such file', error: 'invalid' }))
       },
       (error: unknown) => {
         const failure = toGatewayError(error)

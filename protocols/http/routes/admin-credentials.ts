@@ -14,7 +14,12 @@ const ownerQuery = {
   faultyQuery: 'user id format invalid',
 }
 const rowQuery = { query: rowId, faultyQuery: 'id format invalid' }
-const unknownOwner: Refusal = { code: 404, text: 'user invalid', when: 'the user does not exist' }
+const unknownOwner: Refusal = {
+  code: 404,
+  text: 'user invalid',
+  error: 'record_missing',
+  when: 'the user does not exist',
+}
 
 export const adminCredentialEndpoints = [
   endpoint({

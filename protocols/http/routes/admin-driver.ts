@@ -36,10 +36,11 @@ export const adminDriverEndpoints = [
     access: 'admin',
     query: z.object({ driver: queryText.meta({ example: 'Local' }).describe('The name of the driver.') }),
     data: templateData,
-    refusals: [{ code: 404, text: 'driver […] not found' }],
+    refusals: [{ code: 404, text: 'driver […] not found', error: 'driver_unknown' }],
     answer({ api, query }) {
       const type = api.gateway.driverTypes.find(({ name }) => name === query.driver)
-      if (type === undefined) throw refused({ code: 404, text: `driver [${query.driver.slice(0, 100)}] not found` })
+      if (type === undefined)
+        throw refused({ code: 404, text: `driver [${query.driver.slice(0, 100)}] not found`, error: 'driver_unknown' })
       return driverTemplate(type)
     },
   }),

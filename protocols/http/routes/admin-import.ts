@@ -52,11 +52,16 @@ export const adminImportEndpoints = [
     },
     data: reportData,
     refusals: [
-      { code: 400, text: '…', when: 'a file is missing, cannot be read or is not used; the message says which' },
-      { code: 409, text: '…', when: 'the installation has users, storages or rules of its own' },
-      { code: 413, text: '…', when: 'the files have more than 1 GiB' },
-      { code: 507, text: '…', when: 'the disk is full' },
-      { code: 503, text: '…', when: 'another import is running' },
+      {
+        code: 400,
+        text: '…',
+        error: 'invalid',
+        when: 'a file is missing, cannot be read or is not used; the message says which',
+      },
+      { code: 409, text: '…', error: 'exists', when: 'the installation has users, storages or rules of its own' },
+      { code: 413, text: '…', error: 'too_large', when: 'the files have more than 1 GiB' },
+      { code: 507, text: '…', error: 'no_space', when: 'the disk is full' },
+      { code: 503, text: '…', error: 'busy', when: 'another import is running' },
     ],
     answer({ api: { gateway }, context, query: { program, dry_run: dryRun, root } }) {
       const signal = signalOf(context.res)

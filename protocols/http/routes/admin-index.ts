@@ -19,9 +19,14 @@ const progressData = z
   })
   .meta({ id: 'IndexProgress' })
 
-const openFailed: Refusal = { code: 500, text: '…', when: 'the index cannot be opened; the message is the reason' }
-const running: Refusal = { code: 400, text: 'index is running' }
-const notRunning: Refusal = { code: 400, text: 'index is not running' }
+const openFailed: Refusal = {
+  code: 500,
+  text: '…',
+  error: 'unavailable',
+  when: 'the index cannot be opened; the message is the reason',
+}
+const running: Refusal = { code: 400, text: 'index is running', error: 'index_running' }
+const notRunning: Refusal = { code: 400, text: 'index is not running', error: 'index_idle' }
 
 const common = { tag: 'Search index', access: 'admin' } as const
 

@@ -22,7 +22,12 @@ function lockObject({ token, path, scope, deep, username, owner, expires }: Lock
   return { token, path, scope, deep, username, owner, expires: wireTime(expires) }
 }
 
-const unknownLock: Refusal = { code: 404, text: 'lock not found', when: 'there is no lock with this token' }
+const unknownLock: Refusal = {
+  code: 404,
+  text: 'lock not found',
+  error: 'record_missing',
+  when: 'there is no lock with this token',
+}
 
 export const adminLockEndpoints = [
   endpoint({

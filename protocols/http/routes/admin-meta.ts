@@ -75,14 +75,14 @@ const metaData = z
   })
   .meta({ id: 'FolderRule' })
 
-const notFoundMessage = 'failed get old meta: record not found'
-const unknownRule: Refusal = { code: 500, text: notFoundMessage }
+const unknownRule: Refusal = { code: 500, text: 'failed get old meta: record not found', error: 'record_missing' }
 const ruleRefusals: readonly Refusal[] = [
-  { code: 400, text: '… is illegal: …', when: 'a line of `hide` is not a valid regular expression' },
-  { code: 400, text: 'a path cannot hold a NUL character' },
-  { code: 400, text: 'the path is too long' },
-  { code: 403, text: 'using relative path is not allowed' },
-  { code: 500, text: 'this folder has a rule already' },
+  { code: 400, text: '… is illegal: …', error: 'invalid', when: 'a line of `hide` is not a valid regular expression' },
+  { code: 400, text: '… is illegal: …', error: 'costly_pattern', when: 'the patterns of `hide` exceed a limit' },
+  { code: 400, text: 'a path cannot hold a NUL character', error: 'invalid' },
+  { code: 400, text: 'the path is too long', error: 'invalid' },
+  { code: 403, text: 'using relative path is not allowed', error: 'relative_path' },
+  { code: 500, text: 'this folder has a rule already', error: 'exists' },
 ]
 
 export const adminMetaEndpoints = [
@@ -111,7 +111,7 @@ export const adminMetaEndpoints = [
     refusals: [unknownRule],
     answer({ api, query }) {
       const rule = api.gateway.rules.list().find(({ id }) => id === query.id)
-      return metaObject(requireRow(rule, notFoundMessage))
+      return metaObject(requireRow(rule, unknownRule))
     },
   }),
 
@@ -125,7 +125,7 @@ export const adminMetaEndpoints = [
     refusals: ruleRefusals,
     async answer({ api, fields }) {
       const rule = ruleOf(fields)
-      await withRowErrors(notFoundMessage, () => api.gateway.rules.create(rule))
+      await withRowErrors(unknownRule, () => api.gateway.rules.create(rule))
     },
   }),
 
@@ -139,7 +139,7 @@ export const adminMetaEndpoints = [
     refusals: [...ruleRefusals, unknownRule],
     async answer({ api, fields }) {
       const rule = ruleOf(fields)
-      await withRowErrors(notFoundMessage, () => api.gateway.rules.update(fields.id, rule))
+      await withRowErrors(unknownRule, () => api.gateway.rules.update(fields.id, rule))
     },
   }),
 
@@ -152,7 +152,7 @@ export const adminMetaEndpoints = [
     query: rowId,
     refusals: [unknownRule],
     async answer({ api, query }) {
-      await withRowErrors(notFoundMessage, () => api.gateway.rules.delete(query.id))
+      await withRowErrors(unknownRule, () => api.gateway.rules.delete(query.id))
     },
   }),
 ]

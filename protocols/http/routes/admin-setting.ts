@@ -2,8 +2,8 @@
 import { z } from 'zod'
 import { withRowErrors } from '../compat/admin-rows.js'
 import { settingData, settingObjects } from '../compat/setting-object.js'
-import { endpoint } from '../api/endpoint.js'
-import { badRequest, refused } from '../api/errors.js'
+import { endpoint, type Refusal } from '../api/endpoint.js'
+import { refused } from '../api/errors.js'
 import { integerValue, queryText } from '../api/fields.js'
 
 /** The requested groups. `groups` takes precedence over `group`. Undefined if both are missing. */
@@ -38,7 +38,17 @@ const savedRows = z.object({
     .meta({ example: [{ key: 'site_title', value: 'Files' }] }),
 })
 
-const notFoundMessage = 'failed to get settingItem: record not found'
+const unknownSetting: Refusal = {
+  code: 500,
+  text: 'failed to get settingItem: record not found',
+  error: 'record_missing',
+}
+const unknownKey: Refusal = {
+  code: 400,
+  text: 'record not found',
+  error: 'record_missing',
+  when: 'a key is unknown or missing',
+}
 
 export const adminSettingEndpoints = [
   endpoint({
@@ -74,12 +84,12 @@ export const adminSettingEndpoints = [
       keys: queryText.describe('Comma-separated. Returns a list in the same order.'),
     }),
     data: z.union([settingData, z.array(settingData)]),
-    refusals: [{ code: 400, text: 'record not found', when: 'a key is unknown or missing' }],
+    refusals: [unknownKey],
     answer({ api, query: { key, keys } }) {
       const rows = new Map(settingObjects(api.gateway.settings.rows()).map((row) => [row.key, row]))
       const settingNamed = (name: string) => {
         const row = rows.get(name)
-        if (row === undefined) throw badRequest('record not found')
+        if (row === undefined) throw refused(unknownKey)
         return row
       }
       return key === '' ? keys.split(',').map(settingNamed) : settingNamed(key)
@@ -101,13 +111,19 @@ export const adminSettingEndpoints = [
       {
         code: 400,
         text: 'setting […] must be …',
+        error: 'invalid',
         when: 'a value does not match the type or the options of its setting',
       },
-      { code: 500, text: 'there is nothing to save' },
-      { code: 500, text: 'failed to execute hook on …: …', when: 'the server cannot apply a value' },
+      { code: 500, text: 'there is nothing to save', error: 'invalid' },
+      {
+        code: 500,
+        text: 'failed to execute hook on …: …',
+        error: 'setting_refused',
+        when: 'the server cannot apply a value',
+      },
     ],
     async answer({ api, fields: { settings: rows } }) {
-      if (rows.length === 0) throw refused({ code: 500, text: 'there is nothing to save' })
+      if (rows.length === 0) throw refused({ code: 500, text: 'there is nothing to save', error: 'invalid' })
       await api.gateway.settings.set(new Map(rows.map(({ key, value }) => [key, value])))
     },
   }),
@@ -119,12 +135,9 @@ export const adminSettingEndpoints = [
     summary: 'Delete a deprecated setting',
     access: 'admin',
     query: z.object({ key: queryText.meta({ example: 'old_key' }) }),
-    refusals: [
-      { code: 500, text: 'setting […] is not deprecated' },
-      { code: 500, text: notFoundMessage },
-    ],
+    refusals: [{ code: 500, text: 'setting […] is not deprecated', error: 'setting_in_use' }, unknownSetting],
     async answer({ api, query }) {
-      await withRowErrors(notFoundMessage, () => api.gateway.settings.delete(query.key))
+      await withRowErrors(unknownSetting, () => api.gateway.settings.delete(query.key))
     },
   }),
 

@@ -5,26 +5,41 @@ import { StorageNotStarted } from '../../../src/mounts/storage-admin.js'
 import { requireRow } from '../compat/admin-rows.js'
 import { signalOf } from '../api/http-api.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
-import { messageOf, refused, withResponses } from '../api/errors.js'
+import { withResponses, worded } from '../api/errors.js'
 import { escapeMarkup } from '../api/escape.js'
 import { integerValue, paging, rowId } from '../api/fields.js'
 import { pageOf } from '../api/paging.js'
+import { storageRefusals, withNames } from '../api/refusals.js'
 import { pageData } from '../api/schemas.js'
 import { configurationOf, driverFacts, storageData, storageFields, storageObject } from '../compat/storage-object.js'
 
-const unknown: Refusal = { code: 500, text: 'failed get storage: record not found' }
+const unknown: Refusal = { code: 500, text: 'failed get storage: record not found', error: 'record_missing' }
+const unknownRow: Refusal = { code: 500, text: 'record not found', error: 'record_missing' }
 const startFailed: Refusal = {
   code: 500,
   text: 'failed init storage: …',
+  error: 'storage_failed',
   when: 'the storage is saved but did not start; the message is the reason',
 }
+/** What a backend may answer to a check, beside `storageRefusals`. */
+const checkFailures = withNames(['not_found', 'denied', 'unsupported', 'throttled', 'busy', 'timeout'], {
+  code: 500,
+  text: '…',
+  when: 'the backend answers so; the message is the reason',
+})
 const configurationRefusals: readonly Refusal[] = [
-  { code: 403, text: 'using relative path is not allowed', when: '`mount_path` contains `..`' },
-  { code: 500, text: 'a storage with this mount_path exists already' },
-  { code: 500, text: 'failed get driver new: no driver named: …' },
-  { code: 500, text: 'webdav_policy must be one of …', when: 'the driver does not offer the given policy' },
-  { code: 500, text: 'the cache expiration is a number of minutes' },
-  { code: 500, text: '…', when: '`mount_path` is not allowed; the message is the reason' },
+  { code: 403, text: 'using relative path is not allowed', error: 'relative_path', when: '`mount_path` contains `..`' },
+  { code: 500, text: 'a storage with this mount_path exists already', error: 'exists' },
+  { code: 500, text: 'failed get driver new: no driver named: …', error: 'driver_unknown' },
+  {
+    code: 500,
+    text: 'webdav_policy must be one of …',
+    error: 'invalid',
+    when: 'the driver does not offer the given policy',
+  },
+  { code: 500, text: 'the cache expiration is a number of minutes', error: 'invalid' },
+  { code: 500, text: '…', error: 'costly_pattern', when: 'the patterns of the cache policies exceed a limit' },
+  { code: 500, text: '…', error: 'invalid', when: '`mount_path` is not allowed; the message is the reason' },
 ]
 
 export const adminStorageEndpoints = [
@@ -54,8 +69,8 @@ export const adminStorageEndpoints = [
     access: 'admin',
     query: rowId,
     data: storageData,
-    refusals: [{ code: 500, text: 'record not found' }],
-    answer: ({ api, query }) => storageObject(requireRow(api.gateway.storages.get(query.id), 'record not found')),
+    refusals: [unknownRow],
+    answer: ({ api, query }) => storageObject(requireRow(api.gateway.storages.get(query.id), unknownRow)),
   }),
 
   endpoint({
@@ -65,17 +80,14 @@ export const adminStorageEndpoints = [
     summary: 'Check whether the backend of a storage is reachable',
     access: 'admin',
     query: rowId,
-    refusals: [
-      unknown,
-      { code: 500, text: '…', when: 'the storage is not running or its backend fails; the message is the reason' },
-    ],
+    refusals: [unknown, ...storageRefusals, ...checkFailures],
     async answer({ context, api, query }) {
       try {
         await api.gateway.storages.check(query.id, { signal: signalOf(context.res) })
       } catch (error) {
         // Admins get the reason, which the error table hides for some codes.
         const failure = toGatewayError(error)
-        throw refused({ code: 500, text: messageOf(failure) }, failure)
+        throw worded(failure, { code: 500 })
       }
     },
   }),
@@ -95,6 +107,7 @@ export const adminStorageEndpoints = [
       {
         code: 500,
         text: 'failed init storage but storage is already created: …',
+        error: 'storage_created',
         when: 'the storage is saved but did not start; `data.id` is its id for `/api/admin/storage/update`',
       },
     ],
@@ -109,7 +122,7 @@ export const adminStorageEndpoints = [
         if (!(error instanceof StorageNotStarted)) throw error
         context.state.refusalData = { id: error.id }
         const text = `failed init storage but storage is already created: ${startFailedMessage(error)}`
-        throw refused({ code: 500, text }, error)
+        throw worded(error, { code: 500, text, error: 'storage_created' })
       }
     },
   }),
@@ -121,7 +134,12 @@ export const adminStorageEndpoints = [
     summary: 'Replace the configuration of a storage and restart it',
     access: 'admin',
     fields: z.object({ id: integerValue.meta({ example: 1 }), ...storageFields.shape }),
-    refusals: [...configurationRefusals, unknown, startFailed, { code: 500, text: 'driver cannot be changed' }],
+    refusals: [
+      ...configurationRefusals,
+      unknown,
+      startFailed,
+      { code: 500, text: 'driver cannot be changed', error: 'driver_changed' },
+    ],
     async answer({ api, fields }) {
       const { driverTypes, storages } = api.gateway
       await withStartErrors(() =>
@@ -150,7 +168,7 @@ export const adminStorageEndpoints = [
     summary: 'Enable and start a storage',
     access: 'admin',
     query: rowId,
-    refusals: [unknown, startFailed, { code: 500, text: 'this storage have enabled' }],
+    refusals: [unknown, startFailed, { code: 500, text: 'this storage have enabled', error: 'storage_enabled' }],
     async answer({ api, query }) {
       await withStartErrors(() => api.gateway.storages.enable(query.id))
     },
@@ -163,7 +181,7 @@ export const adminStorageEndpoints = [
     summary: 'Disable and unmount a storage',
     access: 'admin',
     query: rowId,
-    refusals: [unknown, { code: 500, text: 'this storage have disabled' }],
+    refusals: [unknown, { code: 500, text: 'this storage have disabled', error: 'storage_disabled' }],
     async answer({ api, query }) {
       await withConfigurationErrors(() => api.gateway.storages.disable(query.id))
     },
@@ -194,7 +212,8 @@ async function withStartErrors(work: () => Promise<unknown>): Promise<void> {
   try {
     await withConfigurationErrors(work)
   } catch (error) {
-    throw error instanceof StorageNotStarted ? refused({ code: 500, text: startFailedMessage(error) }, error) : error
+    if (!(error instanceof StorageNotStarted)) throw error
+    throw worded(error, { ...startFailed, text: startFailedMessage(error) })
   }
 }
 

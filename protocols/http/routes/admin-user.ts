@@ -43,12 +43,14 @@ const changedUser = z.object({
   sso_id: optionalField(z.string()),
 })
 
-const notFoundMessage = 'failed get old user: record not found'
-const unknownUser: Refusal = { code: 500, text: notFoundMessage }
+const unknownUser: Refusal = { code: 500, text: 'failed get old user: record not found', error: 'record_missing' }
 const accountRefusals: readonly Refusal[] = [
-  { code: 400, text: '…', when: 'a field is invalid; the message is the reason' },
-  { code: 403, text: 'using relative path is not allowed', when: '`base_path` contains `..`' },
-  { code: 500, text: 'a user of this name exists already' },
+  { code: 400, text: '…', error: 'invalid', when: 'a field is invalid; the message is the reason' },
+  { code: 400, text: 'admin or guest user can not be created', error: 'built_in_role' },
+  { code: 400, text: 'role can not be changed', error: 'role_changed' },
+  { code: 400, text: 'admin user can not be disabled', error: 'admin_disabled' },
+  { code: 403, text: 'using relative path is not allowed', error: 'relative_path', when: '`base_path` contains `..`' },
+  { code: 500, text: 'a user of this name exists already', error: 'exists' },
   tooManyPasswords,
 ]
 
@@ -76,7 +78,7 @@ export const adminUserEndpoints = [
     query: rowId,
     data: userData,
     refusals: [unknownUser],
-    answer: ({ api, query }) => userObject(requireRow(api.gateway.accounts.users.get(query.id), notFoundMessage)),
+    answer: ({ api, query }) => userObject(requireRow(api.gateway.accounts.users.get(query.id), unknownUser)),
   }),
 
   endpoint({
@@ -89,9 +91,7 @@ export const adminUserEndpoints = [
     refusals: accountRefusals,
     async answer({ api, context, fields: { base_path: basePath, sso_id: ssoId, ...user }, principal }) {
       const requester = requesterOf(principal, context)
-      await withRowErrors(notFoundMessage, () =>
-        api.gateway.accounts.users.create({ ...user, basePath, ssoId }, requester),
-      )
+      await withRowErrors(unknownUser, () => api.gateway.accounts.users.create({ ...user, basePath, ssoId }, requester))
     },
   }),
 
@@ -107,7 +107,7 @@ export const adminUserEndpoints = [
     async answer({ api, context, fields: { id, password, base_path: basePath, sso_id: ssoId, ...user }, principal }) {
       const changes = { ...user, basePath, ssoId, password: password === '' ? undefined : password }
       const requester = requesterOf(principal, context)
-      await withRowErrors(notFoundMessage, () => api.gateway.accounts.users.update(id, changes, requester))
+      await withRowErrors(unknownUser, () => api.gateway.accounts.users.update(id, changes, requester))
     },
   }),
 
@@ -118,9 +118,9 @@ export const adminUserEndpoints = [
     summary: 'Delete an account with its keys and app passwords',
     access: 'admin',
     query: rowId,
-    refusals: [unknownUser, { code: 500, text: 'cannot delete admin or guest' }],
+    refusals: [unknownUser, { code: 500, text: 'cannot delete admin or guest', error: 'built_in_deleted' }],
     async answer({ api, query }) {
-      await withRowErrors(notFoundMessage, () => api.gateway.accounts.users.delete(query.id))
+      await withRowErrors(unknownUser, () => api.gateway.accounts.users.delete(query.id))
     },
   }),
 
@@ -133,7 +133,7 @@ export const adminUserEndpoints = [
     query: rowId,
     refusals: [unknownUser],
     async answer({ api, query }) {
-      await withRowErrors(notFoundMessage, () => api.gateway.accounts.users.update(query.id, { otpSecret: '' }))
+      await withRowErrors(unknownUser, () => api.gateway.accounts.users.update(query.id, { otpSecret: '' }))
     },
   }),
 
@@ -148,7 +148,7 @@ export const adminUserEndpoints = [
     async answer({ api, query }) {
       const { accounts } = api.gateway
       await accounts.reload()
-      requireRow(accounts.users.byName(query.username), notFoundMessage)
+      requireRow(accounts.users.byName(query.username), unknownUser)
     },
   }),
 ]

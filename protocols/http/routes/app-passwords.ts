@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { appPasswordData, appPasswordObject } from '../compat/account-objects.js'
 import { withRowErrors } from '../compat/admin-rows.js'
-import { endpoint } from '../api/endpoint.js'
+import { endpoint, type Refusal } from '../api/endpoint.js'
 import { badRequest, withResponses } from '../api/errors.js'
 import { flag, paging, requiredText, rowId } from '../api/fields.js'
 import type { HttpApi } from '../api/http-api.js'
@@ -29,7 +29,12 @@ function protocolsOf(api: HttpApi, selected: readonly string[] | null | undefine
   return all.filter((name) => selected.includes(name))
 }
 
-const notFoundMessage = 'app password not found'
+const unknownPassword: Refusal = {
+  code: 404,
+  text: 'app password not found',
+  error: 'record_missing',
+  when: 'the user has no such app password',
+}
 
 export const appPasswordEndpoints = [
   endpoint({
@@ -55,16 +60,21 @@ export const appPasswordEndpoints = [
     fields: newAppPassword,
     data: appPasswordData.extend({ password: z.string() }),
     refusals: [
-      { code: 400, text: 'protocols: must be some of …' },
-      { code: 400, text: 'an app password needs …', when: 'the name is too long, or `protocols` is empty' },
-      { code: 400, text: 'an account can have at most … app passwords' },
-      { code: 500, text: 'app password with the same name already exists' },
+      { code: 400, text: 'protocols: must be some of …', error: 'invalid' },
+      {
+        code: 400,
+        text: 'an app password needs …',
+        error: 'invalid',
+        when: 'the name is too long, or `protocols` is empty',
+      },
+      { code: 400, text: 'an account can have at most … app passwords', error: 'invalid' },
+      { code: 500, text: 'app password with the same name already exists', error: 'exists' },
     ],
     async answer({ api, fields, principal }) {
       const { appPasswords } = api.gateway.accounts
       const { name, read_only: readOnly } = fields
       const protocols = protocolsOf(api, fields.protocols)
-      const created = await withRowErrors(notFoundMessage, () =>
+      const created = await withRowErrors(unknownPassword, () =>
         appPasswords.add(principal.userId, { name, protocols, readOnly }),
       )
       return { ...appPasswordObject(created.row), password: created.password }
@@ -79,9 +89,9 @@ export const appPasswordEndpoints = [
     access: 'user',
     query: rowId,
     faultyQuery: 'id format invalid',
-    refusals: [{ code: 404, text: notFoundMessage, when: 'the user has no such app password' }],
+    refusals: [unknownPassword],
     async answer({ api, principal, query }) {
-      await withResponses({ not_found: { code: 404, text: notFoundMessage } }, () =>
+      await withResponses({ not_found: unknownPassword }, () =>
         api.gateway.accounts.appPasswords.delete(principal.userId, query.id),
       )
     },

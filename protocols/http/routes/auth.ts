@@ -26,18 +26,29 @@ const consoleFields = plainFields.extend({
 const tokenData = z.object({ token: z.string().describe('The value of the header `Authorization` in later requests.') })
 
 const refusals: readonly Refusal[] = [
-  { code: 400, text: 'Invalid username or password' },
-  { code: 400, text: 'Current user is disabled, replace please', when: 'the password is correct' },
-  { code: 400, text: 'the account has just changed, sign in again' },
-  { code: 402, text: 'Invalid 2FA code', when: 'the password is correct, and the code is missing, wrong or used' },
+  { code: 400, text: 'Invalid username or password', error: 'wrong_credentials' },
+  {
+    code: 400,
+    text: 'Current user is disabled, replace please',
+    error: 'account_disabled',
+    when: 'the password is correct',
+  },
+  { code: 400, text: 'the account has just changed, sign in again', error: 'unauthenticated' },
+  {
+    code: 402,
+    text: 'Invalid 2FA code',
+    error: 'code_required',
+    when: 'the password is correct, and the code is missing, wrong or used',
+  },
   {
     code: 429,
     text: 'Too many …',
+    error: 'sign_in_throttled',
     when: 'the limit of failed sign-ins or of concurrent sign-ins of the address, or of wrong codes of the account, is reached',
   },
 ]
 
-const otherOrigin: Refusal = { code: 403, text: 'the request comes from a page of another site' }
+const otherOrigin: Refusal = { code: 403, text: 'the request comes from a page of another site', error: 'denied' }
 
 export const authEndpoints = [
   endpoint({

@@ -87,6 +87,7 @@ export const browseEndpoints = [
       {
         code: 403,
         text: 'Refresh without permission',
+        error: 'refresh_denied',
         when: '`refresh` is set, and the user may not write in the folder',
       },
     ],
@@ -174,7 +175,12 @@ export const browseEndpoints = [
     data: z.array(z.object({ name: z.string(), modified: timestamp })),
     refusals: [
       ...pathRefusals,
-      { code: 403, text: 'Permission denied', when: '`force_root` is set, and the user is not an admin' },
+      {
+        code: 403,
+        text: 'Permission denied',
+        error: 'admins_only',
+        when: '`force_root` is set, and the user is not an admin',
+      },
     ],
     async answer({ context, api, fields, headers, principal }) {
       const fs = fields.force_root ? api.gateway.asAdmin(principal) : api.gateway.as(principal)
@@ -266,6 +272,6 @@ async function related(
 }
 
 /** On 403 clients prompt for a folder password, which changes nothing about what the backend refuses. */
-const storageResponses = { storage_refused: { code: 500 } } as const
+const storageResponses = { storage_refused: { code: 500, status: 502 } } as const
 /** `denied` gets the message on which clients prompt for a folder password. */
 const browseResponses = { ...storageResponses, denied: accessDenied, refresh_denied: { code: 403 } } as const

@@ -12,7 +12,7 @@ import { endpoint, type Refusal } from '../api/endpoint.js'
 import { badRequest, withResponses } from '../api/errors.js'
 import { text } from '../api/fields.js'
 import { treeHeaders } from '../api/access-options.js'
-import { changeRefusals, nameExists, pathRefusals, taskRefusals } from '../api/refusals.js'
+import { changeRefusals, nameExists, pathRefusals, targetRefusals, taskRefusals } from '../api/refusals.js'
 import { assertTargetFolder } from './change.js'
 import { accessOptions } from '../api/access-options.js'
 
@@ -20,7 +20,12 @@ import { accessOptions } from '../api/access-options.js'
 const requiredFolder = text.refine((path) => path !== '', 'must not be empty').meta({ example: '/folder' })
 
 const refusals: readonly Refusal[] = [...pathRefusals, ...changeRefusals]
-const tooMany: Refusal = { code: 413, text: 'too many files for one request', when: 'there are more than 200,000' }
+const tooMany: Refusal = {
+  code: 413,
+  text: 'too many files for one request',
+  error: 'too_large',
+  when: 'there are more than 200,000',
+}
 
 export const bulkChangeEndpoints = [
   endpoint({
@@ -73,11 +78,13 @@ export const bulkChangeEndpoints = [
       ...refusals,
       nameExists,
       tooMany,
-      { code: 500, text: '… is illegal: …', when: 'the pattern is invalid' },
-      { code: 500, text: 'patterns and replacements have … characters at most' },
+      { code: 500, text: '… is illegal: …', error: 'invalid', when: 'the pattern is invalid' },
+      { code: 500, text: '… is illegal: …', error: 'costly_pattern', when: 'the pattern exceeds a limit' },
+      { code: 500, text: 'patterns and replacements have … characters at most', error: 'invalid' },
       {
         code: 400,
         text: '… takes too long on a text of this length',
+        error: 'costly_pattern',
         when: 'matching the pattern against a name takes too long',
       },
     ],
@@ -111,13 +118,7 @@ export const bulkChangeEndpoints = [
         .transform((policy) => (policy === 'skip' || policy === 'overwrite' ? policy : 'cancel'))
         .describe('`skip` or `overwrite`. Any other value: if a name exists already, nothing is moved.'),
     }),
-    refusals: [
-      ...refusals,
-      ...taskRefusals,
-      nameExists,
-      tooMany,
-      { code: 500, text: 'failed to get dst dir: …', when: '`dst_dir` is not a folder' },
-    ],
+    refusals: [...refusals, ...taskRefusals, nameExists, tooMany, ...targetRefusals],
     async answer({ context, api, fields, headers, principal }) {
       const fs = api.gateway.as(principal)
       const [from, to] = [cleanPath(fields.src_dir), cleanPath(fields.dst_dir)]

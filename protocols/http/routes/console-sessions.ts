@@ -33,7 +33,7 @@ function sessionObject(row: ConsoleSessionRow, current: number | undefined): z.i
   }
 }
 
-const notFound = { code: 404, text: 'session not found' } as const
+const notFound = { code: 404, text: 'session not found', error: 'record_missing' } as const
 
 export const consoleSessionEndpoints = [
   endpoint({

@@ -10,11 +10,16 @@ import { optionalField, paging, requiredText, rowId, text } from '../api/fields.
 import { pageOf } from '../api/paging.js'
 import { pageData } from '../api/schemas.js'
 
-const notFoundMessage = 'failed get old user: record not found'
-const keyInvalid: Refusal = { code: 400, text: 'provided key invalid' }
-const tooManyKeys: Refusal = { code: 400, text: 'an account can have at most 100 keys' }
-const titleTaken: Refusal = { code: 500, text: 'key with the same title already exists' }
-const keyMissing: Refusal = { code: 404, text: 'failed to get public key', when: 'the user has no such key' }
+const unknownUser: Refusal = { code: 500, text: 'failed get old user: record not found', error: 'record_missing' }
+const keyInvalid: Refusal = { code: 400, text: 'provided key invalid', error: 'invalid' }
+const tooManyKeys: Refusal = { code: 400, text: 'an account can have at most 100 keys', error: 'too_large' }
+const titleTaken: Refusal = { code: 500, text: 'key with the same title already exists', error: 'exists' }
+const keyMissing: Refusal = {
+  code: 404,
+  text: 'failed to get public key',
+  error: 'record_missing',
+  when: 'the user has no such key',
+}
 
 export const meEndpoints = [
   endpoint({
@@ -38,29 +43,33 @@ export const meEndpoints = [
     summary: 'Change the name or password of the current user',
     description: 'Changing the name or the password ends all sessions of the user.',
     access: 'user',
-    guestRefusal: { code: 403, text: 'Guest user can not update profile' },
+    guestRefusal: { code: 403, text: 'Guest user can not update profile', error: 'denied' },
     fields: z.object({
       username: requiredText.meta({ example: 'ann' }),
       password: text.describe('Empty: unchanged.'),
       sso_id: optionalField(z.string().max(1000)).describe('Absent: unchanged.'),
     }),
     refusals: [
-      { code: 400, text: 'this user name cannot be used: …', when: 'the name is not allowed, or taken' },
-      { code: 400, text: '…', when: 'the password is not allowed' },
+      {
+        code: 400,
+        text: 'this user name cannot be used: …',
+        error: 'invalid',
+        when: 'the name is not allowed, or taken',
+      },
+      { code: 400, text: '…', error: 'invalid', when: 'the password is not allowed' },
       {
         code: 429,
         text: 'too many user names have been tried, try again later',
+        error: 'throttled',
         when: `the user has asked for ${nameTries.count} other names within an hour`,
       },
-      { code: 500, text: notFoundMessage },
+      unknownUser,
       tooManyPasswords,
     ],
     async answer({ api, context, fields: { username, password, sso_id: ssoId }, principal }) {
       const update = { username, ssoId, password: password === '' ? undefined : password }
       const requester = requesterOf(principal, context)
-      await withRowErrors(notFoundMessage, () =>
-        api.gateway.accounts.users.updateOwn(principal.userId, update, requester),
-      )
+      await withRowErrors(unknownUser, () => api.gateway.accounts.users.updateOwn(principal.userId, update, requester))
     },
   }),
 
@@ -89,7 +98,7 @@ export const meEndpoints = [
       key: text.meta({ example: 'ssh-ed25519 AAAA… ann@laptop' }).describe('A line as in `authorized_keys`.'),
     }),
     refusals: [
-      { code: 400, text: 'request invalid', when: '`title` or `key` is empty' },
+      { code: 400, text: 'request invalid', error: 'invalid', when: '`title` or `key` is empty' },
       ...[keyInvalid, tooManyKeys, titleTaken],
     ],
     async answer({ api, fields: { title, key }, principal }) {

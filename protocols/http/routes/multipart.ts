@@ -5,9 +5,10 @@ import { cleanPath } from '../../../src/base/path.js'
 import type { UploadSession } from '../../../src/uploads/upload-session.js'
 import { bodySource, drain } from '../../lib/request-body.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
-import { refused, toErrorResponse, withResponses } from '../api/errors.js'
+import { refused, toErrorResponse, withResponses, worded } from '../api/errors.js'
 import { queryText } from '../api/fields.js'
 import { signalOf, type Exchange, type HttpApi } from '../api/http-api.js'
+import { storageRefusals, withNames } from '../api/refusals.js'
 import { chunkedUploadHeaders } from '../files/upload-headers.js'
 import { announcedFileRefusals, noUploads, wrongDigest } from './upload.js'
 
@@ -16,23 +17,59 @@ const mebibyte = 1024 * 1024
 const uploadMissing: Refusal = {
   code: 404,
   text: 'upload not found',
+  error: 'record_missing',
   when: 'the upload was never started, aborted, replaced, idle for 30 minutes, or completed some minutes ago',
 }
 const uploadOfOther: Refusal = {
   code: 403,
   text: 'the upload belongs to another user',
+  error: 'denied',
   when: 'another user has started the upload',
 }
 const chunkInFlight: Refusal = {
   code: 409,
   text: 'the chunk is being received',
+  error: 'busy',
   when: 'another request sends the same chunk',
 }
-const switchedOff: Refusal = { code: 400, text: 'multipart upload is disabled', when: 'the setting is off' }
-const tooMany: Refusal = { code: 429, text: 'too many uploads are open', when: 'a limit is reached' }
+const switchedOff: Refusal = {
+  code: 400,
+  text: 'multipart upload is disabled',
+  error: 'unsupported',
+  when: 'the setting is off',
+}
+const tooMany: Refusal = {
+  code: 429,
+  text: 'too many uploads are open',
+  error: 'throttled',
+  when: 'a limit is reached',
+}
 const sessionRefusals = [uploadMissing, uploadOfOther]
 /** The upload itself has failed: the state of the snapshot says whether another `init` can continue it. */
-const failed: Refusal = { code: 400, text: '…', when: 'the upload has failed; the message is the reason' }
+const failedCode = 400
+const failures = withNames(
+  [
+    'exists',
+    'invalid',
+    'denied',
+    'password_required',
+    'unauthenticated',
+    'precondition_failed',
+    'locked',
+    'not_found',
+    'parent_missing',
+    'not_folder',
+    'is_folder',
+    'unsupported',
+    'too_large',
+    'no_space',
+    'busy',
+    'timeout',
+    'internal',
+    ...storageRefusals.map(({ error }) => error),
+  ],
+  { code: failedCode, text: '…', when: 'the upload has failed; the message is the reason' },
+)
 
 const states = ['receiving', 'completed', 'failed_retriable', 'failed_permanent', 'aborted'] as const
 const snapshotShape = {
@@ -92,8 +129,13 @@ export const multipartEndpoints = [
     refusals: [
       ...announcedFileRefusals,
       wrongDigest,
-      { code: 400, text: 'X-File-Size …', when: 'the header is missing, or not an integer greater than 0' },
-      { code: 400, text: 'X-Chunk-Size is not an integer' },
+      {
+        code: 400,
+        text: 'X-File-Size …',
+        error: 'invalid',
+        when: 'the header is missing, or not an integer greater than 0',
+      },
+      { code: 400, text: 'X-Chunk-Size is not an integer', error: 'invalid' },
       switchedOff,
       tooMany,
       noUploads,
@@ -133,14 +175,15 @@ export const multipartEndpoints = [
     refusals: [
       ...sessionRefusals,
       chunkInFlight,
-      { code: 400, text: 'the upload has … chunks, counted from 0' },
-      { code: 400, text: 'chunk … has … bytes, not …' },
+      { code: 400, text: 'the upload has … chunks, counted from 0', error: 'invalid' },
+      { code: 400, text: 'chunk … has … bytes, not …', error: 'invalid' },
       {
         code: 429,
         text: 'too many chunks are waiting, try again',
+        error: 'throttled',
         when: 'the chunk is too far ahead, or those before it do not arrive',
       },
-      failed,
+      ...failures,
     ],
     answer: ({ api, context, headers, principal }) =>
       withSession(api, context, principal, headers['x-upload-id'], async (session) => {
@@ -165,8 +208,8 @@ export const multipartEndpoints = [
     refusalData,
     refusals: [
       ...sessionRefusals,
-      { code: 400, text: 'cannot complete: … of … bytes received', when: 'chunks are missing' },
-      failed,
+      { code: 400, text: 'cannot complete: … of … bytes received', error: 'invalid', when: 'chunks are missing' },
+      ...failures,
     ],
     answer: ({ api, context, headers, principal }) =>
       withSession(api, context, principal, headers['x-upload-id'], (session) =>
@@ -189,9 +232,9 @@ export const multipartEndpoints = [
     refusalData,
     refusals: [
       ...sessionRefusals,
-      { code: 400, text: 'a path cannot hold a NUL character' },
-      { code: 400, text: 'the path is too long' },
-      { code: 403, text: 'using relative path is not allowed', when: 'the path contains `..`' },
+      { code: 400, text: 'a path cannot hold a NUL character', error: 'invalid' },
+      { code: 400, text: 'the path is too long', error: 'invalid' },
+      { code: 403, text: 'using relative path is not allowed', error: 'relative_path', when: 'the path contains `..`' },
     ],
     async answer({ api, context, query, principal }) {
       const { uploads } = api.gateway
@@ -235,7 +278,8 @@ async function withSession(
       context.state.refusalData = snapshotOf(api, session)
       const { failure } = session
       if (!failure || error !== failure) throw error
-      throw refused({ code: failed.code, text: toErrorResponse(failure).message }, failure)
+      const { message, error: name } = toErrorResponse(failure)
+      throw worded(failure, { code: failedCode, text: message, error: name })
     }
   })
 }

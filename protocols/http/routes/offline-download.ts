@@ -21,10 +21,16 @@ const maxUrls = 100
 const unreachable: Refusal = {
   code: 500,
   text: '…',
+  error: 'unavailable',
   when: 'the program is unreachable or denies access; nothing is stored',
 }
 
-const noUploads: Refusal = { code: 500, text: 'upload not supported', when: 'the storage does not support uploads' }
+const noUploads: Refusal = {
+  code: 500,
+  text: 'upload not supported',
+  error: 'unsupported',
+  when: 'the storage does not support uploads',
+}
 
 export const offlineDownloadEndpoints = [
   endpoint({
@@ -54,11 +60,21 @@ export const offlineDownloadEndpoints = [
       ...pathRefusals,
       ...changeRefusals,
       ...taskRefusals,
-      { code: 500, text: 'tool … not found' },
-      { code: 500, text: 'failed init offline download tool …: …', when: 'the program is unreachable' },
-      { code: 500, text: '…', when: 'the tool does not support the scheme of a URL' },
-      { code: 400, text: `urls: must be ${maxUrls} URLs at most` },
-      { code: 400, text: '… leads into a network that is not allowed' },
+      { code: 500, text: 'tool … not found', error: 'tool_unknown' },
+      {
+        code: 500,
+        text: 'failed init offline download tool …: …',
+        error: 'tool_failed',
+        when: 'the program is unreachable',
+      },
+      {
+        code: 500,
+        text: '…',
+        error: 'unavailable',
+        when: 'the storage does not answer, or the tool does not support the scheme of a URL',
+      },
+      { code: 400, text: `urls: must be ${maxUrls} URLs at most`, error: 'invalid' },
+      { code: 400, text: '… leads into a network that is not allowed', error: 'invalid' },
       noUploads,
     ],
     async answer({ context, api, fields, headers, principal }) {
@@ -109,7 +125,7 @@ export const offlineDownloadEndpoints = [
         .describe('Minutes for which a complete torrent is seeded. Negative: it is never removed.'),
     }),
     data: z.literal('ok'),
-    refusals: [unreachable, { code: 400, text: 'setting […] must be a number' }],
+    refusals: [unreachable, { code: 400, text: 'setting […] must be a number', error: 'invalid' }],
     async answer({ context, api, fields: { url, seedtime } }) {
       await api.gateway.downloads.setQBittorrent(url, seedtime, signalOf(context.res))
       return 'ok' as const
@@ -132,7 +148,9 @@ function storageFolderEndpoint(path: `/${string}`, tool: string) {
       temp_dir: text.meta({ example: '/115/downloads' }).describe(`A folder in a ${tool} storage. Empty: none.`),
     }),
     data: z.literal('ok'),
-    refusals: [{ code: 500, text: '…', when: `the folder is not in a ${tool} storage; nothing is stored` }],
+    refusals: [
+      { code: 500, text: '…', error: 'unavailable', when: `the folder is not in a ${tool} storage; nothing is stored` },
+    ],
     async answer({ api, fields: { temp_dir: folder } }) {
       await api.gateway.downloads.setStorageFolder(tool, folder)
       return 'ok' as const

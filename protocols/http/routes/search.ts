@@ -13,7 +13,12 @@ import { lockedPasswords } from '../api/refusals.js'
 import { pageData } from '../api/schemas.js'
 import { accessOptions } from '../api/access-options.js'
 
-export const searchDisabled: Refusal = { code: 404, text: 'search not available', when: '`search_index` is `none`' }
+export const searchDisabled: Refusal = {
+  code: 404,
+  text: 'search not available',
+  error: 'search_off',
+  when: '`search_index` is `none`',
+}
 
 /** Throws 404 if search is disabled in the settings. */
 export function assertSearchEnabled({ gateway }: HttpApi): void {
@@ -30,9 +35,14 @@ const foundData = z
   })
   .meta({ id: 'Found' })
 
-const pageTooSmall: Refusal = { code: 400, text: `page can't < 1` }
-const perPageTooSmall: Refusal = { code: 400, text: `per_page can't < 1` }
-const relativePath: Refusal = { code: 400, text: 'using relative path is not allowed', when: '`parent` contains `..`' }
+const pageTooSmall: Refusal = { code: 400, text: `page can't < 1`, error: 'invalid' }
+const perPageTooSmall: Refusal = { code: 400, text: `per_page can't < 1`, error: 'invalid' }
+const relativePath: Refusal = {
+  code: 400,
+  text: 'using relative path is not allowed',
+  error: 'relative_path',
+  when: '`parent` contains `..`',
+}
 
 export const searchEndpoints = [
   endpoint({
@@ -63,13 +73,13 @@ export const searchEndpoints = [
       pageTooSmall,
       perPageTooSmall,
       relativePath,
-      { code: 400, text: 'a path cannot hold a NUL character' },
-      { code: 400, text: 'the path is too long' },
-      { code: 400, text: 'more than … words' },
-      { code: 400, text: 'more than … characters', when: '`keywords` is too long' },
+      { code: 400, text: 'a path cannot hold a NUL character', error: 'invalid' },
+      { code: 400, text: 'the path is too long', error: 'invalid' },
+      { code: 400, text: 'more than … words', error: 'invalid' },
+      { code: 400, text: 'more than … characters', error: 'invalid', when: '`keywords` is too long' },
       lockedPasswords,
-      { code: 503, text: 'the database is busy', when: 'there are too many concurrent searches' },
-      { code: 500, text: '…', when: 'the index cannot be opened; the message is the reason' },
+      { code: 503, text: 'the database is busy', error: 'busy', when: 'there are too many concurrent searches' },
+      { code: 500, text: '…', error: 'unavailable', when: 'the index cannot be opened; the message is the reason' },
     ],
     async answer({ context, api, fields, headers, principal }) {
       assertSearchEnabled(api)

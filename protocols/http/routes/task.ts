@@ -15,17 +15,24 @@ const params = z.object({ kind: z.enum(taskKinds).describe('The kind of the task
 const query = z.object({ tid: queryText.describe('The `id` of the task.') })
 const ids = z.object({ ids: z.array(z.string()) })
 const failureReasons = z.record(z.string(), z.string()).describe('The reason of each failure, by task id.')
-const unknownKind: Refusal = { code: 404, text: 'no such endpoint', when: 'the kind of tasks does not exist' }
-const guestRefusal: Refusal = { code: 403, text: 'You are a guest' }
+const unknownKind: Refusal = {
+  code: 404,
+  text: 'no such endpoint',
+  error: 'endpoint_missing',
+  when: 'the kind of tasks does not exist',
+}
+const guestRefusal: Refusal = { code: 403, text: 'You are a guest', error: 'denied' }
 const unknownTask: Refusal = {
   code: 404,
   text: 'task not found',
+  error: 'task_missing',
   when: 'the task does not exist or belongs to another user',
 }
 
 const uploadGone: Refusal = {
   code: 500,
   text: 'the received bytes are gone: upload the file again',
+  error: 'upload_gone',
   when: 'an upload task has ended',
 }
 

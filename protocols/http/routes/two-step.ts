@@ -9,8 +9,8 @@ import { signalOf } from '../api/http-api.js'
 /** Width and height of the QR code, in pixels. */
 const qrCodeSize = 400
 
-const guestRefusal: Refusal = { code: 403, text: 'Guest user can not generate 2FA code' }
-const wrongPassword: Refusal = { code: 400, text: 'the password is wrong' }
+const guestRefusal: Refusal = { code: 403, text: 'Guest user can not generate 2FA code', error: 'denied' }
+const wrongPassword: Refusal = { code: 400, text: 'the password is wrong', error: 'wrong_credentials' }
 
 export const twoStepEndpoints = [
   // The secret is not stored until `verify` proves that the user has it.
@@ -52,8 +52,13 @@ export const twoStepEndpoints = [
         .describe('The secret that `generate` returned.'),
     }),
     refusals: [
-      { code: 400, text: 'Invalid 2FA code' },
-      { code: 429, text: 'Too many …', when: 'the limit of wrong codes of the account is reached' },
+      { code: 400, text: 'Invalid 2FA code', error: 'code_required' },
+      {
+        code: 429,
+        text: 'Too many …',
+        error: 'sign_in_throttled',
+        when: 'the limit of wrong codes of the account is reached',
+      },
     ],
     answer({ context, api, fields: { code, secret }, principal }) {
       const { address } = api.clientOf(context.req)
@@ -89,10 +94,11 @@ export const twoStepEndpoints = [
     }),
     refusals: [
       wrongPassword,
-      { code: 400, text: 'two-step verification is off: set it up first' },
+      { code: 400, text: 'two-step verification is off: set it up first', error: 'invalid' },
       {
         code: 429,
         text: 'Too many …',
+        error: 'sign_in_throttled',
         when: 'the limit of failed sign-ins or of concurrent sign-ins of the address is reached',
       },
     ],

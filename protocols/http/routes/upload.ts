@@ -16,19 +16,27 @@ import { verifiedSource } from '../../../src/contract/sources.js'
 export const noUploads: Refusal = {
   code: 500,
   text: 'upload not supported',
+  error: 'unsupported',
   when: 'the storage does not support uploads',
 }
 const noParts: Refusal = {
   code: 400,
   text: 'an upload of a part is not supported',
+  error: 'invalid',
   when: 'the request has the header `Content-Range`',
 }
 const noConditions: Refusal = {
   code: 400,
   text: 'a task has no preconditions',
+  error: 'invalid',
   when: 'the request has `As-Task: true`, and `If-Match` or `If-None-Match`',
 }
-const noForms: Refusal = { ...noUploads, code: 405, text: "Current storage doesn't support upload" }
+const noForms: Refusal = {
+  ...noUploads,
+  code: 405,
+  text: "Current storage doesn't support upload",
+  error: 'unsupported',
+}
 
 /** The task of an upload with `As-Task`, else null. */
 const data = z.object({ task: taskData }).nullable()
@@ -36,33 +44,55 @@ const data = z.object({ task: taskData }).nullable()
 export const announcedFileRefusals: readonly Refusal[] = [
   ...pathRefusals,
   ...changeRefusals,
-  { code: 400, text: 'File-Path …', when: 'the header is missing or malformed, or its path is not that of a file' },
-  { code: 400, text: 'x-file-… is not a digest of … hexadecimal digits' },
-  { code: 403, text: 'file exists', when: '`Overwrite` is `false`' },
-  { code: 403, text: 'system file upload ignored', when: 'the settings exclude files of this name' },
+  {
+    code: 400,
+    text: 'File-Path …',
+    error: 'invalid',
+    when: 'the header is missing or malformed, or its path is not that of a file',
+  },
+  { code: 400, text: 'x-file-… is not a digest of … hexadecimal digits', error: 'invalid' },
+  { code: 403, text: 'file exists', error: 'exists', when: '`Overwrite` is `false`' },
+  {
+    code: 403,
+    text: 'system file upload ignored',
+    error: 'system_file',
+    when: 'the settings exclude files of this name',
+  },
 ]
 /** The content is not what was announced: the file is not stored. */
 export const wrongDigest: Refusal = {
   code: 400,
   text: 'the content does not have the announced …',
+  error: 'invalid',
   when: 'a digest does not match; the file is not stored',
 }
 const refusals: readonly Refusal[] = [
   ...announcedFileRefusals,
   ...taskRefusals,
-  { code: 400, text: 'X-File-Size is not an integer' },
+  { code: 400, text: 'X-File-Size is not an integer', error: 'invalid' },
   wrongDigest,
-  { code: 400, text: '… bytes were announced, … came' },
+  { code: 400, text: '… bytes were announced, … came', error: 'invalid' },
   {
     code: 400,
     text: 'the body is longer than the announced … bytes',
+    error: 'invalid',
     when: '`X-File-Size` is less than the size of the body',
   },
-  { code: 400, text: 'the body ended after … of … bytes', when: '`X-File-Size` is greater than the size of the body' },
+  {
+    code: 400,
+    text: 'the body ended after … of … bytes',
+    error: 'invalid',
+    when: '`X-File-Size` is greater than the size of the body',
+  },
   noParts,
   noConditions,
-  { code: 412, text: 'If-Match does not hold', when: 'the file does not exist, or was changed' },
-  { code: 412, text: 'If-None-Match does not hold', when: 'the file exists' },
+  {
+    code: 412,
+    text: 'If-Match does not hold',
+    error: 'precondition_failed',
+    when: 'the file does not exist, or was changed',
+  },
+  { code: 412, text: 'If-None-Match does not hold', error: 'precondition_failed', when: 'the file exists' },
 ]
 
 export const uploadEndpoints = [
@@ -95,8 +125,8 @@ export const uploadEndpoints = [
     refusals: [
       ...refusals,
       noForms,
-      { code: 400, text: 'the form is malformed' },
-      { code: 500, text: 'http: no such file', when: 'the form has no part `file`' },
+      { code: 400, text: 'the form is malformed', error: 'invalid' },
+      { code: 500, text: 'http: no such file', error: 'invalid', when: 'the form has no part `file`' },
     ],
     async answer(call) {
       const part = await filePart(call.context.req, signalOf(call.context.res))

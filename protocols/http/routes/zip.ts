@@ -12,7 +12,7 @@ import { contentDisposition, sendStream, startingWith } from '../../lib/send.js'
 import { zipArchive, type ZipMember } from '../files/zip-format.js'
 import { accessOptions, treeHeaders } from '../api/access-options.js'
 import { principalOf } from '../api/authenticate.js'
-import { endpoint, type Call, type PlainResponse } from '../api/endpoint.js'
+import { endpoint, type Call, type PlainResponse, type Refusal } from '../api/endpoint.js'
 import { accessDenied, badRequest, logUnexpected, refused, toErrorResponse, withResponses } from '../api/errors.js'
 import { bodyLimit, checkFields, fieldsOf, integer, queryText, stringList, text } from '../api/fields.js'
 import { signalOf, type HttpApi } from '../api/http-api.js'
@@ -52,6 +52,13 @@ const longestValidity = 7 * 24 * 3600
 /** The modes of files and folders whose storage has none. */
 const fileMode = 0o644
 const folderMode = 0o755
+
+const switchedOff: Refusal = {
+  code: 403,
+  text: 'archives are switched off',
+  error: 'unsupported',
+  when: 'the setting `package_download` is off',
+}
 
 const zipFields = z.object({
   path,
@@ -125,10 +132,7 @@ export const zipEndpoints = [
         .describe('Seconds until the URL expires.'),
     }),
     data: z.object({ url: z.string(), expires: timestamp }),
-    refusals: [
-      ...pathRefusals,
-      { code: 403, text: 'archives are switched off', when: 'the setting `package_download` is off' },
-    ],
+    refusals: [...pathRefusals, switchedOff],
     async answer({ context, api, fields, principal }) {
       const selection = selectionOf(fields)
       assertOn(api)
@@ -150,7 +154,7 @@ export const zipEndpoints = [
 type ZipCall = Pick<Call<unknown, unknown, { readonly password?: string | undefined }>, 'api' | 'context' | 'headers'>
 
 function assertOn({ gateway }: HttpApi): void {
-  if (!gateway.settings.bool('package_download')) throw refused({ code: 403, text: 'archives are switched off' })
+  if (!gateway.settings.bool('package_download')) throw refused(switchedOff)
 }
 
 /** Checks the fields. */

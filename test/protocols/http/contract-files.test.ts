@@ -167,7 +167,8 @@ void t.test('each endpoint has its own message for a storage without uploads', a
     body: form,
     headers: { authorization: admin.token, 'file-path': '/ro/file' },
   })
-  t.strictSame(await response.json(), { code: 405, message: "Current storage doesn't support upload", data: null })
+  const message = "Current storage doesn't support upload"
+  t.strictSame(await response.json(), { code: 405, message, data: null, error: 'unsupported' })
   t.strictSame(await admin.post('/api/fs/mkdir', { path: '/ro/folder' }), {
     code: 500,
     message: 'not support',

@@ -8,12 +8,14 @@ import { endpoints } from '../../../protocols/http/endpoints.js'
 import { refusalsOf } from '../../../protocols/http/api/refusals.js'
 import type { Envelope } from './served.js'
 
+type Answer = Envelope & { readonly error?: string }
+
 /** Throws if the response is not one that its endpoint declares. `target`: path and query. */
-export function assertDeclared(method: string, target: string, answer: Envelope): void {
+export function assertDeclared(method: string, target: string, answer: Answer): void {
   const [path] = target.split('?')
   const endpoint = endpoints.find((each) => isAt(each, path ?? '') && isBy(each, method))
   if (endpoint === undefined || endpoint.plain !== undefined) return
-  const fault = answer.code === 200 ? faultOfData(endpoint.data, answer.data) : faultOfRefusal(endpoint, answer)
+  const fault = answer.code === 200 ? faultOfSuccess(endpoint, answer) : faultOfRefusal(endpoint, answer)
   if (fault !== undefined) throw new Error(`${method} ${endpoint.path} answers otherwise than declared: ${fault}`)
 }
 
@@ -25,6 +27,10 @@ function isBy({ method: declared }: EndpointDescription, method: string): boolea
   return declared === 'any' || declared === method.toLowerCase()
 }
 
+function faultOfSuccess({ data: schema }: EndpointDescription, { data, error }: Answer): string | undefined {
+  return error === undefined ? faultOfData(schema, data) : `a success has the name ${error}`
+}
+
 function faultOfData(schema: z.ZodType | undefined, data: unknown): string | undefined {
   if (schema === undefined) return data === null ? undefined : `data is ${JSON.stringify(data)}, not null`
   const result = schema.safeParse(data)
@@ -32,16 +38,20 @@ function faultOfData(schema: z.ZodType | undefined, data: unknown): string | und
   return isDeepStrictEqual(result.data, data) ? undefined : `data has fields of its own: ${JSON.stringify(data)}`
 }
 
-function faultOfRefusal(endpoint: EndpointDescription, { code, data, message }: Envelope): string | undefined {
-  const told = refusalsOf(endpoint).some((refusal) => refusal.code === code && matchesRefusal(message, refusal))
-  if (!told) return `the refusal ${code} "${message}" is not among its own`
+function faultOfRefusal(endpoint: EndpointDescription, { code, data, error, message }: Answer): string | undefined {
+  const told = refusalsOf(endpoint).filter((refusal) => refusal.code === code && matchesRefusal(message, refusal))
+  if (told.length === 0) return `the refusal ${code} "${message}" is not among its own`
+  const names = told.map((refusal) => refusal.error)
+  if (!names.some((name) => name === error)) {
+    return `the refusal ${code} "${message}" has the name ${error}, not one of ${names.join(', ')}`
+  }
   if (data === null) return undefined
   const { refusalData } = endpoint
   return refusalData === undefined ? `a refusal carries ${JSON.stringify(data)}` : faultOfData(refusalData.schema, data)
 }
 
 /** Whether the message matches the text of the refusal, in which `…` matches any text. */
-export function matchesRefusal(message: string, { text }: Refusal): boolean {
+export function matchesRefusal(message: string, { text }: Pick<Refusal, 'text'>): boolean {
   const [first = '', ...rest] = text.split('…')
   if (rest.length === 0) return message === text
   if (!message.startsWith(first)) return false

@@ -56,13 +56,14 @@ export class Served {
     public token = '',
   ) {}
 
-  /** The envelope, after a comparison with the declaration of its endpoint. */
+  /** The envelope, after a comparison with the declaration of its endpoint, which covers the name of a failure. */
   async #ask(path: string, init: RequestInit): Promise<Envelope> {
     const response = await fetch(this.url + path, init)
     if (response.status !== 200) throw new Error(`real status ${response.status}`)
-    const answer = (await response.json()) as Envelope
+    const answer = (await response.json()) as Envelope & { readonly error?: string }
     assertDeclared(init.method ?? 'GET', path, answer)
-    return answer
+    const { error: _, ...envelope } = answer
+    return envelope
   }
 
   async post(path: string, body: unknown = {}, headers: Record<string, string> = {}): Promise<Envelope> {

@@ -3,16 +3,19 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import t from 'tap'
 import { serveDownload } from '../../../../protocols/http/files/download.js'
 import {
-  ApiError,
+  accessDenied,
   badRequest,
   logUnexpected,
   refused,
   toErrorResponse,
   withResponses,
+  worded,
 } from '../../../../protocols/http/api/errors.js'
 import type { HttpApi } from '../../../../protocols/http/api/http-api.js'
+import { refusalsOf } from '../../../../protocols/http/api/refusals.js'
+import { documentedEndpoints } from '../../../../protocols/http/endpoints.js'
 import type { Log } from '../../../../src/base/log.js'
-import { errorCodes, GatewayError, nameTaken } from '../../../../src/base/errors.js'
+import { errorCodes, errorDetails, GatewayError, nameTaken } from '../../../../src/base/errors.js'
 import { asPath, relativePathError } from '../../../../src/base/path.js'
 
 const told = (error: unknown) => {
@@ -76,8 +79,7 @@ void t.test('errors have the codes and messages that existing clients parse', as
     [new GatewayError('not_folder', { detail: 'target_not_folder' }), '500 failed to get dst dir: not a folder'],
     [new GatewayError('unsupported', { detail: 'size_required', reason: 'for logs' }), '500 not support'],
     [new GatewayError('unavailable', { detail: 'size_required', reason: 'no size' }), '500 no size'],
-    [new ApiError(402, 'Invalid 2FA code'), '402 Invalid 2FA code'],
-    [refused({ code: 404, text: 'no such endpoint' }), '404 no such endpoint'],
+    [refused({ code: 404, text: 'no such endpoint', error: 'endpoint_missing' }), '404 no such endpoint'],
     [badRequest('EOF'), '400 EOF'],
   ] as const) {
     t.equal(told(error), expected)
@@ -89,18 +91,18 @@ void t.test('an endpoint may respond to a code or a detail in its own way, and k
   const responses = {
     code_required: { code: 402 },
     unauthenticated: { code: 400 },
-    not_found: { code: 404, text: 'record not found' },
+    not_found: { code: 404, text: 'record not found', error: 'not_found' },
   }
   for (const [error, expected] of [
     [new GatewayError('unauthenticated', { detail: 'code_required' }), '402 Invalid 2FA code'],
     [new GatewayError('unauthenticated', { reason: 'no' }), '400 no'],
     [new GatewayError('not_found'), '404 record not found'],
   ] as const) {
-    const worded: unknown = await withResponses(responses, () => Promise.reject(error)).catch(
-      (thrown: unknown) => thrown,
+    const thrown: unknown = await withResponses(responses, () => Promise.reject(error)).catch(
+      (reason: unknown) => reason,
     )
-    t.equal(told(worded), expected)
-    t.equal((worded as Error).cause, error)
+    t.equal(told(thrown), expected)
+    t.equal((thrown as Error).cause, error)
   }
   for (const error of [new GatewayError('denied'), new TypeError('x')]) {
     await t.rejects(
@@ -111,6 +113,68 @@ void t.test('an endpoint may respond to a code or a detail in its own way, and k
     )
   }
   t.equal(await withResponses(responses, () => 7), 7)
+})
+
+void t.test(
+  'the name of a failure is the detail or the code of its error, and tells no more than its text',
+  async (t) => {
+    for (const [error, name] of [
+      [new GatewayError('not_found'), 'not_found'],
+      [new GatewayError('denied', { detail: 'refresh_denied' }), 'refresh_denied'],
+      [new GatewayError('password_required'), 'password_required'],
+      [new GatewayError('hidden'), 'password_required'],
+      [new GatewayError('denied', { detail: 'parent_hidden' }), 'password_required'],
+      [new GatewayError('unauthenticated', { detail: 'wrong_credentials' }), 'wrong_credentials'],
+      [new GatewayError('not_found', { detail: 'dangling_symlink' }), 'not_found'],
+      [new GatewayError('denied', { detail: 'dangling_symlink' }), 'dangling_symlink'],
+      [new TypeError('x'), 'internal'],
+      [worded(new GatewayError('denied'), accessDenied), 'password_required'],
+      [worded(new GatewayError('invalid', { detail: 'code_required' }), { code: 402 }), 'code_required'],
+      [badRequest('EOF'), 'invalid'],
+    ] as const) {
+      t.equal(toErrorResponse(error).error, name)
+    }
+  },
+)
+
+void t.test('failures that share a code and a text share a name', async (t) => {
+  const nameOf = new Map<string, string>()
+  const add = (code: number, text: string, name: string) => {
+    const known = nameOf.get(`${code} ${text}`) ?? name
+    t.equal(name, known, `${code} ${text}`)
+    nameOf.set(`${code} ${text}`, known)
+  }
+  for (const code of errorCodes) {
+    for (const detail of [undefined, ...errorDetails]) {
+      const { code: sent, message, error } = toErrorResponse(new GatewayError(code, { detail }))
+      add(sent, message, error)
+    }
+  }
+  for (const { code, text, error } of documentedEndpoints.flatMap(refusalsOf)) {
+    if (!text.includes('…')) add(code, text, error)
+  }
+  t.ok(nameOf.size > errorCodes.length + errorDetails.length)
+})
+
+void t.test('the HTTP status of a detail is that of its code, whatever the code of the envelope', async (t) => {
+  for (const [error, code, status] of [
+    [new GatewayError('denied', { detail: 'mount_moved' }), 500, 403],
+    [new GatewayError('not_found', { detail: 'target_missing' }), 500, 404],
+    [new GatewayError('invalid', { detail: 'setting_refused' }), 500, 400],
+    [new GatewayError('invalid', { detail: 'relative_path' }), 403, 403],
+    [new GatewayError('unavailable', { detail: 'search_off' }), 404, 404],
+  ] as const) {
+    t.match(toErrorResponse(error), { code, status })
+  }
+})
+
+void t.test("the HTTP status of an endpoint's own response is that of the error, else that of its name", async (t) => {
+  const statusOf = (error: unknown) => toErrorResponse(error).status
+  t.equal(statusOf(worded(new GatewayError('unauthenticated'), { code: 400 })), 401)
+  t.equal(statusOf(worded(new GatewayError('unavailable'), { code: 500 })), 502)
+  t.equal(statusOf(worded(new GatewayError('invalid'), { code: 500, status: 500 })), 500)
+  t.equal(statusOf(refused({ code: 500, text: 'record not found', error: 'not_found' })), 404)
+  t.equal(statusOf(refused({ code: 409, text: 'x', error: 'busy' })), 409)
 })
 
 void t.test('the code of an error does not depend on its reason', async (t) => {
@@ -135,8 +199,9 @@ void t.test('only unexpected errors are logged, each once', async (t) => {
   const unexpected = new TypeError('x')
   const internal = new GatewayError('internal', { op: 'write', path: '/a', cause: unexpected })
   const checked = new GatewayError('internal', { op: 'stat', path: '/b', cause: unexpected })
-  const worded = [new ApiError(500, 'x'), new ApiError(500, 'x', checked), new ApiError(500, 'x', checked)]
-  for (const error of [unexpected, internal, internal, new GatewayError('not_found'), ...worded]) {
+  const own = refused({ code: 500, text: 'x', error: 'invalid' })
+  const endpointErrors = [own, worded(checked, { code: 500 }), worded(checked, { code: 500 })]
+  for (const error of [unexpected, internal, internal, new GatewayError('not_found'), ...endpointErrors]) {
     logUnexpected(log, error, { method: 'PUT' })
   }
   t.same(lines, [

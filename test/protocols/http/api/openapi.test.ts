@@ -62,6 +62,19 @@ void t.test('references have targets, and internal metadata is removed', async (
   t.notMatch(text, '#/$defs')
 })
 
+void t.test('an operation lists the names of its errors, and the document all of them', async (t) => {
+  const { schemas } = document.components
+  const all = schemas.ErrorName?.enum ?? []
+  for (const item of Object.values(document.paths)) {
+    for (const { operationId, responses, 'x-refusals': refusals } of Object.values(item)) {
+      if (refusals === undefined) continue
+      const [, refusal] = responses['200']?.content?.['application/json']?.schema?.oneOf ?? []
+      t.same(refusal?.properties?.error?.enum, [...new Set(refusals.map(({ error }) => error))].sort(), operationId)
+      for (const { error } of refusals) t.ok(all.includes(error), error)
+    }
+  }
+})
+
 void t.test('schemas of fields are in their simplest form', async (t) => {
   const { schemas } = document.components
   t.strictSame(schemas.FsListFields?.properties?.page, { type: 'integer', default: 1, description: 'Counted from 1.' })
@@ -104,25 +117,32 @@ void t.test("the document is served without a token, with the client's address",
 })
 
 void t.test('assertDeclared() throws for an undeclared response', async (t) => {
-  const told = (code: number, message: string, data: unknown = null) => ({ code, message, data })
-  const get = (answer: ReturnType<typeof told>) => () => {
+  const told = (code: number, message: string, data: unknown = null, error?: string) => ({
+    code,
+    message,
+    data,
+    ...(error !== undefined && { error }),
+  })
+  const get = (answer: Parameters<typeof assertDeclared>[2]) => () => {
     assertDeclared('GET', '/api/admin/driver/info?driver=x', answer)
   }
-  t.doesNotThrow(get(told(404, 'driver [x] not found')))
-  t.doesNotThrow(get(told(403, 'You are not an admin')))
+  t.doesNotThrow(get(told(404, 'driver [x] not found', null, 'driver_unknown')))
+  t.doesNotThrow(get(told(403, 'You are not an admin', null, 'admins_only')))
+  t.throws(get(told(403, 'You are not an admin', null, 'denied')), /has the name denied, not one of admins_only/)
   t.throws(get(told(404, 'driver [x] not found!')), /is not among its own/)
   t.throws(get(told(418, 'driver [x] not found')), /is not among its own/)
-  t.throws(get(told(404, 'driver [x] not found', {})), /carries/)
+  t.throws(get(told(404, 'driver [x] not found', {}, 'driver_unknown')), /carries/)
   t.throws(get(told(200, 'success')), /otherwise than declared/)
-  const names = (data: unknown) => () => {
-    assertDeclared('GET', '/api/me/sshkey/list', told(200, 'success', data))
+  const names = (data: unknown, error?: string) => () => {
+    assertDeclared('GET', '/api/me/sshkey/list', told(200, 'success', data, error))
   }
   t.doesNotThrow(names({ content: [], total: 0 }))
+  t.throws(names({ content: [], total: 0 }, 'internal'), /a success has the name internal/)
   t.throws(names({ content: [], total: 0, more: 1 }), /fields of its own/)
 })
 
 void t.test('an ellipsis in the declared text of an error matches any text', async (t) => {
-  const fits = (text: string, message: string) => matchesRefusal(message, { code: 400, text })
+  const fits = (text: string, message: string) => matchesRefusal(message, { text })
   t.ok(fits('file […] exists', 'file [a [b] c] exists'))
   t.notOk(fits('file […] exists', 'file [a] exists already'))
   t.ok(fits('… in place', 'move in place'))

@@ -4,7 +4,12 @@ import { rawRequest } from '../raw-request.js'
 import { adminPassword, serve, Served, type Envelope } from '../served.js'
 
 const done = { code: 200, message: 'success', data: null }
-const asGuest = { code: 401, message: 'Guest user is disabled, login please', data: null }
+const asGuest = {
+  code: 401,
+  message: 'Guest user is disabled, login please',
+  data: null,
+  error: 'guest_disabled',
+}
 const cookieLine = /^tidegate_session=(tgs-[a-z2-9]{8}-[a-z2-9]{32}); /
 
 interface Answer {
