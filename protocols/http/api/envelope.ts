@@ -1,4 +1,8 @@
-/** The envelope of API responses. The HTTP status is always 200; `code` holds the result. */
+/**
+ * The envelope of API responses. The HTTP status is always 200; `code` holds the result. Clients that name problem
+ * documents in Accept receive one for a failure.
+ */
+import { STATUS_CODES, type IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { Context, Middleware, ParameterizedContext } from 'koa'
 import { drain } from '../../lib/request-body.js'
@@ -14,6 +18,23 @@ export interface Envelope {
 /** The envelope of a failure: it also has the name of the failure. */
 interface FailureEnvelope extends Envelope {
   readonly error: ErrorName
+}
+
+/**
+ * A problem document (RFC 9457 §3) with two extension members. Its `type` is `about:blank`, because there is no address
+ * to which the types of Tidegate could be bound: `status` is the type, and `error` refines it.
+ */
+interface Problem {
+  readonly type: 'about:blank'
+  /** The phrase of the status (RFC 9457 §4.2.1). */
+  readonly title: string
+  readonly status: number
+  /** The `message` of the envelope. */
+  readonly detail: string
+  /** The name of the failure. */
+  readonly error: ErrorName
+  /** The `data` of the envelope, unless it is null. */
+  readonly data?: object
 }
 
 export function success(data: unknown = null, message = 'success'): Envelope {
@@ -33,9 +54,29 @@ export function sendJson(context: Context, body: string | Readable): void {
   context.body = body
 }
 
+/** Sets a problem document as the body. */
+function sendProblem(context: Context, problem: Problem): void {
+  if (context.headerSent) return
+  context.status = problem.status
+  // RFC 9110 §15.5.2 requires a challenge.
+  if (problem.status === 401) context.set('WWW-Authenticate', 'Bearer')
+  context.set('Content-Type', problemType)
+  context.body = JSON.stringify(problem)
+}
+
+const problemType = 'application/problem+json'
+
+/** Whether Accept names problem documents. A wildcard does not: clients that send one expect an envelope. */
+function acceptsProblems({ headers: { accept = '' } }: IncomingMessage): boolean {
+  return accept.split(',').some((range) => {
+    const [type, ...parameters] = range.split(';').map((part) => part.trim().toLowerCase())
+    return type === problemType && !parameters.some((parameter) => /^q=0(?:\.0{0,3})?$/.test(parameter))
+  })
+}
+
 /**
- * Returns middleware that runs `handle` and turns its errors into envelopes. Discards the rest of the request body, so
- * that clients that send the whole body before they read can receive the response.
+ * Returns middleware that runs `handle` and turns its errors into envelopes or problem documents. Discards the rest of
+ * the request body, so that clients that send the whole body before they read can receive the response.
  */
 export function withErrorEnvelopes(
   api: HttpApi,
@@ -45,13 +86,19 @@ export function withErrorEnvelopes(
     try {
       await handle(context)
     } catch (error) {
-      const { code, message, error: name, retryAfter } = toErrorResponse(error)
+      const { code, status, message, error: name, retryAfter } = toErrorResponse(error)
       logUnexpected(api.gateway.log, error, { protocol: api.protocol.name, method: context.method, url: context.path })
       if (retryAfter !== undefined) context.set('Retry-After', String(Math.ceil(retryAfter)))
       const text = api.masks.apply(toSingleLine(message))
       const { refusalData: data } = context.state
-      const envelope: FailureEnvelope = { code, message: text, data: data ?? null, error: name }
-      sendJson(context, JSON.stringify(envelope))
+      if (!context.headerSent) context.vary('Accept')
+      if (acceptsProblems(context.req)) {
+        const title = STATUS_CODES[status] ?? ''
+        sendProblem(context, { type: 'about:blank', title, status, detail: text, error: name, ...(data && { data }) })
+      } else {
+        const envelope: FailureEnvelope = { code, message: text, data: data ?? null, error: name }
+        sendJson(context, JSON.stringify(envelope))
+      }
       void drain(context.req)
     }
   }

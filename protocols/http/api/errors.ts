@@ -56,7 +56,7 @@ const accessDeniedMessage = 'password is incorrect or you have no permission'
 interface ResponseRule {
   /** The `code` of the envelope. */
   readonly code: number
-  /** The HTTP status of responses without an envelope, such as downloads. */
+  /** The HTTP status of responses without an envelope: downloads and problem documents. */
   readonly status: number
   /** The message. Absent: the reason of the error. Clients match the end of the message, so nothing may be appended. */
   readonly text?: Text

@@ -48,6 +48,8 @@ Responses below \`/api\` are an envelope of \`code\`, \`message\` and \`data\`. 
 Any other code is an error: \`error\` is its name, and \`message\` the reason. In the listed messages \`…\` is a placeholder for \
 variable text.
 
+If \`Accept\` names \`application/problem+json\`, an error is a problem document (RFC 9457) with a real HTTP status instead.
+
 Send the token of a sign-in as the value of the header \`Authorization\`, with or without the prefix \`Bearer\`. A request \
 without a token is made as the guest, if that account is enabled.
 
@@ -56,7 +58,7 @@ and unknown fields are ignored.`
 
 /** The document for the endpoints. Its server is `/`; the caller replaces it by the base URL. */
 export function openApiDocument(endpoints: readonly EndpointDescription[]): OpenApiDocument {
-  const schemas: Components = { ErrorName: errorNameSchema }
+  const schemas: Components = { ErrorName: errorNameSchema, Problem: problemSchema }
   const paths: Record<string, Record<string, OpenApiOperation>> = {}
   for (const endpoint of endpoints) {
     const item = (paths[endpoint.path] ??= {})
@@ -227,6 +229,10 @@ function responsesOf(endpoint: EndpointDescription, schemas: Components): OpenAp
       description: 'The result, or an error: see `code`.',
       content: { 'application/json': { schema: { oneOf: [envelope({ const: 200 }, data), refusal] } } },
     },
+    default: {
+      description: 'The error, if `Accept` names problem documents.',
+      content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+    },
   }
 }
 
@@ -248,6 +254,20 @@ const errorNameSchema: JsonSchema = {
   type: 'string',
   enum: [...errorNames],
   description: 'The name of an error.',
+}
+
+const problemSchema: JsonSchema = {
+  type: 'object',
+  description: 'An error as a problem document (RFC 9457).',
+  properties: {
+    type: { const: 'about:blank' },
+    title: { type: 'string', description: 'The phrase of the status.' },
+    status: { type: 'integer', description: 'The HTTP status.' },
+    detail: { type: 'string', description: 'The `message` of the envelope.' },
+    error: { $ref: '#/components/schemas/ErrorName' },
+    data: { type: 'object', description: 'The `data` of the envelope, unless it is null.' },
+  },
+  required: ['type', 'title', 'status', 'detail', 'error'],
 }
 
 /** The schema of `data` in errors. It may be null, because errors of authentication have no data. */

@@ -71,6 +71,7 @@ void t.test('an operation lists the names of its errors, and the document all of
       const [, refusal] = responses['200']?.content?.['application/json']?.schema?.oneOf ?? []
       t.same(refusal?.properties?.error?.enum, [...new Set(refusals.map(({ error }) => error))].sort(), operationId)
       for (const { error } of refusals) t.ok(all.includes(error), error)
+      t.ok(responses.default?.content?.['application/problem+json'], operationId)
     }
   }
 })
