@@ -1,6 +1,16 @@
 import js from '@eslint/js'
 import tseslint from 'typescript-eslint'
 
+const message = ':matches(MemberExpression[property.name="message"], Identifier[name="message"])'
+/** What compares the message of an error: it is a text for users, and the API has a name for each failure. */
+const comparisonsOfMessages = [
+  `BinaryExpression[operator=/^[!=]==?$/] > ${message}`,
+  `SwitchStatement > ${message}.discriminant`,
+  `MemberExpression[computed=true] > ${message}.property`,
+  `CallExpression[callee.property.name=/^(test|exec|has|get)$/] > ${message}.arguments`,
+  `CallExpression > MemberExpression.callee[property.name=/^(includes|startsWith|endsWith|match|matchAll|search|indexOf|localeCompare)$/] > ${message}.object`,
+].map((selector) => ({ selector, message: 'Compare the name of the failure: error.error.' }))
+
 export default tseslint.config(
   { ignores: ['web/api/schema.d.ts', 'dist/', 'data/', 'node_modules/', '.tap/', 'build/'] },
   js.configs.recommended,
@@ -43,6 +53,9 @@ export default tseslint.config(
     // The console has its own project, because it runs in browsers.
     files: ['web/**/*.ts', 'web/**/*.tsx'],
     languageOptions: { parserOptions: { project: './web/tsconfig.json' } },
+    rules: {
+      'no-restricted-syntax': ['error', ...comparisonsOfMessages],
+    },
   },
   {
     // tap's fluent assertions return values nobody reads.

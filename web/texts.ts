@@ -25,7 +25,6 @@ export const texts = {
   failures: {
     notFound: 'There is no such file or folder.',
     noStorage: 'No storage is mounted here.',
-    denied: 'You have no permission to do this.',
     storageNotStarted: (reason: string) =>
       `The storage is added, but it does not start: ${reason}. Correct it and save again, or remove it.`,
   },

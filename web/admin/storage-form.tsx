@@ -120,7 +120,7 @@ function rowOf(driver: string, form: Form, values: Values): Storage {
 
 /** Whether the storage was added although the call failed. */
 function isCreated(error: unknown): boolean {
-  return error instanceof ApiError && error.message.includes('storage is already created')
+  return error instanceof ApiError && error.error === 'storage_created'
 }
 
 /** `path`: as it was entered. The server adds a slash before it, and removes others. */

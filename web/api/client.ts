@@ -1,13 +1,18 @@
 /** Calls of the HTTP API. The types of requests and responses come from its OpenAPI document. */
-import type { operations, paths } from './schema.d.ts'
+import type { components, operations, paths } from './schema.d.ts'
 
-/** A failed call: the `code` and `message` of the envelope, or 0 if the server was not reached. */
+/** The name of a failure. Its `message` is a text for the user, which nothing depends on. */
+export type ErrorName = components['schemas']['ErrorName']
+
+/** A failed call: the `code`, `message` and `error` of the envelope. The code is 0 if the server was not reached. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
 
   constructor(
     readonly code: number,
     message: string,
+    /** Undefined if the server was not reached, or something else answered. */
+    readonly error?: ErrorName,
     /** Seconds after which the call may be repeated, if the server says so. */
     readonly retryAfter?: number,
   ) {
@@ -122,20 +127,24 @@ async function send(url: URL, options: RequestInit): Promise<Response> {
 }
 
 async function dataOf<Path extends EndpointPath>(response: Response): Promise<Data<Path>> {
-  let envelope: { code: number; message: string; data: unknown }
+  let envelope: Envelope
   try {
-    envelope = (await response.json()) as typeof envelope
+    envelope = (await response.json()) as Envelope
   } catch {
     throw new ApiError(response.ok ? unreachable : response.status, response.statusText)
   }
   return unwrapped(envelope, Number(response.headers.get('Retry-After')) || undefined) as Data<Path>
 }
 
+export interface Envelope {
+  readonly code: number
+  readonly message: string
+  readonly data: unknown
+  readonly error?: ErrorName
+}
+
 /** The `data` of an envelope of success. Throws `ApiError` for others. */
-export function unwrapped(
-  { code, message, data }: { readonly code: number; readonly message: string; readonly data: unknown },
-  retryAfter?: number,
-): unknown {
-  if (code !== 200) throw new ApiError(code, message, retryAfter)
+export function unwrapped({ code, message, data, error }: Envelope, retryAfter?: number): unknown {
+  if (code !== 200) throw new ApiError(code, message, error, retryAfter)
   return data
 }

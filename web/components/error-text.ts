@@ -8,15 +8,22 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** The API writes the cause at the end of the message. Its other messages are shown as they are. */
-function ofApi({ code, message }: ApiError): string {
+/** Failures without a text of the console are shown with the message of the server. */
+function ofApi({ code, error, message }: ApiError): string {
   const { failures } = texts
   if (code === unreachable) return texts.unreachable
-  if (message.endsWith('object not found')) return failures.notFound
-  if (message.startsWith('failed get storage: storage not found')) return failures.noStorage
-  if (message === 'permission denied') return failures.denied
-  const notStarted = /^failed init storage but storage is already created: (?:failed init storage: )?(.*)$/s.exec(
-    message,
-  )
-  return notStarted ? failures.storageNotStarted(notStarted[1] ?? '') : message
+  switch (error) {
+    case 'not_found':
+    case 'parent_missing':
+    case 'target_missing':
+      return failures.notFound
+    case 'no_storage':
+    case 'nothing_mounted':
+      return failures.noStorage
+    case 'storage_created':
+      // The reason follows two clauses that say where it was found.
+      return failures.storageNotStarted(message.split(': ').slice(2).join(': '))
+    default:
+      return message
+  }
 }

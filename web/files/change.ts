@@ -61,7 +61,7 @@ export async function plainly<Result>(request: Promise<Result>): Promise<Result>
   try {
     return await request
   } catch (error) {
-    const [, name] = error instanceof ApiError ? (/^file \[(.*)\] exists$/s.exec(error.message) ?? []) : []
-    throw name === undefined ? error : new Error(texts.changes.exists(name))
+    if (!(error instanceof ApiError) || error.error !== 'name_taken') throw error
+    throw new Error(texts.changes.exists(error.message.slice('file ['.length, -'] exists'.length)), { cause: error })
   }
 }

@@ -1,6 +1,6 @@
 /** A field for the path of a folder, with a tree from which it can be chosen. */
 import { useState } from 'preact/hooks'
-import { ApiError, post } from '../api/client.ts'
+import { ApiError, post, type ErrorName } from '../api/client.ts'
 import { texts } from '../texts.ts'
 import { FolderChooser } from './folder-chooser.tsx'
 
@@ -28,6 +28,8 @@ export function FolderField({ label, path, onPath }: FolderFieldProps) {
   )
 }
 
+const missing: ReadonlySet<ErrorName> = new Set(['not_found', 'parent_missing', 'no_storage', 'nothing_mounted'])
+
 /**
  * Whether there is a folder of this path. True if the server does not tell, such as for a storage that does not start.
  */
@@ -35,6 +37,6 @@ export async function isFolder(path: string): Promise<boolean> {
   try {
     return (await post('/api/fs/get', { path, password: '' })).is_dir
   } catch (error) {
-    return !(error instanceof ApiError && error.message.includes('not found'))
+    return !(error instanceof ApiError && error.error !== undefined && missing.has(error.error))
   }
 }

@@ -123,7 +123,8 @@ function CodeField({ value, onValue }: { readonly value: string; readonly onValu
 
 function explained(error: unknown): string {
   if (error instanceof ApiError && error.code === credentialsRefused) {
-    return error.message.includes('disabled') ? texts.session.disabled : texts.session.wrong
+    const isDisabled = error.error === 'account_disabled' || error.error === 'guest_disabled'
+    return isDisabled ? texts.session.disabled : texts.session.wrong
   }
   return messageOf(error)
 }

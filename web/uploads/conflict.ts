@@ -7,12 +7,12 @@ import { joined, nameOf, parentOf } from '../components/places.ts'
  * or with code 400 when an upload in parts is completed, if the file was made meanwhile.
  */
 export function isConflict(error: unknown): boolean {
-  return error instanceof ApiError && (error.code === 403 || error.code === 400) && error.message === 'file exists'
+  return error instanceof ApiError && error.error === 'exists'
 }
 
 /** An error as the server reports it. */
 export function conflict(): ApiError {
-  return new ApiError(403, 'file exists')
+  return new ApiError(403, 'file exists', 'exists')
 }
 
 /** `/folder/tide (2).txt` for `/folder/tide.txt` and 2. */

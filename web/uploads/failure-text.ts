@@ -1,5 +1,5 @@
 /** Why an upload has failed, in plain words. */
-import { ApiError } from '../api/client.ts'
+import { ApiError, type ErrorName } from '../api/client.ts'
 import { messageOf } from '../components/error-text.ts'
 import { texts } from '../texts.ts'
 
@@ -11,17 +11,17 @@ const byCode: Readonly<Record<number, string>> = {
   507: texts.uploads.noSpace,
 }
 
-/** What the server's messages mean for an upload. */
-const byMessage: Readonly<Record<string, string>> = {
-  'permission denied': texts.uploads.denied,
-  'file exists': texts.uploads.exists,
-  'not a file': texts.uploads.isFolder,
-  'not a folder': texts.uploads.parentIsFile,
-  'system file upload ignored': texts.uploads.systemFile,
+const byName: Readonly<Partial<Record<ErrorName, string>>> = {
+  denied: texts.uploads.denied,
+  exists: texts.uploads.exists,
+  is_folder: texts.uploads.isFolder,
+  not_folder: texts.uploads.parentIsFile,
+  system_file: texts.uploads.systemFile,
 }
 
 export function failureText(error: unknown): string {
   if (error instanceof DOMException) return texts.uploads.unreadable
   if (!(error instanceof ApiError)) return messageOf(error)
-  return byCode[error.code] ?? byMessage[error.message] ?? texts.uploads.refused(error.message)
+  const { code, error: name, message } = error
+  return byCode[code] ?? (name && byName[name]) ?? texts.uploads.refused(message)
 }
