@@ -137,6 +137,21 @@ void t.test(
   },
 )
 
+void t.test('nothing in the response to a refusal tells a hidden path from a wrong folder password', async (t) => {
+  const expected = toErrorResponse(new GatewayError('hidden'))
+  const denied = new GatewayError('denied')
+  for (const error of [
+    new GatewayError('password_required'),
+    new GatewayError('hidden', { detail: 'parent_hidden' }),
+    new GatewayError('password_required', { detail: 'parent_hidden' }),
+    new GatewayError('denied', { detail: 'parent_hidden' }),
+  ]) {
+    t.strictSame(toErrorResponse(error), expected)
+  }
+  const { retryAfter: _, ...own } = expected
+  t.strictSame(toErrorResponse(worded(denied, accessDenied)), own)
+})
+
 void t.test('failures that share a code and a text share a name', async (t) => {
   const nameOf = new Map<string, string>()
   const add = (code: number, text: string, name: string) => {
