@@ -96,8 +96,11 @@ void t.test('MKDIR succeeds where the storage has no modes, and reports other er
     mkdir: async (path) => void made.push(path),
     setAttributes: () => Promise.reject(failure),
   }
-  const { served, client } = await serve(fs, { error: () => undefined } as unknown as Log)
+  const told: unknown[] = []
+  const log = { error: () => undefined, info: (details: unknown) => told.push(details) }
+  const { served, client } = await serve(fs, log as unknown as Log)
   t.equal(await client.status(names.mkdir, string('/private'), permissions(0o700)), status.ok)
+  t.same(told, [{ path: '/private', mode: 0o700 }])
   failure = new GatewayError('denied')
   t.equal(await client.status(names.mkdir, string('/refused'), permissions(0o700)), status.denied)
   failure = new GatewayError('unavailable')

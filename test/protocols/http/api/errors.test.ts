@@ -231,7 +231,8 @@ void t.test('the line about an unexpected error of a download has its request, w
   const log = { error: (details: object) => lines.push(details), debug: () => undefined }
   const unexpected = new TypeError('x')
   const clientOf = () => ({ address: '127.0.0.1' })
-  const api = { clientOf, gateway: { log, signedUrls: { authorize: () => Promise.reject(unexpected) } } }
+  const gateway = { log, signedUrls: { authorize: () => Promise.reject(unexpected) } }
+  const api = { clientOf, gateway, protocol: { name: 'http' } }
   const request = { method: 'GET', url: '/d/a%20b?sign=secret' }
   const response = { headersSent: true, destroyed: true }
   await serveDownload(
