@@ -83,7 +83,9 @@ export async function fixture(
   const first = await openNewStore(file)
   const { password, ...fields } = newUser({})
   const [passwordHash, adminHash] = [await hash(staticHash(password)), await hash(staticHash('admin password'))]
-  await first.users.insert(userRow({ username: 'admin', role: 'admin', permission: allPermissions, passwordHash: adminHash }))
+  await first.users.insert(
+    userRow({ username: 'admin', role: 'admin', permission: allPermissions, passwordHash: adminHash }),
+  )
   await bootstrapAccounts(first, {})
   await first.users.insert(userRow({ ...fields, basePath: root, passwordHash }))
   await first.close()
