@@ -205,7 +205,7 @@ async function check(
   }
   const replacesFolder = old !== undefined && isRealFolder(old)
   const replacesEmptyFolder = options.overwrite === 'same kind' && replacesFolder && !continues
-  // By name: to spread an object of as many fields takes ten microseconds.
+  // By name: to spread an object of as many fields takes microseconds.
   const transfer: CheckedTransfer = {
     kind,
     source: source.at,
