@@ -1,6 +1,6 @@
 /**
  * One copy or move item by item, as `src/transfer/` performs it for a principal: each member is authorized and locked
- * like any other change. `Transfers` makes it when all checks of the whole have passed.
+ * like any other change. It is made when all checks of the whole have passed.
  */
 import type { Entry } from '../contract/entry.js'
 import { GatewayError } from '../base/errors.js'
@@ -37,8 +37,8 @@ export interface TransferOptions extends ChangeOptions {
   readonly onAttributesLost?: ((folder: Path, error: GatewayError) => void) | undefined
 }
 
-/** A transfer that has passed its checks. Paths are of the whole tree. */
-export interface CheckedTransfer extends Transfer {
+/** What the checks of a transfer have found. Paths are of the whole tree. */
+export interface CheckedTransfer extends Pick<Transfer, 'kind' | 'from' | 'to' | 'entry' | 'continues' | 'signal'> {
   readonly source: Path
   readonly target: Path
   /** The target is another spelling of the source. */
@@ -56,7 +56,7 @@ export class TransferJob implements CopyJob {
 
   constructor(
     private readonly access: Access,
-    readonly transfer: CheckedTransfer,
+    readonly transfer: CheckedTransfer & Transfer,
   ) {}
 
   get dependencies(): TreeDependencies {

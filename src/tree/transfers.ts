@@ -203,31 +203,10 @@ async function check(
   if (parentOf(target.at) !== parentOf(source.at)) {
     await assertFolder(access, parentOf(target.at), { signal, preferred: target.chosen })
   }
-  const replacesFolder = old !== undefined && isRealFolder(old)
-  const replacesEmptyFolder = options.overwrite === 'same kind' && replacesFolder && !continues
-  // By name: to spread an object of as many fields takes microseconds.
-  const transfer: CheckedTransfer = {
-    kind,
-    source: source.at,
-    target: target.at,
-    entry,
-    old,
-    respells,
-    continues,
-    options,
-    from,
-    to: { storage: target.storage, inner: target.inner },
-    replacesEmptyFolder,
-    signal,
-    deep: kind === 'move' || options.deep !== false,
-    // What others add to the empty folder meanwhile is not removed.
-    merge: options.merge === true || replacesEmptyFolder,
-    // As 'same kind' does not replace a folder with members, it replaces nothing in one.
-    overwrite: options.overwrite === 'same kind' ? !replacesFolder : options.overwrite,
-    holder: access.principal.holder,
-    meter: new TransferMeter(access.dependencies.events, access.principal.protocol.name),
-    journal: options.journal ?? new MemoryJournal(),
-  }
+  const replacesEmptyFolder = options.overwrite === 'same kind' && isFolder(old) && !continues
+  const to = { storage: target.storage, inner: target.inner }
+  const checked = { kind, source: source.at, target: target.at, from, to, entry, old, respells, continues }
+  const transfer: CheckedTransfer = { ...checked, replacesEmptyFolder, options, signal }
   await assertSymlinkMayMove(access, transfer)
   return transfer
 }
@@ -290,7 +269,7 @@ async function moveAtOnce(access: Access, transfer: Checked, signal: AbortSignal
 }
 
 /**
- * As `#moveAtOnce`. The backend removes the old folder only if it is empty, so no backup is needed. What is recorded
+ * As `moveAtOnce`. The backend removes the old folder only if it is empty, so no backup is needed. What is recorded
  * about the old folder is replaced with the rename.
  */
 async function moveOverEmptyFolder(
@@ -311,23 +290,38 @@ async function moveOverEmptyFolder(
 
 // Item by item
 
-async function itemByItem(access: Access, transfer: CheckedTransfer): Promise<void> {
-  const { kind, source, from, to, old, continues, merge, journal, options } = transfer
+async function itemByItem(access: Access, checked: CheckedTransfer): Promise<void> {
+  const { kind, source, from, to, old, continues, options } = checked
   const { intents, store } = access.dependencies
   const { properties } = store
   const { userId } = access.principal
   if (kind === 'copy' && (await properties.hasWithin(source))) await properties.assertRoom(userId)
+  const transfer = {
+    ...checked,
+    deep: kind === 'move' || options.deep !== false,
+    // What others add to the empty folder meanwhile is not removed.
+    merge: options.merge === true || checked.replacesEmptyFolder,
+    // As 'same kind' does not replace a folder with members, it replaces nothing in one.
+    overwrite: options.overwrite === 'same kind' ? !isFolder(old) : options.overwrite,
+    holder: access.principal.holder,
+    meter: new TransferMeter(access.dependencies.events, access.principal.protocol.name),
+    journal: options.journal ?? new MemoryJournal(),
+  }
   const job = new TransferJob(access, transfer)
   let whole = false
   try {
     if (continues) await intents.beginRemoval(from, to)
     else if (old && options.overwrite !== false && options.merge !== true) await intents.beforeReplacement(to)
     await (kind === 'copy' ? copyTree(job) : intents.whileMoving(from, to, () => moveTree(job)))
-    whole = !merge
+    whole = !transfer.merge
   } finally {
-    if (whole) await followWhole(access.dependencies, transfer, options.deep !== false, userId)
-    else await followItems(access.dependencies, transfer, journal, userId)
+    if (whole) await followWhole(access.dependencies, checked, options.deep !== false, userId)
+    else await followItems(access.dependencies, checked, transfer.journal, userId)
   }
+}
+
+function isFolder(entry: Entry | undefined): boolean {
+  return entry !== undefined && isRealFolder(entry)
 }
 
 /** The names that a transfer changes. */
