@@ -20,22 +20,16 @@ export interface EndingHandle {
 
 export class EndingWrites {
   readonly #closing = sharedController()
-  readonly #running = new Running<Promise<unknown>>()
+  /** All work that `end` waits for. It aborts what has a controller. */
+  readonly #running = new Running<{ readonly work: Promise<unknown>; readonly controller?: AbortController }>()
   /** By the signal of a caller, such as that of a connection: what aborts the writes with it, and when they end. */
   readonly #controllers = new WeakMap<AbortSignal, AbortController>()
-  /** That of each running write. */
-  readonly #writing = new Running<AbortController>()
 
   /** Runs a write, with the options that it gets. Rejects with `aborted` once `end` was called, as all others do. */
   async run<T>(options: WriteOptions = {}, work: (own: WriteOptions) => Promise<T>): Promise<T> {
     this.assertOpen()
     const controller = this.#controllerOf(options.signal)
-    const ended = this.#writing.add(controller)
-    try {
-      return await this.hold(work({ ...options, signal: controller.signal }))
-    } finally {
-      ended()
-    }
+    return this.#register(work({ ...options, signal: controller.signal }), controller)
   }
 
   /**
@@ -88,10 +82,10 @@ export class EndingWrites {
   /** Aborts all writes and refuses new ones. Resolves when the last one has ended, or after some seconds. */
   async end(): Promise<void> {
     this.#closing.abort(new GatewayError('aborted', { reason: 'the storage was stopped' }))
-    for (const controller of this.#writing.items) controller.abort(this.#closing.signal.reason)
+    for (const { controller } of this.#running.items) controller?.abort(this.#closing.signal.reason)
     const ended = async () => {
       while (this.#running.size > 0) {
-        await Promise.allSettled(this.#running.items)
+        await Promise.allSettled(this.#running.items.map(({ work }) => work))
         // What follows a write may be another call.
         await nextTurn()
       }
@@ -123,8 +117,12 @@ export class EndingWrites {
   }
 
   /** Work that `end` waits for, and does not abort. */
-  async hold<T>(work: Promise<T>): Promise<T> {
-    const ended = this.#running.add(work)
+  hold<T>(work: Promise<T>): Promise<T> {
+    return this.#register(work)
+  }
+
+  async #register<T>(work: Promise<T>, controller?: AbortController): Promise<T> {
+    const ended = this.#running.add({ work, ...(controller && { controller }) })
     try {
       return await work
     } finally {
