@@ -514,11 +514,13 @@ class Local implements Driver {
     })
   }
 
-  #run<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
-    if (signal?.aborted === true) return Promise.reject(new GatewayError('aborted'))
-    return work().catch((error: unknown) => {
+  async #run<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+    throwIfAborted(signal)
+    try {
+      return await work()
+    } catch (error) {
       throw translateError(error)
-    })
+    }
   }
 }
 

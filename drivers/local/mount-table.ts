@@ -36,7 +36,7 @@ export class MountTable {
   #text: string | undefined
   #points: readonly MountPoint[] = []
   /** Whether all points are on local file systems, by the last reading, so that none has to be looked for. */
-  areAllLocal = false
+  #areAllLocal = false
   #mayBlock = true
 
   /** `onChange`: called when a reading differs from the previous one, before it is used. */
@@ -55,18 +55,19 @@ export class MountTable {
   /** Whether this path of the host is on a local file system, so that calls do not block. */
   isLocal(path: string): boolean {
     this.refresh()
-    return this.areAllLocal || this.#points.find((point) => contains(point.path, path))?.isLocal === true
+    return this.#areAllLocal || this.#points.find((point) => contains(point.path, path))?.isLocal === true
   }
 
   /** Whether a file system that is not local is mounted at this path, by the last reading. */
   isForeignPoint(path: string): boolean {
+    if (this.#areAllLocal) return false
     return this.#points.find((point) => point.path === path)?.isLocal === false
   }
 
   /** Whether this folder contains a mount point of a file system that is not local. */
   hasForeignMountsIn(folder: string): boolean {
     this.refresh()
-    if (this.areAllLocal) return false
+    if (this.#areAllLocal) return false
     return this.#points.some((point) => !point.isLocal && point.path !== folder && contains(folder, point.path))
   }
 
@@ -106,7 +107,7 @@ export class MountTable {
       .reverse()
       .sort((a, b) => b.path.length - a.path.length)
     const hasRoot = this.#points.some(({ path }) => contains(path, this.root))
-    this.areAllLocal = hasRoot && this.#points.every(({ isLocal }) => isLocal)
+    this.#areAllLocal = hasRoot && this.#points.every(({ isLocal }) => isLocal)
   }
 }
 

@@ -365,7 +365,7 @@ export class RootFolder {
   /** Closes the folder if it throws or rejects. */
   #locationIn(folder: Folder, name: string, viaSymlink = false): Awaitable<Location> {
     const host = name === '.' ? folder.host : joined(folder.host, name)
-    const calls = this.#mounts.areAllLocal || !this.#mounts.isForeignPoint(host) ? folder.calls : asyncSyscalls
+    const calls = this.#mounts.isForeignPoint(host) ? asyncSyscalls : folder.calls
     const at = folder.pathOf(name)
     const location = { folder, name, host, calls, at, viaSymlink, stats: undefined as BigIntStats | undefined }
     const fail = (error: unknown): never => {
