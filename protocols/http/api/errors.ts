@@ -28,9 +28,9 @@ export type ErrorName = Exclude<ErrorCode | ErrorDetail, 'hidden' | 'parent_hidd
 
 /** The name of a GatewayError. */
 export function nameOf({ code, detail }: Pick<GatewayError, 'code' | 'detail'>): ErrorName {
-  const isWordedByCode =
-    (detail === 'dangling_symlink' || detail === 'size_required') && errorResponses[code].text !== undefined
-  const cause = isWordedByCode ? code : (detail ?? code)
+  const hasTextOfCode =
+    detail !== undefined && detailResponses[detail] === textOfCode && errorResponses[code].text !== undefined
+  const cause = hasTextOfCode ? code : (detail ?? code)
   return cause === 'hidden' || cause === 'parent_hidden' ? 'password_required' : cause
 }
 
@@ -93,6 +93,11 @@ const errorResponses: Readonly<Record<ErrorCode, ResponseRule>> = {
   internal: { code: 500, status: 500, text: 'internal error' },
 }
 
+/** For a detail that has no text of its own. */
+function textOfCode(error: GatewayError): string {
+  return textOf(errorResponses[error.code].text, error)
+}
+
 /** The text of each detail, with the code of the error unless it has its own. */
 const detailResponses: Readonly<Record<ErrorDetail, Text | DetailRule>> = {
   relative_path: { code: 403, status: 403, text: 'using relative path is not allowed' },
@@ -109,7 +114,7 @@ const detailResponses: Readonly<Record<ErrorDetail, Text | DetailRule>> = {
   refresh_denied: 'Refresh without permission',
   system_file: 'system file upload ignored',
   parent_hidden: accessDeniedMessage,
-  dangling_symlink: (error) => textOf(errorResponses[error.code].text, error),
+  dangling_symlink: textOfCode,
   nothing_mounted: 'failed get storage: storage not found; please add a storage first',
   no_storage: ({ path = '/' }) => `failed get storage: storage not found; rawPath: ${path}`,
   storage_starting: 'Loading storage, please wait',
@@ -121,7 +126,7 @@ const detailResponses: Readonly<Record<ErrorDetail, Text | DetailRule>> = {
   wrong_key: ({ reason }) => reason,
   driver_changed: 'driver cannot be changed',
   source_changed: ({ reason }) => reason,
-  size_required: (error) => textOf(errorResponses[error.code].text, error),
+  size_required: textOfCode,
   daemon_required: ({ reason }) => reason,
   wrong_credentials: 'Invalid username or password',
   code_required: 'Invalid 2FA code',

@@ -89,10 +89,15 @@ export const storageRefusals: readonly Refusal[] = [
   { code: 500, text: '…', error: 'aborted', when: 'the storage or the server was stopped' },
 ]
 
-/** Errors of requests with a path of the tree. */
-export const pathRefusals: readonly Refusal[] = [
+/** Errors of a text that is no path. */
+export const malformedPath: readonly Refusal[] = [
   { code: 400, text: 'a path cannot hold a NUL character', error: 'invalid' },
   { code: 400, text: 'the path is too long', error: 'invalid' },
+]
+
+/** Errors of requests with a path of the tree. */
+export const pathRefusals: readonly Refusal[] = [
+  ...malformedPath,
   {
     code: 403,
     text: 'using relative path is not allowed',

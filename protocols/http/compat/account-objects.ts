@@ -47,6 +47,12 @@ export function requesterOf({ username }: Principal, { res }: Exchange): Request
   return { party: { account: username }, signal: signalOf(res) }
 }
 
+export const unknownUser: Refusal = {
+  code: 500,
+  text: 'failed get old user: record not found',
+  error: 'record_missing',
+}
+
 export const tooManyPasswords: Refusal = {
   code: 429,
   text: 'too many passwords are being set, try again later',

@@ -1,6 +1,6 @@
 /** Administration of accounts. */
 import { z } from 'zod'
-import { requesterOf, tooManyPasswords, userData, userObject } from '../compat/account-objects.js'
+import { requesterOf, tooManyPasswords, unknownUser, userData, userObject } from '../compat/account-objects.js'
 import { roleValue } from '../compat/roles.js'
 import { withRowErrors, requireRow } from '../compat/admin-rows.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
@@ -43,7 +43,6 @@ const changedUser = z.object({
   sso_id: optionalField(z.string()),
 })
 
-const unknownUser: Refusal = { code: 500, text: 'failed get old user: record not found', error: 'record_missing' }
 const accountRefusals: readonly Refusal[] = [
   { code: 400, text: '…', error: 'invalid', when: 'a field is invalid; the message is the reason' },
   { code: 400, text: 'admin or guest user can not be created', error: 'built_in_role' },

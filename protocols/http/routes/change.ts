@@ -41,6 +41,7 @@ const refusals: readonly Refusal[] = [...pathRefusals, ...changeRefusals]
 const transferDescription =
   'Between two storages, a task is created for each name, and the response lists the tasks. Within one storage, ' +
   'the operation is complete when the response is sent.'
+const fileInTheWay: Refusal = { code: 500, text: 'file exists', error: 'exists', when: 'the path is that of a file' }
 const noNames: Refusal = { code: 400, text: 'Empty file names', error: 'invalid' }
 const transferRefusals: readonly Refusal[] = [
   ...refusals,
@@ -61,15 +62,11 @@ export const changeEndpoints = [
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({ path: text.meta({ example: '/folder/new' }) }),
-    refusals: [
-      ...refusals,
-      { code: 500, text: 'the root folder cannot be made', error: 'root_made' },
-      { code: 500, text: 'file exists', error: 'exists', when: 'the path is that of a file' },
-    ],
+    refusals: [...refusals, { code: 500, text: 'the root folder cannot be made', error: 'root_made' }, fileInTheWay],
     async answer({ context, api, fields, headers, principal }) {
       const path = newPath(fields.path)
       if (path === root) throw new GatewayError('exists', { detail: 'root_made' })
-      await withResponses({ exists: { code: 500, text: 'file exists', error: 'exists' } }, () =>
+      await withResponses({ exists: fileInTheWay }, () =>
         api.gateway.as(principal).mkdir(path, { ...accessOptions(context, headers.password), parents: true }),
       )
     },

@@ -2,7 +2,15 @@
 import { z } from 'zod'
 import { GatewayError } from '../../../src/base/errors.js'
 import { nameTries } from '../../../src/accounts/users.js'
-import { keyData, keyObject, requesterOf, tooManyPasswords, userData, userObject } from '../compat/account-objects.js'
+import {
+  keyData,
+  keyObject,
+  requesterOf,
+  tooManyPasswords,
+  unknownUser,
+  userData,
+  userObject,
+} from '../compat/account-objects.js'
 import { withRowErrors } from '../compat/admin-rows.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import { badRequest, withResponses } from '../api/errors.js'
@@ -10,7 +18,6 @@ import { optionalField, paging, requiredText, rowId, text } from '../api/fields.
 import { pageOf } from '../api/paging.js'
 import { pageData } from '../api/schemas.js'
 
-const unknownUser: Refusal = { code: 500, text: 'failed get old user: record not found', error: 'record_missing' }
 const keyInvalid: Refusal = { code: 400, text: 'provided key invalid', error: 'invalid' }
 const tooManyKeys: Refusal = { code: 400, text: 'an account can have at most 100 keys', error: 'too_large' }
 const titleTaken: Refusal = { code: 500, text: 'key with the same title already exists', error: 'exists' }

@@ -8,7 +8,7 @@ import { endpoint, type Refusal } from '../api/endpoint.js'
 import { refused, toErrorResponse, withResponses, worded } from '../api/errors.js'
 import { queryText } from '../api/fields.js'
 import { signalOf, type Exchange, type HttpApi } from '../api/http-api.js'
-import { storageRefusals, withNames } from '../api/refusals.js'
+import { malformedPath, storageRefusals, withNames } from '../api/refusals.js'
 import { chunkedUploadHeaders } from '../files/upload-headers.js'
 import { announcedFileRefusals, noUploads, wrongDigest } from './upload.js'
 
@@ -232,8 +232,7 @@ export const multipartEndpoints = [
     refusalData,
     refusals: [
       ...sessionRefusals,
-      { code: 400, text: 'a path cannot hold a NUL character', error: 'invalid' },
-      { code: 400, text: 'the path is too long', error: 'invalid' },
+      ...malformedPath,
       { code: 403, text: 'using relative path is not allowed', error: 'relative_path', when: 'the path contains `..`' },
     ],
     async answer({ api, context, query, principal }) {

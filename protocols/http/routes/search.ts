@@ -9,7 +9,7 @@ import { refused, withResponses } from '../api/errors.js'
 import { integer, text } from '../api/fields.js'
 import { folderType } from '../compat/file-types.js'
 import { treeHeaders } from '../api/access-options.js'
-import { lockedPasswords } from '../api/refusals.js'
+import { lockedPasswords, malformedPath } from '../api/refusals.js'
 import { pageData } from '../api/schemas.js'
 import { accessOptions } from '../api/access-options.js'
 
@@ -73,8 +73,7 @@ export const searchEndpoints = [
       pageTooSmall,
       perPageTooSmall,
       relativePath,
-      { code: 400, text: 'a path cannot hold a NUL character', error: 'invalid' },
-      { code: 400, text: 'the path is too long', error: 'invalid' },
+      ...malformedPath,
       { code: 400, text: 'more than … words', error: 'invalid' },
       { code: 400, text: 'more than … characters', error: 'invalid', when: '`keywords` is too long' },
       lockedPasswords,

@@ -6,6 +6,7 @@ import { Pauses } from '../../../src/base/pauses.js'
 import { hasEnded, taskKinds, type TaskKind } from '../../../src/tasks/task.js'
 import type { ProtocolTasks } from '../../../src/gateway/protocol-gateway.js'
 import { endpoint, type Endpoint, type Refusal } from '../api/endpoint.js'
+import { endpointMissing } from '../api/refusals.js'
 import { messageOf } from '../api/errors.js'
 import { signalOf } from '../api/http-api.js'
 import { queryText } from '../api/fields.js'
@@ -15,12 +16,7 @@ const params = z.object({ kind: z.enum(taskKinds).describe('The kind of the task
 const query = z.object({ tid: queryText.describe('The `id` of the task.') })
 const ids = z.object({ ids: z.array(z.string()) })
 const failureReasons = z.record(z.string(), z.string()).describe('The reason of each failure, by task id.')
-const unknownKind: Refusal = {
-  code: 404,
-  text: 'no such endpoint',
-  error: 'endpoint_missing',
-  when: 'the kind of tasks does not exist',
-}
+const unknownKind: Refusal = { ...endpointMissing, when: 'the kind of tasks does not exist' }
 const guestRefusal: Refusal = { code: 403, text: 'You are a guest', error: 'denied' }
 const unknownTask: Refusal = {
   code: 404,
