@@ -225,21 +225,8 @@ async function openSearch(core: Core, closing: Closing): Promise<Search> {
 function treeOf(core: Core, { pathLocks, intents }: Storages, search: Search): TreeDependencies {
   const { log, store, events, cluster, settings, mounts, mountedTree, rules, locks, signedUrls, bandwidth } = core
   return {
-    ...{
-      log,
-      store,
-      events,
-      cluster,
-      settings,
-      mounts,
-      mountedTree,
-      rules,
-      locks,
-      bandwidth,
-      pathLocks,
-      intents,
-      search,
-    },
+    ...{ log, store, events, cluster, settings, mounts, mountedTree, rules, locks, bandwidth },
+    ...{ pathLocks, intents, search },
     bases: new BaseFolders({ mounts, mountedTree, locks, pathLocks, events, log }),
     inPlaceHandles: new InPlaceHandles(events),
     downloadRouting: new DownloadRouting(settings, signedUrls),
