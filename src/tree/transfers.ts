@@ -199,14 +199,24 @@ async function check(
   // In another case, the name is that of the source itself.
   const old = respells ? undefined : target.entry
   const continues = kind === 'move' && (await continuesEarlier(access, from, target, entry, old, options))
-  assertReplaceable(access, { kind, source: source.at, target: target.at, entry, old, continues, options })
+  const transfer: CheckedTransfer = {
+    kind,
+    source: source.at,
+    target: target.at,
+    from,
+    to: { storage: target.storage, inner: target.inner },
+    entry,
+    old,
+    respells,
+    continues,
+    replacesEmptyFolder: options.overwrite === 'same kind' && isFolder(old) && !continues,
+    options,
+    signal,
+  }
+  assertReplaceable(access, transfer)
   if (parentOf(target.at) !== parentOf(source.at)) {
     await assertFolder(access, parentOf(target.at), { signal, preferred: target.chosen })
   }
-  const replacesEmptyFolder = options.overwrite === 'same kind' && isFolder(old) && !continues
-  const to = { storage: target.storage, inner: target.inner }
-  const checked = { kind, source: source.at, target: target.at, from, to, entry, old, respells, continues }
-  const transfer: CheckedTransfer = { ...checked, replacesEmptyFolder, options, signal }
   await assertSymlinkMayMove(access, transfer)
   return transfer
 }
@@ -330,9 +340,8 @@ function touchedBy({ kind, source, target, entry, old }: CheckedTransfer): reado
   return kind === 'copy' ? [replaced] : [{ path: source, tree: isRealFolder(entry), membership: true }, replaced]
 }
 
-type Found = Pick<CheckedTransfer, 'kind' | 'source' | 'target' | 'entry' | 'old' | 'continues' | 'options'>
-
-function assertReplaceable(access: Access, { kind, source, target, entry, old, continues, options }: Found): void {
+function assertReplaceable(access: Access, checked: CheckedTransfer): void {
+  const { kind, source, target, entry, old, continues, options } = checked
   // The target may have been created by an earlier run: each item is checked.
   const isOwn = continues || options.journal?.resumes === true
   const isTaken = old && !options.overwrite && options.merge !== true && !isOwn
