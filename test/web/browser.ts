@@ -1,8 +1,10 @@
 /** The console in Debian's Chromium, against a daemon. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { setTimeout as wait } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import { chromium, type Browser, type Page } from 'playwright-core'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { findProgram, lacks } from '../programs.js'
 
 /** Why tests with a browser are skipped; false if they are not. */
@@ -77,6 +79,25 @@ export async function signIn(page: Page, username: string, password: string): Pr
   await page.getByRole('textbox', { name: 'Password' }).fill(password)
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('button', { name: 'Sign out' }).waitFor()
+}
+
+/**
+ * Waits until `read` resolves to `expected`: a page shows the result of an action a moment after it. Fails the test if
+ * it never does.
+ */
+export async function eventually<T>(
+  t: Test,
+  read: () => Promise<T>,
+  expected: T,
+  message = 'the page shows it',
+): Promise<void> {
+  const end = Date.now() + patience
+  let value = await read()
+  while (!isDeepStrictEqual(value, expected) && Date.now() < end) {
+    await wait(20)
+    value = await read()
+  }
+  t.strictSame(value, expected, message)
 }
 
 /** The violations that axe-core finds on the page, or in an element of it, as it is shown: each with the elements. */

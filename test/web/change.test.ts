@@ -20,7 +20,7 @@ void t.test('changing', { skip: withoutBrowser }, async (t) => {
         await button(page, action).click()
         const opened = dialog(page, action)
         await opened.waitFor()
-        t.ok(await opened.getByRole('button', { name: action, exact: true }).first().isVisible(), action)
+        await opened.getByRole('button', { name: action, exact: true }).first().waitFor()
         t.equal(await page.getByRole('dialog').count(), 1)
         const outside: string[] = []
         for (let presses = 0; presses < 12; presses++) {

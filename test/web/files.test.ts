@@ -7,7 +7,15 @@ import { http } from '../../protocols/http/index.js'
 import { consoleFolder } from '../../protocols/http/site/console.js'
 import { asPath } from '../../src/base/path.js'
 import { adminPassword, serve } from '../protocols/http/served.js'
-import { axeViolations, openPage, signIn, startBrowser, withoutBrowser, type BrowserOptions } from './browser.js'
+import {
+  axeViolations,
+  eventually,
+  openPage,
+  signIn,
+  startBrowser,
+  withoutBrowser,
+  type BrowserOptions,
+} from './browser.js'
 
 /** A server with the console, and a page of it. At the end of the test, the browser must not have complained. */
 async function opened(t: Test, options: BrowserOptions = {}) {
@@ -86,6 +94,7 @@ void t.test('entries are changed by dialogs', { skip: withoutBrowser }, async (t
   t.same(await served.names('/docs/moved'), ['c.txt'])
 
   await row(page, 'first\\.txt').click({ button: 'right' })
+  await page.getByRole('menu').waitFor()
   t.same(await axeViolations(page), [], 'the menu')
   await page.getByRole('menuitem', { name: 'Delete' }).click()
   await dialog(page, 'Delete').getByRole('listitem').filter({ hasText: 'first.txt' }).waitFor()
@@ -208,11 +217,13 @@ void t.test('a dialog stays when the request of one before it ends', { skip: wit
     await page.keyboard.press('Escape')
     await dialog(page, 'New folder').waitFor({ state: 'detached' })
     await button(page, 'New folder').click()
+    await dialog(page, 'New folder').waitFor()
     release?.()
     const notice = code === 200 ? 'The folder' : 'the disk is on strike'
     await page.locator('.notice').filter({ hasText: notice }).waitFor()
     t.equal(await dialog(page, 'New folder').count(), 1)
     await page.keyboard.press('Escape')
+    await dialog(page, 'New folder').waitFor({ state: 'detached' })
     await page.unroute('**/api/fs/mkdir')
   }
 })
@@ -233,10 +244,10 @@ void t.test('several entries are renamed by a pattern, after a preview', { skip:
   await preview.getByText('photo 10.jpg').waitFor()
   await preview.getByRole('listitem').filter({ hasText: 'IMG_2' }).getByText('exists already').waitFor()
   const action = dialog(page, 'Rename').getByRole('button', { name: 'Rename' })
-  t.ok(await action.isDisabled(), 'a name is taken')
+  await eventually(t, () => action.isDisabled(), true, 'a name is taken')
   await field('Find').fill('IMG_(')
   await dialog(page, 'Rename').getByRole('alert').getByText('This is not a regular expression.').waitFor()
-  t.ok(await action.isDisabled(), 'the pattern is faulty')
+  await eventually(t, () => action.isDisabled(), true, 'the pattern is faulty')
   await dialog(page, 'Rename').getByRole('combobox').selectOption('Name and number')
   await field('Name, with # for the number').fill('IMG_##')
   await dialog(page, 'Rename').getByRole('spinbutton', { name: 'First number' }).fill('9')
@@ -271,7 +282,7 @@ void t.test(
     await dialog(page, 'Link').getByRole('button', { name: 'Copy link' }).click()
     await status(page, 'The link is copied')
     await row(page, 'c\\.txt').getByRole('checkbox').check()
-    t.ok(await button(page, 'Link').isDisabled())
+    await eventually(t, () => button(page, 'Link').isDisabled(), true, 'only a file has a link')
     const [zip] = await Promise.all([page.waitForEvent('download'), button(page, 'Download').click()])
     t.match(zip.url(), '/api/fs/zip?')
     t.equal(new URL(zip.url()).searchParams.get('path'), '/docs')
@@ -293,7 +304,7 @@ void t.test('what the user may not do is disabled', { skip: withoutBrowser }, as
     ...(['Upload', 'New folder', 'Move', 'Delete'] as const).map((name) => [name, false] as const),
     ...(['Rename', 'Copy', 'Download', 'Link'] as const).map((name) => [name, true] as const),
   ]) {
-    t.equal(await button(page, name).isEnabled(), may, name)
+    await eventually(t, () => button(page, name).isEnabled(), may, name)
   }
   await row(page, 'a\\.txt').click({ button: 'right' })
   t.equal(await page.getByRole('menuitem', { name: 'Delete' }).getAttribute('aria-disabled'), 'true')

@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import t from 'tap'
-import { withoutBrowser } from './browser.js'
+import { eventually, withoutBrowser } from './browser.js'
 import { pdfOf, picture, tone } from './documents.js'
 import { button, createUser, files, rowOf, startSite, visit } from './site.js'
 
@@ -119,8 +119,8 @@ void t.test('looking', { skip: withoutBrowser }, async (t) => {
       const last = page.getByRole('heading', { name: 'The last part!' })
       await page.getByRole('link', { name: 'down', exact: true }).click()
       await last.waitFor()
-      const { y = Infinity } = (await last.boundingBox()) ?? {}
-      t.ok(y < 800, 'a link within the document scrolls to its heading')
+      const isInView = async () => ((await last.boundingBox())?.y ?? Infinity) < 800
+      await eventually(t, isInView, true, 'a link within the document scrolls to its heading')
       t.equal(await page.getByRole('link', { name: 'root', exact: true }).getAttribute('href'), `${site.url}/other.md`)
       await page.getByRole('link', { name: 'link', exact: true }).click()
       await page.getByText('the other').waitFor()
@@ -153,6 +153,7 @@ void t.test('looking', { skip: withoutBrowser }, async (t) => {
       await page.keyboard.press('Control+Home')
       await text.focus()
       await page.keyboard.type('/* again */ ')
+      await page.getByText('Not saved yet').waitFor()
       await page.keyboard.press('Control+s')
       await page.getByText('Not saved yet').waitFor({ state: 'detached' })
       t.match(await readFile(join(folder, 'script.js'), 'utf8'), '/* again */ ')
@@ -189,7 +190,7 @@ void t.test('looking', { skip: withoutBrowser }, async (t) => {
       await text.focus()
       await page.keyboard.press('Escape')
       await page.keyboard.press('Tab')
-      t.equal(await text.and(page.locator(':focus')).count(), 0)
+      await text.and(page.locator(':focus')).waitFor({ state: 'detached' })
       t.equal(await page.getByText('Not saved yet').count(), 0)
     }),
   )
@@ -228,7 +229,7 @@ void t.test('looking', { skip: withoutBrowser }, async (t) => {
         await page.context().clearCookies()
         await button(page, 'Save').click()
         await button(page, 'Sign in').waitFor()
-        t.notOk(await text.isVisible())
+        await text.waitFor({ state: 'hidden' })
       }
       await button(page, 'Edit').click()
       await edit()

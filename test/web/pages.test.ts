@@ -15,7 +15,7 @@ import { byteSource } from '../../src/contract/sources.js'
 import { startScripted } from '../offline-downloads/scripted-server.js'
 import { keyLine } from '../protocols/http/key-line.js'
 import { altered } from '../tree/tree-fixture.js'
-import { axeViolations, openPage, signIn, withoutBrowser } from './browser.js'
+import { axeViolations, eventually, openPage, signIn, withoutBrowser } from './browser.js'
 import { button, createUser, dialog, files, rowOf, startSite, visit } from './site.js'
 
 /** What reads of the storage `Held` do: stop in the middle of a file, fail, or succeed. */
@@ -72,7 +72,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
         await page.getByRole('alert').getByText('The passwords are not the same.').waitFor()
         await enter('another', 'another')
         await page.getByRole('status').getByText('The password is changed.').waitFor()
-        t.equal(await page.getByRole('alert').count(), 0, 'the failure before it is no longer shown')
+        await page.getByRole('alert').waitFor({ state: 'detached' })
         await page.reload()
         await page.getByRole('table', { name: 'Sessions' }).getByText('(this one)').waitFor()
         await other.reload()
@@ -128,6 +128,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       const password = (await shown.locator('code').textContent()) ?? ''
       t.strictSame(await axeViolations(page), [])
       await shown.getByRole('button', { name: 'Close' }).click()
+      await shown.waitFor({ state: 'detached' })
       const row = tableRow(page, 'App passwords', 'laptop')
       await row.getByText('WebDAV (Only for reading)').waitFor()
       t.notMatch(await page.locator('main').textContent(), password)
@@ -147,7 +148,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       visit(t, site, options, async (page) => {
         const rows = page.getByRole('table', { name: 'Sessions' }).getByRole('row')
         await rows.getByText('(this one)').waitFor()
-        t.equal(await rows.count(), 3, 'two, and the head')
+        await eventually(t, () => rows.count(), 3, 'two, and the head')
         await rows.filter({ hasText: 'Chrom' }).filter({ hasNotText: '(this one)' }).getByRole('button').click()
         await rows.nth(2).waitFor({ state: 'detached' })
         await other.reload()
@@ -216,7 +217,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       await row.waitFor({ state: 'detached' })
       await button(page, 'Add a storage').click()
       await form('Add a storage').getByRole('textbox', { name: 'Mount path' }).fill('added')
-      t.equal(await root('Add a storage').inputValue(), '')
+      await eventually(t, () => root('Add a storage').inputValue(), '')
       await root('Add a storage').fill(join(folder, 'missing'))
       await form('Add a storage').getByRole('button', { name: 'Save' }).click()
       await form('Edit /added').getByRole('alert').waitFor()
@@ -296,7 +297,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       await form.getByRole('alert').getByText('There is no folder /clsoed.').waitFor()
       await form.getByRole('button', { name: 'Choose …' }).click()
       await form.getByRole('treeitem', { name: 'closed' }).click()
-      t.equal(await form.getByRole('textbox', { name: 'Folder' }).inputValue(), '/closed')
+      await eventually(t, () => form.getByRole('textbox', { name: 'Folder' }).inputValue(), '/closed')
       await form.getByRole('button', { name: 'Save' }).click()
       await tableRow(page, 'Rules', '/closed').getByRole('cell', { name: 'Password' }).waitFor()
       const asked = { ...options, at: '/closed' }
@@ -413,7 +414,8 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       await page.getByRole('link', { name: 'Search is off. Turn it on.' }).click()
       await page.getByText('Search is off. Choose an index below').waitFor()
       const engine = page.getByRole('combobox', { name: 'Search index' })
-      t.strictSame(await engine.getByRole('option').allTextContents(), ['database', 'database_non_full_text', 'none'])
+      const engines = ['database', 'database_non_full_text', 'none']
+      await eventually(t, () => engine.getByRole('option').allTextContents(), engines)
       await engine.selectOption('database')
       await button(page, 'Save').click()
       await page
@@ -446,7 +448,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       await page.getByRole('link', { name: 'Documentation' }).click()
       await page.getByRole('link', { name: 'Drivers', exact: true }).click()
       await page.getByRole('heading', { name: 'Writing a driver' }).waitFor()
-      t.match(page.url(), /\/@manual\/drivers#writing-a-driver$/)
+      await page.waitForURL(/\/@manual\/drivers#writing-a-driver$/)
       await page.getByRole('link', { name: 'Alias', exact: true }).click()
       await page.waitForURL(/\/@manual\/drivers\/alias$/)
       await page.goto('@manual/nothing')

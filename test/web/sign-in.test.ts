@@ -4,7 +4,7 @@ import { generateSync } from 'otplib'
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { startGateway } from '../gateway.js'
-import { withoutBrowser } from './browser.js'
+import { eventually, withoutBrowser } from './browser.js'
 import { button, createUser, dialog, files, siteOf, startSite, visit } from './site.js'
 
 const nobody = { user: null }
@@ -84,7 +84,7 @@ void t.test('signing in', { skip: withoutBrowser }, async (t) => {
       await page.unroute('**/api/auth/logout')
       await button(page, 'Sign out').click()
       await button(page, 'Sign in').waitFor()
-      t.equal(await page.locator('.notice').count(), 0)
+      await eventually(t, () => page.locator('.notice').count(), 0)
     }),
   )
 
@@ -164,7 +164,7 @@ void t.test('signing in', { skip: withoutBrowser }, async (t) => {
       await edit.getByRole('button', { name: 'Cancel' }).click()
       await button(page, 'Edit twice').click()
       await edit.waitFor()
-      t.equal(await turnOff.count(), 0)
+      await turnOff.waitFor({ state: 'detached' })
     })
   })
 
@@ -188,7 +188,7 @@ void t.test('signing in', { skip: withoutBrowser }, async (t) => {
     await visit(t, site, nobody, async (page) => {
       await files(page).waitFor()
       for (const name of ['Upload', 'New folder', 'Rename', 'Delete']) {
-        t.ok(await button(page, name).isDisabled(), name)
+        await eventually(t, () => button(page, name).isDisabled(), true, name)
       }
       await page.getByRole('link', { name: 'Sign in' }).click()
       await button(page, 'Browse as guest').click()

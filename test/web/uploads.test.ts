@@ -15,7 +15,7 @@ import { flaky } from '../drivers/flaky.js'
 import { startDaemon, startGateway, type Daemon } from '../gateway.js'
 import { startCuttingProxy, type CuttingProxy } from '../servers/cutting-proxy.js'
 import { marker } from '../stored-files.js'
-import { axeViolations, openPage, signIn, startBrowser, withoutBrowser } from './browser.js'
+import { axeViolations, eventually, openPage, signIn, startBrowser, withoutBrowser } from './browser.js'
 import { browserMemory } from './browser-memory.js'
 
 const mebibyte = 1024 * 1024
@@ -51,8 +51,10 @@ type Chosen = string | { readonly name: string; readonly content: string | Buffe
 
 async function choose(page: Page, chosen: Chosen | readonly Chosen[], button = 'Upload'): Promise<void> {
   // What was uploaded before does not count.
-  const close = uploads(page).getByRole('button', { name: 'Close' })
-  if ((await close.count()) > 0) await close.click()
+  if ((await uploads(page).count()) > 0) {
+    await uploads(page).getByRole('button', { name: 'Close' }).click()
+    await uploads(page).waitFor({ state: 'detached' })
+  }
   const [chooser] = await Promise.all([
     page.waitForEvent('filechooser'),
     page.getByRole('button', { name: button, exact: true }).click(),
@@ -149,7 +151,7 @@ void t.test('chosen files are stored and listed, with their times, and progress'
   t.equal((await stat(join(files, 'empty'))).size, 0)
   t.same(await axeViolations(page), [])
   await uploads(page).getByRole('button', { name: 'Details' }).click()
-  t.equal(await uploads(page).getByRole('listitem').count(), 0, 'the region is collapsed')
+  await eventually(t, () => uploads(page).getByRole('listitem').count(), 0, 'the region is collapsed')
   await uploads(page).getByRole('button', { name: 'Close' }).click()
   await uploads(page).waitFor({ state: 'detached' })
   t.same(complaints, [])
@@ -208,6 +210,7 @@ void t.test('the user chooses what happens to names that exist', options, async 
   await page.getByRole('dialog').waitFor()
   t.same(await axeViolations(page), [])
   await answer('one.txt', 'Cancel')
+  await uploads(page).waitFor({ state: 'detached' })
   await send('one.txt')
   await answer('one.txt', 'Skip')
   await row(page, 'one.txt').getByText('Skipped').waitFor()
@@ -492,7 +495,7 @@ void t.test('failures are explained in place and can be retried', options, async
   await page.getByRole('alert').getByText('1 file could not be uploaded.').waitFor()
   await uploads(page).getByRole('button', { name: 'Retry all' }).click()
   await page.getByRole('row', { name: 'two' }).waitFor()
-  t.equal(await page.getByRole('alert').count(), 0)
+  await page.getByRole('alert').waitFor({ state: 'detached' })
   t.same(complaints, [])
 })
 
@@ -526,7 +529,8 @@ void t.test('uploads wait for their owner while the guest is shown', options, as
   await row(page, 'one').waitFor()
   await page.getByRole('button', { name: 'Sign out' }).click()
   await page.getByRole('link', { name: 'Sign in' }).click()
-  t.equal(await uploads(page).count(), 0, 'others do not see them')
+  // Others do not see them.
+  await uploads(page).waitFor({ state: 'detached' })
   await page.unroute('**/api/fs/put')
   await page.getByRole('textbox', { name: 'Username' }).fill('admin')
   await page.getByRole('textbox', { name: 'Password' }).fill(adminPassword)
