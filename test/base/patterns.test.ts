@@ -1,4 +1,5 @@
 /** Patterns from user input: the limits of what they cost to compile and to match, masking, and globs. */
+import { Script } from 'node:vm'
 import t from 'tap'
 import { compileLinear, compilePatterns, globSource, patternLines } from '../../src/base/patterns.js'
 import { processorTime } from '../processor-time.js'
@@ -96,6 +97,21 @@ void t.test('a text whose matching takes too long counts as matched, and is mask
   t.match(compilePattern('[0-9]').masked(`no 1${'y'.repeat(1000)}`), /^no \*y+$/)
   const backtracking = compilePattern('(?!x)(a+)+$')
   t.equal(backtracking.masked(`${'a'.repeat(60)}!`), '*'.repeat(61))
+})
+
+void t.test('a match that a busy machine interrupts is repeated', (t) => {
+  const pattern = compilePattern('^(?!x)(a|b)+$')
+  // Interrupted as after its limit, although the process has had no processor time.
+  const run = t.intercept(Script.prototype, 'runInContext', {
+    value: () => {
+      run.restore()
+      throw new Error('Script execution timed out')
+    },
+  })
+  t.equal(pattern.test('c'), false)
+  t.equal(run().length, 1)
+  t.equal(pattern.test('a'), true)
+  t.end()
 })
 
 void t.test('each match is masked by as many asterisks as it has characters', async (t) => {
