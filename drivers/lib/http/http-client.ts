@@ -95,7 +95,7 @@ export interface HttpClientOptions {
 
 /** Milliseconds to establish a connection, and for which an idle one is reused. */
 const connectTimeout = 10_000
-/** Milliseconds to wait for `100 Continue`, which some servers do not send (RFC 9110 §10.1.1). */
+/** Milliseconds to wait for `100 Continue`, which some servers do not send (RFC 9110 §10.1.1), if this one may not. */
 const continueTimeout = 1000
 /** The `User-Agent` of requests that have no other. */
 export const defaultUserAgent = 'tidegate'
@@ -133,6 +133,8 @@ export class HttpClient {
   readonly #pseudonym: string | undefined
   readonly #running = new Set<ClientRequest>()
   readonly #closed = new AbortController()
+  /** Whether the server has sent `100 Continue` before. */
+  #sendsContinue = false
 
   constructor(options: HttpClientOptions) {
     const { server, address, domains = [], credentials, verifiesCertificate, egress } = options
@@ -206,12 +208,16 @@ export class HttpClient {
     for (let challenges = 0, redirects = 0, staleConnections = 0; ;) {
       const isTrusted = isSameOrigin && this.#isAddress(url)
       const sent = isTrusted ? this.#authorization?.header(request.method, url.pathname + url.search) : undefined
-      const outgoing = new PendingRequest(this.#server, isSameOrigin ? request : portable(request), this.#idleTime)
+      const outgoing = new PendingRequest(this.#server, isSameOrigin ? request : portable(request), {
+        idleTime: this.#idleTime,
+        continueTime: isTrusted && this.#sendsContinue ? connectTimeout : continueTimeout,
+      })
       let response: HttpResponse
       try {
         const body = await this.#send(outgoing, url, sent)
         const { statusCode: status = 0, headers } = body
         response = { status, headers, url, body, isRetry: staleConnections > 0, isBodySent: outgoing.isBodyTaken }
+        this.#sendsContinue ||= isTrusted && outgoing.isContinued
       } catch (error) {
         // A server may close an idle connection just as a request is sent (RFC 9112 §9.3.1). It has usually not read
         // the request.
@@ -312,12 +318,15 @@ class PendingRequest {
   isBodyTaken = false
   /** Whether the request failed on a reused connection before any response, and can be repeated. */
   wasOnStaleConnection = false
+  /** Whether the server has sent `100 Continue`. */
+  isContinued = false
   #expects = false
 
+  /** `idleTime`, `continueTime`: milliseconds without data, and for which the body waits for `100 Continue`. */
   constructor(
     private readonly server: string,
     readonly request: HttpRequest,
-    private readonly idleTime: number,
+    private readonly times: { readonly idleTime: number; readonly continueTime: number },
   ) {}
 
   headers(authorization: string | undefined): Readonly<Record<string, string>> {
@@ -325,9 +334,8 @@ class PendingRequest {
     const all = { ...headers, ...(authorization !== undefined && { authorization }) }
     if (body === undefined) return all
     if (!isOneShot(body)) return { ...all, 'content-length': String(Buffer.byteLength(body)) }
-    // Lets the server request credentials, redirect or refuse before the body is sent. With `Expect`, Node sends
-    // headers as UTF-8 and would encode them a second time if they already are (nodejs/node#1693).
-    this.#expects = body.size !== 0 && /^[ -~]*$/.test(authorization ?? '')
+    // Lets the server request credentials, redirect or refuse before the body is sent.
+    this.#expects = body.size !== 0
     const length =
       body.size === undefined ? { 'transfer-encoding': 'chunked' } : { 'content-length': String(body.size) }
     return { ...all, ...length, ...(this.#expects && { expect: '100-continue' }) }
@@ -349,14 +357,15 @@ class PendingRequest {
     const abort = () => outgoing.destroy(new GatewayError('aborted'))
     signal?.addEventListener('abort', abort, { once: true })
     outgoing.once('close', () => signal?.removeEventListener('abort', abort))
+    // Headers that Node sends before a body would otherwise be encoded as UTF-8 a second time (nodejs/node#1693).
+    outgoing.once('socket', (socket) => socket.setDefaultEncoding('latin1'))
     this.#watchIdle(outgoing, () => response)
     if (!isOneShot(body)) {
       // A string would be sent together with the headers, in its own encoding (nodejs/node#1693).
       outgoing.end(body === undefined ? undefined : Buffer.from(body))
     } else {
-      // flushHeaders() of Node would send the headers as UTF-8 (nodejs/node#1693).
-      outgoing.write(Buffer.alloc(0))
-      if (this.#expects) await readyForBody(outgoing, responded)
+      outgoing.flushHeaders()
+      if (this.#expects) await this.#readyForBody(outgoing, responded)
       if (!response && !outgoing.destroyed) await this.#sendBody(outgoing, body, responded)
     }
     if (!response) this.#applyTimeout(outgoing, () => response)
@@ -372,6 +381,26 @@ class PendingRequest {
       else incoming.once('end', () => outgoing.destroy()).once('close', () => outgoing.destroy())
     }
     return incoming
+  }
+
+  /** Resolves when the body may be sent: after `100 Continue`, a timeout, or a final response. */
+  async #readyForBody(outgoing: ClientRequest, responded: Promise<unknown>): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    const continued = new Promise<void>((resolve) => {
+      outgoing.once('continue', () => {
+        this.isContinued = true
+        resolve()
+      })
+      outgoing.once('socket', (socket) => {
+        const startTimer = () => {
+          timer = setTimeout(resolve, this.times.continueTime)
+        }
+        if (socket.connecting) socket.once('encrypted' in socket ? 'secureConnect' : 'connect', startTimer)
+        else startTimer()
+      })
+    })
+    await Promise.race([continued, responded.catch(() => undefined)])
+    clearTimeout(timer)
   }
 
   async #sendBody(outgoing: ClientRequest, body: OneShotBody, responded: Promise<IncomingMessage>): Promise<void> {
@@ -394,14 +423,14 @@ class PendingRequest {
       socket.once('encrypted' in socket ? 'secureConnect' : 'connect', stop)
       outgoing.once('close', stop)
     })
-    outgoing.setTimeout(this.idleTime)
+    outgoing.setTimeout(this.times.idleTime)
     outgoing.on('timeout', () => {
       // An early response is read only after the body was sent.
       const isDelayedLocally = outgoing.writableFinished
         ? (response()?.readableLength ?? 0) > 0
         : !outgoing.writableEnded && outgoing.writableLength === 0
       // The consumer or the producer of the body is slow, not the server.
-      if (isDelayedLocally) outgoing.setTimeout(this.idleTime)
+      if (isDelayedLocally) outgoing.setTimeout(this.times.idleTime)
       else onTimeout()
     })
   }
@@ -411,7 +440,7 @@ class PendingRequest {
     const { timeout } = this.request
     if (timeout === undefined || response()) return
     outgoing.setTimeout(timeout)
-    outgoing.once('response', () => outgoing.setTimeout(this.idleTime))
+    outgoing.once('response', () => outgoing.setTimeout(this.times.idleTime))
   }
 
   #timeout(what: string): GatewayError {
@@ -421,23 +450,6 @@ class PendingRequest {
 
 export function isOneShot(body: HttpRequest['body']): body is OneShotBody {
   return typeof body === 'object' && !Buffer.isBuffer(body)
-}
-
-/** Resolves when the body may be sent: after `100 Continue`, a timeout, or a final response. */
-async function readyForBody(outgoing: ClientRequest, responded: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const continued = new Promise((resolve) => {
-    outgoing.once('continue', resolve)
-    outgoing.once('socket', (socket) => {
-      const startTimer = () => {
-        timer = setTimeout(resolve, continueTimeout)
-      }
-      if (socket.connecting) socket.once('encrypted' in socket ? 'secureConnect' : 'connect', startTimer)
-      else startTimer()
-    })
-  })
-  await Promise.race([continued, responded.catch(() => undefined)])
-  clearTimeout(timer)
 }
 
 /** Whether a request needs a new connection. A body that can be sent once is sent when the server is ready for it. */

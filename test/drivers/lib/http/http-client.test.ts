@@ -452,6 +452,39 @@ await t.test('HttpClient answers a stale Digest challenge again', async (t) => {
   t.equal(seen.length, 4)
 })
 
+await t.test('HttpClient answers a stale Digest challenge before it sends a body', async (t) => {
+  const names = ['somebody', '用户 ü']
+  for (const username of names) {
+    let nonce = 1
+    let patience = 0
+    const { address, seen } = await serve(t, (request, response) => {
+      const isFresh = request.headers.authorization?.includes(`nonce="n${nonce}"`) === true
+      if (isFresh) response.writeContinue()
+      else response.setHeader('www-authenticate', `Digest realm="r", nonce="n${nonce}", qop="auth", stale=true`)
+      void pause(isFresh ? 0 : patience).then(async () => {
+        if (!isFresh) response.writeHead(401).end()
+        else response.writeHead(201).end(await text(request))
+      })
+    })
+    const client = clientOf(t, address, '', { credentials: { ...credentials, username } })
+    const send = async () => {
+      const body = upload('content')
+      t.same(await ask(client, { method: 'PUT', url: address, body }), { status: 201, text: 'content' })
+      t.equal(body.taken, 1)
+    }
+    await send()
+    nonce = 2
+    await send()
+    const sent = Buffer.from(seen.at(-1)?.headers.authorization ?? '', 'latin1').toString()
+    t.match(sent, `username="${username}"`)
+    nonce = 3
+    // Longer than a server is waited for that has never sent 100 Continue.
+    patience = 1500
+    await send()
+    t.equal(seen.length, 6)
+  }
+})
+
 await t.test('HttpClient: a request ends with its signal and when the client is closed', async (t) => {
   const { address } = await serve(t, () => undefined)
   const client = clientOf(t, address)
